@@ -1,0 +1,26 @@
+//! Whole networks in virtual time: scenarios say what there is, the world moves it.
+//!
+//! Start reading at [`World`].
+//!
+//! Unsafe code is denied in the whole workspace; here it is not forbidden, because one module maps files into
+//! memory (`payload/map.rs`).
+
+pub mod checks;
+mod network;
+mod outcome;
+mod payload;
+mod programs;
+mod run;
+pub mod scenario;
+mod silence;
+mod watch;
+mod world;
+
+pub use network::NetworkError;
+pub use outcome::{DropCount, FlowOutcome, Outcome};
+pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
+pub use run::{Inputs, Progress, Run, RunError, Sample};
+pub use silence::{Silence, SilenceMeter};
+pub use watch::{CaptureError, CaptureFile};
+pub use world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
+

@@ -1,0 +1,181 @@
+//! From a scenario to a world: hosts, routers, and the chain of elements that makes each link.
+
+use crate::scenario::{Direction, Scenario, Way};
+use crate::world::{ElementId, End, World, WorldError};
+use farpace_host::Host;
+use farpace_path as path;
+use farpace_path::{Element, Port, TwoWay};
+use farpace_units::Span;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Why a scenario cannot become a world. A checked scenario does not cause these; a scenario made by a
+/// program may.
+#[derive(Debug, Error)]
+pub enum NetworkError {
+    /// The world refuses.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// An element refuses its parameters.
+    #[error("link `{link}`: {error}")]
+    Element {
+        /// The link.
+        link: String,
+        /// What the element says.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A router refuses its routes.
+    #[error("router `{router}`: {error}")]
+    Router {
+        /// The router.
+        router: String,
+        /// What it says.
+        error: path::RouterError,
+    },
+}
+
+/// A world and where its parts are.
+pub(crate) struct Network {
+    pub world: World,
+    pub hosts: BTreeMap<String, ElementId>,
+    /// Per link: the ends of its chain that face the first and the second node.
+    pub links: Vec<[End; 2]>,
+    /// Per link: the ends of its nodes.
+    pub nodes: Vec<[End; 2]>,
+}
+
+/// Builds the world of `scenario`, without flows.
+pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkError> {
+    let mut world = World::new(seed);
+    let addresses = scenario.addresses();
+    let mut hosts = BTreeMap::new();
+    for (&name, &address) in &addresses {
+        hosts.insert(name.to_owned(), world.add(name, Box::new(Host::new(address)))?);
+    }
+    let ports = number_ports(scenario);
+    let mut routers = BTreeMap::new();
+    for name in scenario.routers.keys() {
+        let router = router(scenario, name, &ports, &addresses)
+            .map_err(|error| NetworkError::Router { router: name.clone(), error })?;
+        routers.insert(name.as_str(), world.add(name, Box::new(router))?);
+    }
+    let (mut links, mut nodes) = (Vec::new(), Vec::new());
+    for (index, link) in scenario.links.iter().enumerate() {
+        let chain = chain(&mut world, scenario, index)?;
+        let node = |end: usize| {
+            let name = link.between[end].as_str();
+            let id = hosts.get(name).or_else(|| routers.get(name)).copied();
+            id.map(|id| (id, ports[&(name, index)])).ok_or(WorldError::NoSuchElement(u32::MAX))
+        };
+        let ends = [node(0)?, node(1)?];
+        world.connect(ends[0], chain[0])?;
+        world.connect(chain[1], ends[1])?;
+        links.push(chain);
+        nodes.push(ends);
+    }
+    Ok(Network { world, hosts, links, nodes })
+}
+
+/// The port of each node for each of its links, in the order of links.
+fn number_ports(scenario: &Scenario) -> BTreeMap<(&str, usize), Port> {
+    let mut used: BTreeMap<&str, u16> = BTreeMap::new();
+    let mut ports = BTreeMap::new();
+    for (index, link) in scenario.links.iter().enumerate() {
+        for node in &link.between {
+            let next = used.entry(node).or_default();
+            ports.insert((node.as_str(), index), Port(*next));
+            *next += 1;
+        }
+    }
+    ports
+}
+
+fn router(
+    scenario: &Scenario,
+    name: &str,
+    ports: &BTreeMap<(&str, usize), Port>,
+    addresses: &BTreeMap<&str, std::net::Ipv4Addr>,
+) -> Result<path::Router, path::RouterError> {
+    let mut routes = path::Routes::default();
+    for (host, address) in addresses {
+        if let Some(hop) = scenario.routes_to(host).get(name)
+            && let Some(port) = ports.get(&(name, hop.link))
+        {
+            routes.add(path::Prefix::new(*address, 32)?, *port)?;
+        }
+    }
+    let count = ports.keys().filter(|(node, _)| *node == name).count();
+    path::Router::new(count as u16, routes)
+}
+
+/// The elements of one link in series: what befalls packets on their way forward stands before the queue on
+/// the first node's side, what befalls them backward on the second's.
+fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2], NetworkError> {
+    let link = &scenario.links[index];
+    let mut ids = Vec::new();
+    let refuse = |error: Box<dyn std::error::Error + Send + Sync>| NetworkError::Element {
+        link: link.name.clone(),
+        error,
+    };
+    let (forward, backward) = (link.direction(Way::Forward), link.direction(Way::Backward));
+    for (name, element) in troubles(&forward, Way::Forward).map_err(refuse)? {
+        ids.push(world.add(&format!("{}.forward.{name}", link.name), element)?);
+    }
+    let way = |d: &Direction<'_>| path::LinkWay::new(d.link());
+    let line = TwoWay::new(
+        way(&forward).map_err(|e| refuse(e.into()))?,
+        way(&backward).map_err(|e| refuse(e.into()))?,
+    );
+    ids.push(world.add(&link.name, Box::new(line))?);
+    let mut back = troubles(&backward, Way::Backward).map_err(refuse)?;
+    back.reverse(); // the policer is the first that a packet meets
+    for (name, element) in back {
+        ids.push(world.add(&format!("{}.backward.{name}", link.name), element)?);
+    }
+    for pair in ids.windows(2) {
+        world.connect((pair[0], Port(1)), (pair[1], Port(0)))?;
+    }
+    let (first, last) = (ids[0], ids[ids.len() - 1]);
+    Ok([(first, Port(0)), (last, Port(1))])
+}
+
+type Troubles = Vec<(&'static str, Box<dyn Element>)>;
+
+/// What one direction has before its queue, in the order in which packets meet it.
+fn troubles(
+    d: &Direction<'_>,
+    way: Way,
+) -> Result<Troubles, Box<dyn std::error::Error + Send + Sync>> {
+    let mut list: Troubles = Vec::new();
+    if let Some(p) = d.policer {
+        list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));
+    }
+    if !d.outages.is_empty() {
+        list.push(("outage", one_way(path::OutageWay::new(d.down())?, way)));
+    }
+    if d.loss > 0.0 {
+        list.push(("loss", one_way(path::LossWay::new(d.loss), way)));
+    }
+    if d.corrupt > 0.0 {
+        list.push(("corrupt", one_way(path::CorruptWay::new(d.corrupt), way)));
+    }
+    if d.duplicate > 0.0 {
+        list.push(("duplicate", one_way(path::DuplicateWay::new(d.duplicate), way)));
+    }
+    if !d.jitter.is_zero() {
+        let jitter = path::Jitter { most: d.jitter, reorders: false };
+        list.push(("jitter", one_way(path::DelayWay::new(Span::ZERO, Some(jitter)), way)));
+    }
+    if let Some(r) = d.reorder {
+        list.push(("reorder", one_way(path::ReorderWay::new(r.chance, r.extra), way)));
+    }
+    Ok(list)
+}
+
+/// An element that works in one direction and lets the other pass.
+fn one_way<W: path::Way>(what: W, way: Way) -> Box<dyn Element> {
+    Box::new(match way {
+        Way::Forward => TwoWay::new(Some(what), None),
+        Way::Backward => TwoWay::new(None, Some(what)),
+    })
+}

@@ -1,0 +1,92 @@
+//! What came of a run.
+
+use crate::payload::VerifyError;
+use crate::silence::SilenceMeter;
+use crate::watch::CaptureFile;
+use farpace_path::DropReason;
+use farpace_tcp::{CloseReason, Counters};
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Instant, Rate, Span};
+
+/// Packets that ended at one place for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCount {
+    /// Name of the element.
+    pub place: String,
+    /// Why.
+    pub reason: DropReason,
+    /// How many.
+    pub packets: u64,
+}
+
+/// What came of one flow.
+#[derive(Debug)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// When the sender connected.
+    pub start: Instant,
+    /// Payload to be sent.
+    pub size: ByteCount,
+    /// Payload that reached the receiving program.
+    pub delivered: ByteCount,
+    /// When the last byte came; none: it did not.
+    pub completed: Option<Instant>,
+    /// From connecting to the last byte, or to the end of the run.
+    pub elapsed: Span,
+    /// The comparison of received with sent bytes.
+    pub verified: Result<ByteCount, VerifyError>,
+    /// How the sending connection ended, if it did.
+    pub sender_ended: Option<CloseReason>,
+    /// The least rate on the path.
+    pub bottleneck: Option<Rate>,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// All counters of the sending connection.
+    pub counters: Counters,
+    /// The stretches in which nothing moved.
+    pub silence: SilenceMeter,
+}
+
+impl FlowOutcome {
+    /// Payload per time.
+    pub fn goodput(&self) -> Rate {
+        Rate::of(self.delivered, self.elapsed)
+    }
+
+    /// Goodput over the bottleneck's rate, 0 to 1; none on a path without any rate.
+    pub fn efficiency(&self) -> Option<f64> {
+        let bottleneck = self.bottleneck?.bits_per_sec();
+        (bottleneck > 0).then(|| self.goodput().bits_per_sec() as f64 / bottleneck as f64)
+    }
+
+    /// Segments sent, retransmissions included, by cause; causes that did not occur are left out.
+    pub fn sent(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::ALL.iter().copied().zip(self.counters.sent).filter(|(_, n)| *n > 0)
+    }
+
+    /// All retransmissions.
+    pub fn retransmissions(&self) -> u64 {
+        self.sent().filter(|(c, _)| c.is_retransmission()).map(|(_, n)| n).sum()
+    }
+
+    /// Every byte arrived and was right.
+    pub fn is_intact(&self) -> bool {
+        self.completed.is_some() && self.verified.as_ref().is_ok_and(|n| *n == self.size)
+    }
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Virtual time at which it ended.
+    pub ended: Instant,
+    /// The flows, in the order of the scenario.
+    pub flows: Vec<FlowOutcome>,
+    /// Drops by place and reason.
+    pub drops: Vec<DropCount>,
+    /// Events that the world processed.
+    pub events: u64,
+    /// Captures that were written.
+    pub captures: Vec<CaptureFile>,
+}

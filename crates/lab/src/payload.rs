@@ -1,0 +1,155 @@
+//! The bytes of a transfer: a file or a pattern, given out by reference, and checked on arrival.
+
+mod map;
+mod verify;
+
+pub use verify::{Mismatch, Verifier, VerifyError};
+
+use bytes::Bytes;
+use farpace_units::{ByteCount, Stream};
+use map::Map;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a payload cannot be used.
+#[derive(Debug, Error)]
+pub enum PayloadError {
+    /// It cannot be opened or looked at.
+    #[error("cannot read payload `{}`: {error}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        error: io::Error,
+    },
+    /// A directory, a pipe or a device.
+    #[error("payload `{}` is {what}, not a file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Nothing to send.
+    #[error("payload `{}` is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be mapped into memory.
+    #[error("cannot map payload `{}` of {len} into memory: {error}", path.display())]
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        len: ByteCount,
+        /// What the system says.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// The bytes of one transfer, never copied and never all in memory. A clone is another handle to the same.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    len: ByteCount,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// `bytes` refers to `map`.
+    File { bytes: Bytes, map: Map },
+    /// [`BLOCK`] bytes that repeat, and so many of the repetition that no slice straddles the end.
+    Pattern(Bytes),
+}
+
+/// The pattern's period: the first prime above 1 Mi, so that bytes that are off by a power of two, a segment
+/// or a window never look right.
+const BLOCK: usize = 1_048_583;
+
+impl Payload {
+    /// Longest slice that [`slice`](Payload::slice) gives, beyond any segment.
+    pub const LONGEST_SLICE: usize = BLOCK;
+
+    /// The contents of a file, mapped into memory. The file must not change while it is in use: what is then
+    /// sent is undefined, and if it becomes shorter the system ends the process.
+    ///
+    /// # Errors
+    /// A file that is missing, unreadable, empty or not a regular file.
+    pub fn file(path: &Path) -> Result<Self, PayloadError> {
+        let open = |error| PayloadError::Open { path: path.to_owned(), error };
+        // Looked at before it is opened: opening a pipe would wait for a writer.
+        let kind = path.metadata().map_err(open)?.file_type();
+        if !kind.is_file() {
+            let what = if kind.is_dir() { "a directory" } else { "a pipe, socket or device" };
+            return Err(PayloadError::NotAFile { path: path.to_owned(), what });
+        }
+        let file = File::open(path).map_err(open)?;
+        let len = ByteCount::new(file.metadata().map_err(open)?.len());
+        if len.is_zero() {
+            return Err(PayloadError::Empty { path: path.to_owned() });
+        }
+        let map = Map::new(&file).map_err(|error| PayloadError::Map { path: path.to_owned(), len, error })?;
+        // The length may have changed in between; what is mapped counts.
+        let bytes = Bytes::from_owner(map.clone());
+        Ok(Payload { len: ByteCount::of_len(bytes.len()), source: Source::File { bytes, map } })
+    }
+    /// `len` pseudo-random bytes that depend on `seed` alone and repeat after a little more than 1 MiB.
+    pub fn pattern(seed: u64, len: ByteCount) -> Self {
+        let mut block = vec![0; BLOCK];
+        Stream::new(seed, "payload pattern").fill(&mut block);
+        block.extend_from_within(..);
+        Payload { len, source: Source::Pattern(Bytes::from(block)) }
+    }
+    /// How many bytes there are.
+    pub const fn len(&self) -> ByteCount {
+        self.len
+    }
+    /// True for a pattern of no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.len.is_zero()
+    }
+    /// The bytes from `offset` on, `len` of them or as many as there are, without copying. A slice longer than
+    /// [`LONGEST_SLICE`](Self::LONGEST_SLICE) is cut to it.
+    #[inline]
+    pub fn slice(&self, offset: u64, len: usize) -> Bytes {
+        let (from, to) = self.range(offset, len);
+        match &self.source {
+            Source::File { bytes, .. } | Source::Pattern(bytes) => bytes.slice(from..to),
+        }
+    }
+    /// The same bytes, borrowed.
+    #[inline]
+    fn borrow(&self, offset: u64, len: usize) -> &[u8] {
+        let (from, to) = self.range(offset, len);
+        match &self.source {
+            Source::File { bytes, .. } | Source::Pattern(bytes) => &bytes[from..to],
+        }
+    }
+    /// Where they are in memory.
+    #[inline]
+    fn range(&self, offset: u64, len: usize) -> (usize, usize) {
+        let left = (self.len - ByteCount::new(offset)).as_len();
+        let len = len.min(left).min(Self::LONGEST_SLICE);
+        let from = match &self.source {
+            _ if len == 0 => 0,
+            // A file that is mapped has a length that fits.
+            Source::File { .. } => offset as usize,
+            Source::Pattern(_) => (offset % BLOCK as u64) as usize,
+        };
+        (from, from + len)
+    }
+    /// The bytes before `offset` will hardly be wanted again: a file's memory may go. They can still be read.
+    fn release(&self, from: u64, to: u64) {
+        if let Source::File { map, .. } = &self.source {
+            map.release(from, to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

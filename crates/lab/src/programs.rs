@@ -1,0 +1,82 @@
+//! What runs on the hosts of the lab: one program that sends a payload, one that checks it.
+
+use crate::payload::{Payload, Verifier};
+use farpace_host::Application;
+use farpace_tcp::{CloseReason, Connection, Event};
+use farpace_units::Instant;
+
+/// Longest chunk that is written at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Sends a payload, then closes.
+pub(crate) struct Sender {
+    payload: Payload,
+    offset: u64,
+    pub ended: Option<CloseReason>,
+}
+
+impl Sender {
+    pub fn new(payload: Payload) -> Self {
+        Sender { payload, offset: 0, ended: None }
+    }
+
+    fn write(&mut self, connection: &mut Connection) {
+        let len = self.payload.len().get();
+        while self.offset < len {
+            let room = connection.write_room().as_len();
+            if room == 0 {
+                return;
+            }
+            let mut chunk = self.payload.slice(self.offset, room.min(CHUNK));
+            let taken = connection.write(&mut chunk).get();
+            if taken == 0 {
+                return;
+            }
+            self.offset += taken;
+        }
+        connection.close();
+    }
+}
+
+impl Application for Sender {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        match event {
+            Event::Connected | Event::Writable => self.write(connection),
+            Event::Readable => _ = connection.read(drop),
+            Event::PeerClosed => {}
+            Event::Closed(reason) => self.ended = Some(reason),
+        }
+    }
+}
+
+/// Receives a payload and compares every byte; closes when the sender has.
+pub(crate) struct Receiver {
+    /// None for a connection that nobody expected: it is reset.
+    pub verifier: Option<Verifier>,
+    /// When the last byte came.
+    pub completed: Option<Instant>,
+    pub ended: Option<CloseReason>,
+}
+
+impl Receiver {
+    pub fn new(verifier: Option<Verifier>) -> Self {
+        Receiver { verifier, completed: None, ended: None }
+    }
+}
+
+impl Application for Receiver {
+    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: Event) {
+        let Some(verifier) = &mut self.verifier else { return connection.abort() };
+        match event {
+            Event::Readable => {
+                connection.read(|bytes| verifier.receive(&bytes));
+                if verifier.is_complete() {
+                    self.completed.get_or_insert(now);
+                }
+            }
+            Event::PeerClosed => connection.close(),
+            Event::Connected | Event::Writable => {}
+            Event::Closed(reason) => self.ended = Some(reason),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! One run of a scenario: bin by bin, with samples, records and an outcome.
+
+use crate::network::{self, Network, NetworkError};
+use crate::outcome::{DropCount, FlowOutcome, Outcome};
+use crate::payload::{Payload, Verifier, VerifyError};
+use crate::programs::{Receiver, Sender};
+use crate::scenario::Scenario;
+use crate::silence::SilenceMeter;
+use crate::watch::{CaptureError, Watch};
+use crate::world::{ElementId, World, WorldError};
+use farpace_host::{ConnectionId, Host};
+use farpace_path::Meter;
+use farpace_tcp::config::SettingsError;
+use farpace_tcp::{Connection, Inspection};
+use farpace_trace::RecordSink;
+use farpace_units::{ByteCount, Instant, Span};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a run cannot begin, or had to end.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// No network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Something in the network broke its contract: a defect of farpace.
+    #[error("the lab has stopped: {0}; this is a defect of farpace, not of the scenario")]
+    World(#[from] WorldError),
+    /// Settings that contradict each other.
+    #[error("flow `{flow}`: {error}")]
+    Settings {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        error: SettingsError,
+    },
+    /// A host that is not there, or a port that is taken.
+    #[error("flow `{flow}`: {problem}")]
+    Flow {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The received bytes cannot be written.
+    #[error(transparent)]
+    Received(#[from] VerifyError),
+    /// A capture cannot be written.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+/// What a run needs besides its scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Sent by the first flow; none: a pattern of the flow's size.
+    pub payload: Option<Payload>,
+    /// Where the first flow's received bytes go.
+    pub received: Option<PathBuf>,
+    /// In place of the scenario's seed.
+    pub seed: Option<u64>,
+    /// Make records of every sender (connection number: index of the flow).
+    pub records: bool,
+}
+
+/// One reading of a flow at the end of a bin.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Index of the flow.
+    pub flow: usize,
+    /// End of the bin.
+    pub time: Instant,
+    /// The sending connection.
+    pub sender: Inspection,
+    /// Payload that reached the receiving program in this bin.
+    pub delivered: ByteCount,
+    /// Segments that reached the receiving host in this bin.
+    pub arrived: u64,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Instant,
+    /// Payload delivered, all flows together.
+    pub delivered: ByteCount,
+    /// Payload to be delivered, all flows together.
+    pub total: ByteCount,
+    /// All flows are done, or time is up.
+    pub finished: bool,
+}
+
+struct FlowRun {
+    name: String,
+    from: ElementId,
+    to: ElementId,
+    port: u16,
+    start: Instant,
+    size: ByteCount,
+    sender: ConnectionId,
+    receiver: Option<ConnectionId>,
+    silence: SilenceMeter,
+    arrived: u64,
+    delivered: ByteCount,
+    done: bool,
+}
+
+/// A scenario that is being run.
+///
+/// Call [`advance`](Run::advance) until it says `finished`, or stop earlier; then [`finish`](Run::finish).
+pub struct Run {
+    world: World,
+    watch: Watch,
+    flows: Vec<FlowRun>,
+    network: Parts,
+    scenario: Scenario,
+    bin: Span,
+    now: Instant,
+    samples: Vec<Sample>,
+    records: bool,
+}
+
+/// Where captures and meters attach.
+struct Parts {
+    hosts: std::collections::BTreeMap<String, ElementId>,
+    links: Vec<[crate::world::End; 2]>,
+    nodes: Vec<[crate::world::End; 2]>,
+}
+
+impl Run {
+    /// Builds the network and the flows.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn new(scenario: &Scenario, inputs: Inputs) -> Result<Self, RunError> {
+        let seed = inputs.seed.unwrap_or(scenario.seed);
+        let Network { world, hosts, links, nodes } = network::build(scenario, seed)?;
+        let mut run = Run {
+            world,
+            watch: Watch::default(),
+            flows: Vec::new(),
+            network: Parts { hosts, links, nodes },
+            scenario: scenario.clone(),
+            bin: scenario.trace.bin.max(Span::from_nanos(1)),
+            now: Instant::ZERO,
+            samples: Vec::new(),
+            records: inputs.records,
+        };
+        for index in 0..scenario.flows.len() {
+            run.add_flow(index, seed, &inputs)?;
+        }
+        run.meter_receivers()?;
+        Ok(run)
+    }
+
+    fn add_flow(&mut self, index: usize, seed: u64, inputs: &Inputs) -> Result<(), RunError> {
+        let flow = &self.scenario.flows[index];
+        let named = |error| RunError::Settings { flow: flow.name.clone(), error };
+        let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
+        let sender_config = flow.sender.resolve().map_err(named)?;
+        let receiver_config = flow.receiver.resolve().map_err(named)?;
+        let host = |name: &str| {
+            self.network.hosts.get(name).copied().ok_or_else(|| problem(format!("no host `{name}`")))
+        };
+        let (from, to) = (host(&flow.from)?, host(&flow.to)?);
+        let first = index == 0;
+        let payload = match &inputs.payload {
+            Some(file) if first => file.clone(),
+            _ => Payload::pattern(seed.wrapping_add(index as u64), flow.size),
+        };
+        let mut verifier = Verifier::new(payload.clone());
+        if let Some(path) = inputs.received.as_deref().filter(|_| first) {
+            verifier.write_to(path)?;
+        }
+        let (port, start) = (self.scenario.port(index), Instant::ZERO + flow.start);
+        let address = self.world.element::<Host>(to).map(Host::address);
+        let address = address.ok_or_else(|| problem("the receiver is not a host".into()))?;
+        let mut expected = Some(verifier);
+        let size = payload.len();
+        let log_as = inputs.records.then_some(index as u32);
+        let rtt = self.scenario.base_rtt(flow);
+        let name = flow.name.clone();
+        let listener = self.world.element_mut::<Host>(to);
+        listener
+            .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the receiver is not a host".into() })?
+            .listen(port, receiver_config, None, move || Box::new(Receiver::new(expected.take())))
+            .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
+        let opener = self.world.element_mut::<Host>(from);
+        let sender = opener
+            .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
+            .connect(start, address, port, sender_config, log_as, Box::new(Sender::new(payload)));
+        self.flows.push(FlowRun {
+            name,
+            from,
+            to,
+            port,
+            start,
+            size,
+            sender,
+            receiver: None,
+            silence: SilenceMeter::new(self.bin, rtt),
+            arrived: 0,
+            delivered: ByteCount::ZERO,
+            done: false,
+        });
+        Ok(())
+    }
+
+    /// One meter per receiving host: frames that come out of its link.
+    fn meter_receivers(&mut self) -> Result<(), RunError> {
+        let mut metered = Vec::new();
+        for flow in &self.flows {
+            if metered.contains(&flow.to) {
+                continue;
+            }
+            metered.push(flow.to);
+            let ends = self.network.nodes.iter().zip(&self.network.links);
+            let facing = ends
+                .flat_map(|(nodes, chain)| nodes.iter().zip(chain))
+                .find_map(|(node, chain)| (node.0 == flow.to).then_some(*chain));
+            if let Some(end) = facing {
+                let wire = self.world.observe(end)?;
+                self.watch.meter(wire, self.world.name(flow.to), self.bin);
+            }
+        }
+        Ok(())
+    }
+
+    /// Captures what the scenario's taps see, one file per tap, and all drops in one more, into `directory`.
+    /// Returns the files.
+    ///
+    /// # Errors
+    /// A file that cannot be made.
+    pub fn capture_into(&mut self, directory: &Path) -> Result<Vec<PathBuf>, RunError> {
+        let snaplen = self.scenario.trace.snaplen;
+        for tap in self.scenario.taps() {
+            let (node, chain) = (self.network.nodes[tap.link][tap.end], self.network.links[tap.link][tap.end]);
+            let wires = [self.world.observe(node)?, self.world.observe(chain)?];
+            self.watch.capture(&wires, directory, &tap.name, snaplen)?;
+        }
+        let names = self.world.ids().map(|id| self.world.name(id).to_owned()).collect();
+        self.watch.capture_drops(directory, names, snaplen)?;
+        Ok(self.watch.files())
+    }
+
+    /// Runs one bin of virtual time. Records of the senders go to `records`.
+    ///
+    /// # Errors
+    /// A defect in an element, or a capture that could not be written.
+    pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<Progress, RunError> {
+        let start = self.now;
+        self.now = (start + self.bin).min(Instant::ZERO + self.scenario.duration);
+        self.world.run_until(self.now, &mut self.watch)?;
+        if let Some(sink) = records {
+            for flow in 0..self.flows.len() {
+                let from = self.flows[flow].from;
+                // A host with several flows gives all its records at the first of them.
+                if let Some(host) = self.world.element_mut::<Host>(from) {
+                    host.take_records(|r| sink.record(&r));
+                }
+            }
+        }
+        self.samples.clear();
+        for index in 0..self.flows.len() {
+            self.sample(index, start);
+        }
+        self.watch.check()?;
+        Ok(self.progress())
+    }
+
+    fn sample(&mut self, index: usize, bin_start: Instant) {
+        let flow = &mut self.flows[index];
+        let (Some(from), Some(to)) =
+            (self.world.element::<Host>(flow.from), self.world.element::<Host>(flow.to))
+        else {
+            return;
+        };
+        if flow.receiver.is_none() {
+            flow.receiver = to.connections().find(|(_, c)| c.ports().local == flow.port).map(|(id, _)| id);
+        }
+        let Some(sender) = from.connection(flow.sender) else { return };
+        let (sender, counters) = (sender.inspect(), flow.receiver.and_then(|id| to.connection(id)));
+        let (arrived, delivered) = counters
+            .map(Connection::counters)
+            .map_or((flow.arrived, flow.delivered), |c| (c.segments_received, c.bytes_received));
+        let sample = Sample {
+            flow: index,
+            time: self.now,
+            sender,
+            delivered: delivered - flow.delivered,
+            arrived: arrived - flow.arrived,
+        };
+        (flow.arrived, flow.delivered) = (arrived, delivered);
+        if !flow.done {
+            let started = sample.arrived > 0 || !flow.delivered.is_zero();
+            let ended = flow.receiver.and_then(|id| to.application::<Receiver>(id)).is_some_and(|r| {
+                r.completed.is_some() || r.ended.is_some()
+            }) || from.application::<Sender>(flow.sender).is_some_and(|s| s.ended.is_some());
+            if ended {
+                flow.silence.close();
+                flow.done = true;
+            } else if started {
+                flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
+            }
+        }
+        self.samples.push(sample);
+    }
+
+    /// The readings of the last bin, one for each flow that has begun.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progress {
+        let out_of_time = self.now >= Instant::ZERO + self.scenario.duration;
+        Progress {
+            now: self.now,
+            delivered: self.flows.iter().map(|f| f.delivered).sum(),
+            total: self.flows.iter().map(|f| f.size).sum(),
+            finished: out_of_time || self.flows.iter().all(|f| f.done),
+        }
+    }
+
+    /// Records are not needed any more: making them ends.
+    pub fn stop_records(&mut self) {
+        if std::mem::take(&mut self.records) {
+            for id in self.network.hosts.values() {
+                if let Some(host) = self.world.element_mut::<Host>(*id) {
+                    host.stop_log();
+                }
+            }
+        }
+    }
+
+    /// Bandwidth at each receiving host: its name, and what came in per bin.
+    pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
+        self.watch.meters()
+    }
+
+    /// The world, to look at.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Ends the run: checks that no packet was lost unaccounted, ends the files, and sums up.
+    ///
+    /// # Errors
+    /// A packet that went missing, or a file that could not be written.
+    pub fn finish(mut self) -> Result<Outcome, RunError> {
+        self.world.check()?;
+        let mut flows = Vec::new();
+        for index in 0..self.flows.len() {
+            flows.push(self.flow_outcome(index));
+        }
+        let captures = self.watch.finish()?;
+        let mut drops = Vec::new();
+        for id in self.world.ids() {
+            if let Some(ledger) = self.world.ledger(id) {
+                drops.extend(ledger.drops().filter(|(_, n)| *n > 0).map(|(reason, packets)| DropCount {
+                    place: self.world.name(id).to_owned(),
+                    reason,
+                    packets,
+                }));
+            }
+        }
+        Ok(Outcome { ended: self.now, flows, drops, events: self.world.events_processed(), captures })
+    }
+
+    fn flow_outcome(&mut self, index: usize) -> FlowOutcome {
+        let flow = &mut self.flows[index];
+        flow.silence.close();
+        let spec = &self.scenario.flows[index];
+        let sender = self.world.element::<Host>(flow.from).and_then(|h| h.connection(flow.sender));
+        let counters = sender.map(|c| c.counters().clone()).unwrap_or_default();
+        let sender_ended = self
+            .world
+            .element::<Host>(flow.from)
+            .and_then(|h| h.application::<Sender>(flow.sender))
+            .and_then(|s| s.ended);
+        let (mut completed, mut verified) = (None, Ok(ByteCount::ZERO));
+        if let Some(id) = flow.receiver
+            && let Some(host) = self.world.element_mut::<Host>(flow.to)
+            && let Some(receiver) = host.application_mut::<Receiver>(id)
+        {
+            completed = receiver.completed;
+            if let Some(verifier) = receiver.verifier.take() {
+                verified = verifier.finish();
+            }
+        }
+        let end = completed.unwrap_or(self.now);
+        FlowOutcome {
+            name: flow.name.clone(),
+            start: flow.start,
+            size: flow.size,
+            delivered: flow.delivered,
+            completed,
+            elapsed: end.since(flow.start),
+            verified,
+            sender_ended,
+            bottleneck: self.scenario.bottleneck(spec).map(|b| b.rate),
+            timeouts: counters.timeouts,
+            counters,
+            silence: flow.silence.clone(),
+        }
+    }
+}

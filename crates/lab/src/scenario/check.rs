@@ -1,0 +1,522 @@
+//! The rules a scenario has to keep beyond its form: names that exist, values that are possible, a network
+//! without loops in which every flow has a path.
+
+use super::document::{Node, Step};
+use super::error::Fault;
+use super::hint::{list, nearest};
+use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Scenario};
+use super::topology::Graph;
+use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NAME, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
+use farpace_tcp::config::{Settings, SettingsError};
+use farpace_units::{ByteCount, Rate, Span};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Most bins of one run: a bound on the memory that a small `trace.bin` takes.
+pub const MAX_BINS: u64 = 10_000_000;
+/// Bytes kept of each frame: enough for all headers, and the most that pcap readers accept.
+const SNAPLEN: std::ops::RangeInclusive<u64> = 96..=262_144;
+/// Most bytes of `overhead`.
+const MAX_OVERHEAD: ByteCount = ByteCount::new(65_535);
+
+/// A broken rule and the path of the key that breaks it.
+pub(super) struct Finding {
+    path: Vec<Step>,
+    at_key: bool,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Finding {
+    fn hint(&mut self, hint: impl Into<String>) {
+        self.hint = Some(hint.into());
+    }
+    fn hint_nearest(&mut self, word: &str, known: &[&str]) {
+        self.hint = Some(match nearest(word, known) {
+            Some(n) => format!("did you mean `{n}`?"),
+            None => format!("there are {}", list(known)),
+        });
+    }
+    /// The same with its place in the text.
+    pub fn locate(self, root: &Node) -> Fault {
+        let origin = if self.at_key { root.key_origin(&self.path) } else { root.value_origin(&self.path) };
+        let fault = Fault::syntax(self.message, origin);
+        match self.hint {
+            Some(hint) => fault.hinted(hint),
+            None => fault,
+        }
+    }
+}
+
+/// All broken rules that can be found independently of each other.
+pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
+    let mut c = Checker { s: scenario, found: Vec::new() };
+    c.limits();
+    if !c.found.is_empty() {
+        return c.found; // the rest would take time without end
+    }
+    c.top();
+    c.names();
+    for (i, link) in scenario.links.iter().enumerate() {
+        c.link(i, link);
+    }
+    c.hosts();
+    c.flows();
+    let known_so_far = c.found.len();
+    c.ends();
+    // Routes mean something only where all names do.
+    if c.found.len() == known_so_far {
+        c.topology();
+    }
+    c.trace();
+    c.found
+}
+
+struct Checker<'a> {
+    s: &'a Scenario,
+    found: Vec<Finding>,
+}
+
+macro_rules! path {
+    ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
+}
+
+impl Checker<'_> {
+    /// A value is wrong.
+    fn value(&mut self, path: Vec<Step>, message: impl Into<String>) -> &mut Finding {
+        self.add(path, false, message.into())
+    }
+    /// A key is wrong.
+    fn key(&mut self, path: Vec<Step>, message: impl Into<String>) -> &mut Finding {
+        self.add(path, true, message.into())
+    }
+    fn add(&mut self, path: Vec<Step>, at_key: bool, message: String) -> &mut Finding {
+        let index = self.found.len();
+        self.found.push(Finding { path, at_key, message, hint: None });
+        &mut self.found[index]
+    }
+
+    fn limits(&mut self) {
+        let s = self.s;
+        let nodes = s.hosts.len() + s.routers.len();
+        let counts = [
+            ("hosts", "hosts and routers", nodes, MAX_NODES),
+            ("links", "links", s.links.len(), MAX_LINKS),
+            ("flows", "flows", s.flows.len(), MAX_FLOWS),
+        ];
+        for (key, what, count, limit) in counts {
+            if count > limit {
+                self.key(path![key], format!("{count} {what}; the limit is {limit}"));
+            }
+        }
+        if s.trace.taps.len() > MAX_TAPS {
+            let n = s.trace.taps.len();
+            self.key(path!["trace", "taps"], format!("{n} taps; the limit is {MAX_TAPS}"));
+        }
+        for (i, link) in s.links.iter().enumerate() {
+            for (key, d) in [("forward", &link.forward), ("backward", &link.backward)] {
+                if d.outages.len() > MAX_OUTAGES {
+                    let n = d.outages.len();
+                    self.key(
+                        path!["links", i, key, "outages"],
+                        format!("{n} outages; the limit is {MAX_OUTAGES}"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn top(&mut self) {
+        let s = self.s;
+        if s.title.trim().is_empty() {
+            self.value(path!["title"], "the title is empty").hint("say in one line what this scenario is");
+        }
+        if s.duration.is_zero() || s.duration > MAX_DURATION {
+            self.value(path!["duration"], format!("a duration of {} is not possible", s.duration))
+                .hint("it must be more than 0 s and at most 720 h");
+        }
+        if s.hosts.is_empty() {
+            self.value(path!["hosts"], "there are no hosts").hint("name them: [hosts.a] and [hosts.b]");
+        }
+        if s.flows.is_empty() {
+            self.value(path!["flows"], "there are no flows")
+                .hint("add a transfer: [[flows]] with name, from, to and size");
+        }
+    }
+
+    fn names(&mut self) {
+        let s = self.s;
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        let nodes = s.hosts.keys().map(|n| ("hosts", n)).chain(s.routers.keys().map(|n| ("routers", n)));
+        for (table, name) in nodes {
+            let kind = if table == "hosts" { "host" } else { "router" };
+            if let Some(why) = bad_name(name) {
+                self.key(path![table, name.as_str()], why).hint(NAME_RULE);
+            }
+            if let Some(other) = taken.insert(name, kind) {
+                self.key(path![table, name.as_str()], format!("`{name}` is the name of a {other} too"));
+            }
+        }
+        let mut flows: BTreeMap<&str, &str> = BTreeMap::new();
+        let links = s.links.iter().enumerate().map(|(i, l)| ("links", i, &l.name));
+        let named = links.chain(s.flows.iter().enumerate().map(|(i, f)| ("flows", i, &f.name)));
+        for (table, i, name) in named {
+            if let Some(why) = bad_name(name) {
+                self.value(path![table, i, "name"], why).hint(NAME_RULE);
+            }
+            let (taken, kind) = if table == "links" { (&mut taken, "link") } else { (&mut flows, "flow") };
+            if let Some(other) = taken.insert(name, kind) {
+                self.value(path![table, i, "name"], format!("`{name}` is the name of another {other}"))
+                    .hint("every name must be unique");
+            }
+        }
+    }
+
+    fn link(&mut self, i: usize, link: &LinkSpec) {
+        // Every field is named, so that a new one cannot be forgotten.
+        let LinkSpec { name: _, between: _, rate, delay: _, queue, overhead, forward, backward } = link;
+        self.rate(path!["links", i, "rate"], *rate);
+        if queue.is_zero() {
+            self.value(path!["links", i, "queue"], "a queue that holds nothing drops every packet");
+        } else {
+            self.queue(path!["links", i, "queue"], *queue);
+        }
+        if *overhead > MAX_OVERHEAD {
+            self.value(path!["links", i, "overhead"], format!("an overhead of {overhead} is not possible"))
+                .hint("it is the part of a frame that is not in the packet: 24 B for Ethernet");
+        }
+        for (key, d) in [("forward", forward), ("backward", backward)] {
+            self.direction(&[Step::from("links"), Step::from(i), Step::from(key)], d);
+        }
+    }
+
+    fn direction(&mut self, at: &[Step], d: &DirectionSpec) {
+        let below = |keys: &[&str]| {
+            let mut path = at.to_vec();
+            path.extend(keys.iter().map(|k| Step::from(*k)));
+            path
+        };
+        let DirectionSpec {
+            rate,
+            delay: _,
+            queue,
+            policer,
+            loss,
+            duplicate,
+            corrupt,
+            reorder,
+            jitter: _,
+            outages,
+        } = d;
+        self.rate(below(&["rate"]), *rate);
+        if let Some(queue) = queue {
+            if queue.is_zero() {
+                self.value(below(&["queue"]), "a queue that holds nothing drops every packet");
+            } else {
+                self.queue(below(&["queue"]), *queue);
+            }
+        }
+        let chances = [("loss", *loss), ("duplicate", *duplicate), ("corrupt", *corrupt)];
+        for (key, p) in chances {
+            self.probability(below(&[key]), p);
+        }
+        if let Some(r) = reorder {
+            self.probability(below(&["reorder", "chance"]), r.chance);
+            if r.extra.is_zero() {
+                self.value(below(&["reorder", "extra"]), "held back for no time, no packet is overtaken");
+            }
+        }
+        if let Some(p) = policer {
+            self.rate(below(&["policer", "rate"]), Some(p.rate));
+            let largest = self.largest_frame();
+            let packet = match p.counts {
+                Counts::Ip => largest - ByteCount::new(14),
+                Counts::Frame => largest,
+            };
+            if p.burst < packet {
+                self.value(
+                    below(&["policer", "burst"]),
+                    format!("a bucket of {} never lets a full-size packet of {packet} pass", p.burst),
+                );
+            } else if !p.rate.bytes_in(p.refill).is_zero() && p.rate.bytes_in(p.refill) > p.burst {
+                let quantum = p.rate.bytes_in(p.refill);
+                self.value(
+                    below(&["policer", "refill"]),
+                    format!("each refill brings {quantum}, more than the bucket of {} holds", p.burst),
+                )
+                .hint(format!(
+                    "at {}, refill more often than every {}",
+                    p.rate,
+                    p.rate.time_for(p.burst)
+                ));
+            }
+            if p.phase >= p.refill && !p.phase.is_zero() {
+                self.value(
+                    below(&["policer", "phase"]),
+                    format!("a phase of {} is not less than the refill time of {}", p.phase, p.refill),
+                )
+                .hint("the phase is the time of the first refill: less than `refill`");
+            }
+        }
+        let mut end = Span::ZERO;
+        for (n, outage) in outages.iter().enumerate() {
+            let mut path = below(&["outages"]);
+            path.push(Step::Index(n));
+            if outage.lasts.is_zero() {
+                let lasts = [path.clone(), path!["lasts"]].concat();
+                self.value(lasts, "an outage that lasts 0 s is none");
+            }
+            if outage.at >= self.s.duration {
+                let at = [path.clone(), path!["at"]].concat();
+                self.value(at, format!("the run ends at {}, before this outage begins", self.s.duration));
+            }
+            if n > 0 && outage.at < end {
+                self.value(
+                    path,
+                    format!("this outage begins at {}, before the last one ends at {end}", outage.at),
+                )
+                .hint("write outages in order of time, without overlap");
+            }
+            end = outage.at + outage.lasts;
+        }
+    }
+
+    fn rate(&mut self, path: Vec<Step>, rate: Option<Rate>) {
+        if rate.is_some_and(|r| r.bits_per_sec() == 0) {
+            let policer = path.iter().any(|s| *s == Step::from("policer"));
+            self.value(path, "a rate of 0 lets nothing pass").hint(if policer {
+                "leave `policer` out for none"
+            } else {
+                "leave `rate` out for an infinitely fast link; use `outages` for a broken one"
+            });
+        }
+    }
+
+    fn queue(&mut self, path: Vec<Step>, queue: super::QueueLimit) {
+        let frame = self.largest_frame();
+        if queue.in_bytes(frame) < frame {
+            self.value(path, format!("a queue of {queue} never holds a full-size frame of {frame}"));
+        }
+    }
+
+    fn probability(&mut self, path: Vec<Step>, p: f64) {
+        if !(0.0..=1.0).contains(&p) {
+            self.value(path, format!("{p} is not a probability")).hint("it must be from 0 to 1: 1 % is 0.01");
+        }
+    }
+
+    /// The largest frame that any flow sends, from its MSS.
+    fn largest_frame(&self) -> ByteCount {
+        let frames = self.s.flows.iter().map(|f| self.s.segment(f).frame);
+        frames.max().unwrap_or(ByteCount::new(1_514))
+    }
+
+    fn hosts(&mut self) {
+        let mut taken: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        for (name, host) in &self.s.hosts {
+            let Some(address) = host.address else { continue };
+            let path = path!["hosts", name.as_str(), "address"];
+            let unusable = address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_broadcast();
+            if unusable {
+                self.value(path, format!("{address} cannot be the address of a host"))
+                    .hint("take a private one, like 10.0.0.1, or leave it out");
+            } else if let Some(other) = taken.insert(address, name) {
+                self.value(path, format!("host `{other}` has the address {address} too"));
+            }
+        }
+    }
+
+    fn flows(&mut self) {
+        let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
+        for (i, flow) in self.s.flows.iter().enumerate() {
+            let Flow { name, from, to, port, start, size, sender, receiver } = flow;
+            if from == to {
+                self.value(path!["flows", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
+            }
+            if *port == Some(0) {
+                self.value(path!["flows", i, "port"], "port 0 cannot be listened on")
+                    .hint("take one from 1 to 65535, or leave it out");
+            }
+            if let Some(other) = ports.insert((to, self.s.port(i)), name) {
+                let at = self.s.port(i);
+                self.value(path!["flows", i, "port"], format!("flow `{other}` has port {at} on `{to}` too"));
+            }
+            if size.is_zero() {
+                self.value(path!["flows", i, "size"], "a flow of 0 B sends nothing");
+            }
+            if *start >= self.s.duration {
+                let end = self.s.duration;
+                self.value(
+                    path!["flows", i, "start"],
+                    format!("the run ends at {end}, before this flow starts"),
+                )
+                .hint("start it earlier, or raise `duration`");
+            }
+            self.settings(i, "sender", sender);
+            self.settings(i, "receiver", receiver);
+        }
+    }
+
+    fn settings(&mut self, i: usize, side: &str, settings: &Settings) {
+        if let Err(e) = settings.resolve() {
+            let (SettingsError::NotLinux26 { key, .. } | SettingsError::Range { key, .. }) = &e;
+            let at_key = matches!(e, SettingsError::NotLinux26 { .. });
+            // The window may have been given in bytes.
+            let key = if *key == "window" && settings.window.is_none() { "receive_buffer" } else { key };
+            self.add(path!["flows", i, side, key], at_key, e.to_string());
+        }
+        if settings.window.is_some() && settings.receive_buffer.is_some() {
+            self.key(
+                path!["flows", i, side, "receive_buffer"],
+                "`window` and `receive_buffer` are two ways to say the same",
+            )
+            .hint("leave one of them out");
+        }
+    }
+
+    /// The names that links and flows refer to.
+    fn ends(&mut self) {
+        let s = self.s;
+        let hosts: Vec<&str> = s.hosts.keys().map(String::as_str).collect();
+        let nodes: Vec<&str> = hosts.iter().copied().chain(s.routers.keys().map(String::as_str)).collect();
+        for (i, link) in s.links.iter().enumerate() {
+            for (end, name) in link.between.iter().enumerate() {
+                if !nodes.contains(&name.as_str()) {
+                    self.value(
+                        path!["links", i, "between", end],
+                        format!("no host or router is called `{name}`"),
+                    )
+                    .hint_nearest(name, &nodes);
+                }
+            }
+            if link.between[0] == link.between[1] {
+                let (link, node) = (&link.name, &link.between[0]);
+                self.value(
+                    path!["links", i, "between"],
+                    format!("link `{link}` goes from `{node}` to itself"),
+                );
+            }
+        }
+        for (i, flow) in s.flows.iter().enumerate() {
+            for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
+                if s.routers.contains_key(name) {
+                    self.value(
+                        path!["flows", i, key],
+                        format!("`{name}` is a router; flows are between hosts"),
+                    )
+                    .hint(format!("hosts: {}", list(&hosts)));
+                } else if !hosts.contains(&name.as_str()) {
+                    self.value(path!["flows", i, key], format!("no host is called `{name}`"))
+                        .hint_nearest(name, &hosts);
+                }
+            }
+        }
+    }
+
+    /// No loops, one link per host, a path for every flow.
+    fn topology(&mut self) {
+        let s = self.s;
+        let mut graph = Graph::default();
+        for (i, link) in s.links.iter().enumerate() {
+            let [first, second] = &link.between;
+            if let Some(way) = graph.path(first, second) {
+                let nodes: Vec<&str> = way.iter().map(|(_, node)| *node).collect();
+                let links: Vec<&str> =
+                    way.iter().filter_map(|(h, _)| Some(s.links.get(h.link)?.name.as_str())).collect();
+                self.value(
+                    path!["links", i, "between"],
+                    format!("link `{}` closes a loop: {first} - {} - {first}", link.name, nodes.join(" - ")),
+                )
+                .hint(format!(
+                    "there must be one way only between two nodes: remove one of the links {}, {}",
+                    list(&links),
+                    link.name
+                ));
+                return; // whatever else is found would be a consequence
+            }
+            graph.add(i, link);
+        }
+        for (i, link) in s.links.iter().enumerate() {
+            for (end, name) in link.between.iter().enumerate() {
+                let first = s.links.iter().position(|l| l.between.contains(name));
+                if s.hosts.contains_key(name) && graph.degree(name) > 1 && first != Some(i) {
+                    self.value(
+                        path!["links", i, "between", end],
+                        format!("host `{name}` has more than one link"),
+                    )
+                    .hint("a host has one NIC: put a router between, or make it a router");
+                }
+            }
+        }
+        let nodes = s.hosts.keys().map(|n| ("hosts", n)).chain(s.routers.keys().map(|n| ("routers", n)));
+        for (table, name) in nodes {
+            if graph.degree(name) == 0 {
+                self.key(path![table, name.as_str()], format!("`{name}` has no link"))
+                    .hint("connect it with [[links]], or remove it");
+            }
+        }
+        for (i, flow) in s.flows.iter().enumerate() {
+            let linked = graph.degree(&flow.from) > 0 && graph.degree(&flow.to) > 0;
+            if linked && graph.path(&flow.from, &flow.to).is_none() {
+                self.value(
+                    path!["flows", i, "to"],
+                    format!("there is no path from `{}` to `{}`", flow.from, flow.to),
+                )
+                .hint("the network is in pieces: a link is missing");
+            }
+        }
+    }
+
+    fn trace(&mut self) {
+        let s = self.s;
+        if s.trace.bin.is_zero() {
+            self.value(path!["trace", "bin"], "a bin of 0 s holds nothing").hint("the paper uses \"10 ms\"");
+        } else if s.duration.as_nanos() / s.trace.bin.as_nanos() > MAX_BINS {
+            self.value(
+                path!["trace", "bin"],
+                format!("{} in bins of {} are too many", s.duration, s.trace.bin),
+            )
+            .hint(format!("at most {MAX_BINS} bins: widen them, or shorten `duration`"));
+        }
+        if !SNAPLEN.contains(&s.trace.snaplen.get()) {
+            self.value(
+                path!["trace", "snaplen"],
+                format!("a snaplen of {} is not possible", s.trace.snaplen),
+            )
+            .hint("it must be from 96 B, which hold all headers, to 262144 B");
+        }
+        let places: Vec<&str> =
+            s.hosts.keys().chain(s.links.iter().map(|l| &l.name)).map(String::as_str).collect();
+        for (i, tap) in s.trace.taps.iter().enumerate() {
+            let path = path!["trace", "taps", i];
+            if s.routers.contains_key(tap) {
+                let links: Vec<&str> =
+                    s.links.iter().filter(|l| l.between.contains(tap)).map(|l| l.name.as_str()).collect();
+                self.value(path, format!("`{tap}` is a router; captures are made at hosts and on links"))
+                    .hint(format!("its links are {}", list(&links)));
+            } else if !places.contains(&tap.as_str()) {
+                self.value(path, format!("no host or link is called `{tap}`")).hint_nearest(tap, &places);
+            }
+        }
+    }
+}
+
+const NAME_RULE: &str = "a name begins with a letter and has letters, digits, `-` and `_`, 32 at most";
+
+fn bad_name(name: &str) -> Option<String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() {
+        return Some("the name is empty".to_string());
+    }
+    if name.chars().count() > MAX_NAME
+        || !name.chars().all(legal)
+        || !name.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        let shown: String = name.chars().take(MAX_NAME).collect();
+        return Some(format!("`{}` cannot be a name", shown.escape_debug()));
+    }
+    None
+}

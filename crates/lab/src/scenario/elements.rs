@@ -1,0 +1,59 @@
+//! The scenario's words as configurations of the elements in `path`.
+
+use super::quantity::QueueLimit;
+use super::spec::{Counts, Direction, Policer};
+use farpace_path::{Counted, Framing, LinkWayConfig, PolicerConfig};
+use farpace_units::{ByteCount, Instant};
+use std::ops::Range;
+
+impl From<QueueLimit> for farpace_path::QueueLimit {
+    fn from(limit: QueueLimit) -> Self {
+        match limit {
+            QueueLimit::Packets(p) => farpace_path::QueueLimit::Packets(p),
+            QueueLimit::Bytes(b) => farpace_path::QueueLimit::Bytes(b),
+        }
+    }
+}
+
+impl Policer {
+    /// As an element is made from it.
+    pub fn config(&self) -> PolicerConfig {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Policer { rate, burst, refill, phase, counts } = *self;
+        PolicerConfig {
+            rate,
+            burst,
+            refill: (!refill.is_zero()).then_some(refill),
+            phase,
+            counted: match counts {
+                Counts::Ip => Counted::Ip,
+                Counts::Frame => Counted::Ethernet,
+            },
+        }
+    }
+}
+
+impl Direction<'_> {
+    /// Queue, line and delay, as an element is made from them.
+    pub fn link(&self) -> LinkWayConfig {
+        LinkWayConfig {
+            rate: self.rate,
+            delay: self.delay,
+            queue: self.queue.into(),
+            framing: self.framing(),
+        }
+    }
+
+    /// What a frame takes on the line: padded as on Ethernet, unless the overhead is 0.
+    pub fn framing(&self) -> Framing {
+        if self.overhead == ByteCount::ZERO {
+            return Framing::NONE;
+        }
+        Framing { overhead: self.overhead, ..Framing::ETHERNET }
+    }
+
+    /// The outages as instants, in order.
+    pub fn down(&self) -> Vec<Range<Instant>> {
+        self.outages.iter().map(|o| (Instant::ZERO + o.at)..(Instant::ZERO + o.at + o.lasts)).collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! What is wrong with a scenario, where, and what would be right.
+
+use super::document::{Node, Step};
+use super::hint;
+use std::fmt;
+use std::ops::Range;
+
+/// Why a text is not a scenario: one or more problems, in the order of the file. Printed, each shows its
+/// place with the source line and a mark under the offending key or value:
+///
+/// ```text
+/// error: unknown key `rte`
+///   --> wan.toml:7:1
+///    |
+///  7 | rte = "100 Mbit/s"
+///    | ^^^
+///    = did you mean `rate`?
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// What the text was called.
+    pub file: String,
+    /// At least one problem; at most [`MAX_PROBLEMS`].
+    pub problems: Vec<Problem>,
+    /// Further problems that were found but left out.
+    pub more: usize,
+}
+
+/// Most problems that one error tells of.
+pub const MAX_PROBLEMS: usize = 8;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+/// Where a problem is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the text.
+    Text {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// How many characters are marked, at least 1.
+        width: usize,
+        /// The source line.
+        source: String,
+    },
+    /// In an override given beside the text.
+    Set {
+        /// Its path.
+        path: String,
+        /// Its value.
+        value: String,
+    },
+    /// In the text as a whole.
+    File,
+}
+
+impl Problem {
+    /// Line and column, from 1, if it is in the text.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        match self.place {
+            Place::Text { line, column, .. } => Some((line, column)),
+            _ => None,
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            problem.write(&self.file, f)?;
+        }
+        match self.more {
+            0 => Ok(()),
+            n => write!(f, "\n\nand {n} more"),
+        }
+    }
+}
+
+/// Widest part of a source line that is shown, in characters.
+const MAX_SHOWN: usize = 100;
+
+impl Problem {
+    fn write(&self, file: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        let margin = match &self.place {
+            Place::Text { line, column, width, source } => {
+                let number = line.to_string();
+                let pad = " ".repeat(number.len());
+                // A long line is cut so that the mark stays in sight; what is not printable becomes a dot.
+                let skip = if *column > MAX_SHOWN * 3 / 4 { column - MAX_SHOWN / 2 } else { 0 };
+                let shown: String = source
+                    .chars()
+                    .skip(skip)
+                    .take(MAX_SHOWN)
+                    .map(|c| match c {
+                        '\t' => ' ',
+                        c if c.is_control() => '.',
+                        c => c,
+                    })
+                    .collect();
+                let before = column.saturating_sub(1 + skip);
+                let marks = (*width).clamp(1, MAX_SHOWN.saturating_sub(before).max(1));
+                write!(f, "\n {pad}--> {file}:{line}:{column}\n {pad} |\n {number} | {shown}")?;
+                write!(f, "\n {pad} | {}{}", " ".repeat(before), "^".repeat(marks))?;
+                pad
+            }
+            Place::Set { path, value } => {
+                write!(f, "\n  --> in --set {path}={value}")?;
+                " ".to_string()
+            }
+            Place::File => {
+                write!(f, "\n  --> {file}")?;
+                " ".to_string()
+            }
+        };
+        for line in self.hint.iter().flat_map(|h| h.lines()) {
+            write!(f, "\n {margin} = {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a key or value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Nowhere: the whole file.
+    File,
+    /// Bytes of the text.
+    Text(Range<usize>),
+    /// The override of this number.
+    Set(usize),
+}
+
+/// What was found wrong, before it is put into words.
+#[derive(Clone, Debug)]
+pub(super) enum Wrong {
+    /// Said completely by the message.
+    Said(String),
+    /// A value that its type refuses, with the type's message.
+    Value(String),
+    /// A value of another type.
+    Type { expected: String },
+    /// A list of another length.
+    Length { len: usize, expected: String },
+    /// Not one of the words that are valid here.
+    UnknownWord { word: String, valid: &'static [&'static str] },
+    /// Not one of the keys that are valid here.
+    UnknownKey { key: String, valid: &'static [&'static str] },
+    /// A required key is absent.
+    Missing { key: &'static str },
+}
+
+/// A problem with its place in the tree, as readers and checks make it.
+#[derive(Clone, Debug)]
+pub(super) struct Fault(Box<FaultBody>);
+
+#[derive(Clone, Debug)]
+struct FaultBody {
+    wrong: Wrong,
+    origin: Option<Origin>,
+    /// The way from the root, reversed: it grows while the error travels up.
+    path: Vec<Step>,
+    found: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    pub fn new(wrong: Wrong) -> Self {
+        Fault(Box::new(FaultBody { wrong, origin: None, path: Vec::new(), found: String::new(), hint: None }))
+    }
+    pub fn syntax(message: String, origin: Origin) -> Self {
+        Fault::new(Wrong::Said(message)).or_at(&origin, None)
+    }
+    pub fn of_file(message: String) -> Self {
+        Fault::syntax(message, Origin::File)
+    }
+    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+    /// Gives it a place, unless it has one already: the innermost is the right one.
+    pub fn or_at(mut self, origin: &Origin, found: Option<&Node>) -> Self {
+        if self.0.origin.is_none() {
+            self.0.origin = Some(origin.clone());
+            self.0.found = found.map(Node::describe).unwrap_or_default();
+        }
+        self
+    }
+    /// It happened below this step.
+    pub fn under(mut self, step: Step) -> Self {
+        self.0.path.push(step);
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0.wrong)
+    }
+}
+impl std::error::Error for Fault {}
+
+/// The text and the overrides, to explain faults with.
+pub(super) struct Source<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    pub overrides: &'a [(String, String)],
+}
+
+impl Source<'_> {
+    pub fn explain(&self, faults: Vec<Fault>) -> ScenarioError {
+        let mut problems: Vec<Problem> = faults.into_iter().map(|f| self.problem(f)).collect();
+        problems.sort_by_key(Problem::position);
+        let more = problems.len().saturating_sub(MAX_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
+        ScenarioError { file: self.name.to_string(), problems, more }
+    }
+
+    fn problem(&self, fault: Fault) -> Problem {
+        let FaultBody { wrong, origin, mut path, found, hint } = *fault.0;
+        path.reverse();
+        let (message, advice) = hint::words(&wrong, &path, &found);
+        Problem { message, place: self.place(origin.unwrap_or(Origin::File)), hint: hint.or(advice) }
+    }
+
+    fn place(&self, origin: Origin) -> Place {
+        match origin {
+            Origin::File => Place::File,
+            Origin::Set(i) => match self.overrides.get(i) {
+                Some((path, value)) => Place::Set { path: path.clone(), value: value.clone() },
+                None => Place::File,
+            },
+            Origin::Text(range) => {
+                let mut start = range.start.min(self.text.len());
+                while !self.text.is_char_boundary(start) {
+                    start -= 1;
+                }
+                let before = self.text.get(..start).unwrap_or_default();
+                let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+                let rest = self.text.get(line_start..).unwrap_or_default();
+                let source = rest.lines().next().unwrap_or_default();
+                let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+                let marked = self.text.get(start..range.end.max(start)).unwrap_or_default();
+                Place::Text {
+                    line: before.matches('\n').count() + 1,
+                    column,
+                    width: marked.lines().next().map_or(1, |l| l.trim_end().chars().count().max(1)),
+                    source: source.to_string(),
+                }
+            }
+        }
+    }
+}

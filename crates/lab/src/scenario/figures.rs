@@ -1,0 +1,153 @@
+//! The arithmetic of a path: sizes of segments, base round-trip time, bottleneck, window.
+
+use super::spec::{Counts, Direction, Flow, Policer, Scenario, Way};
+use super::topology::Hop;
+use farpace_units::{ByteCount, Rate, Span};
+
+/// Ethernet header: two addresses and the type.
+const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
+/// IPv4 and TCP headers without options.
+const IP_AND_TCP: ByteCount = ByteCount::new(40);
+/// The timestamp option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS: ByteCount = ByteCount::new(12);
+
+/// A full-size data segment of a flow and its acknowledgment, layer by layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Payload.
+    pub payload: ByteCount,
+    /// IP packet.
+    pub ip: ByteCount,
+    /// Ethernet frame with its header, without a link's `overhead`.
+    pub frame: ByteCount,
+    /// Ethernet frame of a pure ACK without SACK blocks.
+    pub ack_frame: ByteCount,
+}
+
+impl Segment {
+    /// Bytes that a policer counts of a data segment.
+    pub fn counted(&self, counts: Counts) -> ByteCount {
+        match counts {
+            Counts::Ip => self.ip,
+            Counts::Frame => self.frame,
+        }
+    }
+}
+
+/// What limits a flow on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// The nominal rate of the link or policer; efficiency is goodput divided by this.
+    pub rate: Rate,
+    /// The goodput that this rate can carry at best, headers taken off.
+    pub goodput: Rate,
+    /// Where it is.
+    pub hop: Hop,
+    /// The policer at the entrance, rather than the line.
+    pub is_policer: bool,
+}
+
+impl Scenario {
+    /// The sizes of a flow's segments.
+    pub fn segment(&self, flow: &Flow) -> Segment {
+        let mss = flow.sender.mss.unwrap_or(1_460).min(flow.receiver.mss.unwrap_or(1_460));
+        let stamped = flow.sender.timestamps.unwrap_or(true) && flow.receiver.timestamps.unwrap_or(true);
+        let options = if stamped { TIMESTAMPS } else { ByteCount::ZERO };
+        let ip = ByteCount::new(u64::from(mss)) + IP_AND_TCP;
+        Segment {
+            payload: ByteCount::new(u64::from(mss)) - options,
+            ip,
+            frame: ip + ETHERNET_HEADER,
+            ack_frame: ETHERNET_HEADER + IP_AND_TCP + options,
+        }
+    }
+
+    /// What holds at a hop.
+    pub fn direction(&self, hop: Hop) -> Option<Direction<'_>> {
+        self.links.get(hop.link).map(|l| l.direction(hop.way))
+    }
+
+    /// Time from sending a full-size segment to receiving its acknowledgment, when all queues are empty:
+    /// delays and serialisation on every link, there and back. (Policers and routers take no time.)
+    pub fn base_rtt(&self, flow: &Flow) -> Span {
+        let segment = self.segment(flow);
+        let mut total = Span::ZERO;
+        for hop in self.path(flow) {
+            let Some(link) = self.links.get(hop.link) else { continue };
+            let back = match hop.way {
+                Way::Forward => Way::Backward,
+                Way::Backward => Way::Forward,
+            };
+            for (way, frame) in [(hop.way, segment.frame), (back, segment.ack_frame)] {
+                let d = link.direction(way);
+                total += d.delay + on_line(&d, frame);
+            }
+        }
+        total
+    }
+
+    /// The link or policer that carries the least of a flow; none if nothing on its path has a rate.
+    /// Different headers count at different places, so what is compared is the payload that fits.
+    pub fn bottleneck(&self, flow: &Flow) -> Option<Bottleneck> {
+        narrowest(&self.limits(flow))
+    }
+
+    /// Everything on a flow's path that has a rate, in order.
+    pub(super) fn limits(&self, flow: &Flow) -> Vec<Bottleneck> {
+        let segment = self.segment(flow);
+        let mut limits = Vec::new();
+        for hop in self.path(flow) {
+            let Some(d) = self.direction(hop) else { continue };
+            if let Some(p) = d.policer {
+                let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
+                limits.push(Bottleneck { rate: p.rate, goodput, hop, is_policer: true });
+            }
+            if let Some(rate) = d.rate {
+                let goodput = scale(rate, segment.payload, d.framing().on_the_line(segment.frame));
+                limits.push(Bottleneck { rate, goodput, hop, is_policer: false });
+            }
+        }
+        limits
+    }
+
+    /// The most that a flow can have in flight, and what sets that limit. None if its settings are not
+    /// valid.
+    pub(super) fn window(&self, flow: &Flow) -> Option<(ByteCount, &'static str)> {
+        let (sender, receiver) = (flow.sender.resolve().ok()?, flow.receiver.resolve().ok()?);
+        let clamp = u64::from(sender.cwnd_clamp.get()).saturating_mul(self.segment(flow).payload.get());
+        let scaled = sender.window_scale && receiver.window_scale;
+        // Without scaling, the field holds 16 bits (RFC 9293 §3.1).
+        let field = if scaled { u64::MAX } else { 65_535 };
+        [
+            (receiver.receive_buffer, "the receiver's window"),
+            (ByteCount::new(field), "a window field without scaling"),
+            (sender.send_buffer, "the sender's buffer"),
+            (ByteCount::new(clamp), "the sender's cwnd_clamp"),
+        ]
+        .into_iter()
+        .min_by_key(|(limit, _)| *limit)
+    }
+}
+
+/// The limit that lets the least through; the first of equals.
+pub(super) fn narrowest(limits: &[Bottleneck]) -> Option<Bottleneck> {
+    limits.iter().copied().min_by_key(|l| l.goodput)
+}
+
+/// Time of a frame on the line.
+pub(super) fn on_line(d: &Direction<'_>, frame: ByteCount) -> Span {
+    d.rate.map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
+}
+
+/// `rate` times `part` / `whole`, rounded to the nearest bit/s.
+pub(super) fn scale(rate: Rate, part: ByteCount, whole: ByteCount) -> Rate {
+    let whole = u128::from(whole.get().max(1));
+    let scaled = (u128::from(rate.bits_per_sec()) * u128::from(part.get()) + whole / 2) / whole;
+    Rate::from_bits_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+/// When a full bucket is empty if `arriving` (in the bytes it counts) keeps coming; none if it never is.
+pub(super) fn dry_after(policer: &Policer, arriving: Rate) -> Option<Span> {
+    let excess = arriving.bits_per_sec().checked_sub(policer.rate.bits_per_sec()).filter(|e| *e > 0)?;
+    Some(Rate::from_bits_per_sec(excess).time_for(policer.burst))
+}

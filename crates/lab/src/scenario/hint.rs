@@ -1,0 +1,230 @@
+//! Words for errors: the nearest valid word, the expected form, and what a key means, from the schema.
+
+use super::document::Step;
+use super::error::Wrong;
+use serde_json::Value;
+
+/// Message and advice for what is wrong at `path`; `found` says what is there.
+pub(super) fn words(wrong: &Wrong, path: &[Step], found: &str) -> (String, Option<String>) {
+    match wrong {
+        Wrong::Said(message) => (message.clone(), None),
+        Wrong::Value(message) => {
+            let advice = unit_advice(message).or_else(|| about(path));
+            (message.clone(), advice)
+        }
+        Wrong::Type { expected } => {
+            let form = at(path).and_then(|s| s.form()).unwrap_or_else(|| expected.clone());
+            (format!("expected {form}, found {found}"), about(path))
+        }
+        Wrong::Length { len, expected } => {
+            let expected = expected.replace("an array of length", "a list of");
+            (format!("expected {expected}, found {len}"), about(path))
+        }
+        Wrong::UnknownWord { word, valid } => {
+            let near = nearest(word, valid).map(|n| format!("did you mean \"{n}\"?\n"));
+            (
+                format!("unknown word \"{word}\""),
+                Some(format!("{}valid here: {}", near.unwrap_or_default(), list(valid))),
+            )
+        }
+        Wrong::UnknownKey { key, valid } => (format!("unknown key `{key}`"), Some(key_advice(key, valid))),
+        Wrong::Missing { key } => {
+            let mut child = path.to_vec();
+            child.push(Step::from(*key));
+            let table = match path.last() {
+                None => "the scenario".to_string(),
+                Some(Step::Key(k)) => format!("`{k}`"),
+                Some(Step::Index(_)) => "this entry".to_string(),
+            };
+            let form = at(&child).and_then(|s| s.form()).map(|f| format!("\nwrite {f}")).unwrap_or_default();
+            (format!("{table} has no `{key}`"), about(&child).map(|a| format!("{a}{form}")))
+        }
+    }
+}
+
+/// The candidate that a person most likely meant by `word`; none if nothing is near.
+pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    // Longer words than any name would only cost time.
+    if word.len() > 100 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    candidates
+        .iter()
+        .map(|c| (strsim::osa_distance(&lower, &c.to_lowercase()), *c))
+        .filter(|(d, c)| {
+            let (short, long) = (lower.len().min(c.len()), lower.len().max(c.len()));
+            *d < short && *d <= long.div_ceil(3)
+        })
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+/// Words with commas between.
+pub(super) fn list(words: &[&str]) -> String {
+    const MOST: usize = 30;
+    let mut text = words.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    if words.len() > MOST {
+        text.push_str(", ...");
+    }
+    text
+}
+
+fn key_advice(key: &str, valid: &[&str]) -> String {
+    if let Some(near) = nearest(key, valid) {
+        return format!("did you mean `{near}`?");
+    }
+    let tables: Vec<&str> =
+        TABLES.iter().filter(|(def, _)| has_key(def, key)).map(|(_, words)| *words).collect();
+    let elsewhere = if tables.is_empty() {
+        String::new()
+    } else {
+        format!("`{key}` belongs to {}\n", tables.join(" or "))
+    };
+    if valid.is_empty() {
+        return format!("{elsewhere}this table takes no keys");
+    }
+    format!("{elsewhere}valid here: {}", list(valid))
+}
+
+/// The tables of a scenario as the schema and as people call them.
+const TABLES: [(&str, &str); 9] = [
+    ("Scenario", "the top of the file"),
+    ("Host", "a host"),
+    ("LinkSpec", "a link"),
+    ("DirectionSpec", "`forward` or `backward` of a link"),
+    ("Policer", "`policer` in `forward` or `backward` of a link"),
+    ("Reorder", "`reorder` in `forward` or `backward` of a link"),
+    ("Flow", "a flow"),
+    ("Trace", "`trace`"),
+    ("Settings", "`sender` or `receiver` of a flow"),
+];
+
+fn has_key(def: &str, key: &str) -> bool {
+    let root = super::schema();
+    let table = if def == "Scenario" { Some(&root) } else { root.get("$defs").and_then(|d| d.get(def)) };
+    table.and_then(|t| t.get("properties")).is_some_and(|p| p.get(key).is_some())
+}
+
+/// Units as people write them who come from elsewhere, and ours.
+const UNITS: [(&str, &str); 24] = [
+    ("bps", "bit/s"),
+    ("kbps", "kbit/s"),
+    ("mbps", "Mbit/s"),
+    ("gbps", "Gbit/s"),
+    ("kb/s", "kbit/s"),
+    ("mb/s", "Mbit/s"),
+    ("gb/s", "Gbit/s"),
+    ("kbit", "kbit/s"),
+    ("mbit", "Mbit/s"),
+    ("gbit", "Gbit/s"),
+    ("mbit/s", "Mbit/s"),
+    ("gbit/s", "Gbit/s"),
+    ("bytes", "B"),
+    ("kb", "kB"),
+    ("mb", "MB"),
+    ("gb", "GB"),
+    ("usec", "us"),
+    ("\u{b5}s", "us"),
+    ("msec", "ms"),
+    ("sec", "s"),
+    ("seconds", "s"),
+    ("minutes", "min"),
+    ("pkts", "packets"),
+    ("segments", "packets"),
+];
+
+/// Advice for a unit that a quantity does not know: the message names it and the units there are.
+fn unit_advice(message: &str) -> Option<String> {
+    let unit = message.strip_prefix("unknown unit `")?.split('`').next()?.to_lowercase();
+    let (_, takes) = message.split_once(" takes one of ")?;
+    let known: Vec<&str> = takes.split(", ").collect();
+    let ours = UNITS.iter().find(|(theirs, ours)| *theirs == unit && known.contains(ours))?;
+    Some(format!("did you mean `{}`?", ours.1))
+}
+
+/// What the key at the end of `path` means.
+fn about(path: &[Step]) -> Option<String> {
+    let doc = at(path)?.doc?;
+    let key = path.iter().rev().find_map(|s| match s {
+        Step::Key(k) => Some(k),
+        Step::Index(_) => None,
+    })?;
+    Some(format!("`{key}`: {}", doc.split_whitespace().collect::<Vec<_>>().join(" ")))
+}
+
+/// What the schema says of a value.
+struct Described {
+    doc: Option<String>,
+    schema: Value,
+}
+
+fn at(path: &[Step]) -> Option<Described> {
+    let root = super::schema();
+    let mut here = &root;
+    let mut doc = None;
+    for step in path {
+        let table = resolve(&root, here)?;
+        here = match step {
+            Step::Key(k) => table
+                .get("properties")
+                .and_then(|p| p.get(k))
+                .or_else(|| table.get("additionalProperties"))?,
+            Step::Index(_) => table.get("items")?,
+        };
+        // An element of a list is described by its list.
+        doc = here.get("description").and_then(Value::as_str).map(str::to_string).or(doc);
+    }
+    Some(Described { doc, schema: resolve(&root, here)?.clone() })
+}
+
+/// Follows references, and `anyOf` to the alternative that is not null.
+fn resolve<'a>(root: &'a Value, mut here: &'a Value) -> Option<&'a Value> {
+    // The schema nests references at most twice.
+    for _ in 0..8 {
+        if let Some(target) = here.get("$ref").and_then(Value::as_str) {
+            here = root.pointer(target.strip_prefix('#')?)?;
+        } else if let Some(any) = here.get("anyOf").and_then(Value::as_array) {
+            here = any.iter().find(|a| a.get("type").and_then(Value::as_str) != Some("null"))?;
+        } else {
+            return Some(here);
+        }
+    }
+    None
+}
+
+impl Described {
+    /// How such a value is written.
+    fn form(&self) -> Option<String> {
+        let get = |key: &str| self.schema.get(key);
+        if get("pattern").is_some() {
+            return get("description").and_then(Value::as_str).map(str::to_string);
+        }
+        if get("format").and_then(Value::as_str) == Some("ipv4") {
+            return Some("an IPv4 address, like \"10.0.0.1\"".to_string());
+        }
+        if let Some(one_of) = get("oneOf").and_then(Value::as_array) {
+            let words: Vec<&str> =
+                one_of.iter().filter_map(|w| w.get("const").and_then(Value::as_str)).collect();
+            return Some(format!("one of {}", list(&words)));
+        }
+        let kind = match get("type")? {
+            Value::Array(kinds) => kinds.first()?.as_str()?,
+            kind => kind.as_str()?,
+        };
+        let range = match (get("minimum"), get("maximum")) {
+            (Some(low), Some(high)) => format!(" from {low} to {high}"),
+            (Some(low), None) => format!(" from {low}"),
+            _ => String::new(),
+        };
+        Some(match kind {
+            "string" => "a text in quotes".to_string(),
+            "integer" => format!("a whole number{range}"),
+            "number" => format!("a number{range}"),
+            "boolean" => "true or false".to_string(),
+            "array" => "a list".to_string(),
+            "object" => "a table".to_string(),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What is to be simulated: hosts, routers, links and flows, read from TOML.
+//!
+//! Values carry their units (`rate = "500 Mbit/s"`), and reading is strict: a key that nobody knows, a unit
+//! that does not fit, a flow without a path are errors that show the place in the file and say what would
+//! be right. A [`Scenario`] that [`Scenario::parse`] has returned can be run as it is.
+//!
+//! Start reading at [`Scenario`]; `check` holds the rules, `topology` the routes, `figures` the arithmetic
+//! that [`explain`] puts into words.
+
+mod check;
+mod document;
+mod elements;
+mod error;
+mod explain;
+mod figures;
+mod hint;
+mod quantity;
+mod read;
+mod set;
+mod spec;
+mod topology;
+
+pub use check::MAX_BINS;
+pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
+pub use explain::explain;
+pub use figures::{Bottleneck, Segment};
+pub use quantity::QueueLimit;
+pub use spec::{
+    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Outage, Policer, Reorder, Router, Scenario,
+    Trace, Way,
+};
+pub use topology::{Hop, Tap};
+
+use farpace_units::ByteCount;
+
+/// Longest scenario text that is read.
+pub const MAX_TEXT: ByteCount = ByteCount::new(1 << 20);
+/// Most `--set` overrides that are taken.
+pub const MAX_OVERRIDES: usize = 1_000;
+/// Most hosts and routers together.
+pub const MAX_NODES: usize = 1_000;
+/// Most links. (Without loops, a network has fewer links than nodes.)
+pub const MAX_LINKS: usize = 1_000;
+/// Most flows.
+pub const MAX_FLOWS: usize = 1_000;
+/// Most entries in `trace.taps`.
+pub const MAX_TAPS: usize = 64;
+/// Most outages of one direction of a link.
+pub const MAX_OUTAGES: usize = 10_000;
+/// Longest name of a host, router, link or flow, in characters: names become parts of file names.
+pub const MAX_NAME: usize = 32;
+/// Longest virtual time limit: 30 days.
+pub const MAX_DURATION: farpace_units::Span = farpace_units::Span::from_secs(30 * 24 * 3600);
+
+impl Scenario {
+    /// Reads and checks a scenario. `name` is what errors call the text: its file name.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right; see [`ScenarioError`].
+    pub fn parse(text: &str, name: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(text, name, &[])
+    }
+
+    /// Reads a scenario with some values replaced: each override is a dotted path and a value, as in
+    /// `links.wan.delay` = `20 ms`. Links and flows are addressed by name or by index from 0, `*` stands
+    /// for all of them. A value that is not TOML by itself is taken as a string.
+    ///
+    /// # Errors
+    /// As for [`parse`](Scenario::parse), and for a path that leads nowhere.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Scenario, ScenarioError> {
+        let source = error::Source { name, text, overrides };
+        let fail = |faults: Vec<error::Fault>| source.explain(faults);
+        if text.len() > MAX_TEXT.as_len() {
+            return Err(fail(vec![error::Fault::of_file(format!(
+                "the scenario is {} long; the limit is 1 MiB",
+                ByteCount::of_len(text.len())
+            ))]));
+        }
+        if overrides.len() > MAX_OVERRIDES {
+            return Err(fail(vec![error::Fault::of_file(format!(
+                "{} overrides; the limit is {MAX_OVERRIDES}",
+                overrides.len()
+            ))]));
+        }
+        let mut root = document::parse(text).map_err(|f| fail(vec![f]))?;
+        for (i, (path, value)) in overrides.iter().enumerate() {
+            set::apply(&mut root, i, path, value).map_err(|f| fail(vec![f]))?;
+        }
+        let scenario: Scenario = read::read(&root).map_err(|f| fail(vec![f]))?;
+        let findings = check::check(&scenario);
+        if findings.is_empty() {
+            return Ok(scenario);
+        }
+        Err(fail(findings.into_iter().map(|f| f.locate(&root)).collect()))
+    }
+
+    /// The scenario as TOML text, which [`parse`](Scenario::parse) reads back to the same scenario.
+    ///
+    /// # Errors
+    /// A seed of 2^63 or more: TOML has no such number.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+}
+
+/// The JSON schema of a scenario file, with the descriptions of its keys.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Scenario).to_value()
+}

@@ -1,0 +1,86 @@
+//! `--set path=value`: replaces values in the tree before it is read.
+
+use super::document::{Entry, Node, Value, parse_value};
+use super::error::{Fault, Origin};
+use super::hint::{list, nearest};
+
+/// Puts `value` at the dotted `path`. Missing tables on the way are made; reading refuses them afterwards
+/// if nobody knows them. `index` is the number of the override, for messages.
+pub(super) fn apply(root: &mut Node, index: usize, path: &str, value: &str) -> Result<(), Fault> {
+    let origin = Origin::Set(index);
+    let node = parse_value(value, &origin)
+        .unwrap_or_else(|| Node { origin: origin.clone(), value: Value::String(value.to_string()) });
+    let steps: Vec<&str> = path.split('.').map(str::trim).collect();
+    if steps.iter().any(|s| s.is_empty()) || steps.len() > MAX_STEPS {
+        return Err(Fault::syntax(format!("`{path}` is not a path"), origin)
+            .hinted("a path is words with dots between, like `links.wan.delay` or `flows.0.size`"));
+    }
+    put(root, &steps, &[], &node, &origin)
+}
+
+/// Deepest path. The deepest key of a scenario has six steps.
+const MAX_STEPS: usize = 16;
+
+fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origin) -> Result<(), Fault> {
+    let Some((step, rest)) = steps.split_first() else {
+        *at = node.clone();
+        return Ok(());
+    };
+    let walked = [done, &[*step]].concat();
+    let here = if done.is_empty() { "the scenario".to_string() } else { format!("`{}`", done.join(".")) };
+    let kind = at.describe();
+    match &mut at.value {
+        Value::Array(items) => {
+            if *step == "*" {
+                return items.iter_mut().try_for_each(|item| put(item, rest, &walked, node, origin));
+            }
+            let names: Vec<String> =
+                items.iter().map(|i| name_of(i).unwrap_or_default().to_string()).collect();
+            let by_name = names.iter().position(|n| n == step);
+            let found = by_name.or_else(|| step.parse().ok().filter(|i| *i < items.len()));
+            match found.and_then(|i| items.get_mut(i)) {
+                Some(item) => put(item, rest, &walked, node, origin),
+                None => {
+                    let fault = Fault::syntax(format!("{here} has no element `{step}`"), origin.clone());
+                    let known: Vec<&str> =
+                        names.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
+                    Err(fault.hinted(match (nearest(step, &known), items.len()) {
+                        (Some(n), _) => format!("did you mean `{n}`?"),
+                        (None, 0) => "the list is empty".to_string(),
+                        (None, n) if known.is_empty() => format!("elements are numbered 0 to {}", n - 1),
+                        (None, n) => format!("there are {}, or 0 to {}, or `*` for all", list(&known), n - 1),
+                    }))
+                }
+            }
+        }
+        Value::Table(entries) => {
+            if *step == "*" {
+                return entries.iter_mut().try_for_each(|e| put(&mut e.node, rest, &walked, node, origin));
+            }
+            if let Some(entry) = entries.iter_mut().find(|e| e.key == *step) {
+                return put(&mut entry.node, rest, &walked, node, origin);
+            }
+            // Hosts and routers cannot come into being here: without a link they would be of no use.
+            if let ["hosts" | "routers"] = done {
+                let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
+                let fault = Fault::syntax(format!("{here} has no `{step}`"), origin.clone());
+                return Err(match nearest(step, &known) {
+                    Some(n) => fault.hinted(format!("did you mean `{n}`?")),
+                    None => fault.hinted(format!("there are {}", list(&known))),
+                });
+            }
+            let mut made = Node { origin: origin.clone(), value: Value::Table(Vec::new()) };
+            put(&mut made, rest, &walked, node, origin)?;
+            entries.push(Entry { key: step.to_string(), key_origin: origin.clone(), node: made });
+            Ok(())
+        }
+        _ => Err(Fault::syntax(format!("{here} is {kind}: it has no `{step}`"), origin.clone())),
+    }
+}
+
+fn name_of(node: &Node) -> Option<&str> {
+    match &node.child(&"name".into())?.value {
+        Value::String(s) => Some(s),
+        _ => None,
+    }
+}

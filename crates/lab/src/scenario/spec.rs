@@ -1,0 +1,339 @@
+//! The tables and keys of a scenario file, as plain structs. The descriptions here are what
+//! `farpace scenario schema` prints and what error messages quote.
+
+use super::quantity::QueueLimit;
+use farpace_tcp::config::Settings;
+use farpace_units::{ByteCount, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// A network, the transfers through it, and what to record of them.
+///
+/// The network is a tree: hosts at its ends, routers between, one path from each to each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One line that says what this is; the heading of reports.
+    pub title: String,
+    /// What it shows and why, in as many lines as it takes.
+    #[serde(default)]
+    pub description: String,
+    /// All dice of the run come from this number (0 to 2^63 - 1) and from the names of the elements.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Virtual time limit: the run ends here even if flows are not done.
+    #[serde(default = "default_duration")]
+    pub duration: Span,
+    /// What to record.
+    #[serde(default)]
+    pub trace: Trace,
+    /// The machines at the ends, by name. Each has one NIC, so one link.
+    pub hosts: BTreeMap<String, Host>,
+    /// The machines between, by name. They forward along the only path there is.
+    #[serde(default)]
+    pub routers: BTreeMap<String, Router>,
+    /// The links between hosts and routers.
+    pub links: Vec<LinkSpec>,
+    /// The transfers.
+    pub flows: Vec<Flow>,
+}
+
+/// A machine that sends and receives.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// IPv4 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
+    pub address: Option<Ipv4Addr>,
+}
+
+/// A machine that forwards. It takes no time and has no keys of its own: rates, queues and policers belong
+/// to its links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Router {}
+
+/// A full-duplex link. In each direction a packet meets the policer, then the troubles (outage, loss,
+/// corruption, duplication, jitter, reordering), then the queue, the line with its rate, and the delay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Name, unique among hosts, routers and links.
+    pub name: String,
+    /// The two ends, by name. Forward is from the first to the second.
+    pub between: [String; 2],
+    /// Rate of the line in both directions; omitted: infinitely fast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Propagation time, one way.
+    #[serde(default)]
+    pub delay: Span,
+    /// Queue in front of the line, one per direction, the frame on the line included. Packets that find it full
+    /// are dropped.
+    #[serde(default)]
+    pub queue: QueueLimit,
+    /// Bytes that each frame takes on the line beyond its own: 24 B are Ethernet's checksum, preamble and gap.
+    /// With 0 B, short frames are not padded to Ethernet's minimum either.
+    #[serde(default = "default_overhead")]
+    pub overhead: ByteCount,
+    /// What is different or goes wrong from the first end to the second.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_default")]
+    pub forward: DirectionSpec,
+    /// What is different or goes wrong from the second end to the first.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_default")]
+    pub backward: DirectionSpec,
+}
+
+/// One direction of a link: values that replace the link's, and troubles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DirectionSpec {
+    /// Rate in this direction, in place of the link's.
+    pub rate: Option<Rate>,
+    /// Delay in this direction, in place of the link's.
+    pub delay: Option<Span>,
+    /// Queue in this direction, in place of the link's.
+    pub queue: Option<QueueLimit>,
+    /// A token bucket at the entrance: it drops what exceeds its rate, and never queues.
+    pub policer: Option<Policer>,
+    /// Probability that a packet is lost.
+    #[schemars(range(min = 0, max = 1))]
+    pub loss: f64,
+    /// Probability that a packet arrives twice.
+    #[schemars(range(min = 0, max = 1))]
+    pub duplicate: f64,
+    /// Probability that one bit of a packet is flipped.
+    #[schemars(range(min = 0, max = 1))]
+    pub corrupt: f64,
+    /// Some packets are held back, so that later ones overtake them.
+    pub reorder: Option<Reorder>,
+    /// Each packet is delayed by a random time up to this; the order is kept.
+    pub jitter: Span,
+    /// Times when the link is down and drops everything, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
+}
+
+impl DirectionSpec {
+    fn is_default(&self) -> bool {
+        *self == DirectionSpec::default()
+    }
+}
+
+/// A token bucket that drops. A packet passes if the bucket holds its length; the bucket begins full.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which tokens come in.
+    pub rate: Rate,
+    /// Most tokens the bucket holds: what may pass at once after a rest.
+    pub burst: ByteCount,
+    /// Tokens come once per this time (hardware does it so); 0 s: continuously.
+    #[serde(default)]
+    pub refill: Span,
+    /// Time of the first refill, less than `refill`.
+    #[serde(default)]
+    pub phase: Span,
+    /// Which bytes of a packet cost tokens.
+    #[serde(default)]
+    pub counts: Counts,
+}
+
+/// Which bytes of a packet cost tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counts {
+    /// The IP packet.
+    #[default]
+    Ip,
+    /// The Ethernet frame: the IP packet and 14 bytes of header.
+    Frame,
+}
+
+/// Reordering: some packets are held back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Probability that a packet is held back.
+    #[schemars(range(min = 0, max = 1))]
+    pub chance: f64,
+    /// For how long.
+    pub extra: Span,
+}
+
+/// A time when a link is down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// When it begins.
+    pub at: Span,
+    /// How long it lasts.
+    pub lasts: Span,
+}
+
+/// A transfer from one host to another over one TCP connection. The sender opens it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Name, unique among flows.
+    pub name: String,
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// Port the receiver listens on; omitted: 5001 for the first flow, 5002 for the second, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// When the sender connects.
+    #[serde(default)]
+    pub start: Span,
+    /// How much is sent: a pattern made from the seed, or, for the first flow, the file given as --payload.
+    pub size: ByteCount,
+    /// TCP of the sending host for this flow.
+    #[serde(default)]
+    pub sender: Settings,
+    /// TCP of the receiving host for this flow.
+    #[serde(default)]
+    pub receiver: Settings,
+}
+
+/// What to record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trace {
+    /// Width of the bins of bandwidth and of the samples of connection variables.
+    pub bin: Span,
+    /// Where packets are captured. A host's name: at its NIC. A link's name: at both its ends, two captures.
+    /// A capture holds what goes into the link at that end (before policer, loss and queue) and what comes
+    /// out of it there.
+    pub taps: Vec<String>,
+    /// Bytes kept of each captured frame, from 96 B; 128 B hold all headers.
+    pub snaplen: ByteCount,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Trace { bin: Span::from_millis(10), taps: Vec::new(), snaplen: ByteCount::new(128) }
+    }
+}
+
+fn default_seed() -> u64 {
+    1
+}
+fn default_duration() -> Span {
+    Span::from_secs(600)
+}
+fn default_overhead() -> ByteCount {
+    ByteCount::new(24)
+}
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// From the first end to the second.
+    Forward,
+    /// From the second end to the first.
+    Backward,
+}
+
+/// Everything that happens to a packet in one direction of a link, with all defaults filled in. In the
+/// order of a packet's way: policer, troubles, queue, line, delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Direction<'a> {
+    /// The node that packets come from.
+    pub from: &'a str,
+    /// The node that they go to.
+    pub to: &'a str,
+    /// The policer at the entrance.
+    pub policer: Option<&'a Policer>,
+    /// Probability of loss, 0 to 1.
+    pub loss: f64,
+    /// Probability of arriving twice, 0 to 1.
+    pub duplicate: f64,
+    /// Probability of a flipped bit, 0 to 1.
+    pub corrupt: f64,
+    /// Reordering.
+    pub reorder: Option<&'a Reorder>,
+    /// Greatest random delay that keeps the order.
+    pub jitter: Span,
+    /// Times without service, ordered and apart.
+    pub outages: &'a [Outage],
+    /// The queue in front of the line.
+    pub queue: QueueLimit,
+    /// The line's rate; none: infinitely fast.
+    pub rate: Option<Rate>,
+    /// Bytes on the line beyond each frame's own.
+    pub overhead: ByteCount,
+    /// Propagation time.
+    pub delay: Span,
+}
+
+impl Direction<'_> {
+    /// True if anything random or an outage befalls packets here; false: no trouble element is needed.
+    pub fn has_troubles(&self) -> bool {
+        self.loss > 0.0
+            || self.duplicate > 0.0
+            || self.corrupt > 0.0
+            || self.reorder.is_some()
+            || !self.jitter.is_zero()
+            || !self.outages.is_empty()
+    }
+}
+
+impl LinkSpec {
+    /// What holds in one direction: the link's values, and that direction's own in their place.
+    pub fn direction(&self, way: Way) -> Direction<'_> {
+        let [first, second] = &self.between;
+        let (from, to, d) = match way {
+            Way::Forward => (first, second, &self.forward),
+            Way::Backward => (second, first, &self.backward),
+        };
+        // Every field is named, so that a new one cannot be forgotten.
+        let DirectionSpec { rate, delay, queue, policer, loss, duplicate, corrupt, reorder, jitter, outages } =
+            d;
+        Direction {
+            from,
+            to,
+            policer: policer.as_ref(),
+            loss: *loss,
+            duplicate: *duplicate,
+            corrupt: *corrupt,
+            reorder: reorder.as_ref(),
+            jitter: *jitter,
+            outages,
+            queue: queue.unwrap_or(self.queue),
+            rate: rate.or(self.rate),
+            overhead: self.overhead,
+            delay: delay.unwrap_or(self.delay),
+        }
+    }
+}
+
+impl Scenario {
+    /// The port the receiver of flow `index` listens on.
+    pub fn port(&self, index: usize) -> u16 {
+        let automatic = u16::try_from(index).unwrap_or(u16::MAX).saturating_add(5_001);
+        self.flows.get(index).and_then(|f| f.port).unwrap_or(automatic)
+    }
+
+    /// The address of every host: the one given, or the first free one from 10.0.0.1 on, in the order of
+    /// names.
+    pub fn addresses(&self) -> BTreeMap<&str, Ipv4Addr> {
+        let mut taken: std::collections::BTreeSet<Ipv4Addr> =
+            self.hosts.values().filter_map(|h| h.address).collect();
+        let mut next = u32::from(Ipv4Addr::new(10, 0, 0, 1));
+        let mut addresses = BTreeMap::new();
+        for (name, host) in &self.hosts {
+            let address = host.address.unwrap_or_else(|| {
+                while taken.contains(&Ipv4Addr::from(next)) {
+                    next += 1;
+                }
+                Ipv4Addr::from(next)
+            });
+            taken.insert(address);
+            addresses.insert(name.as_str(), address);
+        }
+        addresses
+    }
+}

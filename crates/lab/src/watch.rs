@@ -1,0 +1,174 @@
+//! Who looks on during a run: meters, captures, and the file of drops.
+
+use crate::world::{ElementId, Observer, WireId};
+use farpace_path::{DropReason, Meter};
+use farpace_trace::{InterfaceId, PcapngWriter};
+use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_wire::Packet;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A capture that could not be written.
+#[derive(Debug, Error)]
+#[error("cannot write the capture `{}`: {error}", path.display())]
+pub struct CaptureError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system says.
+    #[source]
+    pub error: io::Error,
+}
+
+/// A capture that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Packets that were left out because the file had reached its limit.
+    pub skipped: Packets,
+}
+
+struct Capture {
+    path: PathBuf,
+    writer: PcapngWriter<BufWriter<File>>,
+    /// The interface of the tap; in the file of drops, one per element, made at its first drop.
+    interfaces: BTreeMap<u32, InterfaceId>,
+    snaplen: u32,
+}
+
+/// What one wire is watched for.
+#[derive(Clone, Copy, Default)]
+struct Eyes {
+    meter: Option<usize>,
+    capture: Option<usize>,
+}
+
+/// The observer of a run.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// By [`WireId`].
+    wires: Vec<Eyes>,
+    meters: Vec<(String, Meter)>,
+    captures: Vec<Capture>,
+    drops: Option<Capture>,
+    elements: Vec<String>,
+    failed: Option<CaptureError>,
+}
+
+impl Watch {
+    fn eyes(&mut self, wire: WireId) -> &mut Eyes {
+        if self.wires.len() <= wire.index() {
+            self.wires.resize(wire.index() + 1, Eyes::default());
+        }
+        &mut self.wires[wire.index()]
+    }
+
+    pub fn meter(&mut self, wire: WireId, name: &str, bin: Span) {
+        self.eyes(wire).meter = Some(self.meters.len());
+        self.meters.push((name.to_owned(), Meter::new(bin)));
+    }
+
+    pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
+        self.meters.iter().map(|(n, m)| (n.as_str(), m))
+    }
+
+    pub fn capture(
+        &mut self,
+        wires: &[WireId],
+        directory: &Path,
+        tap: &str,
+        snaplen: ByteCount,
+    ) -> Result<(), CaptureError> {
+        let mut capture = open(directory, tap, snaplen)?;
+        let added = capture.writer.add_interface(tap, "both directions", Some(capture.snaplen));
+        let interface = added.map_err(|error| CaptureError { path: capture.path.clone(), error })?;
+        capture.interfaces.insert(0, interface);
+        for wire in wires {
+            self.eyes(*wire).capture = Some(self.captures.len());
+        }
+        self.captures.push(capture);
+        Ok(())
+    }
+
+    pub fn capture_drops(
+        &mut self,
+        directory: &Path,
+        elements: Vec<String>,
+        snaplen: ByteCount,
+    ) -> Result<(), CaptureError> {
+        self.drops = Some(open(directory, "drops", snaplen)?);
+        self.elements = elements;
+        Ok(())
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.captures.iter().chain(&self.drops).map(|c| c.path.clone()).collect()
+    }
+
+    /// The first write that failed, if any did.
+    pub fn check(&mut self) -> Result<(), CaptureError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    pub fn finish(&mut self) -> Result<Vec<CaptureFile>, CaptureError> {
+        self.check()?;
+        let captures = std::mem::take(&mut self.captures).into_iter().chain(self.drops.take());
+        captures
+            .map(|c| {
+                let (path, skipped) = (c.path, c.writer.skipped());
+                match c.writer.finish() {
+                    Ok(_) => Ok(CaptureFile { path, skipped }),
+                    Err(error) => Err(CaptureError { path, error }),
+                }
+            })
+            .collect()
+    }
+}
+
+fn open(directory: &Path, name: &str, snaplen: ByteCount) -> Result<Capture, CaptureError> {
+    let path = directory.join(format!("{name}.pcapng"));
+    let made = File::create(&path).and_then(|f| PcapngWriter::new(BufWriter::new(f), "farpace lab"));
+    match made {
+        Ok(writer) => {
+            let snaplen = u32::try_from(snaplen.get()).unwrap_or(u32::MAX);
+            Ok(Capture { path, writer, interfaces: BTreeMap::new(), snaplen })
+        }
+        Err(error) => Err(CaptureError { path, error }),
+    }
+}
+
+impl Observer for Watch {
+    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
+        let Some(eyes) = self.wires.get(wire.index()) else { return };
+        if let Some((_, meter)) = eyes.meter.and_then(|i| self.meters.get_mut(i)) {
+            meter.record(now, packet.len());
+        }
+        if let Some(c) = eyes.capture.and_then(|i| self.captures.get_mut(i))
+            && let Some(interface) = c.interfaces.get(&0)
+            && let Err(error) = c.writer.packet(*interface, now, packet, None)
+        {
+            self.failed.get_or_insert(CaptureError { path: c.path.clone(), error });
+        }
+    }
+
+    fn dropped(&mut self, now: Instant, element: ElementId, packet: &Packet, reason: DropReason) {
+        let Some(c) = &mut self.drops else { return };
+        let key = element.index() as u32;
+        let name = self.elements.get(element.index()).map_or("", String::as_str);
+        let written = match c.interfaces.get(&key) {
+            Some(interface) => Ok(*interface),
+            None => c.writer.add_interface(name, "packets dropped here", Some(c.snaplen)),
+        }
+        .and_then(|interface| {
+            c.interfaces.insert(key, interface);
+            let comment = format!("dropped at {name}: {}", reason.name());
+            c.writer.packet(interface, now, packet, Some(&comment))
+        });
+        if let Err(error) = written {
+            self.failed.get_or_insert(CaptureError { path: c.path.clone(), error });
+        }
+    }
+}

@@ -1,0 +1,542 @@
+//! The event loop: elements, the wires between them, and virtual time.
+
+mod agenda;
+mod error;
+mod ledger;
+mod observer;
+#[cfg(test)]
+mod tests;
+
+pub use error::WorldError;
+pub use ledger::Ledger;
+pub use observer::Observer;
+
+use agenda::Agenda;
+use farpace_path::{Cx, Effects, Element, Port};
+use farpace_units::{Instant, Stream};
+use farpace_wire::Packet;
+use std::any::{Any, type_name};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// An element of a world, by the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ElementId(u32);
+
+impl ElementId {
+    /// The number, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One end of a wire.
+pub type End = (ElementId, Port);
+
+/// One direction of a wire that is observed, by the order in which they were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WireId(u32);
+
+impl WireId {
+    /// The number, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A network in virtual time.
+///
+/// Elements are added with names and connected port to port. A packet that leaves a port arrives at the other
+/// end at the same instant: a wire takes no time, a link does. Events are ordered by time, then by element,
+/// then by sequence: at one instant the element that was added first has all its events first, its wake
+/// before its packets, its packets in the order in which they were sent.
+///
+/// So only wakes lie in the future, one for each element, and no more than that is ever sorted: see
+/// `Agenda`. A packet whose turn it is at once goes from element to element without being stored.
+///
+/// Contract: the elements keep that of [`Element`]. The world checks it: conservation after every call in debug
+/// builds and by [`check`](World::check), the deadline law and loops without time always.
+pub struct World {
+    seed: u64,
+    now: Instant,
+    slots: Vec<Slot>,
+    names: BTreeMap<String, ElementId>,
+    agenda: Agenda,
+    /// The near ends of the observed directions.
+    observed: Vec<End>,
+    /// Elements that somebody outside may have changed since they were last asked for their deadline.
+    touched: BTreeSet<ElementId>,
+    /// Something was added since all ports were last found connected.
+    unchecked: bool,
+    effects: Effects,
+    events: u64,
+    /// More events than this, at the present instant, are too many.
+    most_events: u64,
+    /// Who had events after there were too many at one instant.
+    witnesses: BTreeSet<ElementId>,
+}
+
+struct Slot {
+    element: Box<dyn Element>,
+    /// What the element last wanted, or [`Instant::FAR_FUTURE`].
+    deadline: Instant,
+    passive: bool,
+    /// Packets that arrive now.
+    inbox: VecDeque<(Port, Packet)>,
+    wires: Vec<Wire>,
+    rng: Stream,
+    ledger: Ledger,
+    name: String,
+}
+
+/// What a port leads to.
+#[derive(Clone, Copy)]
+struct Wire {
+    to: u32,
+    port: Port,
+    observed: u32,
+}
+
+/// No element, no observer.
+const NOBODY: u32 = u32::MAX;
+const NOWHERE: Wire = Wire { to: NOBODY, port: Port(0), observed: NOBODY };
+
+/// What happens to an element.
+enum Event {
+    Wake,
+    Arrival(Port, Packet),
+}
+
+/// How it came to what has happened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The element was woken.
+    Woken,
+    /// It was its turn on the agenda, for a packet; or it was called from outside.
+    Turn,
+    /// A packet came without being stored, past the agenda.
+    AtOnce,
+}
+
+impl World {
+    /// Most elements of a world.
+    pub const MOST_ELEMENTS: usize = 1 << 20;
+    /// Most events at one instant: beyond it packets must be running in a circle.
+    pub const MOST_EVENTS_AT_ONCE: u64 = 10_000_000;
+    /// So many more events show which elements the circle goes through.
+    const WITNESSED: u64 = 1_000;
+
+    /// An empty world at the start of time. `seed` and the names of the elements give all random numbers.
+    pub fn new(seed: u64) -> Self {
+        World {
+            seed,
+            now: Instant::ZERO,
+            slots: Vec::new(),
+            names: BTreeMap::new(),
+            agenda: Agenda::new(),
+            observed: Vec::new(),
+            touched: BTreeSet::new(),
+            unchecked: false,
+            effects: Effects::default(),
+            events: 0,
+            most_events: Self::MOST_EVENTS_AT_ONCE,
+            witnesses: BTreeSet::new(),
+        }
+    }
+
+    /// Adds an element.
+    ///
+    /// # Errors
+    /// A name that is taken, or too many elements.
+    pub fn add(&mut self, name: &str, element: Box<dyn Element>) -> Result<ElementId, WorldError> {
+        if self.names.contains_key(name) {
+            return Err(WorldError::DuplicateName(name.to_owned()));
+        }
+        if self.slots.len() >= Self::MOST_ELEMENTS {
+            return Err(WorldError::TooManyElements);
+        }
+        let id = ElementId(self.slots.len() as u32);
+        self.slots.push(Slot {
+            deadline: Instant::FAR_FUTURE,
+            inbox: VecDeque::new(),
+            wires: vec![NOWHERE; usize::from(element.ports())],
+            rng: Stream::new(self.seed, name),
+            ledger: Ledger::default(),
+            passive: element.is_passive(),
+            name: name.to_owned(),
+            element,
+        });
+        self.names.insert(name.to_owned(), id);
+        self.agenda.grow(self.slots.len());
+        self.touched.insert(id);
+        self.unchecked = true;
+        Ok(id)
+    }
+
+    /// Connects two ports, in both directions.
+    ///
+    /// # Errors
+    /// An element or port that does not exist, a port that has a wire, or twice the same port.
+    pub fn connect(&mut self, a: End, b: End) -> Result<(), WorldError> {
+        for (element, port) in [a, b] {
+            let wire = *self.wire(element, port)?;
+            if wire.to != NOBODY {
+                let peer = self.name(ElementId(wire.to)).to_owned();
+                let element = self.name(element).to_owned();
+                return Err(WorldError::PortTaken { element, port: port.0, peer, peer_port: wire.port.0 });
+            }
+        }
+        if a == b {
+            return Err(WorldError::Itself { element: self.name(a.0).to_owned(), port: a.1.0 });
+        }
+        for (near, far) in [(a, b), (b, a)] {
+            let wire = self.wire(near.0, near.1)?;
+            (wire.to, wire.port) = (far.0.0, far.1);
+        }
+        Ok(())
+    }
+
+    /// From now on the observer sees the packets that leave by `end`. Asking twice gives the same number. To see
+    /// what arrives at a port, observe its [`peer`](World::peer).
+    ///
+    /// # Errors
+    /// An element or port that does not exist.
+    pub fn observe(&mut self, end: End) -> Result<WireId, WorldError> {
+        let next = self.observed.len() as u32;
+        let wire = self.wire(end.0, end.1)?;
+        if wire.observed == NOBODY {
+            wire.observed = next;
+            self.observed.push(end);
+            return Ok(WireId(next));
+        }
+        Ok(WireId(wire.observed))
+    }
+    /// The end at which the packets of `wire` leave.
+    pub fn observed(&self, wire: WireId) -> Option<End> {
+        self.observed.get(wire.index()).copied()
+    }
+    /// The other end of the wire at `end`.
+    pub fn peer(&self, end: End) -> Option<End> {
+        let wire = self.slots.get(end.0.index())?.wires.get(usize::from(end.1.0))?;
+        (wire.to != NOBODY).then_some((ElementId(wire.to), wire.port))
+    }
+
+    /// Runs all events up to and including `until`, which is the present afterwards; with
+    /// [`Instant::FAR_FUTURE`] until nothing is left to happen.
+    ///
+    /// # Errors
+    /// A port without a wire, an element that breaks its contract, or a loop without time. The world stays
+    /// where it stopped and can be looked at.
+    pub fn run_until(&mut self, until: Instant, observer: &mut dyn Observer) -> Result<(), WorldError> {
+        self.run(until, u64::MAX, observer)?;
+        if until != Instant::FAR_FUTURE && until > self.now {
+            self.advance(until);
+        }
+        Ok(())
+    }
+    /// Runs one event and says when it was; `None` if nothing is left to happen.
+    ///
+    /// # Errors
+    /// As [`run_until`](World::run_until).
+    pub fn step(&mut self, observer: &mut dyn Observer) -> Result<Option<Instant>, WorldError> {
+        let events = self.events;
+        self.run(Instant::FAR_FUTURE, 1, observer)?;
+        Ok((self.events > events).then_some(self.now))
+    }
+    /// Calls `act` on an element now, as an event of its own: what it sends goes out.
+    ///
+    /// # Errors
+    /// An element that does not exist or is not a `T`; otherwise as [`run_until`](World::run_until).
+    pub fn call<T: Element, R>(
+        &mut self,
+        id: ElementId,
+        observer: &mut dyn Observer,
+        act: impl FnOnce(&mut T, &mut Cx<'_>) -> R,
+    ) -> Result<R, WorldError> {
+        self.begin()?;
+        let World { slots, effects, now, .. } = self;
+        let slot = slots.get_mut(id.index()).ok_or(WorldError::NoSuchElement(id.0))?;
+        let mut cx = Cx::new(*now, effects, &mut slot.rng);
+        let element: &mut dyn Any = &mut *slot.element;
+        let Some(element) = element.downcast_mut::<T>() else {
+            return Err(WorldError::NotA { element: slot.name.clone(), expected: type_name::<T>() });
+        };
+        let result = act(element, &mut cx);
+        if let Some((to, port, packet)) = self.settle(id.0, How::Turn, observer)? {
+            self.deliver(to, port, packet);
+        }
+        Ok(result)
+    }
+
+    /// The present.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+    /// When the next event is; `None` if nothing is left to happen.
+    pub fn next_event_time(&self) -> Option<Instant> {
+        let next = match self.touched.is_empty() {
+            true => self.agenda.first().at,
+            // The agenda does not know yet what somebody outside has changed.
+            false => self.slots.iter().map(|slot| slot.next_event_if_asked(self.now)).min()?,
+        };
+        (next != Instant::FAR_FUTURE).then_some(next)
+    }
+    /// Events since the start of time.
+    pub const fn events_processed(&self) -> u64 {
+        self.events
+    }
+    /// The elements, in the order in which they were added.
+    pub fn ids(&self) -> impl Iterator<Item = ElementId> + use<> {
+        (0..self.slots.len() as u32).map(ElementId)
+    }
+    /// The element with this name.
+    pub fn find(&self, name: &str) -> Option<ElementId> {
+        self.names.get(name).copied()
+    }
+    /// The name of an element; empty if there is no such element.
+    pub fn name(&self, id: ElementId) -> &str {
+        self.slots.get(id.index()).map_or("", |slot| &slot.name)
+    }
+    /// The packet account of an element.
+    pub fn ledger(&self, id: ElementId) -> Option<&Ledger> {
+        self.slots.get(id.index()).map(|slot| &slot.ledger)
+    }
+    /// An element, whatever its type.
+    pub fn any(&self, id: ElementId) -> Option<&dyn Element> {
+        self.slots.get(id.index()).map(|slot| &*slot.element)
+    }
+    /// An element, if it is a `T`.
+    pub fn element<T: Element>(&self, id: ElementId) -> Option<&T> {
+        let element: &dyn Any = self.any(id)?;
+        element.downcast_ref()
+    }
+    /// The same, to change it. It cannot send anything here (see [`call`](World::call)), but its deadline may
+    /// change, even to the present.
+    pub fn element_mut<T: Element>(&mut self, id: ElementId) -> Option<&mut T> {
+        let element: &mut dyn Any = &mut *self.slots.get_mut(id.index())?.element;
+        let element = element.downcast_mut()?;
+        self.touched.insert(id);
+        Some(element)
+    }
+    /// Checks the account of every element, and that the wires lost nothing.
+    ///
+    /// # Errors
+    /// The first element whose account does not balance, with its numbers.
+    pub fn check(&self) -> Result<(), WorldError> {
+        for slot in &self.slots {
+            slot.check(self.now)?;
+        }
+        let sum = |of: fn(&Slot) -> u64| self.slots.iter().map(of).sum::<u64>();
+        let (emitted, received) = (sum(|s| s.ledger.emitted), sum(|s| s.ledger.received));
+        let waiting = sum(|s| s.inbox.len() as u64);
+        if emitted != received + waiting {
+            return Err(WorldError::WiresNotConserved { emitted, received, waiting });
+        }
+        Ok(())
+    }
+
+    fn wire(&mut self, id: ElementId, port: Port) -> Result<&mut Wire, WorldError> {
+        let slot = self.slots.get_mut(id.index()).ok_or(WorldError::NoSuchElement(id.0))?;
+        let ports = slot.wires.len() as u16;
+        let Slot { wires, name, .. } = slot;
+        let no_such_port = || WorldError::NoSuchPort { element: name.clone(), port: port.0, ports };
+        wires.get_mut(usize::from(port.0)).ok_or_else(no_such_port)
+    }
+
+    /// Takes up what was changed from outside.
+    fn begin(&mut self) -> Result<(), WorldError> {
+        if self.unchecked {
+            for slot in &self.slots {
+                if let Some(port) = slot.wires.iter().position(|wire| wire.to == NOBODY) {
+                    return Err(slot.dangling(Port(port as u16)));
+                }
+            }
+            self.unchecked = false;
+        }
+        while let Some(id) = self.touched.pop_first() {
+            let slot = &mut self.slots[id.index()];
+            slot.deadline = slot.element.deadline().unwrap_or(Instant::FAR_FUTURE);
+            self.agenda.set(id.0, slot.next_event(self.now));
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, until: Instant, most: u64, observer: &mut dyn Observer) -> Result<(), WorldError> {
+        self.begin()?;
+        let mut at_once = None;
+        let stop = self.events.saturating_add(most);
+        while self.events < stop {
+            let (id, event, how) = match at_once.take() {
+                Some((to, port, packet)) => (to, Event::Arrival(port, packet), How::AtOnce),
+                None => {
+                    let turn = self.agenda.first();
+                    if turn.at > until || turn.at == Instant::FAR_FUTURE {
+                        break;
+                    }
+                    if turn.at > self.now {
+                        self.advance(turn.at);
+                    }
+                    (turn.element, self.slots[turn.element as usize].next(self.now), How::Turn)
+                }
+            };
+            at_once = self.turn(id, event, how, observer)?;
+        }
+        if let Some((to, port, packet)) = at_once {
+            self.deliver(to, port, packet);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, to: Instant) {
+        self.now = to;
+        self.most_events = self.events + Self::MOST_EVENTS_AT_ONCE;
+    }
+
+    /// Lets one event happen. If it makes one packet arrive somewhere before all other events, that is returned
+    /// rather than stored.
+    #[inline]
+    fn turn(
+        &mut self,
+        id: u32,
+        event: Event,
+        how: How,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(u32, Port, Packet)>, WorldError> {
+        self.events += 1;
+        if self.events > self.most_events {
+            self.witness(ElementId(id))?;
+        }
+        let slot = &mut self.slots[id as usize];
+        let mut cx = Cx::new(self.now, &mut self.effects, &mut slot.rng);
+        let how = match event {
+            Event::Arrival(port, packet) => {
+                slot.ledger.received += 1;
+                slot.element.on_packet(port, packet, &mut cx);
+                how
+            }
+            Event::Wake => {
+                slot.element.on_wake(&mut cx);
+                How::Woken
+            }
+        };
+        self.settle(id, how, observer)
+    }
+
+    /// Books what `id` did in a call and takes it to where it goes.
+    #[inline]
+    fn settle(
+        &mut self,
+        id: u32,
+        how: How,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(u32, Port, Packet)>, WorldError> {
+        let now = self.now;
+        let slot = &mut self.slots[id as usize];
+        let effects = &mut self.effects;
+        if effects.made | effects.consumed > 0 {
+            slot.ledger.made += std::mem::take(&mut effects.made);
+            slot.ledger.consumed += std::mem::take(&mut effects.consumed);
+        }
+        slot.ledger.emitted += effects.emitted.len() as u64;
+        if !effects.dropped.is_empty() {
+            for (packet, reason) in effects.dropped.drain(..) {
+                slot.ledger.count_drop(reason);
+                observer.dropped(now, ElementId(id), &packet, reason);
+            }
+        }
+        // A packet that came past the agenda leaves a passive element's place on it as it was.
+        if !(slot.passive && how == How::AtOnce) {
+            slot.deadline = slot.element.deadline().unwrap_or(Instant::FAR_FUTURE);
+            if how == How::Woken && slot.deadline <= now {
+                return Err(WorldError::DeadlineLaw {
+                    element: slot.name.clone(),
+                    at: now,
+                    deadline: slot.deadline,
+                });
+            }
+            self.agenda.set(id, slot.next_event(now));
+        }
+        if cfg!(debug_assertions) {
+            slot.check(now)?;
+        }
+        if effects.emitted.len() > 1 {
+            for (port, packet) in effects.emitted.drain(..) {
+                let wire = self.slots[id as usize].look(port, &packet, now, observer);
+                if wire.to == NOBODY {
+                    return Err(self.slots[id as usize].dangling(port));
+                }
+                self.slots[wire.to as usize].inbox.push_back((wire.port, packet));
+                self.agenda.set(wire.to, now);
+            }
+        } else if let Some((port, packet)) = effects.emitted.pop() {
+            // If it arrives before all other events, it need not be stored.
+            let wire = slot.look(port, &packet, now, observer);
+            if wire.to == NOBODY {
+                return Err(slot.dangling(port));
+            }
+            let next = self.agenda.first();
+            if next.at > now || wire.to < next.element {
+                return Ok(Some((wire.to, wire.port, packet)));
+            }
+            self.deliver(wire.to, wire.port, packet);
+        }
+        Ok(None)
+    }
+
+    /// Puts a packet where it arrives now.
+    fn deliver(&mut self, to: u32, port: Port, packet: Packet) {
+        self.slots[to as usize].inbox.push_back((port, packet));
+        self.agenda.set(to, self.now);
+    }
+
+    #[cold]
+    fn witness(&mut self, id: ElementId) -> Result<(), WorldError> {
+        self.witnesses.insert(id);
+        if self.events < self.most_events + Self::WITNESSED {
+            return Ok(());
+        }
+        let names: Vec<_> = self.witnesses.iter().map(|id| format!("`{}`", self.name(*id))).collect();
+        Err(WorldError::Runaway { at: self.now, through: names.join(", ") })
+    }
+}
+
+impl Slot {
+    /// When this element has something to do; a deadline in the past is now.
+    fn next_event(&self, now: Instant) -> Instant {
+        if self.inbox.is_empty() { self.deadline.max(now) } else { now }
+    }
+    /// The same, if something outside may have changed the element.
+    fn next_event_if_asked(&self, now: Instant) -> Instant {
+        let deadline = self.element.deadline().unwrap_or(Instant::FAR_FUTURE);
+        if self.inbox.is_empty() { deadline.max(now) } else { now }
+    }
+    /// What that is. A wake comes before packets.
+    fn next(&mut self, now: Instant) -> Event {
+        if self.deadline <= now {
+            return Event::Wake;
+        }
+        match self.inbox.pop_front() {
+            Some((port, packet)) => Event::Arrival(port, packet),
+            None => Event::Wake,
+        }
+    }
+    /// Where `packet` goes from `port`; shows it to the observer on the way.
+    #[inline]
+    fn look(&self, port: Port, packet: &Packet, now: Instant, observer: &mut dyn Observer) -> Wire {
+        let wire = self.wires.get(usize::from(port.0)).copied().unwrap_or(NOWHERE);
+        if wire.observed != NOBODY {
+            observer.packet(now, WireId(wire.observed), packet);
+        }
+        wire
+    }
+    #[cold]
+    fn dangling(&self, port: Port) -> WorldError {
+        WorldError::Dangling { element: self.name.clone(), port: port.0 }
+    }
+    fn check(&self, at: Instant) -> Result<(), WorldError> {
+        let held = self.element.held();
+        if self.ledger.balances(held) {
+            return Ok(());
+        }
+        Err(WorldError::NotConserved { element: self.name.clone(), at, ledger: Box::new(self.ledger), held })
+    }
+}

@@ -1,0 +1,253 @@
+//! Bad scenarios: each is refused at the right place, with words that help.
+
+use farpace_lab::scenario::{self, Place, Scenario, ScenarioError};
+
+/// A good scenario of 20 lines; the tests spoil one line each.
+const GOOD: &str = r#"title = "t"
+duration = "10 s"
+[hosts.a]
+[hosts.b]
+address = "10.0.0.7"
+[routers.r]
+[[links]]
+name = "up"
+between = ["a", "r"]
+rate = "1 Gbit/s"
+[[links]]
+name = "down"
+between = ["r", "b"]
+forward = {}
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "1 MB"
+sender = {}
+[trace]
+taps = []
+"#;
+
+/// `GOOD` with line `n` (from 1) replaced.
+fn spoil(n: usize, line: &str) -> String {
+    let lines = GOOD.lines().enumerate().map(|(i, l)| if i + 1 == n { line } else { l });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn refused(text: &str) -> ScenarioError {
+    Scenario::parse(text, "t.toml").expect_err(text)
+}
+
+/// Breaks: the table below proves nothing, as the file it spoils would be bad already.
+#[test]
+fn the_file_that_is_spoiled_is_good() {
+    assert_eq!(Scenario::parse(GOOD, "t.toml").map(|s| s.title), Ok("t".to_string()));
+}
+
+type Mistake = (usize, &'static str, (usize, usize), &'static str, &'static str);
+
+/// Breaks: the place, the cause or the advice in the error for a bad value or key.
+#[test]
+fn every_mistake_is_found_where_it_is() {
+    // Line to spoil, what to write there, line and column of the error, part of the message, part of the hint.
+    #[rustfmt::skip]
+    let table: &[Mistake] = &[
+        // Form
+        (1, "title = \"t", (1, 11), "not TOML", ""),
+        (2, "title = \"u\"", (2, 1), "duplicate key", ""),
+        (1, "titel = \"t\"", (1, 1), "unknown key `titel`", "did you mean `title`?"),
+        (1, "", (1, 1), "the scenario has no `title`", "a text in quotes"),
+        (1, "title = 5", (1, 9), "expected a text in quotes, found the number 5", "One line"),
+        (2, "seed = -1", (2, 8), "expected a whole number from 0, found the number -1", ""),
+        (2, "seed = 99999999999999999999", (2, 8), "beyond 2^63", ""),
+        (2, "seed = 2026-01-01", (2, 8), "found the date or time 2026-01-01", ""),
+        (6, "router.r = {}", (6, 1), "unknown key `router`", "address"),
+        (10, "rte = \"1 Gbit/s\"", (10, 1), "unknown key `rte`", "did you mean `rate`?"),
+        (10, "loss = 0.01", (10, 1), "unknown key `loss`", "belongs to `forward` or `backward` of a link"),
+        (10, "rate = \"1 Gbps\"", (10, 8), "unknown unit `Gbps`", "did you mean `Gbit/s`?"),
+        (10, "rate = \"1000\"", (10, 8), "has no unit", "Rate of the line"),
+        (10, "rate = 1000", (10, 8), "expected a rate with its unit, like \"500 Mbit/s\", found the number 1000", "Rate of the line"),
+        (10, "rate = \"10 ms\"", (10, 8), "unknown unit `ms`", ""),
+        (10, "delay = \"0.1 ns\"", (10, 9), "whole number of nanoseconds", ""),
+        (10, "queue = \"10 ms\"", (10, 9), "\"1000 packets\" or \"256 kB\"", ""),
+        (9, "between = []", (9, 11), "expected a list of 2, found 0", "The two ends"),
+        (9, "between = [\"a\", \"r\", \"b\"]", (9, 11), "expected a list of 2, found 3", "The two ends"),
+        (9, "between = \"a\"", (9, 11), "expected a list, found the string \"a\"", "The two ends"),
+        (9, "", (7, 1), "this entry has no `between`", "The two ends"),
+        (14, "forward = 5", (14, 11), "expected a table", ""),
+        (14, "forward = { loss = \"1 %\" }", (14, 20), "expected a number from 0 to 1, found the string \"1 %\"", ""),
+        (14, "forward = { policer = { rate = \"1 Mbit/s\" } }", (14, 23), "`policer` has no `burst`", "like \"16 MB\""),
+        (14, "forward = { policer = { rate = \"1 Mbit/s\", burst = \"1 MB\", counts = \"wire\" } }", (14, 69), "unknown word \"wire\"", "valid here: ip, frame"),
+        (20, "sender = { profile = \"linux-2.6.18\" }", (20, 22), "unknown word \"linux-2.6.18\"", "did you mean \"linux-2.6.17\"?"),
+        (20, "sender = { profil = \"newreno\" }", (20, 12), "unknown key `profil`", "did you mean `profile`?"),
+        (20, "sender = { mss = 70000 }", (20, 18), "expected a whole number from 0 to 65535, found the number 70000", ""),
+        (5, "address = \"10.0.0\"", (5, 11), "invalid IPv4 address", ""),
+        (6, "[routers.r]\nrate = \"1 Mbit/s\"", (7, 1), "unknown key `rate`", "takes no keys"),
+        // Values
+        (1, "title = \"\"", (1, 9), "the title is empty", ""),
+        (2, "duration = \"0 s\"", (2, 12), "0 s is not possible", "720 h"),
+        (2, "duration = \"721 h\"", (2, 12), "is not possible", "720 h"),
+        (5, "address = \"127.0.0.1\"", (5, 11), "cannot be the address", "10.0.0.1"),
+        (3, "[hosts.a]\naddress = \"10.0.0.7\"", (6, 11), "host `a` has the address 10.0.0.7 too", ""),
+        (10, "rate = \"0 bit/s\"", (10, 8), "a rate of 0 lets nothing pass", "infinitely fast"),
+        (10, "queue = \"0 B\"", (10, 9), "holds nothing", ""),
+        (10, "queue = \"1500 B\"", (10, 9), "never holds a full-size frame of 1514 B", ""),
+        (10, "overhead = \"1 MB\"", (10, 12), "an overhead of 1 MB", "24 B"),
+        (14, "forward = { loss = 1.5 }", (14, 20), "1.5 is not a probability", "1 % is 0.01"),
+        (14, "forward = { corrupt = nan }", (14, 23), "is not a probability", ""),
+        (14, "backward = { duplicate = -1 }", (14, 26), "-1 is not a probability", ""),
+        (14, "forward = { queue = \"0 packets\" }", (14, 21), "holds nothing", ""),
+        (14, "forward = { reorder = { chance = 0.1, extra = \"0 s\" } }", (14, 47), "no packet is overtaken", ""),
+        (14, "forward = { policer = { rate = \"0 bit/s\", burst = \"1 MB\" } }", (14, 32), "a rate of 0", "leave `policer` out"),
+        (14, "forward = { policer = { rate = \"1 Mbit/s\", burst = \"1 kB\" } }", (14, 52), "never lets a full-size packet of 1500 B pass", ""),
+        (14, "forward = { policer = { rate = \"1 Gbit/s\", burst = \"64 kB\", refill = \"1 ms\" } }", (14, 70), "each refill brings 125 kB", "every 512 us"),
+        (14, "forward = { policer = { rate = \"1 Mbit/s\", burst = \"1 MB\", refill = \"1 ms\", phase = \"1 ms\" } }", (14, 85), "a phase of 1 ms is not less than", ""),
+        (14, "forward = { outages = [{ at = \"1 s\", lasts = \"1 s\" }, { at = \"1500 ms\", lasts = \"1 s\" }] }", (14, 55), "begins at 1500 ms, before the last one ends at 2 s", "without overlap"),
+        (14, "forward = { outages = [{ at = \"1 s\", lasts = \"0 s\" }] }", (14, 46), "lasts 0 s", ""),
+        (14, "forward = { outages = [{ at = \"10 s\", lasts = \"1 s\" }] }", (14, 31), "the run ends at 10 s", ""),
+        (19, "size = \"0 B\"", (19, 8), "sends nothing", ""),
+        (19, "size = \"1 MB\"\nport = 0", (20, 8), "port 0", "1 to 65535"),
+        (19, "size = \"1 MB\"\nstart = \"10 s\"", (20, 9), "the run ends at 10 s", "raise `duration`"),
+        (20, "sender = { profile = \"newreno\", hint = \"none\" }", (20, 33), "`hint` belongs to the linux-2.6 recovery", ""),
+        (20, "receiver = { window = \"0 packets\" }", (20, 23), "`window` must be from one segment", ""),
+        (20, "receiver = { receive_buffer = \"2 GiB\" }", (20, 31), "to 1 GiB", ""),
+        (20, "receiver = { window = \"9 packets\", receive_buffer = \"1 MB\" }", (20, 36), "two ways to say the same", ""),
+        (22, "bin = \"0 s\"", (22, 7), "a bin of 0 s", ""),
+        (22, "bin = \"1 ns\"", (22, 7), "are too many", "10000000 bins"),
+        (22, "snaplen = \"40 B\"", (22, 11), "a snaplen of 40 B", "96 B"),
+        // Names
+        (3, "[hosts.\"a b\"]", (3, 8), "`a b` cannot be a name", "begins with a letter"),
+        (8, "name = \"\"", (8, 8), "the name is empty", ""),
+        (8, "name = \"down\"", (12, 8), "the name of another link", "unique"),
+        (8, "name = \"a\"", (8, 8), "the name of another host", "unique"),
+        (6, "[routers.a]\n[routers.r]", (6, 10), "`a` is the name of a host too", ""),
+        (9, "between = [\"a\", \"rr\"]", (9, 17), "no host or router is called `rr`", "there are a, b, r"),
+        (9, "between = [\"a\", \"a\"]", (9, 11), "from `a` to itself", ""),
+        (17, "from = \"r\"", (17, 8), "`r` is a router", "hosts: a, b"),
+        (18, "to = \"c\"", (18, 6), "no host is called `c`", "there are a, b"),
+        (18, "to = \"a\"", (18, 6), "from `a` to itself", ""),
+        (22, "taps = [\"a\", \"donw\"]", (22, 14), "no host or link is called `donw`", "did you mean `down`?"),
+        (22, "taps = [\"r\"]", (22, 9), "`r` is a router", "its links are up, down"),
+        // The network
+        (6, "[hosts.lonely]\n[routers.r]", (6, 8), "`lonely` has no link", "connect it"),
+        (13, "between = [\"r\", \"a\"]", (13, 11), "closes a loop: r - a - r", "up, down"),
+        (6, "[hosts.c]\n[routers.r]", (6, 8), "`c` has no link", ""),
+    ];
+    for (n, line, position, message, hint) in table {
+        let text = spoil(*n, line);
+        let error = refused(&text);
+        let first = &error.problems[0];
+        assert_eq!(first.position(), Some(*position), "line {n} `{line}`:\n{error}");
+        assert!(first.message.contains(message), "line {n} `{line}`:\n{error}");
+        assert!(first.hint.as_deref().unwrap_or_default().contains(hint), "line {n} `{line}`:\n{error}");
+    }
+}
+
+/// A scenario of the given links, with routers r1 to r4, hosts a and b, and one flow.
+fn network(links: &[(&str, &str)]) -> String {
+    let mut text = "title = \"t\"\n[hosts.a]\n[hosts.b]\n".to_string();
+    for r in ["r1", "r2", "r3", "r4"] {
+        if links.iter().any(|(x, y)| *x == r || *y == r) {
+            text.push_str(&format!("[routers.{r}]\n"));
+        }
+    }
+    for (i, (x, y)) in links.iter().enumerate() {
+        text.push_str(&format!("[[links]]\nname = \"l{i}\"\nbetween = [\"{x}\", \"{y}\"]\n"));
+    }
+    text + "[[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n"
+}
+
+/// Breaks: networks that this version cannot route are taken, or refused without naming the cause.
+#[test]
+fn networks_that_cannot_be_routed() {
+    let loop_of_three =
+        refused(&network(&[("a", "r1"), ("r1", "r2"), ("r2", "r3"), ("r3", "b"), ("r3", "r1")])).to_string();
+    assert!(loop_of_three.contains("link `l4` closes a loop: r3 - r2 - r1 - r3"), "{loop_of_three}");
+    assert!(loop_of_three.contains("remove one of the links l2, l1, l4"), "{loop_of_three}");
+
+    let parallel = refused(&network(&[("a", "r1"), ("r1", "b"), ("r1", "b")])).to_string();
+    assert!(parallel.contains("link `l2` closes a loop: r1 - b - r1"), "{parallel}");
+
+    let two_nics = refused(&network(&[("a", "r1"), ("r1", "b"), ("a", "r2")]));
+    assert_eq!(two_nics.problems[0].message, "host `a` has more than one link");
+    assert!(matches!(&two_nics.problems[0].place, Place::Text { source, .. } if source.contains("r2")));
+
+    let pieces = refused(&network(&[("a", "r1"), ("b", "r2")]));
+    assert_eq!(pieces.problems[0].message, "there is no path from `a` to `b`");
+
+    assert!(Scenario::parse(&network(&[("a", "r1"), ("r1", "r2"), ("r2", "b"), ("r2", "r3")]), "t").is_ok());
+}
+
+/// Breaks: a file without hosts or flows is taken.
+#[test]
+fn empty_parts() {
+    let text = "title = \"t\"\nlinks = []\nflows = []\n[hosts]\n";
+    let messages: Vec<String> = refused(text).problems.into_iter().map(|p| p.message).collect();
+    assert_eq!(messages, ["there are no flows", "there are no hosts"]);
+}
+
+/// Breaks: an author has to run the check once per mistake.
+#[test]
+fn independent_mistakes_are_told_together_in_the_order_of_the_file() {
+    let text =
+        spoil(10, "rate = \"0 bit/s\"").replace("size = \"1 MB\"", "size = \"0 B\"").replace("\"t\"", "\"\"");
+    let lines: Vec<_> = refused(&text).problems.iter().filter_map(|p| p.position()).collect();
+    assert_eq!(lines, [(1, 9), (10, 8), (19, 8)]);
+}
+
+/// Breaks: what the user sees on the screen.
+#[test]
+fn the_error_as_printed() {
+    assert_eq!(
+        refused(&spoil(10, "rte = \"1 Gbit/s\"")).to_string(),
+        "error: unknown key `rte`\n   --> t.toml:10:1\n    |\n 10 | rte = \"1 Gbit/s\"\n    | ^^^\n    = did you mean `rate`?"
+    );
+}
+
+/// Breaks: the mark under a value behind tabs, wide characters or in a very long line; control characters of
+/// a file reach the terminal.
+#[test]
+fn marks_stand_under_the_value() {
+    let printed = refused("title = \"\u{e9}t\u{e9}\"\t; \u{1b}[2J").to_string();
+    assert!(printed.contains("t.toml:1:15"), "{printed}");
+    assert!(!printed.contains('\u{1b}') && !printed.contains('\t'), "{printed:?}");
+    let line = format!("forward = {{ {}loss = 7.5 }}", " ".repeat(5_000));
+    let error = refused(&spoil(14, &line));
+    assert_eq!(error.problems[0].position(), Some((14, 5_020)));
+    let printed = error.to_string();
+    let lines: Vec<&str> = printed.lines().collect();
+    let at = lines[3].find("7.5").expect("the value is shown");
+    assert_eq!(lines[4].find("^^^"), Some(at), "{printed}");
+    assert!(lines.iter().all(|l| l.len() < 120), "{printed}");
+}
+
+/// Breaks: a file can make the reader take memory or time without bound.
+#[test]
+fn limits_hold() {
+    let says = |text: String, part: &str| {
+        let error = refused(&text).to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    says("#".repeat(scenario::MAX_TEXT.as_len() + 1), "the limit is 1 MiB");
+    let hosts: String = (0..scenario::MAX_NODES).map(|i| format!("[hosts.h{i}]\n")).collect();
+    says(spoil(4, &format!("[hosts.b]\n{hosts}")).replace("address = \"10.0.0.7\"", ""), "the limit is 1000");
+    let links: String = (0..scenario::MAX_LINKS)
+        .map(|i| format!("[[links]]\nname = \"l{i}\"\nbetween = [\"a\", \"r\"]\n"))
+        .collect();
+    says(GOOD.to_string() + &links, "1002 links; the limit is 1000");
+    let flows: String = (0..scenario::MAX_FLOWS)
+        .map(|i| format!("[[flows]]\nname = \"f{i}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n"))
+        .collect();
+    says(GOOD.to_string() + &flows, "1001 flows; the limit is 1000");
+    let taps = "\"a\",".repeat(scenario::MAX_TAPS + 1);
+    says(spoil(22, &format!("taps = [{taps}]")), "65 taps; the limit is 64");
+    let outages = "{at = \"1 s\", lasts = \"1 s\"},".repeat(scenario::MAX_OUTAGES + 1);
+    says(spoil(14, &format!("forward = {{ outages = [{outages}] }}")), "10001 outages; the limit is 10000");
+    says(spoil(8, &format!("name = \"{}\"", "n".repeat(scenario::MAX_NAME + 1))), "cannot be a name");
+    says(format!("a = {}", "[".repeat(100_000)), "not TOML");
+    let many = vec![("seed".to_string(), "1".to_string()); scenario::MAX_OVERRIDES + 1];
+    let error = Scenario::parse_with(GOOD, "t", &many).unwrap_err().to_string();
+    assert!(error.contains("1001 overrides"), "{error}");
+    // More mistakes than a screen holds are counted.
+    let error = refused(&spoil(22, &format!("taps = [{}]", "\"x\",".repeat(20))));
+    assert_eq!((error.problems.len(), error.more), (8, 12));
+}

@@ -1,0 +1,40 @@
+//! Bit errors: one bit of a packet, anywhere in it, is turned over.
+
+use crate::{Cx, Inspection, Port, TwoWay, Way};
+use farpace_wire::Packet;
+
+/// Bit errors in each direction.
+pub type Corrupt = TwoWay<CorruptWay>;
+
+/// One direction of a [`Corrupt`].
+#[derive(Clone, Debug)]
+pub struct CorruptWay {
+    probability: f64,
+    corrupted: u64,
+}
+
+impl CorruptWay {
+    /// Turns one bit over in each packet with `probability` (0 to 1).
+    pub const fn new(probability: f64) -> Self {
+        CorruptWay { probability, corrupted: 0 }
+    }
+    /// Packets corrupted so far.
+    pub const fn corrupted(&self) -> u64 {
+        self.corrupted
+    }
+}
+
+impl Way for CorruptWay {
+    const PASSIVE: bool = true;
+    fn on_packet(&mut self, mut packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        if self.probability > 0.0 && cx.rng().chance(self.probability) {
+            self.corrupted += 1;
+            let bits = packet.len().bits();
+            packet.flip_bit(cx.rng().below(bits));
+        }
+        cx.emit(out, packet);
+    }
+    fn inspect(&self) -> Inspection {
+        vec![("probability", self.probability.to_string()), ("corrupted", self.corrupted.to_string())]
+    }
+}

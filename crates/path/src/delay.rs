@@ -1,0 +1,110 @@
+//! A delay line, with or without jitter. Nothing queues in it, whatever the rate.
+
+use crate::hold::Hold;
+use crate::{Cx, Inspection, Port, TwoWay, Way};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+
+/// A delay in each direction.
+pub type Delay = TwoWay<DelayWay>;
+
+impl Delay {
+    /// The same fixed delay in both directions.
+    pub fn fixed(delay: Span) -> Self {
+        TwoWay::new(DelayWay::new(delay, None), DelayWay::new(delay, None))
+    }
+}
+
+/// What is added to the delay, drawn for each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter {
+    /// Uniform from nothing to this, inclusive.
+    pub most: Span,
+    /// A packet may overtake another; otherwise it waits for those before it.
+    pub reorders: bool,
+}
+
+/// One direction of a [`Delay`].
+#[derive(Clone, Debug)]
+pub struct DelayWay {
+    delay: Span,
+    jitter: Option<Jitter>,
+    latest: Instant,
+    hold: Hold,
+}
+
+impl DelayWay {
+    /// A delay of at least `delay`.
+    pub fn new(delay: Span, jitter: Option<Jitter>) -> Self {
+        DelayWay { delay, jitter, latest: Instant::ZERO, hold: Hold::default() }
+    }
+}
+
+impl Way for DelayWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        let mut due = cx.now() + self.delay;
+        if let Some(jitter) = self.jitter {
+            due += Span::from_nanos(cx.rng().below(jitter.most.as_nanos().saturating_add(1)));
+            if !jitter.reorders {
+                self.latest = self.latest.max(due);
+                due = self.latest;
+            }
+        }
+        self.hold.push(due, packet);
+        // A packet without delay goes at once, after any that is due with it.
+        self.hold.release(out, cx);
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        self.hold.release(out, cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+    fn held(&self) -> u64 {
+        self.hold.len()
+    }
+    fn inspect(&self) -> Inspection {
+        let mut readings =
+            vec![("delay", self.delay.to_string()), ("on the way", self.hold.len().to_string())];
+        if let Some(jitter) = self.jitter {
+            readings.push(("jitter", jitter.most.to_string()));
+        }
+        readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::{Bed, packet};
+
+    /// Breaks: the delay, or many packets at once delay each other.
+    #[test]
+    fn all_packets_of_one_instant_come_out_together() {
+        let mut bed = Bed::new(Delay::fixed(Span::from_millis(5)));
+        for n in 0..100 {
+            bed.packet(Instant::from_nanos(7), Port(0), packet(n, 1_460));
+        }
+        bed.run();
+        assert!(bed.emitted.iter().all(|(at, ..)| *at == Instant::from_nanos(5_000_007)));
+        assert_eq!(bed.idents(Port(1)), (0..100).collect::<Vec<_>>());
+    }
+
+    /// Breaks: jitter leaves its range, or never lets a packet overtake.
+    #[test]
+    fn jitter_spreads_within_its_range_and_reorders() {
+        let jitter = Some(Jitter { most: Span::from_micros(100), reorders: true });
+        let mut bed = Bed::new(Delay::new(
+            DelayWay::new(Span::from_millis(1), jitter),
+            DelayWay::new(Span::ZERO, None),
+        ));
+        for n in 0..200 {
+            bed.packet(Instant::ZERO, Port(0), packet(n, 0));
+        }
+        bed.run();
+        let (first, last) = (bed.emitted[0].0.as_micros(), bed.emitted[199].0.as_micros());
+        assert!((1_000..1_010).contains(&first) && (1_090..=1_100).contains(&last), "{first} to {last}");
+        assert!(!bed.idents(Port(1)).is_sorted());
+    }
+}

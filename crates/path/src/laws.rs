@@ -1,0 +1,106 @@
+//! The laws that every element keeps, tried with random packets. [`Bed`](crate::bed::Bed) itself asserts
+//! conservation after every call and that a wake leaves the next deadline in the future.
+
+use crate::bed::{Bed, packet};
+use crate::*;
+use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
+use proptest::prelude::*;
+
+/// What comes: time since the one before, port, payload.
+type Arrivals = Vec<(u64, bool, usize)>;
+
+fn arrivals() -> impl Strategy<Value = Arrivals> {
+    prop::collection::vec((0u64..40_000, any::<bool>(), 0usize..1_460), 1..120)
+}
+
+fn feed<E: Element>(bed: &mut Bed<E>, arrivals: &Arrivals) {
+    let mut now = Instant::ZERO;
+    for (n, (gap, port, payload)) in arrivals.iter().enumerate() {
+        now += Span::from_nanos(*gap);
+        bed.packet(now, Port(u16::from(*port)), packet(n as u16, *payload));
+    }
+    bed.run();
+}
+
+/// All that came out, in order; everything that went in must be among it.
+fn outcome<E: Element>(element: E, arrivals: &Arrivals) -> String {
+    let mut bed = Bed::new(element);
+    feed(&mut bed, arrivals);
+    assert_eq!(bed.element.held(), 0, "all time has passed");
+    let emitted: Vec<_> =
+        bed.emitted.iter().map(|(at, port, p)| (at, port, p.headers(), p.payload())).collect();
+    format!("{emitted:?} {:?} {:?}", bed.dropped, bed.element.inspect())
+}
+
+fn same_twice<E: Element>(make: impl Fn() -> E, arrivals: &Arrivals) {
+    assert_eq!(outcome(make(), arrivals), outcome(make(), arrivals));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Breaks: a packet gets lost or doubled without being counted, an element wakes without end, or the same
+    /// run gives another result. One line for each element.
+    #[test]
+    fn every_element_keeps_the_laws(arrivals in arrivals(), p in 0.0..1.0f64, ns in 0u64..100_000, limit in 1u32..20) {
+        let span = Span::from_nanos(ns);
+        let rate = Rate::from_bits_per_sec(1_000 * (ns + 1));
+        let way = LinkWayConfig {
+            rate: Some(rate),
+            delay: span,
+            queue: QueueLimit::Packets(Packets::new(limit)),
+            framing: Framing::ETHERNET,
+        };
+        same_twice(|| Link::symmetric(way).unwrap(), &arrivals);
+        same_twice(|| Link::symmetric(LinkWayConfig { rate: None, ..way }).unwrap(), &arrivals);
+        same_twice(|| {
+            Policer::one_way(Port(1), PolicerConfig {
+                rate,
+                burst: ByteCount::new(u64::from(limit) * 500),
+                refill: (limit > 9).then_some(Span::from_nanos(ns + 1)),
+                phase: span,
+                counted: Counted::Ip,
+            }).unwrap()
+        }, &arrivals);
+        for reorders in [false, true] {
+            let jitter = Some(Jitter { most: span, reorders });
+            same_twice(|| Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, None)), &arrivals);
+        }
+        same_twice(|| Loss::new(LossWay::new(p), LossWay::new(1.0 - p)), &arrivals);
+        same_twice(|| Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(1.0 - p)), &arrivals);
+        same_twice(|| Corrupt::new(CorruptWay::new(p), CorruptWay::new(1.0 - p)), &arrivals);
+        same_twice(|| Reorder::new(ReorderWay::new(p, span), ReorderWay::new(1.0 - p, span * 2)), &arrivals);
+        same_twice(|| {
+            let down = |from: u64| Instant::from_nanos(from)..Instant::from_nanos(from + ns + 1);
+            Outage::new(OutageWay::new(vec![down(0), down(2 * ns + 1)]).unwrap(), OutageWay::new(vec![]).unwrap())
+        }, &arrivals);
+        same_twice(|| {
+            let mut routes = Routes::default();
+            routes.add(Prefix::new([10, 0, 1, 0].into(), 24).unwrap(), Port(1)).unwrap();
+            Router::new(2, routes).unwrap()
+        }, &arrivals);
+    }
+
+    /// Breaks: a link or an ordered delay lets packets overtake.
+    #[test]
+    fn links_and_ordered_delays_are_fifo(arrivals in arrivals(), ns in 0u64..100_000) {
+        let span = Span::from_nanos(ns);
+        let way = LinkWayConfig {
+            rate: Some(Rate::from_mbit(100)),
+            delay: span,
+            queue: QueueLimit::Unlimited,
+            framing: Framing::ETHERNET,
+        };
+        let jitter = Some(Jitter { most: span, reorders: false });
+        let mut link = Bed::new(Link::symmetric(way).unwrap());
+        let mut delay = Bed::new(Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, jitter)));
+        feed(&mut link, &arrivals);
+        feed(&mut delay, &arrivals);
+        for port in [Port(0), Port(1)] {
+            let came = arrivals.iter().enumerate().filter(|(_, a)| u16::from(a.1) != port.0);
+            let came: Vec<_> = came.map(|(n, _)| n as u16).collect();
+            prop_assert_eq!(link.idents(port), came.clone());
+            prop_assert_eq!(delay.idents(port), came);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What lies between machines: links with queues, policers, delay, loss and other troubles, and the
+//! contract ([`Element`]) that a link, a policer and a whole host share.
+//!
+//! Elements are sans-IO: packets and time come in, packets and a deadline come out. The lab and the live
+//! event loop drive the same code.
+//!
+//! Start reading at [`Element`]; then [`Link`] is the element that makes time pass. Elements with two ports
+//! are a [`TwoWay`] of one [`Way`] for each direction.
+
+#![forbid(unsafe_code)]
+
+mod corrupt;
+mod delay;
+mod duplicate;
+mod element;
+mod hold;
+mod link;
+mod loss;
+mod meter;
+mod outage;
+mod policer;
+mod reorder;
+mod router;
+mod two_way;
+
+#[cfg(test)]
+mod bed;
+#[cfg(test)]
+mod laws;
+
+pub use corrupt::{Corrupt, CorruptWay};
+pub use delay::{Delay, DelayWay, Jitter};
+pub use duplicate::{Duplicate, DuplicateWay};
+pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
+pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig, QueueLimit};
+pub use loss::{Loss, LossWay};
+pub use meter::{Meter, MeterBin};
+pub use outage::{Outage, OutageError, OutageWay};
+pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
+pub use reorder::{Reorder, ReorderWay};
+pub use router::{Prefix, Router, RouterError, Routes};
+pub use two_way::{TwoWay, Way};

@@ -1,0 +1,387 @@
+//! A link: in each direction a queue, a line that sends at a rate, and the way to the far end.
+
+use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Serialiser, Span};
+use farpace_wire::Packet;
+use std::collections::VecDeque;
+use thiserror::Error;
+
+/// A link between two ports. Both directions work at the same time (full duplex).
+pub type Link = TwoWay<LinkWay>;
+
+impl Link {
+    /// A link with the same properties in both directions.
+    ///
+    /// # Errors
+    /// See [`LinkWay::new`].
+    pub fn symmetric(config: LinkWayConfig) -> Result<Self, LinkError> {
+        Ok(TwoWay::new(LinkWay::new(config)?, LinkWay::new(config)?))
+    }
+}
+
+/// How much may be in the queue. Counted is whatever has come and has not yet left the near end completely:
+/// the frame on the line and those behind it, as a network card's ring counts its descriptors until they are
+/// complete. Propagation is not queueing: what is on its way no longer counts. The bytes are those of the
+/// packets in memory, without framing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// A packet that would make it more than this is dropped.
+    Bytes(ByteCount),
+    /// The same, in packets.
+    Packets(Packets),
+    /// Bounded by [`QueueLimit::CAP`] alone.
+    Unlimited,
+}
+
+impl QueueLimit {
+    /// What even an unlimited queue holds at most: 16 Mi packets, about 24 GB of full frames.
+    pub const CAP: Packets = Packets::new(1 << 24);
+
+    /// As the greatest numbers of bytes and of packets.
+    const fn bounds(self) -> (u64, u64) {
+        let cap = Self::CAP.get() as u64;
+        match self {
+            QueueLimit::Bytes(most) => (most.get(), cap),
+            QueueLimit::Packets(most) if most.get() < Self::CAP.get() => (u64::MAX, most.get() as u64),
+            QueueLimit::Packets(_) | QueueLimit::Unlimited => (u64::MAX, cap),
+        }
+    }
+}
+
+/// What a frame takes on the line beyond its bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Added to each frame.
+    pub overhead: ByteCount,
+    /// Shorter frames are padded to this, before the overhead.
+    pub minimum: ByteCount,
+}
+
+impl Framing {
+    /// Ethernet: 24 B for checksum (4), preamble with start delimiter (8) and gap (12); at least 60 B before
+    /// the checksum (IEEE 802.3 §3.1.1, §4.4.2).
+    pub const ETHERNET: Framing = Framing { overhead: ByteCount::new(24), minimum: ByteCount::new(60) };
+    /// Nothing but the bytes in memory.
+    pub const NONE: Framing = Framing { overhead: ByteCount::ZERO, minimum: ByteCount::ZERO };
+
+    /// What a frame of `len` bytes takes.
+    pub fn on_the_line(self, len: ByteCount) -> ByteCount {
+        len.max(self.minimum) + self.overhead
+    }
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkWayConfig {
+    /// Rate of the line; `None` is infinitely fast, so that nothing ever queues.
+    pub rate: Option<Rate>,
+    /// From the last bit sent to the last bit received.
+    pub delay: Span,
+    /// Limit of the queue.
+    pub queue: QueueLimit,
+    /// What a frame takes on the line.
+    pub framing: Framing,
+}
+
+/// Why a link cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LinkError {
+    /// Nothing would ever arrive.
+    #[error("the rate of a link must be above 0 bit/s")]
+    ZeroRate,
+    /// Nothing would ever get in.
+    #[error("the queue of a link must hold at least one packet: it counts the frame that is being sent")]
+    ZeroQueue,
+}
+
+/// What has happened in one direction of a link so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets accepted.
+    pub packets: u64,
+    /// Their bytes, without framing.
+    pub bytes: ByteCount,
+    /// Their bytes on the line, with framing.
+    pub line_bytes: ByteCount,
+    /// Packets dropped because the queue was full.
+    pub drops: u64,
+    /// Most packets in the queue at one time.
+    pub peak_packets: u64,
+    /// Most bytes in the queue at one time.
+    pub peak_bytes: ByteCount,
+}
+
+/// One direction of a [`Link`]: first in, first out, so that the arrival of a packet at the far end is known
+/// when it comes in. The queue is found when it is asked for, by moving a mark past all that has left.
+#[derive(Clone, Debug)]
+pub struct LinkWay {
+    config: LinkWayConfig,
+    most_bytes: u64,
+    most_packets: u64,
+    line: Option<Serialiser>,
+    /// Queued and on their way, in order.
+    inside: VecDeque<Inside>,
+    /// The arrival of the first of `inside`, or [`Instant::FAR_FUTURE`].
+    next_arrival: Instant,
+    /// So many from the front of `inside` have left the near end completely.
+    departed: usize,
+    /// Bytes of those that have not.
+    queued_bytes: u64,
+    stats: LinkStats,
+}
+
+#[derive(Clone, Debug)]
+struct Inside {
+    /// At the far end; it left the near end `delay` earlier.
+    arrival: Instant,
+    len: u64,
+    packet: Packet,
+}
+
+impl LinkWay {
+    /// An idle direction.
+    ///
+    /// # Errors
+    /// A rate of zero, or a queue that holds nothing.
+    pub fn new(config: LinkWayConfig) -> Result<Self, LinkError> {
+        if config.rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
+            return Err(LinkError::ZeroRate);
+        }
+        let (most_bytes, most_packets) = config.queue.bounds();
+        if most_bytes == 0 || most_packets == 0 {
+            return Err(LinkError::ZeroQueue);
+        }
+        Ok(LinkWay {
+            config,
+            most_bytes,
+            most_packets,
+            line: config.rate.map(Serialiser::new),
+            inside: VecDeque::new(),
+            next_arrival: Instant::FAR_FUTURE,
+            departed: 0,
+            queued_bytes: 0,
+            stats: LinkStats::default(),
+        })
+    }
+    /// How it is set up.
+    pub const fn config(&self) -> &LinkWayConfig {
+        &self.config
+    }
+    /// What has happened so far.
+    pub const fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+    /// How long the line has been sending, or is bound to send what it has accepted.
+    pub fn busy(&self) -> Span {
+        self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(self.stats.line_bytes))
+    }
+    /// What is in the queue at `now` (see [`QueueLimit`]), as packets and bytes.
+    pub fn queue(&mut self, now: Instant) -> (u64, ByteCount) {
+        self.find_departed(now);
+        (self.queued_packets(), ByteCount::new(self.queued_bytes))
+    }
+
+    /// Emits what has arrived at the far end.
+    fn arrive(&mut self, out: Port, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        while let Some(inside) = self.inside.front() {
+            self.next_arrival = inside.arrival;
+            if inside.arrival > now {
+                return;
+            }
+            if let Some(inside) = self.inside.pop_front() {
+                // It has departed, though perhaps nobody has asked since.
+                match self.departed.checked_sub(1) {
+                    Some(rest) => self.departed = rest,
+                    None => self.queued_bytes -= inside.len,
+                }
+                cx.emit(out, inside.packet);
+            }
+        }
+        self.next_arrival = Instant::FAR_FUTURE;
+    }
+    fn queued_packets(&self) -> u64 {
+        (self.inside.len() - self.departed) as u64
+    }
+    fn find_departed(&mut self, now: Instant) {
+        let horizon = now + self.config.delay;
+        while let Some(inside) = self.inside.get(self.departed)
+            && inside.arrival <= horizon
+        {
+            self.queued_bytes -= inside.len;
+            self.departed += 1;
+        }
+    }
+}
+
+impl Way for LinkWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, _out: Port, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        let len = packet.len().get();
+        self.find_departed(now);
+        let bytes = self.queued_bytes + len;
+        let packets = self.queued_packets() + 1;
+        if bytes > self.most_bytes || packets > self.most_packets {
+            self.stats.drops += 1;
+            cx.drop(packet, DropReason::QueueFull);
+            return;
+        }
+        let line_bytes = self.config.framing.on_the_line(ByteCount::new(len));
+        let departure = match &mut self.line {
+            Some(line) => line.send(now, line_bytes),
+            None => now,
+        };
+        let arrival = departure + self.config.delay;
+        if self.inside.is_empty() {
+            self.next_arrival = arrival;
+        }
+        self.inside.push_back(Inside { arrival, len, packet });
+        self.queued_bytes = bytes;
+        let stats = &mut self.stats;
+        stats.packets += 1;
+        stats.bytes += ByteCount::new(len);
+        stats.line_bytes += line_bytes;
+        // A line without a rate never makes anything wait, though packets of one instant are here together.
+        if self.line.is_some() {
+            stats.peak_packets = stats.peak_packets.max(packets);
+            stats.peak_bytes = stats.peak_bytes.max(ByteCount::new(bytes));
+        }
+    }
+    #[inline]
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        if self.next_arrival <= cx.now() {
+            self.arrive(out, cx);
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        (self.next_arrival != Instant::FAR_FUTURE).then_some(self.next_arrival)
+    }
+    fn held(&self) -> u64 {
+        self.inside.len() as u64
+    }
+    fn inspect(&self) -> Inspection {
+        let s = &self.stats;
+        vec![
+            ("packets", s.packets.to_string()),
+            ("bytes", s.bytes.to_string()),
+            ("drops", s.drops.to_string()),
+            ("peak queue", format!("{} packets", s.peak_packets)),
+            ("peak queue bytes", s.peak_bytes.to_string()),
+            ("busy", self.busy().to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Element;
+    use crate::bed::{Bed, packet};
+    use proptest::prelude::*;
+
+    const CONFIG: LinkWayConfig = LinkWayConfig {
+        rate: Some(Rate::from_mbit(1_000)),
+        delay: Span::from_millis(5),
+        queue: QueueLimit::Unlimited,
+        framing: Framing::ETHERNET,
+    };
+
+    fn link(config: LinkWayConfig) -> Bed<Link> {
+        Bed::new(Link::symmetric(config).unwrap())
+    }
+
+    /// Breaks: the time on the line of a full frame (1514 B + 24 B at 1 Gbit/s) and of a padded short one
+    /// (54 B, 60 + 24 on the line).
+    #[test]
+    fn a_frame_takes_its_line_bytes_and_the_delay() {
+        for (payload, line_ns) in [(1_460, 1_538 * 8), (0, 84 * 8)] {
+            let mut bed = link(CONFIG);
+            bed.packet(Instant::from_nanos(100), Port(0), packet(1, payload));
+            bed.run();
+            assert_eq!(bed.emitted[0].0, Instant::from_nanos(100 + line_ns + 5_000_000));
+            assert_eq!(bed.emitted[0].1, Port(1));
+        }
+    }
+
+    /// Breaks: propagation counts as queueing, or the frame on the line does not.
+    #[test]
+    fn the_queue_is_what_has_not_left() {
+        let mut bed = link(CONFIG);
+        for n in 0..3 {
+            bed.packet(Instant::ZERO, Port(0), packet(n, 1_460));
+        }
+        for (at, packets) in [(0, 3), (12_303, 3), (12_304, 2), (24_608, 1), (36_911, 1), (36_912, 0)] {
+            let (queued, bytes) = bed.element.way_mut(Port(0)).queue(Instant::from_nanos(at));
+            assert_eq!((queued, bytes.get()), (packets, packets * 1_514), "at {at} ns");
+        }
+        assert_eq!(bed.element.held(), 3, "all are still on the way");
+        assert_eq!(bed.element.way_mut(Port(1)).queue(Instant::ZERO).0, 0, "the other direction is its own");
+        bed.run();
+        let way = bed.element.way(Port(0));
+        assert_eq!((way.stats().peak_packets, way.stats().peak_bytes), (3, ByteCount::new(4_542)));
+        assert_eq!(way.busy(), Span::from_nanos(36_912));
+    }
+
+    /// Breaks: impossible links are built, and a run hangs on them.
+    #[test]
+    fn impossible_links_are_refused() {
+        let of = |config| Link::symmetric(config).map(drop);
+        let zero_rate = LinkWayConfig { rate: Some(Rate::from_bits_per_sec(0)), ..CONFIG };
+        assert_eq!(of(zero_rate), Err(LinkError::ZeroRate));
+        for queue in [QueueLimit::Packets(Packets::ZERO), QueueLimit::Bytes(ByteCount::ZERO)] {
+            assert_eq!(of(LinkWayConfig { queue, ..CONFIG }), Err(LinkError::ZeroQueue));
+        }
+    }
+
+    proptest! {
+        /// Breaks: the law that n back-to-back frames take exactly their total at any rate.
+        #[test]
+        fn back_to_back_frames_take_their_total(rate in 1_000u64..100_000_000_000, payloads in prop::collection::vec(0usize..1_460, 1..80)) {
+            let rate = Rate::from_bits_per_sec(rate);
+            let mut bed = link(LinkWayConfig { rate: Some(rate), ..CONFIG });
+            for payload in &payloads {
+                bed.packet(Instant::ZERO, Port(1), packet(0, *payload));
+            }
+            bed.run();
+            let line: u64 = payloads.iter().map(|p| (p + 54).max(60) as u64 + 24).sum();
+            let exact = u128::from(line) * 8 * 1_000_000_000 / u128::from(rate.bits_per_sec());
+            let last = bed.emitted.last().unwrap().0;
+            prop_assert_eq!(u128::from(last.as_nanos()), exact + 5_000_000);
+        }
+
+        /// Breaks: a queue exceeds its limit, or drops what would fit. The queue is recounted here from the
+        /// times at which the packets that got through have left.
+        #[test]
+        fn the_limit_holds_and_nothing_that_fits_is_dropped(
+            arrivals in prop::collection::vec((0u64..30_000, 0usize..1_460), 1..120), limit in 1u64..12, in_bytes: bool,
+        ) {
+            let queue = if in_bytes {
+                QueueLimit::Bytes(ByteCount::new(limit * 700))
+            } else {
+                QueueLimit::Packets(Packets::new(limit as u32))
+            };
+            let mut line = Serialiser::new(Rate::from_mbit(1_000));
+            let mut inside: Vec<(Instant, u64)> = vec![];
+            let mut bed = link(LinkWayConfig { queue, ..CONFIG });
+            let mut now = Instant::ZERO;
+            for (gap, payload) in arrivals {
+                now += Span::from_nanos(gap);
+                let len = payload as u64 + 54;
+                inside.retain(|(left, _)| *left > now);
+                let fits = if in_bytes {
+                    inside.iter().map(|(_, len)| len).sum::<u64>() + len <= limit * 700
+                } else {
+                    (inside.len() as u64) < limit
+                };
+                let drops = bed.dropped.len();
+                bed.packet(now, Port(0), packet(0, payload));
+                prop_assert_eq!(bed.dropped.len() == drops, fits);
+                if fits {
+                    inside.push((line.send(now, ByteCount::new(len.max(60) + 24)), len));
+                }
+            }
+            prop_assert!(bed.dropped.iter().all(|(_, reason)| *reason == DropReason::QueueFull));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Random loss, each packet by itself.
+
+use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use farpace_wire::Packet;
+
+/// Random loss in each direction.
+pub type Loss = TwoWay<LossWay>;
+
+/// One direction of a [`Loss`].
+#[derive(Clone, Debug)]
+pub struct LossWay {
+    probability: f64,
+    lost: u64,
+}
+
+impl LossWay {
+    /// Loses each packet with `probability` (0 to 1).
+    pub const fn new(probability: f64) -> Self {
+        LossWay { probability, lost: 0 }
+    }
+    /// Packets lost so far.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Way for LossWay {
+    const PASSIVE: bool = true;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        if self.probability > 0.0 && cx.rng().chance(self.probability) {
+            self.lost += 1;
+            cx.drop(packet, DropReason::Loss);
+        } else {
+            cx.emit(out, packet);
+        }
+    }
+    fn inspect(&self) -> Inspection {
+        vec![("probability", self.probability.to_string()), ("lost", self.lost.to_string())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bed::{Bed, packet};
+    use crate::{Corrupt, CorruptWay, Duplicate, DuplicateWay, Loss, LossWay, Port, Reorder, ReorderWay};
+    use farpace_units::{Instant, Span};
+
+    /// Breaks: the probability of loss, duplication, reordering or corruption: 2000 draws of 30 % lie within
+    /// four standard deviations, and certain and impossible are just that.
+    #[test]
+    fn probabilities_are_kept() {
+        for (p, range) in [(0.0, 0..=0), (0.3, 518..=682), (1.0, 2_000..=2_000)] {
+            let mut loss = Bed::new(Loss::new(LossWay::new(p), LossWay::new(0.0)));
+            let mut duplicate = Bed::new(Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(0.0)));
+            let extra = Span::from_millis(1);
+            let mut reorder = Bed::new(Reorder::new(ReorderWay::new(p, extra), ReorderWay::new(0.0, extra)));
+            let mut corrupt = Bed::new(Corrupt::new(CorruptWay::new(p), CorruptWay::new(0.0)));
+            for n in 0..2_000 {
+                for port in [Port(0), Port(1)] {
+                    loss.packet(Instant::ZERO, port, packet(n, 0));
+                    duplicate.packet(Instant::ZERO, port, packet(n, 0));
+                    reorder.packet(Instant::ZERO, port, packet(n, 0));
+                    corrupt.packet(Instant::ZERO, port, packet(n, 100));
+                }
+            }
+            reorder.run();
+            let corrupted = corrupt.emitted.iter().filter(|(_, _, p)| p.verify_checksums().is_err());
+            // The twelve bytes of addresses and what else Ethernet has are not covered by a checksum: 14 of 154 B.
+            let seen = corrupted.count() as u64;
+            let flipped = corrupt.element.way(Port(0)).corrupted();
+            assert!(seen <= flipped && seen >= flipped * 8 / 10, "{seen} of {flipped}");
+            for hits in [
+                loss.dropped.len(),
+                duplicate.emitted.len() - 4_000,
+                reorder.emitted.iter().filter(|(at, ..)| *at == Instant::ZERO + extra).count(),
+                flipped as usize,
+            ] {
+                assert!(range.contains(&hits), "{hits} hits at {p}");
+            }
+            for bed in [&reorder.idents(Port(0)), &duplicate.idents(Port(0)), &loss.idents(Port(0))] {
+                assert_eq!(bed.len(), 2_000, "the other direction is untouched");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Random reordering: some packets are held back, so that those behind them overtake.
+
+use crate::hold::Hold;
+use crate::{Cx, Inspection, Port, TwoWay, Way};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+
+/// Random reordering in each direction.
+pub type Reorder = TwoWay<ReorderWay>;
+
+/// One direction of a [`Reorder`].
+#[derive(Clone, Debug)]
+pub struct ReorderWay {
+    probability: f64,
+    extra: Span,
+    held_back: u64,
+    hold: Hold,
+}
+
+impl ReorderWay {
+    /// Holds each packet back for `extra` with `probability` (0 to 1).
+    pub fn new(probability: f64, extra: Span) -> Self {
+        ReorderWay { probability, extra, held_back: 0, hold: Hold::default() }
+    }
+    /// Packets held back so far.
+    pub const fn held_back(&self) -> u64 {
+        self.held_back
+    }
+}
+
+impl Way for ReorderWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        if self.probability > 0.0 && cx.rng().chance(self.probability) {
+            self.held_back += 1;
+            self.hold.push(cx.now() + self.extra, packet);
+            self.hold.release(out, cx);
+        } else {
+            cx.emit(out, packet);
+        }
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        self.hold.release(out, cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+    fn held(&self) -> u64 {
+        self.hold.len()
+    }
+    fn inspect(&self) -> Inspection {
+        vec![
+            ("probability", self.probability.to_string()),
+            ("extra delay", self.extra.to_string()),
+            ("held back", self.held_back.to_string()),
+        ]
+    }
+}

@@ -1,0 +1,344 @@
+//! Every figure and a whole page from made-up data, to be looked at:
+//! `cargo run -p farpace-report --example gallery -- DIRECTORY`.
+
+use farpace_report::{
+    BandwidthSeries, BinnedSeries, Claim, Column, ComparisonRow, Drawing, Estimate, Figure, Interval, Limit,
+    Page, Reproduction, Row, Table, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
+};
+use farpace_trace::{Cause, Direction, Record, RecordSink, RecoveryState};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span, Stream};
+use farpace_wire::tcp::SackBlock;
+use std::path::Path;
+
+fn at(us: u64) -> Instant {
+    Instant::ZERO + Span::from_micros(us)
+}
+
+/// A transfer that stops `stops` times within `seconds`.
+fn stopping(seconds: u64, stops: &[(u64, u64)], jitter: u64) -> BinnedSeries {
+    let mut dice = Stream::new(1, "gallery");
+    let bin = |i: u64| {
+        let silent = stops.iter().any(|(from, to)| (from * 100..to * 100).contains(&i));
+        let mbit = match () {
+            () if silent => 1,
+            () if i % 180 < 12 => 900 - 30 * (i % 12),
+            () => 500 - dice.below(jitter),
+        };
+        ByteCount::new(mbit * 1_250)
+    };
+    BinnedSeries::new(Span::from_millis(10), (0..seconds * 100).map(bin).collect())
+}
+
+fn row(time: Instant) -> Record {
+    Record {
+        time,
+        connection: 0,
+        direction: Direction::Received,
+        seq: Seq::new(1),
+        len: ByteCount::ZERO,
+        ack: Seq::new(1),
+        sack: Default::default(),
+        snd_una: Seq::new(1),
+        snd_nxt: Seq::new(1),
+        cwnd: Packets::new(2),
+        ssthresh: Packets::new(1000),
+        in_flight: Packets::ZERO,
+        packets_out: Packets::ZERO,
+        lost_out: Packets::ZERO,
+        sacked_out: Packets::ZERO,
+        fackets_out: Packets::ZERO,
+        retrans_out: Packets::ZERO,
+        state: RecoveryState::Open,
+        srtt: Span::from_millis(10),
+        rttvar: Span::from_millis(1),
+        rto: Span::from_millis(210),
+        rwnd: ByteCount::new(3_000_000),
+        cause: None,
+    }
+}
+
+/// 70 s of windows: growth, recovery down to one packet, a stop, a timeout now and then.
+fn windows() -> WindowHistory {
+    let mut history = WindowHistory::new(0);
+    let mut cwnd = 2.0f64;
+    let mut ssthresh = 1000.0f64;
+    for ms in 0..70_000u64 {
+        let phase = ms % 7_000;
+        let mut r = row(at(ms * 1_000));
+        match phase {
+            0..1_500 => cwnd = if cwnd < ssthresh { cwnd * 1.06 } else { (cwnd + 1.2).min(2_071.0) },
+            1_500..1_560 => {
+                if phase == 1_500 {
+                    ssthresh = cwnd * 0.8;
+                }
+                cwnd = (cwnd * 0.88).max(1.0);
+                r.state = RecoveryState::Recovery;
+            }
+            1_560..4_800 => {
+                cwnd = 1.0;
+                let late = (ms / 7_000) % 3 == 1 && phase > 2_000;
+                r.state = if late { RecoveryState::Loss } else { RecoveryState::Recovery };
+                r.cause = (late && phase == 2_001).then_some(Cause::TimerRto);
+            }
+            _ => cwnd = if cwnd < ssthresh { cwnd * 1.02 } else { cwnd + 0.5 },
+        }
+        r.cwnd = Packets::new(cwnd as u32);
+        r.ssthresh = Packets::new(ssthresh as u32);
+        history.record(&r);
+    }
+    history
+}
+
+const MSS: u32 = 1448;
+const ORIGIN: Seq = Seq::new(u32::MAX - 20_000 * MSS);
+
+/// The first stop: packets lost twenty at a time, half of the retransmissions lost too, then one packet per
+/// round trip.
+fn first_stop() -> Vec<Record> {
+    const BEGIN: u64 = 1_420_000;
+    let seq = |n: u64| ORIGIN + (24_000 + n as u32) * MSS;
+    let mut rows: Vec<Record> = Vec::new();
+    let sent = |us: u64, n: u64, cause| {
+        let mut r = row(at(us));
+        (r.direction, r.seq, r.len, r.cause) = (Direction::Sent, seq(n), ByteCount::new(1448), Some(cause));
+        r
+    };
+    // 0..2000 get through, 2000..4000 are policed, twenty lost and twenty not.
+    for n in 0..4_000 {
+        rows.push(sent(BEGIN + n * 12, n, Cause::NewData));
+    }
+    let (mut sacked, mut lost, mut retrans, mut cwnd) = (0u32, 0u32, 0u32, 2_000u32);
+    let vars = |us, una: u64, counts: (u32, u32, u32, u32), state| {
+        let mut r = row(at(us));
+        (r.snd_una, r.snd_nxt, r.state) = (seq(una), seq(4_000), state);
+        let (sacked, lost, retrans, cwnd) = counts;
+        r.sacked_out = Packets::new(sacked);
+        r.lost_out = Packets::new(lost);
+        r.retrans_out = Packets::new(retrans);
+        r.fackets_out = Packets::new(sacked + lost);
+        r.cwnd = Packets::new(cwnd);
+        r.in_flight = Packets::new(cwnd.saturating_sub(1));
+        r
+    };
+    for n in 0..4_000u64 {
+        let us = BEGIN + 10_000 + n * 12;
+        let hole = n >= 2_000 && (n / 20) % 2 == 0;
+        if hole {
+            lost += 1;
+            continue;
+        }
+        if n >= 2_000 {
+            sacked += 1;
+            retrans += 1;
+            cwnd = (cwnd - 1).max(700);
+            let again = 2_000 + (u64::from(retrans - 1) / 20) * 40 + u64::from(retrans - 1) % 20;
+            rows.push(sent(us, again, Cause::FastRetransmit));
+        }
+        let state = if n < 2_000 { RecoveryState::Open } else { RecoveryState::Recovery };
+        let mut r = vars(us, n.min(2_000), (sacked, lost, retrans, cwnd), state);
+        if n < 2_000 {
+            r.snd_nxt = seq((n + 830).min(4_000));
+        } else {
+            r.sack.push(SackBlock { start: seq(n / 20 * 20), end: seq(n + 1) });
+        }
+        rows.push(r);
+    }
+    // The retransmissions come back, every other twenty of them.
+    for i in 0..1_000u64 {
+        if (i / 20) % 2 == 1 {
+            continue;
+        }
+        let n = 2_000 + (i / 20) * 40 + i % 20;
+        sacked += 1;
+        lost -= 1;
+        retrans = retrans.saturating_sub(1);
+        cwnd = (cwnd - 1).max(300);
+        let mut r =
+            vars(BEGIN + 58_000 + i * 24, 2_020, (sacked, lost, retrans, cwnd), RecoveryState::Recovery);
+        r.sack.push(SackBlock { start: seq(n / 20 * 20), end: seq(n + 1) });
+        rows.push(r);
+    }
+    for i in 0..12u64 {
+        let us = 1_570_000 + i * 10_000;
+        let counts = (sacked, lost.saturating_sub(i as u32), 1, 1);
+        rows.push(vars(us - 10, 2_020 + i, counts, RecoveryState::Recovery));
+        rows.push(sent(us, 2_060 + i, Cause::LostRetransmission));
+    }
+    let mut timer = vars(1_650_000, 2_030, (sacked, lost, 1, 1), RecoveryState::Loss);
+    (timer.direction, timer.cause) = (Direction::Internal, Some(Cause::TimerRto));
+    rows.push(timer);
+    rows.sort_by_key(|r| r.time);
+    rows
+}
+
+fn figures() -> Vec<Figure> {
+    let stops = [(1, 5), (8, 12), (15, 24), (30, 31), (38, 47), (52, 60)];
+    let old = stopping(70, &stops, 60);
+    let silences = old.silences(ByteCount::new(3_000), Span::from_secs(1));
+    let limits = [
+        Limit { label: "policed rate 500 Mbit/s", rate: Rate::from_mbit(500) },
+        Limit { label: "line rate 1 Gbit/s", rate: Rate::from_mbit(1_000) },
+    ];
+    let one = [BandwidthSeries { label: "linux-2.6.17", bins: &old, silences: &silences }];
+    let newer = stopping(21, &[], 480);
+    let fixed = stopping(17, &[], 100);
+    let several = [
+        BandwidthSeries { label: "linux-2.6.22", bins: &newer, silences: &[] },
+        BandwidthSeries { label: "aist-fix", bins: &fixed, silences: &[] },
+    ];
+    let rows = first_stop();
+    let estimate = |mean, min, max| Some(Estimate { mean, range: Some((min, max)) });
+    let table2 = [
+        ComparisonRow {
+            label: "linux-2.6.17",
+            paper: estimate(52.4, 26.3, 103.3),
+            measured: estimate(48.1, 24.9, 91.0),
+        },
+        ComparisonRow {
+            label: "linux-2.6.22",
+            paper: estimate(21.3, 20.7, 22.2),
+            measured: estimate(20.2, 19.8, 21.0),
+        },
+        ComparisonRow {
+            label: "aist-fix",
+            paper: estimate(16.6, 16.5, 16.8),
+            measured: estimate(16.6, 16.6, 16.7),
+        },
+        ComparisonRow {
+            label: "linux-2.6.17 with only the sort repaired",
+            paper: None,
+            measured: estimate(33.0, 20.0, 60.0),
+        },
+    ];
+    let zoom = Some(Interval::new(at(1_420_000), at(1_600_000)));
+    vec![
+        bandwidth("Bandwidth of linux-2.6.17 behind the policer", &one, &limits).figure(
+            "bandwidth.svg",
+            "How fast data leaves the router, in bins of 10 ms. A healthy transfer would stay at the dashed policed rate. \
+             In the shaded stretches hardly a packet moves, for seconds at a time.",
+        ),
+        bandwidth("Bandwidth without and with the cure", &several, &limits[..1])
+            .figure("bandwidth-cure.svg", "The same transfer with two later recoveries, on one time axis."),
+        window("Congestion window of linux-2.6.17", &windows()).figure(
+            "window.svg",
+            "How many packets the sender allows itself to have under way. After each burst of losses it falls to one \
+             packet and stays there for seconds.",
+        ),
+        time_sequence("The first stop, packet by packet", &rows, ORIGIN, zoom).figure(
+            "time-sequence.svg",
+            "Each mark is a packet: its height says which part of the data it carries. The black line is what the \
+             receiver has acknowledged without gaps. Blue rising: data is sent. The orange marks fill the gaps once; \
+             those that are lost again are not repaired until much later, one every 10 ms.",
+        ),
+        variables("What the sender believed during the first stop", &rows, ByteCount::new(1448), zoom).figure(
+            "variables.svg",
+            "The sender's counters after each ACK. retrans_out should fall when a lost retransmission is noticed. \
+             It does not, so in_flight stays too high until everything collapses to one packet.",
+        ),
+        comparison("Completion time of 1 GB", "completion time (s)", &table2)
+            .figure("comparison.svg", "Table 2 of the paper as a picture: shorter is better."),
+    ]
+}
+
+fn reproduction() -> Reproduction {
+    let row = |profile: &str, quantity: &str, unit: &str, paper, measured, assumes: &[&str]| Row {
+        id: format!("table2/{profile}/{quantity}"),
+        quantity: format!("{profile}: {quantity}"),
+        unit: unit.to_owned(),
+        paper: Some(paper),
+        measured: Some(measured),
+        assumptions: assumes.iter().map(|a| (*a).to_owned()).collect(),
+    };
+    let window = "The paper does not state the window; 1554, 2071 and 2500 packets were run.";
+    let phase = "Ten policer phases stand for the ten trials.";
+    let claim = |id: &str, text: &str, holds, evidence: &str| Claim {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        holds,
+        evidence: evidence.to_owned(),
+    };
+    Reproduction {
+        paper: "Analysis and improvement of communication stops".to_owned(),
+        rows: vec![
+            row("linux-2.6.17", "mean completion time", "s", 52.4, 48.1, &[window, phase]),
+            row("linux-2.6.17", "smallest efficiency", "%", 15.0, 17.6, &[window]),
+            row("linux-2.6.22", "mean goodput", "Mbit/s", 376.0, 396.0, &[phase]),
+            row("aist-fix", "mean goodput", "Mbit/s", 483.0, 482.3, &[phase]),
+        ],
+        claims: vec![
+            claim(
+                "order",
+                "Goodput: linux-2.6.17 < linux-2.6.22 <= aist-fix.",
+                true,
+                "187 < 396 <= 482 Mbit/s (means of 30 runs)",
+            ),
+            claim(
+                "silent",
+                "Only linux-2.6.17 falls silent for seconds.",
+                false,
+                "linux-2.6.22 was silent for 1.2 s at 8.4 s in run 7",
+            ),
+        ],
+    }
+}
+
+fn page(figures: &[Figure]) -> String {
+    let mut summary = Table::new(
+        "Thirty runs of 1 GB",
+        vec![
+            Column::text("profile"),
+            Column::number("time, mean", "s"),
+            Column::number("largest", "s"),
+            Column::number("goodput", "Mbit/s"),
+            Column::number("timeouts", ""),
+            Column::number("longest silence", "s"),
+        ],
+    );
+    summary.row(vec!["linux-2.6.17".into(), 48.1.into(), 91.0.into(), 187.0.into(), 5.6.into(), 9.04.into()]);
+    summary.row(vec![
+        "linux-2.6.22".into(),
+        20.2.into(),
+        21.0.into(),
+        396.0.into(),
+        28.3.into(),
+        0.21.into(),
+    ]);
+    summary.row(vec!["aist-fix".into(), 16.6.into(), 16.7.into(), 482.3.into(), 0u64.into(), 0.01.into()]);
+    let mut page = Page::new("Why linux-2.6.17 stops behind a policer");
+    page.verdict("One of two claims fails. (Made-up data to look at figures.)", false);
+    page.paragraph(
+        "A gigabyte crosses a path of 10 ms with a policer of 500 Mbit/s, under three recoveries.",
+    );
+    page.table(&summary);
+    page.heading("Figures");
+    for figure in figures {
+        page.figure(figure);
+    }
+    page.reproduction(&reproduction());
+    page.heading("Do it again").command("farpace papers stops --out report");
+    page.details("Scenario", "[[link]]\nrate = \"500 Mbit/s\"   # <- the policer\nburst = \"16 MB\"\n");
+    page.render()
+}
+
+fn main() -> std::io::Result<()> {
+    let Some(directory) = std::env::args().nth(1) else {
+        eprintln!("usage: gallery DIRECTORY");
+        std::process::exit(2);
+    };
+    let directory = Path::new(&directory);
+    std::fs::create_dir_all(directory)?;
+    let mut figures = figures();
+    for f in &figures {
+        println!("{:24} {:7} bytes", f.file_name, f.svg.len());
+        std::fs::write(directory.join(&f.file_name), &f.svg)?;
+    }
+    let empty: [(Drawing, &str); 3] = [
+        (bandwidth("No bandwidth", &[], &[]), "empty-bandwidth.svg"),
+        (window("No window", &WindowHistory::new(0)), "empty-window.svg"),
+        (variables("No rows", &[], ByteCount::new(1448), None), "empty-variables.svg"),
+    ];
+    figures.extend(empty.into_iter().map(|(d, name)| d.figure(name, "A run in which nothing happened.")));
+    std::fs::write(directory.join("index.html"), page(&figures))?;
+    print!("\n{}", reproduction().to_text());
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Bandwidth per time bin over a whole run (Figs. 1 and 8 of the paper on communication stops).
+
+use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::scale::{Scale, number};
+use crate::svg::{Colour, Px, text_width};
+use crate::{BinnedSeries, Interval};
+use farpace_units::{Instant, Rate, Span};
+
+/// One run in a bandwidth figure; each gets a panel of its own, because two that swing between nothing and
+/// the line rate would hide each other.
+#[derive(Clone, Debug)]
+pub struct BandwidthSeries<'a> {
+    /// What the run is called.
+    pub label: &'a str,
+    /// What the meter counted.
+    pub bins: &'a BinnedSeries,
+    /// Stretches to shade, in order; see [`BinnedSeries::silences`].
+    pub silences: &'a [Interval],
+}
+
+/// A rate to draw as a dashed line: the policed rate, the line rate.
+#[derive(Clone, Debug)]
+pub struct Limit<'a> {
+    /// Its name.
+    pub label: &'a str,
+    /// The rate.
+    pub rate: Rate,
+}
+
+/// Bandwidth per bin over time. Where several bins share a pixel column, the band spans the smallest to the
+/// largest of them and the line is their mean, so that neither peaks nor silences vanish.
+pub fn bandwidth(title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, series, limits))
+}
+
+fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit<'_>]) -> String {
+    let end = series.iter().map(|s| s.bins.end()).max().unwrap_or(Instant::ZERO);
+    let peak = series.iter().flat_map(|s| (0..s.bins.bytes().len()).map(|i| s.bins.rate(i))).max();
+    let limit = limits.iter().map(|l| l.rate).max();
+    let top = peak.max(limit).unwrap_or(Rate::default()).as_mbit_f64() * 1.08;
+    let y = Scale::linear(0.0, if top > 0.0 { top } else { 1.0 });
+    let mut legend = Vec::new();
+    let many = size.pick(800, 340);
+    if series.iter().any(|s| s.bins.bytes().len() > many) {
+        legend.push((Key::Area(Colour::Grey, 0.4), "smallest to largest bin".to_owned()));
+        legend.push((Key::Line(Colour::Grey, ""), "mean".to_owned()));
+    }
+    if series.iter().any(|s| !s.silences.is_empty()) {
+        legend
+            .push((Key::Area(Colour::Vermillion, SILENCE), "silent stretch (hardly any packet)".to_owned()));
+    }
+    for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
+        legend.push((Key::Line(Colour::Ink, dash), limit.label.to_owned()));
+    }
+    let height = if series.len() <= 1 { size.pick(230.0, 220.0) } else { 150.0 };
+    let panels = series.iter().map(|s| PanelSpec {
+        heading: heading(s),
+        y_label: format!("Mbit/s in bins of {}", s.bins.bin()),
+        height,
+        y: Some(y),
+    });
+    let mut panels: Vec<PanelSpec> = panels.collect();
+    if panels.is_empty() {
+        panels.push(PanelSpec { heading: String::new(), y_label: "Mbit/s".to_owned(), height, y: Some(y) });
+    }
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend,
+        panels,
+        x_label: "time since start (s)",
+        x: Scale::linear(0.0, end.as_secs_f64()),
+        left: 48.0,
+        right: 20.0,
+    });
+    if end == Instant::ZERO {
+        chart.nothing("no data");
+        return chart.finish();
+    }
+    let frames = chart.panels.clone();
+    for ((s, panel), colour) in
+        series.iter().zip(&frames).zip([Colour::Blue, Colour::Green].into_iter().cycle())
+    {
+        shade_silences(&mut chart, panel, s.silences);
+        let (band, line) = paths(panel, s.bins);
+        chart.area(&band, colour, 0.4);
+        chart.line(&line, colour, 1.1, "");
+        label_silences(&mut chart, panel, s.silences);
+        for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
+            let y = Px(panel.py(limit.rate.as_mbit_f64()));
+            chart.line(&format!("M{} {y}H{}", Px(panel.left), Px(panel.right())), Colour::Ink, 1.2, dash);
+        }
+    }
+    chart.finish()
+}
+
+/// Dashes of limits, which the legend names, so that no label hides a peak.
+const DASHES: [&str; 3] = ["7 4", "2 3", "10 3 2 3"];
+/// Opacity of silent stretches.
+const SILENCE: f64 = 0.22;
+/// More stretches than this are not labelled one by one, and not drawn beyond ten times as many.
+const MAX_LABELS: usize = 200;
+
+fn heading(s: &BandwidthSeries<'_>) -> String {
+    let mut text = format!("{} · mean {} Mbit/s", s.label, number(s.bins.mean().as_mbit_f64()));
+    let silent: Span = s.silences.iter().fold(Span::ZERO, |sum, i| sum + i.span());
+    if !silent.is_zero() {
+        let total = s.bins.end().as_secs_f64();
+        text.push_str(&format!(
+            " · silent {} of {} s",
+            number(round1(silent.as_secs_f64())),
+            number(round1(total))
+        ));
+    }
+    text
+}
+
+fn round1(x: f64) -> f64 {
+    (x * 10.0).round() / 10.0
+}
+
+fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[Interval]) {
+    for s in silences.iter().take(10 * MAX_LABELS) {
+        let (from, to) = (s.start.as_secs_f64(), s.end.as_secs_f64());
+        let tip = format!("silent from {from:.2} s to {to:.2} s");
+        chart.shade(panel, from, to, Colour::Vermillion, SILENCE, &tip);
+    }
+}
+
+fn label_silences(chart: &mut Chart, panel: &Panel, silences: &[Interval]) {
+    for s in silences.iter().take(MAX_LABELS) {
+        let (a, b) = (panel.px(s.start.as_secs_f64()), panel.px(s.end.as_secs_f64()));
+        let text = format!("{:.1} s", s.span().as_secs_f64());
+        if text_width(&text, 12.0) + 4.0 < b - a {
+            chart.note((a + b) / 2.0, panel.bottom() - 8.0, "middle", Colour::Ink, &text);
+        }
+    }
+}
+
+/// The band from smallest to largest (empty if there is no more than one bin a column) and the mean line.
+fn paths(panel: &Panel, bins: &BinnedSeries) -> (String, String) {
+    let n = bins.bytes().len();
+    let right = panel.px(bins.end().as_secs_f64());
+    let columns = (right - panel.left).floor().max(1.0) as usize;
+    let mbit = |i: usize| bins.rate(i).as_mbit_f64();
+    if n <= columns {
+        let mut line = crate::paths::StepLine::new();
+        for i in 0..n {
+            let t = (Instant::ZERO + bins.bin() * i as u64).as_secs_f64();
+            line.point(panel.px(t), panel.py(mbit(i)));
+        }
+        return (String::new(), line.finish(right));
+    }
+    let (mut upper, mut lower, mut line) = (String::new(), Vec::new(), String::new());
+    for column in 0..columns {
+        let within = (column * n / columns)..((column + 1) * n / columns);
+        let count = within.len().max(1) as f64;
+        let (mut min, mut max, mut sum) = (f64::INFINITY, 0.0f64, 0.0);
+        for i in within {
+            let v = mbit(i);
+            min = min.min(v);
+            max = max.max(v);
+            sum += v;
+        }
+        let x = panel.left + column as f64;
+        let next = Px(x + 1.0);
+        let command = if column == 0 { format!("M{} ", Px(x)) } else { "V".to_owned() };
+        upper.push_str(&format!("{command}{}H{next}", Px(panel.py(max))));
+        line.push_str(&format!("{command}{}H{next}", Px(panel.py(sum / count))));
+        lower.push((x, panel.py(min)));
+    }
+    for (x, y) in lower.into_iter().rev() {
+        upper.push_str(&format!("V{}H{}", Px(y), Px(x)));
+    }
+    upper.push('Z');
+    (upper, line)
+}

@@ -1,0 +1,111 @@
+//! Paper against measurement, one row per profile (Table 2 of the paper on communication stops as a picture).
+
+use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::scale::{Scale, number};
+use crate::svg::{Colour, Px, text_width};
+
+/// A mean with the range it comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean, or the only value.
+    pub mean: f64,
+    /// The smallest and largest value, if known.
+    pub range: Option<(f64, f64)>,
+}
+
+/// One profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparisonRow<'a> {
+    /// Its name.
+    pub label: &'a str,
+    /// What the paper says.
+    pub paper: Option<Estimate>,
+    /// What was measured.
+    pub measured: Option<Estimate>,
+}
+
+/// Dots for means, whiskers from smallest to largest, paper above measurement in each row. `quantity` names
+/// the horizontal axis with its unit: `"completion time (s)"`.
+pub fn comparison(title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, quantity, rows))
+}
+
+/// Height of a row.
+const ROW: f64 = 46.0;
+/// Rows beyond this are left out.
+const MAX_ROWS: usize = 60;
+
+fn draw(size: Size, title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> String {
+    let rows = rows.get(..MAX_ROWS).unwrap_or(rows);
+    let values = rows.iter().flat_map(|r| [r.paper, r.measured]).flatten();
+    let ends = values.flat_map(|e| [Some(e.mean), e.range.map(|r| r.0), e.range.map(|r| r.1)]).flatten();
+    let (lo, hi) =
+        ends.filter(|v| v.is_finite()).fold((0.0f64, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    // Room for the value behind the last whisker.
+    let hi = hi + (hi - lo) * size.pick(0.1, 0.22);
+    let widest = rows.iter().map(|r| text_width(r.label, 12.0)).fold(0.0, f64::max);
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend: vec![
+            (Key::Circle(Colour::Grey, false), "paper".to_owned()),
+            (Key::Circle(Colour::Blue, true), "measured".to_owned()),
+            (Key::Line(Colour::Grey, ""), "smallest to largest".to_owned()),
+        ],
+        panels: vec![PanelSpec {
+            heading: String::new(),
+            y_label: String::new(),
+            height: ROW * rows.len().max(1) as f64,
+            y: None,
+        }],
+        x_label: quantity,
+        x: Scale::linear(lo, hi),
+        left: (widest + 22.0).clamp(40.0, size.pick(300.0, 150.0)),
+        right: 20.0,
+    });
+    let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
+    if rows.is_empty() {
+        chart.nothing("no data");
+    }
+    for (i, row) in rows.iter().enumerate() {
+        let middle = panel.top + ROW * (i as f64 + 0.5);
+        let mut y = middle + 4.0;
+        let lines = crate::svg::wrap(row.label, 12.0, panel.left - 14.0);
+        y -= 7.0 * lines.len().saturating_sub(1) as f64;
+        for line in lines {
+            chart.note(panel.left - 10.0, y, "end", Colour::Ink, &line);
+            y += 14.0;
+        }
+        whisker(&mut chart, &panel, middle - 10.0, row.paper, Colour::Grey, false);
+        whisker(&mut chart, &panel, middle + 10.0, row.measured, Colour::Blue, true);
+    }
+    chart.finish()
+}
+
+fn whisker(chart: &mut Chart, panel: &Panel, y: f64, estimate: Option<Estimate>, colour: Colour, full: bool) {
+    let Some(e) = estimate.filter(|e| e.mean.is_finite()) else {
+        chart.note(
+            panel.left + 6.0,
+            y + 4.0,
+            "start",
+            colour,
+            if full { "not measured" } else { "not stated" },
+        );
+        return;
+    };
+    let x = panel.px(e.mean);
+    let mut end = x + 5.0;
+    if let Some((min, max)) = e.range {
+        let (a, b) = (panel.px(min), panel.px(max));
+        end = end.max(b);
+        let path = format!("M{a} {}v8M{a} {1}H{b}M{b} {0}v8", Px(y - 4.0), Px(y), a = Px(a), b = Px(b));
+        chart.line(&path, colour, 1.5, "");
+    }
+    let paint = if full {
+        colour.fill()
+    } else {
+        format!("class=\"hollow s-{}\" fill=\"#ffffff\" stroke=\"{}\"", colour.class(), colour.hex())
+    };
+    chart.raw(&format!("<circle {paint} stroke-width=\"2\" cx=\"{}\" cy=\"{}\" r=\"4.5\"/>", Px(x), Px(y)));
+    chart.note(end + 7.0, y + 4.0, "start", colour, &number(e.mean));
+}

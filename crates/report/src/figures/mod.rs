@@ -1,0 +1,105 @@
+//! The figures: one function each, from data to a [`Drawing`](crate::Drawing).
+
+mod bandwidth;
+mod comparison;
+mod time_sequence;
+mod variables;
+mod window;
+
+pub use bandwidth::{BandwidthSeries, Limit, bandwidth};
+pub use comparison::{ComparisonRow, Estimate, comparison};
+pub use time_sequence::time_sequence;
+pub use variables::variables;
+pub use window::window;
+
+use crate::chart::{Chart, Key, Panel};
+use crate::scale::Scale;
+use crate::svg::{Colour, Px};
+use crate::{Interval, StateBand};
+use farpace_trace::{Cause, Record, RecoveryState};
+
+/// How states look in the background.
+fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {
+    match state {
+        RecoveryState::Recovery => Some((Colour::Sky, 0.28)),
+        RecoveryState::Loss => Some((Colour::Orange, 0.38)),
+        RecoveryState::Open | RecoveryState::Disorder | RecoveryState::Cwr => None,
+    }
+}
+
+/// Legend entries for the states that `bands` show.
+fn state_keys(bands: &[StateBand]) -> Vec<(Key, String)> {
+    let shown = |s: &RecoveryState| bands.iter().any(|b| b.state == *s);
+    let states = [RecoveryState::Recovery, RecoveryState::Loss].into_iter().filter(shown);
+    states
+        .filter_map(|s| {
+            state_colour(s).map(|(c, o)| (Key::Area(c, o), format!("{} state", capital(s.name()))))
+        })
+        .collect()
+}
+
+/// The states in the background: one area per state, no finer than half a pixel, so that thousands of short
+/// recoveries stay small. Bands must be in order.
+fn draw_states(chart: &mut Chart, panel: &Panel, bands: &[StateBand]) {
+    for state in [RecoveryState::Recovery, RecoveryState::Loss] {
+        let Some((colour, opacity)) = state_colour(state) else { continue };
+        let mut path = String::new();
+        let mut drawn_to = f64::NEG_INFINITY;
+        for band in bands.iter().filter(|b| b.state == state) {
+            let from = panel.px(band.interval.start.as_secs_f64()).max(drawn_to);
+            let to = panel.px(band.interval.end.as_secs_f64()).max(from + 0.5).min(panel.right());
+            if to - drawn_to < 0.5 {
+                continue;
+            }
+            let (top, bottom) = (Px(panel.top), Px(panel.bottom()));
+            path.push_str(&format!("M{} {top}V{bottom}H{}V{top}Z", Px(from), Px(to)));
+            drawn_to = to;
+        }
+        chart.area(&path, colour, opacity);
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The time axis of `interval`, in seconds.
+fn time_axis(interval: Option<Interval>) -> Scale {
+    interval.map_or(Scale::linear(0.0, 1.0), |i| Scale::linear(i.start.as_secs_f64(), i.end.as_secs_f64()))
+}
+
+/// The time from the first row to the last.
+fn covered(records: &[Record]) -> Option<Interval> {
+    let start = records.iter().map(|r| r.time).min()?;
+    let end = records.iter().map(|r| r.time).max()?;
+    Some(Interval::new(start, end))
+}
+
+/// When the retransmission timer fired within `interval`, in seconds.
+fn timeouts_within(records: &[Record], interval: Option<Interval>) -> Vec<f64> {
+    let within = |r: &&Record| interval.is_some_and(|i| i.start <= r.time && r.time <= i.end);
+    let fired = records.iter().filter(|r| r.cause == Some(Cause::TimerRto)).filter(within);
+    fired.map(|r| r.time.as_secs_f64()).collect()
+}
+
+/// A dashed line down each panel for each of `timeouts`, at most one per pixel.
+fn timeout_lines(chart: &mut Chart, timeouts: &[f64]) {
+    let mut path = String::new();
+    for panel in &chart.panels {
+        let mut last = f64::NEG_INFINITY;
+        for x in timeouts.iter().map(|t| panel.px(*t).round()) {
+            if x > last {
+                path.push_str(&format!("M{} {}V{}", Px(x), Px(panel.top), Px(panel.bottom())));
+                last = x;
+            }
+        }
+    }
+    chart.line(&path, Colour::Orange, 1.8, "5 3");
+}
+
+/// The legend entry for [`timeout_lines`], if there are any.
+fn timeout_key(timeouts: &[f64]) -> Option<(Key, String)> {
+    let key = (Key::Line(Colour::Orange, "5 3"), "retransmission timeout".to_owned());
+    (!timeouts.is_empty()).then_some(key)
+}

@@ -1,0 +1,135 @@
+//! The sender's variables after each ACK (Fig. 6 of the paper on communication stops, its "epool" dump).
+
+use super::{covered, draw_states, state_keys, time_axis, timeout_key, timeout_lines, timeouts_within};
+use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::paths::StepLine;
+use crate::scale::Scale;
+use crate::svg::Colour;
+use crate::{Interval, StateBand};
+use farpace_trace::{Direction, Record};
+use farpace_units::{ByteCount, Packets};
+
+/// One variable: its name, look, and value after a row.
+struct Variable {
+    name: &'static str,
+    colour: Colour,
+    dash: &'static str,
+    of: fn(&Record) -> Packets,
+}
+
+/// Above: what the sender believes of its packets, and the ends of its window relative to the first row.
+const BELIEFS: [Variable; 4] = [
+    Variable { name: "fackets_out", colour: Colour::Grey, dash: "2 2", of: |r| r.fackets_out },
+    Variable { name: "sacked_out", colour: Colour::Green, dash: "", of: |r| r.sacked_out },
+    Variable { name: "lost_out", colour: Colour::Vermillion, dash: "", of: |r| r.lost_out },
+    Variable { name: "retrans_out", colour: Colour::Purple, dash: "5 3", of: |r| r.retrans_out },
+];
+/// Below: what it may send.
+const WINDOW: [Variable; 2] = [
+    Variable { name: "cwnd", colour: Colour::Blue, dash: "", of: |r| r.cwnd },
+    Variable { name: "in_flight", colour: Colour::Orange, dash: "3 2", of: |r| r.in_flight },
+];
+
+/// Every variable of the connection after each ACK it processed within `interval` (or all of `records`), in
+/// segments. `ack` (SND.UNA) and `snd_nxt` are relative to the ACK at the beginning, in units of `mss`, as
+/// the paper draws them. The window has a logarithmic panel of its own, where 1 and 0 can be told apart.
+pub fn variables(title: &str, records: &[Record], mss: ByteCount, interval: Option<Interval>) -> Drawing {
+    let interval = interval.or_else(|| covered(records));
+    let shown = |r: &&Record| {
+        r.direction != Direction::Sent && interval.is_some_and(|i| i.start <= r.time && r.time <= i.end)
+    };
+    let rows: Vec<&Record> = records.iter().filter(shown).collect();
+    let timeouts = timeouts_within(records, interval);
+    Drawing::of(|size| draw(size, title, &rows, &timeouts, mss, interval))
+}
+
+fn draw(
+    size: Size,
+    title: &str,
+    rows: &[&Record],
+    timeouts: &[f64],
+    mss: ByteCount,
+    interval: Option<Interval>,
+) -> String {
+    let mss = mss.get().max(1) as f64;
+    let start = rows.first().map(|r| r.snd_una);
+    let since = |seq: farpace_units::Seq| start.map_or(0.0, |s| f64::from(seq.distance(s)) / mss);
+    let bands = states(rows);
+    let mut legend = vec![
+        (Key::Line(Colour::Ink, "6 3"), "snd_nxt".to_owned()),
+        (Key::Line(Colour::Ink, ""), "ack".to_owned()),
+    ];
+    legend.extend(BELIEFS.iter().chain(&WINDOW).map(|v| (Key::Line(v.colour, v.dash), v.name.to_owned())));
+    legend.extend(state_keys(&bands));
+    legend.extend(timeout_key(timeouts));
+    let peak = |vars: &[Variable]| {
+        let values = rows.iter().flat_map(|r| vars.iter().map(|v| f64::from((v.of)(r).get())));
+        values.fold(1.0, f64::max)
+    };
+    let top = rows.iter().map(|r| since(r.snd_nxt)).fold(peak(&BELIEFS), f64::max);
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend,
+        panels: vec![
+            PanelSpec {
+                heading: "What the sender believes of its packets".to_owned(),
+                y_label: "segments; ack and snd_nxt count from the left edge".to_owned(),
+                height: size.pick(240.0, 240.0),
+                y: Some(Scale::linear(0.0, top * 1.04)),
+            },
+            PanelSpec {
+                heading: "What it lets itself send".to_owned(),
+                y_label: "segments, logarithmic; 0 stands at the bottom".to_owned(),
+                height: size.pick(140.0, 140.0),
+                y: Some(Scale::log(0.5, peak(&WINDOW).max(10.0) * 1.3)),
+            },
+        ],
+        x_label: "time since start (s)",
+        x: time_axis(interval),
+        left: 52.0,
+        right: 20.0,
+    });
+    let (Some(beliefs), Some(window)) = (chart.panels.first().copied(), chart.panels.get(1).copied()) else {
+        return chart.finish();
+    };
+    if rows.is_empty() {
+        chart.nothing("no data");
+        return chart.finish();
+    }
+    for panel in [beliefs, window] {
+        draw_states(&mut chart, &panel, &bands);
+    }
+    let mut line = |panel: &Panel, colour, dash, value: &dyn Fn(&Record) -> f64| {
+        let mut steps = StepLine::new();
+        for r in rows {
+            steps.point(panel.px(r.time.as_secs_f64()), panel.py(value(r)));
+        }
+        let path = steps.finish(panel.right());
+        chart.line(&path, colour, 1.4, dash);
+    };
+    line(&beliefs, Colour::Ink, "6 3", &|r| since(r.snd_nxt));
+    line(&beliefs, Colour::Ink, "", &|r| since(r.snd_una));
+    for (panel, variables) in [(beliefs, &BELIEFS[..]), (window, &WINDOW[..])] {
+        for v in variables {
+            line(&panel, v.colour, v.dash, &|r| f64::from((v.of)(r).get()));
+        }
+    }
+    timeout_lines(&mut chart, timeouts);
+    chart.finish()
+}
+
+/// Runs of one state.
+fn states(rows: &[&Record]) -> Vec<StateBand> {
+    let mut bands: Vec<StateBand> = Vec::new();
+    for row in rows {
+        if let Some(last) = bands.last_mut() {
+            last.interval.end = row.time;
+            if last.state == row.state {
+                continue;
+            }
+        }
+        bands.push(StateBand { interval: Interval::new(row.time, row.time), state: row.state });
+    }
+    bands
+}

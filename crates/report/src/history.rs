@@ -1,0 +1,184 @@
+//! The congestion window of a whole run, reduced while it runs: what Fig. 4 of the paper shows.
+//!
+//! Start reading at [`WindowHistory`].
+
+use crate::{Interval, Reduced};
+use farpace_trace::{Cause, Record, RecordSink, RecoveryState};
+use farpace_units::{Instant, Packets, Span};
+
+/// A stretch of time in one congestion state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateBand {
+    /// When.
+    pub interval: Interval,
+    /// Which state.
+    pub state: RecoveryState,
+}
+
+/// Window, threshold, timeouts and states of one connection, in bounded memory for any length of run.
+#[derive(Clone, Debug)]
+pub struct WindowHistory {
+    connection: u32,
+    cwnd: Reduced,
+    ssthresh: Reduced,
+    timeouts: Vec<Instant>,
+    timeout_count: u64,
+    bands: Vec<StateBand>,
+    /// The last band has not ended.
+    open: bool,
+    /// Gaps between bands of one state that are closed when bands are too many.
+    resolution: Span,
+    now: Instant,
+}
+
+impl WindowHistory {
+    /// Most timeouts whose time is kept; later ones are counted only.
+    pub const MAX_TIMEOUTS: usize = 4_000;
+    /// Most state bands kept; beyond this, bands of one state that lie close together are joined.
+    pub const MAX_BANDS: usize = 4_000;
+
+    /// An empty history of `connection`.
+    pub fn new(connection: u32) -> Self {
+        WindowHistory {
+            connection,
+            cwnd: Reduced::default(),
+            ssthresh: Reduced::default(),
+            timeouts: Vec::new(),
+            timeout_count: 0,
+            bands: Vec::new(),
+            open: false,
+            resolution: Span::from_micros(1),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// The congestion window, in packets.
+    pub fn cwnd(&self) -> &Reduced {
+        &self.cwnd
+    }
+    /// The slow-start threshold, in packets, from when there first is one.
+    pub fn ssthresh(&self) -> &Reduced {
+        &self.ssthresh
+    }
+    /// When the retransmission timer fired.
+    pub fn timeouts(&self) -> &[Instant] {
+        &self.timeouts
+    }
+    /// How often it fired.
+    pub fn timeout_count(&self) -> u64 {
+        self.timeout_count
+    }
+    /// The times spent in Recovery and Loss, in order.
+    pub fn bands(&self) -> &[StateBand] {
+        &self.bands
+    }
+    /// The time of the newest row.
+    pub fn end(&self) -> Instant {
+        self.now
+    }
+
+    fn enter(&mut self, time: Instant, state: RecoveryState) {
+        let shown = matches!(state, RecoveryState::Recovery | RecoveryState::Loss);
+        let mut open = self.bands.last_mut().filter(|_| self.open);
+        self.open = shown;
+        if let Some(band) = &mut open {
+            band.interval.end = time;
+        }
+        if !shown || open.is_some_and(|band| band.state == state) {
+            return;
+        }
+        while self.bands.len() >= Self::MAX_BANDS {
+            self.resolution = self.resolution * 2;
+            let resolution = self.resolution;
+            let mut joined: Vec<StateBand> = Vec::new();
+            for band in self.bands.drain(..) {
+                match joined.last_mut() {
+                    // At the coarsest resolution even unlike neighbours are joined, so this ends.
+                    Some(last)
+                        if band.interval.start.since(last.interval.end) <= resolution
+                            && (last.state == band.state || last.interval.span() <= resolution) =>
+                    {
+                        last.interval.end = band.interval.end;
+                        last.state = last.state.max(band.state);
+                    }
+                    _ => joined.push(band),
+                }
+            }
+            self.bands = joined;
+        }
+        self.bands.push(StateBand { interval: Interval::new(time, time), state });
+    }
+}
+
+impl RecordSink for WindowHistory {
+    fn record(&mut self, record: &Record) {
+        if record.connection != self.connection {
+            return;
+        }
+        self.cwnd.push(record.time, f64::from(record.cwnd.get()));
+        if record.ssthresh != Packets::MAX {
+            self.ssthresh.push(record.time, f64::from(record.ssthresh.get()));
+        }
+        if record.cause == Some(Cause::TimerRto) {
+            self.timeout_count += 1;
+            if self.timeouts.len() < Self::MAX_TIMEOUTS {
+                self.timeouts.push(record.time);
+            }
+        }
+        self.enter(record.time, record.state);
+        self.now = record.time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::row;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn feed(history: &mut WindowHistory, ms: u64, state: RecoveryState, cause: Option<Cause>) {
+        let mut r = row(at(ms), 0);
+        r.state = state;
+        r.cause = cause;
+        history.record(&r);
+    }
+
+    /// Breaks: the background of the window figure shows recovery at the wrong time.
+    #[test]
+    fn bands_follow_the_state() {
+        let mut history = WindowHistory::new(0);
+        feed(&mut history, 0, RecoveryState::Open, None);
+        feed(&mut history, 10, RecoveryState::Recovery, None);
+        feed(&mut history, 15, RecoveryState::Recovery, None);
+        feed(&mut history, 20, RecoveryState::Loss, Some(Cause::TimerRto));
+        feed(&mut history, 30, RecoveryState::Open, None);
+        feed(&mut history, 35, RecoveryState::Open, None);
+        feed(&mut history, 40, RecoveryState::Recovery, None);
+        let band = |a, b, state| StateBand { interval: Interval::new(at(a), at(b)), state };
+        let expected = [
+            band(10, 20, RecoveryState::Recovery),
+            band(20, 30, RecoveryState::Loss),
+            band(40, 40, RecoveryState::Recovery),
+        ];
+        assert_eq!(history.bands(), expected);
+        assert_eq!((history.timeouts(), history.timeout_count()), (&[at(20)][..], 1));
+    }
+
+    /// Breaks: a run with very many losses takes memory without limit, or the end of it is not shown.
+    #[test]
+    fn bands_and_timeouts_are_bounded() {
+        let mut history = WindowHistory::new(0);
+        for i in 0..30_000 {
+            let state = if i % 3 == 0 { RecoveryState::Recovery } else { RecoveryState::Loss };
+            feed(&mut history, i * 10, state, Some(Cause::TimerRto));
+        }
+        assert!(history.bands().len() <= WindowHistory::MAX_BANDS);
+        assert_eq!(history.timeouts().len(), WindowHistory::MAX_TIMEOUTS);
+        assert_eq!(history.timeout_count(), 30_000);
+        assert_eq!(history.bands()[0].interval.start, at(0));
+        assert_eq!(history.bands()[history.bands().len() - 1].interval.end, at(29_999 * 10));
+    }
+}

@@ -1,0 +1,38 @@
+//! What a run looks like: tables, figures, and self-contained HTML.
+//!
+//! Figures are functions from data to a [`Drawing`] (SVG for wide and narrow screens). Their data is
+//! gathered while a run goes on, in bounded memory: [`WindowHistory`] and [`FlightRecorder`] take the rows
+//! of a trace, [`BinnedSeries`] what a bandwidth meter counted, [`Reduced`] any series of numbers. A
+//! [`Page`] puts them together; a [`Reproduction`] says how a paper's numbers and claims came out.
+//!
+//! Start reading at [`Page`].
+
+#![forbid(unsafe_code)]
+
+mod bins;
+mod chart;
+mod figures;
+mod history;
+mod html;
+mod paths;
+mod recorder;
+mod reproduction;
+#[cfg(test)]
+mod sample;
+mod scale;
+mod series;
+mod svg;
+mod table;
+
+pub use bins::{BinnedSeries, Interval};
+pub use chart::{Drawing, Figure};
+pub use figures::{
+    BandwidthSeries, ComparisonRow, Estimate, Limit, bandwidth, comparison, time_sequence, variables, window,
+};
+pub use history::{StateBand, WindowHistory};
+pub use html::Page;
+pub use recorder::FlightRecorder;
+pub use reproduction::{Claim, Reproduction, Row};
+pub use scale::number;
+pub use series::{Bucket, Reduced};
+pub use table::{Align, Cell, Column, Table};

@@ -1,0 +1,177 @@
+//! How a paper's numbers and claims came out: the form of `--json`, the same for every paper.
+//!
+//! Start reading at [`Reproduction`].
+
+use crate::{Cell, Column, Table};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// One paper, its numbers beside ours, and its claims with our verdicts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// Which paper.
+    pub paper: String,
+    /// Its numbers.
+    pub rows: Vec<Row>,
+    /// Its claims.
+    pub claims: Vec<Claim>,
+}
+
+/// One number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// A stable name for programs, `table2/linux-2.6.17/goodput`.
+    pub id: String,
+    /// What it is, for people.
+    pub quantity: String,
+    /// Its unit; empty for plain numbers.
+    pub unit: String,
+    /// What the paper states, if it does.
+    pub paper: Option<f64>,
+    /// What was measured, if it was.
+    pub measured: Option<f64>,
+    /// What had to be assumed because the paper leaves it open.
+    pub assumptions: Vec<String>,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// A stable name for programs.
+    pub id: String,
+    /// What the paper says, or what follows from it.
+    pub text: String,
+    /// Whether it came out.
+    pub holds: bool,
+    /// The numbers that say so.
+    pub evidence: String,
+}
+
+impl Claim {
+    /// `holds` or `fails`.
+    pub fn verdict(&self) -> &'static str {
+        if self.holds { "holds" } else { "fails" }
+    }
+}
+
+impl Reproduction {
+    /// True if every claim holds.
+    pub fn holds(&self) -> bool {
+        self.claims.iter().all(|c| c.holds)
+    }
+
+    /// The assumptions of all rows, each once, in the order in which rows make them.
+    pub fn assumptions(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for a in self.rows.iter().flat_map(|r| &r.assumptions) {
+            if !all.contains(&a.as_str()) {
+                all.push(a);
+            }
+        }
+        all
+    }
+
+    /// The numbers: paper | measured | their ratio. The last column points into
+    /// [`assumptions`](Reproduction::assumptions), counted from 1.
+    pub fn table(&self) -> Table {
+        let notes = self.assumptions();
+        let columns = vec![
+            Column::text("quantity"),
+            Column::text("unit"),
+            Column::number("paper", ""),
+            Column::number("measured", ""),
+            Column::number("measured/paper", ""),
+            Column::text("assumes"),
+        ];
+        let mut table = Table::new("Paper and measurement", columns);
+        for row in &self.rows {
+            let ratio = match (row.paper, row.measured) {
+                (Some(p), Some(m)) if p != 0.0 => Cell::from(format!("{:.2}×", m / p)),
+                _ => Cell::Missing,
+            };
+            let marks = notes.iter().enumerate().filter(|(_, n)| row.assumptions.iter().any(|a| a == *n));
+            let marks: Vec<String> = marks.map(|(i, _)| format!("[{}]", i + 1)).collect();
+            table.row(vec![
+                row.quantity.as_str().into(),
+                row.unit.as_str().into(),
+                row.paper.into(),
+                row.measured.into(),
+                ratio,
+                marks.join(" ").into(),
+            ]);
+        }
+        table
+    }
+
+    /// Everything for a terminal.
+    pub fn to_text(&self) -> String {
+        let mut out = self.table().to_text();
+        let notes = self.assumptions();
+        if !notes.is_empty() {
+            out.push_str("\nAssumptions where the paper leaves something open\n");
+        }
+        for (i, note) in notes.iter().enumerate() {
+            let _ = writeln!(out, "  [{}] {}", i + 1, plain(note));
+        }
+        if !self.claims.is_empty() {
+            out.push_str("\nClaims\n");
+        }
+        for claim in &self.claims {
+            let _ = writeln!(out, "  {}  {}", claim.verdict(), plain(&claim.text));
+            let _ = writeln!(out, "         {}", plain(&claim.evidence));
+        }
+        out
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Reproduction {
+        let row = |id: &str, paper, measured, assumptions: &[&str]| Row {
+            id: id.to_owned(),
+            quantity: "goodput".to_owned(),
+            unit: "Mbit/s".to_owned(),
+            paper,
+            measured,
+            assumptions: assumptions.iter().map(|a| (*a).to_owned()).collect(),
+        };
+        let claim = Claim { id: "order".into(), text: "a < b".into(), holds: true, evidence: "1 < 2".into() };
+        Reproduction {
+            paper: "stops".into(),
+            rows: vec![
+                row("a", Some(187.0), Some(200.0), &["x"]),
+                row("b", None, Some(f64::NAN), &["y", "x"]),
+            ],
+            claims: vec![claim],
+        }
+    }
+
+    /// Breaks: every program that reads `farpace papers ... --json`.
+    #[test]
+    fn the_json_has_exactly_this_shape() {
+        let expected = concat!(
+            r#"{"paper":"stops","rows":["#,
+            r#"{"id":"a","quantity":"goodput","unit":"Mbit/s","paper":187.0,"measured":200.0,"assumptions":["x"]},"#,
+            r#"{"id":"b","quantity":"goodput","unit":"Mbit/s","paper":null,"measured":null,"assumptions":["y","x"]}],"#,
+            r#""claims":[{"id":"order","text":"a < b","holds":true,"evidence":"1 < 2"}]}"#,
+        );
+        assert_eq!(serde_json::to_string(&sample()).unwrap(), expected);
+        let back: Reproduction = serde_json::from_str(expected).unwrap();
+        assert_eq!((back.rows[0].paper, back.rows[1].measured), (Some(187.0), None));
+    }
+
+    /// Breaks: the terminal shows a number without its assumptions, or a claim without its verdict.
+    #[test]
+    fn the_text_has_notes_and_verdicts() {
+        let text = sample().to_text();
+        assert!(text.contains("1.07×"), "{text}");
+        assert!(text.contains("[1] [2]") && text.contains("[2] y"), "{text}");
+        assert!(text.contains("holds  a < b"), "{text}");
+    }
+}

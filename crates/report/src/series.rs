@@ -1,0 +1,186 @@
+//! A series of any length in bounded memory, with its peaks kept.
+//!
+//! Start reading at [`Reduced`].
+
+use farpace_units::{Instant, Span};
+
+/// Values that fell into one stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bucket {
+    /// The value pushed first.
+    pub first: f64,
+    /// The value pushed last.
+    pub last: f64,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// How many values there were.
+    pub count: u64,
+}
+
+impl Bucket {
+    fn of(value: f64) -> Bucket {
+        Bucket { first: value, last: value, min: value, max: value, count: 1 }
+    }
+    /// This bucket and the one after it in one.
+    fn joined(self, next: Bucket) -> Bucket {
+        Bucket {
+            first: self.first,
+            last: next.last,
+            min: self.min.min(next.min),
+            max: self.max.max(next.max),
+            count: self.count.saturating_add(next.count),
+        }
+    }
+}
+
+/// A series of (time, value) reduced while it grows: at most a fixed number of time buckets, each with its
+/// first, last, smallest and largest value. When time grows past the last bucket, neighbours are joined and
+/// every bucket becomes twice as wide. Peaks and dips never vanish; only their place is rounded to a bucket.
+#[derive(Clone, Debug)]
+pub struct Reduced {
+    limit: usize,
+    /// The time of the first value; earlier times count as this one.
+    origin: Instant,
+    width: Span,
+    buckets: Vec<Option<Bucket>>,
+}
+
+impl Default for Reduced {
+    fn default() -> Self {
+        Reduced::new(Reduced::DEFAULT_BUCKETS)
+    }
+}
+
+impl Reduced {
+    /// Twice the pixels of a wide figure.
+    pub const DEFAULT_BUCKETS: usize = 2000;
+    /// More buckets than this are never kept, whatever is asked for.
+    pub const MAX_BUCKETS: usize = 1 << 20;
+
+    /// An empty series of at most `buckets` buckets (made even, 2 to [`Reduced::MAX_BUCKETS`]).
+    pub fn new(buckets: usize) -> Self {
+        let limit = buckets.clamp(2, Self::MAX_BUCKETS) & !1;
+        Reduced { limit, origin: Instant::ZERO, width: Span::from_nanos(1), buckets: Vec::new() }
+    }
+
+    /// Adds a value. Values that are not finite are left out. A time before the first one counts as that.
+    pub fn push(&mut self, time: Instant, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        if self.buckets.is_empty() {
+            self.origin = time;
+        }
+        let offset = time.since(self.origin).as_nanos();
+        while offset / self.width.as_nanos() >= self.limit as u64 {
+            self.double();
+        }
+        // Below `limit`, which is a usize.
+        let index = (offset / self.width.as_nanos()) as usize;
+        if index >= self.buckets.len() {
+            self.buckets.resize(index + 1, None);
+        }
+        if let Some(slot) = self.buckets.get_mut(index) {
+            *slot = Some(slot.map_or(Bucket::of(value), |b| b.joined(Bucket::of(value))));
+        }
+    }
+
+    fn double(&mut self) {
+        self.width = self.width * 2;
+        let pairs = self.buckets.chunks(2).map(|pair| match *pair {
+            [Some(a), Some(b)] => Some(a.joined(b)),
+            [a, b] => a.or(b),
+            [a] => a,
+            _ => None,
+        });
+        self.buckets = pairs.collect();
+    }
+
+    /// Width of a bucket.
+    pub fn width(&self) -> Span {
+        self.width
+    }
+
+    /// The buckets that hold a value, with the time each begins, in order of time.
+    pub fn iter(&self) -> impl Iterator<Item = (Instant, Bucket)> + '_ {
+        (0u64..).zip(&self.buckets).filter_map(|(i, b)| b.map(|b| (self.origin + self.width * i, b)))
+    }
+
+    /// How many buckets there are in memory, empty ones included; never above the limit given.
+    pub fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// True if no value has been pushed.
+    pub fn is_empty(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
+    /// Smallest and largest value of all.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let mut all = self.iter().map(|(_, b)| b);
+        let first = all.next()?;
+        let total = all.fold(first, Bucket::joined);
+        Some((total.min, total.max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Breaks: figures that hide a peak, a dip or the ends of a series, or that grow without limit.
+        #[test]
+        fn nothing_that_matters_is_lost(
+            limit in 0usize..64,
+            steps in prop::collection::vec((0u64..5_000_000_000, -1e9f64..1e9), 1..400),
+        ) {
+            let mut series = Reduced::new(limit);
+            let mut now = Instant::ZERO;
+            for (gap, value) in &steps {
+                now += Span::from_nanos(*gap);
+                series.push(now, *value);
+                prop_assert!(series.len() <= limit.max(2));
+            }
+            let values: Vec<f64> = steps.iter().map(|s| s.1).collect();
+            let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            prop_assert_eq!(series.range(), Some((min, max)));
+            let buckets: Vec<Bucket> = series.iter().map(|(_, b)| b).collect();
+            prop_assert_eq!(buckets[0].first, values[0]);
+            prop_assert_eq!(buckets[buckets.len() - 1].last, values[values.len() - 1]);
+            prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);
+        }
+
+        /// Breaks: a value shown at a time at which it was not.
+        #[test]
+        fn a_bucket_holds_its_own_time(times in prop::collection::vec(0u64..1_000_000_000_000, 1..50)) {
+            let mut times = times;
+            times.sort_unstable();
+            let mut series = Reduced::new(16);
+            for t in &times {
+                series.push(Instant::from_nanos(*t), *t as f64);
+            }
+            for (start, bucket) in series.iter() {
+                prop_assert!(bucket.min >= start.as_nanos() as f64);
+                prop_assert!(bucket.max < (start + series.width()).as_nanos() as f64);
+            }
+        }
+    }
+
+    /// Breaks: a run that jumps to the end of time hangs or overflows the reduction; a NaN spoils the range.
+    #[test]
+    fn extremes_are_taken() {
+        let mut series = Reduced::default();
+        series.push(Instant::ZERO, 1.0);
+        series.push(Instant::FAR_FUTURE, 2.0);
+        series.push(Instant::ZERO, f64::NAN);
+        series.push(Instant::ZERO, f64::INFINITY);
+        assert_eq!(series.range(), Some((1.0, 2.0)));
+        assert!(Reduced::new(10).range().is_none());
+    }
+}

@@ -1,0 +1,261 @@
+//! Tables, and their three forms: HTML, plain text for terminals, JSON.
+//!
+//! Start reading at [`Table`].
+
+use crate::number;
+use crate::svg::escape;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Where the cells of a column stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// At the left: words.
+    Left,
+    /// At the right: numbers.
+    Right,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    name: String,
+    unit: String,
+    align: Align,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(name: &str) -> Self {
+        Column { name: name.to_owned(), unit: String::new(), align: Align::Left }
+    }
+    /// A column of numbers in `unit` (may be empty).
+    pub fn number(name: &str, unit: &str) -> Self {
+        Column { name: name.to_owned(), unit: unit.to_owned(), align: Align::Right }
+    }
+}
+
+/// One value in a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A number, shown with this many decimals, or with about three digits if none are given.
+    Number(f64, Option<u8>),
+    /// Not known: `–`.
+    Missing,
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Cell::Number(value, None)
+    }
+}
+impl From<u64> for Cell {
+    fn from(value: u64) -> Cell {
+        Cell::Number(value as f64, Some(0))
+    }
+}
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Missing, Into::into)
+    }
+}
+
+impl Cell {
+    fn shown(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Number(value, Some(decimals)) if value.is_finite() => {
+                format!("{:.*}", usize::from(*decimals), value + 0.0)
+            }
+            Cell::Number(value, _) => number(*value),
+            Cell::Missing => "–".to_owned(),
+        }
+    }
+    /// For a terminal: one line, without control characters, which could steer it.
+    fn plain(&self) -> String {
+        plain(&self.shown())
+    }
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => json!(text),
+            // Not finite becomes null.
+            Cell::Number(value, _) => json!(value),
+            Cell::Missing => Value::Null,
+        }
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Columns on a terminal; East Asian characters take two.
+fn columns_of(text: &str) -> usize {
+    text.chars()
+        .map(|c| match u32::from(c) {
+            0x0300..=0x036f => 0,
+            0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
+            0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff => 2,
+            _ => 1,
+        })
+        .sum()
+}
+
+/// A table with a title. Rows may be shorter than the columns (the rest is missing); longer ones are cut.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    title: String,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows. The title may be empty.
+    pub fn new(title: &str, columns: Vec<Column>) -> Self {
+        Table { title: title.to_owned(), columns, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, mut cells: Vec<Cell>) -> &mut Self {
+        cells.resize(self.columns.len(), Cell::Missing);
+        self.rows.push(cells);
+        self
+    }
+
+    /// True without rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// For terminals: aligned by spaces, a line under the heads, a line feed at the end of each row.
+    pub fn to_text(&self) -> String {
+        let units = self.columns.iter().any(|c| !c.unit.is_empty());
+        let mut lines: Vec<Vec<String>> = vec![self.columns.iter().map(|c| plain(&c.name)).collect()];
+        if units {
+            lines.push(self.columns.iter().map(|c| plain(&c.unit)).collect());
+        }
+        let heads = lines.len();
+        lines.extend(self.rows.iter().map(|row| row.iter().map(Cell::plain).collect()));
+        let width =
+            |i: usize| lines.iter().filter_map(|l| l.get(i)).map(|c| columns_of(c)).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        lines.insert(heads, widths.iter().map(|w| "─".repeat(*w)).collect());
+        let mut out = String::new();
+        if !self.title.is_empty() {
+            let _ = writeln!(out, "{}", plain(&self.title));
+        }
+        for line in lines {
+            let mut text = String::new();
+            for ((cell, width), column) in line.iter().zip(&widths).zip(&self.columns) {
+                let space = " ".repeat(width.saturating_sub(columns_of(cell)));
+                match column.align {
+                    Align::Left => text.extend([cell, space.as_str(), "  "]),
+                    Align::Right => text.extend([space.as_str(), cell, "  "]),
+                }
+            }
+            let _ = writeln!(out, "{}", text.trim_end());
+        }
+        out
+    }
+
+    /// `{"title", "columns": [{"name", "unit"}], "rows": [[...]]}`; numbers stay numbers, missing is null.
+    pub fn to_json(&self) -> Value {
+        let columns = self.columns.iter().map(|c| json!({ "name": c.name, "unit": c.unit }));
+        let rows = self.rows.iter().map(|r| r.iter().map(Cell::json).collect::<Value>());
+        json!({ "title": self.title, "columns": columns.collect::<Value>(), "rows": rows.collect::<Value>() })
+    }
+
+    /// A `<table>` in a box that scrolls sideways on narrow screens.
+    pub fn to_html(&self) -> String {
+        let class = |c: &Column| if c.align == Align::Right { " class=\"n\"" } else { "" };
+        let mut out = String::from("<div class=\"scroll\"><table>");
+        if !self.title.is_empty() {
+            let _ = write!(out, "<caption>{}</caption>", escape(&self.title));
+        }
+        out.push_str("<thead><tr>");
+        for c in &self.columns {
+            let _ = write!(out, "<th scope=\"col\"{}>{}", class(c), escape(&c.name));
+            if !c.unit.is_empty() {
+                let _ = write!(out, "<span class=\"unit\">{}</span>", escape(&c.unit));
+            }
+            out.push_str("</th>");
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            for (i, (cell, c)) in row.iter().zip(&self.columns).enumerate() {
+                let text = escape(&cell.shown());
+                let _ = match i {
+                    0 => write!(out, "<th scope=\"row\"{}>{text}</th>", class(c)),
+                    _ => write!(out, "<td{}>{text}</td>", class(c)),
+                };
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut t = Table::new("Times", vec![Column::text("profile"), Column::number("time", "s")]);
+        t.row(vec!["linux-2.6.17".into(), 52.4.into()]);
+        t.row(vec!["速い\u{1b}[2J".into(), Cell::Number(1234.0, Some(1))]);
+        t.row(vec!["none".into()]);
+        t
+    }
+
+    /// Breaks: columns on a terminal do not line up, or a name with escape codes steers the terminal.
+    #[test]
+    fn text_is_aligned() {
+        let expected = "\
+Times
+profile         time
+                   s
+────────────  ──────
+linux-2.6.17    52.4
+速い [2J      1234.0
+none               –
+";
+        assert_eq!(table().to_text(), expected);
+    }
+
+    /// Breaks: programs that read tables get strings for numbers, or cells of the wrong column.
+    #[test]
+    fn json_keeps_numbers() {
+        let expected = json!({
+            "title": "Times",
+            "columns": [{"name": "profile", "unit": ""}, {"name": "time", "unit": "s"}],
+            "rows": [["linux-2.6.17", 52.4], ["速い\u{1b}[2J", 1234.0], ["none", null]],
+        });
+        assert_eq!(table().to_json(), expected);
+    }
+
+    /// Breaks: a cell can inject markup; numbers stand at the wrong side.
+    #[test]
+    fn html_is_escaped() {
+        let mut t = Table::new("<script>", vec![Column::text("<b>"), Column::number("n", "<i>")]);
+        t.row(vec!["<u>".into(), f64::NAN.into(), "cut".into()]);
+        let html = t.to_html();
+        for bad in ["<script", "<b>", "<i>", "<u>", "cut", "NaN"] {
+            assert!(!html.contains(bad), "{bad}");
+        }
+        assert!(html.contains("<td class=\"n\">–</td>"));
+    }
+}

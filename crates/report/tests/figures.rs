@@ -1,0 +1,196 @@
+//! Laws of every figure, and of a page that holds them all.
+
+use farpace_report::{
+    BandwidthSeries, BinnedSeries, ComparisonRow, Drawing, Estimate, FlightRecorder, Interval, Limit, Page,
+    WindowHistory, bandwidth, comparison, time_sequence, variables, window,
+};
+use farpace_trace::{Cause, Direction, Record, RecordSink, RecoveryState};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
+use farpace_wire::tcp::SackBlock;
+
+/// Panics unless `svg` is one element tree: tags match, attributes are quoted, nothing is left unescaped.
+fn assert_well_formed(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = svg.trim_end();
+    assert!(rest.starts_with("<svg "), "{}", rest.get(..80).unwrap_or(rest));
+    while let Some(start) = rest.find('<') {
+        let text = &rest[..start];
+        assert!(!text.contains('>'), "stray > in {text}");
+        assert!(text.trim().is_empty() || !open.is_empty(), "text outside: {text}");
+        for entity in text.split('&').skip(1) {
+            assert!(
+                ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|e| entity.starts_with(e)),
+                "{entity}"
+            );
+        }
+        let end = start + rest[start..].find('>').expect("a tag ends");
+        let tag = &rest[start + 1..end];
+        assert!(!tag.contains('<'), "{tag}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "closes what is open");
+        } else if !tag.ends_with('/') {
+            open.push(tag.split([' ', '\n']).next().unwrap_or(tag));
+        }
+        rest = &rest[end + 1..];
+        assert!(!open.is_empty() || rest.is_empty(), "one root");
+    }
+    assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
+}
+
+fn check(drawing: &Drawing) {
+    for svg in [&drawing.wide, &drawing.narrow] {
+        assert_well_formed(svg);
+        for bad in ["NaN", "inf", "<script"] {
+            assert!(!svg.contains(bad), "{bad}");
+        }
+    }
+}
+
+fn row(us: u64, n: u32) -> Record {
+    Record {
+        time: Instant::ZERO + Span::from_micros(us),
+        connection: 0,
+        direction: if n.is_multiple_of(2) { Direction::Sent } else { Direction::Received },
+        seq: Seq::new(n.wrapping_mul(1448)),
+        len: ByteCount::new(1448),
+        ack: Seq::new(1),
+        sack: [SackBlock { start: Seq::new(n ^ 0x8000_0000), end: Seq::new(n.wrapping_mul(1448)) }]
+            .into_iter()
+            .collect(),
+        snd_una: Seq::new(n.wrapping_mul(1448)),
+        snd_nxt: Seq::new(n.wrapping_mul(1448)) + 3_000_000,
+        cwnd: Packets::new(n % 2_000),
+        ssthresh: if n < 10 { Packets::MAX } else { Packets::new(1_000) },
+        in_flight: Packets::new(n % 1_999),
+        packets_out: Packets::new(1),
+        lost_out: Packets::new(n % 7),
+        sacked_out: Packets::MAX,
+        fackets_out: Packets::ZERO,
+        retrans_out: Packets::ZERO,
+        state: if n.is_multiple_of(3) { RecoveryState::Recovery } else { RecoveryState::Loss },
+        srtt: Span::ZERO,
+        rttvar: Span::ZERO,
+        rto: Span::ZERO,
+        rwnd: ByteCount::ZERO,
+        cause: match n % 5 {
+            0 => Some(Cause::TimerRto),
+            1 => Some(Cause::FastRetransmit),
+            _ => None,
+        },
+    }
+}
+
+const TITLE: &str =
+    "<script>alert(\"1\")</script> & a title long enough to need more than one line on a phone";
+
+/// Every figure, from `n` points of data.
+fn all(n: u32) -> Vec<Drawing> {
+    let bins = BinnedSeries::new(
+        Span::from_millis(10),
+        (0..n).map(|i| ByteCount::new(u64::from(i) * 997 % 1_250_000)).collect(),
+    );
+    let silences = bins.silences(ByteCount::new(500_000), Span::ZERO);
+    let limits = [Limit { label: TITLE, rate: Rate::from_mbit(500) }];
+    let series = BandwidthSeries { label: TITLE, bins: &bins, silences: &silences };
+    let records: Vec<Record> = (0..n).map(|i| row(u64::from(i) * 13, i)).collect();
+    let mut history = WindowHistory::new(0);
+    records.iter().for_each(|r| history.record(r));
+    let estimate = Estimate { mean: f64::from(n), range: Some((0.0, f64::INFINITY)) };
+    let odd = Estimate { mean: f64::NAN, range: None };
+    let rows: Vec<ComparisonRow<'_>> =
+        (0..n).map(|_| ComparisonRow { label: TITLE, paper: Some(estimate), measured: Some(odd) }).collect();
+    let nowhere = Interval::new(Instant::FAR_FUTURE, Instant::ZERO);
+    vec![
+        bandwidth(TITLE, std::slice::from_ref(&series), &limits),
+        bandwidth(TITLE, &[series.clone(), series], &[]),
+        window(TITLE, &history),
+        time_sequence(TITLE, &records, Seq::new(77), None),
+        time_sequence(TITLE, &records, Seq::new(77), Some(nowhere)),
+        variables(TITLE, &records, ByteCount::ZERO, None),
+        variables(TITLE, &records, ByteCount::new(1448), Some(nowhere)),
+        comparison(TITLE, TITLE, &rows),
+    ]
+}
+
+/// Breaks: a run in which nothing or one thing happened gives no report, or a broken file.
+#[test]
+fn nothing_and_little_give_figures() {
+    for n in [0, 1, 2] {
+        all(n).iter().for_each(check);
+    }
+    check(&bandwidth("", &[], &[]));
+}
+
+/// Breaks: reports of long runs are broken files, or of a size no browser opens.
+#[test]
+fn very_much_gives_figures_of_bounded_size() {
+    for drawing in all(200_000) {
+        check(&drawing);
+        assert!(drawing.wide.len() < 1_000_000, "{}", drawing.wide.len());
+    }
+}
+
+/// Breaks: a peak of one bin among ten thousand, or a silence of one, is not to be seen in Figs. 1 and 8.
+#[test]
+fn single_bins_are_seen() {
+    let picture = |odd: u64| {
+        let bytes = (0..100_000).map(|i| ByteCount::new(if i == 51_234 { odd } else { 600_000 }));
+        let bins = BinnedSeries::new(Span::from_millis(10), bytes.collect());
+        let limits = [Limit { label: "line", rate: Rate::from_mbit(1_000) }];
+        bandwidth("t", &[BandwidthSeries { label: "s", bins: &bins, silences: &[] }], &limits).wide
+    };
+    let (flat, peak, dip) = (picture(600_000), picture(1_200_000), picture(0));
+    // The axis is drawn as "M48 <top>V<bottom>H<right>".
+    let axis =
+        flat.split("d=\"M48 ").find(|d| d.contains("H880\"/>") && !d.contains("H880M")).expect("an axis");
+    let (top, rest) = axis.split_once('V').expect("down");
+    let bottom = rest.split_once('H').expect("right").0;
+    let (top, bottom): (f64, f64) = (top.parse().expect("a number"), bottom.parse().expect("a number"));
+    let visits = |svg: &str, mbit: f64| {
+        // The scale ends 8 % above the line rate.
+        let y = top + (bottom - top) * (1.0 - mbit / 1_080.0);
+        svg.matches(&format!("V{}H", (y * 10.0).round() / 10.0)).count()
+    };
+    assert!(visits(&peak, 960.0) > visits(&flat, 960.0), "the peak is drawn");
+    assert!(visits(&dip, 0.0) > visits(&flat, 0.0), "the silence is drawn");
+}
+
+/// Breaks: a report needs the network, or runs scripts; figures are missing from it.
+#[test]
+fn a_page_needs_nothing_else() {
+    let mut page = Page::new(TITLE);
+    for (i, drawing) in all(1_000).into_iter().enumerate() {
+        page.figure(&drawing.figure(&format!("{i}.svg"), "caption"));
+    }
+    let html = page.render();
+    for bad in [
+        "http:",
+        "https:",
+        "<script",
+        "<link",
+        "<img",
+        "<iframe",
+        "src=",
+        "href=",
+        "url(",
+        "@import",
+        "@font-face",
+    ] {
+        assert!(!html.contains(bad), "{bad}");
+    }
+    assert_eq!(html.matches("<svg ").count(), 16);
+    assert!(html.contains("Figure 8."));
+}
+
+/// Breaks: what the flight recorder keeps cannot be drawn.
+#[test]
+fn a_flight_is_drawn() {
+    let mut recorder = FlightRecorder::new(0, Span::from_millis(30), Span::from_millis(200));
+    (0..50_000).for_each(|i| recorder.record(&row(u64::from(i) * 13, i)));
+    assert!(recorder.done());
+    let (origin, interval) = (recorder.origin().unwrap_or_default(), recorder.interval());
+    let rows = recorder.into_records();
+    check(&time_sequence("t", &rows, origin, interval));
+    check(&variables("t", &rows, ByteCount::new(1448), interval));
+}

@@ -1,0 +1,295 @@
+//! A segment arrives (RFC 9293 §3.10.7).
+
+use super::log::Entry;
+use super::{CloseReason, Connection, Event, State};
+use crate::ack::{DataArrival, Decision};
+use crate::receive::Arrival;
+use crate::segment::Segment;
+use farpace_trace::{Cause, Direction};
+use farpace_units::{ByteCount, Instant, Seq};
+use farpace_wire::tcp::TcpFlags;
+
+impl Connection {
+    /// A segment has arrived.
+    pub fn on_segment(&mut self, now: Instant, segment: Segment) {
+        self.counters.segments_received += 1;
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.on_segment_syn_sent(now, &segment),
+            _ => self.on_segment_synchronized(now, segment),
+        }
+        self.note_causes(now);
+        debug_assert_eq!(self.segments.check(), Ok(()));
+    }
+
+    /// §3.10.7.3
+    fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let h = &segment.header;
+        let has_ack = h.flags.contains(TcpFlags::ACK);
+        if has_ack && (h.ack.before_eq(self.iss) || h.ack.after(self.snd_nxt)) {
+            if !h.flags.contains(TcpFlags::RST) {
+                self.reset_pending = Some((h.ack, Seq::default()));
+            }
+            return;
+        }
+        if h.flags.contains(TcpFlags::RST) {
+            if has_ack {
+                self.finish(CloseReason::Reset);
+            }
+            return;
+        }
+        if !h.flags.contains(TcpFlags::SYN) {
+            return;
+        }
+        self.learn_from_syn(segment);
+        if has_ack {
+            self.snd_una = h.ack;
+            self.established(now);
+            self.ack_now = Some(Cause::AckNow);
+        } else {
+            // Simultaneous open: answer with a SYN-ACK.
+            self.state = State::SynReceived;
+            self.syn_pending = Some(Cause::SynRetransmit);
+        }
+        self.note_received(now, segment);
+    }
+
+    fn established(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.rto_deadline = None;
+        self.timeouts_in_row = 0;
+        self.syn_pending = None;
+        if let Some(sent) = self.syn_sent_at.filter(|_| !self.syn_retransmitted) {
+            self.rto.sample(now.since(sent), self.snd_una, self.snd_nxt);
+        }
+        self.tell(Event::Connected);
+        self.tell(Event::Writable);
+    }
+
+    /// §3.10.7.4, with the checks of RFC 7323 (PAWS) and RFC 5961 (challenge ACKs) in their places.
+    fn on_segment_synchronized(&mut self, now: Instant, segment: Segment) {
+        let flags = segment.header.flags;
+        let reset = flags.contains(TcpFlags::RST);
+        if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(&segment)) {
+            self.on_unacceptable(now, &segment, reset);
+            return;
+        }
+        if reset {
+            // RFC 5961 §3.2: only the exact number resets; anything else in the window is challenged.
+            if segment.header.seq == self.rcv_nxt {
+                self.finish(CloseReason::Reset);
+            } else {
+                self.ack_now = Some(Cause::AckUnacceptable);
+            }
+            return;
+        }
+        if flags.contains(TcpFlags::SYN) {
+            // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost.
+            if self.state == State::SynReceived && segment.header.seq == self.irs {
+                self.syn_pending = Some(Cause::SynRetransmit);
+            } else {
+                self.ack_now = Some(Cause::AckUnacceptable);
+            }
+            return;
+        }
+        if !flags.contains(TcpFlags::ACK) {
+            self.counters.unacceptable += 1;
+            return;
+        }
+        self.update_ts_recent(&segment);
+        if self.state == State::SynReceived {
+            let ack = segment.header.ack;
+            if ack.before_eq(self.iss) || ack.after(self.snd_nxt) {
+                self.reset_pending = Some((ack, Seq::default()));
+                return;
+            }
+            self.snd_una = self.iss + 1;
+            self.established(now);
+        }
+        if !self.on_acknowledgment(now, &segment) {
+            return;
+        }
+        self.note_received(now, &segment);
+        self.note_causes(now);
+        let fin = flags.contains(TcpFlags::FIN);
+        if fin || !segment.payload.is_empty() {
+            self.on_text(now, segment, fin);
+        }
+    }
+
+    /// The four cases of RFC 9293 table 6.
+    fn acceptable(&self, segment: &Segment) -> bool {
+        let (seq, len) = (segment.header.seq, segment.sequence_length());
+        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
+        // In SYN-RECEIVED the peer's SYN itself may come again.
+        if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
+            return seq == self.irs;
+        }
+        match (len, window) {
+            (0, 0) => seq == self.rcv_nxt,
+            (0, _) => inside(seq),
+            (_, 0) => false,
+            _ => inside(seq) || inside(seq + (len - 1)),
+        }
+    }
+
+    /// PAWS (RFC 7323 §5.3). The signed comparison forgets TS.Recent after half the circle of the 1 ms clock,
+    /// 24 days, as §5.5 asks.
+    fn is_old_by_timestamp(&self, segment: &Segment) -> bool {
+        self.timestamps
+            && segment
+                .header
+                .options
+                .timestamps
+                .is_some_and(|t| (t.value.wrapping_sub(self.ts_recent) as i32) < 0)
+    }
+
+    fn update_ts_recent(&mut self, segment: &Segment) {
+        if let (true, Some(t)) = (self.timestamps, segment.header.options.timestamps)
+            && segment.header.seq.before_eq(self.last_ack_sent)
+            && (t.value.wrapping_sub(self.ts_recent) as i32) >= 0
+        {
+            self.ts_recent = t.value;
+        }
+    }
+
+    fn on_unacceptable(&mut self, now: Instant, segment: &Segment, reset: bool) {
+        self.counters.unacceptable += 1;
+        if reset {
+            return;
+        }
+        let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
+        if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
+            // All of it is old: tell the sender (RFC 2883) and be quick for a while.
+            self.counters.duplicates += 1;
+            if self.sack {
+                self.islands.set_duplicate(seq, end);
+            }
+            self.decide_ack(now, segment.payload.len(), false, true);
+            return;
+        }
+        if self.state == State::TimeWait {
+            self.time_wait_until = Some(now + self.config.time_wait);
+        }
+        self.ack_now = Some(Cause::AckUnacceptable);
+    }
+
+    /// Payload and FIN of an acceptable segment.
+    fn on_text(&mut self, now: Instant, segment: Segment, fin: bool) {
+        let (seq, mut data) = (segment.header.seq, segment.payload);
+        let mut fin_at = fin.then(|| seq + data.len() as u32);
+        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            // The peer has closed already; only its FIN may come again.
+            self.ack_now = Some(Cause::AckUnacceptable);
+            return;
+        }
+        // Cut to the window on the right; what lies to the left is a duplicate.
+        let room = self.rcv_adv.bytes_since(seq) as usize;
+        if data.len() > room {
+            data.truncate(room);
+            fin_at = None;
+        }
+        let had_hole = self.reassembly.has_hole();
+        let (mut disorder, mut duplicate) = (had_hole, false);
+        let len = data.len();
+        if !data.is_empty() {
+            let behind = self.rcv_nxt.bytes_since(seq) as usize;
+            if behind > 0 && self.sack {
+                self.islands.set_duplicate(seq, (seq + data.len() as u32).earlier(self.rcv_nxt));
+                duplicate = true;
+            }
+            let fresh = data.split_off(behind.min(data.len()));
+            let ahead = (seq + behind as u32).bytes_since(self.rcv_nxt);
+            let before = self.reassembly.next();
+            match self.reassembly.insert(before + u64::from(ahead), fresh) {
+                Arrival::InOrder => {
+                    let moved = self.reassembly.next() - before;
+                    self.rcv_nxt += moved as u32;
+                    self.counters.bytes_received += ByteCount::new(moved);
+                    self.islands.advance(self.rcv_nxt);
+                    self.tell(Event::Readable);
+                }
+                Arrival::OutOfOrder => {
+                    disorder = true;
+                    self.counters.out_of_order += 1;
+                    if self.sack {
+                        self.islands.add(seq, seq + len as u32);
+                    }
+                }
+                Arrival::Duplicate => {
+                    duplicate = true;
+                    self.counters.duplicates += 1;
+                    if self.sack {
+                        self.islands.set_duplicate(seq, seq + len as u32);
+                    }
+                }
+                Arrival::Refused => disorder = true,
+            }
+        }
+        if let Some(at) = fin_at {
+            self.peer_fin = Some(at);
+        }
+        if self.peer_fin == Some(self.rcv_nxt) {
+            self.on_peer_fin(now);
+            return;
+        }
+        self.decide_ack(now, len, disorder || fin_at.is_some(), duplicate);
+    }
+
+    fn decide_ack(&mut self, now: Instant, len: usize, disorder: bool, duplicate: bool) {
+        let decision = self.ack_policy.on_data(&DataArrival {
+            now,
+            len: len as u32,
+            disorder,
+            duplicate,
+            unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
+            window: self.receive_buffer,
+            rto: self.rto.rto(),
+            srtt: self.rto.srtt(),
+        });
+        match decision {
+            Decision::Now(cause) => self.ack_now = Some(cause),
+            Decision::Hold(until) => {
+                self.ack_by = Some(self.ack_by.map_or(until, |by| by.min(until)));
+            }
+        }
+    }
+
+    /// The peer's FIN is next in order.
+    fn on_peer_fin(&mut self, now: Instant) {
+        self.rcv_nxt += 1;
+        self.ack_now = Some(Cause::AckNow);
+        self.state = match self.state {
+            State::Established => State::CloseWait,
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => {
+                self.enter_time_wait(now);
+                State::TimeWait
+            }
+            other => other,
+        };
+        self.tell(Event::PeerClosed);
+    }
+
+    pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.rto_deadline = None;
+        self.time_wait_until = Some(now + self.config.time_wait);
+    }
+
+    fn note_received(&mut self, now: Instant, segment: &Segment) {
+        if self.log.is_none() {
+            return;
+        }
+        let entry = Entry {
+            direction: Direction::Received,
+            seq: segment.header.seq,
+            len: segment.payload.len(),
+            ack: segment.header.ack,
+            sack: &segment.header.options.sack,
+            cause: None,
+        };
+        self.note(now, &entry);
+    }
+}

@@ -1,0 +1,92 @@
+//! Records of what a connection does, made only when somebody asked for them.
+
+use super::Connection;
+use farpace_trace::{Cause, Direction, Record};
+use farpace_units::{ByteCount, Instant, Seq};
+use farpace_wire::tcp::SackBlocks;
+
+/// Records that wait to be fetched.
+#[derive(Debug)]
+pub(super) struct Log {
+    connection: u32,
+    records: Vec<Record>,
+}
+
+impl Log {
+    pub fn new(connection: u32) -> Self {
+        Log { connection, records: Vec::new() }
+    }
+
+    pub fn drain(&mut self, take: impl FnMut(Record)) {
+        self.records.drain(..).for_each(take);
+    }
+}
+
+/// The part of a record that is about a segment.
+pub(super) struct Entry<'a> {
+    pub direction: Direction,
+    pub seq: Seq,
+    pub len: usize,
+    pub ack: Seq,
+    pub sack: &'a SackBlocks,
+    pub cause: Option<Cause>,
+}
+
+impl Connection {
+    /// Makes a record, if anybody wants records.
+    pub(super) fn note(&mut self, now: Instant, entry: &Entry<'_>) {
+        if let Some(log) = &mut self.log {
+            log.records.push(Record {
+                time: now,
+                connection: log.connection,
+                direction: entry.direction,
+                seq: entry.seq,
+                len: ByteCount::of_len(entry.len),
+                ack: entry.ack,
+                sack: entry.sack.clone(),
+                snd_una: self.snd_una,
+                snd_nxt: self.snd_nxt,
+                cwnd: self.window.cwnd(),
+                ssthresh: self.window.ssthresh(),
+                in_flight: self.segments.in_flight(),
+                packets_out: self.segments.packets_out(),
+                lost_out: self.segments.lost_out(),
+                sacked_out: self.segments.sacked_out(),
+                fackets_out: self.segments.fackets_out(),
+                retrans_out: self.segments.retrans_out(),
+                state: self.recovery.state(),
+                srtt: self.rto.srtt(),
+                rttvar: self.rto.rttvar(),
+                rto: self.rto.rto(),
+                rwnd: ByteCount::new(u64::from(self.snd_wnd)),
+                cause: entry.cause,
+            });
+        }
+    }
+
+    /// A record without a segment: a timer or a change of the window.
+    pub(super) fn note_internal(&mut self, now: Instant, cause: Cause) {
+        let entry = Entry {
+            direction: Direction::Internal,
+            seq: self.snd_nxt,
+            len: 0,
+            ack: self.rcv_nxt,
+            sack: &SackBlocks::new(),
+            cause: Some(cause),
+        };
+        self.note(now, &entry);
+    }
+
+    /// Counts and notes the reductions that recovery made during this call.
+    pub(super) fn note_causes(&mut self, now: Instant) {
+        if self.causes.is_empty() {
+            return;
+        }
+        let mut causes = std::mem::take(&mut self.causes);
+        for cause in causes.drain(..) {
+            self.counters.window_changes[cause as usize] += 1;
+            self.note_internal(now, cause);
+        }
+        self.causes = causes;
+    }
+}

@@ -1,0 +1,320 @@
+//! What a connection sends, and in which order: control, retransmissions, new data, acknowledgments.
+
+use super::log::Entry;
+use super::{Connection, State};
+use crate::recovery::SendView;
+use crate::segment::{Outgoing, Segment};
+use bytes::Bytes;
+use farpace_trace::{Cause, Direction};
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_wire::tcp::{SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+
+/// What [`Connection::poll_transmit`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// So many segments were appended; ask again.
+    Sent(usize),
+    /// There is data, but it may not be sent now.
+    Blocked(Blocked),
+    /// There is nothing to send.
+    Idle,
+}
+
+/// What holds data back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// The congestion window is full.
+    CongestionWindow,
+    /// The peer's window is full.
+    ReceiveWindow,
+    /// Less than a full segment, with others outstanding (RFC 9293 §3.7.4, Nagle).
+    Nagle,
+}
+
+impl Connection {
+    /// Appends up to `budget` segments to `out`, as far as windows and data allow.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
+        let before = out.len();
+        let result = self.fill(now, out, budget);
+        self.note_causes(now);
+        match out.len() - before {
+            0 => result,
+            sent => Transmit::Sent(sent),
+        }
+    }
+
+    fn fill(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
+        let full = out.len().saturating_add(budget);
+        if let Some((seq, ack)) = self.reset_pending.take() {
+            let known = ack != Seq::default();
+            let flags = if known { TcpFlags::RST.with(TcpFlags::ACK) } else { TcpFlags::RST };
+            self.emit(now, out, seq, flags, Bytes::new(), Cause::Reset);
+        }
+        if let Some(cause) = self.syn_pending.take() {
+            self.send_syn(now, out, cause);
+        }
+        if !self.is_open() {
+            self.send_pure_ack(now, out);
+            return Transmit::Idle;
+        }
+        while out.len() < full && self.send_retransmission(now, out) {}
+        let result = loop {
+            if out.len() >= full {
+                break Transmit::Sent(0);
+            }
+            match self.next_new_segment(now) {
+                Ok(len) => self.send_new(now, out, len),
+                Err(why) => break why.map_or(Transmit::Idle, Transmit::Blocked),
+            }
+        };
+        if std::mem::take(&mut self.persist.due) {
+            // An old number makes the peer answer with its window (RFC 9293 §3.8.6.1 leaves the form open).
+            let seq = self.snd_una - 1;
+            self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
+        }
+        self.send_pure_ack(now, out);
+        result
+    }
+
+    /// True in the states in which data or FIN may be sent or be outstanding.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(
+            self.state,
+            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck
+        )
+    }
+
+    fn send_pure_ack(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        if matches!(self.state, State::Closed | State::SynSent) {
+            self.ack_now = None;
+        } else if let Some(cause) = self.ack_now {
+            self.emit(now, out, self.snd_nxt, TcpFlags::ACK, Bytes::new(), cause);
+        }
+    }
+
+    fn send_syn(&mut self, now: Instant, out: &mut Vec<Outgoing>, cause: Cause) {
+        let flags =
+            if self.state == State::SynSent { TcpFlags::SYN } else { TcpFlags::SYN.with(TcpFlags::ACK) };
+        self.snd_nxt = self.iss + 1;
+        self.syn_sent_at.get_or_insert(now);
+        if self.rto_deadline.is_none_or(|d| d <= now) {
+            self.rto_deadline = Some(now + self.rto.rto());
+        }
+        self.emit(now, out, self.iss, flags, Bytes::new(), cause);
+    }
+
+    /// Sends one segment again, if recovery grants one that fits the peer's window.
+    fn send_retransmission(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
+        let view = SendView {
+            segments: &self.segments,
+            cwnd: self.window.cwnd(),
+            can_send_new: self.new_data_fits() && self.segments.in_flight() < self.window.cwnd(),
+        };
+        let Some(grant) = self.recovery.next_segment(&view) else { return false };
+        let Some(&row) = self.segments.row(grant.index) else { return false };
+        let beyond = !row.seq.before(self.snd_una + self.snd_wnd) && grant.index != 0;
+        if beyond {
+            return false; // the peer has taken its window back
+        }
+        // A row that was acknowledged in part is sent from SND.UNA on.
+        let seq = row.seq.later(self.snd_una);
+        let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
+        self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
+        let timestamp = self.timestamp(now);
+        self.recovery.on_retransmit(timestamp);
+        if grant.index == 0 {
+            self.rto_deadline = Some(now + self.rto.rto());
+        }
+        let flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
+        self.emit(now, out, seq, flags, payload, grant.cause);
+        true
+    }
+
+    /// Payload of a sequence range at or after SND.UNA, and whether it ends with our FIN.
+    fn stored(&self, seq: Seq, len: u32) -> (bool, Bytes) {
+        let fin = self.fin_seq.is_some_and(|f| seq + len == f + 1);
+        let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
+        (fin, self.buffer.slice(start, (len - u32::from(fin)) as usize))
+    }
+
+    /// Bytes written and not sent yet.
+    fn unsent(&self) -> u64 {
+        let sent = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
+        self.buffer.end().saturating_sub(sent)
+    }
+
+    /// Data or a FIN waits to be sent for the first time.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.fin_seq.is_none() && (self.unsent() > 0 || self.fin_queued)
+    }
+
+    /// New data is there and the peer's window has room for a segment of it.
+    pub(super) fn new_data_fits(&self) -> bool {
+        let next = self.unsent().min(u64::from(self.mss)) as u32;
+        self.fin_seq.is_none() && next > 0 && next <= self.usable_window()
+    }
+
+    fn usable_window(&self) -> u32 {
+        (self.snd_una + self.snd_wnd).bytes_since(self.snd_nxt)
+    }
+
+    /// Length of the next new segment (zero: a FIN alone), or why there is none.
+    fn next_new_segment(&mut self, now: Instant) -> Result<u32, Option<Blocked>> {
+        if !self.has_unsent() {
+            return Err(None);
+        }
+        let unsent = self.unsent();
+        let outstanding = !self.segments.is_empty();
+        if !outstanding {
+            self.restart_after_idle(now);
+        }
+        if self.recovery.in_flight(&self.segments) >= self.window.cwnd() {
+            return Err(Some(Blocked::CongestionWindow));
+        }
+        if unsent == 0 {
+            return Ok(0);
+        }
+        let mut len = unsent.min(u64::from(self.mss)) as u32;
+        let usable = self.usable_window();
+        if len > usable {
+            // Silly-window avoidance: wait for room, unless nothing would ever make any.
+            if outstanding || usable == 0 {
+                return Err(Some(Blocked::ReceiveWindow));
+            }
+            len = usable;
+        }
+        let last = self.fin_queued && u64::from(len) == unsent;
+        if len < self.mss && outstanding && !last {
+            return Err(Some(Blocked::Nagle));
+        }
+        Ok(len)
+    }
+
+    /// RFC 5681 §4.1: a window that was not used for longer than the timeout says nothing any more.
+    fn restart_after_idle(&mut self, now: Instant) {
+        if now.since(self.last_sent) > self.rto.rto().max(Span::from_millis(1)) {
+            let initial = self.config.initial_window.unwrap_or(Packets::new(super::initial_window(self.mss)));
+            self.window.set_cwnd(self.window.cwnd().min(initial));
+        }
+    }
+
+    fn send_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, len: u32) {
+        let seq = self.snd_nxt;
+        let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
+        let payload = self.buffer.slice(start, len as usize);
+        let last = u64::from(len) == self.unsent();
+        let fin = last && self.fin_queued;
+        let mut flags = TcpFlags::ACK;
+        if last {
+            flags = flags.with(TcpFlags::PSH);
+        }
+        let mut sequence_length = len;
+        if fin {
+            flags = flags.with(TcpFlags::FIN);
+            self.fin_seq = Some(seq + len);
+            sequence_length += 1;
+            self.state = match self.state {
+                State::CloseWait => State::LastAck,
+                _ => State::FinWait1,
+            };
+        }
+        self.segments.push(seq, sequence_length, now);
+        self.snd_nxt += sequence_length;
+        self.rto_deadline.get_or_insert(now + self.rto.rto());
+        let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
+        self.emit(now, out, seq, flags, payload, cause);
+    }
+
+    /// Builds the header around a payload; every segment carries the latest acknowledgment.
+    fn emit(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<Outgoing>,
+        seq: Seq,
+        flags: TcpFlags,
+        payload: Bytes,
+        cause: Cause,
+    ) {
+        let syn = flags.contains(TcpFlags::SYN);
+        let has_ack = flags.contains(TcpFlags::ACK);
+        let offer = syn && !has_ack;
+        let timestamps = if offer { self.config.timestamps } else { self.timestamps };
+        let sack = if offer { self.config.sack } else { self.sack };
+        let scale = self.config.window_scale && (offer || self.rcv_wscale > 0 || self.snd_wscale > 0);
+        let mut options = TcpOptions {
+            mss: syn.then_some(self.config.mss),
+            window_scale: (syn && scale).then_some(self.rcv_wscale),
+            sack_permitted: syn && sack,
+            timestamps: timestamps
+                .then(|| Timestamps { value: self.timestamp(now), echo: if has_ack { self.ts_recent } else { 0 } }),
+            sack: SackBlocks::new(),
+        };
+        if has_ack && !syn {
+            if self.sack && self.islands.any() {
+                options.sack = self.islands.take_blocks(if self.timestamps { 3 } else { 4 });
+            }
+            self.last_ack_sent = self.rcv_nxt;
+            self.ack_now = None;
+            self.ack_by = None;
+            self.ack_policy.on_ack_sent();
+        }
+        let window = self.announce(syn);
+        let header = TcpHeader {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
+            seq,
+            ack: if has_ack { self.rcv_nxt } else { Seq::default() },
+            flags,
+            window,
+            urgent: 0,
+            options,
+        };
+        self.counters.sent[cause as usize] += 1;
+        self.counters.bytes_sent += ByteCount::of_len(payload.len());
+        if !payload.is_empty() || syn {
+            self.last_sent = now;
+        }
+        if self.log.is_some() {
+            let entry = Entry {
+                direction: Direction::Sent,
+                seq,
+                len: payload.len(),
+                ack: header.ack,
+                sack: &header.options.sack,
+                cause: Some(cause),
+            };
+            self.note(now, &entry);
+        }
+        out.push(Outgoing { segment: Segment { header, payload }, cause });
+    }
+
+    /// The window field, and with it the right edge that is promised.
+    fn announce(&mut self, syn: bool) -> u16 {
+        if self.state == State::SynSent || (syn && self.state == State::Closed) {
+            return self.receive_buffer.min(u32::from(u16::MAX)) as u16;
+        }
+        let edge = self.right_edge();
+        // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
+        let step = self.mss.min(self.receive_buffer / 2);
+        if edge.bytes_since(self.rcv_adv) >= step {
+            self.rcv_adv = edge;
+        }
+        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let shift = if syn { 0 } else { self.rcv_wscale };
+        (window >> shift).min(u32::from(u16::MAX)) as u16
+    }
+
+    fn right_edge(&self) -> Seq {
+        let unread = self.reassembly.readable().get().min(u64::from(u32::MAX)) as u32;
+        (self.rcv_nxt + self.receive_buffer.saturating_sub(unread)).later(self.rcv_adv)
+    }
+
+    /// Reading made so much room that the peer should hear of it at once.
+    pub(super) fn window_opened(&self) -> bool {
+        let was = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let gain = self.right_edge().bytes_since(self.rcv_adv);
+        let wide = gain >= self.receive_buffer / 2;
+        let reopened = was < self.mss && gain >= self.mss;
+        (wide || reopened) && !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+}

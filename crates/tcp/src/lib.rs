@@ -1,0 +1,29 @@
+//! The TCP engine: one connection, sans-IO.
+//!
+//! It never reads a clock, opens a socket or starts a thread: segments and time come in as values, segments
+//! and a deadline go out. It knows nothing of IP, hosts or ports beyond its own two.
+//!
+//! Start reading at [`Connection`]; then [`recovery`] (what is lost), [`cc`] (how fast) and
+//! [`config`] (what can be chosen).
+
+#![forbid(unsafe_code)]
+
+pub mod ack;
+pub mod cc;
+pub mod config;
+mod connection;
+pub mod receive;
+pub mod recovery;
+pub mod rto;
+mod segment;
+mod segments;
+mod send_buffer;
+mod window;
+
+pub use connection::{
+    Blocked, CloseReason, Connection, Counters, Event, Inspection, Ports, Reason, State, Transmit,
+};
+pub use segment::{Outgoing, Segment};
+pub use segments::{Acknowledged, Row, Segments, Tags};
+pub use send_buffer::SendBuffer;
+pub use window::Window;

@@ -1,0 +1,226 @@
+//! Puts segments in order: what is in order can be read, what is not waits in islands.
+
+use bytes::Bytes;
+use farpace_units::ByteCount;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Chunks that may wait out of order. A peer that sends tiny segments with holes reaches this before it
+/// reaches the window; what comes then is not kept, and the peer has to send it again.
+pub const MAX_WAITING_CHUNKS: usize = 1 << 17;
+
+/// Contiguous data beyond a hole.
+#[derive(Debug, Default)]
+struct Island {
+    end: u64,
+    chunks: VecDeque<Bytes>,
+}
+
+/// What became of a segment's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It moved the front of the stream.
+    InOrder,
+    /// It waits beyond a hole.
+    OutOfOrder,
+    /// Every byte was there already.
+    Duplicate,
+    /// No room: see [`MAX_WAITING_CHUNKS`].
+    Refused,
+}
+
+/// The receive stream. Offsets count payload bytes from the first one of the connection.
+#[derive(Debug, Default)]
+pub struct Reassembly {
+    /// In order, not read yet.
+    ready: VecDeque<Bytes>,
+    ready_bytes: u64,
+    /// First byte that has not arrived: RCV.NXT as an offset.
+    next: u64,
+    islands: BTreeMap<u64, Island>,
+    waiting_chunks: usize,
+    waiting_bytes: u64,
+}
+
+impl Reassembly {
+    /// First byte that has not arrived.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    /// Bytes in order and not read.
+    pub fn readable(&self) -> ByteCount {
+        ByteCount::new(self.ready_bytes)
+    }
+    /// Bytes that wait beyond a hole.
+    pub fn waiting(&self) -> ByteCount {
+        ByteCount::new(self.waiting_bytes)
+    }
+    /// True while there is a hole.
+    pub fn has_hole(&self) -> bool {
+        !self.islands.is_empty()
+    }
+
+    /// Takes the payload that begins at offset `start`. The caller has cut it to the window.
+    pub fn insert(&mut self, start: u64, data: Bytes) -> Arrival {
+        let end = start + data.len() as u64;
+        if end <= self.next {
+            return Arrival::Duplicate;
+        }
+        let fresh = start.max(self.next);
+        if fresh == self.next && self.islands.is_empty() {
+            self.deliver(data.slice((fresh - start) as usize..));
+            return Arrival::InOrder;
+        }
+        if self.waiting_chunks >= MAX_WAITING_CHUNKS && fresh != self.next {
+            return Arrival::Refused;
+        }
+        if !self.fill(start, fresh, end, &data) {
+            return Arrival::Duplicate;
+        }
+        if fresh > self.next {
+            return Arrival::OutOfOrder;
+        }
+        self.join();
+        Arrival::InOrder
+    }
+
+    fn deliver(&mut self, data: Bytes) {
+        self.next += data.len() as u64;
+        self.ready_bytes += data.len() as u64;
+        self.ready.push_back(data);
+    }
+
+    /// Adds what is new in `from..end` to the islands; `data` begins at `origin`. False if nothing is new.
+    fn fill(&mut self, origin: u64, from: u64, end: u64, data: &Bytes) -> bool {
+        let mut at = from;
+        let mut new = false;
+        while at < end {
+            // Skip what an island at or before `at` covers already.
+            if let Some((_, island)) = self.islands.range(..=at).next_back()
+                && island.end > at
+            {
+                at = island.end;
+                continue;
+            }
+            let gap_end = self.islands.range(at..).next().map_or(end, |(s, _)| end.min(*s));
+            self.add_piece(at, data.slice((at - origin) as usize..(gap_end - origin) as usize));
+            new = true;
+            at = gap_end;
+        }
+        new
+    }
+
+    /// Adds a piece that overlaps nothing, growing the neighbours it touches.
+    fn add_piece(&mut self, start: u64, piece: Bytes) {
+        let end = start + piece.len() as u64;
+        self.waiting_chunks += 1;
+        self.waiting_bytes += piece.len() as u64;
+        let after = self.islands.remove(&end);
+        let before = self.islands.range_mut(..start).next_back().map(|(_, i)| i).filter(|i| i.end == start);
+        match (before, after) {
+            (Some(b), None) => {
+                b.end = end;
+                b.chunks.push_back(piece);
+            }
+            (None, Some(mut a)) => {
+                a.chunks.push_front(piece);
+                self.islands.insert(start, a);
+            }
+            (Some(b), Some(mut a)) => {
+                b.end = a.end;
+                b.chunks.push_back(piece);
+                // The smaller side moves, so that filling many holes stays cheap.
+                if b.chunks.len() < a.chunks.len() {
+                    for chunk in b.chunks.drain(..).rev() {
+                        a.chunks.push_front(chunk);
+                    }
+                    b.chunks = a.chunks;
+                } else {
+                    b.chunks.append(&mut a.chunks);
+                }
+            }
+            (None, None) => {
+                self.islands.insert(start, Island { end, chunks: VecDeque::from([piece]) });
+            }
+        }
+    }
+
+    /// Delivers the island that the front has reached.
+    fn join(&mut self) {
+        while let Some(entry) = self.islands.first_entry() {
+            if *entry.key() > self.next {
+                return;
+            }
+            let island = entry.remove();
+            self.waiting_chunks -= island.chunks.len();
+            for chunk in island.chunks {
+                self.waiting_bytes -= chunk.len() as u64;
+                self.deliver(chunk);
+            }
+        }
+    }
+
+    /// Hands everything readable to `take`, in order; returns how much it was.
+    pub fn read(&mut self, mut take: impl FnMut(Bytes)) -> ByteCount {
+        let bytes = std::mem::take(&mut self.ready_bytes);
+        self.ready.drain(..).for_each(&mut take);
+        ByteCount::new(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Breaks: the stream itself: every byte once and in order, whatever arrives in whatever order.
+        #[test]
+        fn any_arrival_order_gives_the_stream(
+            mut pieces in prop::collection::vec((0u64..300, 1usize..50), 1..60),
+            seed in any::<u64>(),
+        ) {
+            let stream: Vec<u8> = (0..400u32).map(|i| (i * 7 + seed as u32) as u8).collect();
+            // Everything arrives in the end.
+            pieces.extend((0..400).step_by(40).map(|s| (s, 40)));
+            let mut r = Reassembly::default();
+            let mut got = Vec::new();
+            for (start, len) in pieces {
+                let end = (start as usize + len).min(stream.len());
+                let before = r.next();
+                let arrival = r.insert(start, Bytes::copy_from_slice(&stream[start as usize..end]));
+                prop_assert_eq!(arrival == Arrival::InOrder, r.next() > before);
+                if seed % 2 == 0 {
+                    r.read(|b| got.extend_from_slice(&b));
+                }
+            }
+            prop_assert!(!r.has_hole());
+            prop_assert_eq!((r.waiting_chunks, r.waiting_bytes), (0, 0));
+            r.read(|b| got.extend_from_slice(&b));
+            prop_assert_eq!(got, stream);
+        }
+    }
+
+    /// Breaks: D-SACK depends on knowing a complete duplicate.
+    #[test]
+    fn duplicates_are_told_apart() {
+        let mut r = Reassembly::default();
+        let data = |n| Bytes::from(vec![1u8; n]);
+        assert_eq!(r.insert(10, data(10)), Arrival::OutOfOrder);
+        assert_eq!(r.insert(12, data(4)), Arrival::Duplicate);
+        assert_eq!(r.insert(15, data(10)), Arrival::OutOfOrder, "part of it is new");
+        assert_eq!(r.insert(0, data(10)), Arrival::InOrder);
+        assert_eq!(r.next(), 25);
+        assert_eq!(r.insert(0, data(25)), Arrival::Duplicate);
+    }
+
+    /// Breaks: a peer could make us hold any number of tiny chunks.
+    #[test]
+    fn tiny_segments_are_bounded() {
+        let mut r = Reassembly::default();
+        for i in 0..MAX_WAITING_CHUNKS as u64 {
+            assert_eq!(r.insert(10 + 2 * i, Bytes::from_static(b"x")), Arrival::OutOfOrder);
+        }
+        assert_eq!(r.insert(9, Bytes::from_static(b"x")), Arrival::Refused);
+        assert_eq!(r.insert(0, Bytes::from_static(b"0123456789")), Arrival::InOrder, "the front always moves");
+    }
+}

@@ -1,0 +1,79 @@
+//! RFC 6298: the standard estimator.
+
+use farpace_units::Span;
+
+/// Clock granularity G: our clock is exact, 1 ms is what timestamps resolve.
+const G: Span = Span::from_millis(1);
+/// Before the first sample (RFC 6298 §2.1).
+const INITIAL: Span = Span::from_secs(1);
+
+/// SRTT and RTTVAR of RFC 6298 §2.
+#[derive(Clone, Debug)]
+pub struct Rfc6298 {
+    srtt: Option<Span>,
+    rttvar: Span,
+    min: Span,
+}
+
+impl Rfc6298 {
+    /// No sample yet; `min` is the least timeout (the RFC says 1 s, today's stacks 200 ms).
+    pub fn new(min: Span) -> Self {
+        Rfc6298 { srtt: None, rttvar: Span::ZERO, min }
+    }
+
+    /// §2.2 and §2.3; the order matters: RTTVAR first, with the old SRTT.
+    pub fn sample(&mut self, r: Span) {
+        match self.srtt {
+            None => {
+                self.srtt = Some(r);
+                self.rttvar = r / 2;
+            }
+            Some(srtt) => {
+                self.rttvar = (self.rttvar * 3 + srtt.abs_diff(r)) / 4;
+                self.srtt = Some((srtt * 7 + r) / 8);
+            }
+        }
+    }
+
+    /// RTO = SRTT + max(G, 4 RTTVAR), at least the minimum.
+    pub fn rto(&self) -> Span {
+        match self.srtt {
+            None => INITIAL,
+            Some(srtt) => (srtt + (self.rttvar * 4).max(G)).max(self.min),
+        }
+    }
+
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Span {
+        self.srtt.unwrap_or(Span::ZERO)
+    }
+
+    /// Round-trip time variation.
+    pub fn rttvar(&self) -> Span {
+        self.rttvar
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the timeout of every modern connection. `(samples in ms, rto in us)`.
+    #[test]
+    fn the_formulas() {
+        let table: [(&[u64], u64); 4] =
+            [(&[], 1_000_000), (&[100], 300_000), (&[100, 100], 250_000), (&[10], 200_000)];
+        for (samples, rto) in table {
+            let mut e = Rfc6298::new(Span::from_millis(200));
+            for s in samples {
+                e.sample(Span::from_millis(*s));
+            }
+            assert_eq!(e.rto(), Span::from_micros(rto), "{samples:?}");
+        }
+        let mut e = Rfc6298::new(Span::from_millis(1));
+        e.sample(Span::from_millis(100));
+        e.sample(Span::from_millis(200));
+        // RTTVAR = 3/4 50 + 1/4 100 = 62.5; SRTT = 112.5
+        assert_eq!(e.rto(), Span::from_micros(112_500 + 250_000));
+    }
+}

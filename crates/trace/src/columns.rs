@@ -1,0 +1,71 @@
+//! Values of many rows, column by column, in the form Parquet takes them.
+
+use crate::schema::{Cell, Column, ColumnKind};
+
+/// The values of one column.
+pub(crate) struct ColumnBuffer {
+    /// Those that are not null.
+    pub(crate) values: Values,
+    /// Parquet's definition levels, 1 for a value and 0 for null; unused in a column without nulls.
+    pub(crate) levels: Vec<i16>,
+    pub(crate) nullable: bool,
+}
+
+pub(crate) enum Values {
+    // Parquet has unsigned integers as a reading of the signed ones.
+    U32(Vec<i32>),
+    U64(Vec<i64>),
+    Name(Vec<&'static str>),
+}
+
+impl ColumnBuffer {
+    pub(crate) fn new(column: &Column) -> ColumnBuffer {
+        let values = match column.kind {
+            ColumnKind::U32 => Values::U32(Vec::new()),
+            ColumnKind::U64 => Values::U64(Vec::new()),
+            ColumnKind::Name => Values::Name(Vec::new()),
+        };
+        ColumnBuffer { values, levels: Vec::new(), nullable: column.nullable }
+    }
+
+    /// Appends cells of this column; those of another kind count as null, and the schema makes none.
+    #[inline]
+    pub(crate) fn extend(&mut self, cells: impl ExactSizeIterator<Item = Cell> + Clone) {
+        if self.nullable {
+            self.levels.extend(cells.clone().map(|cell| i16::from(cell != Cell::Null)));
+            match &mut self.values {
+                Values::U32(values) => values.extend(cells.filter_map(u32_bits)),
+                Values::U64(values) => values.extend(cells.filter_map(u64_bits)),
+                Values::Name(values) => values.extend(cells.filter_map(name)),
+            }
+        } else {
+            // Of known length, which is faster.
+            match &mut self.values {
+                Values::U32(values) => values.extend(cells.map(|cell| u32_bits(cell).unwrap_or_default())),
+                Values::U64(values) => values.extend(cells.map(|cell| u64_bits(cell).unwrap_or_default())),
+                Values::Name(values) => values.extend(cells.map(|cell| name(cell).unwrap_or_default())),
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.levels.clear();
+        match &mut self.values {
+            Values::U32(values) => values.clear(),
+            Values::U64(values) => values.clear(),
+            Values::Name(values) => values.clear(),
+        }
+    }
+}
+
+fn u32_bits(cell: Cell) -> Option<i32> {
+    if let Cell::U32(n) = cell { Some(n.cast_signed()) } else { None }
+}
+
+fn u64_bits(cell: Cell) -> Option<i64> {
+    if let Cell::U64(n) = cell { Some(n.cast_signed()) } else { None }
+}
+
+fn name(cell: Cell) -> Option<&'static str> {
+    if let Cell::Name(name) = cell { Some(name) } else { None }
+}

@@ -1,0 +1,48 @@
+//! What happened: the per-segment record of a connection (the paper's "epool"), captures, and the files
+//! they are written to.
+//!
+//! * A connection gives [`Record`]s to a [`RecordSink`]: [`ParquetSink`] for analysis, [`CsvSink`] for
+//!   spreadsheets, `Vec<Record>` for tests, a `Vec` of sinks for several at once. [`COLUMNS`] says what the
+//!   columns are; every writer takes them from there.
+//! * A tap gives packets to a [`PcapngWriter`]; [`CaptureReader`] reads captures back, ours and others'.
+//!
+//! Start reading at [`Record`].
+//!
+//! ```
+//! use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo, TraceError};
+//!
+//! fn write(records: &[Record]) -> Result<(Vec<u8>, Vec<u8>), TraceError> {
+//!     let info = RunInfo { scenario: "stops".into(), seed: 1 };
+//!     let mut table = ParquetSink::new(Vec::new(), &info)?;
+//!     let mut text = CsvSink::new(Vec::new());
+//!     let mut sinks: Vec<&mut dyn RecordSink> = vec![&mut table, &mut text];
+//!     for record in records {
+//!         sinks.record(record);
+//!     }
+//!     Ok((table.finish()?, text.finish()?))
+//! }
+//! # let (table, text) = write(&[]).unwrap();
+//! # assert!(table.starts_with(b"PAR1") && text.starts_with(b"time_ns,connection,"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod csv;
+mod error;
+mod fanout;
+mod parquet;
+mod pcapng;
+mod reader;
+mod record;
+mod schema;
+#[cfg(test)]
+mod test_records;
+
+pub use self::csv::CsvSink;
+pub use self::parquet::{ParquetSink, ROW_GROUP_ROWS, RunInfo};
+pub use error::TraceError;
+pub use pcapng::{DEFAULT_CAPTURE_LIMIT, InterfaceId, MAX_TEXT, PcapngWriter};
+pub use reader::{CaptureError, CaptureReader, CapturedPacket, Interface, MAX_BLOCK, MAX_INTERFACES};
+pub use record::{Cause, Direction, Record, RecordSink, RecoveryState};
+pub use schema::{COLUMN_COUNT, COLUMNS, Cell, Column, ColumnKind, cells};

@@ -1,0 +1,373 @@
+//! Captures as pcapng (draft-ietf-opsawg-pcapng), with nanosecond times, for Wireshark and tshark.
+//!
+//! One section; one interface per tap; enhanced packet blocks. Little-endian.
+
+use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_wire::Packet;
+use std::io::{self, Write};
+
+/// Bytes a capture may have unless the caller says otherwise.
+pub const DEFAULT_CAPTURE_LIMIT: ByteCount = ByteCount::new(4_000_000_000);
+/// Bytes of a name, a description or a comment; longer ones are cut.
+pub const MAX_TEXT: usize = 4_000;
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+const LINKTYPE_ETHERNET: u16 = 1;
+
+// Option codes; the same code means different things in different blocks.
+const END_OF_OPTIONS: u16 = 0;
+const COMMENT: u16 = 1;
+const SHB_HARDWARE: u16 = 2;
+const SHB_USER_APPLICATION: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+/// if_tsresol: times count units of 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// An interface of one capture file, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u32);
+
+/// Writes packets as one pcapng file.
+///
+/// It writes a block at a time: give it a `BufWriter` for a file. When the next block would exceed the limit, or
+/// after an error, the capture stops for good: it stays a well-formed file with the first packets, and
+/// [`skipped`](Self::skipped) counts the rest.
+pub struct PcapngWriter<W: Write> {
+    out: W,
+    /// One block under construction; its allocation is reused.
+    block: Vec<u8>,
+    /// Snap length of each interface.
+    snaplens: Vec<Option<u32>>,
+    epoch: Span,
+    limit: ByteCount,
+    written: ByteCount,
+    stopped: bool,
+    skipped: Packets,
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Starts a capture. `info` says where the packets come from, such as the scenario and its seed; Wireshark shows it
+    /// among the capture file properties.
+    ///
+    /// # Errors
+    /// If the header cannot be written.
+    pub fn new(out: W, info: &str) -> io::Result<Self> {
+        let mut writer = PcapngWriter {
+            out,
+            block: Vec::new(),
+            snaplens: Vec::new(),
+            epoch: Span::ZERO,
+            limit: DEFAULT_CAPTURE_LIMIT,
+            written: ByteCount::ZERO,
+            stopped: false,
+            skipped: Packets::ZERO,
+        };
+        writer.begin(SECTION_HEADER);
+        writer.u32(BYTE_ORDER_MAGIC);
+        writer.u16(1); // version 1.0
+        writer.u16(0);
+        writer.block.extend_from_slice(&(-1i64).to_le_bytes()); // section length not given
+        writer.text(COMMENT, info);
+        writer.text(SHB_HARDWARE, "none: virtual time");
+        writer.text(SHB_USER_APPLICATION, concat!("farpace ", env!("CARGO_PKG_VERSION")));
+        writer.option(END_OF_OPTIONS, &[]);
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// The time since 1970-01-01 that the start of the run has in the file. The default, none, makes Wireshark show
+    /// times of the run.
+    #[must_use]
+    pub fn with_epoch(mut self, epoch: Span) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Bytes the whole file may have; [`DEFAULT_CAPTURE_LIMIT`] if not called.
+    #[must_use]
+    pub fn with_limit(mut self, limit: ByteCount) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Declares a tap, before or between packets. `snaplen`: bytes kept of each frame; all of them if `None` or 0.
+    ///
+    /// # Errors
+    /// If it cannot be written. The limit does not apply to it.
+    pub fn add_interface(
+        &mut self,
+        name: &str,
+        description: &str,
+        snaplen: Option<u32>,
+    ) -> io::Result<InterfaceId> {
+        let snaplen = snaplen.filter(|&n| n > 0);
+        let id = u32::try_from(self.snaplens.len()).map_err(io::Error::other)?;
+        self.begin(INTERFACE_DESCRIPTION);
+        self.u16(LINKTYPE_ETHERNET);
+        self.u16(0);
+        self.u32(snaplen.unwrap_or(0)); // 0: no limit
+        self.text(IF_NAME, name);
+        self.text(IF_DESCRIPTION, description);
+        self.option(IF_TSRESOL, &[NANOSECONDS]);
+        self.option(END_OF_OPTIONS, &[]);
+        self.end()?;
+        self.snaplens.push(snaplen);
+        Ok(InterfaceId(id))
+    }
+
+    /// Writes one packet that passed the tap `interface` at `now`, or counts it as skipped if the capture has stopped.
+    ///
+    /// # Errors
+    /// `InvalidInput` if this writer has not declared `interface`; what the underlying writer reports, once.
+    pub fn packet(
+        &mut self,
+        interface: InterfaceId,
+        now: Instant,
+        packet: &Packet,
+        comment: Option<&str>,
+    ) -> io::Result<()> {
+        let Some(&snaplen) = usize::try_from(interface.0).ok().and_then(|at| self.snaplens.get(at)) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface in this capture"));
+        };
+        if self.stopped {
+            self.skipped += Packets::new(1);
+            return Ok(());
+        }
+        let ticks = (now + self.epoch).as_nanos();
+        self.begin(ENHANCED_PACKET);
+        self.u32(interface.0);
+        self.u32((ticks >> 32) as u32);
+        self.u32(ticks as u32);
+        let lengths_at = self.block.len();
+        self.u32(0);
+        self.u32(0);
+        let frame_at = self.block.len();
+        packet.write_frame(&mut self.block);
+        let original = length(self.block.len().saturating_sub(frame_at))?;
+        let captured = snaplen.map_or(original, |n| original.min(n));
+        self.block.truncate(frame_at + captured as usize);
+        self.patch(lengths_at, captured);
+        self.patch(lengths_at + 4, original);
+        self.pad();
+        if let Some(comment) = comment {
+            self.text(COMMENT, comment);
+            self.option(END_OF_OPTIONS, &[]);
+        }
+        if self.written + ByteCount::of_len(self.block.len() + 4) > self.limit {
+            self.stopped = true;
+            self.skipped += Packets::new(1);
+            return Ok(());
+        }
+        self.end().inspect_err(|_| self.skipped += Packets::new(1))
+    }
+
+    /// Packets left out because the capture had reached its limit or could not be written.
+    pub fn skipped(&self) -> Packets {
+        self.skipped
+    }
+
+    /// Bytes written.
+    pub fn written(&self) -> ByteCount {
+        self.written
+    }
+
+    /// Flushes and gives the writer back.
+    ///
+    /// # Errors
+    /// What the underlying writer reports.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn begin(&mut self, block_type: u32) {
+        self.block.clear();
+        self.u32(block_type);
+        self.u32(0); // the length, patched by `end`
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let total = length(self.block.len() + 4)?;
+        self.patch(4, total);
+        self.u32(total);
+        // After an error nobody knows how much of the block is in the file.
+        self.out.write_all(&self.block).inspect_err(|_| self.stopped = true)?;
+        self.written += ByteCount::of_len(self.block.len());
+        Ok(())
+    }
+
+    fn u16(&mut self, n: u16) {
+        self.block.extend_from_slice(&n.to_le_bytes());
+    }
+
+    fn u32(&mut self, n: u32) {
+        self.block.extend_from_slice(&n.to_le_bytes());
+    }
+
+    fn patch(&mut self, at: usize, n: u32) {
+        if let Some(place) = self.block.get_mut(at..at + 4) {
+            place.copy_from_slice(&n.to_le_bytes());
+        }
+    }
+
+    /// Blocks and options end on multiples of four bytes.
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+
+    /// `value` must be at most [`MAX_TEXT`] long.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        self.u16(code);
+        self.u16(value.len() as u16);
+        self.block.extend_from_slice(value);
+        self.pad();
+    }
+
+    fn text(&mut self, code: u16, text: &str) {
+        let cut = text.floor_char_boundary(MAX_TEXT);
+        self.option(code, &text.as_bytes()[..cut]);
+    }
+}
+
+fn length(bytes: usize) -> io::Result<u32> {
+    u32::try_from(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "block beyond 4 GiB"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::CaptureReader;
+    use crate::test_records::{full_disk, packet};
+    use proptest::prelude::*;
+
+    fn writer() -> PcapngWriter<Vec<u8>> {
+        PcapngWriter::new(Vec::new(), "test").unwrap()
+    }
+
+    fn frame(packet: &Packet) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        packet.write_frame(&mut bytes);
+        bytes
+    }
+
+    proptest! {
+        /// Breaks: what was captured is not what is read: bytes, times to the nanosecond, interfaces, comments,
+        /// snap lengths, padding.
+        #[test]
+        fn what_is_written_is_read(
+            snaplens in proptest::collection::vec(proptest::option::of(1..200u32), 1..4),
+            packets in proptest::collection::vec(
+                (any::<u64>(), any::<u8>(), 0..100usize, proptest::option::of("\\PC{0,20}")),
+                0..20,
+            ),
+        ) {
+            let mut capture = writer();
+            let taps: Vec<_> = snaplens
+                .iter()
+                .enumerate()
+                .map(|(n, &snaplen)| capture.add_interface(&format!("tap{n}"), "a tap", snaplen).unwrap())
+                .collect();
+            for (time, tap, len, comment) in &packets {
+                let tap = taps[usize::from(*tap) % taps.len()];
+                let at = Instant::from_nanos(*time);
+                capture.packet(tap, at, &packet(0, *len), comment.as_deref()).unwrap();
+            }
+            let written = capture.written();
+            let bytes = capture.finish().unwrap();
+            prop_assert_eq!(written, ByteCount::of_len(bytes.len()));
+            let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+            for (time, tap, len, comment) in &packets {
+                let tap = usize::from(*tap) % taps.len();
+                let expected = frame(&packet(0, *len));
+                let kept = snaplens[tap].map_or(expected.len(), |n| expected.len().min(n as usize));
+                let read = reader.next_packet().unwrap().unwrap();
+                prop_assert_eq!(read.interface, taps[tap]);
+                prop_assert_eq!(read.time, Instant::from_nanos(*time));
+                prop_assert_eq!(read.original_len, ByteCount::of_len(expected.len()));
+                prop_assert_eq!(read.data, &expected[..kept]);
+                prop_assert_eq!(&read.comment, comment);
+            }
+            prop_assert!(reader.next_packet().unwrap().is_none());
+            // Blocks without packets are read by now, too.
+            for (n, (interface, snaplen)) in reader.interfaces().iter().zip(&snaplens).enumerate() {
+                prop_assert_eq!(interface.name.clone(), Some(format!("tap{n}")));
+                prop_assert_eq!(interface.description.as_deref(), Some("a tap"));
+                prop_assert_eq!(interface.link_type, LINKTYPE_ETHERNET);
+                prop_assert_eq!(interface.snaplen, *snaplen);
+            }
+        }
+    }
+
+    /// Breaks: a capture could fill the disk, or hide that it is incomplete.
+    #[test]
+    fn the_limit_stops_the_capture_for_good() {
+        let mut capture = writer();
+        let tap = capture.add_interface("tap", "", None).unwrap();
+        let empty = capture.written();
+        let block = ByteCount::of_len(32 + frame(&packet(0, 1000)).len().next_multiple_of(4));
+        capture = capture.with_limit(empty + block + block);
+        for n in 0..5 {
+            capture.packet(tap, Instant::from_nanos(n), &packet(0, 1000), None).unwrap();
+        }
+        // It would fit, but a capture with holes would tell lies.
+        capture.packet(tap, Instant::from_nanos(5), &packet(0, 0), None).unwrap();
+        assert_eq!(capture.skipped(), Packets::new(4));
+        assert_eq!(capture.written(), empty + block + block);
+        let bytes = capture.finish().unwrap();
+        let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+        assert_eq!(reader.next_packet().unwrap().unwrap().time, Instant::from_nanos(0));
+        assert_eq!(reader.next_packet().unwrap().unwrap().time, Instant::from_nanos(1));
+        assert!(reader.next_packet().unwrap().is_none());
+    }
+
+    /// Breaks: after an error the file would get half blocks, or the error would be lost.
+    #[test]
+    fn a_full_disk_is_reported_once_and_then_counted() {
+        let mut capture = PcapngWriter::new(full_disk(), "test").unwrap();
+        let tap = capture.add_interface("tap", "", None).unwrap();
+        let mut errors = 0;
+        for _ in 0..10 {
+            errors += u32::from(capture.packet(tap, Instant::ZERO, &packet(0, 500), None).is_err());
+        }
+        assert_eq!(errors, 1);
+        assert_eq!(capture.skipped(), Packets::new(9));
+    }
+
+    /// Breaks: the file, by an option whose length does not fit its 16 bits, or a comment cut within a character.
+    #[test]
+    fn long_texts_are_cut() {
+        let long = "a".to_owned() + &"\u{e9}".repeat(40_000);
+        let mut capture = PcapngWriter::new(Vec::new(), &long).unwrap();
+        let tap = capture.add_interface(&long, &long, None).unwrap();
+        capture.packet(tap, Instant::ZERO, &packet(0, 1), Some(&long)).unwrap();
+        let bytes = capture.finish().unwrap();
+        let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+        let comment = reader.next_packet().unwrap().unwrap().comment.unwrap();
+        assert_eq!(comment.len(), MAX_TEXT - 1);
+        assert!(long.starts_with(&comment));
+    }
+
+    /// Breaks: real dates in captures, for runs that stand for a real moment.
+    #[test]
+    fn the_epoch_is_added() {
+        let mut capture = writer().with_epoch(Span::from_secs(1_700_000_000));
+        let tap = capture.add_interface("tap", "", None).unwrap();
+        capture.packet(tap, Instant::from_nanos(5), &packet(0, 1), None).unwrap();
+        let bytes = capture.finish().unwrap();
+        let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+        let time = reader.next_packet().unwrap().unwrap().time;
+        assert_eq!(time, Instant::from_nanos(1_700_000_000_000_000_005));
+    }
+
+    /// Breaks: a packet would be shown at a tap it never passed.
+    #[test]
+    fn an_interface_of_another_capture_is_refused() {
+        let error = writer().packet(InterfaceId(0), Instant::ZERO, &packet(0, 1), None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}

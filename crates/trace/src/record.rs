@@ -1,0 +1,202 @@
+//! One row per segment sent, ACK processed, window cut and timer.
+
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_wire::tcp::SackBlocks;
+
+/// Which way a segment went, or that there was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The connection sent it.
+    Sent,
+    /// The connection received and processed it.
+    Received,
+    /// No segment: a timer fired or the window was cut.
+    Internal,
+}
+
+impl Direction {
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Sent => "sent",
+            Direction::Received => "received",
+            Direction::Internal => "internal",
+        }
+    }
+}
+
+/// The congestion state of Linux, which the paper names in §2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub enum RecoveryState {
+    /// Nothing is wrong.
+    #[default]
+    Open,
+    /// Duplicate ACKs or SACKs have been seen.
+    Disorder,
+    /// The window is being reduced for another reason than loss.
+    Cwr,
+    /// Fast retransmit is under way.
+    Recovery,
+    /// A retransmission timeout has happened.
+    Loss,
+}
+
+impl RecoveryState {
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RecoveryState::Open => "open",
+            RecoveryState::Disorder => "disorder",
+            RecoveryState::Cwr => "cwr",
+            RecoveryState::Recovery => "recovery",
+            RecoveryState::Loss => "loss",
+        }
+    }
+}
+
+macro_rules! causes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// Why a segment was sent, a window cut, or a timer fired.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Cause { $($(#[$doc])* $variant),* }
+        impl Cause {
+            /// All of them, in the order of reports.
+            pub const ALL: &'static [Cause] = &[$(Cause::$variant),*];
+            /// The name in files and tables, snake_case.
+            pub const fn name(self) -> &'static str {
+                match self { $(Cause::$variant => $name),* }
+            }
+        }
+    };
+}
+
+causes! {
+    // Segments that carry nothing new
+    /// SYN or SYN-ACK, first transmission.
+    Syn = "syn",
+    /// FIN, first transmission.
+    Fin = "fin",
+    /// RST.
+    Reset = "reset",
+    /// Data or FIN sent for the first time.
+    NewData = "new_data",
+    // Retransmissions
+    /// SYN or SYN-ACK again.
+    SynRetransmit = "syn_retransmit",
+    /// Marked lost by duplicate ACKs or SACK, sent again for the first time.
+    FastRetransmit = "fast_retransmit",
+    /// A hole below the highest SACK that is not marked lost (Linux 2.6 forward retransmission).
+    ForwardRetransmit = "forward_retransmit",
+    /// A retransmission found lost and sent once more.
+    LostRetransmission = "lost_retransmission",
+    /// The head, because the retransmission timer fired.
+    TimeoutRetransmit = "timeout_retransmit",
+    /// Marked lost by a timeout, sent again after it.
+    LossRetransmit = "loss_retransmit",
+    /// One byte or segment into a closed window.
+    WindowProbe = "window_probe",
+    // Pure acknowledgments
+    /// ACK at once: every second segment, or quick-ACK mode.
+    AckNow = "ack_now",
+    /// ACK because of out-of-order or duplicate data.
+    AckOutOfOrder = "ack_out_of_order",
+    /// ACK because the delayed-ACK timer fired.
+    AckDelayed = "ack_delayed",
+    /// ACK because the receive window opened.
+    AckWindow = "ack_window",
+    /// ACK to an unacceptable segment (RFC 9293 §3.10.7.4).
+    AckUnacceptable = "ack_unacceptable",
+    // Window cuts
+    /// ssthresh cut on entering fast recovery.
+    CutFastRetransmit = "cut_fast_retransmit",
+    /// Window cut by a retransmission timeout.
+    CutTimeout = "cut_timeout",
+    /// Window cut by ECN.
+    CutEcn = "cut_ecn",
+    /// A cut was taken back: the loss was none.
+    Undo = "undo",
+    /// The peer has dropped data it had SACKed.
+    Reneging = "reneging",
+    // Timers
+    /// Retransmission timeout.
+    TimerRto = "timer_rto",
+    /// Delayed ACK.
+    TimerDelayedAck = "timer_delayed_ack",
+    /// Zero-window probe.
+    TimerPersist = "timer_persist",
+    /// End of TIME-WAIT.
+    TimerTimeWait = "timer_time_wait",
+}
+
+impl Cause {
+    /// True for a segment that had been sent before.
+    pub const fn is_retransmission(self) -> bool {
+        matches!(
+            self,
+            Cause::SynRetransmit
+                | Cause::FastRetransmit
+                | Cause::ForwardRetransmit
+                | Cause::LostRetransmission
+                | Cause::TimeoutRetransmit
+                | Cause::LossRetransmit
+        )
+    }
+}
+
+/// One row: a segment sent or an ACK processed, with the connection's variables *after* it. The columns are
+/// the paper's (§3.5 "epool") and more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// When.
+    pub time: Instant,
+    /// Which connection (index within the run).
+    pub connection: u32,
+    /// Sent, received, or internal.
+    pub direction: Direction,
+    /// SEG.SEQ (internal rows: SND.NXT).
+    pub seq: Seq,
+    /// Payload bytes.
+    pub len: ByteCount,
+    /// SEG.ACK (internal rows: RCV.NXT).
+    pub ack: Seq,
+    /// SACK blocks of the segment, in wire order.
+    pub sack: SackBlocks,
+    /// SND.UNA.
+    pub snd_una: Seq,
+    /// SND.NXT.
+    pub snd_nxt: Seq,
+    /// Congestion window.
+    pub cwnd: Packets,
+    /// Slow-start threshold; [`Packets::MAX`] while there is none.
+    pub ssthresh: Packets,
+    /// packets_out - (sacked_out + lost_out) + retrans_out.
+    pub in_flight: Packets,
+    /// Segments sent and not cumulatively acknowledged.
+    pub packets_out: Packets,
+    /// Segments believed lost.
+    pub lost_out: Packets,
+    /// Segments SACKed.
+    pub sacked_out: Packets,
+    /// Segments from SND.UNA up to the highest SACKed one.
+    pub fackets_out: Packets,
+    /// Retransmissions believed in flight.
+    pub retrans_out: Packets,
+    /// Congestion state.
+    pub state: RecoveryState,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Span,
+    /// Its variation, in the same form as the algorithm in use keeps it.
+    pub rttvar: Span,
+    /// Retransmission timeout in force, back-off included.
+    pub rto: Span,
+    /// The peer's receive window.
+    pub rwnd: ByteCount,
+    /// Why; none for a received segment.
+    pub cause: Option<Cause>,
+}
+
+/// Where records go.
+pub trait RecordSink {
+    /// Takes one record. A sink that can fail remembers its first error and reports it when it is finished.
+    fn record(&mut self, record: &Record);
+}

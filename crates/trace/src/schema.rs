@@ -1,0 +1,276 @@
+//! The columns of a trace: one table from which every writer and the documentation take names, types, units
+//! and values.
+
+use crate::columns::ColumnBuffer;
+use crate::record::Record;
+use farpace_units::{Packets, Seq};
+use farpace_wire::tcp::SackBlock;
+use serde::{Serialize, Serializer};
+
+/// One column of the table of [`Record`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name in files, snake_case.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// True if a row may have no value here.
+    pub nullable: bool,
+    /// The unit: `ns`, `bytes`, `packets`; empty where there is none.
+    pub unit: &'static str,
+    /// One line for people.
+    pub description: &'static str,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Unsigned, 32 bits.
+    U32,
+    /// Unsigned, 64 bits.
+    U64,
+    /// One of a few words.
+    Name,
+}
+
+impl ColumnKind {
+    /// The name in documentation.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ColumnKind::U32 => "u32",
+            ColumnKind::U64 => "u64",
+            ColumnKind::Name => "name",
+        }
+    }
+}
+
+/// One value of a row. It serialises as the bare value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// No value.
+    Null,
+    /// Unsigned, 32 bits.
+    U32(u32),
+    /// Unsigned, 64 bits.
+    U64(u64),
+    /// One of a few words.
+    Name(&'static str),
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Cell::Null => serializer.serialize_none(),
+            Cell::U32(n) => serializer.serialize_u32(n),
+            Cell::U64(n) => serializer.serialize_u64(n),
+            Cell::Name(name) => serializer.serialize_str(name),
+        }
+    }
+}
+
+/// Ties the type of a column's values to its [`ColumnKind`], so that the two cannot disagree.
+trait Value {
+    const KIND: ColumnKind;
+    const NULLABLE: bool = false;
+    fn cell(self) -> Cell;
+}
+
+impl Value for u32 {
+    const KIND: ColumnKind = ColumnKind::U32;
+    fn cell(self) -> Cell {
+        Cell::U32(self)
+    }
+}
+
+impl Value for u64 {
+    const KIND: ColumnKind = ColumnKind::U64;
+    fn cell(self) -> Cell {
+        Cell::U64(self)
+    }
+}
+
+impl Value for &'static str {
+    const KIND: ColumnKind = ColumnKind::Name;
+    fn cell(self) -> Cell {
+        Cell::Name(self)
+    }
+}
+
+impl<V: Value> Value for Option<V> {
+    const KIND: ColumnKind = V::KIND;
+    const NULLABLE: bool = true;
+    fn cell(self) -> Cell {
+        self.map_or(Cell::Null, V::cell)
+    }
+}
+
+macro_rules! schema {
+    ($row:pat => $($name:ident: $type:ty, $unit:literal, $description:literal = $value:expr;)*) => {
+        /// How many columns there are.
+        pub const COLUMN_COUNT: usize = [$(stringify!($name)),*].len();
+
+        /// All columns, in the order of the files.
+        pub const COLUMNS: [Column; COLUMN_COUNT] = [$(Column {
+            name: stringify!($name),
+            kind: <$type as Value>::KIND,
+            nullable: <$type as Value>::NULLABLE,
+            unit: $unit,
+            description: $description,
+        }),*];
+
+        /// The values of one row, in the order of [`COLUMNS`].
+        #[inline]
+        pub fn cells(record: &Record) -> [Cell; COLUMN_COUNT] {
+            let $row = record;
+            [$(<$type as Value>::cell($value)),*]
+        }
+
+        /// Appends the values of many rows, column by column: faster than row by row, because each loop deals with
+        /// one type.
+        pub(crate) fn gather(records: &[Record], buffers: &mut [ColumnBuffer; COLUMN_COUNT]) {
+            let mut buffers = buffers.iter_mut();
+            $(if let Some(buffer) = buffers.next() {
+                buffer.extend(records.iter().map(|record| {
+                    #[allow(unused_variables, reason = "each column takes one field")]
+                    let $row = record;
+                    <$type as Value>::cell($value)
+                }));
+            })*
+        }
+    };
+}
+
+schema! {
+    // Without `..`: a new field of the record does not compile until it has its columns.
+    Record {
+        time, connection, direction, seq, len, ack, sack, snd_una, snd_nxt, cwnd, ssthresh, in_flight,
+        packets_out, lost_out, sacked_out, fackets_out, retrans_out, state, srtt, rttvar, rto, rwnd, cause,
+    } =>
+    time_ns: u64, "ns", "Time since the start of the run" = time.as_nanos();
+    connection: u32, "", "Which connection, counted from 0 within the run" = *connection;
+    direction: &'static str, "", "sent, received, or internal (timer or window cut)" = direction.name();
+    seq: u32, "", "SEG.SEQ; SND.NXT in internal rows" = seq.get();
+    len: u64, "bytes", "Payload of the segment" = len.get();
+    ack: u32, "", "SEG.ACK; RCV.NXT in internal rows" = ack.get();
+    sack1_start: Option<u32>, "", "First SACK block in wire order: left edge" = edge(sack.first(), START);
+    sack1_end: Option<u32>, "", "First SACK block: right edge, exclusive" = edge(sack.first(), END);
+    sack2_start: Option<u32>, "", "Second SACK block: left edge" = edge(sack.get(1), START);
+    sack2_end: Option<u32>, "", "Second SACK block: right edge, exclusive" = edge(sack.get(1), END);
+    sack3_start: Option<u32>, "", "Third SACK block: left edge" = edge(sack.get(2), START);
+    sack3_end: Option<u32>, "", "Third SACK block: right edge, exclusive" = edge(sack.get(2), END);
+    sack4_start: Option<u32>, "", "Fourth SACK block: left edge" = edge(sack.get(3), START);
+    sack4_end: Option<u32>, "", "Fourth SACK block: right edge, exclusive" = edge(sack.get(3), END);
+    snd_una: u32, "", "SND.UNA: oldest sequence number not acknowledged" = snd_una.get();
+    snd_nxt: u32, "", "SND.NXT: next sequence number to send" = snd_nxt.get();
+    cwnd: u32, "packets", "Congestion window" = cwnd.get();
+    ssthresh: Option<u32>, "packets", "Slow-start threshold; none before the first cut" = finite(*ssthresh);
+    in_flight: u32, "packets", "packets_out - (sacked_out + lost_out) + retrans_out" = in_flight.get();
+    packets_out: u32, "packets", "Segments sent and not cumulatively acknowledged" = packets_out.get();
+    lost_out: u32, "packets", "Segments believed lost" = lost_out.get();
+    sacked_out: u32, "packets", "Segments SACKed" = sacked_out.get();
+    fackets_out: u32, "packets", "Segments from SND.UNA up to the highest SACKed one" = fackets_out.get();
+    retrans_out: u32, "packets", "Retransmissions believed in flight" = retrans_out.get();
+    state: &'static str, "", "Congestion state: open, disorder, cwr, recovery, loss" = state.name();
+    srtt_ns: u64, "ns", "Smoothed round-trip time; 0 before the first sample" = srtt.as_nanos();
+    rttvar_ns: u64, "ns", "Variation of the round-trip time" = rttvar.as_nanos();
+    rto_ns: u64, "ns", "Retransmission timeout in force, back-off included" = rto.as_nanos();
+    rwnd: u64, "bytes", "Receive window of the peer" = rwnd.get();
+    cause: Option<&'static str>, "", "Why; none for a received segment" = cause.map(|c| c.name());
+}
+
+const START: fn(&SackBlock) -> Seq = |block| block.start;
+const END: fn(&SackBlock) -> Seq = |block| block.end;
+
+fn edge(block: Option<&SackBlock>, which: fn(&SackBlock) -> Seq) -> Option<u32> {
+    block.map(|block| which(block).get())
+}
+
+fn finite(threshold: Packets) -> Option<u32> {
+    (threshold != Packets::MAX).then_some(threshold.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_records::distinct;
+    use farpace_wire::tcp::SackBlocks;
+    use std::collections::BTreeSet;
+
+    fn cell(record: &Record, name: &str) -> Cell {
+        let at = COLUMNS.iter().position(|c| c.name == name).unwrap();
+        cells(record)[at]
+    }
+
+    /// Breaks: the link between a column's name and its field; a swapped pair would plot one variable as
+    /// another.
+    #[test]
+    fn every_column_holds_its_own_field() {
+        let record = distinct();
+        let expected = [
+            ("time_ns", Cell::U64(1)),
+            ("connection", Cell::U32(2)),
+            ("direction", Cell::Name("sent")),
+            ("seq", Cell::U32(3)),
+            ("len", Cell::U64(4)),
+            ("ack", Cell::U32(5)),
+            ("sack1_start", Cell::U32(6)),
+            ("sack1_end", Cell::U32(7)),
+            ("sack2_start", Cell::U32(8)),
+            ("sack2_end", Cell::U32(9)),
+            ("sack3_start", Cell::U32(10)),
+            ("sack3_end", Cell::U32(11)),
+            ("sack4_start", Cell::U32(12)),
+            ("sack4_end", Cell::U32(13)),
+            ("snd_una", Cell::U32(14)),
+            ("snd_nxt", Cell::U32(15)),
+            ("cwnd", Cell::U32(16)),
+            ("ssthresh", Cell::U32(17)),
+            ("in_flight", Cell::U32(18)),
+            ("packets_out", Cell::U32(19)),
+            ("lost_out", Cell::U32(20)),
+            ("sacked_out", Cell::U32(21)),
+            ("fackets_out", Cell::U32(22)),
+            ("retrans_out", Cell::U32(23)),
+            ("state", Cell::Name("recovery")),
+            ("srtt_ns", Cell::U64(24)),
+            ("rttvar_ns", Cell::U64(25)),
+            ("rto_ns", Cell::U64(26)),
+            ("rwnd", Cell::U64(27)),
+            ("cause", Cell::Name("fast_retransmit")),
+        ];
+        let names: Vec<_> = COLUMNS.iter().map(|c| c.name).collect();
+        assert_eq!(names, expected.map(|(name, _)| name));
+        assert_eq!(cells(&record), expected.map(|(_, cell)| cell));
+    }
+
+    /// Breaks: "no value": a missing threshold would plot as 4 billion packets, a missing block as byte 0.
+    #[test]
+    fn what_is_absent_is_null() {
+        let mut record = distinct();
+        record.ssthresh = Packets::MAX;
+        record.cause = None;
+        record.sack.truncate(1);
+        for absent in ["ssthresh", "cause", "sack2_start", "sack2_end", "sack4_end"] {
+            assert_eq!(cell(&record, absent), Cell::Null, "{absent}");
+        }
+        assert_eq!(cell(&record, "sack1_end"), Cell::U32(7));
+    }
+
+    /// Breaks: the file if the wire format ever carries more SACK blocks than there are columns.
+    #[test]
+    fn there_is_a_pair_of_columns_for_every_sack_block() {
+        let pairs = COLUMNS.iter().filter(|c| c.name.starts_with("sack") && c.nullable).count();
+        assert_eq!(pairs, 2 * SackBlocks::new().capacity());
+    }
+
+    /// Breaks: readers that look columns up by name, and the documentation.
+    #[test]
+    fn names_are_unique_and_columns_are_described() {
+        let names: BTreeSet<_> = COLUMNS.iter().map(|c| c.name).collect();
+        assert_eq!(names.len(), COLUMN_COUNT);
+        for column in &COLUMNS {
+            assert!(!column.description.is_empty(), "{}", column.name);
+            assert_eq!(column.name.ends_with("_ns"), column.unit == "ns", "{}", column.name);
+        }
+    }
+}

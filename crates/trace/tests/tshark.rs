@@ -1,0 +1,184 @@
+//! The real tshark on a capture of ours.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use bytes::Bytes;
+use farpace_trace::PcapngWriter;
+use farpace_units::{Instant, Seq};
+use farpace_wire::{Ipv4Tcp, MacAddr, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::Command;
+
+const MSS: u32 = 1448;
+
+/// A connection with a lost segment and its retransmission, seen at the sender and, cut to 96 bytes, behind the
+/// policer. Times are odd nanoseconds.
+fn write_capture(path: &Path) {
+    let there = Ipv4Tcp {
+        src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
+        dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
+        src: [10, 0, 0, 1].into(),
+        dst: [10, 0, 0, 2].into(),
+        ttl: 64,
+        tos: 0,
+    };
+    let back =
+        Ipv4Tcp { src_mac: there.dst_mac, dst_mac: there.src_mac, src: there.dst, dst: there.src, ..there };
+    let syn = TcpOptions {
+        mss: Some(1460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some(Timestamps { value: 1, echo: 0 }),
+        ..TcpOptions::default()
+    };
+    let timestamps =
+        TcpOptions { timestamps: Some(Timestamps { value: 2, echo: 1 }), ..TcpOptions::default() };
+    let header = |flags, seq: u32, ack: u32, options: &TcpOptions| TcpHeader {
+        src_port: 40_000,
+        dst_port: 80,
+        seq: Seq::new(seq),
+        ack: Seq::new(ack),
+        flags,
+        window: 2000,
+        options: options.clone(),
+        ..TcpHeader::default()
+    };
+    let reply = |flags, seq, ack, options: &TcpOptions| TcpHeader {
+        src_port: 80,
+        dst_port: 40_000,
+        ..header(flags, seq, ack, options)
+    };
+    // Odd bytes and an odd length at the end: the checksum's last byte counts.
+    let payload = |n: u32, len: u32| Bytes::from_iter((0..len).map(|i| (i * 7 + n) as u8));
+    let data = |n: u32, len| {
+        there.build(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
+    };
+    let sacked = TcpOptions {
+        sack: [SackBlock { start: Seq::new(101 + 2 * MSS), end: Seq::new(101 + 3 * MSS) }]
+            .into_iter()
+            .collect(),
+        ..timestamps.clone()
+    };
+
+    let file = BufWriter::new(std::fs::File::create(path).unwrap());
+    let mut capture = PcapngWriter::new(file, "scenario: lost segment, seed: 1").unwrap();
+    let sender = capture.add_interface("sender:eth0", "the sender's card", None).unwrap();
+    let policer = capture.add_interface("policer:out", "behind the policer", Some(96)).unwrap();
+    let ack = TcpFlags::ACK;
+    let packets = [
+        (sender, 1, there.build(1, &header(TcpFlags::SYN, 100, 0, &syn), Bytes::new()), None),
+        (
+            sender,
+            10_000_001,
+            back.build(1, &reply(TcpFlags::SYN.with(ack), 500, 101, &syn), Bytes::new()),
+            None,
+        ),
+        (sender, 10_000_003, there.build(2, &header(ack, 101, 501, &timestamps), Bytes::new()), None),
+        (sender, 10_000_005, data(0, MSS), None),
+        (policer, 10_500_007, data(0, MSS), None),
+        (sender, 10_600_001, data(1, MSS), Some("dropped at policer: policed, \u{3bc}")),
+        (sender, 10_700_009, data(2, MSS), None),
+        (sender, 20_000_011, back.build(2, &reply(ack, 501, 101 + MSS, &sacked), Bytes::new()), None),
+        (sender, 330_000_013, data(1, MSS), None),
+        (sender, 340_000_017, data(3, 333), None),
+    ];
+    for (tap, nanos, packet, comment) in &packets {
+        capture.packet(*tap, Instant::from_nanos(*nanos), packet, *comment).unwrap();
+    }
+    capture.finish().unwrap();
+}
+
+/// What tshark says about `path`: one line a packet with the fields given. None if there is no tshark.
+fn fields(path: &Path, options: &[&str], names: &[&str]) -> Option<Vec<Vec<String>>> {
+    let mut command = Command::new("tshark");
+    // Complaints in English, whatever the machine speaks.
+    command.env("LC_ALL", "C.UTF-8").arg("-n").arg("-r").arg(path);
+    command.args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]).args(options);
+    command.args(["-o", "tcp.relative_sequence_numbers:FALSE"]);
+    command.args(["-T", "fields", "-E", "separator=|"]);
+    command.args(names.iter().flat_map(|name| ["-e", name]));
+    let output = common::run_if_installed(&mut command, "tshark")?;
+    let complaints: Vec<_> = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .filter(|line| !line.contains("Running as user") && !line.trim().is_empty())
+        .map(str::to_owned)
+        .collect();
+    assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+/// Breaks: captures that open in Wireshark without a complaint: right checksums, well-formed headers and options,
+/// names of taps, nanoseconds, comments, truncated lengths, and the analysis that users read from them.
+#[test]
+fn tshark_reads_our_captures_without_a_complaint() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.pcapng");
+    write_capture(&path);
+    let names = [
+        "frame.time_epoch",
+        "frame.interface_name",
+        "frame.interface_description",
+        "frame.len",
+        "frame.cap_len",
+        "frame.comment",
+        "ip.checksum.status",
+        "tcp.checksum.status",
+        "tcp.analysis.retransmission",
+        "tcp.options.sack_le",
+    ];
+    let Some(rows) = fields(&path, &[], &names) else { return };
+    assert_eq!(rows.len(), 10);
+    let column = |n: usize| rows.iter().map(|row| row[n].as_str()).collect::<Vec<_>>();
+    let times = column(0);
+    // Some versions write 1970-01-01T00:00:00.000000001Z, others 0.000000001.
+    let endings = [
+        "0.000000001",
+        "0.010000001",
+        "0.010000003",
+        "0.010000005",
+        "0.010500007",
+        "0.010600001",
+        "0.010700009",
+        "0.020000011",
+        "0.330000013",
+        "0.340000017",
+    ];
+    for (time, ending) in times.iter().zip(endings) {
+        assert!(time.trim_end_matches('Z').ends_with(ending), "{time} {ending}");
+    }
+    for (n, row) in rows.iter().enumerate() {
+        let behind = n == 4;
+        assert_eq!(row[1], if behind { "policer:out" } else { "sender:eth0" });
+        assert_eq!(row[2], if behind { "behind the policer" } else { "the sender's card" });
+        assert_eq!(row[6], "1", "IPv4 checksum of packet {n}");
+        // Of a truncated packet it cannot be verified.
+        assert_eq!(row[7], if behind { "2" } else { "1" }, "TCP checksum of packet {n}");
+        assert_eq!(row[4], if behind { "96" } else { row[3].as_str() });
+        assert_eq!(row[5], if n == 5 { "dropped at policer: policed, \u{3bc}" } else { "" });
+        // tshark does not tell taps apart and takes a segment at its second tap for a retransmission.
+        assert_eq!(!row[8].is_empty(), n == 8 || behind, "retransmission: packet {n}");
+    }
+    assert_eq!(rows[4][3], "1514");
+    assert_eq!(rows[7][9], (101 + 2 * MSS).to_string());
+
+    let complaints = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || ip.checksum.status == 0";
+    assert_eq!(fields(&path, &["-Y", complaints], &["frame.number"]), Some(vec![]));
+}
+
+/// Breaks: the test above: a tshark that never checks checksums would let any capture pass.
+#[test]
+fn tshark_notices_a_wrong_checksum() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.pcapng");
+    write_capture(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 40; // within the payload of the last packet
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let Some(rows) = fields(&path, &["-Y", "tcp.checksum.status == 0"], &["frame.number"]) else { return };
+    assert_eq!(rows, [["10"]]);
+}

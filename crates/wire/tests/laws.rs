@@ -1,0 +1,148 @@
+//! Laws of the headers, over random ones.
+
+mod common;
+
+use bytes::Bytes;
+use common::{fitting, frame, header, packet};
+use farpace_wire::checksum::{Sum, checksum};
+use farpace_wire::tcp::{TcpView, raw_options};
+use farpace_wire::{Checksum, EthernetHeader, Ipv4View, Ipv6View, Packet, TcpHeader, TcpOptions, WireError};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Bytes that begin like a frame of IPv4 or IPv6 with TCP as often as not, so that the inner parsers are met.
+fn near_frame() -> impl Strategy<Value = Vec<u8>> {
+    let noise = vec((any::<Index>(), any::<u8>()), 0..4);
+    let damaged = (packet(), noise, 0usize..200).prop_map(|(packet, noise, len)| {
+        let mut bytes = frame(&packet);
+        for (at, value) in noise {
+            *at.get_mut(&mut bytes) = value;
+        }
+        bytes.truncate(len);
+        bytes
+    });
+    prop_oneof![vec(any::<u8>(), 0..200), damaged]
+}
+
+proptest! {
+    /// Breaks: a field, one of the twelve flag bits or an option changes between two hosts.
+    #[test]
+    fn a_header_survives_the_wire(header in header()) {
+        let mut out = [0xaa; 60];
+        let len = header.encode(&mut out);
+        prop_assert_eq!(len % 4, 0);
+        prop_assert_eq!(TcpHeader::parse(&out[..len]), Ok((fitting(&header), len)));
+    }
+
+    /// Breaks: a packet read from a capture is not the packet that was written.
+    #[test]
+    fn a_packet_survives_the_capture(packet in packet()) {
+        let bytes = frame(&packet);
+        prop_assert_eq!(packet.len().as_len(), bytes.len());
+        let again = Packet::from_frame(&bytes).unwrap();
+        prop_assert_eq!(again.checksum(), Checksum::Complete);
+        prop_assert_eq!(again.verify_checksums(), Ok(()));
+        prop_assert_eq!(again.payload(), packet.payload());
+        prop_assert_eq!(again.tcp().unwrap().header(), packet.tcp().unwrap().header());
+        prop_assert_eq!(again.network_len(), packet.network_len());
+        prop_assert_eq!(frame(&again), bytes);
+    }
+
+    /// Breaks: a peer or a capture file crashes the program.
+    #[test]
+    fn no_bytes_are_fatal(bytes in near_frame(), bit in any::<u64>()) {
+        let _ = EthernetHeader::parse(&bytes);
+        let _ = Ipv4View::parse(&bytes);
+        let _ = Ipv6View::parse(&bytes);
+        let _ = TcpView::parse(&bytes);
+        let _ = TcpHeader::parse(&bytes);
+        let _ = TcpOptions::parse(&bytes);
+        // Every option is at least one byte long, so the list ends.
+        prop_assert!(raw_options(&bytes).count() <= bytes.len());
+        if let Ok(mut packet) = Packet::from_frame(&bytes) {
+            let whole = frame(&packet);
+            prop_assert_eq!(&whole[..], &bytes[..whole.len()], "only padding may be left out");
+            packet.flip_bit(bit);
+            let _ = (packet.tcp().is_ok(), packet.ipv4().is_some(), packet.ipv6().is_some());
+            let _ = (packet.ethernet(), packet.verify_checksums(), format!("{packet:?}"));
+            packet.complete_checksum();
+            let flipped = frame(&packet);
+            let differing: u32 = flipped.iter().zip(&whole).map(|(a, b)| (a ^ b).count_ones()).sum();
+            prop_assert_eq!((flipped.len(), differing), (whole.len(), 1));
+        }
+    }
+
+    /// Breaks: a damaged packet is delivered as good. Both before and after a capture.
+    #[test]
+    fn a_flipped_bit_is_caught(packet in packet(), bit in any::<u64>()) {
+        let below_ip = 14 * 8;
+        let bit = below_ip + bit % (packet.len().bits() - below_ip);
+        let mut damaged = packet.clone();
+        damaged.flip_bit(bit);
+        prop_assert!(damaged.verify_checksums().is_err());
+        if let Ok(read) = Packet::from_frame(&frame(&damaged)) {
+            prop_assert!(read.verify_checksums().is_err());
+        }
+        damaged.flip_bit(bit);
+        prop_assert_eq!(damaged.verify_checksums(), Ok(()));
+        prop_assert_eq!(frame(&damaged), frame(&packet));
+    }
+
+    /// Breaks: damage to one copy of a packet shows in another, e.g. in the sender's buffer.
+    #[test]
+    fn damage_stays_in_one_copy(payload in vec(any::<u8>(), 1..100), header in header(), bit in any::<u64>()) {
+        let payload = Bytes::from(payload);
+        let before = payload.to_vec();
+        let lower = farpace_wire::Ipv4Tcp {
+            src_mac: Default::default(),
+            dst_mac: Default::default(),
+            src: [10, 0, 0, 1].into(),
+            dst: [10, 0, 0, 2].into(),
+            ttl: 64,
+            tos: 0,
+        };
+        let packet = lower.build(0, &header, payload.clone());
+        prop_assert_eq!(packet.payload().as_ptr(), payload.as_ptr(), "by reference");
+        let mut copy = packet.clone();
+        prop_assert_eq!(copy.payload().as_ptr(), payload.as_ptr(), "by reference");
+        copy.flip_bit(packet.headers().len() as u64 * 8 + bit % (payload.len() as u64 * 8));
+        prop_assert_ne!(copy.payload(), packet.payload());
+        prop_assert_eq!(packet.into_payload(), before);
+    }
+
+    /// Breaks: checksums of packets whose headers and payload lie apart.
+    #[test]
+    fn a_sum_may_be_cut_anywhere(bytes in vec(any::<u8>(), 0..300), cuts in any::<(Index, Index)>()) {
+        let (a, b) = (cuts.0.index(bytes.len() + 1), cuts.1.index(bytes.len() + 1));
+        let (a, b) = (a.min(b), a.max(b));
+        let pieces = Sum::new().bytes(&bytes[..a]).bytes(&bytes[a..b]).bytes(&bytes[b..]).finish();
+        prop_assert_eq!(pieces, checksum(&bytes));
+        prop_assert_eq!(pieces, by_the_book(&bytes));
+    }
+
+    /// Breaks: options behind an unknown one are lost, or options before a malformed one are.
+    #[test]
+    fn strange_options_do_no_harm(kind in 9u8..=255, data in vec(any::<u8>(), 0..12), bad_len in 0u8..2) {
+        let mut bytes = vec![2, 4, 5, 180, kind, data.len() as u8 + 2];
+        bytes.extend_from_slice(&data);
+        bytes.extend_from_slice(&[3, 3, 7, 4, bad_len, 8, 10]);
+        let seen: Vec<_> = raw_options(&bytes).collect();
+        let mss = [5, 180];
+        let expected =
+            [Ok((2, &mss[..])), Ok((kind, &data[..])), Ok((3, &[7][..])), Err(WireError::Option { kind: 4 })];
+        prop_assert_eq!(seen, expected);
+        let decoded = TcpOptions { mss: Some(1460), window_scale: Some(7), ..TcpOptions::default() };
+        prop_assert_eq!(TcpOptions::parse(&bytes), decoded);
+    }
+}
+
+/// RFC 1071 §1 word for word: 16 bits at a time, with end-around carry.
+fn by_the_book(bytes: &[u8]) -> u16 {
+    let mut sum = 0u32;
+    for pair in bytes.chunks(2) {
+        sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u32::from(*b));
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
