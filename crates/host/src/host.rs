@@ -98,6 +98,8 @@ pub struct Host {
     /// Slots of closed connections, oldest first.
     closed: VecDeque<usize>,
     index: BTreeMap<Peer, usize>,
+    /// The connection that was found last: bulk data finds it again.
+    recent: Option<(Peer, usize)>,
     timers: Timers,
     next_port: u16,
     ident: u16,
@@ -115,6 +117,7 @@ impl Host {
             free: Vec::new(),
             closed: VecDeque::new(),
             index: BTreeMap::new(),
+            recent: None,
             timers: Timers::default(),
             next_port: FIRST_EPHEMERAL,
             ident: 0,
@@ -243,6 +246,17 @@ impl Host {
         }
     }
 
+    fn find(&mut self, peer: Peer) -> Option<usize> {
+        if let Some((recent, slot)) = self.recent
+            && recent == peer
+        {
+            return Some(slot);
+        }
+        let slot = *self.index.get(&peer)?;
+        self.recent = Some((peer, slot));
+        Some(slot)
+    }
+
     fn open(&mut self, plan: Planned, cx: &mut Cx<'_>) {
         let iss = Seq::new(cx.rng().next_u64() as u32);
         let connection = Connection::connect(cx.now(), &plan.config, plan.ports, iss);
@@ -295,6 +309,7 @@ impl Host {
         let deadline = entry.connection.deadline().map(|(at, _)| at);
         if closed {
             let peer = entry.peer;
+            self.recent = None;
             if self.index.remove(&peer).is_some() {
                 self.retire(slot); // its ports are free again
             }
@@ -335,21 +350,18 @@ impl Host {
 
 impl Element for Host {
     fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
-        // One parse of the addresses, one of the TCP header.
-        let Some((from, to)) = packet.ipv4().map(|ip| (ip.src(), ip.dst())) else {
-            return cx.drop(packet, DropReason::Malformed);
-        };
-        if to != self.address {
-            return cx.drop(packet, DropReason::NoRoute);
-        }
         if packet.verify_checksums().is_err() {
             return cx.drop(packet, DropReason::BadChecksum);
         }
-        let Ok(header) = packet.tcp().map(|view| view.header()) else {
+        let Ok((ip, tcp)) = packet.ipv4_tcp() else {
             return cx.drop(packet, DropReason::Malformed);
         };
+        let (from, to, header) = (ip.src(), ip.dst(), tcp.header());
+        if to != self.address {
+            return cx.drop(packet, DropReason::NoRoute);
+        }
         let peer = Peer { address: from, port: header.src_port, local_port: header.dst_port };
-        let Some(&slot) = self.index.get(&peer) else {
+        let Some(slot) = self.find(peer) else {
             return self.on_stranger(from, &header, packet, cx);
         };
         let payload = cx.take(packet);

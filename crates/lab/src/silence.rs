@@ -13,7 +13,7 @@ pub struct Silence {
     pub start: Instant,
     /// When it ended.
     pub end: Instant,
-    /// Congestion state of the sender when it ended.
+    /// Congestion state in which the sender spent most of it (seen at the ends of bins).
     pub state: RecoveryState,
 }
 
@@ -32,6 +32,8 @@ pub struct SilenceMeter {
     /// Packets that may arrive in one bin of a silence.
     limit: u64,
     open: Option<Silence>,
+    /// Time of the open stretch by [`RecoveryState`].
+    states: [Span; 5],
     kept: Vec<Silence>,
     count: u64,
     total: Span,
@@ -47,6 +49,7 @@ impl SilenceMeter {
             at_least: (rtt * 10).max(bin * 2),
             limit: per_bin.max(1),
             open: None,
+            states: [Span::ZERO; 5],
             kept: Vec::new(),
             count: 0,
             total: Span::ZERO,
@@ -56,12 +59,24 @@ impl SilenceMeter {
 
     /// The bin from `start` to `end` is over: `packets` arrived in it, and the sender is in `state`.
     pub fn record(&mut self, start: Instant, end: Instant, packets: u64, state: RecoveryState) {
-        if packets > self.limit {
+        if !self.is_quiet(packets) {
             self.close();
             return;
         }
-        let begun = self.open.map_or(start, |s| s.start);
-        self.open = Some(Silence { start: begun, end, state });
+        let open = self.open.get_or_insert_with(|| {
+            self.states = [Span::ZERO; 5];
+            Silence { start, end, state }
+        });
+        open.end = end;
+        self.states[state as usize] += end.since(start);
+        if self.states[state as usize] >= self.states[open.state as usize] {
+            open.state = state;
+        }
+    }
+
+    /// Whether a bin in which `packets` arrived can be part of a silence.
+    pub const fn is_quiet(&self, packets: u64) -> bool {
+        packets <= self.limit
     }
 
     /// The stretch that was open ends here.
@@ -102,6 +117,19 @@ impl SilenceMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks: a stop is laid to the state in which it ended, not to the one that kept it.
+    #[test]
+    fn the_state_is_that_of_most_of_the_time() {
+        let bin = Span::from_millis(10);
+        let mut m = SilenceMeter::new(bin, bin);
+        let states = [RecoveryState::Recovery; 3].into_iter().chain([RecoveryState::Loss; 40]);
+        for (n, state) in (0u64..).zip(states.chain([RecoveryState::Open; 2])) {
+            m.record(Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1), 1, state);
+        }
+        m.close();
+        assert_eq!(m.longest().unwrap().state, RecoveryState::Loss);
+    }
 
     /// Breaks: what the reports call a stop.
     #[test]

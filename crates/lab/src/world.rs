@@ -101,21 +101,20 @@ const NOBODY: u32 = u32::MAX;
 const NOWHERE: Wire = Wire { to: NOBODY, port: Port(0), observed: NOBODY };
 
 /// What happens to an element.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
+    /// It is woken.
     Wake,
-    Arrival(Port, Packet),
+    /// It is its turn on the agenda, for a packet.
+    Packet,
+    /// A packet comes without having been stored, past the agenda.
+    AtOnce,
+    /// It is called from outside.
+    Call,
 }
 
-/// How it came to what has happened.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
-    /// The element was woken.
-    Woken,
-    /// It was its turn on the agenda, for a packet; or it was called from outside.
-    Turn,
-    /// A packet came without being stored, past the agenda.
-    AtOnce,
-}
+/// Where and what a packet arrives, now.
+type Arrival = (u32, Port, Packet);
 
 impl World {
     /// Most elements of a world.
@@ -253,18 +252,21 @@ impl World {
         act: impl FnOnce(&mut T, &mut Cx<'_>) -> R,
     ) -> Result<R, WorldError> {
         self.begin()?;
-        let World { slots, effects, now, .. } = self;
-        let slot = slots.get_mut(id.index()).ok_or(WorldError::NoSuchElement(id.0))?;
-        let mut cx = Cx::new(*now, effects, &mut slot.rng);
-        let element: &mut dyn Any = &mut *slot.element;
-        let Some(element) = element.downcast_mut::<T>() else {
-            return Err(WorldError::NotA { element: slot.name.clone(), expected: type_name::<T>() });
-        };
-        let result = act(element, &mut cx);
-        if let Some((to, port, packet)) = self.settle(id.0, How::Turn, observer)? {
-            self.deliver(to, port, packet);
+        let slot = self.slots.get(id.index()).ok_or(WorldError::NoSuchElement(id.0))?;
+        let element: &dyn Any = &*slot.element;
+        let not_a = WorldError::NotA { element: slot.name.clone(), expected: type_name::<T>() };
+        if !element.is::<T>() {
+            return Err(not_a);
         }
-        Ok(result)
+        let mut result = None;
+        let at_once = self.happen(id.0, Event::Call, observer, |element, cx| {
+            let element: &mut dyn Any = element;
+            result = element.downcast_mut::<T>().map(|element| act(element, cx));
+        })?;
+        if let Some(arrival) = at_once {
+            self.deliver(arrival);
+        }
+        result.ok_or(not_a)
     }
 
     /// The present.
@@ -362,11 +364,11 @@ impl World {
 
     fn run(&mut self, until: Instant, most: u64, observer: &mut dyn Observer) -> Result<(), WorldError> {
         self.begin()?;
-        let mut at_once = None;
+        let mut at_once: Option<Arrival> = None;
         let stop = self.events.saturating_add(most);
         while self.events < stop {
-            let (id, event, how) = match at_once.take() {
-                Some((to, port, packet)) => (to, Event::Arrival(port, packet), How::AtOnce),
+            let (id, packet, event) = match at_once.take() {
+                Some((to, port, packet)) => (to, Some((port, packet)), Event::AtOnce),
                 None => {
                     let turn = self.agenda.first();
                     if turn.at > until || turn.at == Instant::FAR_FUTURE {
@@ -375,13 +377,22 @@ impl World {
                     if turn.at > self.now {
                         self.advance(turn.at);
                     }
-                    (turn.element, self.slots[turn.element as usize].next(self.now), How::Turn)
+                    (turn.element, self.slots[turn.element as usize].next_packet(self.now), Event::Packet)
                 }
             };
-            at_once = self.turn(id, event, how, observer)?;
+            self.events += 1;
+            if self.events > self.most_events {
+                self.witness(ElementId(id))?;
+            }
+            at_once = match packet {
+                Some((port, packet)) => {
+                    self.happen(id, event, observer, |element, cx| element.on_packet(port, packet, cx))
+                }
+                None => self.happen(id, Event::Wake, observer, |element, cx| element.on_wake(cx)),
+            }?;
         }
-        if let Some((to, port, packet)) = at_once {
-            self.deliver(to, port, packet);
+        if let Some(arrival) = at_once {
+            self.deliver(arrival);
         }
         Ok(())
     }
@@ -391,62 +402,35 @@ impl World {
         self.most_events = self.events + Self::MOST_EVENTS_AT_ONCE;
     }
 
-    /// Lets one event happen. If it makes one packet arrive somewhere before all other events, that is returned
-    /// rather than stored.
+    /// Lets `act` happen to an element, books what it did and takes its packets to where they go. If that makes
+    /// one packet arrive somewhere before all other events, it is returned rather than stored.
     #[inline]
-    fn turn(
+    fn happen(
         &mut self,
         id: u32,
         event: Event,
-        how: How,
         observer: &mut dyn Observer,
-    ) -> Result<Option<(u32, Port, Packet)>, WorldError> {
-        self.events += 1;
-        if self.events > self.most_events {
-            self.witness(ElementId(id))?;
-        }
-        let slot = &mut self.slots[id as usize];
-        let mut cx = Cx::new(self.now, &mut self.effects, &mut slot.rng);
-        let how = match event {
-            Event::Arrival(port, packet) => {
-                slot.ledger.received += 1;
-                slot.element.on_packet(port, packet, &mut cx);
-                how
-            }
-            Event::Wake => {
-                slot.element.on_wake(&mut cx);
-                How::Woken
-            }
-        };
-        self.settle(id, how, observer)
-    }
-
-    /// Books what `id` did in a call and takes it to where it goes.
-    #[inline]
-    fn settle(
-        &mut self,
-        id: u32,
-        how: How,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<(u32, Port, Packet)>, WorldError> {
+        act: impl FnOnce(&mut dyn Element, &mut Cx<'_>),
+    ) -> Result<Option<Arrival>, WorldError> {
         let now = self.now;
-        let slot = &mut self.slots[id as usize];
         let effects = &mut self.effects;
+        let slot = &mut self.slots[id as usize];
+        act(&mut *slot.element, &mut Cx::new(now, effects, &mut slot.rng));
+
+        let ledger = &mut slot.ledger;
+        ledger.received += u64::from(matches!(event, Event::Packet | Event::AtOnce));
+        ledger.emitted += effects.emitted.len() as u64;
         if effects.made | effects.consumed > 0 {
-            slot.ledger.made += std::mem::take(&mut effects.made);
-            slot.ledger.consumed += std::mem::take(&mut effects.consumed);
+            ledger.made += std::mem::take(&mut effects.made);
+            ledger.consumed += std::mem::take(&mut effects.consumed);
         }
-        slot.ledger.emitted += effects.emitted.len() as u64;
         if !effects.dropped.is_empty() {
-            for (packet, reason) in effects.dropped.drain(..) {
-                slot.ledger.count_drop(reason);
-                observer.dropped(now, ElementId(id), &packet, reason);
-            }
+            ledger.book_drops(&mut effects.dropped, now, ElementId(id), observer);
         }
         // A packet that came past the agenda leaves a passive element's place on it as it was.
-        if !(slot.passive && how == How::AtOnce) {
+        if !(slot.passive && event == Event::AtOnce) {
             slot.deadline = slot.element.deadline().unwrap_or(Instant::FAR_FUTURE);
-            if how == How::Woken && slot.deadline <= now {
+            if event == Event::Wake && slot.deadline <= now {
                 return Err(WorldError::DeadlineLaw {
                     element: slot.name.clone(),
                     at: now,
@@ -459,33 +443,39 @@ impl World {
             slot.check(now)?;
         }
         if effects.emitted.len() > 1 {
-            for (port, packet) in effects.emitted.drain(..) {
-                let wire = self.slots[id as usize].look(port, &packet, now, observer);
-                if wire.to == NOBODY {
-                    return Err(self.slots[id as usize].dangling(port));
-                }
-                self.slots[wire.to as usize].inbox.push_back((wire.port, packet));
-                self.agenda.set(wire.to, now);
-            }
-        } else if let Some((port, packet)) = effects.emitted.pop() {
-            // If it arrives before all other events, it need not be stored.
-            let wire = slot.look(port, &packet, now, observer);
-            if wire.to == NOBODY {
-                return Err(slot.dangling(port));
-            }
-            let next = self.agenda.first();
-            if next.at > now || wire.to < next.element {
-                return Ok(Some((wire.to, wire.port, packet)));
-            }
-            self.deliver(wire.to, wire.port, packet);
+            return self.deliver_all(id, observer);
         }
+        let Some((port, packet)) = effects.emitted.pop() else { return Ok(None) };
+        let wire = slot.look(port, &packet, now, observer);
+        if wire.to == NOBODY {
+            return Err(slot.dangling(port));
+        }
+        let next = self.agenda.first();
+        if next.at > now || wire.to < next.element {
+            return Ok(Some((wire.to, wire.port, packet)));
+        }
+        self.deliver((wire.to, wire.port, packet));
         Ok(None)
     }
 
     /// Puts a packet where it arrives now.
-    fn deliver(&mut self, to: u32, port: Port, packet: Packet) {
+    fn deliver(&mut self, (to, port, packet): Arrival) {
         self.slots[to as usize].inbox.push_back((port, packet));
         self.agenda.set(to, self.now);
+    }
+    /// The same for all that `id` has just emitted.
+    #[inline(never)]
+    fn deliver_all(&mut self, id: u32, observer: &mut dyn Observer) -> Result<Option<Arrival>, WorldError> {
+        for (port, packet) in self.effects.emitted.drain(..) {
+            let slot = &self.slots[id as usize];
+            let wire = slot.look(port, &packet, self.now, observer);
+            if wire.to == NOBODY {
+                return Err(slot.dangling(port));
+            }
+            self.slots[wire.to as usize].inbox.push_back((wire.port, packet));
+            self.agenda.set(wire.to, self.now);
+        }
+        Ok(None)
     }
 
     #[cold]
@@ -509,15 +499,9 @@ impl Slot {
         let deadline = self.element.deadline().unwrap_or(Instant::FAR_FUTURE);
         if self.inbox.is_empty() { deadline.max(now) } else { now }
     }
-    /// What that is. A wake comes before packets.
-    fn next(&mut self, now: Instant) -> Event {
-        if self.deadline <= now {
-            return Event::Wake;
-        }
-        match self.inbox.pop_front() {
-            Some((port, packet)) => Event::Arrival(port, packet),
-            None => Event::Wake,
-        }
+    /// The packet that this is about; none if it is a wake, which comes before packets.
+    fn next_packet(&mut self, now: Instant) -> Option<(Port, Packet)> {
+        if self.deadline <= now { None } else { self.inbox.pop_front() }
     }
     /// Where `packet` goes from `port`; shows it to the observer on the way.
     #[inline]

@@ -165,7 +165,7 @@ impl Element for Router {
             cx.drop(packet, DropReason::NoRoute);
             return;
         };
-        decrement_ttl(&mut packet);
+        packet.decrement_ttl();
         self.forwarded += 1;
         cx.emit(out, packet);
     }
@@ -182,34 +182,6 @@ impl Element for Router {
             ("no route", self.no_route.to_string()),
             ("time to live over", self.expired.to_string()),
         ]
-    }
-}
-
-/// Counts the time to live down and adjusts the header checksum by the difference alone (RFC 1624), so that
-/// a header that came in wrong goes out wrong.
-fn decrement_ttl(packet: &mut Packet) {
-    let Some(ip) = packet.ipv4() else { return };
-    let was = u16::from_be_bytes([ip.ttl(), ip.protocol()]);
-    let is = was.wrapping_sub(0x100);
-    let checksum_was = ip.checksum();
-    let checksum_is = adjusted(checksum_was, was, is);
-    let header = (packet.len() - packet.network_len()).bits();
-    flip_word(packet, header + 8 * 8, was ^ is);
-    flip_word(packet, header + 10 * 8, checksum_was ^ checksum_is);
-}
-
-/// RFC 1624 eq. 3: HC' = ~(~HC + ~m + m').
-const fn adjusted(checksum: u16, was: u16, is: u16) -> u16 {
-    let mut sum = !checksum as u32 + !was as u32 + is as u32;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    !(sum as u16)
-}
-
-/// Inverts the bits of `mask` in the 16-bit word that begins at bit `at`.
-fn flip_word(packet: &mut Packet, at: u64, mask: u16) {
-    for bit in (0..16u64).filter(|bit| mask & (0x8000 >> bit) != 0) {
-        packet.flip_bit(at + bit);
     }
 }
 
@@ -267,7 +239,7 @@ mod tests {
     fn a_wrong_checksum_stays_wrong() {
         let mut packet = packet(1, 10);
         packet.flip_bit(14 * 8 + 32); // Identification.
-        decrement_ttl(&mut packet);
+        packet.decrement_ttl();
         assert!(packet.verify_checksums().is_err());
     }
 
@@ -276,7 +248,7 @@ mod tests {
         #[test]
         fn the_time_to_live_goes_down_and_the_checksum_stays_right(ttl in 2u8.., dst: [u8; 4]) {
             let mut packet = to(dst, ttl);
-            decrement_ttl(&mut packet);
+            packet.decrement_ttl();
             packet.verify_checksums().unwrap();
             let mut expected = to(dst, ttl - 1);
             expected.complete_checksum();

@@ -16,6 +16,8 @@ pub struct StateBand {
 }
 
 /// Window, threshold, timeouts and states of one connection, in bounded memory for any length of run.
+///
+/// It takes rows of a trace as a [`RecordSink`], or readings by [`sample`](WindowHistory::sample); not both.
 #[derive(Clone, Debug)]
 pub struct WindowHistory {
     connection: u32,
@@ -77,6 +79,34 @@ impl WindowHistory {
         self.now
     }
 
+    /// One reading of the connection, in order of time, as the paper's Web100 took them every so often.
+    /// `timeouts` is how many there have been so far. What comes and goes between two readings is not seen;
+    /// a timeout is dated at the reading that tells of it.
+    pub fn sample(
+        &mut self,
+        time: Instant,
+        cwnd: Packets,
+        ssthresh: Packets,
+        state: RecoveryState,
+        timeouts: u64,
+    ) {
+        while self.timeout_count < timeouts && self.timeouts.len() < Self::MAX_TIMEOUTS {
+            self.timeout_count += 1;
+            self.timeouts.push(time);
+        }
+        self.timeout_count = self.timeout_count.max(timeouts);
+        self.variables(time, cwnd, ssthresh, state);
+    }
+
+    fn variables(&mut self, time: Instant, cwnd: Packets, ssthresh: Packets, state: RecoveryState) {
+        self.cwnd.push(time, f64::from(cwnd.get()));
+        if ssthresh != Packets::MAX {
+            self.ssthresh.push(time, f64::from(ssthresh.get()));
+        }
+        self.enter(time, state);
+        self.now = time;
+    }
+
     fn enter(&mut self, time: Instant, state: RecoveryState) {
         let shown = matches!(state, RecoveryState::Recovery | RecoveryState::Loss);
         let mut open = self.bands.last_mut().filter(|_| self.open);
@@ -115,18 +145,13 @@ impl RecordSink for WindowHistory {
         if record.connection != self.connection {
             return;
         }
-        self.cwnd.push(record.time, f64::from(record.cwnd.get()));
-        if record.ssthresh != Packets::MAX {
-            self.ssthresh.push(record.time, f64::from(record.ssthresh.get()));
-        }
         if record.cause == Some(Cause::TimerRto) {
             self.timeout_count += 1;
             if self.timeouts.len() < Self::MAX_TIMEOUTS {
                 self.timeouts.push(record.time);
             }
         }
-        self.enter(record.time, record.state);
-        self.now = record.time;
+        self.variables(record.time, record.cwnd, record.ssthresh, record.state);
     }
 }
 
@@ -165,6 +190,21 @@ mod tests {
         ];
         assert_eq!(history.bands(), expected);
         assert_eq!((history.timeouts(), history.timeout_count()), (&[at(20)][..], 1));
+    }
+
+    /// Breaks: the window figure of a run whose rows are not recorded: its timeouts, states or values.
+    #[test]
+    fn readings_show_the_same_as_rows() {
+        let mut history = WindowHistory::new(0);
+        let readings = [(0, RecoveryState::Open, 0), (10, RecoveryState::Loss, 2), (20, RecoveryState::Open, 2)];
+        for (ms, state, timeouts) in readings {
+            history.sample(at(ms), Packets::new(7), Packets::MAX, state, timeouts);
+        }
+        assert_eq!((history.timeouts(), history.timeout_count()), (&[at(10), at(10)][..], 2));
+        let band = StateBand { interval: Interval::new(at(10), at(20)), state: RecoveryState::Loss };
+        assert_eq!(history.bands(), [band]);
+        assert_eq!((history.cwnd().range(), history.ssthresh().range()), (Some((7.0, 7.0)), None));
+        assert_eq!(history.end(), at(20));
     }
 
     /// Breaks: a run with very many losses takes memory without limit, or the end of it is not shown.

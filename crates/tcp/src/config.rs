@@ -188,6 +188,14 @@ impl Profile {
         }
     }
 
+    /// The first slow-start threshold that the kernel's BIC had; 2.6.22 took it away.
+    const fn initial_ssthresh(self, congestion: Congestion) -> Option<Packets> {
+        match (self, congestion) {
+            (Profile::Linux2617 | Profile::Linux2617Ab, Congestion::Bic) => Some(Packets::new(100)),
+            _ => None,
+        }
+    }
+
     /// The switches of the historical profiles; none for the others.
     pub const fn linux26(self) -> Option<Linux26> {
         let k2617 = Linux26 {
@@ -212,11 +220,9 @@ impl Profile {
             Profile::Linux2622 => k2622,
             Profile::AistFix => Linux26 { hint: Hint::None, lost_rtx: LostRtx::NewBlocks, ..k2622 },
             Profile::AistFixMaxEnd => Linux26 { hint: Hint::None, lost_rtx: LostRtx::MaxEnd, ..k2622 },
-            Profile::Linux2624 => Linux26 {
-                lost_rtx: LostRtx::NewlySacked,
-                reduction: Reduction::RateHalvingProgress,
-                ..k2622
-            },
+            Profile::Linux2624 => {
+                Linux26 { lost_rtx: LostRtx::NewlySacked, reduction: Reduction::RateHalvingProgress, ..k2622 }
+            }
             Profile::NewReno => return None,
         })
     }
@@ -249,7 +255,7 @@ pub struct Config {
     pub send_buffer: ByteCount,
     /// First congestion window; none: RFC 3390 (2 to 4 segments).
     pub initial_window: Option<Packets>,
-    /// First slow-start threshold; none: unlimited for Reno, the kernel's own for BIC (100).
+    /// First slow-start threshold; none: unlimited.
     pub initial_ssthresh: Option<Packets>,
     /// Upper limit of the congestion window.
     pub cwnd_clamp: Packets,
@@ -287,7 +293,7 @@ pub struct Settings {
     pub send_buffer: Option<ByteCount>,
     /// First congestion window (default: RFC 3390).
     pub initial_window: Option<Packets>,
-    /// First slow-start threshold.
+    /// First slow-start threshold (default: 100 packets for BIC in the linux-2.6.17 profiles, else unlimited).
     pub initial_ssthresh: Option<Packets>,
     /// Upper limit of the congestion window.
     pub cwnd_clamp: Option<Packets>,
@@ -411,9 +417,10 @@ impl Settings {
         if cwnd_clamp.is_zero() {
             return Err(SettingsError::Range { key: "cwnd_clamp", expected: "at least 1 packet" });
         }
+        let congestion = congestion.unwrap_or(if historical { Congestion::Bic } else { Congestion::Reno });
         Ok(Config {
             recovery,
-            congestion: congestion.unwrap_or(if historical { Congestion::Bic } else { Congestion::Reno }),
+            congestion,
             rto: rto.unwrap_or(if historical { Rto::Linux26 } else { Rto::Rfc6298 }),
             min_rto: min_rto.unwrap_or(Span::from_millis(200)),
             delayed_ack: delayed_ack.unwrap_or(if historical {
@@ -428,7 +435,7 @@ impl Settings {
             receive_buffer,
             send_buffer,
             initial_window: *initial_window,
-            initial_ssthresh: *initial_ssthresh,
+            initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)),
             cwnd_clamp,
             time_wait: Span::from_secs(60),
         })

@@ -199,6 +199,7 @@ impl Segments {
             done.packets += Packets::new(1);
         }
         self.fackets_out = self.fackets_out.saturating_sub(done.packets.get());
+        self.bound_assumed_out();
         if self.retrans_out == 0 {
             self.rtx_nxt_floor = None;
         }
@@ -221,6 +222,7 @@ impl Segments {
         self.sacked_out += u32::from(counted.any(Tags::SACKED));
         self.lost_out += u32::from(counted.any(Tags::LOST));
         self.retrans_out += u32::from(counted.any(Tags::RETRANSMITTED));
+        self.bound_assumed_out();
     }
 
     fn counted(&self, index: usize) -> Tags {
@@ -231,7 +233,8 @@ impl Segments {
     /// believes that the original arrived and the copy still flies.
     pub fn sack(&mut self, index: usize) {
         let t = self.counted(index);
-        let keep = if t.any(Tags::RETRANSMITTED) && !t.any(Tags::LOST) { Tags::RETRANSMITTED } else { Tags::NONE };
+        let keep =
+            if t.any(Tags::RETRANSMITTED) && !t.any(Tags::LOST) { Tags::RETRANSMITTED } else { Tags::NONE };
         self.retag(index, Tags::SACKED.with(keep));
         self.fackets_out = self.fackets_out.max(index as u32 + 1);
     }
@@ -340,8 +343,15 @@ impl Segments {
 
     /// Without SACK: how many segments duplicate ACKs stand for. Never more than can have arrived.
     pub fn set_assumed_out(&mut self, n: Packets) {
-        let most = (self.rows.len() as u32).saturating_sub(self.sacked_out + self.lost_out);
+        // At least the head is missing, or it would have been acknowledged.
+        let most = (self.rows.len() as u32).saturating_sub(self.sacked_out + self.lost_out.max(1));
         self.assumed_out = n.get().min(most);
+    }
+
+    /// Fewer segments, or more that are lost: the assumption has to give way.
+    fn bound_assumed_out(&mut self) {
+        let most = (self.rows.len() as u32).saturating_sub(self.sacked_out + self.lost_out);
+        self.assumed_out = self.assumed_out.min(most);
     }
 
     /// Segments that duplicate ACKs stand for, on connections without SACK.

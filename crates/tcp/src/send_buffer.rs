@@ -14,6 +14,10 @@ pub struct SendBuffer {
     /// Stream offset after the last byte written.
     end: u64,
     limit: u64,
+    /// Chunks released so far: the number of the first one that is kept.
+    first: u64,
+    /// Number of the chunk that was read last: new data is read in order.
+    cursor: u64,
 }
 
 impl SendBuffer {
@@ -43,13 +47,17 @@ impl SendBuffer {
         ByteCount::of_len(take)
     }
     /// The bytes from stream offset `at`, at most `len` of them.
-    pub fn slice(&self, at: u64, len: usize) -> Bytes {
+    pub fn slice(&mut self, at: u64, len: usize) -> Bytes {
         let len = len.min(self.end.saturating_sub(at) as usize);
         if len == 0 || at < self.start {
             return Bytes::new();
         }
-        // New data comes from the last chunks, retransmissions from the first.
-        let index = self.chunks.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+        let holds = |(start, chunk): &(u64, Bytes)| *start <= at && at - *start < chunk.len() as u64;
+        let mut index = self.cursor.saturating_sub(self.first) as usize;
+        if !self.chunks.get(index).is_some_and(holds) {
+            index = self.chunks.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+            self.cursor = self.first + index as u64;
+        }
         let Some((start, chunk)) = self.chunks.get(index) else { return Bytes::new() };
         let from = (at - start) as usize;
         if from + len <= chunk.len() {
@@ -72,10 +80,12 @@ impl SendBuffer {
         self.start = upto.clamp(self.start, self.end);
         while self.chunks.front().is_some_and(|(start, c)| start + c.len() as u64 <= self.start) {
             self.chunks.pop_front();
+            self.first += 1;
         }
     }
     /// Forgets everything (the connection is gone).
     pub fn clear(&mut self) {
+        self.first += self.chunks.len() as u64;
         self.chunks.clear();
         self.start = self.end;
     }

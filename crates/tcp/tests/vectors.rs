@@ -2,7 +2,7 @@
 //! its counters. Numbers are packets, as in the paper.
 
 use farpace_tcp::cc::{Bic, CongestionControl};
-use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, SackSort};
+use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Reduction, SackSort};
 use farpace_tcp::recovery::{AckInput, Context, Linux26Recovery, LossRecovery, SendView};
 use farpace_tcp::rto::RtoEstimator;
 use farpace_tcp::{Segments, Window};
@@ -25,6 +25,8 @@ struct Sender {
     next: u32,
     /// The figures hold the window at one packet above what is in flight.
     follow_in_flight: bool,
+    /// SACK was agreed on.
+    sack: bool,
 }
 
 /// What the sender did after an ACK.
@@ -54,6 +56,7 @@ impl Sender {
             una: 0,
             next: 0,
             follow_in_flight: true,
+            sack: true,
         };
         (0..outstanding).for_each(|_| s.send_new());
         s
@@ -85,7 +88,6 @@ impl Sender {
         };
         let (recovery, mut cx) = self.parts();
         recovery.on_ack(&input, &mut cx);
-        drop(cx);
         self.una = ack.max(self.una);
         if self.follow_in_flight {
             let cwnd = self.segments.in_flight() + Packets::new(1);
@@ -100,7 +102,7 @@ impl Sender {
             window: &mut self.window,
             cc: self.cc.as_mut(),
             rto: &mut self.rto,
-            sack: true,
+            sack: self.sack,
             causes: &mut self.causes,
         };
         (&mut self.recovery, cx)
@@ -137,7 +139,6 @@ impl Sender {
         let (una, next) = (packet(self.una), packet(self.next));
         let (recovery, mut cx) = self.parts();
         recovery.on_timeout(una, next, &mut cx);
-        drop(cx);
         self.transmit()
     }
 }
@@ -251,8 +252,10 @@ fn v2_by_profile() {
 /// Congestion windows after each of `acks` cumulative ACKs that follow a timeout with 20 packets out.
 fn windows_after_timeout(abc: Abc, acks: u32) -> Vec<u32> {
     let base = kernel(Profile::Linux2617, 3);
-    let mut sender =
-        Sender::new(Linux26 { abc, sack_sort: SackSort::Ok, dsack_scope: DsackScope::FirstBlock, ..base }, 20);
+    let mut sender = Sender::new(
+        Linux26 { abc, sack_sort: SackSort::Ok, dsack_scope: DsackScope::FirstBlock, ..base },
+        20,
+    );
     sender.follow_in_flight = false;
     assert_eq!(sender.timeout(), resent(0));
     let mut windows = vec![sender.window.cwnd().get()];
@@ -288,4 +291,36 @@ fn v4_growth_returns_when_loss_ends() {
     assert_eq!((sender.recovery.state(), sender.window.cwnd().get()), (RecoveryState::Disorder, 1));
     sender.ack(6, &[]);
     assert_eq!((sender.recovery.state(), sender.window.cwnd().get()), (RecoveryState::Open, 2));
+}
+
+/// Breaks: since 2.6.23 only ACKs with news bring the window down; a D-SACK is news, a bare repetition is none.
+/// `(reduction, second ACK, rate halving has counted it)`.
+#[test]
+fn rate_halving_counts_progress() {
+    let repetition: &[(u32, u32)] = &[(3, 4)];
+    let dsack: &[(u32, u32)] = &[(3, 4), (3, 4)];
+    let table = [
+        (Reduction::RateHalving, repetition, true),
+        (Reduction::RateHalving, dsack, true),
+        (Reduction::RateHalvingProgress, repetition, false),
+        (Reduction::RateHalvingProgress, dsack, true),
+        (Reduction::RateHalvingProgress, &[(3, 5)], true),
+    ];
+    for (reduction, second, counted) in table {
+        let mut sender = Sender::new(Linux26 { reduction, ..kernel(Profile::Linux2624, 3) }, 10);
+        sender.ack(0, &[(3, 4)]);
+        assert_eq!((sender.recovery.state(), sender.window.cwnd_cnt), (RecoveryState::Recovery, 1));
+        sender.ack(0, second);
+        assert_eq!(sender.window.cwnd_cnt == 0, counted, "{reduction:?} {second:?}");
+    }
+}
+
+/// Breaks: blocks from a peer that did not agree on SACK mean nothing, in old ACKs neither.
+#[test]
+fn blocks_without_sack_are_ignored() {
+    let mut sender = Sender::new(kernel(Profile::Linux2617, 3), 10);
+    sender.sack = false;
+    sender.ack(2, &[(5, 9)]);
+    sender.ack(1, &[(5, 9)]);
+    assert_eq!(sender.segments.fackets_out(), Packets::ZERO);
 }

@@ -86,9 +86,9 @@ impl fmt::Display for ByteCount {
         let n = self.0;
         match () {
             () if n == 0 => write!(f, "0 B"),
-            () if n % 1_000_000_000 == 0 => write!(f, "{} GB", n / 1_000_000_000),
-            () if n % 1_000_000 == 0 => write!(f, "{} MB", n / 1_000_000),
-            () if n % 1_000 == 0 => write!(f, "{} kB", n / 1_000),
+            () if n.is_multiple_of(1_000_000_000) => write!(f, "{} GB", n / 1_000_000_000),
+            () if n.is_multiple_of(1_000_000) => write!(f, "{} MB", n / 1_000_000),
+            () if n.is_multiple_of(1_000) => write!(f, "{} kB", n / 1_000),
             () => write!(f, "{n} B"),
         }
     }

@@ -62,9 +62,9 @@ impl fmt::Display for Rate {
         let n = self.0;
         match () {
             () if n == 0 => write!(f, "0 bit/s"),
-            () if n % 1_000_000_000 == 0 => write!(f, "{} Gbit/s", n / 1_000_000_000),
-            () if n % 1_000_000 == 0 => write!(f, "{} Mbit/s", n / 1_000_000),
-            () if n % 1_000 == 0 => write!(f, "{} kbit/s", n / 1_000),
+            () if n.is_multiple_of(1_000_000_000) => write!(f, "{} Gbit/s", n / 1_000_000_000),
+            () if n.is_multiple_of(1_000_000) => write!(f, "{} Mbit/s", n / 1_000_000),
+            () if n.is_multiple_of(1_000) => write!(f, "{} kbit/s", n / 1_000),
             () => write!(f, "{n} bit/s"),
         }
     }

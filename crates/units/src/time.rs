@@ -167,9 +167,9 @@ impl fmt::Display for Span {
         let ns = self.0;
         match () {
             () if ns == 0 => write!(f, "0 s"),
-            () if ns % 1_000_000_000 == 0 => write!(f, "{} s", ns / 1_000_000_000),
-            () if ns % 1_000_000 == 0 => write!(f, "{} ms", ns / 1_000_000),
-            () if ns % 1_000 == 0 => write!(f, "{} us", ns / 1_000),
+            () if ns.is_multiple_of(1_000_000_000) => write!(f, "{} s", ns / 1_000_000_000),
+            () if ns.is_multiple_of(1_000_000) => write!(f, "{} ms", ns / 1_000_000),
+            () if ns.is_multiple_of(1_000) => write!(f, "{} us", ns / 1_000),
             () => write!(f, "{ns} ns"),
         }
     }

@@ -161,16 +161,30 @@ impl Packet {
         self.tcp_within(&self.network()?)
     }
 
-    /// Whether the IPv4 header checksum is right, and for a whole TCP segment with [`Checksum::Complete`] the
-    /// TCP checksum. The first wrong one is the error, or the header that cannot be read. A packet that has
-    /// neither checksum is right.
+    /// IPv4 and TCP headers together, as [`ipv4`](Self::ipv4) and [`tcp`](Self::tcp) would give them, for the
+    /// price of one look.
+    #[inline]
+    pub fn ipv4_tcp(&self) -> Result<(Ipv4View<'_>, TcpView<'_>), WireError> {
+        let network = self.network()?;
+        let tcp = self.tcp_within(&network)?;
+        match network {
+            Network::V4(ip) => Ok((ip, tcp)),
+            Network::V6(_) | Network::Other(_) => Err(WireError::NotIp(EtherType::IPV6.0)),
+        }
+    }
+
+    /// Whether the IPv4 header checksum and, for a whole TCP segment, the TCP checksum are right. The first
+    /// wrong one is the error, or the header that cannot be read. A packet that has neither checksum is right,
+    /// and so is one with [`Checksum::Partial`]: it has not left the hands of this program.
+    #[inline]
     pub fn verify_checksums(&self) -> Result<(), WireError> {
+        if self.0.checksum == Checksum::Partial { Ok(()) } else { self.verify_complete() }
+    }
+
+    fn verify_complete(&self) -> Result<(), WireError> {
         let network = self.network()?;
         if let Network::V4(view) = &network {
             view.verify_checksum()?;
-        }
-        if self.0.checksum == Checksum::Partial {
-            return Ok(());
         }
         match self.tcp_within(&network) {
             Ok(_) if self.tcp_sum(&network).finish() == 0 => Ok(()),
@@ -206,6 +220,24 @@ impl Packet {
             payload[byte - header_len] ^= mask;
             self.0.payload = Bytes::from(payload);
         }
+    }
+
+    /// Counts the IPv4 time to live down, as a router does, and adjusts the header checksum by the difference
+    /// alone (RFC 1624 eq. 3), so that a header that came in wrong goes out wrong. A packet that is not IPv4,
+    /// or whose time is over, stays as it is.
+    #[inline]
+    pub fn decrement_ttl(&mut self) {
+        let Some(ip) = self.ipv4() else { return };
+        if ip.ttl() == 0 {
+            return;
+        }
+        let was = u16::from_be_bytes([ip.ttl(), ip.protocol()]);
+        let sum = u32::from(!ip.checksum()) + u32::from(!was) + u32::from(was - 0x100);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = !(((sum & 0xffff) + (sum >> 16)) as u16);
+        let at = usize::from(self.0.network_offset);
+        self.0.header[at + 8] -= 1;
+        self.0.header[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
     }
 
     /// Appends the whole frame, without FCS, to `out`. A [`Checksum::Partial`] is worked out on the way.

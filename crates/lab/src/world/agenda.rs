@@ -71,11 +71,10 @@ impl Agenda {
             if first.element == was.element {
                 // Whoever was the first may have become later.
                 let Some(children) = self.nodes[WIDTH * parent + 1..].first_chunk::<WIDTH>() else { return };
-                let (mut least, mut at) = (0, children[0].at);
-                for (n, child) in children.iter().enumerate() {
-                    (least, at) = if child.at < at { (n, child.at) } else { (least, at) };
+                turn = children[0];
+                for child in children {
+                    turn = if child.at < turn.at { *child } else { turn };
                 }
-                turn = children[least];
             } else if turn > first {
                 return;
             }

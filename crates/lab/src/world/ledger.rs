@@ -1,6 +1,9 @@
 //! The packet accounts of one element.
 
+use super::{ElementId, Observer};
 use farpace_path::DropReason;
+use farpace_units::Instant;
+use farpace_wire::Packet;
 use std::fmt;
 
 /// What came into one element and what became of it. Conservation: received + made = emitted + dropped +
@@ -36,8 +39,19 @@ impl Ledger {
     pub fn balances(&self, held: u64) -> bool {
         self.received + self.made == self.emitted + self.all_dropped() + self.consumed + held
     }
-    pub(super) fn count_drop(&mut self, reason: DropReason) {
-        self.dropped[reason.index()] += 1;
+    /// Counts the packets that were dropped, and shows them.
+    #[inline(never)]
+    pub(super) fn book_drops(
+        &mut self,
+        dropped: &mut Vec<(Packet, DropReason)>,
+        now: Instant,
+        element: ElementId,
+        observer: &mut dyn Observer,
+    ) {
+        for (packet, reason) in dropped.drain(..) {
+            self.dropped[reason.index()] += 1;
+            observer.dropped(now, element, &packet, reason);
+        }
     }
 }
 

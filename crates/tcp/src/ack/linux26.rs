@@ -91,7 +91,11 @@ mod tests {
         let duplicate = DataArrival { duplicate: true, ..arrival(21, 0) };
         assert_eq!(p.on_data(&duplicate), Decision::Now(Cause::AckOutOfOrder));
         p.on_ack_sent();
-        assert_eq!(p.on_data(&arrival(21, 1448)), Decision::Now(Cause::AckNow), "quick again after a duplicate");
+        assert_eq!(
+            p.on_data(&arrival(21, 1448)),
+            Decision::Now(Cause::AckNow),
+            "quick again after a duplicate"
+        );
     }
 
     /// Breaks: RFC 5681 §4.2, an ACK at least for every second full-size segment.

@@ -3,7 +3,6 @@
 use super::{CloseReason, Connection, Event, State};
 use crate::recovery::{AckInput, Context};
 use crate::segment::Segment;
-use farpace_trace::Cause;
 use farpace_units::{Instant, Span};
 
 impl Connection {
@@ -12,7 +11,7 @@ impl Connection {
         let h = &segment.header;
         if h.ack.after(self.snd_nxt) {
             self.counters.unacceptable += 1;
-            self.ack_now = Some(Cause::AckUnacceptable);
+            self.challenge(now, segment);
             return false;
         }
         let prior_snd_una = self.snd_una;

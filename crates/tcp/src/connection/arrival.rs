@@ -6,8 +6,11 @@ use crate::ack::{DataArrival, Decision};
 use crate::receive::Arrival;
 use crate::segment::Segment;
 use farpace_trace::{Cause, Direction};
-use farpace_units::{ByteCount, Instant, Seq};
+use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
+
+/// Least time between two answers to unacceptable segments without data (Linux: tcp_invalid_ratelimit).
+const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 
 impl Connection {
     /// A segment has arrived.
@@ -59,8 +62,11 @@ impl Connection {
         self.rto_deadline = None;
         self.timeouts_in_row = 0;
         self.syn_pending = None;
-        if let Some(sent) = self.syn_sent_at.filter(|_| !self.syn_retransmitted) {
-            self.rto.sample(now.since(sent), self.snd_una, self.snd_nxt);
+        match self.syn_sent_at {
+            Some(sent) if !self.syn_retransmitted => {
+                self.rto.sample(now.since(sent), self.snd_una, self.snd_nxt);
+            }
+            _ => self.rto.restart_after_syn_timeout(),
         }
         self.tell(Event::Connected);
         self.tell(Event::Writable);
@@ -79,18 +85,26 @@ impl Connection {
             if segment.header.seq == self.rcv_nxt {
                 self.finish(CloseReason::Reset);
             } else {
-                self.ack_now = Some(Cause::AckUnacceptable);
+                self.challenge(now, &segment);
             }
             return;
         }
         if flags.contains(TcpFlags::SYN) {
-            // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost.
-            if self.state == State::SynReceived && segment.header.seq == self.irs {
-                self.syn_pending = Some(Cause::SynRetransmit);
-            } else {
-                self.ack_now = Some(Cause::AckUnacceptable);
+            // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK that
+            // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
+            match self.state {
+                State::SynReceived if segment.header.seq == self.irs => {
+                    if !flags.contains(TcpFlags::ACK) {
+                        self.syn_pending = Some(Cause::SynRetransmit);
+                        return;
+                    }
+                    self.ack_now = Some(Cause::AckNow);
+                }
+                _ => {
+                    self.challenge(now, &segment);
+                    return;
+                }
             }
-            return;
         }
         if !flags.contains(TcpFlags::ACK) {
             self.counters.unacceptable += 1;
@@ -117,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// The four cases of RFC 9293 table 6.
+    /// The four cases of RFC 9293 table 6, the first two taken together.
     fn acceptable(&self, segment: &Segment) -> bool {
         let (seq, len) = (segment.header.seq, segment.sequence_length());
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
@@ -127,8 +141,9 @@ impl Connection {
             return seq == self.irs;
         }
         match (len, window) {
-            (0, 0) => seq == self.rcv_nxt,
-            (0, _) => inside(seq),
+            // An acknowledgment may stand at the right edge: a peer that has filled the window sends from there,
+            // and until the first hole is filled the table of the RFC would throw away all it acknowledges.
+            (0, _) => inside(seq) || seq == self.rcv_nxt + window,
             (_, 0) => false,
             _ => inside(seq) || inside(seq + (len - 1)),
         }
@@ -159,6 +174,9 @@ impl Connection {
         if reset {
             return;
         }
+        if self.state == State::TimeWait {
+            self.time_wait_until = Some(now + self.config.time_wait);
+        }
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
@@ -169,8 +187,17 @@ impl Connection {
             self.decide_ack(now, segment.payload.len(), false, true);
             return;
         }
-        if self.state == State::TimeWait {
-            self.time_wait_until = Some(now + self.config.time_wait);
+        self.challenge(now, segment);
+    }
+
+    /// Answers a segment that is not taken with an ACK. If it asks for nothing itself, not too often (RFC 5961
+    /// §7): two sides whose acknowledgments overtake each other would answer answers for ever.
+    pub(super) fn challenge(&mut self, now: Instant, segment: &Segment) {
+        if segment.payload.is_empty() && !segment.header.flags.contains(TcpFlags::FIN) {
+            if self.challenged_at.is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL) {
+                return;
+            }
+            self.challenged_at = Some(now);
         }
         self.ack_now = Some(Cause::AckUnacceptable);
     }

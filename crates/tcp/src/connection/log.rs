@@ -34,6 +34,7 @@ pub(super) struct Entry<'a> {
 
 impl Connection {
     /// Makes a record, if anybody wants records.
+    #[cold]
     pub(super) fn note(&mut self, now: Instant, entry: &Entry<'_>) {
         if let Some(log) = &mut self.log {
             log.records.push(Record {
@@ -78,10 +79,15 @@ impl Connection {
     }
 
     /// Counts and notes the reductions that recovery made during this call.
+    #[inline]
     pub(super) fn note_causes(&mut self, now: Instant) {
-        if self.causes.is_empty() {
-            return;
+        if !self.causes.is_empty() {
+            self.note_pending_causes(now);
         }
+    }
+
+    #[cold]
+    fn note_pending_causes(&mut self, now: Instant) {
         let mut causes = std::mem::take(&mut self.causes);
         for cause in causes.drain(..) {
             self.counters.window_changes[cause as usize] += 1;

@@ -19,6 +19,7 @@ use crate::window::Window;
 use bytes::Bytes;
 use farpace_trace::{Cause, Record, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use std::collections::VecDeque;
 
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
@@ -241,6 +242,8 @@ pub struct Connection {
     ack_policy: AckPolicy,
     ack_now: Option<Cause>,
     ack_by: Option<Instant>,
+    /// When an unacceptable segment without data was last answered.
+    challenged_at: Option<Instant>,
     /// RCV.NXT of the last segment sent (Last.ACK.sent of RFC 7323).
     last_ack_sent: Seq,
     // Options in use
@@ -248,7 +251,7 @@ pub struct Connection {
     timestamps: bool,
     ts_recent: u32,
     time_wait_until: Option<Instant>,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     counters: Counters,
     /// Reductions and the like of the call under way, for the trace.
     causes: Vec<Cause>,
@@ -331,12 +334,13 @@ impl Connection {
             ack_policy: AckPolicy::new(config.delayed_ack),
             ack_now: None,
             ack_by: None,
+            challenged_at: None,
             last_ack_sent: Seq::default(),
             sack: false,
             timestamps: false,
             ts_recent: 0,
             time_wait_until: None,
-            events: Vec::new(),
+            events: VecDeque::new(),
             counters: Counters::default(),
             causes: Vec::new(),
             log: None,
@@ -420,12 +424,12 @@ impl Connection {
 
     /// The next thing the application should hear.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.events.is_empty() { None } else { Some(self.events.remove(0)) }
+        self.events.pop_front()
     }
 
     fn tell(&mut self, event: Event) {
         if !self.events.contains(&event) {
-            self.events.push(event);
+            self.events.push_back(event);
         }
     }
 

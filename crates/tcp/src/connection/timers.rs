@@ -36,15 +36,18 @@ pub(super) struct Persist {
 impl Connection {
     /// When [`on_deadline`](Connection::on_deadline) has to be called, and why. Pure.
     pub fn deadline(&self) -> Option<(Instant, Reason)> {
-        [
-            (self.rto_deadline, Reason::Retransmission),
-            (self.ack_by, Reason::DelayedAck),
-            (self.persist.deadline, Reason::Persist),
-            (self.time_wait_until, Reason::TimeWait),
-        ]
-        .into_iter()
-        .filter_map(|(at, why)| Some((at?, why)))
-        .min_by_key(|(at, _)| *at)
+        // Nearly every segment asks: no iterator here.
+        let mut next = (Instant::FAR_FUTURE, Reason::Retransmission);
+        let mut consider = |at: Option<Instant>, why| {
+            if let Some(at) = at.filter(|at| *at < next.0) {
+                next = (at, why);
+            }
+        };
+        consider(self.rto_deadline, Reason::Retransmission);
+        consider(self.ack_by, Reason::DelayedAck);
+        consider(self.persist.deadline, Reason::Persist);
+        consider(self.time_wait_until, Reason::TimeWait);
+        (next.0 != Instant::FAR_FUTURE).then_some(next)
     }
 
     /// `now` has reached the deadline. Calling it earlier changes nothing.

@@ -32,7 +32,7 @@ pub enum Blocked {
 }
 
 impl Connection {
-    /// Appends up to `budget` segments to `out`, as far as windows and data allow.
+    /// Appends up to `budget` segments to `out` (zero counts as one), as far as windows and data allow.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
         let before = out.len();
         let result = self.fill(now, out, budget);
@@ -44,17 +44,21 @@ impl Connection {
     }
 
     fn fill(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
-        let full = out.len().saturating_add(budget);
+        let full = out.len().saturating_add(budget.max(1));
         if let Some((seq, ack)) = self.reset_pending.take() {
             let known = ack != Seq::default();
             let flags = if known { TcpFlags::RST.with(TcpFlags::ACK) } else { TcpFlags::RST };
             self.emit(now, out, seq, flags, Bytes::new(), Cause::Reset);
         }
-        if let Some(cause) = self.syn_pending.take() {
+        if out.len() < full
+            && let Some(cause) = self.syn_pending.take()
+        {
             self.send_syn(now, out, cause);
         }
         if !self.is_open() {
-            self.send_pure_ack(now, out);
+            if out.len() < full {
+                self.send_pure_ack(now, out);
+            }
             return Transmit::Idle;
         }
         while out.len() < full && self.send_retransmission(now, out) {}
@@ -67,12 +71,16 @@ impl Connection {
                 Err(why) => break why.map_or(Transmit::Idle, Transmit::Blocked),
             }
         };
-        if std::mem::take(&mut self.persist.due) {
+        // Also for what was written after the window had closed.
+        self.update_persist(now);
+        if out.len() < full && std::mem::take(&mut self.persist.due) {
             // An old number makes the peer answer with its window (RFC 9293 §3.8.6.1 leaves the form open).
             let seq = self.snd_una - 1;
             self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
         }
-        self.send_pure_ack(now, out);
+        if out.len() < full {
+            self.send_pure_ack(now, out);
+        }
         result
     }
 
@@ -131,7 +139,7 @@ impl Connection {
     }
 
     /// Payload of a sequence range at or after SND.UNA, and whether it ends with our FIN.
-    fn stored(&self, seq: Seq, len: u32) -> (bool, Bytes) {
+    fn stored(&mut self, seq: Seq, len: u32) -> (bool, Bytes) {
         let fin = self.fin_seq.is_some_and(|f| seq + len == f + 1);
         let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
         (fin, self.buffer.slice(start, (len - u32::from(fin)) as usize))
@@ -171,11 +179,12 @@ impl Connection {
         if self.recovery.in_flight(&self.segments) >= self.window.cwnd() {
             return Err(Some(Blocked::CongestionWindow));
         }
+        let usable = self.usable_window();
         if unsent == 0 {
-            return Ok(0);
+            // A FIN has a sequence number, and a place in the window as well.
+            return if usable > 0 { Ok(0) } else { Err(Some(Blocked::ReceiveWindow)) };
         }
         let mut len = unsent.min(u64::from(self.mss)) as u32;
-        let usable = self.usable_window();
         if len > usable {
             // Silly-window avoidance: wait for room, unless nothing would ever make any.
             if outstanding || usable == 0 {
@@ -245,8 +254,10 @@ impl Connection {
             mss: syn.then_some(self.config.mss),
             window_scale: (syn && scale).then_some(self.rcv_wscale),
             sack_permitted: syn && sack,
-            timestamps: timestamps
-                .then(|| Timestamps { value: self.timestamp(now), echo: if has_ack { self.ts_recent } else { 0 } }),
+            timestamps: timestamps.then(|| Timestamps {
+                value: self.timestamp(now),
+                echo: if has_ack { self.ts_recent } else { 0 },
+            }),
             sack: SackBlocks::new(),
         };
         if has_ack && !syn {

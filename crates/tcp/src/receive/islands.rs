@@ -50,7 +50,12 @@ impl Islands {
 
     /// The blocks of the next ACK, at most `room` of them: D-SACK first, then the islands.
     pub fn take_blocks(&mut self, room: usize) -> SackBlocks {
-        self.duplicate.take().into_iter().chain(self.islands.iter().copied()).take(room.min(REMEMBERED)).collect()
+        self.duplicate
+            .take()
+            .into_iter()
+            .chain(self.islands.iter().copied())
+            .take(room.min(REMEMBERED))
+            .collect()
     }
 
     /// True while something is to be told.

@@ -221,6 +221,10 @@ mod tests {
             assert_eq!(r.insert(10 + 2 * i, Bytes::from_static(b"x")), Arrival::OutOfOrder);
         }
         assert_eq!(r.insert(9, Bytes::from_static(b"x")), Arrival::Refused);
-        assert_eq!(r.insert(0, Bytes::from_static(b"0123456789")), Arrival::InOrder, "the front always moves");
+        assert_eq!(
+            r.insert(0, Bytes::from_static(b"0123456789")),
+            Arrival::InOrder,
+            "the front always moves"
+        );
     }
 }

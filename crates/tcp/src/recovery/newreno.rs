@@ -127,7 +127,7 @@ impl NewReno {
             RecoveryState::Recovery => cx.window.set_cwnd(cx.window.cwnd() + Packets::new(1)),
             RecoveryState::Loss => {}
             // RFC 6582 §3.2 step 1: only above what an earlier recovery covered.
-            _ if self.dup_acks == DUP_THRESH && self.recover.is_none_or(|r| ack.snd_una.after_eq(r)) => {
+            _ if self.dup_acks == DUP_THRESH && self.recover.is_none_or(|r| ack.snd_una.after(r)) => {
                 let flight = cx.segments.packets_out();
                 let was = cx.window.cwnd();
                 // RFC 5681 eq. 4 speaks of FlightSize; a window that was not used must not count.

@@ -55,6 +55,14 @@ impl RtoEstimator {
         self.backoff = (self.backoff + 1).min(32);
     }
 
+    /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7).
+    pub fn restart_after_syn_timeout(&mut self) {
+        self.backoff = 0;
+        if let Kind::Rfc6298(e) = &mut self.kind {
+            e.restart_after_syn_timeout();
+        }
+    }
+
     /// The timeout in force, back-off included.
     pub fn rto(&self) -> Span {
         let base = match &self.kind {

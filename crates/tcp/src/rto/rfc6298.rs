@@ -6,6 +6,8 @@ use farpace_units::Span;
 const G: Span = Span::from_millis(1);
 /// Before the first sample (RFC 6298 §2.1).
 const INITIAL: Span = Span::from_secs(1);
+/// The same after a SYN that had to be repeated (RFC 6298 §5.7).
+const INITIAL_AFTER_SYN_TIMEOUT: Span = Span::from_secs(3);
 
 /// SRTT and RTTVAR of RFC 6298 §2.
 #[derive(Clone, Debug)]
@@ -13,12 +15,18 @@ pub struct Rfc6298 {
     srtt: Option<Span>,
     rttvar: Span,
     min: Span,
+    initial: Span,
 }
 
 impl Rfc6298 {
     /// No sample yet; `min` is the least timeout (the RFC says 1 s, today's stacks 200 ms).
     pub fn new(min: Span) -> Self {
-        Rfc6298 { srtt: None, rttvar: Span::ZERO, min }
+        Rfc6298 { srtt: None, rttvar: Span::ZERO, min, initial: INITIAL }
+    }
+
+    /// The SYN had to be repeated.
+    pub fn restart_after_syn_timeout(&mut self) {
+        self.initial = INITIAL_AFTER_SYN_TIMEOUT;
     }
 
     /// §2.2 and §2.3; the order matters: RTTVAR first, with the old SRTT.
@@ -38,7 +46,7 @@ impl Rfc6298 {
     /// RTO = SRTT + max(G, 4 RTTVAR), at least the minimum.
     pub fn rto(&self) -> Span {
         match self.srtt {
-            None => INITIAL,
+            None => self.initial,
             Some(srtt) => (srtt + (self.rttvar * 4).max(G)).max(self.min),
         }
     }

@@ -84,7 +84,9 @@ impl Linux26Recovery {
             let from = if self.switches.hint == Hint::None { 0 } else { carried.unwrap_or(0) };
             let stopped = self.walk(block, from, duplicate, ack, cx, &mut tally);
             carried = Some(stopped);
-            if self.switches.hint == Hint::EveryBlock || (self.switches.hint == Hint::FirstBlock && first_on_wire) {
+            if self.switches.hint == Hint::EveryBlock
+                || (self.switches.hint == Hint::FirstBlock && first_on_wire)
+            {
                 self.hint = carried;
             }
         }
@@ -236,7 +238,9 @@ impl Linux26Recovery {
             LostRtx::NewlySacked => tally.newly_sacked_end,
         };
         let Some(received) = received else { return };
-        if self.state != RecoveryState::Recovery || !cx.segments.retransmission_older_than(0, queued, received) {
+        if self.state != RecoveryState::Recovery
+            || !cx.segments.retransmission_older_than(0, queued, received)
+        {
             return;
         }
         let from = self.first_unacknowledged(ack.snd_una, cx);
@@ -248,8 +252,8 @@ impl Linux26Recovery {
             if row.seq.after(received) {
                 break;
             }
-            let overtaken = received.after(row.rtx_nxt)
-                && (self.fack || !received.before(row.rtx_nxt + slack));
+            let overtaken =
+                received.after(row.rtx_nxt) && (self.fack || !received.before(row.rtx_nxt + slack));
             if overtaken {
                 if cx.segments.tags(i).any(Tags::SACKED) {
                     cx.segments.clear_retransmitted(i);

@@ -220,7 +220,13 @@ impl Linux26Recovery {
     }
 
     /// After a timeout, or when the receiver has reneged (`forget_sacks`).
-    pub(super) fn enter_loss(&mut self, snd_una: Seq, snd_nxt: Seq, forget_sacks: bool, cx: &mut Context<'_>) {
+    pub(super) fn enter_loss(
+        &mut self,
+        snd_una: Seq,
+        snd_nxt: Seq,
+        forget_sacks: bool,
+        cx: &mut Context<'_>,
+    ) {
         // One reduction per window.
         if self.state <= RecoveryState::Disorder
             || snd_una == self.high_seq
@@ -297,7 +303,8 @@ impl Linux26Recovery {
         let decrement = cx.window.cwnd_cnt + 1;
         cx.window.cwnd_cnt = decrement & 1;
         let (cwnd, floor) = (cx.window.cwnd(), cx.cc.min_cwnd(cx.window));
-        let lower = if decrement >> 1 > 0 && cwnd > floor { cwnd - Packets::new(decrement >> 1) } else { cwnd };
+        let lower =
+            if decrement >> 1 > 0 && cwnd > floor { cwnd - Packets::new(decrement >> 1) } else { cwnd };
         cx.window.set_cwnd(lower.min(cx.segments.in_flight() + Packets::new(1)));
     }
 }

@@ -40,7 +40,12 @@ impl Linux26Recovery {
 
     /// `high_seq` is reached. True: stay in the old state until something above it is acknowledged
     /// (connections without SACK, against false fast retransmits).
-    pub(super) fn try_undo_recovery(&mut self, snd_una: Seq, tsecr: Option<u32>, cx: &mut Context<'_>) -> bool {
+    pub(super) fn try_undo_recovery(
+        &mut self,
+        snd_una: Seq,
+        tsecr: Option<u32>,
+        cx: &mut Context<'_>,
+    ) -> bool {
         if self.may_undo(tsecr) {
             self.undo_cwr(true, cx);
             self.undo_marker = None;
@@ -54,7 +59,12 @@ impl Linux26Recovery {
     }
 
     /// A partial ACK in Recovery. True: the next hole is lost too.
-    pub(super) fn try_undo_partial(&mut self, tsecr: Option<u32>, acked: Packets, cx: &mut Context<'_>) -> bool {
+    pub(super) fn try_undo_partial(
+        &mut self,
+        tsecr: Option<u32>,
+        acked: Packets,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let failed = !cx.sack || cx.segments.fackets_out().get() > self.reordering;
         if !self.may_undo(tsecr) {
             return failed;

@@ -1,0 +1,63 @@
+# What people do with this repository. `make` alone prints the list.
+#
+# The recipes are short; what takes more than a line is a script in tools/.
+
+CARGO ?= cargo
+# Seconds for each fuzz target, and cases for each property, in `make soak`.
+FUZZ_SECONDS ?= 120
+SOAK_CASES ?= 4096
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak bench bench-ns3 clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+build: ## build the command: target/release/farpace
+	@tools/setup build
+	$(CARGO) build --release --locked -p farpace
+
+run: build ## send a real file of 1 GB over the paper's path and write a report
+	@tools/run
+
+# The tests come last, so that the log ends with their summaries.
+test: ## everything that must hold before a change goes in
+	@tools/setup test
+	@$(MAKE) --no-print-directory fmt-check clippy doc fuzz-check
+	$(CARGO) test --workspace --locked --no-run
+	@tools/readme-commands
+	$(CARGO) test --workspace --locked
+
+fmt-check:
+	$(CARGO) fmt --all -- --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# The fuzz targets are a workspace of their own, which nothing else would compile.
+fuzz-check:
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --locked
+
+readme: ## run the commands of README.md and docs/ and see that they work
+	$(CARGO) build --locked -p farpace
+	@tools/readme-commands
+
+deny: ## licences, advisories, sources and duplicates of dependencies (cargo-deny)
+	@tools/setup deny
+	$(CARGO) deny --locked check
+
+soak: ## long property tests, then each fuzz target for FUZZ_SECONDS (default 120; needs nightly)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) tools/soak
+
+bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it
+	@tools/setup build
+	$(CARGO) bench --locked -p farpace-bench
+
+bench-ns3: build ## the same transfer in ns-3 (Debian's libns3-dev) beside farpace
+	@bench/ns3/run
+
+clean: ## remove everything that was made here: target/, out/, .venv/
+	rm -rf target out .venv fuzz/target

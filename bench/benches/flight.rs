@@ -1,0 +1,29 @@
+//! Cost of loss recovery per segment, with 100, 2,500 and 100,000 segments in flight and 1 % of them lost:
+//! sender's scoreboard, receiver's reassembly and SACK blocks together.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use farpace_bench::Flight;
+use farpace_tcp::config::Profile;
+use farpace_tcp::recovery::{Linux26Recovery, LossRecovery, NewReno};
+use std::time::Duration;
+
+fn flight(c: &mut Criterion) {
+    let mut group = c.benchmark_group("flight");
+    group.sample_size(10).measurement_time(Duration::from_secs(3)).throughput(Throughput::Elements(1));
+    for profile in [Profile::Linux2617, Profile::AistFix, Profile::Linux2624, Profile::NewReno] {
+        for in_flight in [100, 2_500, 100_000] {
+            let recovery: Box<dyn LossRecovery> = match profile.linux26() {
+                Some(switches) => Box::new(Linux26Recovery::new(switches)),
+                None => Box::new(NewReno::default()),
+            };
+            let mut flight = Flight::new(recovery, in_flight, 0.01);
+            group.bench_function(format!("{}, {in_flight} in flight, 1 % lost", profile.name()), |b| {
+                b.iter(|| flight.step());
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, flight);
+criterion_main!(benches);

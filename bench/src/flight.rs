@@ -1,0 +1,182 @@
+//! Loss recovery alone, with a fixed number of segments in flight and a fixed share of them lost.
+
+use bytes::Bytes;
+use farpace_tcp::cc::{AckSample, CongestionControl, Cut, Event};
+use farpace_tcp::config::{Abc, Rto};
+use farpace_tcp::receive::{Arrival, Islands, Reassembly};
+use farpace_tcp::recovery::{AckInput, Context, LossRecovery, SendView};
+use farpace_tcp::rto::RtoEstimator;
+use farpace_tcp::{Segments, Window};
+use farpace_trace::RecoveryState;
+use farpace_units::{Instant, Packets, Seq, Span, Stream};
+use farpace_wire::tcp::SackBlocks;
+use std::collections::VecDeque;
+
+const MSS: u32 = 1448;
+static PAYLOAD: [u8; MSS as usize] = [0; MSS as usize];
+
+/// Congestion control that keeps the window as it is: only recovery is measured.
+struct Fixed(Packets);
+
+impl CongestionControl for Fixed {
+    fn on_acked(&mut self, _: Packets, _: RecoveryState) {}
+    fn on_ack(&mut self, window: &mut Window, _: &AckSample) {
+        window.set_cwnd(self.0);
+    }
+    fn ssthresh(&mut self, _: &Window, _: Cut) -> Packets {
+        self.0
+    }
+    fn min_cwnd(&self, _: &Window) -> Packets {
+        self.0
+    }
+    fn undo_cwnd(&self, _: &Window) -> Packets {
+        self.0
+    }
+    fn on_event(&mut self, _: Event) {}
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+}
+
+/// A sender and a receiver with a network between that holds a fixed number of segments.
+pub struct Flight {
+    target: Packets,
+    loss: f64,
+    dice: Stream,
+    now: Instant,
+    snd_una: Seq,
+    snd_nxt: Seq,
+    segments: Segments,
+    window: Window,
+    recovery: Box<dyn LossRecovery>,
+    cc: Fixed,
+    rto: RtoEstimator,
+    causes: Vec<farpace_trace::Cause>,
+    network: VecDeque<Seq>,
+    receiver: Reassembly,
+    islands: Islands,
+}
+
+impl Flight {
+    /// `in_flight` segments between the ends, of which the share `loss` gets lost at each crossing.
+    pub fn new(recovery: Box<dyn LossRecovery>, in_flight: u32, loss: f64) -> Self {
+        let target = Packets::new(in_flight);
+        let mut flight = Flight {
+            target,
+            loss,
+            dice: Stream::new(1, "flight"),
+            now: Instant::ZERO,
+            snd_una: Seq::new(0),
+            snd_nxt: Seq::new(0),
+            segments: Segments::default(),
+            window: Window::new(target, None, Packets::MAX, Abc::Off, MSS),
+            recovery,
+            cc: Fixed(target),
+            rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200)),
+            causes: Vec::new(),
+            network: VecDeque::new(),
+            receiver: Reassembly::default(),
+            islands: Islands::default(),
+        };
+        flight.send();
+        for _ in 0..3 * in_flight {
+            flight.step(); // until holes have spread over the whole window
+        }
+        flight
+    }
+
+    /// One segment crosses the network, or is lost; its ACK is processed, and what may be sent is sent.
+    pub fn step(&mut self) {
+        self.now += Span::from_micros(1);
+        let Some(seq) = self.network.pop_front() else { return };
+        if self.dice.chance(self.loss) {
+            return self.send();
+        }
+        let ahead = seq.distance(self.rcv_nxt());
+        let before = self.receiver.next();
+        let offset = before.saturating_add_signed(i64::from(ahead));
+        match self.receiver.insert(offset, Bytes::from_static(&PAYLOAD)) {
+            Arrival::OutOfOrder => self.islands.add(seq, seq + MSS),
+            Arrival::Duplicate => self.islands.set_duplicate(seq, seq + MSS),
+            Arrival::InOrder | Arrival::Refused => {}
+        }
+        self.receiver.read(drop);
+        let ack = self.rcv_nxt();
+        self.islands.advance(ack);
+        let sack = self.islands.take_blocks(3);
+        self.on_ack(ack, &sack);
+        self.send();
+    }
+
+    fn rcv_nxt(&self) -> Seq {
+        Seq::new(self.receiver.next() as u32)
+    }
+
+    fn on_ack(&mut self, ack: Seq, sack: &SackBlocks) {
+        let prior_snd_una = self.snd_una;
+        self.snd_una = self.snd_una.later(ack);
+        let input = AckInput {
+            now: self.now,
+            prior_snd_una,
+            snd_una: self.snd_una,
+            ack,
+            snd_nxt: self.snd_nxt,
+            sack,
+            tsecr: None,
+            rtt_by_timestamp: None,
+            has_data: false,
+            window_update: false,
+            ece: false,
+            new_data_waiting: true,
+            max_window: 1 << 30,
+        };
+        self.recovery.on_ack(
+            &input,
+            &mut Context {
+                segments: &mut self.segments,
+                window: &mut self.window,
+                cc: &mut self.cc,
+                rto: &mut self.rto,
+                sack: true,
+                causes: &mut self.causes,
+            },
+        );
+        self.causes.clear();
+        // The flight is to stay what it is, whatever the recovery does to its window.
+        self.window.set_cwnd(self.target);
+    }
+
+    fn send(&mut self) {
+        loop {
+            let view = SendView { segments: &self.segments, cwnd: self.target, can_send_new: true };
+            let Some(grant) = self.recovery.next_segment(&view) else { break };
+            let Some(row) = self.segments.row(grant.index).copied() else { break };
+            self.segments.mark_retransmitted(grant.index, self.now, self.snd_nxt);
+            self.recovery.on_retransmit(0);
+            self.network.push_back(row.seq);
+        }
+        while self.recovery.in_flight(&self.segments) < self.target {
+            self.segments.push(self.snd_nxt, MSS, self.now);
+            self.network.push_back(self.snd_nxt);
+            self.snd_nxt += MSS;
+        }
+        // Everything on the way was lost: what a timeout would do.
+        if self.network.is_empty() {
+            let mut cx = Context {
+                segments: &mut self.segments,
+                window: &mut self.window,
+                cc: &mut self.cc,
+                rto: &mut self.rto,
+                sack: true,
+                causes: &mut self.causes,
+            };
+            self.recovery.on_timeout(self.snd_una, self.snd_nxt, &mut cx);
+            self.window.set_cwnd(self.target);
+        }
+    }
+
+    /// Segments outstanding, to see that the flight is what it should be.
+    pub fn outstanding(&self) -> Packets {
+        self.segments.packets_out()
+    }
+}

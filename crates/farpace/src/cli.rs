@@ -1,0 +1,98 @@
+//! The command line: what there is to say, and how the process ends.
+
+use crate::{papers, profiles, run, scenario};
+use clap::{Parser, Subcommand};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Everything went well.
+pub const OK: u8 = 0;
+/// A flow did not complete, bytes differ, or a claim does not hold.
+pub const FAILED: u8 = 1;
+/// Wrong usage, a bad scenario, or a file that cannot be read or written.
+pub const USAGE: u8 = 2;
+/// Interrupted by Ctrl-C or a termination signal.
+pub const INTERRUPTED: u8 = 130;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
+  farpace run wan.toml --payload film.mp4 --received copy.mp4
+  farpace scenario explain wan.toml                  what the path can carry, before running it
+  farpace papers stops                               a paper's numbers beside what is measured here
+
+Exit codes of all commands:
+  0    all is well
+  1    a flow did not complete, received bytes differ, or a claim does not hold
+  2    wrong usage, a bad scenario, or a file that cannot be read or written
+  130  interrupted; what there was by then has been written";
+
+/// TCP over far networks, in virtual time: run scenarios, see why transfers stall, reproduce papers.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "farpace", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario: transfers through a network in virtual time, with a summary and a report
+    Run(run::Args),
+    /// Check scenario files, say in words what they mean, print their schema
+    Scenario(scenario::Args),
+    /// Reproduce a paper: its numbers and claims beside what is measured here
+    Papers(papers::Args),
+    /// List the TCP profiles and congestion controls that scenarios can name
+    Profiles(profiles::Args),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let result = match &Cli::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Scenario(args) => scenario::run(args),
+        Command::Papers(args) => papers::run(args),
+        Command::Profiles(args) => profiles::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        complain(&error);
+        ExitCode::from(USAGE)
+    })
+}
+
+/// Prints an error with its causes to standard error. Scenario errors bring their own `error:`.
+pub fn complain(error: &anyhow::Error) {
+    let text = format!("{error:#}");
+    let prefix = if text.starts_with("error: ") { "" } else { "error: " };
+    note(&format!("{prefix}{text}"));
+}
+
+/// Prints a line to standard error. If nobody can read it there, nothing can be done.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Prints to standard output. A reader who has gone away (`| head`) is no error.
+///
+/// # Errors
+/// Standard output cannot be written, for instance a full disk.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("cannot write to standard output"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same for a JSON value, over several lines.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}

@@ -1,0 +1,55 @@
+//! Ctrl-C: the first one asks for an orderly end, the second one ends the process.
+
+use crate::cli;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+
+/// Signals belong to the process, so this does too.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+static INSTALL: Once = Once::new();
+/// Unfinished files, removed when the process ends at once.
+static LITTER: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with exit code 130
+/// and removes what was given to [`Litter`]. In a program that handles these signals itself, nothing changes.
+/// May be called again: what was asked before is forgotten.
+pub fn install() {
+    ASKED.store(0, Ordering::Relaxed);
+    INSTALL.call_once(|| {
+        let _ = ctrlc::try_set_handler(|| {
+            if ASKED.fetch_add(1, Ordering::Relaxed) == 0 {
+                return;
+            }
+            let litter = std::mem::take(&mut *LITTER.lock().unwrap_or_else(PoisonError::into_inner));
+            for path in litter {
+                let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            }
+            cli::note("\nInterrupted twice: ended at once, nothing written.");
+            std::process::exit(i32::from(cli::INTERRUPTED));
+        });
+    });
+}
+
+/// Whether an orderly end has been asked for.
+pub fn asked() -> bool {
+    ASKED.load(Ordering::Relaxed) > 0
+}
+
+/// An unfinished file or directory of our own, removed if the process is ended at once.
+#[derive(Debug)]
+pub struct Litter(PathBuf);
+
+impl Litter {
+    /// Watches over `path` for as long as this lives.
+    pub fn watch(path: &Path) -> Litter {
+        LITTER.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Litter(path.to_owned())
+    }
+}
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        LITTER.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
+}

@@ -1,0 +1,58 @@
+//! farpace carries TCP over **far** networks: long, fat, lossy, satellite, policed. It is a TCP engine in user
+//! space and a lab that runs whole networks of it in virtual time: the same scenario and seed give the same
+//! bytes on every machine, much faster than real time, without privileges.
+//!
+//! This crate is the `farpace` command, and the front door for programs that embed farpace. Where to start:
+//!
+//! * **Run a scenario** and read what came of it: [`lab::Run`]. The example below is complete.
+//! * **Use the engine alone**, over your own packets and clock: [`tcp::Connection`]. It is sans-IO.
+//! * **Build a network in code** rather than TOML: [`lab::World`] and the elements of [`path`].
+//! * **Look into a run**: [`trace::Record`] is one row per segment and ACK; [`report`] draws figures.
+//! * **Use the command's own parts**: [`run::run`] is `farpace run`.
+//!
+//! ```
+//! use farpace::lab::{Inputs, Run, RunError, scenario::Scenario};
+//!
+//! let text = r#"
+//!     title = "Two hosts"
+//!     [hosts.a]
+//!     [hosts.b]
+//!     [[links]]
+//!     name = "wire"
+//!     between = ["a", "b"]
+//!     rate = "100 Mbit/s"
+//!     delay = "5 ms"
+//!     [[flows]]
+//!     name = "bulk"
+//!     from = "a"
+//!     to = "b"
+//!     size = "1 MB"
+//! "#;
+//! let scenario = Scenario::parse(text, "two-hosts.toml").unwrap_or_else(|e| panic!("{e}"));
+//! let mut run = Run::new(&scenario, Inputs::default())?;
+//! while !run.advance(None)?.finished {}
+//! let outcome = run.finish()?;
+//! assert!(outcome.flows[0].is_intact());
+//! println!("{}", outcome.flows[0].goodput());
+//! # Ok::<(), RunError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub use farpace_host as host;
+pub use farpace_lab as lab;
+pub use farpace_path as path;
+pub use farpace_report as report;
+pub use farpace_tcp as tcp;
+pub use farpace_trace as trace;
+pub use farpace_units as units;
+pub use farpace_wire as wire;
+
+pub mod cli;
+pub mod interrupt;
+pub mod outdir;
+pub mod papers;
+pub mod profiles;
+pub mod run;
+pub mod scenario;
+pub mod stopwatch;

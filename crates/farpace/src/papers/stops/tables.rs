@@ -1,0 +1,172 @@
+//! The tables, for the terminal and for the report.
+
+use super::claims::state_name;
+use super::plan::{Burst, Key, TABLE_2, Variant};
+use super::results::{Group, Results, Spread};
+use super::rows::{SHALLOW, printed};
+use farpace_report::{Cell, Column, Reproduction, Table};
+
+/// Table 2 with one window: paper beside measurement.
+pub fn table_2(results: &Results, window: u32) -> Table {
+    let columns = vec![
+        Column::text("profile"),
+        Column::number("time: paper", "mean/max/min/sd, s"),
+        Column::number("measured", "mean/max/min/sd, s"),
+        Column::number("goodput: paper", "Mbit/s"),
+        Column::number("measured", "Mbit/s"),
+        Column::number("timeouts: paper", "mean"),
+        Column::number("measured", "mean"),
+        Column::number("least efficiency: paper", "%"),
+        Column::number("measured", "%"),
+    ];
+    let runs = results.deep(Variant::Fix, window).runs.len();
+    let mut table = Table::new(&format!("Receive window of {window} packets, {runs} runs each"), columns);
+    for variant in TABLE_2 {
+        let group = results.deep(variant, window);
+        let paper = printed(variant);
+        let p = paper.as_ref();
+        table.row(vec![
+            variant.label().into(),
+            p.map(|p| p.time.map(|t| format!("{t:.1}")).join("/")).into(),
+            times(group.time()).into(),
+            Cell::from(p.map(|p| p.goodput)),
+            Cell::Number(group.goodput().mean, Some(0)),
+            p.map_or(Cell::Missing, |p| Cell::Number(p.timeouts, Some(1))),
+            Cell::Number(group.timeouts().mean, Some(1)),
+            Cell::from(p.map(|p| p.least_efficiency)),
+            Cell::Number(group.efficiency().min, Some(1)),
+        ]);
+    }
+    table
+}
+
+fn times(s: Spread) -> String {
+    [s.mean, s.max, s.min, s.sd].map(|t| format!("{t:.1}")).join("/")
+}
+
+/// The shallow bucket.
+pub fn shallow(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("profile"),
+        Column::number("time: paper", "s"),
+        Column::number("measured", "mean, s"),
+        Column::number("efficiency: paper", "%"),
+        Column::number("measured", "mean, %"),
+        Column::number("timeouts", "mean"),
+        Column::number("longest silence", "s"),
+    ];
+    let mut table = Table::new("Bucket of 256 kB, receive window of 1554 packets", columns);
+    for variant in TABLE_2 {
+        let group = results.group(Key::shallow(variant));
+        let paper = (variant == Variant::Linux2617).then_some(SHALLOW);
+        table.row(vec![
+            variant.label().into(),
+            paper.map(|p| format!("about {:.0}", p.0)).into(),
+            Cell::Number(group.time().mean, Some(1)),
+            paper.map(|p| p.1).into(),
+            Cell::Number(group.efficiency().mean, Some(1)),
+            Cell::Number(group.timeouts().mean, Some(1)),
+            silence(&group),
+        ]);
+    }
+    table
+}
+
+/// Every variant with one window, defects alone and remedies, over the same phases.
+pub fn switches(results: &Results, window: u32) -> Table {
+    let columns = vec![
+        Column::text("sender"),
+        Column::number("time", "mean, s"),
+        Column::number("goodput", "Mbit/s"),
+        Column::number("timeouts", "mean"),
+        Column::number("window <= 2", "mean, s"),
+        Column::number("longest silence", "s"),
+        Column::text("mostly in"),
+    ];
+    let variants = results.variants(window);
+    let least =
+        variants.iter().map(|v| results.deep(*v, window)).min_by_key(|g| g.runs.len()).unwrap_or_default();
+    let runs = least.runs.len();
+    let title =
+        format!("Window of {window} packets, the same {runs} phase{} each", if runs == 1 { "" } else { "s" });
+    let mut table = Table::new(&title, columns);
+    for variant in variants {
+        let group = results.deep(variant, window).matching(&least);
+        table.row(vec![
+            variant.label().into(),
+            Cell::Number(group.time().mean, Some(2)),
+            Cell::Number(group.goodput().mean, Some(1)),
+            Cell::Number(group.timeouts().mean, Some(1)),
+            Cell::Number(group.small_window().mean, Some(1)),
+            silence(&group),
+            group.longest().map(|s| state_name(s.state)).into(),
+        ]);
+    }
+    table
+}
+
+fn silence(group: &Group) -> Cell {
+    group.longest().map_or("none".into(), |s| Cell::Number(s.span.as_secs_f64(), Some(2)))
+}
+
+/// Windows at which single switches were turned.
+pub fn switch_windows(results: &Results) -> Vec<u32> {
+    let mut windows: Vec<u32> = results
+        .groups()
+        .filter(|(key, _)| key.burst == Burst::Deep && !TABLE_2.contains(&key.variant))
+        .map(|(key, _)| key.window)
+        .collect();
+    windows.sort_unstable();
+    windows.dedup();
+    windows
+}
+
+/// Everything for a terminal.
+pub fn text(results: &Results, reproduction: &Reproduction) -> String {
+    let mut out = format!(
+        "Communication stops: {} transfers of {} through a policer of 500 Mbit/s, every byte compared\n\n",
+        results.transfers(),
+        results.size
+    );
+    out.push_str("Table 2 of the paper, bucket of 16 MB\n");
+    for window in &results.windows {
+        out.push_str(&table_2(results, *window).to_text());
+        out.push('\n');
+    }
+    out.push_str(&shallow(results).to_text());
+    out.push_str("\nDefects alone, repairs alone, remedies\n");
+    for window in switch_windows(results) {
+        out.push_str(&switches(results, window).to_text());
+        out.push('\n');
+    }
+    out.push_str("Claims\n");
+    for claim in &reproduction.claims {
+        out.push_str(&wrapped(&format!("{}  {}", claim.verdict(), claim.text), "  ", "         "));
+        out.push_str(&wrapped(&claim.evidence, "         ", "         "));
+    }
+    out
+}
+
+const WIDTH: usize = 110;
+
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let mut out = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split(' ') {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
+}

@@ -1,0 +1,265 @@
+//! `farpace run`: a scenario from its file to a summary, a trace, captures and a report.
+//!
+//! Start reading at [`run`]; `input` is what goes in, `watch` looks on, `summary` is what came of it, `words`
+//! says it, `page` shows it.
+
+mod input;
+mod page;
+mod progress;
+mod summary;
+mod tables;
+mod trace;
+mod watch;
+mod words;
+
+pub use summary::{FlowSummary, Status, Summary};
+
+use crate::outdir::OutDir;
+use crate::scenario::parse_set;
+use crate::stopwatch::Stopwatch;
+use crate::{cli, interrupt};
+use anyhow::{Result, anyhow};
+use farpace_lab::{Inputs, Run, RunError, VerifyError};
+use farpace_report::BinnedSeries;
+use input::Input;
+use progress::ProgressLine;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use trace::TraceSink;
+use watch::Watch;
+
+const AFTER_HELP: &str = "\
+Without --out, only the report is written, to out/SCENARIO/report.html. With --out, DIR gets report.html,
+figures/*.svg, summary.json (what --json prints, without wall time), scenario.toml (as it was run, with all
+defaults), trace.parquet, and if the scenario has taps, one capture per tap and drops.pcapng with every
+dropped packet and its cause. A directory holds one run: files of an earlier run are replaced or removed,
+files of anybody else are never touched. Files appear when they are complete.
+
+Examples:
+  farpace run scenarios/gallery/lossy.toml
+  farpace run wan.toml --payload film.mp4 --received copy.mp4 --out results
+  farpace run wan.toml --set flows.bulk.sender.profile=linux-2.6.17 --set links.wan.delay=\"20 ms\"
+  farpace run wan.toml --json --no-report | jq '.flows[0].goodput_bit_s'
+
+Exit codes:
+  0    all flows are complete, and every received byte is the one that was sent
+  1    a flow did not complete, or bytes differ
+  2    wrong usage, a bad scenario, or a file that cannot be read or written
+  130  interrupted (Ctrl-C): partial results have been written, and say so; a second Ctrl-C ends at once";
+
+/// The arguments of `farpace run`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The scenario, a TOML file
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// A file that the first flow sends, in place of a pattern
+    #[arg(long, value_name = "FILE")]
+    pub payload: Option<PathBuf>,
+    /// Where the bytes received by the first flow go; an existing file is replaced when they are complete
+    #[arg(long, value_name = "OUT")]
+    pub received: Option<PathBuf>,
+    /// In place of the scenario's seed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+    /// Replace a value of the scenario, as in links.wan.delay="20 ms"; may be repeated. Links and flows are
+    /// addressed by name or by index from 0; * stands for all of them
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, String)>,
+    /// The directory for all results
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the summary as one JSON object (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+    /// No report and no figures
+    #[arg(long)]
+    pub no_report: bool,
+    /// The table of every segment and ACK [default: parquet with --out, none without]
+    #[arg(long, value_name = "FORMAT")]
+    pub trace: Option<TraceFormat>,
+    /// No captures, although the scenario has taps
+    #[arg(long)]
+    pub no_captures: bool,
+    /// No progress and no summary: errors only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// The form of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TraceFormat {
+    /// For pandas, polars and duckdb: small and quick
+    Parquet,
+    /// For spreadsheets
+    Csv,
+    /// No trace
+    None,
+}
+
+/// `farpace run`. The exit code tells how the flows fared.
+///
+/// # Errors
+/// Whatever keeps the run from beginning, or its results from being written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let input = Input::read(args)?;
+    let out = match input.directory() {
+        Some(dir) => Some(OutDir::open(&dir, &input.planned())?),
+        None => None,
+    };
+    let done = drive(&input, out.as_ref())?;
+    // A result is worth showing even if it cannot be written.
+    let mut summary = done.summary;
+    let written = out.map(|out| write(&input, out, &mut summary, &done.watch, &done.meters)).transpose();
+    let received = input.settle_received(&summary);
+    show(args, &input, &summary)?;
+    written?;
+    if let Some(error) = done.failed {
+        return Err(error);
+    }
+    received?;
+    Ok(ExitCode::from(summary.status.exit_code()))
+}
+
+/// A run that has ended.
+struct Done {
+    summary: Summary,
+    watch: Watch,
+    /// Receiving hosts, and what came in.
+    meters: Vec<(String, BinnedSeries)>,
+    /// A file that could not be written, though the transfers went on.
+    failed: Option<anyhow::Error>,
+}
+
+fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
+    let scenario = &input.scenario;
+    let place = |error| in_place(error, out, input);
+    let stopwatch = Stopwatch::start();
+    let mut trace = TraceSink::create(input, out)?;
+    let mut recording = trace.is_some() || input.report();
+    let mut run = Run::new(
+        scenario,
+        Inputs {
+            payload: input.payload.clone(),
+            received: input.received_unfinished(),
+            seed: None,
+            records: recording,
+        },
+    )
+    .map_err(place)?;
+    if let Some(out) = out.filter(|_| input.captures()) {
+        run.capture_into(out.staging()).map_err(place)?;
+    }
+    let mut watch = Watch::new(scenario, input.report());
+    let mut progress = ProgressLine::new(input.quiet);
+    let interrupted = loop {
+        let now = if recording {
+            run.advance(Some(&mut trace::Records { watch: &mut watch, trace: trace.as_mut() }))
+        } else {
+            run.advance(None)
+        };
+        let now = now.map_err(place)?;
+        watch.samples(run.samples());
+        if recording && trace.is_none() && watch.has_enough_records() {
+            run.stop_records();
+            recording = false;
+        }
+        progress.update(&now);
+        if now.finished {
+            break false;
+        }
+        if interrupt::asked() {
+            break true;
+        }
+    };
+    progress.clear();
+    let meters = run.meters().map(|(host, meter)| {
+        let bytes = meter.bins().iter().map(|bin| bin.bytes).collect();
+        (host.to_owned(), BinnedSeries::new(meter.width(), bytes))
+    });
+    let meters = meters.collect();
+    let outcome = run.finish().map_err(place)?;
+    let failed = trace.and_then(|trace| trace.finish().err());
+    let mut summary = Summary::new(input, &outcome, &watch, interrupted);
+    summary.wall = Some(summary::Wall::new(stopwatch.elapsed(), &summary));
+    let unwritten = outcome.flows.into_iter().find_map(|flow| match flow.verified {
+        Err(error @ VerifyError::Write { .. }) => Some(in_place(RunError::Received(error), out, input)),
+        _ => None,
+    });
+    Ok(Done { summary, watch, meters, failed: failed.or(unwritten) })
+}
+
+/// Errors name files by the places they would have got.
+fn in_place(error: RunError, out: Option<&OutDir>, input: &Input) -> anyhow::Error {
+    match error {
+        RunError::Capture(e) => {
+            let place = out.map_or_else(|| e.path.clone(), |out| out.place(&e.path));
+            anyhow!("cannot write the capture `{}`: {}", place.display(), e.error)
+        }
+        RunError::Received(VerifyError::Write { path, error }) => {
+            let place = input.received.clone().unwrap_or(path);
+            anyhow!("cannot write the received bytes to `{}`: {error}", place.display())
+        }
+        other => other.into(),
+    }
+}
+
+fn write(
+    input: &Input,
+    out: OutDir,
+    summary: &mut Summary,
+    watch: &Watch,
+    meters: &[(String, BinnedSeries)],
+) -> Result<()> {
+    if input.report() {
+        let (page, figures) = page::page(input, summary, watch, meters);
+        out.write("report.html", page.as_bytes())?;
+        if input.out.is_some() {
+            for figure in figures {
+                out.write(&figure.file_name, figure.svg.as_bytes())?;
+            }
+        }
+    }
+    if input.out.is_some() {
+        out.write("scenario.toml", input.effective()?.as_bytes())?;
+        out.write("summary.json", b"")?;
+    }
+    summary.directory = Some(out.dir().display().to_string());
+    summary.files = out.staged()?;
+    if input.out.is_some() {
+        let text = serde_json::to_string_pretty(&summary.repeatable())? + "\n";
+        out.write("summary.json", text.as_bytes())?;
+    }
+    summary.files = out.commit()?;
+    Ok(())
+}
+
+/// What goes to standard output.
+fn show(args: &Args, input: &Input, summary: &Summary) -> Result<()> {
+    if args.json {
+        return cli::print_json(summary);
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    cli::print(&tables::text(summary))?;
+    let mut notes = String::new();
+    if let Some(dir) = &summary.directory {
+        let dir = std::path::Path::new(dir);
+        for name in summary.files.iter().filter(|name| !name.starts_with("figures/")) {
+            notes.push_str(&format!("  {}\n", dir.join(name).display()));
+        }
+        if summary.files.iter().any(|name| name.starts_with("figures/")) {
+            notes.push_str(&format!("  {}\n", dir.join("figures/*.svg").display()));
+        }
+    }
+    if let Some(note) = input.received_note(summary) {
+        notes.push_str(&format!("  {note}\n"));
+    }
+    if !notes.is_empty() {
+        cli::print(&format!("\nWritten\n{notes}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The report of a run: one HTML file with everything, and its figures.
+
+use super::input::Input;
+use super::summary::{FlowSummary, Summary};
+use super::watch::{MOST_SHOWN, Pictures, Watch};
+use super::{tables, words};
+use farpace_lab::scenario::explain;
+use farpace_report::{
+    BandwidthSeries, BinnedSeries, Figure, Interval, Limit, Page, bandwidth, time_sequence, variables, window,
+};
+use farpace_units::{Rate, Seq, Span};
+
+/// The page as HTML, and the figures on it.
+pub fn page(
+    input: &Input,
+    summary: &Summary,
+    watch: &Watch,
+    meters: &[(String, BinnedSeries)],
+) -> (String, Vec<Figure>) {
+    let mut page = Page::new(&summary.scenario.title);
+    let mut figures = Vec::new();
+    page.verdict(&summary.verdict, words::is_good(summary));
+    if !input.scenario.description.trim().is_empty() {
+        page.paragraph(input.scenario.description.trim());
+    }
+    page.heading("Summary").table(&tables::flows(summary));
+    for table in [tables::again(summary), tables::drops(summary)].iter().filter(|t| !t.is_empty()) {
+        page.table(table);
+    }
+    page.heading("Bandwidth at the receivers");
+    let figure = receivers(summary, meters);
+    page.figure(&figure);
+    figures.push(figure);
+    for (flow, pictures) in summary.flows.iter().zip(watch.pictures()) {
+        let drawn = flow_section(&mut page, summary, flow, pictures);
+        figures.extend(drawn);
+    }
+    if summary.flows.len() > MOST_SHOWN {
+        page.paragraph(&format!(
+            "There are figures of the first {MOST_SHOWN} flows; the summary has all {}.",
+            summary.flows.len()
+        ));
+    }
+    page.heading("How to repeat it").paragraph(&format!(
+        "farpace {} with seed {}: the same version, scenario and seed give the same result to the last byte.",
+        summary.farpace, summary.scenario.seed
+    ));
+    page.command(&input.command);
+    page.details("What the scenario means", &explain(&input.scenario));
+    if let Ok(toml) = input.effective() {
+        page.details("The scenario as it was run, with all defaults", &toml);
+    }
+    (page.render(), figures)
+}
+
+/// What came in at each receiving host.
+fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
+    let mut silences: Vec<Vec<Interval>> = Vec::new();
+    let mut labels = Vec::new();
+    let shown = &meters[..meters.len().min(MOST_SHOWN)];
+    for (host, _) in shown {
+        let flows: Vec<&FlowSummary> = summary.flows.iter().filter(|f| f.to == *host).collect();
+        // The silence of one of several flows is none at the host.
+        silences.push(if let [flow] = flows[..] { intervals(flow) } else { Vec::new() });
+        let names: Vec<&str> = flows.iter().take(MOST_SHOWN).map(|f| f.name.as_str()).collect();
+        labels.push(format!("into {host} ({})", names.join(", ")));
+    }
+    let series: Vec<BandwidthSeries<'_>> = shown
+        .iter()
+        .zip(&silences)
+        .zip(&labels)
+        .map(|(((_, bins), silences), label)| BandwidthSeries { label, bins, silences })
+        .collect();
+    let limits = limits(&summary.flows);
+    let mut caption = "Ethernet frames that came out of the network at each receiver, payload and headers, per \
+        bin of time. Where the curve is at the dashed line, the path is full."
+        .to_owned();
+    if silences.iter().any(|s| !s.is_empty()) {
+        caption.push_str(
+            " Shaded: stretches in which the transfer stood still, at most one packet arriving per round trip.",
+        );
+    }
+    let limits: Vec<Limit<'_>> = limits.iter().map(|(label, rate)| Limit { label, rate: *rate }).collect();
+    bandwidth("Bandwidth over time", &series, &limits).figure("figures/bandwidth.svg", &caption)
+}
+
+/// The bottlenecks of the flows, each once.
+fn limits(flows: &[FlowSummary]) -> Vec<(String, Rate)> {
+    let mut limits: Vec<(String, Rate)> = Vec::new();
+    for b in flows.iter().filter_map(|f| f.bottleneck.as_ref()) {
+        let limit = (format!("{}: {}", words::place(b), words::rate(b.rate)), Rate::from_bits_per_sec(b.rate));
+        if !limits.contains(&limit) && limits.len() < 3 {
+            limits.push(limit);
+        }
+    }
+    limits
+}
+
+fn intervals(flow: &FlowSummary) -> Vec<Interval> {
+    flow.silence.all.iter().map(|s| Interval::new(s.start, s.end)).collect()
+}
+
+/// One flow: where its time went, its window, and its first loss.
+fn flow_section(page: &mut Page, summary: &Summary, flow: &FlowSummary, pictures: &Pictures) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let several = summary.flows.len() > 1;
+    page.heading(&format!("Flow {}: {} to {}, {}", flow.name, flow.from, flow.to, flow.profile));
+    if several {
+        page.paragraph(&words::flow_verdict(flow));
+    }
+    page.table(&tables::spent(flow));
+    let name = |what: &str| format!("figures/{}-{what}.svg", flow.name);
+    if several {
+        let bytes = pictures.goodput.bins().iter().map(|bin| bin.bytes).collect();
+        let bins = BinnedSeries::new(pictures.goodput.width(), bytes);
+        let silences = intervals(flow);
+        let series = [BandwidthSeries { label: &flow.name, bins: &bins, silences: &silences }];
+        let caption = "Payload that reached the receiving program. After a loss it waits for the missing bytes, \
+            then comes at once: hence gaps and peaks above the line rate.";
+        figures.push(bandwidth("Goodput over time", &series, &[]).figure(&name("goodput"), caption));
+    }
+    let caption = "How much the sender lets itself have in flight, read at the end of each bin. A loss cuts \
+        ssthresh and with it the window; a window at one packet is a transfer that stands still.";
+    figures.push(window("Congestion window", &pictures.window).figure(&name("window"), caption));
+    figures.extend(first_loss(flow, pictures, &name));
+    for figure in &figures {
+        page.figure(figure);
+    }
+    if pictures.recorder.trigger().is_none() {
+        page.paragraph("No data was sent again, so there is no loss to look at from near.");
+    }
+    figures
+}
+
+/// The figures around the first retransmission; none if there was no loss.
+fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> String) -> Vec<Figure> {
+    let recorder = &pictures.recorder;
+    let Some(trigger) = recorder.trigger() else { return Vec::new() };
+    let interval = recorder.interval();
+    let origin = recorder.origin().unwrap_or(Seq::new(0));
+    let records = recorder.clone().into_records();
+    let around = format!(
+        "From {} before the first retransmission at {:.3} s{}.",
+        words::span(rounded(interval.map_or(Span::ZERO, |i| trigger.since(i.start)))),
+        trigger.as_secs_f64(),
+        interval.map_or(String::new(), |i| format!(
+            " to {} after it ({} round trips)",
+            words::span(rounded(i.end.since(trigger))),
+            i.end.since(trigger).as_nanos() / flow.base_rtt.as_nanos().max(1)
+        ))
+    );
+    let sequence = format!(
+        "{around} Blue: data sent for the first time. Vermillion: sent again. The black line is what the \
+         receiver has without a gap; where it is level, it waits for a lost segment. SACK blocks tell what has \
+         arrived beyond the gap."
+    );
+    let beliefs = format!(
+        "{around} Above: what the sender believes. Segments that are neither acknowledged, SACKed nor marked \
+         lost count as in flight; if retransmissions that were lost again are not noticed, in_flight stays at \
+         cwnd and nothing may be sent. Below: the windows that follow from it."
+    );
+    vec![
+        time_sequence("The first loss: data, ACKs and SACK blocks", &records, origin, interval)
+            .figure(&name("first-loss"), &sequence),
+        variables("The first loss: the sender's variables after each ACK", &records, pictures.mss, interval)
+            .figure(&name("variables"), &beliefs),
+    ]
+}
+
+/// To a tenth of a millisecond, which is enough in sentences.
+fn rounded(span: Span) -> Span {
+    Span::from_micros((span.as_micros() + 50) / 100 * 100)
+}

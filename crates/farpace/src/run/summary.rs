@@ -1,0 +1,355 @@
+//! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
+
+use super::input::Input;
+use super::watch::{Spent, Watch, seconds};
+use super::words;
+use crate::cli;
+use farpace_lab::scenario::{Flow, Scenario};
+use farpace_lab::{FlowOutcome, Outcome, Silence, VerifyError};
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Instant, Span};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The form of the JSON; another number when a key changes its meaning or goes. New keys may come.
+const FORMAT: &str = "farpace-run/1";
+
+/// How the run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// All flows are complete and intact.
+    Complete,
+    /// A flow did not complete, or bytes differ.
+    Failed,
+    /// Stopped from outside.
+    Interrupted,
+}
+
+impl Status {
+    /// The exit code of the command.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Status::Complete => cli::OK,
+            Status::Failed => cli::FAILED,
+            Status::Interrupted => cli::INTERRUPTED,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// `farpace-run/1`.
+    pub format: &'static str,
+    /// Version of farpace.
+    pub farpace: &'static str,
+    /// What was run.
+    pub scenario: ScenarioSummary,
+    /// How it ended.
+    pub status: Status,
+    /// The same in words, for people; they may change.
+    pub verdict: String,
+    /// Virtual time at the end.
+    #[serde(rename = "ended_s", serialize_with = "moment")]
+    pub ended: Instant,
+    /// The flows, in the order of the scenario.
+    pub flows: Vec<FlowSummary>,
+    /// Dropped packets by place and cause.
+    pub drops: Vec<DropSummary>,
+    /// Events processed.
+    pub events: u64,
+    /// Packets that did not fit into a capture, by its file.
+    pub left_out_of_captures: BTreeMap<String, u32>,
+    /// Files written, relative to the directory.
+    pub files: Vec<String>,
+    /// The directory; not in `summary.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// How long it took; not in `summary.json`, which is the same for the same run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Wall>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScenarioSummary {
+    /// Its title.
+    pub title: String,
+    /// Its file, as given.
+    pub file: String,
+    /// The seed in use.
+    pub seed: u64,
+    /// `--set`, in order.
+    pub set: Vec<String>,
+}
+
+/// Packets dropped at one place for one cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct DropSummary {
+    /// Name of the element.
+    pub place: String,
+    /// Why.
+    pub cause: &'static str,
+    /// How many.
+    pub packets: u64,
+}
+
+/// How fast the lab was.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Wall {
+    /// Wall time, from building the network to the end of the run; the report is not in it.
+    pub seconds: f64,
+    /// Full-size data packets delivered, per second of wall time.
+    pub data_packets_per_s: f64,
+    /// Virtual time over wall time.
+    pub times_real_time: f64,
+}
+
+impl Wall {
+    pub fn new(elapsed: Duration, summary: &Summary) -> Wall {
+        let seconds = elapsed.as_secs_f64().max(1e-9);
+        let packets = |f: &FlowSummary| f.delivered.get().div_ceil(f.segment.get().max(1)) as f64;
+        Wall {
+            seconds,
+            data_packets_per_s: summary.flows.iter().map(packets).sum::<f64>() / seconds,
+            times_real_time: summary.ended.as_secs_f64() / seconds,
+        }
+    }
+}
+
+/// What came of one flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSummary {
+    /// Its name.
+    pub name: String,
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The sender's profile.
+    pub profile: &'static str,
+    /// When the sender connected.
+    #[serde(rename = "start_s", serialize_with = "moment")]
+    pub start: Instant,
+    /// Payload to be sent.
+    #[serde(rename = "size_bytes", serialize_with = "bytes")]
+    pub size: ByteCount,
+    /// Payload that reached the receiving program.
+    #[serde(rename = "delivered_bytes", serialize_with = "bytes")]
+    pub delivered: ByteCount,
+    /// Payload that was compared with what was sent and found right.
+    #[serde(rename = "verified_bytes", serialize_with = "bytes")]
+    pub verified: ByteCount,
+    /// Everything was delivered, and right.
+    pub intact: bool,
+    /// Why not.
+    pub problem: Option<String>,
+    /// From connecting to the last byte; null if it did not come.
+    #[serde(rename = "completion_s", serialize_with = "maybe_seconds")]
+    pub completion: Option<Span>,
+    /// From connecting to the last byte, or to the end of the run.
+    #[serde(rename = "elapsed_s", serialize_with = "seconds")]
+    pub elapsed: Span,
+    /// Delivered payload per elapsed time.
+    #[serde(rename = "goodput_bit_s")]
+    pub goodput: u64,
+    /// What carries the least on the path; null if nothing there has a rate.
+    pub bottleneck: Option<BottleneckSummary>,
+    /// Goodput over the bottleneck's rate.
+    pub efficiency: Option<f64>,
+    /// Payload of a full segment.
+    #[serde(rename = "segment_bytes", serialize_with = "bytes")]
+    pub segment: ByteCount,
+    /// Round-trip time with empty queues.
+    #[serde(rename = "base_rtt_s", serialize_with = "seconds")]
+    pub base_rtt: Span,
+    /// Segments sent, by cause.
+    pub sent: BTreeMap<&'static str, u64>,
+    /// Those of them that had been sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Window cuts, undone cuts and renegings, by cause.
+    pub window_changes: BTreeMap<&'static str, u64>,
+    /// Stretches in which at most one packet arrived per round trip.
+    pub silence: SilenceSummary,
+    /// Where the time went.
+    pub spent: Spent,
+}
+
+/// The narrowest place of a path.
+#[derive(Clone, Debug, Serialize)]
+pub struct BottleneckSummary {
+    /// The link it belongs to.
+    pub link: String,
+    /// `policer` or `line`.
+    pub kind: &'static str,
+    /// Its rate.
+    #[serde(rename = "rate_bit_s")]
+    pub rate: u64,
+    /// Payload it can carry at best, headers taken off.
+    #[serde(rename = "best_goodput_bit_s")]
+    pub best: u64,
+}
+
+/// The silences of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct SilenceSummary {
+    /// Shorter ones do not count.
+    #[serde(rename = "at_least_s", serialize_with = "seconds")]
+    pub at_least: Span,
+    /// How many.
+    pub count: u64,
+    /// All together.
+    #[serde(rename = "total_s", serialize_with = "seconds")]
+    pub total: Span,
+    /// The longest.
+    pub longest: Option<Stop>,
+    /// All of them, for figures (up to a limit).
+    #[serde(skip)]
+    pub all: Vec<Silence>,
+}
+
+/// One silence.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Stop {
+    /// When it began.
+    #[serde(rename = "start_s", serialize_with = "moment")]
+    pub start: Instant,
+    /// How long it lasted.
+    #[serde(rename = "duration_s", serialize_with = "seconds")]
+    pub duration: Span,
+    /// Congestion state in which the sender spent most of it.
+    pub state: &'static str,
+}
+
+impl Summary {
+    /// Sums up.
+    pub fn new(input: &Input, outcome: &Outcome, watch: &Watch, interrupted: bool) -> Summary {
+        let scenario = &input.scenario;
+        let flows: Vec<FlowSummary> = outcome
+            .flows
+            .iter()
+            .zip(&scenario.flows)
+            .enumerate()
+            .map(|(i, (outcome, flow))| FlowSummary::new(scenario, flow, outcome, watch.spent(i)))
+            .collect();
+        let status = match flows.iter().all(|f| f.intact) {
+            true => Status::Complete,
+            false if interrupted => Status::Interrupted,
+            false => Status::Failed,
+        };
+        let drops = outcome.drops.iter().map(|d| DropSummary {
+            place: d.place.clone(),
+            cause: d.reason.name(),
+            packets: d.packets,
+        });
+        let left_out = outcome.captures.iter().filter(|c| !c.skipped.is_zero()).map(|c| {
+            let name = c.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (name, c.skipped.get())
+        });
+        let mut summary = Summary {
+            format: FORMAT,
+            farpace: env!("CARGO_PKG_VERSION"),
+            scenario: ScenarioSummary {
+                title: scenario.title.clone(),
+                file: input.file.display().to_string(),
+                seed: scenario.seed,
+                set: input.set.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+            },
+            status,
+            verdict: String::new(),
+            ended: outcome.ended,
+            flows,
+            drops: drops.collect(),
+            events: outcome.events,
+            left_out_of_captures: left_out.collect(),
+            files: Vec::new(),
+            directory: None,
+            wall: None,
+        };
+        summary.verdict = words::verdict(&summary);
+        summary
+    }
+
+    /// The part that is the same whenever and wherever the run is repeated.
+    pub fn repeatable(&self) -> Summary {
+        Summary { directory: None, wall: None, ..self.clone() }
+    }
+}
+
+impl FlowSummary {
+    fn new(scenario: &Scenario, flow: &Flow, outcome: &FlowOutcome, spent: Spent) -> FlowSummary {
+        let (verified, problem) = match &outcome.verified {
+            Ok(verified) => (*verified, None),
+            Err(VerifyError::Short { received, .. }) => (*received, None),
+            Err(error @ VerifyError::Mismatch(m)) => (ByteCount::new(m.offset), Some(error.to_string())),
+            Err(error @ VerifyError::Write { .. }) => (outcome.delivered, Some(error.to_string())),
+        };
+        let problem = problem.or_else(|| words::incomplete(outcome));
+        let counted = |counts: &[u64]| -> BTreeMap<&'static str, u64> {
+            let named = Cause::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
+            named.map(|(cause, n)| (cause.name(), *n)).collect()
+        };
+        let silence = &outcome.silence;
+        let bottleneck = scenario.bottleneck(flow).map(|b| BottleneckSummary {
+            link: scenario.links.get(b.hop.link).map_or_else(String::new, |l| l.name.clone()),
+            kind: if b.is_policer { "policer" } else { "line" },
+            rate: b.rate.bits_per_sec(),
+            best: b.goodput.bits_per_sec(),
+        });
+        FlowSummary {
+            name: outcome.name.clone(),
+            from: flow.from.clone(),
+            to: flow.to.clone(),
+            profile: flow.sender.profile.unwrap_or(farpace_tcp::config::Profile::AistFix).name(),
+            start: outcome.start,
+            size: outcome.size,
+            delivered: outcome.delivered,
+            verified,
+            intact: outcome.is_intact(),
+            problem,
+            completion: outcome.completed.is_some().then_some(outcome.elapsed),
+            elapsed: outcome.elapsed,
+            goodput: outcome.goodput().bits_per_sec(),
+            bottleneck,
+            efficiency: outcome.efficiency(),
+            segment: scenario.segment(flow).payload,
+            base_rtt: scenario.base_rtt(flow),
+            sent: counted(&outcome.counters.sent),
+            retransmissions: outcome.retransmissions(),
+            timeouts: outcome.timeouts,
+            window_changes: counted(&outcome.counters.window_changes),
+            silence: SilenceSummary {
+                at_least: silence.at_least(),
+                count: silence.count(),
+                total: silence.total(),
+                longest: silence.longest().map(|s| Stop {
+                    start: s.start,
+                    duration: s.span(),
+                    state: s.state.name(),
+                }),
+                all: silence.silences().to_vec(),
+            },
+            spent,
+        }
+    }
+
+    /// The causes of retransmissions that occurred, with their numbers, in the order of reports.
+    pub fn sent_again(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        let again = Cause::ALL.iter().filter(|cause| cause.is_retransmission());
+        again.filter_map(|cause| self.sent.get(cause.name()).map(|n| (*cause, *n)))
+    }
+}
+
+fn moment<S: serde::Serializer>(at: &Instant, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_f64(at.as_secs_f64())
+}
+fn maybe_seconds<S: serde::Serializer>(span: &Option<Span>, s: S) -> Result<S::Ok, S::Error> {
+    span.map(|span| span.as_secs_f64()).serialize(s)
+}
+fn bytes<S: serde::Serializer>(count: &ByteCount, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(count.get())
+}

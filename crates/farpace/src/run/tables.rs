@@ -1,0 +1,169 @@
+//! The summary as tables, for the terminal and for the report.
+
+use super::summary::{FlowSummary, Status, Summary};
+use super::words;
+use farpace_report::{Cell, Column, Table, number};
+use farpace_units::Span;
+use std::path::Path;
+
+/// Columns of running text on a terminal.
+const WIDTH: usize = 96;
+
+/// Everything for a terminal.
+pub fn text(summary: &Summary) -> String {
+    let mut out = format!("{}\n", printable(&summary.scenario.title));
+    let status = match summary.status {
+        Status::Complete => "complete",
+        Status::Failed => "NOT COMPLETE",
+        Status::Interrupted => "INTERRUPTED, partial results",
+    };
+    out.push_str(&format!(
+        "{status} · {} · seed {} · {:.3} s of virtual time",
+        printable(&Path::new(&summary.scenario.file).file_name().unwrap_or_default().to_string_lossy()),
+        summary.scenario.seed,
+        summary.ended.as_secs_f64()
+    ));
+    if let Some(wall) = &summary.wall {
+        out.push_str(&format!(
+            " in {} s, {} data packets/s",
+            number((wall.seconds * 100.0).round() / 100.0),
+            words::grouped(wall.data_packets_per_s as u64)
+        ));
+    }
+    out.push_str("\n\n");
+    out.push_str(&wrapped(&printable(&summary.verdict)));
+    for table in [flows(summary), again(summary), drops(summary)].into_iter().filter(|t| !t.is_empty()) {
+        out.push('\n');
+        out.push_str(&table.to_text());
+    }
+    out
+}
+
+/// One row per flow.
+pub fn flows(summary: &Summary) -> Table {
+    let columns = vec![
+        Column::text("flow"),
+        Column::number("completion", "s"),
+        Column::number("goodput", "Mbit/s"),
+        Column::number("efficiency", "%"),
+        Column::number("sent again", "segments"),
+        Column::number("timeouts", ""),
+        Column::number("longest silence", "s"),
+        Column::number("at", "s"),
+        Column::text("state"),
+        Column::number("verified", "MB"),
+        Column::text("result"),
+    ];
+    let mut table = Table::new("Flows", columns);
+    for f in &summary.flows {
+        let longest = f.silence.longest;
+        table.row(vec![
+            f.name.as_str().into(),
+            f.completion.map(seconds).into(),
+            Cell::Number(f.goodput as f64 / 1e6, Some(1)),
+            f.efficiency.map(|e| Cell::Number(e * 100.0, Some(1))).unwrap_or(Cell::Missing),
+            f.retransmissions.into(),
+            f.timeouts.into(),
+            longest.map_or(Cell::Number(0.0, Some(2)), |l| seconds(l.duration)),
+            longest.map(|l| Cell::Number(l.start.as_secs_f64(), Some(2))).unwrap_or(Cell::Missing),
+            longest.map(|l| words::capital(l.state)).into(),
+            Cell::Number(f.verified.get() as f64 / 1e6, Some(3)),
+            result(f).into(),
+        ]);
+    }
+    table
+}
+
+fn result(f: &FlowSummary) -> &'static str {
+    match (f.intact, f.completion) {
+        (true, _) => "intact",
+        (false, None) => "not complete",
+        (false, Some(_)) => "bytes differ",
+    }
+}
+
+/// Retransmissions by cause; causes that did not occur in any flow have no column.
+pub fn again(summary: &Summary) -> Table {
+    let mut causes: Vec<_> = summary.flows.iter().flat_map(|f| f.sent_again().map(|(cause, _)| cause)).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    let columns = causes.iter().map(|c| Column::number(&words::cause(c.name()), "segments"));
+    let mut table = Table::new("Sent again, by cause", [Column::text("flow")].into_iter().chain(columns).collect());
+    for f in summary.flows.iter().filter(|f| f.retransmissions > 0) {
+        let count = |cause: &farpace_trace::Cause| Cell::from(f.sent.get(cause.name()).copied().unwrap_or(0));
+        table.row([Cell::from(f.name.as_str())].into_iter().chain(causes.iter().map(count)).collect());
+    }
+    table
+}
+
+/// Drops by place and cause.
+pub fn drops(summary: &Summary) -> Table {
+    let columns = vec![Column::text("place"), Column::text("cause"), Column::number("dropped", "packets")];
+    let mut table = Table::new("Drops", columns);
+    for d in &summary.drops {
+        table.row(vec![d.place.as_str().into(), words::cause(d.cause).into(), d.packets.into()]);
+    }
+    table
+}
+
+/// Where the time of a flow went.
+pub fn spent(f: &FlowSummary) -> Table {
+    let columns = vec![Column::text("the sender was"), Column::number("time", "s"), Column::number("share", "%")];
+    let mut table = Table::new("Where the time went", columns);
+    let total = f.spent.total().as_secs_f64();
+    for (span, what) in [
+        (f.spent.silent, "standing still: at most one packet arrived per round trip"),
+        (f.spent.recovering, "recovering from losses (Recovery, Loss or CWR state)"),
+        (f.spent.receiver_window, "waiting for ACKs: the receiver's window was full"),
+        (f.spent.congestion_window, "waiting for ACKs: the congestion window was full"),
+        (f.spent.other, "sending less than its windows allow: buffer or data at an end"),
+    ] {
+        if !span.is_zero() {
+            let share = 100.0 * span.as_secs_f64() / total;
+            table.row(vec![what.into(), seconds(span), Cell::Number(share, Some(1))]);
+        }
+    }
+    table
+}
+
+fn seconds(span: Span) -> Cell {
+    let s = span.as_secs_f64();
+    Cell::Number(s, Some(if s < 1.0 { 3 } else { 2 }))
+}
+
+/// Without control characters, which could steer a terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Lines of at most [`WIDTH`] columns, broken at spaces.
+fn wrapped(text: &str) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > WIDTH {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: sentences on a terminal break in the middle of words, or not at all.
+    #[test]
+    fn sentences_are_wrapped_at_spaces() {
+        let text = wrapped(&"word ".repeat(60));
+        assert!(text.lines().all(|l| l.chars().count() <= WIDTH && !l.starts_with(' ')));
+        assert_eq!(text.split_whitespace().count(), 60);
+    }
+}

@@ -1,0 +1,197 @@
+//! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time went.
+
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Sample, SilenceMeter};
+use farpace_path::Meter;
+use farpace_report::{FlightRecorder, WindowHistory};
+use farpace_trace::{Record, RecordSink, RecoveryState};
+use farpace_units::{ByteCount, Instant, Span};
+use serde::Serialize;
+
+/// Flows that get figures; of the others there are numbers.
+pub const MOST_SHOWN: usize = 8;
+/// Around the first loss, in round trips.
+const BEFORE: u64 = FlightRecorder::ROUND_TRIPS_AHEAD;
+const AFTER: u64 = 20;
+
+/// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spent {
+    /// In silences: at most one packet arrived per round trip.
+    #[serde(rename = "silent_s", serialize_with = "seconds")]
+    pub silent: Span,
+    /// In Recovery, Loss or CWR, but not silent.
+    #[serde(rename = "recovering_s", serialize_with = "seconds")]
+    pub recovering: Span,
+    /// As much in flight as the receiver's window allows.
+    #[serde(rename = "receiver_window_s", serialize_with = "seconds")]
+    pub receiver_window: Span,
+    /// As much in flight as the congestion window allows.
+    #[serde(rename = "congestion_window_s", serialize_with = "seconds")]
+    pub congestion_window: Span,
+    /// Less in flight than the windows allow: the sender had nothing more to send, or no room to hold it.
+    #[serde(rename = "other_s", serialize_with = "seconds")]
+    pub other: Span,
+}
+
+pub fn seconds<S: serde::Serializer>(span: &Span, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_f64(span.as_secs_f64())
+}
+
+impl Spent {
+    fn add(&mut self, more: Spent) {
+        let Spent { silent, recovering, receiver_window, congestion_window, other } = more;
+        self.silent += silent;
+        self.recovering += recovering;
+        self.receiver_window += receiver_window;
+        self.congestion_window += congestion_window;
+        self.other += other;
+    }
+    /// All of it.
+    pub fn total(&self) -> Span {
+        let Spent { silent, recovering, receiver_window, congestion_window, other } = *self;
+        silent + recovering + receiver_window + congestion_window + other
+    }
+}
+
+/// One flow, watched for the summary.
+struct FlowWatch {
+    silence: SilenceMeter,
+    spent: Spent,
+    /// A quiet stretch that is not known yet to be a silence.
+    pending: Spent,
+    size: ByteCount,
+    delivered: ByteCount,
+    begun: bool,
+}
+
+impl FlowWatch {
+    fn sample(&mut self, bin: Span, s: &Sample) {
+        self.begun |= s.arrived > 0;
+        if !self.begun || self.delivered >= self.size {
+            return;
+        }
+        self.delivered += s.delivered;
+        if self.silence.is_quiet(s.arrived) {
+            self.pending.add(spent(bin, s));
+        } else {
+            self.end_quiet();
+            self.spent.add(spent(bin, s));
+        }
+        if self.delivered >= self.size {
+            self.end_quiet();
+        }
+    }
+    fn end_quiet(&mut self) {
+        let mut quiet = std::mem::take(&mut self.pending);
+        if quiet.total() >= self.silence.at_least() {
+            quiet = Spent { silent: quiet.total(), ..Spent::default() };
+        }
+        self.spent.add(quiet);
+    }
+}
+
+/// What a bin was spent on, silences aside.
+fn spent(bin: Span, s: &Sample) -> Spent {
+    let mut spent = Spent::default();
+    let sender = &s.sender;
+    let receiver = sender.rwnd.get() / u64::from(sender.mss.max(1));
+    let congestion = u64::from(sender.cwnd.get());
+    let (in_flight, window) = (u64::from(sender.in_flight.get()), receiver.min(congestion));
+    // Delayed ACKs and the moment of the reading make "full" inexact.
+    let full = in_flight + 3 >= window || in_flight * 10 >= window * 9;
+    let to = match sender.recovery {
+        RecoveryState::Recovery | RecoveryState::Loss | RecoveryState::Cwr => &mut spent.recovering,
+        _ if full && receiver <= congestion => &mut spent.receiver_window,
+        _ if full => &mut spent.congestion_window,
+        _ => &mut spent.other,
+    };
+    *to = bin;
+    spent
+}
+
+/// What the figures of one flow are drawn from.
+pub struct Pictures {
+    pub window: WindowHistory,
+    pub recorder: FlightRecorder,
+    /// Payload delivered per bin.
+    pub goodput: Meter,
+    pub mss: ByteCount,
+}
+
+/// Looks on during a run.
+pub struct Watch {
+    bin: Span,
+    flows: Vec<FlowWatch>,
+    /// Of the first flows.
+    pictures: Vec<Pictures>,
+}
+
+impl Watch {
+    /// For the flows of `scenario`; with `pictures`, also what figures need.
+    pub fn new(scenario: &Scenario, pictures: bool) -> Self {
+        let bin = scenario.trace.bin;
+        let watched = scenario.flows.iter().map(|flow| FlowWatch {
+            silence: SilenceMeter::new(bin, scenario.base_rtt(flow)),
+            spent: Spent::default(),
+            pending: Spent::default(),
+            size: flow.size,
+            delivered: ByteCount::ZERO,
+            begun: false,
+        });
+        let shown = if pictures { MOST_SHOWN } else { 0 };
+        let pictured = (0u32..).zip(&scenario.flows).take(shown).map(|(index, flow)| {
+            let rtt = scenario.base_rtt(flow).max(Span::from_micros(100));
+            Pictures {
+                window: WindowHistory::new(index),
+                recorder: FlightRecorder::new(index, rtt * BEFORE, rtt * AFTER),
+                goodput: Meter::new(bin),
+                mss: ByteCount::ZERO,
+            }
+        });
+        Watch { bin, flows: watched.collect(), pictures: pictured.collect() }
+    }
+
+    /// The readings of one bin.
+    pub fn samples(&mut self, samples: &[Sample]) {
+        for s in samples {
+            let Some(flow) = self.flows.get_mut(s.flow) else { continue };
+            let active = flow.delivered < flow.size;
+            flow.sample(self.bin, s);
+            let Some(pictures) = self.pictures.get_mut(s.flow) else { continue };
+            if active {
+                let x = &s.sender;
+                pictures.window.sample(s.time, x.cwnd, x.ssthresh, x.recovery, x.timeouts);
+                pictures.mss = ByteCount::new(u64::from(x.mss));
+                // Inside the bin, which has its start and not its end.
+                let within = Instant::from_nanos(s.time.as_nanos().saturating_sub(1));
+                pictures.goodput.record(within, s.delivered);
+            }
+        }
+    }
+
+    /// No recorder wants more records.
+    pub fn has_enough_records(&self) -> bool {
+        self.pictures.iter().all(|p| p.recorder.done())
+    }
+    /// Where the time of flow `index` went.
+    pub fn spent(&self, index: usize) -> Spent {
+        self.flows.get(index).map_or(Spent::default(), |flow| {
+            let mut spent = flow.spent;
+            spent.add(flow.pending);
+            spent
+        })
+    }
+    /// What the figures of the first flows are drawn from.
+    pub fn pictures(&self) -> &[Pictures] {
+        &self.pictures
+    }
+}
+
+impl RecordSink for Watch {
+    fn record(&mut self, record: &Record) {
+        if let Some(p) = self.pictures.get_mut(record.connection as usize) {
+            p.recorder.record(record);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What came of a run, in plain words: the verdict.
+
+use super::summary::{BottleneckSummary, FlowSummary, Status, Summary};
+use farpace_lab::FlowOutcome;
+use farpace_report::number;
+use farpace_tcp::CloseReason;
+use farpace_units::{ByteCount, Instant, Span};
+
+/// Goodput from this share of the possible on fills the path.
+const FULL: f64 = 0.95;
+/// Flows that are told of one by one.
+const MOST_TOLD: usize = 4;
+
+/// The whole run in a few sentences.
+pub fn verdict(summary: &Summary) -> String {
+    let mut text = String::new();
+    if summary.status == Status::Interrupted {
+        text.push_str(&format!("Interrupted at {} of virtual time: results are partial. ", moment(summary.ended)));
+    }
+    let several = summary.flows.len() > 1;
+    for flow in summary.flows.iter().take(MOST_TOLD) {
+        if several {
+            text.push_str(&format!("{}: ", flow.name));
+        }
+        text.push_str(&flow_verdict(flow));
+        text.push(' ');
+    }
+    if summary.flows.len() > MOST_TOLD {
+        let intact = summary.flows.iter().filter(|f| f.intact).count();
+        text.push_str(&format!("Of all {} flows, {intact} are complete and intact. ", summary.flows.len()));
+    }
+    text.push_str(&drops(summary));
+    text.trim_end().to_owned()
+}
+
+/// True if nothing is to be complained of.
+pub fn is_good(summary: &Summary) -> bool {
+    summary.status == Status::Complete && summary.flows.iter().all(|f| f.silence.count == 0)
+}
+
+/// One flow: what it delivered, how that compares with the path, and what held it back.
+pub fn flow_verdict(flow: &FlowSummary) -> String {
+    let mut text = outcome(flow);
+    text.push_str(&held_back(flow));
+    text.push_str(&stops(flow));
+    if flow.retransmissions > 0 {
+        text.push_str(&format!(" {} sent again", counted(flow.retransmissions, "segment was", "segments were")));
+        text.push_str(&match flow.timeouts {
+            0 => ", without a timeout.".to_owned(),
+            n => format!(", after {}.", counted(n, "timeout", "timeouts")),
+        });
+    }
+    text
+}
+
+fn outcome(flow: &FlowSummary) -> String {
+    let rate = rate(flow.goodput);
+    match (&flow.problem, flow.completion) {
+        (None, Some(time)) => {
+            let share = match (flow.efficiency, &flow.bottleneck) {
+                (Some(e), Some(b)) => format!(", {} of the {} of {}", percent(e), self::rate(b.rate), place(b)),
+                _ => String::new(),
+            };
+            format!("All {} arrived intact in {}: {rate} of payload{share}.", size(flow.size), span(time))
+        }
+        (Some(problem), _) => format!(
+            "{} of {} arrived in {} ({rate}): {problem}.",
+            size(flow.delivered),
+            size(flow.size),
+            span(flow.elapsed)
+        ),
+        (None, None) => format!(
+            "{} of {} arrived in {} ({rate}).",
+            size(flow.delivered),
+            size(flow.size),
+            span(flow.elapsed)
+        ),
+    }
+}
+
+/// Why a flow is not complete, without a full stop; none if it is.
+pub fn incomplete(outcome: &FlowOutcome) -> Option<String> {
+    let why = match outcome.sender_ended {
+        _ if outcome.completed.is_some() => return None,
+        Some(CloseReason::Reset) => "the receiver reset the connection",
+        Some(CloseReason::TimedOut) => "the sender gave up, nobody answered for too long",
+        Some(CloseReason::Aborted) => "the sending program ended the connection",
+        Some(CloseReason::Finished) => "the connection was closed before all had arrived",
+        None => "the run ended before the transfer did",
+    };
+    Some(why.to_owned())
+}
+
+/// What limited the transfer.
+fn held_back(flow: &FlowSummary) -> String {
+    let best = flow.bottleneck.as_ref().map(|b| b.best);
+    if let Some(best) = best
+        && flow.goodput as f64 >= FULL * best as f64
+    {
+        return format!(" It filled the path, which can carry {} of payload.", rate(best));
+    }
+    let spent = flow.spent;
+    let total = spent.total().as_secs_f64();
+    let parts = [
+        (spent.silent, "standing still"),
+        (spent.recovering, "recovering from losses"),
+        (spent.receiver_window, "waiting for ACKs with the receiver's window full"),
+        (spent.congestion_window, "waiting for ACKs with the congestion window full"),
+        (spent.other, "with less in flight than its windows allow"),
+    ];
+    let Some((most, what)) = parts.into_iter().max_by_key(|(span, _)| *span).filter(|(s, _)| !s.is_zero()) else {
+        return String::new();
+    };
+    let could = best.map_or_else(String::new, |best| {
+        let least = farpace_units::Rate::from_bits_per_sec(best).time_for(flow.size);
+        format!(" The path can carry {} of payload, {} in {}.", rate(best), size(flow.size), span(least))
+    });
+    format!("{could} Most of its time ({}) went into {what}.", percent(most.as_secs_f64() / total))
+        .replace("went into with", "it was working with")
+}
+
+fn stops(flow: &FlowSummary) -> String {
+    let s = &flow.silence;
+    let Some(longest) = s.longest else { return String::new() };
+    let at = format!("from {} on, mostly in {} state", moment(longest.start), capital(longest.state));
+    match s.count {
+        1 => format!(" It stood still once, for {} {at}.", span(s.total)),
+        n => format!(
+            " It stood still {n} times, {} in all; the longest stop lasted {} {at}.",
+            span(s.total),
+            span(longest.duration)
+        ),
+    }
+}
+
+fn drops(summary: &Summary) -> String {
+    let all: u64 = summary.drops.iter().map(|d| d.packets).sum();
+    let mut by_number: Vec<_> = summary.drops.iter().collect();
+    by_number.sort_by_key(|d| std::cmp::Reverse(d.packets));
+    match by_number[..] {
+        [] => "No packet was dropped.".to_owned(),
+        [one] => format!("{} dropped, all at {} ({}).", were(all), one.place, cause(one.cause)),
+        [first, ..] => format!(
+            "{} dropped, most of them ({}) at {} ({}).",
+            were(all),
+            grouped(first.packets),
+            first.place,
+            cause(first.cause)
+        ),
+    }
+}
+
+fn were(packets: u64) -> String {
+    counted(packets, "packet was", "packets were")
+}
+
+/// A cause as words: `queue_full` is `queue full`.
+pub fn cause(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// `the policer of wan`.
+pub fn place(b: &BottleneckSummary) -> String {
+    format!("the {} of {}", b.kind, b.link)
+}
+
+/// First letter upper case.
+pub fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// About three digits and a unit: `1 GB`, `690 MB`, `12.3 kB`.
+pub fn size(bytes: ByteCount) -> String {
+    scaled(bytes.get() as f64, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+}
+
+/// `485.8 Mbit/s`.
+pub fn rate(bits: u64) -> String {
+    scaled(bits as f64, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
+}
+
+/// `16.47 s`, `230 ms`.
+pub fn span(span: Span) -> String {
+    scaled(span.as_nanos() as f64, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
+}
+
+fn moment(at: Instant) -> String {
+    format!("{:.2} s", at.as_secs_f64())
+}
+
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fitting = units.iter().find(|(unit, _)| value >= *unit).or(units.last());
+    let (unit, name) = fitting.copied().unwrap_or((1.0, ""));
+    let value = value / unit;
+    let digits = match value {
+        v if (v - v.round()).abs() < 1e-9 => 0,
+        v if v >= 100.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {name}")
+}
+
+/// `44.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", number((share * 1000.0).round() / 10.0))
+}
+
+/// `1 packet`, `23,414 packets`.
+fn counted(n: u64, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{} {many}", grouped(n)) }
+}
+
+/// Digits in groups of three.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: numbers in sentences that nobody can read, or that are off by a unit.
+    #[test]
+    fn quantities_are_written_for_people() {
+        assert_eq!(size(ByteCount::new(1_000_000_000)), "1 GB");
+        assert_eq!(size(ByteCount::new(690_608_123)), "690.6 MB");
+        assert_eq!(size(ByteCount::ZERO), "0 B");
+        assert_eq!(rate(485_776_000), "485.8 Mbit/s");
+        assert_eq!(span(Span::from_millis(16_469)), "16.47 s");
+        assert_eq!(span(Span::from_millis(230)), "230 ms");
+        assert_eq!(percent(0.4434), "44.3 %");
+        assert_eq!((grouped(7), grouped(23_414), grouped(1_000_000)), ("7".into(), "23,414".into(), "1,000,000".into()));
+    }
+}

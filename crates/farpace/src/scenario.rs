@@ -1,0 +1,118 @@
+//! `farpace scenario`: files that are checked, explained, and their schema. Reading a scenario for any command.
+
+use crate::cli;
+use anyhow::{Context, Result, bail};
+use farpace_lab::scenario::{MAX_TEXT, Scenario, explain, schema};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace scenario check scenarios/*/*.toml
+  farpace scenario explain wan.toml --set links.wan.delay=\"20 ms\"
+  farpace scenario schema > scenario.schema.json     for completion in editors";
+const EXPLAIN_HELP: &str = "\
+Examples:
+  farpace scenario explain scenarios/papers/stops.toml
+  farpace scenario explain wan.toml --set flows.bulk.receiver.window=\"1000 packets\"";
+const CHECK_HELP: &str = "\
+Example:
+  farpace scenario check scenarios/*/*.toml
+
+Exit codes: 0 if all files are good, 2 if one of them is not.";
+const SCHEMA_HELP: &str = "\
+Example:
+  farpace scenario schema > scenario.schema.json";
+
+/// The arguments of `farpace scenario`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Say of each file whether it is a good scenario, or what is wrong and where
+    #[command(after_help = CHECK_HELP)]
+    Check {
+        /// Scenario files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Print the JSON schema of scenario files
+    #[command(after_help = SCHEMA_HELP)]
+    Schema,
+    /// Say in words what a scenario means: what the path can carry, what the window allows, when a policer's
+    /// bucket runs dry
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain {
+        /// The scenario file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Replace a value, as in links.wan.delay="20 ms"; may be repeated
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
+        set: Vec<(String, String)>,
+    },
+}
+
+/// Splits `KEY=VALUE` at the first `=`.
+///
+/// # Errors
+/// No `=`, or nothing before it.
+pub fn parse_set(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("expected KEY=VALUE, as in links.wan.delay=\"20 ms\"".to_owned()),
+    }
+}
+
+/// Reads and checks a scenario file.
+///
+/// # Errors
+/// A file that cannot be read, or is no scenario: then line, column and what would be right.
+pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
+    let name = file.display().to_string();
+    let cannot = || format!("cannot read scenario `{name}`");
+    let mut bytes = Vec::new();
+    let limit = MAX_TEXT.get() + 1;
+    if file.is_dir() {
+        bail!("{}: it is a directory", cannot());
+    }
+    File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes)).with_context(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        anyhow::anyhow!("{}: line {line} is not text (UTF-8)", cannot())
+    })?;
+    Ok(Scenario::parse_with(&text, &name, set)?)
+}
+
+/// `farpace scenario`.
+///
+/// # Errors
+/// A bad scenario (for `check`, they are printed, not returned), or output that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Check { files } => {
+            let mut good = true;
+            for file in files {
+                match load(file, &[]) {
+                    Ok(s) => cli::print(&format!("{}: ok: {}\n", file.display(), s.title))?,
+                    Err(error) => {
+                        good = false;
+                        cli::complain(&error);
+                    }
+                }
+            }
+            Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(cli::USAGE) })
+        }
+        Command::Schema => cli::print_json(&schema()).map(|()| ExitCode::SUCCESS),
+        Command::Explain { file, set } => {
+            cli::print(&explain(&load(file, set)?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The documentation says what the code does: tables that are generated, names that are listed, examples that
+//! are read.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use farpace::lab::scenario::{Scenario, schema};
+use farpace::path::DropReason;
+use farpace::tcp::config::Profile;
+use farpace::trace::{COLUMNS, Cause};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn place(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+fn document(name: &str) -> String {
+    std::fs::read_to_string(place(name)).unwrap()
+}
+
+/// The part of `text` between two marks, and the text with that part replaced.
+fn between<'a>(text: &'a str, name: &str, new: &str) -> (&'a str, String) {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let (before, rest) = text.split_once(&begin).unwrap();
+    let (part, after) = rest.split_once(&end).unwrap();
+    (part, format!("{before}{begin}{new}{end}{after}"))
+}
+
+/// First cells of the rows of the tables in `text`, without the quotes.
+fn first_cells(text: &str) -> BTreeSet<&str> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split_once('`')).map(|(cell, _)| cell).collect()
+}
+
+/// Breaks: docs/trace.md, when a column is added or changed. With FARPACE_BLESS=1 it writes the table anew.
+#[test]
+fn the_table_of_columns_is_the_schema() {
+    let mut table = String::from("\n| column | type | unit | meaning |\n|---|---|---|---|\n");
+    for c in &COLUMNS {
+        let null = if c.nullable { ", null" } else { "" };
+        table += &format!("| `{}` | {}{null} | {} | {} |\n", c.name, c.kind.name(), c.unit, c.description);
+    }
+    table += "\n";
+    let text = document("trace.md");
+    let (found, blessed) = between(&text, "columns", &table);
+    if std::env::var_os("FARPACE_BLESS").is_some() {
+        std::fs::write(place("trace.md"), blessed).unwrap();
+        return;
+    }
+    assert_eq!(found, table, "docs/trace.md is out of date: run this test once with FARPACE_BLESS=1");
+}
+
+/// Breaks: docs/trace.md, when there is a new reason to send, cut or wake.
+#[test]
+fn every_cause_is_listed() {
+    let text = document("trace.md");
+    let names = Cause::ALL.iter().map(|cause| cause.name()).collect();
+    assert_eq!(first_cells(between(&text, "causes", "").0), names);
+}
+
+/// Breaks: docs/lab.md, when there is a new reason to drop.
+#[test]
+fn every_drop_reason_is_listed() {
+    let names = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+    assert_eq!(first_cells(&document("lab.md")), names);
+}
+
+/// Breaks: the examples in docs/scenarios.md, which people copy.
+#[test]
+fn the_scenarios_of_the_documentation_can_be_run() {
+    let text = document("scenarios.md");
+    let blocks: Vec<_> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(blocks.len() >= 2);
+    for block in blocks {
+        Scenario::parse(block, "docs/scenarios.md").unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Names of all properties in a schema.
+fn properties(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Object(properties)) = map.get("properties") {
+                names.extend(properties.keys().cloned());
+            }
+            map.values().for_each(|value| properties(value, names));
+        }
+        Value::Array(list) => list.iter().for_each(|value| properties(value, names)),
+        _ => {}
+    }
+}
+
+/// Breaks: docs/scenarios.md, when the language gets a key that nobody told of.
+#[test]
+fn every_key_of_a_scenario_is_mentioned() {
+    let mut names = BTreeSet::new();
+    properties(&schema(), &mut names);
+    assert!(names.len() > 40, "the schema was misread: {names:?}");
+    let text = document("scenarios.md");
+    let mentioned = |name: &&String| {
+        text.contains(&format!("`{name}`"))
+            || text.contains(&format!("[{name}]"))
+            || text.contains(&format!("[{name}."))
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !mentioned(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Breaks: docs/profiles.md, when there is a new profile.
+#[test]
+fn every_profile_is_listed() {
+    let names = Profile::ALL.iter().map(|profile| profile.name()).collect();
+    assert_eq!(first_cells(&document("profiles.md")), names);
+}

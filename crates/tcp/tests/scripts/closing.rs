@@ -1,0 +1,171 @@
+//! FIN in every order, TIME-WAIT, resets, giving up.
+
+use crate::script::{Script, plain};
+use farpace_tcp::config::Settings;
+use farpace_units::Packets;
+
+/// Breaks: we close first: FIN-WAIT-1, FIN-WAIT-2, TIME-WAIT of 60 s, which a repeated FIN restarts.
+#[test]
+fn close_first() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "10     ! write 100
+         10     > . 1+100 ack 1
+         20            < . 1 ack 101
+         20     ! close
+         20     > F. 101 ack 1 why fin
+         20     ! state FinWait1
+         30            < . 1 ack 102
+         30     ! state FinWait2
+         40            < . 1+50 ack 102
+         40     ! read 50
+         45            < F. 51 ack 102
+         45     > . 102 ack 52
+         45     ! state TimeWait
+         45     ! event PeerClosed
+         1000          < F. 51 ack 102
+         1000   > . 102 ack 52
+         60999  ! state TimeWait
+         61000  ! state Closed
+         61000  ! event Closed(Finished)",
+    );
+}
+
+/// Breaks: in TIME-WAIT a FIN that comes again with its data restarts the wait as well.
+#[test]
+fn time_wait_and_a_repeated_fin_with_data() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20     ! close
+         20     > F. 1 ack 1
+         30            < F. 1+50 ack 2
+         30     > . 2 ack 52
+         30     ! state TimeWait
+         1000          < F. 1+50 ack 2
+         1000   > . 2 ack 52
+         60999  ! state TimeWait
+         61000  ! state Closed",
+    );
+}
+
+/// Breaks: the peer closes first: CLOSE-WAIT, LAST-ACK, closed. The FIN waits for the congestion window.
+#[test]
+fn peer_closes_first() {
+    let mut s = Script::established(&Settings { initial_window: Some(Packets::new(1)), ..plain() }, 9000);
+    s.run(
+        "20         < F. 1+10 ack 1
+         20  > . 1 ack 12
+         20  ! state CloseWait
+         20  ! event PeerClosed
+         20  ! read 10
+         30  ! write 100
+         30  > . 1+100 ack 12
+         30  ! close                              # the window is full: initial_window is 1
+         30  ! state CloseWait
+         40         < . 12 ack 101
+         40  > F. 101 ack 12
+         40  ! state LastAck
+         50         < . 12 ack 102
+         50  ! state Closed
+         50  ! event Closed(Finished)",
+    );
+}
+
+/// Breaks: both close at once: CLOSING, then TIME-WAIT.
+#[test]
+fn simultaneous_close() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20  ! close
+         20  > F. 1 ack 1
+         25         < F. 1 ack 1
+         25  > . 2 ack 2
+         25  ! state Closing
+         30         < . 2 ack 2
+         30  ! state TimeWait
+         60029 ! state TimeWait
+         60030 ! state Closed",
+    );
+}
+
+/// Breaks: a lost FIN goes again, and a FIN beyond a hole waits for what is missing.
+#[test]
+fn lost_fin() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20     ! close
+         20     > F. 1 ack 1
+         220    > F. 1 ack 1 why timeout_retransmit
+         230           < . 1 ack 2
+         230    ! state FinWait2
+         240           < F. 1001+100 ack 2
+         240    > . 2 ack 1
+         240    ! state FinWait2
+         250           < . 1+1000 ack 2
+         250    > . 2 ack 1102
+         250    ! state TimeWait
+         250    ! read 1100",
+    );
+}
+
+/// Breaks: RFC 5961 §3.2: only a reset with exactly the next number ends a connection.
+#[test]
+fn resets() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20         < R 2
+         20  > . 1 ack 1 why ack_unacceptable     # in the window: a challenge
+         30         < R 30000                     # outside: nothing
+         40         < R 0
+         50  ! state Established
+         60         < R 1
+         60  ! state Closed
+         60  ! event Closed(Reset)
+         70         < . 1+10 ack 1
+         80  ! quiet",
+    );
+}
+
+/// Breaks: RFC 5961 §4.2: a SYN in a connection is challenged, not believed.
+#[test]
+fn syn_in_a_connection() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20         < S 1
+         20  > . 1 ack 1 why ack_unacceptable
+         600        < S 500000
+         600 > . 1 ack 1 why ack_unacceptable
+         600 ! state Established",
+    );
+}
+
+/// Breaks: abort tells the peer.
+#[test]
+fn abort_sends_a_reset() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "10  ! write 100
+         10  > . 1+100 ack 1
+         20  ! abort
+         20  > R. 101 ack 1 why reset
+         20  ! state Closed
+         20  ! event Closed(Aborted)
+         5000 ! quiet",
+    );
+    let mut s = Script::connect(&plain());
+    s.run("0 > S 0\n 10 ! abort\n 10 ! state Closed\n 5000 ! quiet");
+}
+
+/// Breaks: a peer that never answers: the connection gives up after 15 repetitions.
+#[test]
+fn gives_up_at_last() {
+    let mut s = Script::established(&plain(), 60_000);
+    s.run("10 ! write 10\n 10 > . 1+10 ack 1");
+    let (mut at, mut wait) = (10, 200);
+    for _ in 0..15 {
+        at += wait;
+        wait = (wait * 2).min(120_000);
+        s.run(&format!("{at} > . 1+10 ack 1"));
+    }
+    s.run(&format!("{} ! state Closed\n {0} ! event Closed(TimedOut)", at + wait));
+}

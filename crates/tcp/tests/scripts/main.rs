@@ -1,0 +1,19 @@
+//! Segment scripts with times: what a connection sends, and when. See `script/mod.rs` for the notation.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../script/mod.rs"]
+mod script;
+
+mod closing;
+mod opening;
+mod receiving;
+mod sending;
+
+use farpace_tcp::config::Settings;
+use script::linux;
+
+/// All options on.
+fn full() -> Settings {
+    Settings { timestamps: Some(true), window_scale: Some(true), ..linux() }
+}
