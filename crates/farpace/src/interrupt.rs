@@ -23,7 +23,8 @@ pub fn install() {
             }
             let litter = std::mem::take(&mut *LITTER.lock().unwrap_or_else(PoisonError::into_inner));
             for path in litter {
-                let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                let _ =
+                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
             }
             cli::note("\nInterrupted twice: ended at once, nothing written.");
             std::process::exit(i32::from(cli::INTERRUPTED));

@@ -39,7 +39,8 @@ impl OutDir {
         let manifest = fs::read_to_string(dir.join(MANIFEST)).unwrap_or_default();
         // A manifest from elsewhere must not lead out of the directory.
         let inside = |name: &&str| {
-            !name.is_empty() && Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)))
+            !name.is_empty()
+                && Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)))
         };
         let former = manifest.lines().filter(inside).map(str::to_owned).collect();
         let staging = dir.join(format!(".farpace-unfinished-{}", std::process::id()));

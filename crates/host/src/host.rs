@@ -282,7 +282,14 @@ impl Host {
     }
 
     fn route_to(&self, to: Ipv4Addr) -> Ipv4Tcp {
-        Ipv4Tcp { src_mac: mac_of(self.address), dst_mac: mac_of(to), src: self.address, dst: to, ttl: TTL, tos: 0 }
+        Ipv4Tcp {
+            src_mac: mac_of(self.address),
+            dst_mac: mac_of(to),
+            src: self.address,
+            dst: to,
+            ttl: TTL,
+            tos: 0,
+        }
     }
 
     /// Tells the application what happened, sends what the connection has to send, re-arms its timer.
@@ -293,16 +300,16 @@ impl Host {
             while let Some(event) = entry.connection.poll_event() {
                 entry.application.on_event(now, &mut entry.connection, event);
             }
-            match entry.connection.poll_transmit(now, &mut self.batch, BATCH) {
-                Transmit::Sent(_) => {
-                    for out in self.batch.drain(..) {
-                        self.ident = self.ident.wrapping_add(1);
-                        let Segment { header, payload } = out.segment;
-                        cx.made();
-                        cx.emit(Port(0), entry.below.build(self.ident, &header, payload));
-                    }
-                }
-                Transmit::Blocked(_) | Transmit::Idle => break,
+            let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
+            for out in self.batch.drain(..) {
+                self.ident = self.ident.wrapping_add(1);
+                let Segment { header, payload } = out.segment;
+                cx.made();
+                cx.emit(Port(0), entry.below.build(self.ident, &header, payload));
+            }
+            // A batch that was not filled was ended by the windows or by the data.
+            if sent != Transmit::Sent(BATCH) {
+                break;
             }
         }
         let closed = entry.connection.state() == State::Closed;
@@ -404,12 +411,17 @@ impl Element for Host {
 
 /// RFC 9293 §3.10.7.1: the reset that answers a segment for nobody.
 fn reset_for(header: &TcpHeader, payload: usize) -> TcpHeader {
-    let mut reset =
-        TcpHeader { src_port: header.dst_port, dst_port: header.src_port, flags: TcpFlags::RST, ..TcpHeader::default() };
+    let mut reset = TcpHeader {
+        src_port: header.dst_port,
+        dst_port: header.src_port,
+        flags: TcpFlags::RST,
+        ..TcpHeader::default()
+    };
     if header.flags.contains(TcpFlags::ACK) {
         reset.seq = header.ack;
     } else {
-        let control = u32::from(header.flags.contains(TcpFlags::SYN)) + u32::from(header.flags.contains(TcpFlags::FIN));
+        let control =
+            u32::from(header.flags.contains(TcpFlags::SYN)) + u32::from(header.flags.contains(TcpFlags::FIN));
         reset.ack = header.seq + (payload as u32 + control);
         reset.flags = TcpFlags::RST.with(TcpFlags::ACK);
     }

@@ -23,4 +23,3 @@ pub use run::{Inputs, Progress, Run, RunError, Sample};
 pub use silence::{Silence, SilenceMeter};
 pub use watch::{CaptureError, CaptureFile};
 pub use world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
-

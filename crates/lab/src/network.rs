@@ -142,10 +142,7 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
 type Troubles = Vec<(&'static str, Box<dyn Element>)>;
 
 /// What one direction has before its queue, in the order in which packets meet it.
-fn troubles(
-    d: &Direction<'_>,
-    way: Way,
-) -> Result<Troubles, Box<dyn std::error::Error + Send + Sync>> {
+fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Box<dyn std::error::Error + Send + Sync>> {
     let mut list: Troubles = Vec::new();
     if let Some(p) = d.policer {
         list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));

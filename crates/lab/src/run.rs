@@ -183,7 +183,10 @@ impl Run {
         let name = flow.name.clone();
         let listener = self.world.element_mut::<Host>(to);
         listener
-            .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the receiver is not a host".into() })?
+            .ok_or_else(|| RunError::Flow {
+                flow: name.clone(),
+                problem: "the receiver is not a host".into(),
+            })?
             .listen(port, receiver_config, None, move || Box::new(Receiver::new(expected.take())))
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         let opener = self.world.element_mut::<Host>(from);
@@ -235,7 +238,8 @@ impl Run {
     pub fn capture_into(&mut self, directory: &Path) -> Result<Vec<PathBuf>, RunError> {
         let snaplen = self.scenario.trace.snaplen;
         for tap in self.scenario.taps() {
-            let (node, chain) = (self.network.nodes[tap.link][tap.end], self.network.links[tap.link][tap.end]);
+            let (node, chain) =
+                (self.network.nodes[tap.link][tap.end], self.network.links[tap.link][tap.end]);
             let wires = [self.world.observe(node)?, self.world.observe(chain)?];
             self.watch.capture(&wires, directory, &tap.name, snaplen)?;
         }
@@ -294,9 +298,11 @@ impl Run {
         (flow.arrived, flow.delivered) = (arrived, delivered);
         if !flow.done {
             let started = sample.arrived > 0 || !flow.delivered.is_zero();
-            let ended = flow.receiver.and_then(|id| to.application::<Receiver>(id)).is_some_and(|r| {
-                r.completed.is_some() || r.ended.is_some()
-            }) || from.application::<Sender>(flow.sender).is_some_and(|s| s.ended.is_some());
+            let ended = flow
+                .receiver
+                .and_then(|id| to.application::<Receiver>(id))
+                .is_some_and(|r| r.completed.is_some() || r.ended.is_some())
+                || from.application::<Sender>(flow.sender).is_some_and(|s| s.ended.is_some());
             if ended {
                 flow.silence.close();
                 flow.done = true;

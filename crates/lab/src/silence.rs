@@ -4,7 +4,7 @@ use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Span};
 
 /// Most stretches that are kept; all are counted.
-pub const MAX_KEPT: usize = 10_000;
+const MAX_KEPT: usize = 10_000;
 
 /// A stretch in which at most one packet arrived per round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl SilenceMeter {
         }
     }
 
-    /// The stretches, up to [`MAX_KEPT`].
+    /// The stretches, up to 10,000 of them.
     pub fn silences(&self) -> &[Silence] {
         &self.kept
     }

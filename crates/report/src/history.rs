@@ -196,7 +196,8 @@ mod tests {
     #[test]
     fn readings_show_the_same_as_rows() {
         let mut history = WindowHistory::new(0);
-        let readings = [(0, RecoveryState::Open, 0), (10, RecoveryState::Loss, 2), (20, RecoveryState::Open, 2)];
+        let readings =
+            [(0, RecoveryState::Open, 0), (10, RecoveryState::Loss, 2), (20, RecoveryState::Open, 2)];
         for (ms, state, timeouts) in readings {
             history.sample(at(ms), Packets::new(7), Packets::MAX, state, timeouts);
         }

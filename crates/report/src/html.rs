@@ -144,10 +144,11 @@ p{max-width:44rem;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;margin:1rem 0}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:0 0 .4rem}
-th,td{padding:.3rem .7rem;text-align:left;vertical-align:bottom;border-bottom:1px solid var(--line)}
+th,td{padding:.3rem .6rem;text-align:left;vertical-align:bottom;border-bottom:1px solid var(--line)}
 th:first-child{padding-left:0}
-th.n,td.n{text-align:right;white-space:nowrap}
-tbody th{font-weight:400;min-width:8rem}
+th.n,td.n{text-align:right}
+td.n{white-space:nowrap}
+tbody th{font-weight:400}
 thead th{border-bottom:2px solid var(--soft)}
 .unit{display:block;font-weight:400;color:var(--soft)}
 figure{margin:1.6rem 0 2.2rem;break-inside:avoid}
@@ -161,6 +162,7 @@ figcaption{font-size:.92rem;max-width:46rem;margin-top:.3rem}
 .mark{font-weight:700}.good .mark{color:var(--good)}.bad .mark{color:var(--bad)}
 .evidence,.notes{color:var(--soft);font-size:.92rem}
 pre{background:var(--wash);padding:.8rem;overflow-x:auto;font-size:.85rem;line-height:1.4;border-radius:4px}
+pre.command{white-space:pre-wrap;overflow-wrap:anywhere}
 summary{cursor:pointer;padding:.4rem 0}
 @media screen and (max-width:40rem){.wide{display:none}.narrow{display:block}main{padding:1rem .75rem 2rem}h1{font-size:1.35rem}}
 @media print{main{max-width:none;padding:0}body{font-size:10.5pt}pre{white-space:pre-wrap}}

@@ -100,8 +100,12 @@ const BYTES: Kind = Kind {
         ("GiB", 1 << 30),
     ],
 };
-const PACKETS: Kind =
-    Kind { kind: "packet count", base: "packets", example: "100 packets", units: &[("packets", 1), ("packet", 1)] };
+const PACKETS: Kind = Kind {
+    kind: "packet count",
+    base: "packets",
+    example: "100 packets",
+    units: &[("packets", 1), ("packet", 1)],
+};
 
 /// Reads `text` exactly, in decimal arithmetic: "0.1 ms" is 100000 ns, not nearly so.
 fn parse(text: &str, k: &Kind) -> Result<u64, UnitError> {
@@ -182,11 +186,9 @@ macro_rules! quantity {
 quantity!(Span, SPAN, |n, _: &str| Ok::<_, UnitError>(Span::from_nanos(n)));
 quantity!(Rate, RATE, |n, _: &str| Ok::<_, UnitError>(Rate::from_bits_per_sec(n)));
 quantity!(ByteCount, BYTES, |n, _: &str| Ok::<_, UnitError>(ByteCount::new(n)));
-quantity!(Packets, PACKETS, |n, s: &str| u32::try_from(n).map(Packets::new).map_err(|_| UnitError::NotExact {
-    text: s.into(),
-    kind: PACKETS.kind,
-    base: PACKETS.base
-}));
+quantity!(Packets, PACKETS, |n, s: &str| u32::try_from(n)
+    .map(Packets::new)
+    .map_err(|_| UnitError::NotExact { text: s.into(), kind: PACKETS.kind, base: PACKETS.base }));
 
 #[cfg(test)]
 mod tests {

@@ -108,13 +108,14 @@ impl Serialiser {
         }
         let rate = self.rate.bits_per_sec();
         // Packets are far below 2^34 bits: 64-bit arithmetic holds for all but absurd lengths.
-        let (whole, rest) = match bytes.bits().checked_mul(1_000_000_000).and_then(|n| n.checked_add(self.remainder)) {
-            Some(n) => (n / rate, n % rate),
-            None => {
-                let n = u128::from(bytes.bits()) * NS_PER_S + u128::from(self.remainder);
-                (u64::try_from(n / u128::from(rate)).unwrap_or(u64::MAX), (n % u128::from(rate)) as u64)
-            }
-        };
+        let (whole, rest) =
+            match bytes.bits().checked_mul(1_000_000_000).and_then(|n| n.checked_add(self.remainder)) {
+                Some(n) => (n / rate, n % rate),
+                None => {
+                    let n = u128::from(bytes.bits()) * NS_PER_S + u128::from(self.remainder);
+                    (u64::try_from(n / u128::from(rate)).unwrap_or(u64::MAX), (n % u128::from(rate)) as u64)
+                }
+            };
         self.remainder = rest;
         self.busy_until += Span::from_nanos(whole);
         self.busy_until

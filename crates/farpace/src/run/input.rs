@@ -42,7 +42,10 @@ impl Input {
         if let Some(received) = &args.received {
             for (taken, what) in [(args.payload.as_ref(), "payload"), (Some(&args.scenario), "scenario")] {
                 if taken.is_some_and(|taken| same_file(taken, received)) {
-                    bail!("--received `{}` is the {what} itself: it would be overwritten", received.display());
+                    bail!(
+                        "--received `{}` is the {what} itself: it would be overwritten",
+                        received.display()
+                    );
                 }
             }
             if received.is_dir() {
@@ -131,6 +134,12 @@ impl Input {
         name.push(".partial");
         Some(name.into())
     }
+    /// Takes away what could not be written to its end.
+    pub fn remove_received(&self) {
+        if let Some(unfinished) = self.received_unfinished().filter(|path| path.is_file()) {
+            let _ = fs::remove_file(unfinished);
+        }
+    }
     /// Gives the received bytes their name, if they are complete and right.
     pub fn settle_received(&self, summary: &Summary) -> Result<()> {
         let (Some(place), Some(unfinished)) = (&self.received, self.received_unfinished()) else {
@@ -145,10 +154,11 @@ impl Input {
     /// Where the received bytes are, in a line for people.
     pub fn received_note(&self, summary: &Summary) -> Option<String> {
         let (place, unfinished) = (self.received.as_ref()?, self.received_unfinished()?);
-        Some(match summary.flows.first().is_some_and(|flow| flow.intact) {
-            true => format!("{} (received)", place.display()),
-            false => format!("{} (received, not complete)", unfinished.display()),
-        })
+        let intact = summary.flows.first().is_some_and(|flow| flow.intact);
+        if intact {
+            return Some(format!("{} (received)", place.display()));
+        }
+        unfinished.exists().then(|| format!("{} (received, not complete)", unfinished.display()))
     }
 }
 

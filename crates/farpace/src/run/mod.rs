@@ -29,23 +29,23 @@ use trace::TraceSink;
 use watch::Watch;
 
 const AFTER_HELP: &str = "\
-Without --out, only the report is written, to out/SCENARIO/report.html. With --out, DIR gets report.html,
-figures/*.svg, summary.json (what --json prints, without wall time), scenario.toml (as it was run, with all
-defaults), trace.parquet, and if the scenario has taps, one capture per tap and drops.pcapng with every
-dropped packet and its cause. A directory holds one run: files of an earlier run are replaced or removed,
-files of anybody else are never touched. Files appear when they are complete.
+What is written: without --out, only the report, to out/SCENARIO/report.html. With --out, to DIR: \
+report.html and figures/*.svg, summary.json (what --json prints, without wall time), scenario.toml (as it was \
+run, with all defaults), trace.parquet, and if the scenario has taps, one capture per tap and drops.pcapng \
+with every dropped packet and its cause. A directory holds one run: files of an earlier run are replaced or \
+removed, files of anybody else are never touched. Files appear when they are complete.
 
 Examples:
   farpace run scenarios/gallery/lossy.toml
   farpace run wan.toml --payload film.mp4 --received copy.mp4 --out results
-  farpace run wan.toml --set flows.bulk.sender.profile=linux-2.6.17 --set links.wan.delay=\"20 ms\"
+  farpace run wan.toml --set links.wan.delay=\"20 ms\" --set flows.*.sender.profile=linux-2.6.17
   farpace run wan.toml --json --no-report | jq '.flows[0].goodput_bit_s'
 
 Exit codes:
   0    all flows are complete, and every received byte is the one that was sent
   1    a flow did not complete, or bytes differ
   2    wrong usage, a bad scenario, or a file that cannot be read or written
-  130  interrupted (Ctrl-C): partial results have been written, and say so; a second Ctrl-C ends at once";
+  130  interrupted (Ctrl-C): partial results have been written and say so; again: ends at once";
 
 /// The arguments of `farpace run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     pub received: Option<PathBuf>,
     /// In place of the scenario's seed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Replace a value of the scenario, as in links.wan.delay="20 ms"; may be repeated. Links and flows are
     /// addressed by name or by index from 0; * stands for all of them
@@ -112,14 +112,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let done = drive(&input, out.as_ref())?;
     // A result is worth showing even if it cannot be written.
     let mut summary = done.summary;
-    let written = out.map(|out| write(&input, out, &mut summary, &done.watch, &done.meters)).transpose();
-    let received = input.settle_received(&summary);
+    let written = match (out, done.trace) {
+        (Some(out), Ok(())) => write(&input, out, &mut summary, &done.watch, &done.meters),
+        // An incomplete trace must not stand beside what it belongs to.
+        (_, trace) => trace,
+    };
+    let received = done.received.and_then(|()| input.settle_received(&summary));
     show(args, &input, &summary)?;
-    written?;
-    if let Some(error) = done.failed {
-        return Err(error);
-    }
-    received?;
+    written.and(received)?;
     Ok(ExitCode::from(summary.status.exit_code()))
 }
 
@@ -129,8 +129,9 @@ struct Done {
     watch: Watch,
     /// Receiving hosts, and what came in.
     meters: Vec<(String, BinnedSeries)>,
-    /// A file that could not be written, though the transfers went on.
-    failed: Option<anyhow::Error>,
+    /// Files that could not be written, though the transfers went on.
+    trace: Result<()>,
+    received: Result<()>,
 }
 
 fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
@@ -181,14 +182,18 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     });
     let meters = meters.collect();
     let outcome = run.finish().map_err(place)?;
-    let failed = trace.and_then(|trace| trace.finish().err());
+    let trace = trace.map_or(Ok(()), TraceSink::finish);
     let mut summary = Summary::new(input, &outcome, &watch, interrupted);
     summary.wall = Some(summary::Wall::new(stopwatch.elapsed(), &summary));
     let unwritten = outcome.flows.into_iter().find_map(|flow| match flow.verified {
         Err(error @ VerifyError::Write { .. }) => Some(in_place(RunError::Received(error), out, input)),
         _ => None,
     });
-    Ok(Done { summary, watch, meters, failed: failed.or(unwritten) })
+    let received = unwritten.map_or(Ok(()), |error| {
+        input.remove_received();
+        Err(error)
+    });
+    Ok(Done { summary, watch, meters, trace, received })
 }
 
 /// Errors name files by the places they would have got.

@@ -20,6 +20,12 @@ pub fn page(
     let mut page = Page::new(&summary.scenario.title);
     let mut figures = Vec::new();
     page.verdict(&summary.verdict, words::is_good(summary));
+    if !summary.scenario.set.is_empty() {
+        page.paragraph(&format!(
+            "The scenario was changed for this run: {}.",
+            summary.scenario.set.join(", ")
+        ));
+    }
     if !input.scenario.description.trim().is_empty() {
         page.paragraph(input.scenario.description.trim());
     }
@@ -72,9 +78,13 @@ fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
         .map(|(((_, bins), silences), label)| BandwidthSeries { label, bins, silences })
         .collect();
     let limits = limits(&summary.flows);
-    let mut caption = "Ethernet frames that came out of the network at each receiver, payload and headers, per \
-        bin of time. Where the curve is at the dashed line, the path is full."
-        .to_owned();
+    let mut caption =
+        "Ethernet frames that came out of the network at each receiver, payload and headers, per \
+        bin of time. A path that is full shows as a curve at the dashed line."
+            .to_owned();
+    if summary.flows.iter().any(|f| f.bottleneck.as_ref().is_some_and(|b| b.kind == "policer")) {
+        caption.push_str(" A policer lets more pass for as long as its bucket lasts, then drops.");
+    }
     if silences.iter().any(|s| !s.is_empty()) {
         caption.push_str(
             " Shaded: stretches in which the transfer stood still, at most one packet arriving per round trip.",
@@ -88,7 +98,8 @@ fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
 fn limits(flows: &[FlowSummary]) -> Vec<(String, Rate)> {
     let mut limits: Vec<(String, Rate)> = Vec::new();
     for b in flows.iter().filter_map(|f| f.bottleneck.as_ref()) {
-        let limit = (format!("{}: {}", words::place(b), words::rate(b.rate)), Rate::from_bits_per_sec(b.rate));
+        let limit =
+            (format!("{}: {}", words::place(b), words::rate(b.rate)), Rate::from_bits_per_sec(b.rate));
         if !limits.contains(&limit) && limits.len() < 3 {
             limits.push(limit);
         }

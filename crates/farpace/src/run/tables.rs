@@ -82,16 +82,14 @@ fn result(f: &FlowSummary) -> &'static str {
     }
 }
 
-/// Retransmissions by cause; causes that did not occur in any flow have no column.
+/// Retransmissions by cause.
 pub fn again(summary: &Summary) -> Table {
-    let mut causes: Vec<_> = summary.flows.iter().flat_map(|f| f.sent_again().map(|(cause, _)| cause)).collect();
-    causes.sort_unstable();
-    causes.dedup();
-    let columns = causes.iter().map(|c| Column::number(&words::cause(c.name()), "segments"));
-    let mut table = Table::new("Sent again, by cause", [Column::text("flow")].into_iter().chain(columns).collect());
-    for f in summary.flows.iter().filter(|f| f.retransmissions > 0) {
-        let count = |cause: &farpace_trace::Cause| Cell::from(f.sent.get(cause.name()).copied().unwrap_or(0));
-        table.row([Cell::from(f.name.as_str())].into_iter().chain(causes.iter().map(count)).collect());
+    let columns = vec![Column::text("flow"), Column::text("cause"), Column::number("sent again", "segments")];
+    let mut table = Table::new("Sent again, by cause", columns);
+    for f in &summary.flows {
+        for (cause, n) in f.sent_again() {
+            table.row(vec![f.name.as_str().into(), words::cause(cause.name()).into(), n.into()]);
+        }
     }
     table
 }
@@ -108,17 +106,19 @@ pub fn drops(summary: &Summary) -> Table {
 
 /// Where the time of a flow went.
 pub fn spent(f: &FlowSummary) -> Table {
-    let columns = vec![Column::text("the sender was"), Column::number("time", "s"), Column::number("share", "%")];
+    let columns =
+        vec![Column::text("the sender was"), Column::number("time", "s"), Column::number("share", "%")];
     let mut table = Table::new("Where the time went", columns);
     let total = f.spent.total().as_secs_f64();
     for (span, what) in [
         (f.spent.silent, "standing still: at most one packet arrived per round trip"),
         (f.spent.recovering, "recovering from losses (Recovery, Loss or CWR state)"),
-        (f.spent.receiver_window, "waiting for ACKs: the receiver's window was full"),
-        (f.spent.congestion_window, "waiting for ACKs: the congestion window was full"),
-        (f.spent.other, "sending less than its windows allow: buffer or data at an end"),
+        (f.spent.receiver_window, "limited by the receiver's window"),
+        (f.spent.congestion_window, "limited by the congestion window"),
+        (f.spent.other, "limited by neither: its buffer was full, or there was nothing more to send"),
     ] {
-        if !span.is_zero() {
+        // What rounds to 0.0 % is of no interest.
+        if span * 2_000 >= f.spent.total() && !span.is_zero() {
             let share = 100.0 * span.as_secs_f64() / total;
             table.row(vec![what.into(), seconds(span), Cell::Number(share, Some(1))]);
         }

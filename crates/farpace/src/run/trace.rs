@@ -1,8 +1,8 @@
 //! Where the records of a run go: the flight recorders of the report, and the trace file.
 
+use super::TraceFormat;
 use super::input::Input;
 use super::watch::Watch;
-use super::TraceFormat;
 use crate::outdir::OutDir;
 use anyhow::{Context, Result, anyhow};
 use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo, TraceError};
@@ -39,7 +39,8 @@ impl TraceSink {
 
     /// Ends the file.
     pub fn finish(self) -> Result<()> {
-        let flush = |file: BufWriter<File>| file.into_inner().map(drop).map_err(io::IntoInnerError::into_error);
+        let flush =
+            |file: BufWriter<File>| file.into_inner().map(drop).map_err(io::IntoInnerError::into_error);
         let written = match self.writer {
             Writer::Parquet(sink) => sink.finish(),
             Writer::Csv(sink) => sink.finish(),

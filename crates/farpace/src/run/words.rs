@@ -1,6 +1,7 @@
 //! What came of a run, in plain words: the verdict.
 
 use super::summary::{BottleneckSummary, FlowSummary, Status, Summary};
+use super::watch::Spent;
 use farpace_lab::FlowOutcome;
 use farpace_report::number;
 use farpace_tcp::CloseReason;
@@ -15,7 +16,10 @@ const MOST_TOLD: usize = 4;
 pub fn verdict(summary: &Summary) -> String {
     let mut text = String::new();
     if summary.status == Status::Interrupted {
-        text.push_str(&format!("Interrupted at {} of virtual time: results are partial. ", moment(summary.ended)));
+        text.push_str(&format!(
+            "Interrupted at {} of virtual time: results are partial. ",
+            moment(summary.ended)
+        ));
     }
     let several = summary.flows.len() > 1;
     for flow in summary.flows.iter().take(MOST_TOLD) {
@@ -44,7 +48,10 @@ pub fn flow_verdict(flow: &FlowSummary) -> String {
     text.push_str(&held_back(flow));
     text.push_str(&stops(flow));
     if flow.retransmissions > 0 {
-        text.push_str(&format!(" {} sent again", counted(flow.retransmissions, "segment was", "segments were")));
+        text.push_str(&format!(
+            " {} sent again",
+            counted(flow.retransmissions, "segment was", "segments were")
+        ));
         text.push_str(&match flow.timeouts {
             0 => ", without a timeout.".to_owned(),
             n => format!(", after {}.", counted(n, "timeout", "timeouts")),
@@ -58,7 +65,9 @@ fn outcome(flow: &FlowSummary) -> String {
     match (&flow.problem, flow.completion) {
         (None, Some(time)) => {
             let share = match (flow.efficiency, &flow.bottleneck) {
-                (Some(e), Some(b)) => format!(", {} of the {} of {}", percent(e), self::rate(b.rate), place(b)),
+                (Some(e), Some(b)) => {
+                    format!(", {} of the rate of {} ({})", percent(e), place(b), self::rate(b.rate))
+                }
                 _ => String::new(),
             };
             format!("All {} arrived intact in {}: {rate} of payload{share}.", size(flow.size), span(time))
@@ -99,24 +108,31 @@ fn held_back(flow: &FlowSummary) -> String {
     {
         return format!(" It filled the path, which can carry {} of payload.", rate(best));
     }
-    let spent = flow.spent;
-    let total = spent.total().as_secs_f64();
-    let parts = [
-        (spent.silent, "standing still"),
-        (spent.recovering, "recovering from losses"),
-        (spent.receiver_window, "waiting for ACKs with the receiver's window full"),
-        (spent.congestion_window, "waiting for ACKs with the congestion window full"),
-        (spent.other, "with less in flight than its windows allow"),
-    ];
-    let Some((most, what)) = parts.into_iter().max_by_key(|(span, _)| *span).filter(|(s, _)| !s.is_zero()) else {
-        return String::new();
-    };
     let could = best.map_or_else(String::new, |best| {
         let least = farpace_units::Rate::from_bits_per_sec(best).time_for(flow.size);
         format!(" The path can carry {} of payload, {} in {}.", rate(best), size(flow.size), span(least))
     });
-    format!("{could} Most of its time ({}) went into {what}.", percent(most.as_secs_f64() / total))
-        .replace("went into with", "it was working with")
+    let total = flow.spent.total();
+    let mut parts = parts(&flow.spent);
+    parts.retain(|(part, _)| *part * 20 >= total && !part.is_zero());
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
+    let told = parts
+        .iter()
+        .map(|(part, what)| format!("{:.0} % {what}", 100.0 * part.as_secs_f64() / total.as_secs_f64()));
+    let told = told.collect::<Vec<_>>().join(", ");
+    if told.is_empty() { could } else { format!("{could} Where its time went: {told}.") }
+}
+
+/// The parts of a transfer's time, in a few words.
+fn parts(spent: &Spent) -> Vec<(Span, &'static str)> {
+    let Spent { silent, recovering, receiver_window, congestion_window, other } = *spent;
+    vec![
+        (silent, "standing still"),
+        (recovering, "recovering from losses"),
+        (receiver_window, "limited by the receiver's window"),
+        (congestion_window, "limited by the congestion window"),
+        (other, "limited by neither window (the sender's buffer, or nothing more to send)"),
+    ]
 }
 
 fn stops(flow: &FlowSummary) -> String {
@@ -238,6 +254,9 @@ mod tests {
         assert_eq!(span(Span::from_millis(16_469)), "16.47 s");
         assert_eq!(span(Span::from_millis(230)), "230 ms");
         assert_eq!(percent(0.4434), "44.3 %");
-        assert_eq!((grouped(7), grouped(23_414), grouped(1_000_000)), ("7".into(), "23,414".into(), "1,000,000".into()));
+        assert_eq!(
+            (grouped(7), grouped(23_414), grouped(1_000_000)),
+            ("7".into(), "23,414".into(), "1,000,000".into())
+        );
     }
 }

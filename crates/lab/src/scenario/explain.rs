@@ -4,13 +4,11 @@
 use super::figures::{Bottleneck, Segment, dry_after, narrowest, on_line, scale};
 use super::quantity::QueueLimit;
 use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
-use farpace_tcp::config::{Congestion, Profile};
+use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
 
 /// Columns of the text.
 const WIDTH: usize = 100;
-/// The initial slow-start threshold of BIC in Linux 2.6, in packets.
-const BIC_SSTHRESH: u64 = 100;
 
 /// The scenario in words, at most 100 columns wide.
 pub fn explain(scenario: &Scenario) -> String {
@@ -311,11 +309,7 @@ impl FlowPage<'_> {
         // RFC 3390 §1: 2 to 4 segments, about 4380 bytes.
         let rfc3390 = (4 * mss).min((2 * mss).max(4_380)) / mss.max(1);
         let first = config.initial_window.map_or(rfc3390, |w| u64::from(w.get())).max(1);
-        let threshold = match (config.initial_ssthresh, config.congestion) {
-            (Some(t), _) => u64::from(t.get()),
-            (None, Congestion::Bic) => BIC_SSTHRESH,
-            (None, Congestion::Reno) => u64::MAX,
-        };
+        let threshold = config.initial_ssthresh.map_or(u64::MAX, |t| u64::from(t.get()));
         // A policer with a full bucket does not stop slow start: what counts is the narrowest line.
         let line = self.narrowest_line(limits);
         let ends = [

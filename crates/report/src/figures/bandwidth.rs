@@ -42,8 +42,10 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit
     let mut legend = Vec::new();
     let many = size.pick(800, 340);
     if series.iter().any(|s| s.bins.bytes().len() > many) {
-        legend.push((Key::Area(Colour::Grey, 0.4), "smallest to largest bin".to_owned()));
-        legend.push((Key::Line(Colour::Grey, ""), "mean".to_owned()));
+        // Panels have colours of their own.
+        let colour = if series.len() == 1 { Colour::Blue } else { Colour::Grey };
+        legend.push((Key::Area(colour, 0.4), "smallest to largest bin".to_owned()));
+        legend.push((Key::Line(colour, ""), "mean".to_owned()));
     }
     if series.iter().any(|s| !s.silences.is_empty()) {
         legend

@@ -24,7 +24,10 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
     ];
     let count = history.timeout_count();
     let plural = if count == 1 { "" } else { "s" };
-    legend.push((Key::Mark(Colour::Vermillion), format!("retransmission timeout ({count} time{plural})")));
+    if count > 0 {
+        legend
+            .push((Key::Mark(Colour::Vermillion), format!("retransmission timeout ({count} time{plural})")));
+    }
     legend.extend(state_keys(history.bands()));
     let x = Scale::linear(0.0, history.end().as_secs_f64());
     let mut chart = Chart::new(ChartSpec {

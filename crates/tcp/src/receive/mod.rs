@@ -4,4 +4,4 @@ mod islands;
 mod reassembly;
 
 pub use islands::Islands;
-pub use reassembly::{Arrival, Reassembly};
+pub use reassembly::{Arrival, MAX_WAITING_CHUNKS, Reassembly};

@@ -1,10 +1,10 @@
 //! The report, for a reader who has not heard of farpace or of the paper.
 
-use super::claims::{SECOND, state_name};
+use super::claims::state_name;
 use super::measure::{self, Measurement};
 use super::payload::Source;
 use super::plan::{Job, Key, MAIN_WINDOW, PAPER, Plan, SCENARIO, SMALL_WINDOW, TABLE_2, Variant as V};
-use super::results::Results;
+use super::results::{POLICED, Results, crawls};
 use super::rows::{self, printed};
 use super::{Args, tables};
 use crate::outdir::OutDir;
@@ -14,7 +14,7 @@ use farpace_report::{
     Reproduction, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
 };
 use farpace_trace::{Record, RecordSink};
-use farpace_units::{ByteCount, Rate, Span};
+use farpace_units::{ByteCount, Span};
 use std::path::PathBuf;
 
 /// Around the first loss of the figures' transfer.
@@ -137,16 +137,10 @@ fn compare(results: &Results) -> Figure {
     )
 }
 
-/// A run's bandwidth with its stops shaded.
-fn stops(m: &Measurement) -> Vec<Interval> {
-    // One packet per round trip, in bins as long as a round trip.
-    m.bandwidth.silences(ByteCount::new(1600), SECOND)
-}
-
-const LIMITS: [Limit<'static>; 1] = [Limit { label: "policed rate", rate: Rate::from_mbit(500) }];
+const LIMITS: [Limit<'static>; 1] = [Limit { label: "policed rate", rate: POLICED }];
 
 fn patient(run: Option<&Measurement>) -> Figure {
-    let silences = run.map(stops).unwrap_or_default();
+    let silences = run.map(crawls).unwrap_or_default();
     let series =
         run.map(|m| BandwidthSeries { label: "linux-2.6.17", bins: &m.bandwidth, silences: &silences });
     let series: Vec<BandwidthSeries<'_>> = series.into_iter().collect();
@@ -157,8 +151,9 @@ fn patient(run: Option<&Measurement>) -> Figure {
     drawing.figure(
         "figures/bandwidth-2.6.17.svg",
         &format!(
-            "What arrives at the receiver per 10 ms (the paper's Fig. 1). Nothing is wrong with the path, and in the \
-             shaded stretches not more than one packet per round trip passes.{longest}"
+            "What arrives at the receiver per 10 ms (the paper's Fig. 1). Nothing is wrong with the path. In the \
+             shaded stretches less than 2 % of the policed rate passes, in the longest of them one packet per round \
+             trip.{longest}"
         ),
     )
 }
@@ -166,7 +161,7 @@ fn patient(run: Option<&Measurement>) -> Figure {
 fn cured(results: &Results) -> Figure {
     let groups = [V::Linux2622, V::Fix].map(|v| (v.label(), results.main(v)));
     let runs: Vec<(&str, &Measurement, Vec<Interval>)> =
-        groups.iter().filter_map(|(label, group)| group.slowest().map(|m| (*label, m, stops(m)))).collect();
+        groups.iter().filter_map(|(label, group)| group.slowest().map(|m| (*label, m, crawls(m)))).collect();
     let series: Vec<BandwidthSeries<'_>> = runs
         .iter()
         .map(|(label, m, silences)| BandwidthSeries { label, bins: &m.bandwidth, silences })
@@ -175,9 +170,10 @@ fn cured(results: &Results) -> Figure {
         bandwidth("The slowest transfers of linux-2.6.22 and of the fix", &series, &LIMITS);
     drawing.figure(
         "figures/bandwidth-cured.svg",
-        "The same for two cures (the paper's Fig. 8). 2.6.22 no longer stops for seconds, but swings between nothing \
-         and the line rate: it still overlooks lost retransmissions, and each time waits 0.2 s for its timer. The fix \
-         notices them at once and stays near the policed rate.",
+        "The same for two cures (the paper's Fig. 8). 2.6.22 swings between nothing and the line rate: it still \
+         overlooks lost retransmissions and waits 0.2 s for its timer, and where it finds them late its window stays \
+         at 2 or 3 packets for seconds (shaded, if that happened). The fix notices them at once and stays near the \
+         policed rate.",
     )
 }
 

@@ -2,7 +2,8 @@
 
 use super::measure::{Measurement, Stop};
 use super::plan::{Burst, Key, MAIN_WINDOW, Plan, Variant};
-use farpace_units::{ByteCount, Span};
+use farpace_report::Interval;
+use farpace_units::{ByteCount, Rate, Span};
 use std::collections::BTreeMap;
 
 /// All runs.
@@ -76,6 +77,11 @@ impl Group {
     pub fn silent(&self) -> Spread {
         self.spread(|m| m.silent.as_secs_f64())
     }
+    /// The longest stretch of at least a second with less than [`CRAWL`] of the policed rate, in seconds.
+    pub fn crawl(&self) -> Option<f64> {
+        let spans = self.runs.values().flat_map(crawls).map(|i| i.span());
+        spans.max().map(Span::as_secs_f64)
+    }
     /// The longest silence of all runs.
     pub fn longest(&self) -> Option<Stop> {
         self.runs.values().filter_map(|m| m.longest).max_by_key(|s| s.span)
@@ -83,6 +89,10 @@ impl Group {
     /// Runs with a silence of at least `span`.
     pub fn stopped(&self, span: Span) -> usize {
         self.runs.values().filter(|m| m.longest.is_some_and(|s| s.span >= span)).count()
+    }
+    /// Runs that crawled for a second or more.
+    pub fn crawled(&self) -> usize {
+        self.runs.values().filter(|m| !crawls(m).is_empty()).count()
     }
     /// The runs with the phases that `other` has, too.
     pub fn matching(&self, other: &Group) -> Group {
@@ -99,6 +109,20 @@ impl Group {
     pub fn slowest(&self) -> Option<&Measurement> {
         self.runs.values().max_by_key(|m| m.elapsed)
     }
+}
+
+/// Below this part of the policed rate a transfer crawls: 8 packets per round trip. In the paper's first stop the
+/// window was 8 packets (its §3.4).
+pub const CRAWL: u64 = 50;
+/// Shorter than this is no stop.
+pub const SECOND: Span = Span::from_secs(1);
+/// The policer.
+pub const POLICED: Rate = Rate::from_mbit(500);
+
+/// When a transfer crawled or stood still, for a second or more.
+pub fn crawls(m: &Measurement) -> Vec<Interval> {
+    let limit = POLICED.bytes_in(m.bandwidth.bin()).get() / CRAWL;
+    m.bandwidth.silences(ByteCount::new(limit), SECOND)
 }
 
 impl Results {

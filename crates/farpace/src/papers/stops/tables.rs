@@ -12,15 +12,15 @@ pub fn table_2(results: &Results, window: u32) -> Table {
         Column::text("profile"),
         Column::number("time: paper", "mean/max/min/sd, s"),
         Column::number("measured", "mean/max/min/sd, s"),
-        Column::number("goodput: paper", "Mbit/s"),
-        Column::number("measured", "Mbit/s"),
-        Column::number("timeouts: paper", "mean"),
-        Column::number("measured", "mean"),
-        Column::number("least efficiency: paper", "%"),
-        Column::number("measured", "%"),
+        Column::number("goodput", "Mbit/s"),
+        Column::number("timeouts", "mean"),
+        Column::number("least efficiency", "%"),
     ];
     let runs = results.deep(Variant::Fix, window).runs.len();
-    let mut table = Table::new(&format!("Receive window of {window} packets, {runs} runs each"), columns);
+    let mut table = Table::new(
+        &format!("Receive window of {window} packets, {runs} runs each; paper | measured"),
+        columns,
+    );
     for variant in TABLE_2 {
         let group = results.deep(variant, window);
         let paper = printed(variant);
@@ -29,15 +29,18 @@ pub fn table_2(results: &Results, window: u32) -> Table {
             variant.label().into(),
             p.map(|p| p.time.map(|t| format!("{t:.1}")).join("/")).into(),
             times(group.time()).into(),
-            Cell::from(p.map(|p| p.goodput)),
-            Cell::Number(group.goodput().mean, Some(0)),
-            p.map_or(Cell::Missing, |p| Cell::Number(p.timeouts, Some(1))),
-            Cell::Number(group.timeouts().mean, Some(1)),
-            Cell::from(p.map(|p| p.least_efficiency)),
-            Cell::Number(group.efficiency().min, Some(1)),
+            beside(p.map(|p| p.goodput), group.goodput().mean, 0),
+            beside(p.map(|p| p.timeouts), group.timeouts().mean, 1),
+            beside(p.map(|p| p.least_efficiency), group.efficiency().min, 0),
         ]);
     }
     table
+}
+
+/// `paper | measured`.
+fn beside(paper: Option<f64>, measured: f64, decimals: usize) -> Cell {
+    let paper = paper.map_or_else(|| "–".to_owned(), |p| format!("{p:.decimals$}"));
+    format!("{paper} | {measured:.decimals$}").into()
 }
 
 fn times(s: Spread) -> String {
@@ -79,7 +82,7 @@ pub fn switches(results: &Results, window: u32) -> Table {
         Column::number("time", "mean, s"),
         Column::number("goodput", "Mbit/s"),
         Column::number("timeouts", "mean"),
-        Column::number("window <= 2", "mean, s"),
+        Column::number("longest crawl", "below 2 %, s"),
         Column::number("longest silence", "s"),
         Column::text("mostly in"),
     ];
@@ -97,7 +100,7 @@ pub fn switches(results: &Results, window: u32) -> Table {
             Cell::Number(group.time().mean, Some(2)),
             Cell::Number(group.goodput().mean, Some(1)),
             Cell::Number(group.timeouts().mean, Some(1)),
-            Cell::Number(group.small_window().mean, Some(1)),
+            group.crawl().map_or("none".into(), |s| Cell::Number(s, Some(1))),
             silence(&group),
             group.longest().map(|s| state_name(s.state)).into(),
         ]);

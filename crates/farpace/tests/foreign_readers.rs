@@ -1,0 +1,89 @@
+//! Other people's programs on the files of a real run: tshark on the captures, polars on the trace.
+
+mod common;
+
+use common::{LOSSY, python, run, run_if_installed, skip, with_scenario};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A run with losses, its directory and its summary.
+fn lossy_run() -> (tempfile::TempDir, Value) {
+    let dir = with_scenario(LOSSY);
+    let (code, _, stderr) = run(dir.path(), &["run", "scenario.toml", "--out", "out", "--no-report"]);
+    assert_eq!(code, 0, "{stderr}");
+    let summary = fs::read_to_string(dir.path().join("out/summary.json")).unwrap();
+    let summary = serde_json::from_str(&summary).unwrap();
+    (dir, summary)
+}
+
+/// How many packets of a capture pass tshark's filter; none without tshark.
+fn tshark(capture: &Path, filter: &str) -> Option<u64> {
+    let mut command = Command::new("tshark");
+    command.env("LC_ALL", "C.UTF-8").arg("-n").arg("-r").arg(capture);
+    command.args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
+    command.args(["-Y", filter, "-T", "fields", "-e", "frame.number"]);
+    let output = run_if_installed(&mut command, "tshark")?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)
+}
+
+/// Breaks: our counts of retransmissions and drops disagree with what everybody else sees on the wire, or our
+/// packets are not well formed.
+#[test]
+fn tshark_counts_what_we_count() {
+    let (dir, summary) = lossy_run();
+    let file = |name: &str| dir.path().join("out").join(name);
+    let again = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || \
+                 tcp.analysis.spurious_retransmission";
+    let Some(seen) = tshark(&file("a.pcapng"), again) else { return };
+    let ours = summary["flows"][0]["retransmissions"].as_u64().unwrap();
+    assert!(ours > 0, "the scenario has losses");
+    assert_eq!(seen, ours);
+    let drops: u64 =
+        summary["drops"].as_array().unwrap().iter().map(|d| d["packets"].as_u64().unwrap()).sum();
+    assert_eq!(
+        tshark(&file("drops.pcapng"), "frame.comment contains \"dropped at wire.forward.loss\""),
+        Some(drops)
+    );
+    assert_eq!(tshark(&file("drops.pcapng"), "frame"), Some(drops));
+    let complaints = "_ws.malformed || _ws.expert.severity == \"Error\" || tcp.checksum.status == 0 || \
+                      ip.checksum.status == 0";
+    for name in ["a.pcapng", "b.pcapng", "drops.pcapng"] {
+        assert_eq!(tshark(&file(name), complaints), Some(0), "{name}");
+    }
+    // Data that left a: what arrived at b, and what was dropped.
+    let data = "tcp.len > 0 && ip.src == 10.0.0.1";
+    let (left, arrived) = (tshark(&file("a.pcapng"), data), tshark(&file("b.pcapng"), data));
+    assert_eq!(left, arrived.map(|n| n + drops));
+}
+
+const SCRIPT: &str = r#"
+import sys
+try:
+    import polars as pl
+except ImportError:
+    sys.exit(77)
+t = pl.read_parquet(sys.argv[1])
+assert t["time_ns"].is_sorted()
+sent = t.filter(pl.col("direction") == "sent")
+again = ["fast_retransmit", "forward_retransmit", "lost_retransmission", "timeout_retransmit", "loss_retransmit"]
+print(sent.filter(pl.col("cause").is_in(again)).height, sent.filter(pl.col("cause") == "new_data")["len"].sum())
+"#;
+
+/// Breaks: the trace of a real run as polars reads it: rows are missing, or disagree with the summary.
+#[test]
+fn polars_reads_the_trace_of_a_run() {
+    let (dir, summary) = lossy_run();
+    let mut command = Command::new(python());
+    command.arg("-c").arg(SCRIPT).arg(dir.path().join("out/trace.parquet"));
+    let Some(output) = run_if_installed(&mut command, "python") else { return };
+    if output.status.code() == Some(77) {
+        skip::<()>("polars", "no such module");
+        return;
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected = format!("{} 2000000\n", summary["flows"][0]["retransmissions"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}

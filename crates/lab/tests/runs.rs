@@ -1,0 +1,121 @@
+//! Whole runs of the scenarios that come with farpace, made small.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Outcome, Payload, Run};
+use farpace_path::DropReason;
+use farpace_trace::{Cause, Record};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+fn scenario(file: &str, set: &[(&str, &str)]) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Scenario::parse_with(&text, file, &set).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn run(scenario: &Scenario, inputs: Inputs) -> (Outcome, Vec<Record>) {
+    let mut run = Run::new(scenario, inputs).unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    while !run.advance(Some(&mut records)).unwrap().finished {}
+    (run.finish().unwrap(), records)
+}
+
+/// Breaks: a scenario of the gallery does not do what its file says: every byte arrives, and what its
+/// troubles are for happens.
+#[test]
+fn the_gallery_arrives_intact() {
+    let cases: [(&str, &[DropReason]); 4] = [
+        ("gallery/lossy.toml", &[DropReason::Loss]),
+        ("gallery/troubled.toml", &[DropReason::BadChecksum]),
+        ("gallery/small-queue.toml", &[DropReason::QueueFull]),
+        ("gallery/shared.toml", &[DropReason::QueueFull]),
+    ];
+    for (file, expected) in cases {
+        let (outcome, _) = run(&scenario(file, &[("flows.*.size", "8 MB")]), Inputs::default());
+        for flow in &outcome.flows {
+            assert!(flow.is_intact(), "{file}, {}: {:?}", flow.name, flow.verified);
+            assert!(
+                flow.efficiency().is_some_and(|e| e > 0.0 && e <= 1.0),
+                "{file}: {:?}",
+                flow.efficiency()
+            );
+        }
+        for reason in expected {
+            assert!(outcome.drops.iter().any(|d| d.reason == *reason), "{file}: no {}", reason.name());
+        }
+    }
+}
+
+/// Breaks: the law of determinism, or the dice do not come from the seed.
+#[test]
+fn the_same_seed_gives_the_same_records() {
+    let s = scenario("gallery/troubled.toml", &[("flows.*.size", "2 MB")]);
+    let seeded = |seed| run(&s, Inputs { records: true, seed: Some(seed), ..Inputs::default() }).1;
+    let first = seeded(7);
+    assert!(first.len() > 1_000);
+    assert!(first == seeded(7), "two runs of one seed differ");
+    assert!(first != seeded(8), "another seed changes nothing");
+}
+
+/// Breaks: watching a run changes it.
+#[test]
+fn records_and_captures_change_nothing() {
+    let s = scenario("gallery/lossy.toml", &[("flows.*.size", "2 MB"), ("trace.taps", r#"["a"]"#)]);
+    let plain = run(&s, Inputs::default()).0;
+    let directory = tempfile::tempdir().unwrap();
+    let mut watched = Run::new(&s, Inputs { records: true, ..Inputs::default() }).unwrap();
+    let files = watched.capture_into(directory.path()).unwrap();
+    while !watched.advance(None).unwrap().finished {}
+    let watched = watched.finish().unwrap();
+    assert!(files.iter().all(|f| f.metadata().unwrap().len() > 1_000), "{files:?}");
+    assert_eq!((plain.events, plain.ended), (watched.events, watched.ended));
+    assert_eq!(plain.flows[0].counters, watched.flows[0].counters);
+}
+
+/// Breaks: a real file does not arrive as it was, or is not written.
+#[test]
+fn a_file_is_sent_and_received() {
+    let directory = tempfile::tempdir().unwrap();
+    let (sent, received): (PathBuf, PathBuf) =
+        (directory.path().join("sent"), directory.path().join("received"));
+    let bytes: Vec<u8> =
+        (0..1_234_567u32).flat_map(|i| (i.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()).collect();
+    std::fs::File::create(&sent).unwrap().write_all(&bytes).unwrap();
+    let inputs = Inputs {
+        payload: Some(Payload::file(&sent).unwrap()),
+        received: Some(received.clone()),
+        ..Inputs::default()
+    };
+    let (outcome, _) = run(&scenario("gallery/lossy.toml", &[]), inputs);
+    assert!(outcome.flows[0].is_intact());
+    assert!(std::fs::read(&received).unwrap() == bytes, "the received file differs");
+}
+
+/// Breaks: a run that cannot finish pretends that it did.
+#[test]
+fn out_of_time_is_not_complete() {
+    let s = scenario("gallery/lossy.toml", &[("duration", "300 ms")]);
+    let (outcome, _) = run(&s, Inputs::default());
+    let flow = &outcome.flows[0];
+    assert!(!flow.is_intact() && flow.completed.is_none());
+    assert!(flow.verified.is_err());
+}
+
+/// Breaks: the counts of the paper's path: on it each drop is repaired by exactly one retransmission.
+#[test]
+fn every_policed_packet_is_retransmitted_once() {
+    let set = [("flows.bulk.size", "60 MB"), ("flows.bulk.sender.profile", "aist-fix")];
+    let (outcome, records) =
+        run(&scenario("papers/stops.toml", &set), Inputs { records: true, ..Inputs::default() });
+    let flow = &outcome.flows[0];
+    let policed: u64 =
+        outcome.drops.iter().filter(|d| d.reason == DropReason::Policed).map(|d| d.packets).sum();
+    assert!(policed > 0 && flow.is_intact());
+    assert_eq!(flow.retransmissions(), policed);
+    assert_eq!(flow.timeouts, 0);
+    let recorded = records.iter().filter(|r| r.cause.is_some_and(Cause::is_retransmission)).count() as u64;
+    assert_eq!(recorded, policed, "records tell the same");
+}
