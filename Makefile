@@ -26,7 +26,7 @@ test: ## everything that must hold before a change goes in
 	@$(MAKE) --no-print-directory fmt-check clippy doc fuzz-check
 	$(CARGO) test --workspace --locked --no-run
 	@tools/readme-commands
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 fmt-check:
 	$(CARGO) fmt --all -- --check

@@ -12,24 +12,39 @@ static INSTALL: Once = Once::new();
 static LITTER: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// From now on SIGINT, SIGTERM and SIGHUP only set [`asked`]; a second one ends the process with exit code 130
-/// and removes what was given to [`Litter`]. In a program that handles these signals itself, nothing changes.
-/// May be called again: what was asked before is forgotten.
+/// and removes what was given to [`Litter`]. In a program that handles these signals itself, and under nohup,
+/// nothing changes. May be called again: what was asked before is forgotten.
 pub fn install() {
     ASKED.store(0, Ordering::Relaxed);
     INSTALL.call_once(|| {
-        let _ = ctrlc::try_set_handler(|| {
-            if ASKED.fetch_add(1, Ordering::Relaxed) == 0 {
-                return;
-            }
-            let litter = std::mem::take(&mut *LITTER.lock().unwrap_or_else(PoisonError::into_inner));
-            for path in litter {
-                let _ =
-                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-            }
-            cli::note("\nInterrupted twice: ended at once, nothing written.");
-            std::process::exit(i32::from(cli::INTERRUPTED));
-        });
+        // A shell script ignores SIGINT for what it starts in the background: whoever sends it nevertheless means it.
+        if ctrlc::try_set_handler(on_signal).is_err() && ignored() & (SIGHUP | SIGINT) == SIGINT {
+            let _ = ctrlc::set_handler(on_signal);
+        }
     });
+}
+
+fn on_signal() {
+    if ASKED.fetch_add(1, Ordering::Relaxed) == 0 {
+        return;
+    }
+    let litter = std::mem::take(&mut *LITTER.lock().unwrap_or_else(PoisonError::into_inner));
+    for path in litter {
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
+    cli::note("\nInterrupted twice: ended at once, nothing written.");
+    std::process::exit(i32::from(cli::INTERRUPTED));
+}
+
+/// Bits of the signals in the mask of `/proc/self/status`.
+const SIGHUP: u64 = 1;
+const SIGINT: u64 = 1 << 1;
+
+/// The signals that this process ignores; none where the system does not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Whether an orderly end has been asked for.

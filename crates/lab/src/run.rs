@@ -17,6 +17,9 @@ use farpace_units::{ByteCount, Instant, Span};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// Records are fetched as often as this, however wide the bins are: they wait in memory.
+const RECORDS_WAIT: Span = Span::from_millis(10);
+
 /// Why a run cannot begin, or had to end.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -255,15 +258,21 @@ impl Run {
     pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<Progress, RunError> {
         let start = self.now;
         self.now = (start + self.bin).min(Instant::ZERO + self.scenario.duration);
-        self.world.run_until(self.now, &mut self.watch)?;
         if let Some(sink) = records {
-            for flow in 0..self.flows.len() {
-                let from = self.flows[flow].from;
-                // A host with several flows gives all its records at the first of them.
-                if let Some(host) = self.world.element_mut::<Host>(from) {
-                    host.take_records(|r| sink.record(&r));
+            let mut to = start;
+            while to < self.now {
+                to = (to + RECORDS_WAIT).min(self.now);
+                self.world.run_until(to, &mut self.watch)?;
+                for flow in 0..self.flows.len() {
+                    let from = self.flows[flow].from;
+                    // A host with several flows gives all its records at the first of them.
+                    if let Some(host) = self.world.element_mut::<Host>(from) {
+                        host.take_records(|r| sink.record(&r));
+                    }
                 }
             }
+        } else {
+            self.world.run_until(self.now, &mut self.watch)?;
         }
         self.samples.clear();
         for index in 0..self.flows.len() {

@@ -56,6 +56,9 @@ pub struct Args {
     /// Less of everything: the window of 2500 packets and three policer phases
     #[arg(long)]
     pub quick: bool,
+    /// Policer phases per row of Table 2 [default: 10, with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub phases: Option<u32>,
     /// A file that every run sends, in place of a pattern of the scenario's size
     #[arg(long, value_name = "FILE", conflicts_with = "real_file")]
     pub payload: Option<PathBuf>,
@@ -79,7 +82,7 @@ pub struct Args {
 /// A scenario that cannot run, or a file that cannot be read or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let plan = Plan::new(args.quick, &args.set)?;
+    let plan = Plan::new(args.quick, args.phases, &args.set)?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
     let payload = payload::prepare(args, &plan.base()?, out.staging())?;
     let Some(measured) = measure_all(args, &plan, &payload)? else {

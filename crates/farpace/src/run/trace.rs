@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 enum Writer {
     Parquet(Box<ParquetSink<BufWriter<File>>>),
-    Csv(CsvSink<BufWriter<File>>),
+    Csv(Box<CsvSink<BufWriter<File>>>),
 }
 
 /// The trace file being written.
@@ -31,7 +31,7 @@ impl TraceSink {
         let file = BufWriter::with_capacity(1 << 20, File::create(&staged).with_context(cannot)?);
         let info = RunInfo { scenario: input.scenario.title.clone(), seed: input.scenario.seed };
         let writer = match input.trace {
-            TraceFormat::Csv => Writer::Csv(CsvSink::new(file)),
+            TraceFormat::Csv => Writer::Csv(Box::new(CsvSink::new(file))),
             _ => Writer::Parquet(Box::new(ParquetSink::new(file, &info).with_context(cannot)?)),
         };
         Ok(Some(TraceSink { place, writer }))

@@ -23,11 +23,10 @@ pub fn verdict(summary: &Summary) -> String {
     }
     let several = summary.flows.len() > 1;
     for flow in summary.flows.iter().take(MOST_TOLD) {
-        if several {
-            text.push_str(&format!("{}: ", flow.name));
-        }
-        text.push_str(&flow_verdict(flow));
-        text.push(' ');
+        // Of one of several, only the outcome; the report has a section for each.
+        let told = if several { outcome(flow) + &stops(flow) } else { flow_verdict(flow) };
+        let name = if several { format!("{}: ", flow.name) } else { String::new() };
+        text.push_str(&format!("{name}{told} "));
     }
     if summary.flows.len() > MOST_TOLD {
         let intact = summary.flows.iter().filter(|f| f.intact).count();
@@ -54,7 +53,7 @@ pub fn flow_verdict(flow: &FlowSummary) -> String {
         ));
         text.push_str(&match flow.timeouts {
             0 => ", without a timeout.".to_owned(),
-            n => format!(", after {}.", counted(n, "timeout", "timeouts")),
+            n => format!(", with {}.", counted(n, "timeout", "timeouts")),
         });
     }
     text

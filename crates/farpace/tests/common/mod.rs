@@ -17,7 +17,7 @@ name = "wire"
 between = ["a", "b"]
 rate = "100 Mbit/s"
 delay = "5 ms"
-forward = { loss = 0.005 }
+forward = { loss = 0.01 }
 [[flows]]
 name = "bulk"
 from = "a"

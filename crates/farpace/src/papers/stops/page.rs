@@ -104,13 +104,15 @@ fn draw(results: &Results, figures: &Figures) -> Drawn {
             "figures/time-sequence.svg",
             "The beginning of the first stop (the paper's Fig. 5). The bucket has run dry and about half of a window is \
              dropped, twenty packets at a time; the receiver reports what came (SACK). The sender repeats what is \
-             missing, and part of this is dropped as well. It does not notice, and falls silent.",
+             missing, and part of this is dropped as well. It does not notice in time, and from then on sends single \
+             packets, a round trip apart.",
         ),
         variables: variables("What the sender believed meanwhile", &records, MSS, None).figure(
             "figures/variables.svg",
-            "The sender's own variables at each ACK of the same moments (the paper's Fig. 6). retrans_out stays above \
-             zero: repeated packets that were dropped are still believed to be under way. When they are given up at \
-             last, in_flight is 0 and cwnd is 1.",
+            "The sender's own variables at each ACK of the same moments (the paper's Fig. 6). Repeated packets that \
+             were dropped stay in retrans_out: they are believed to be under way. When they are given up at last, all \
+             at once, next to nothing is in flight. The window is not more than in_flight + 1, and in Recovery nothing \
+             raises it: some packets per round trip, for hundreds of losses.",
         ),
         cured: cured(results),
     }
@@ -133,7 +135,11 @@ fn compare(results: &Results) -> Figure {
     let title = format!("Time for {}, window of {MAIN_WINDOW} packets", results.size);
     comparison(&title, "completion time (s)", &rows).figure(
         "figures/comparison.svg",
-        "Less is better. The policed rate alone would take 16.3 s for 1 GB, so the cure leaves nothing to gain.",
+        &format!(
+            "Less is better. The policer lets {} pass in {:.1} s at best, so the cure leaves hardly anything to gain.",
+            results.size,
+            results.least_seconds()
+        ),
     )
 }
 
@@ -186,7 +192,7 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, drawn: &Dra
     page.verdict(
         &format!(
             "The paper's result {}: {:.1} s with linux-2.6.17, {:.1} s with linux-2.6.22, {:.1} s with the paper's fix \
-             for {} (means; paper: 52.4, 21.3 and 16.6 s). Of {} claims {} hold{}.",
+             for {} (means; paper, for 1 GB: 52.4, 21.3 and 16.6 s). Of {} claims {} hold{}.",
             if good { "is confirmed" } else { "is not confirmed" },
             old.time().mean,
             newer.time().mean,
@@ -282,7 +288,7 @@ fn open_points(results: &Results) -> farpace_report::Table {
     add(
         points.next().unwrap_or_default(),
         format!(
-            "The phase alone moves 2.6.17 between {} and the fix between {} (window {MAIN_WINDOW}). At window \
+            "The phase alone moves 2.6.17 from {} and the fix from {} (window {MAIN_WINDOW}). At window \
              {SMALL_WINDOW} it decides how many timeouts the fix has.",
             spread(V::Linux2617),
             spread(V::Fix)
@@ -303,6 +309,9 @@ fn command(args: &Args) -> String {
     let mut line = "farpace papers stops".to_owned();
     if args.quick {
         line.push_str(" --quick");
+    }
+    if let Some(phases) = args.phases {
+        line.push_str(&format!(" --phases {phases}"));
     }
     for (key, value) in &args.set {
         line.push_str(&format!(" --set {key}=\"{value}\""));

@@ -155,6 +155,12 @@ impl Results {
         let here = |key: &&Key| key.burst == Burst::Deep && key.window == window;
         self.groups.keys().filter(here).map(|key| key.variant).collect()
     }
+    /// The time in which the policer lets a run's packets pass if nothing is ever idle: packets of 1500 bytes carry
+    /// 1448 of payload, and a full bucket of 16 MB comes on top.
+    pub fn least_seconds(&self) -> f64 {
+        let packets = self.size.get() as f64 * 1500.0 / 1448.0;
+        (packets - 16e6).max(1500.0) * 8.0 / POLICED.bits_per_sec() as f64
+    }
     /// How many transfers there were.
     pub fn transfers(&self) -> usize {
         self.groups.values().map(|g| g.runs.len()).sum()
