@@ -92,7 +92,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// The same for a JSON value, over several lines.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }

@@ -176,6 +176,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         }
     };
     progress.clear();
+    watch.finish();
     let meters = run.meters().map(|(host, meter)| {
         let bytes = meter.bins().iter().map(|bin| bin.bytes).collect();
         (host.to_owned(), BinnedSeries::new(meter.width(), bytes))

@@ -90,6 +90,9 @@ fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
             " Shaded: stretches in which the transfer stood still, at most one packet arriving per round trip.",
         );
     }
+    if summary.flows.iter().any(|f| !f.spent.crawling.is_zero()) {
+        caption.push_str(" Flat but not shaded: it crawled, at less than 1 % of what the path can carry.");
+    }
     let limits: Vec<Limit<'_>> = limits.iter().map(|(label, rate)| Limit { label, rate: *rate }).collect();
     bandwidth("Bandwidth over time", &series, &limits).figure("figures/bandwidth.svg", &caption)
 }

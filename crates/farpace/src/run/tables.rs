@@ -112,6 +112,7 @@ pub fn spent(f: &FlowSummary) -> Table {
     let total = f.spent.total().as_secs_f64();
     for (span, what) in [
         (f.spent.silent, "standing still: at most one packet arrived per round trip"),
+        (f.spent.crawling, "crawling: for ten round trips or more, below 1 % of what the path can carry"),
         (f.spent.recovering, "recovering from losses (Recovery, Loss or CWR state)"),
         (f.spent.receiver_window, "limited by the receiver's window"),
         (f.spent.congestion_window, "limited by the congestion window"),

@@ -1,6 +1,6 @@
 //! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time went.
 
-use farpace_lab::scenario::Scenario;
+use farpace_lab::scenario::{Flow, Scenario};
 use farpace_lab::{Sample, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
@@ -14,13 +14,19 @@ pub const MOST_SHOWN: usize = 8;
 const BEFORE: u64 = FlightRecorder::ROUND_TRIPS_AHEAD;
 const AFTER: u64 = 20;
 
+/// One part in so many of what the path can carry is a crawl.
+const CRAWL: u64 = 100;
+
 /// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spent {
     /// In silences: at most one packet arrived per round trip.
     #[serde(rename = "silent_s", serialize_with = "seconds")]
     pub silent: Span,
-    /// In Recovery, Loss or CWR, but not silent.
+    /// In stretches as long as a silence in which less than [`CRAWL`] of what the path can carry arrived.
+    #[serde(rename = "crawling_s", serialize_with = "seconds")]
+    pub crawling: Span,
+    /// In Recovery, Loss or CWR, but neither of these.
     #[serde(rename = "recovering_s", serialize_with = "seconds")]
     pub recovering: Span,
     /// As much in flight as the receiver's window allows.
@@ -40,8 +46,9 @@ pub fn seconds<S: serde::Serializer>(span: &Span, s: S) -> Result<S::Ok, S::Erro
 
 impl Spent {
     fn add(&mut self, more: Spent) {
-        let Spent { silent, recovering, receiver_window, congestion_window, other } = more;
+        let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = more;
         self.silent += silent;
+        self.crawling += crawling;
         self.recovering += recovering;
         self.receiver_window += receiver_window;
         self.congestion_window += congestion_window;
@@ -49,45 +56,75 @@ impl Spent {
     }
     /// All of it.
     pub fn total(&self) -> Span {
-        let Spent { silent, recovering, receiver_window, congestion_window, other } = *self;
-        silent + recovering + receiver_window + congestion_window + other
+        let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = *self;
+        silent + crawling + recovering + receiver_window + congestion_window + other
     }
 }
 
 /// One flow, watched for the summary.
 struct FlowWatch {
     silence: SilenceMeter,
+    /// Segments in a bin, at or below which a transfer crawls.
+    crawl: u64,
     spent: Spent,
+    /// A slow stretch that is not known yet to be a crawl, without the silences in it.
+    slow: Spent,
     /// A quiet stretch that is not known yet to be a silence.
-    pending: Spent,
+    quiet: Spent,
     size: ByteCount,
     delivered: ByteCount,
     begun: bool,
 }
 
 impl FlowWatch {
+    fn new(scenario: &Scenario, flow: &Flow) -> Self {
+        let bin = scenario.trace.bin;
+        let carries = scenario.bottleneck(flow).map(|b| b.goodput.bytes_in(bin).get() / CRAWL);
+        FlowWatch {
+            silence: SilenceMeter::new(bin, scenario.base_rtt(flow)),
+            crawl: carries.unwrap_or(0) / scenario.segment(flow).payload.get().max(1),
+            spent: Spent::default(),
+            slow: Spent::default(),
+            quiet: Spent::default(),
+            size: flow.size,
+            delivered: ByteCount::ZERO,
+            begun: false,
+        }
+    }
     fn sample(&mut self, bin: Span, s: &Sample) {
         self.begun |= s.arrived > 0;
         if !self.begun || self.delivered >= self.size {
             return;
         }
         self.delivered += s.delivered;
+        let now = spent(bin, s);
         if self.silence.is_quiet(s.arrived) {
-            self.pending.add(spent(bin, s));
+            self.quiet.add(now);
         } else {
             self.end_quiet();
-            self.spent.add(spent(bin, s));
-        }
-        if self.delivered >= self.size {
-            self.end_quiet();
+            if s.arrived <= self.crawl {
+                self.slow.add(now);
+            } else {
+                self.end_slow();
+                self.spent.add(now);
+            }
         }
     }
     fn end_quiet(&mut self) {
-        let mut quiet = std::mem::take(&mut self.pending);
+        let quiet = std::mem::take(&mut self.quiet);
         if quiet.total() >= self.silence.at_least() {
-            quiet = Spent { silent: quiet.total(), ..Spent::default() };
+            self.spent.silent += quiet.total();
+        } else {
+            self.slow.add(quiet);
         }
-        self.spent.add(quiet);
+    }
+    fn end_slow(&mut self) {
+        let slow = std::mem::take(&mut self.slow);
+        if slow.total() >= self.silence.at_least() {
+            self.spent.crawling += slow.total();
+        } else {
+            self.spent.add(slow);
+        }
     }
 }
 
@@ -131,14 +168,7 @@ impl Watch {
     /// For the flows of `scenario`; with `pictures`, also what figures need.
     pub fn new(scenario: &Scenario, pictures: bool) -> Self {
         let bin = scenario.trace.bin;
-        let watched = scenario.flows.iter().map(|flow| FlowWatch {
-            silence: SilenceMeter::new(bin, scenario.base_rtt(flow)),
-            spent: Spent::default(),
-            pending: Spent::default(),
-            size: flow.size,
-            delivered: ByteCount::ZERO,
-            begun: false,
-        });
+        let watched = scenario.flows.iter().map(|flow| FlowWatch::new(scenario, flow));
         let shown = if pictures { MOST_SHOWN } else { 0 };
         let pictured = (0u32..).zip(&scenario.flows).take(shown).map(|(index, flow)| {
             let rtt = scenario.base_rtt(flow).max(Span::from_micros(100));
@@ -174,13 +204,16 @@ impl Watch {
     pub fn has_enough_records(&self) -> bool {
         self.pictures.iter().all(|p| p.recorder.done())
     }
-    /// Where the time of flow `index` went.
+    /// The run is over: what was open ends.
+    pub fn finish(&mut self) {
+        for flow in &mut self.flows {
+            flow.end_quiet();
+            flow.end_slow();
+        }
+    }
+    /// Where the time of flow `index` went; after [`finish`](Watch::finish).
     pub fn spent(&self, index: usize) -> Spent {
-        self.flows.get(index).map_or(Spent::default(), |flow| {
-            let mut spent = flow.spent;
-            spent.add(flow.pending);
-            spent
-        })
+        self.flows.get(index).map_or(Spent::default(), |flow| flow.spent)
     }
     /// What the figures of the first flows are drawn from.
     pub fn pictures(&self) -> &[Pictures] {
@@ -193,5 +226,69 @@ impl RecordSink for Watch {
         if let Some(p) = self.pictures.get_mut(record.connection as usize) {
             p.recorder.record(record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_tcp::{Inspection, State};
+    use farpace_units::Packets;
+
+    const SCENARIO: &str = r#"
+        title = "t"
+        hosts = { a = {}, b = {} }
+        links = [{ name = "w", between = ["a", "b"], rate = "1 Gbit/s", delay = "5 ms" }]
+        flows = [{ name = "f", from = "a", to = "b", size = "1 GB" }]
+    "#;
+
+    fn sample(arrived: u64, in_flight: u32, recovery: RecoveryState) -> Sample {
+        let sender = Inspection {
+            state: State::Established,
+            recovery,
+            cwnd: Packets::new(500),
+            ssthresh: Packets::MAX,
+            in_flight: Packets::new(in_flight),
+            acknowledged: ByteCount::ZERO,
+            timeouts: 0,
+            srtt: Span::from_millis(10),
+            rto: Span::from_millis(210),
+            rwnd: ByteCount::new(144_800),
+            mss: 1_448,
+        };
+        Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived }
+    }
+
+    /// Breaks: the report lays the time of a transfer to the wrong cause, or leaves some of it out.
+    #[test]
+    fn every_bin_counts_once() {
+        let scenario = Scenario::parse(SCENARIO, "t").unwrap();
+        let mut watch = Watch::new(&scenario, false);
+        let (open, recovery) = (RecoveryState::Open, RecoveryState::Recovery);
+        // A full path carries about 800 segments per bin of 10 ms, a crawl 8 at most.
+        for (bins, s) in [
+            (5, sample(0, 0, open)), // before the first arrival
+            (7, sample(400, 99, open)),
+            (20, sample(1, 5, recovery)),
+            (30, sample(2, 5, recovery)),
+            (3, sample(9, 5, recovery)),
+            (4, sample(2, 5, recovery)), // too short for a crawl
+            (2, sample(400, 20, open)),
+        ] {
+            for _ in 0..bins {
+                watch.samples(&[s]);
+            }
+        }
+        watch.finish();
+        let ms = |n| Span::from_millis(n);
+        let expected = Spent {
+            silent: ms(200),
+            crawling: ms(300),
+            recovering: ms(70),
+            receiver_window: ms(70),
+            congestion_window: ms(0),
+            other: ms(20),
+        };
+        assert_eq!(watch.spent(0), expected);
     }
 }

@@ -38,7 +38,8 @@ pub fn verdict(summary: &Summary) -> String {
 
 /// True if nothing is to be complained of.
 pub fn is_good(summary: &Summary) -> bool {
-    summary.status == Status::Complete && summary.flows.iter().all(|f| f.silence.count == 0)
+    summary.status == Status::Complete
+        && summary.flows.iter().all(|f| f.silence.count == 0 && f.spent.crawling.is_zero())
 }
 
 /// One flow: what it delivered, how that compares with the path, and what held it back.
@@ -124,9 +125,10 @@ fn held_back(flow: &FlowSummary) -> String {
 
 /// The parts of a transfer's time, in a few words.
 fn parts(spent: &Spent) -> Vec<(Span, &'static str)> {
-    let Spent { silent, recovering, receiver_window, congestion_window, other } = *spent;
+    let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = *spent;
     vec![
         (silent, "standing still"),
+        (crawling, "crawling (below 1 % of what the path can carry)"),
         (recovering, "recovering from losses"),
         (receiver_window, "limited by the receiver's window"),
         (congestion_window, "limited by the congestion window"),

@@ -199,7 +199,7 @@ impl Plan {
         let mut plan = Plan { windows: windows.clone(), groups: BTreeMap::new(), set: set.to_vec() };
         let phases = phases.unwrap_or(if quick { 3 } else { PHASES }).clamp(1, PHASES);
         // Only an even number has the phase in the middle.
-        let few = if phases % 2 == 0 { 2 } else { 1 };
+        let few = if phases.is_multiple_of(2) { 2 } else { 1 };
         for window in windows {
             for variant in TABLE_2 {
                 plan.need(Key::deep(variant, window), phases);
