@@ -20,6 +20,7 @@ fn flight(c: &mut Criterion) {
             group.bench_function(format!("{}, {in_flight} in flight, 1 % lost", profile.name()), |b| {
                 b.iter(|| flight.step());
             });
+            println!("    {} outstanding, {} timeouts", flight.outstanding(), flight.timeouts());
         }
     }
     group.finish();

@@ -8,7 +8,7 @@ use farpace_tcp::recovery::{AckInput, Context, LossRecovery, SendView};
 use farpace_tcp::rto::RtoEstimator;
 use farpace_tcp::{Segments, Window};
 use farpace_trace::RecoveryState;
-use farpace_units::{Instant, Packets, Seq, Span, Stream};
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
 use farpace_wire::tcp::SackBlocks;
 use std::collections::VecDeque;
 
@@ -55,6 +55,7 @@ pub struct Flight {
     network: VecDeque<Seq>,
     receiver: Reassembly,
     islands: Islands,
+    timeouts: u64,
 }
 
 impl Flight {
@@ -75,8 +76,9 @@ impl Flight {
             rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200)),
             causes: Vec::new(),
             network: VecDeque::new(),
-            receiver: Reassembly::default(),
+            receiver: Reassembly::new(ByteCount::new(1 << 30)),
             islands: Islands::default(),
+            timeouts: 0,
         };
         flight.send();
         for _ in 0..3 * in_flight {
@@ -88,7 +90,7 @@ impl Flight {
     /// One segment crosses the network, or is lost; its ACK is processed, and what may be sent is sent.
     pub fn step(&mut self) {
         self.now += Span::from_micros(1);
-        let Some(seq) = self.network.pop_front() else { return };
+        let Some(seq) = self.network.pop_front() else { return self.time_out() };
         if self.dice.chance(self.loss) {
             return self.send();
         }
@@ -160,19 +162,27 @@ impl Flight {
             self.network.push_back(self.snd_nxt);
             self.snd_nxt += MSS;
         }
-        // Everything on the way was lost: what a timeout would do.
-        if self.network.is_empty() {
-            let mut cx = Context {
-                segments: &mut self.segments,
-                window: &mut self.window,
-                cc: &mut self.cc,
-                rto: &mut self.rto,
-                sack: true,
-                causes: &mut self.causes,
-            };
-            self.recovery.on_timeout(self.snd_una, self.snd_nxt, &mut cx);
-            self.window.set_cwnd(self.target);
-        }
+    }
+
+    /// Nothing is on its way any more.
+    fn time_out(&mut self) {
+        let mut cx = Context {
+            segments: &mut self.segments,
+            window: &mut self.window,
+            cc: &mut self.cc,
+            rto: &mut self.rto,
+            sack: true,
+            causes: &mut self.causes,
+        };
+        self.recovery.on_timeout(self.snd_una, self.snd_nxt, &mut cx);
+        self.window.set_cwnd(self.target);
+        self.timeouts += 1;
+        self.send();
+    }
+
+    /// Timeouts so far: a figure with many of them is not about recovery.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
     }
 
     /// Segments outstanding, to see that the flight is what it should be.

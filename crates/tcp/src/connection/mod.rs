@@ -328,7 +328,7 @@ impl Connection {
             rcv_adv: Seq::default(),
             rcv_wscale,
             receive_buffer,
-            reassembly: Reassembly::default(),
+            reassembly: Reassembly::new(ByteCount::new(u64::from(receive_buffer))),
             islands: Islands::default(),
             peer_fin: None,
             ack_policy: AckPolicy::new(config.delayed_ack),

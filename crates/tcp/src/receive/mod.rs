@@ -4,4 +4,4 @@ mod islands;
 mod reassembly;
 
 pub use islands::Islands;
-pub use reassembly::{Arrival, MAX_WAITING_CHUNKS, Reassembly};
+pub use reassembly::{ALWAYS_WAITING, Arrival, Reassembly, SMALLEST_MEAN_CHUNK};

@@ -4,9 +4,12 @@ use bytes::Bytes;
 use farpace_units::ByteCount;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Chunks that may wait out of order. A peer that sends tiny segments with holes reaches this before it
-/// reaches the window; what comes then is not kept, and the peer has to send it again.
-pub const MAX_WAITING_CHUNKS: usize = 1 << 17;
+/// Chunks may wait out of order until they are shorter than this on average. A peer that sends tiny segments
+/// with holes reaches this limit before it reaches the window; what comes then is not kept, and the peer has
+/// to send it again.
+pub const SMALLEST_MEAN_CHUNK: u64 = 256;
+/// So many chunks may wait however small the window is.
+pub const ALWAYS_WAITING: usize = 1024;
 
 /// Contiguous data beyond a hole.
 #[derive(Debug, Default)]
@@ -24,7 +27,7 @@ pub enum Arrival {
     OutOfOrder,
     /// Every byte was there already.
     Duplicate,
-    /// No room: see [`MAX_WAITING_CHUNKS`].
+    /// Too many small pieces wait already: see [`SMALLEST_MEAN_CHUNK`].
     Refused,
 }
 
@@ -39,9 +42,15 @@ pub struct Reassembly {
     islands: BTreeMap<u64, Island>,
     waiting_chunks: usize,
     waiting_bytes: u64,
+    most_chunks: usize,
 }
 
 impl Reassembly {
+    /// An empty stream with a window of `buffer` bytes.
+    pub fn new(buffer: ByteCount) -> Self {
+        let most_chunks = ALWAYS_WAITING + ByteCount::new(buffer.get() / SMALLEST_MEAN_CHUNK).as_len();
+        Reassembly { most_chunks, ..Reassembly::default() }
+    }
     /// First byte that has not arrived.
     pub fn next(&self) -> u64 {
         self.next
@@ -70,7 +79,7 @@ impl Reassembly {
             self.deliver(data.slice((fresh - start) as usize..));
             return Arrival::InOrder;
         }
-        if self.waiting_chunks >= MAX_WAITING_CHUNKS && fresh != self.next {
+        if self.waiting_chunks >= self.most_chunks && fresh != self.next {
             return Arrival::Refused;
         }
         if !self.fill(start, fresh, end, &data) {
@@ -182,7 +191,7 @@ mod tests {
             let stream: Vec<u8> = (0..400u32).map(|i| (i * 7 + seed as u32) as u8).collect();
             // Everything arrives in the end.
             pieces.extend((0..400).step_by(40).map(|s| (s, 40)));
-            let mut r = Reassembly::default();
+            let mut r = Reassembly::new(ByteCount::new(4_000));
             let mut got = Vec::new();
             for (start, len) in pieces {
                 let end = (start as usize + len).min(stream.len());
@@ -203,7 +212,7 @@ mod tests {
     /// Breaks: D-SACK depends on knowing a complete duplicate.
     #[test]
     fn duplicates_are_told_apart() {
-        let mut r = Reassembly::default();
+        let mut r = Reassembly::new(ByteCount::new(4_000));
         let data = |n| Bytes::from(vec![1u8; n]);
         assert_eq!(r.insert(10, data(10)), Arrival::OutOfOrder);
         assert_eq!(r.insert(12, data(4)), Arrival::Duplicate);
@@ -216,8 +225,9 @@ mod tests {
     /// Breaks: a peer could make us hold any number of tiny chunks.
     #[test]
     fn tiny_segments_are_bounded() {
-        let mut r = Reassembly::default();
-        for i in 0..MAX_WAITING_CHUNKS as u64 {
+        let mut r = Reassembly::new(ByteCount::new(4_000));
+        let most = ALWAYS_WAITING as u64 + 4_000 / SMALLEST_MEAN_CHUNK;
+        for i in 0..most {
             assert_eq!(r.insert(10 + 2 * i, Bytes::from_static(b"x")), Arrival::OutOfOrder);
         }
         assert_eq!(r.insert(9, Bytes::from_static(b"x")), Arrival::Refused);
