@@ -83,6 +83,10 @@ pub struct Segments {
     fackets_out: u32,
     /// Segments that duplicate ACKs say have left the network, on connections without SACK.
     assumed_out: u32,
+    /// Rows with L and without R: lost, and waiting to be sent again.
+    waiting: u32,
+    /// No row before this index is waiting, so that the first one is found at once.
+    waiting_floor: usize,
     /// Not greater than the least `rtx_nxt` of any row with R, so that most ACKs need not look.
     rtx_nxt_floor: Option<Seq>,
 }
@@ -174,6 +178,14 @@ impl Segments {
         }
     }
 
+    /// The first row that is lost and not sent again yet.
+    pub fn first_waiting(&self) -> Option<usize> {
+        if self.waiting == 0 {
+            return None;
+        }
+        self.find(self.waiting_floor, self.tags.len(), Tags::COUNTED, Tags::LOST)
+    }
+
     /// Adds a segment that was just sent for the first time; it must follow the last one.
     pub fn push(&mut self, seq: Seq, len: u32, now: Instant) {
         debug_assert!(self.end().is_none_or(|e| e == seq), "segments are contiguous");
@@ -199,6 +211,7 @@ impl Segments {
             done.packets += Packets::new(1);
         }
         self.fackets_out = self.fackets_out.saturating_sub(done.packets.get());
+        self.waiting_floor = self.waiting_floor.saturating_sub(done.packets.get() as usize);
         self.bound_assumed_out();
         if self.retrans_out == 0 {
             self.rtx_nxt_floor = None;
@@ -210,6 +223,7 @@ impl Segments {
         self.sacked_out -= u32::from(tag & Tags::SACKED.0 != 0);
         self.lost_out -= u32::from(tag & Tags::LOST.0 != 0);
         self.retrans_out -= u32::from(tag & Tags::RETRANSMITTED.0 != 0);
+        self.waiting -= u32::from(is_waiting(tag));
     }
 
     /// Replaces the counted tags (S, R, L) of a row and settles the counters. L|S is not a legal set.
@@ -222,6 +236,10 @@ impl Segments {
         self.sacked_out += u32::from(counted.any(Tags::SACKED));
         self.lost_out += u32::from(counted.any(Tags::LOST));
         self.retrans_out += u32::from(counted.any(Tags::RETRANSMITTED));
+        if is_waiting(counted.0) {
+            self.waiting += 1;
+            self.waiting_floor = self.waiting_floor.min(index);
+        }
         self.bound_assumed_out();
     }
 
@@ -267,6 +285,9 @@ impl Segments {
 
     /// The segment was just sent again, with SND.NXT at `snd_nxt`.
     pub fn mark_retransmitted(&mut self, index: usize, now: Instant, snd_nxt: Seq) {
+        if self.first_waiting() == Some(index) {
+            self.waiting_floor = index + 1;
+        }
         let t = self.counted(index);
         self.retag(index, t.with(Tags::RETRANSMITTED));
         if let Some(tag) = self.tags.get_mut(index) {
@@ -311,6 +332,7 @@ impl Segments {
         let mut ever = false;
         let mut highest = 0;
         (self.sacked_out, self.lost_out, self.retrans_out, self.assumed_out) = (0, 0, 0, 0);
+        self.waiting_floor = 0;
         for (i, tag) in self.tags.iter_mut().enumerate() {
             ever |= *tag & (Tags::EVER_RETRANSMITTED.0 | Tags::RETRANSMITTED.0) != 0;
             let sacked = *tag & Tags::SACKED.0 != 0 && !forget_sacks;
@@ -321,6 +343,7 @@ impl Segments {
                 highest = i as u32 + 1;
             }
         }
+        self.waiting = self.lost_out;
         self.fackets_out = highest;
         self.rtx_nxt_floor = None;
         ever
@@ -332,6 +355,7 @@ impl Segments {
             *tag &= !Tags::LOST.0;
         }
         self.lost_out = 0;
+        self.waiting = 0;
     }
 
     /// With nothing SACKed there is no highest SACKed segment.
@@ -375,6 +399,11 @@ impl Segments {
                 return Err(format!("{name} is {kept}, a recount gives {counted}"));
             }
         }
+        let waiting = self.tags.iter().filter(|t| is_waiting(**t)).count() as u32;
+        let first = self.tags.iter().position(|t| is_waiting(*t));
+        if self.waiting != waiting || self.first_waiting() != first {
+            return Err(format!("{} rows wait to be sent again, a recount gives {waiting}", self.waiting));
+        }
         let both = Tags::LOST.0 | Tags::SACKED.0;
         if self.tags.iter().any(|t| t & both == both) {
             return Err("a row is lost and SACKed".into());
@@ -391,6 +420,11 @@ impl Segments {
         }
         Ok(())
     }
+}
+
+/// L without R. (L|S does not occur.)
+const fn is_waiting(tag: u8) -> bool {
+    tag & (Tags::LOST.0 | Tags::RETRANSMITTED.0) == Tags::LOST.0
 }
 
 /// First byte of `tags` with `tag & mask == want`, 64 at a time.

@@ -80,7 +80,7 @@ impl LossRecovery for NewReno {
     }
 
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant> {
-        let index = view.segments.find(0, view.segments.len(), Tags::COUNTED, Tags::LOST)?;
+        let index = view.segments.first_waiting()?;
         let cause = match self.state {
             _ if self.timed_out => Cause::TimeoutRetransmit,
             RecoveryState::Loss => Cause::LossRetransmit,

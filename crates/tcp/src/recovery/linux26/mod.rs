@@ -150,9 +150,7 @@ impl LossRecovery for Linux26Recovery {
         if segments.is_empty() || segments.in_flight() >= view.cwnd {
             return None;
         }
-        if !segments.lost_out().is_zero()
-            && let Some(index) = segments.find(0, segments.len(), Tags::COUNTED, Tags::LOST)
-        {
+        if let Some(index) = segments.first_waiting() {
             let cause = match self.state {
                 _ if self.timed_out => Cause::TimeoutRetransmit,
                 RecoveryState::Loss => Cause::LossRetransmit,
