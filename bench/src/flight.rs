@@ -132,17 +132,8 @@ impl Flight {
             new_data_waiting: true,
             max_window: 1 << 30,
         };
-        self.recovery.on_ack(
-            &input,
-            &mut Context {
-                segments: &mut self.segments,
-                window: &mut self.window,
-                cc: &mut self.cc,
-                rto: &mut self.rto,
-                sack: true,
-                causes: &mut self.causes,
-            },
-        );
+        let (recovery, mut cx) = self.parts();
+        recovery.on_ack(&input, &mut cx);
         self.causes.clear();
         // The flight is to stay what it is, whatever the recovery does to its window.
         self.window.set_cwnd(self.target);
@@ -164,9 +155,8 @@ impl Flight {
         }
     }
 
-    /// Nothing is on its way any more.
-    fn time_out(&mut self) {
-        let mut cx = Context {
+    fn parts(&mut self) -> (&mut dyn LossRecovery, Context<'_>) {
+        let cx = Context {
             segments: &mut self.segments,
             window: &mut self.window,
             cc: &mut self.cc,
@@ -174,7 +164,14 @@ impl Flight {
             sack: true,
             causes: &mut self.causes,
         };
-        self.recovery.on_timeout(self.snd_una, self.snd_nxt, &mut cx);
+        (self.recovery.as_mut(), cx)
+    }
+
+    /// Nothing is on its way any more.
+    fn time_out(&mut self) {
+        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        let (recovery, mut cx) = self.parts();
+        recovery.on_timeout(snd_una, snd_nxt, &mut cx);
         self.window.set_cwnd(self.target);
         self.timeouts += 1;
         self.send();

@@ -24,6 +24,14 @@ pub enum NetworkError {
         /// What the element says.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A link leads to nobody.
+    #[error("link `{link}` leads to `{node}`, which is neither a host nor a router")]
+    NoNode {
+        /// The link.
+        link: String,
+        /// What it leads to.
+        node: String,
+    },
     /// A router refuses its routes.
     #[error("router `{router}`: {error}")]
     Router {
@@ -65,7 +73,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
         let node = |end: usize| {
             let name = link.between[end].as_str();
             let id = hosts.get(name).or_else(|| routers.get(name)).copied();
-            id.map(|id| (id, ports[&(name, index)])).ok_or(WorldError::NoSuchElement(u32::MAX))
+            id.map(|id| (id, ports[&(name, index)]))
+                .ok_or_else(|| NetworkError::NoNode { link: link.name.clone(), node: name.to_owned() })
         };
         let ends = [node(0)?, node(1)?];
         world.connect(ends[0], chain[0])?;

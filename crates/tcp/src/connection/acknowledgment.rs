@@ -82,7 +82,6 @@ impl Connection {
         self.snd_wnd = window;
         self.max_window = self.max_window.max(window);
         self.snd_wl1 = h.seq;
-        self.snd_wl2 = h.ack;
         true
     }
 

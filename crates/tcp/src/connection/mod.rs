@@ -201,7 +201,6 @@ pub struct Connection {
     snd_nxt: Seq,
     snd_wnd: u32,
     snd_wl1: Seq,
-    snd_wl2: Seq,
     max_window: u32,
     snd_wscale: u8,
     /// Payload of a full segment: the peer's MSS less our options.
@@ -302,7 +301,6 @@ impl Connection {
             snd_nxt: iss,
             snd_wnd: 0,
             snd_wl1: Seq::default(),
-            snd_wl2: Seq::default(),
             max_window: 0,
             snd_wscale: 0,
             mss,
@@ -380,7 +378,6 @@ impl Connection {
         self.snd_wnd = u32::from(syn.header.window);
         self.max_window = self.snd_wnd;
         self.snd_wl1 = syn.header.seq;
-        self.snd_wl2 = syn.header.ack;
     }
 
     /// Takes as much of the front of `data` as the send buffer has room for; `data` keeps the rest.

@@ -134,7 +134,7 @@ pub trait LossRecovery: Send {
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome;
     /// A segment to send again now, if one may be.
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant>;
-    /// The granted segment was sent; `timestamp` is the TSval it carries, `head` says it is the first one.
+    /// The granted segment was sent; `timestamp` is the TSval it carries.
     fn on_retransmit(&mut self, timestamp: u32);
     /// The retransmission timer fired. Afterwards the head of the queue is sent again.
     fn on_timeout(&mut self, snd_una: Seq, snd_nxt: Seq, cx: &mut Context<'_>);
