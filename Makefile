@@ -3,9 +3,10 @@
 # The recipes are short; what takes more than a line is a script in tools/.
 
 CARGO ?= cargo
-# Seconds for each fuzz target, and cases for each property, in `make soak`.
+# Seconds for each fuzz target, cases for each property, and minutes of the fault campaign, in `make soak`.
 FUZZ_SECONDS ?= 120
 SOAK_CASES ?= 4096
+SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak bench bench-ns3 clean
@@ -49,8 +50,8 @@ deny: ## licences, advisories, sources and duplicates of dependencies (cargo-den
 	@tools/setup deny
 	$(CARGO) deny --locked check
 
-soak: ## long property tests, then each fuzz target for FUZZ_SECONDS (default 120; needs nightly)
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) tools/soak
+soak: ## long property tests, the fault campaign, then each fuzz target; docs/soak.md (fuzzing needs nightly)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) SOAK_MINUTES=$(SOAK_MINUTES) tools/soak
 
 bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it
 	@tools/setup build

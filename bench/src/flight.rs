@@ -1,13 +1,12 @@
 //! Loss recovery alone, with a fixed number of segments in flight and a fixed share of them lost.
 
 use bytes::Bytes;
-use farpace_tcp::cc::{AckSample, CongestionControl, Cut, Event};
+use farpace_tcp::cc::{AckSample, CongestionControl, Cut};
 use farpace_tcp::config::{Abc, Rto};
 use farpace_tcp::receive::{Arrival, Islands, Reassembly};
-use farpace_tcp::recovery::{AckInput, Context, LossRecovery, SendView};
-use farpace_tcp::rto::RtoEstimator;
+use farpace_tcp::recovery::{AckInput, Context, Expiry, LossRecovery, SendView, Sent};
+use farpace_tcp::rto::{MinRtt, RtoEstimator};
 use farpace_tcp::{Segments, Window};
-use farpace_trace::RecoveryState;
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
 use farpace_wire::tcp::SackBlocks;
 use std::collections::VecDeque;
@@ -19,11 +18,10 @@ static PAYLOAD: [u8; MSS as usize] = [0; MSS as usize];
 struct Fixed(Packets);
 
 impl CongestionControl for Fixed {
-    fn on_acked(&mut self, _: Packets, _: RecoveryState) {}
     fn on_ack(&mut self, window: &mut Window, _: &AckSample) {
         window.set_cwnd(self.0);
     }
-    fn ssthresh(&mut self, _: &Window, _: Cut) -> Packets {
+    fn ssthresh(&mut self, _: Instant, _: &Window, _: Packets, _: Cut) -> Packets {
         self.0
     }
     fn min_cwnd(&self, _: &Window) -> Packets {
@@ -32,7 +30,6 @@ impl CongestionControl for Fixed {
     fn undo_cwnd(&self, _: &Window) -> Packets {
         self.0
     }
-    fn on_event(&mut self, _: Event) {}
     fn name(&self) -> &'static str {
         "fixed"
     }
@@ -51,6 +48,7 @@ pub struct Flight {
     recovery: Box<dyn LossRecovery>,
     cc: Fixed,
     rto: RtoEstimator,
+    min_rtt: MinRtt,
     causes: Vec<farpace_trace::Cause>,
     network: VecDeque<Seq>,
     receiver: Reassembly,
@@ -74,6 +72,7 @@ impl Flight {
             recovery,
             cc: Fixed(target),
             rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200)),
+            min_rtt: MinRtt::default(),
             causes: Vec::new(),
             network: VecDeque::new(),
             receiver: Reassembly::new(ByteCount::new(1 << 30)),
@@ -131,6 +130,7 @@ impl Flight {
             ece: false,
             new_data_waiting: true,
             max_window: 1 << 30,
+            cwnd_limited: true,
         };
         let (recovery, mut cx) = self.parts();
         recovery.on_ack(&input, &mut cx);
@@ -145,14 +145,22 @@ impl Flight {
             let Some(grant) = self.recovery.next_segment(&view) else { break };
             let Some(row) = self.segments.row(grant.index).copied() else { break };
             self.segments.mark_retransmitted(grant.index, self.now, self.snd_nxt);
-            self.recovery.on_retransmit(0);
+            let sent = self.sent(grant.index, false);
+            self.recovery.on_sent(&sent, &self.segments);
             self.network.push_back(row.seq);
         }
         while self.recovery.in_flight(&self.segments) < self.target {
             self.segments.push(self.snd_nxt, MSS, self.now);
             self.network.push_back(self.snd_nxt);
             self.snd_nxt += MSS;
+            let sent = self.sent(self.segments.len() - 1, true);
+            self.recovery.on_sent(&sent, &self.segments);
         }
+    }
+
+    fn sent(&self, index: usize, fresh: bool) -> Sent {
+        let (now, srtt, snd_nxt) = (self.now, self.rto.srtt(), self.snd_nxt);
+        Sent { now, index, fresh, timestamp: 0, snd_nxt, srtt, rto_deadline: None }
     }
 
     fn parts(&mut self) -> (&mut dyn LossRecovery, Context<'_>) {
@@ -161,6 +169,7 @@ impl Flight {
             window: &mut self.window,
             cc: &mut self.cc,
             rto: &mut self.rto,
+            min_rtt: &mut self.min_rtt,
             sack: true,
             causes: &mut self.causes,
         };
@@ -169,9 +178,10 @@ impl Flight {
 
     /// Nothing is on its way any more.
     fn time_out(&mut self) {
-        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        let (now, snd_una, snd_nxt) = (self.now, self.snd_una, self.snd_nxt);
+        let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: true };
         let (recovery, mut cx) = self.parts();
-        recovery.on_timeout(snd_una, snd_nxt, &mut cx);
+        recovery.on_timeout(&expiry, &mut cx);
         self.window.set_cwnd(self.target);
         self.timeouts += 1;
         self.send();

@@ -1,15 +1,25 @@
-//! Any bytes as a frame and as each header alone: nothing panics, and what is read is what is written again.
+//! Any bytes as a frame, as each header alone, and as a segment for a connection: nothing panics, and what is read is what
+//! is written again.
 
 #![no_main]
 
+#[path = "../../crates/tcp/tests/any_bytes/driver.rs"]
+mod driver;
+
+use driver::{Driver, Start};
 use farpace_wire::tcp::{TcpView, raw_options};
-use farpace_wire::{EthernetHeader, Ipv4View, Ipv6View, Packet, TcpHeader, TcpOptions};
+use farpace_wire::{
+    Arp, EthernetHeader, Icmp, IpVersion, Ipv4View, Ipv6View, Packet, Quoted, TcpHeader, TcpOptions, fragment,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ =
         (EthernetHeader::parse(bytes), Ipv4View::parse(bytes), Ipv6View::parse(bytes), TcpView::parse(bytes));
-    let _ = TcpOptions::parse(bytes);
+    let _ = (TcpOptions::parse(bytes), Arp::parse(bytes), Quoted::parse(bytes));
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let _ = Icmp::parse(version, bytes).map(|message| message.quoted());
+    }
     assert!(raw_options(bytes).count() <= bytes.len());
 
     if let Ok((header, len)) = TcpHeader::parse(bytes) {
@@ -22,6 +32,15 @@ fuzz_target!(|bytes: &[u8]| {
         let mut header = header;
         header.options.sack = again.options.sack.clone();
         assert_eq!(again, header);
+    }
+
+    // The last byte chooses who gets it.
+    let choice = bytes.last().copied().unwrap_or(0);
+    for active in [false, true] {
+        let start = Start { profile: choice, switches: choice, buffers: choice, active, iss: u32::MAX };
+        let mut driver = Driver::new(start);
+        driver.act(&driver::Op::Raw(bytes.to_vec()));
+        driver.act(&driver::Op::Deadline);
     }
 
     if let Ok(mut packet) = Packet::from_frame(bytes) {
@@ -48,6 +67,10 @@ fn read_all(packet: &Packet) {
     }
     if let Some(ip) = packet.ipv6() {
         assert_eq!(u64::from(ip.payload_len()) + 40, packet.network_len().get());
+    }
+    let _ = (packet.udp().is_ok(), packet.icmp().is_ok(), packet.arp().is_ok());
+    if let Ok(parts) = fragment(packet.clone(), 68, 1) {
+        assert!(parts.iter().all(|part| part.network_len().get() <= 68 || parts.len() == 1));
     }
     if let Ok(tcp) = packet.tcp() {
         let _ = (tcp.header(), tcp.raw_options().count());

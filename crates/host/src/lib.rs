@@ -3,13 +3,32 @@
 //!
 //! A host never reads a clock or opens a socket. The lab runs it in virtual time.
 //!
-//! Start reading at [`Host`].
+//! Start reading at [`Host`]; then `arrival.rs` (what becomes of a segment) and `listener.rs` (who gets in).
 
 #![forbid(unsafe_code)]
 
 mod application;
+mod arrival;
+mod connections;
+mod cookies;
+mod datagrams;
 mod host;
+mod internet;
+pub mod ip;
+mod isn;
+mod limiter;
+mod listener;
+mod ports;
+mod secret;
 mod timers;
 
 pub use application::Application;
-pub use host::{ConnectionId, Host, ListenError, MAX_CLOSED_KEPT, MAX_CONNECTIONS};
+pub use arrival::MAX_RESETS_PER_SECOND;
+pub use connections::{ConnectionId, MAX_CLOSED_KEPT, MAX_CONNECTIONS};
+pub use cookies::{COOKIE_LIFETIME, COOKIE_PERIOD};
+pub use datagrams::{DatagramProgram, UdpSocket};
+pub use host::{ConnectError, Host};
+pub use internet::{LocalLink, is_host as is_host_address};
+pub use listener::{DEFAULT_ACCEPTED, DEFAULT_BACKLOG, ListenError, ListenSettings};
+pub use ports::FIRST_EPHEMERAL;
+pub use secret::Secret;

@@ -2,116 +2,31 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
-use bytes::Bytes;
-use farpace_host::{Application, Host, ListenError, MAX_CLOSED_KEPT};
-use farpace_path::{Cx, DropReason, Effects, Element, Port};
-use farpace_tcp::config::{Config, Settings};
-use farpace_tcp::{CloseReason, Connection, Event, State};
-use farpace_units::{Instant, Seq, Span, Stream};
+mod common;
+
+use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
+use farpace_host::{
+    ConnectError, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_CLOSED_KEPT, MAX_RESETS_PER_SECOND,
+};
+use farpace_path::{DropReason, Element};
+use farpace_tcp::config::{Profile, Settings};
+use farpace_tcp::{CloseReason, State};
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::Packet;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
-use farpace_wire::{Ipv4Tcp, MacAddr, Packet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-
-fn config() -> Config {
-    Settings::default().resolve().unwrap()
-}
-
-/// Sends a text on connecting and closes; keeps what it reads.
-#[derive(Default)]
-struct Talker {
-    say: &'static [u8],
-    heard: Vec<u8>,
-    ended: Option<CloseReason>,
-}
-
-impl Application for Talker {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        match event {
-            Event::Connected => {
-                connection.write(&mut Bytes::from_static(self.say));
-                connection.close();
-            }
-            Event::Readable => _ = connection.read(|b| self.heard.extend_from_slice(&b)),
-            Event::Closed(reason) => self.ended = Some(reason),
-            Event::Writable | Event::PeerClosed => {}
-        }
-    }
-}
-
-/// Calls a host and collects what it does.
-struct Bench {
-    host: Host,
-    rng: Stream,
-    effects: Effects,
-}
-
-impl Bench {
-    fn new(address: Ipv4Addr) -> Self {
-        Bench {
-            host: Host::new(address),
-            rng: Stream::new(1, &address.to_string()),
-            effects: Effects::default(),
-        }
-    }
-    fn packet(&mut self, now: Instant, packet: Packet) {
-        self.host.on_packet(Port(0), packet, &mut Cx::new(now, &mut self.effects, &mut self.rng));
-    }
-    fn wake(&mut self, now: Instant) {
-        self.host.on_wake(&mut Cx::new(now, &mut self.effects, &mut self.rng));
-    }
-    fn sent(&mut self) -> Vec<Packet> {
-        self.effects.emitted.drain(..).map(|(_, p)| p).collect()
-    }
-    fn drops(&mut self) -> Vec<DropReason> {
-        self.effects.dropped.drain(..).map(|(_, r)| r).collect()
-    }
-}
-
-fn segment(flags: TcpFlags, src_port: u16, dst_port: u16) -> Packet {
-    let below =
-        Ipv4Tcp { src_mac: MacAddr([2; 6]), dst_mac: MacAddr([4; 6]), src: A, dst: B, ttl: 9, tos: 0 };
-    let header = TcpHeader {
-        src_port,
-        dst_port,
-        seq: Seq::new(100),
-        ack: Seq::new(700),
-        flags,
-        ..TcpHeader::default()
-    };
-    below.build(1, &header, Bytes::new())
-}
+const START: Instant = Instant::from_nanos(1_000_000_000);
 
 /// Breaks: two hosts on a wire cannot talk.
 #[test]
 fn a_conversation() {
     let (mut a, mut b) = (Bench::new(A), Bench::new(B));
-    let start = Instant::ZERO + Span::from_secs(1);
-    b.host
-        .listen(80, config(), None, || Box::new(Talker { say: b"and to you", ..Talker::default() }))
-        .unwrap();
-    let id =
-        a.host.connect(start, B, 80, config(), None, Box::new(Talker { say: b"hello", ..Talker::default() }));
-    assert_eq!(a.host.deadline(), Some(start), "the plan is a deadline");
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"and to you")).unwrap();
+    let id = a.host.connect(START, B, 80, config(), None, Talker::boxed(b"hello")).unwrap();
+    assert_eq!(a.host.deadline(), Some(START), "the plan is a deadline");
     assert!(a.host.connection(id).is_none(), "not before its time");
-    let mut now = start;
-    a.wake(now);
-    for _ in 0..12 {
-        now += Span::from_millis(5);
-        for p in a.sent() {
-            b.packet(now, p);
-        }
-        for p in b.sent() {
-            a.packet(now, p);
-        }
-        for bench in [&mut a, &mut b] {
-            if bench.host.deadline().is_some_and(|d| d <= now) {
-                bench.wake(now);
-            }
-        }
-    }
+    converse(&mut a, &mut b);
     assert_eq!(a.host.application::<Talker>(id).unwrap().heard, b"and to you");
     let (accepted, _) = b.host.connections().next().unwrap();
     let talker = b.host.application::<Talker>(accepted).unwrap();
@@ -121,70 +36,314 @@ fn a_conversation() {
     assert_eq!(a.drops(), []);
 }
 
+/// Two hosts talk for 100 ms from [`START`] on.
+fn converse(a: &mut Bench, b: &mut Bench) {
+    for step in 0..20 {
+        let now = START + Span::from_millis(5 * step);
+        a.run_until(now);
+        b.run_until(now);
+        a.sent().into_iter().for_each(|p| b.packet(p));
+        b.sent().into_iter().for_each(|p| a.packet(p));
+    }
+}
+
+/// Breaks: IPv6, or hosts with addresses of both families.
+#[test]
+fn a_conversation_over_either_family() {
+    let six = |n: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n));
+    let (mut a, mut b) = (Bench::new(A), Bench::new(B));
+    a.host.add_address(six(1));
+    b.host.add_address(six(2));
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"and to you")).unwrap();
+    let ids = [B, six(2)].map(|to| a.host.connect(START, to, 80, config(), None, Talker::boxed(b"hello")));
+    converse(&mut a, &mut b);
+    for id in ids {
+        assert_eq!(a.host.application::<Talker>(id.unwrap()).unwrap().heard, b"and to you");
+    }
+    let sizes = ids.map(|id| a.host.connection(id.unwrap()).unwrap().inspect().mss);
+    assert_eq!(sizes, [1448, 1428], "packets of the same length");
+    assert_eq!(b.host.connections().count(), 2);
+}
+
 /// Breaks: segments for nobody are not answered as RFC 9293 §3.10.7.1 says, or not counted.
 #[test]
 fn strangers_get_a_reset() {
     let mut b = Bench::new(B);
-    b.packet(Instant::ZERO, segment(TcpFlags::SYN, 1, 80));
-    let reset = b.sent().remove(0).tcp().unwrap().header();
+    b.packet(segment(TcpFlags::SYN, 1, 80));
+    let reset = b.header();
     assert_eq!(reset.flags, TcpFlags::RST.with(TcpFlags::ACK));
     assert_eq!((reset.seq, reset.ack), (Seq::new(0), Seq::new(101)));
-    b.packet(Instant::ZERO, segment(TcpFlags::ACK, 1, 80));
-    let reset = b.sent().remove(0).tcp().unwrap().header();
+    b.packet(segment(TcpFlags::ACK, 1, 80));
+    let reset = b.header();
     assert_eq!((reset.flags, reset.seq), (TcpFlags::RST, Seq::new(700)));
-    b.packet(Instant::ZERO, segment(TcpFlags::RST, 1, 80));
+    b.packet(segment(TcpFlags::RST, 1, 80));
+    b.packet(segment(TcpFlags::RST.with(TcpFlags::ACK), 1, 80));
     assert!(b.sent().is_empty(), "a reset is never answered");
-    assert_eq!(b.drops(), [DropReason::NoListener; 3]);
+    assert_eq!(b.drops(), [DropReason::NoListener; 4]);
+}
+
+/// Breaks: the bound on what a host can be made to send to forged addresses.
+#[test]
+fn resets_are_limited() {
+    let mut b = Bench::new(B);
+    b.now = START;
+    for port in 1..=60_000 {
+        b.packet(segment(TcpFlags::SYN, port, 80));
+    }
+    assert_eq!(b.sent().len() as u64, MAX_RESETS_PER_SECOND);
+    b.now += Span::from_secs(1);
+    b.packet(segment(TcpFlags::SYN, 1, 80));
+    assert_eq!(b.sent().len(), 1, "an honest one is answered soon after");
 }
 
 /// Breaks: what is not for this host, or damaged, reaches a connection.
 #[test]
 fn wrong_packets_are_dropped_with_their_cause() {
     let mut a = Bench::new(A);
-    a.packet(Instant::ZERO, segment(TcpFlags::SYN, 1, 80));
+    a.packet(between(B, IpAddr::from([10, 0, 0, 3]), &TcpHeader::default(), b""));
     assert_eq!(a.drops(), [DropReason::NoRoute], "addressed to somebody else");
     let mut b = Bench::new(B);
     let mut damaged = segment(TcpFlags::SYN, 1, 80);
     damaged.flip_bit(8 * 40);
-    b.packet(Instant::ZERO, damaged);
+    b.packet(damaged);
     assert_eq!(b.drops(), [DropReason::BadChecksum]);
     let mut frame = vec![0; 60];
-    frame[12..14].copy_from_slice(&[0x08, 0x06]); // ARP
-    b.packet(Instant::ZERO, Packet::from_frame(&frame).unwrap());
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]); // an experiment
+    b.packet(Packet::from_frame(&frame).unwrap());
     assert_eq!(b.drops(), [DropReason::Malformed]);
+    assert!(b.sent().is_empty());
 }
 
-/// Breaks: two listeners on one port.
+/// Breaks: LAND (a host that talks to itself until it falls), and answers to groups or nobody.
+#[test]
+fn martians_are_dropped_unanswered() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    let syn = TcpHeader { src_port: 80, dst_port: 80, flags: TcpFlags::SYN, ..TcpHeader::default() };
+    let sources: [[u8; 4]; 7] = [
+        [10, 0, 0, 2], // LAND
+        [0, 0, 0, 0],
+        [0, 1, 2, 3],
+        [127, 0, 0, 1],
+        [224, 0, 0, 1],
+        [240, 0, 0, 1],
+        [255, 255, 255, 255],
+    ];
+    for source in sources {
+        b.packet(between(source.into(), B, &syn, b""));
+        assert_eq!(b.drops(), [DropReason::Martian], "{source:?}");
+    }
+    assert!(b.sent().is_empty());
+    assert_eq!(b.host.open_connections(), 0);
+}
+
+/// Breaks: two listeners on one port, or a port that nobody listens on any more.
 #[test]
 fn a_port_is_listened_on_once() {
     let mut b = Bench::new(B);
-    let talker = || Box::new(Talker::default()) as Box<dyn Application>;
-    assert_eq!(b.host.listen(80, config(), None, talker), Ok(()));
-    assert_eq!(b.host.listen(80, config(), None, talker), Err(ListenError::Taken(80)));
+    let talker = || Talker::boxed(b"");
+    assert_eq!(b.host.listen(80, ListenSettings::new(config()), talker), Ok(()));
+    assert_eq!(b.host.listen(80, ListenSettings::new(config()), talker), Err(ListenError::Taken(80)));
+    assert!(b.host.stop_listening(80) && !b.host.stop_listening(80));
+    b.packet(segment(TcpFlags::SYN, 1, 80));
+    assert!(b.header().flags.contains(TcpFlags::RST));
+    assert_eq!(b.host.listen(80, ListenSettings::new(config()), talker), Ok(()));
+}
+
+/// Breaks: a connection whose listener went away during the handshake hangs without an application.
+#[test]
+fn a_handshake_that_nobody_waits_for_is_reset() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    b.packet(segment(TcpFlags::SYN, 1, 80));
+    let iss = b.header().seq;
+    b.host.stop_listening(80);
+    b.packet(segment_at(101, iss + 1, TcpFlags::ACK, 1, 80));
+    assert!(b.headers().iter().any(|h| h.flags.contains(TcpFlags::RST)));
+    assert_eq!((b.host.open_connections(), b.host.connections().count()), (0, 0));
 }
 
 /// Breaks: a host that is asked for connections all day grows without limit.
 #[test]
 fn closed_connections_are_forgotten_in_time() {
     let mut b = Bench::new(B);
-    b.host.listen(80, config(), None, || Box::new(Talker::default())).unwrap();
-    let rounds = MAX_CLOSED_KEPT + 500;
-    for i in 0..rounds {
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
+    for i in 0..2 * MAX_CLOSED_KEPT + 1_000 {
         let port = (i % 60_000) as u16 + 1;
-        b.packet(Instant::ZERO, segment(TcpFlags::SYN, port, 80));
+        b.packet(segment(TcpFlags::SYN, port, 80));
+        let iss = b.header().seq;
+        if i % 2 == 0 {
+            b.packet(segment_at(101, iss + 1, TcpFlags::ACK, port, 80));
+        }
         // The reset that ends it again: exactly at RCV.NXT.
-        let below =
-            Ipv4Tcp { src_mac: MacAddr([2; 6]), dst_mac: MacAddr([4; 6]), src: A, dst: B, ttl: 9, tos: 0 };
-        let header = TcpHeader {
-            src_port: port,
-            dst_port: 80,
-            seq: Seq::new(101),
-            flags: TcpFlags::RST,
-            ..TcpHeader::default()
-        };
-        b.packet(Instant::ZERO, below.build(2, &header, Bytes::new()));
+        b.packet(segment_at(101, iss + 1, TcpFlags::RST, port, 80));
         b.sent();
     }
+    assert_eq!(b.host.open_connections(), 0);
+    // Handshakes that came to nothing are not kept at all.
     assert_eq!(b.host.connections().count(), MAX_CLOSED_KEPT);
     assert!(b.host.connections().all(|(_, c)| c.state() == State::Closed));
+}
+
+/// Breaks: two connections with the same ends, or a silent wait when all ports are taken.
+#[test]
+fn ports_run_out_with_an_error() {
+    let mut a = Bench::new(A);
+    let mut open = |to: IpAddr| a.host.connect(START, to, 80, config(), None, Talker::that_stays());
+    let ports = u16::MAX - FIRST_EPHEMERAL + 1;
+    assert!((0..ports).all(|_| open(B).is_ok()));
+    assert_eq!(open(B), Err(ConnectError::NoPort { address: B, port: 80 }));
+    assert!(open(IpAddr::from([10, 0, 0, 3])).is_ok(), "other destinations have their own");
+}
+
+/// Breaks: RFC 9293 MUST-46: connections to what cannot be a machine are refused when they are asked for.
+#[test]
+fn impossible_destinations_are_refused() {
+    let mut a = Bench::new(A);
+    let mut open = |to: IpAddr| a.host.connect(START, to, 80, config(), None, Talker::that_stays());
+    for bad in [A, Ipv4Addr::BROADCAST.into(), Ipv4Addr::UNSPECIFIED.into(), IpAddr::from([239, 1, 1, 1])] {
+        assert_eq!(open(bad), Err(ConnectError::BadAddress(bad)));
+    }
+    let six = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
+    assert_eq!(open(six), Err(ConnectError::NoAddress(six)));
+}
+
+/// Breaks: plans opened late, twice, or out of order; the cost of a wake-up that looks at all plans.
+#[test]
+fn many_plans_open_in_their_order() {
+    let mut a = Bench::new(A);
+    let ids: Vec<_> = (0..5_000u64)
+        .map(|n| {
+            let at = START + Span::from_micros(n * 7_919 % 5_000);
+            (at, a.host.connect(at, B, 80, config(), None, Talker::that_stays()).unwrap())
+        })
+        .collect();
+    a.run_until(START + Span::from_micros(2_499));
+    for (at, id) in &ids {
+        assert_eq!(a.host.connection(*id).is_some(), *at <= a.now, "{at:?}");
+    }
+    assert_eq!(a.headers().len(), 2_500, "one SYN each");
+}
+
+/// Breaks: `shutdown`: a connection stays open, a new one is taken, or the application loses what it has written.
+#[test]
+fn a_host_shuts_down_in_good_order() {
+    let (mut a, mut b) = (Bench::new(A), Bench::new(B));
+    (a.now, b.now) = (START, START);
+    b.host.listen(80, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    let ids: Vec<_> = (0..10)
+        .map(|_| a.host.connect(START, B, 80, config(), None, Talker::that_stays()).unwrap())
+        .collect();
+    a.wake();
+    settle(&mut a, &mut b);
+    b.packet(segment(TcpFlags::SYN, 1, 80)); // half-open
+    let later =
+        a.host.connect(START + Span::from_secs(9), B, 80, config(), None, Talker::that_stays()).unwrap();
+    let stop = START + Span::from_millis(1);
+    b.host.shutdown(stop);
+    assert_eq!(b.host.deadline(), Some(stop));
+    b.sent();
+    b.run_until(stop);
+    let (fins, resets) = b.headers().iter().fold((0, 0), |(fins, resets), h| {
+        (
+            fins + u32::from(h.flags.contains(TcpFlags::FIN)),
+            resets + u32::from(h.flags.contains(TcpFlags::RST)),
+        )
+    });
+    assert_eq!((fins, resets), (10, 1));
+    let refused = b.host.connect(stop, A, 80, config(), None, Talker::that_stays());
+    assert_eq!(refused, Err(ConnectError::ShutDown));
+    b.packet(segment(TcpFlags::SYN, 2, 80));
+    assert!(b.header().flags.contains(TcpFlags::RST), "nobody is let in any more");
+    // The FINs were lost; the peers close in their turn.
+    a.host.shutdown(stop);
+    for step in 0..100 {
+        let now = stop + Span::from_millis(10 * step);
+        a.run_until(now);
+        b.run_until(now);
+        settle(&mut a, &mut b);
+    }
+    assert!(a.host.connection(later).is_none(), "not opened after the end");
+    let end = stop + Span::from_secs(300);
+    a.run_until(end);
+    b.run_until(end);
+    assert_eq!((a.host.open_connections(), b.host.open_connections()), (0, 0));
+    for id in ids {
+        assert_eq!(a.host.application::<Talker>(id).unwrap().ended, Some(CloseReason::Finished));
+    }
+    assert_eq!((a.host.deadline(), b.host.deadline()), (None, None));
+}
+
+/// Breaks: the choice of TCP for each connection; one host runs several at once.
+#[test]
+fn each_connection_has_its_own_profile() {
+    let (mut a, mut b) = (Bench::new(A), Bench::new(B));
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
+    let ids = Profile::ALL.map(|profile| {
+        let config = Settings { profile: Some(profile), ..Settings::default() }.resolve().unwrap();
+        a.host.connect(START, B, 80, config, None, Talker::boxed(b"hello")).unwrap()
+    });
+    a.run_until(START);
+    b.now = START;
+    let syns = a.sent();
+    let sack = syns.iter().filter(|p| p.tcp().unwrap().header().options.sack_permitted).count();
+    assert!(sack > 0 && sack < syns.len(), "NewReno offers no SACK");
+    syns.into_iter().for_each(|p| b.packet(p));
+    settle(&mut a, &mut b);
+    for id in ids {
+        assert_eq!(a.host.connection(id).unwrap().counters().bytes_sent.get(), 5);
+    }
+    assert!(b.host.connections().all(|(id, _)| b.host.application::<Talker>(id).unwrap().heard == b"hello"));
+}
+
+/// Breaks: hosts on real networks, where a program acts when it likes and not only when something happens.
+#[test]
+fn a_program_may_act_between_events() {
+    let (mut a, mut b) = (Bench::new(A), Bench::new(B));
+    (a.now, b.now) = (START, START);
+    b.host.listen(80, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    let id = a.host.connect(START, B, 80, config(), None, Talker::that_stays()).unwrap();
+    a.wake();
+    settle(&mut a, &mut b);
+    let said =
+        a.with(|host, cx| host.with_connection(id, cx, |c| c.write(&mut bytes::Bytes::from_static(b"now"))));
+    assert_eq!(said.map(|n| n.get()), Some(3));
+    settle(&mut a, &mut b);
+    let (accepted, _) = b.host.connections().next().unwrap();
+    assert_eq!(b.host.application::<Talker>(accepted).unwrap().heard, b"now");
+}
+
+/// Breaks: busy clients: a port that is used again within TIME-WAIT is refused (RFC 6191), or segments of the old
+/// connection can be taken for the new one's.
+#[test]
+fn a_connection_in_time_wait_makes_room_for_its_successor() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"welcome")).unwrap();
+    b.packet(segment(TcpFlags::SYN, 7, 80));
+    let iss = b.header().seq;
+    b.packet(segment_at(101, iss + 1, TcpFlags::ACK, 7, 80));
+    let end = iss + 1 + 7 + 1; // its words and its FIN
+    b.packet(segment_at(101, end, TcpFlags::ACK.with(TcpFlags::FIN), 7, 80));
+    let (first, c) = b.host.connections().next().unwrap();
+    assert_eq!(c.state(), State::TimeWait);
+    b.headers();
+
+    b.packet(segment_at(90, end, TcpFlags::SYN, 7, 80));
+    assert!(!b.header().flags.contains(TcpFlags::SYN), "an old SYN is not a new connection");
+    b.packet(segment_at(5_000, end, TcpFlags::SYN, 7, 80));
+    let answer = b.header();
+    assert_eq!((answer.flags, answer.ack), (TcpFlags::SYN.with(TcpFlags::ACK), Seq::new(5_001)));
+    assert!(answer.seq.after(end + 65_000), "far above the old numbers");
+    assert_eq!(b.host.application::<Talker>(first).unwrap().ended, Some(CloseReason::Finished));
+    assert_eq!((b.host.open_connections(), b.host.half_open_connections()), (1, 1));
+
+    // Without a listener it is nobody's.
+    b.packet(segment_at(5_001, answer.seq + 1, TcpFlags::ACK, 7, 80));
+    let end = answer.seq + 1 + 7 + 1;
+    b.packet(segment_at(5_001, end, TcpFlags::ACK.with(TcpFlags::FIN), 7, 80));
+    b.headers();
+    b.host.stop_listening(80);
+    b.packet(segment_at(90_000, end, TcpFlags::SYN, 7, 80));
+    assert!(b.headers().iter().all(|h| !h.flags.contains(TcpFlags::SYN)));
+    assert_eq!(b.host.open_connections(), 1);
 }

@@ -6,6 +6,7 @@
 //! memory (`payload/map.rs`).
 
 pub mod checks;
+mod datagrams;
 mod network;
 mod outcome;
 mod payload;
@@ -17,7 +18,7 @@ mod watch;
 mod world;
 
 pub use network::NetworkError;
-pub use outcome::{DropCount, FlowOutcome, Outcome};
+pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{Inputs, Progress, Run, RunError, Sample};
 pub use silence::{Silence, SilenceMeter};

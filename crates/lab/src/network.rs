@@ -2,10 +2,10 @@
 
 use crate::scenario::{Direction, Scenario, Way};
 use crate::world::{ElementId, End, World, WorldError};
-use farpace_host::Host;
+use farpace_host::{Host, Secret};
 use farpace_path as path;
 use farpace_path::{Element, Port, TwoWay};
-use farpace_units::Span;
+use farpace_units::{Span, Stream};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -58,7 +58,9 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
     let addresses = scenario.addresses();
     let mut hosts = BTreeMap::new();
     for (&name, &address) in &addresses {
-        hosts.insert(name.to_owned(), world.add(name, Box::new(Host::new(address)))?);
+        // A stream of its own: the host's dice stay what they are.
+        let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
+        hosts.insert(name.to_owned(), world.add(name, Box::new(Host::new(address, secret)))?);
     }
     let ports = number_ports(scenario);
     let mut routers = BTreeMap::new();
@@ -103,14 +105,15 @@ fn router(
     scenario: &Scenario,
     name: &str,
     ports: &BTreeMap<(&str, usize), Port>,
-    addresses: &BTreeMap<&str, std::net::Ipv4Addr>,
+    addresses: &BTreeMap<&str, std::net::IpAddr>,
 ) -> Result<path::Router, path::RouterError> {
     let mut routes = path::Routes::default();
     for (host, address) in addresses {
         if let Some(hop) = scenario.routes_to(host).get(name)
             && let Some(port) = ports.get(&(name, hop.link))
         {
-            routes.add(path::Prefix::new(*address, 32)?, *port)?;
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            routes.add(path::Prefix::new(*address, bits)?, *port)?;
         }
     }
     let count = ports.keys().filter(|(node, _)| *node == name).count();
@@ -155,6 +158,9 @@ fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Box<dyn std::error:
     let mut list: Troubles = Vec::new();
     if let Some(p) = d.policer {
         list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));
+    }
+    if let Some(mtu) = d.mtu {
+        list.push(("mtu", one_way(mtu.way()?, way)));
     }
     if !d.outages.is_empty() {
         list.push(("outage", one_way(path::OutageWay::new(d.down())?, way)));

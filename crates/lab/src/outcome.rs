@@ -19,6 +19,21 @@ pub struct DropCount {
     pub packets: u64,
 }
 
+/// What came of one flow of datagrams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatagramOutcome {
+    /// Its name.
+    pub name: String,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams received, duplicates included.
+    pub received: u64,
+    /// Payload received.
+    pub bytes: ByteCount,
+    /// Of those received: came after one that was sent later, or for the second time.
+    pub late: u64,
+}
+
 /// What came of one flow.
 #[derive(Debug)]
 pub struct FlowOutcome {
@@ -83,6 +98,8 @@ pub struct Outcome {
     pub ended: Instant,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
+    /// The flows of datagrams, in the order of the scenario.
+    pub datagrams: Vec<DatagramOutcome>,
     /// Drops by place and reason.
     pub drops: Vec<DropCount>,
     /// Events that the world processed.

@@ -43,7 +43,7 @@ impl Application for Sender {
         match event {
             Event::Connected | Event::Writable => self.write(connection),
             Event::Readable => _ = connection.read(drop),
-            Event::PeerClosed => {}
+            Event::PeerClosed | Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
             Event::Closed(reason) => self.ended = Some(reason),
         }
     }
@@ -76,6 +76,7 @@ impl Application for Receiver {
             }
             Event::PeerClosed => connection.close(),
             Event::Connected | Event::Writable => {}
+            Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
             Event::Closed(reason) => self.ended = Some(reason),
         }
     }

@@ -1,19 +1,22 @@
 //! One run of a scenario: bin by bin, with samples, records and an outcome.
 
+use crate::datagrams::{ConstantRate, Counter};
 use crate::network::{self, Network, NetworkError};
-use crate::outcome::{DropCount, FlowOutcome, Outcome};
+use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
 use crate::payload::{Payload, Verifier, VerifyError};
 use crate::programs::{Receiver, Sender};
-use crate::scenario::Scenario;
+use crate::scenario::{DatagramFlow, Scenario};
 use crate::silence::SilenceMeter;
 use crate::watch::{CaptureError, Watch};
 use crate::world::{ElementId, World, WorldError};
-use farpace_host::{ConnectionId, Host};
+use farpace_host::ip::udp::UdpId;
+use farpace_host::{ConnectionId, Host, ListenSettings};
 use farpace_path::Meter;
 use farpace_tcp::config::SettingsError;
 use farpace_tcp::{Connection, Inspection};
 use farpace_trace::RecordSink;
 use farpace_units::{ByteCount, Instant, Span};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -109,6 +112,13 @@ struct FlowRun {
     done: bool,
 }
 
+struct DatagramRun {
+    from: ElementId,
+    source: UdpId,
+    to: ElementId,
+    counter: UdpId,
+}
+
 /// A scenario that is being run.
 ///
 /// Call [`advance`](Run::advance) until it says `finished`, or stop earlier; then [`finish`](Run::finish).
@@ -116,6 +126,7 @@ pub struct Run {
     world: World,
     watch: Watch,
     flows: Vec<FlowRun>,
+    datagrams: Vec<DatagramRun>,
     network: Parts,
     scenario: Scenario,
     bin: Span,
@@ -143,6 +154,7 @@ impl Run {
             world,
             watch: Watch::default(),
             flows: Vec::new(),
+            datagrams: Vec::new(),
             network: Parts { hosts, links, nodes },
             scenario: scenario.clone(),
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
@@ -152,6 +164,9 @@ impl Run {
         };
         for index in 0..scenario.flows.len() {
             run.add_flow(index, seed, &inputs)?;
+        }
+        for index in 0..scenario.datagrams.len() {
+            run.add_datagrams(index)?;
         }
         run.meter_receivers()?;
         Ok(run)
@@ -190,12 +205,15 @@ impl Run {
                 flow: name.clone(),
                 problem: "the receiver is not a host".into(),
             })?
-            .listen(port, receiver_config, None, move || Box::new(Receiver::new(expected.take())))
+            .listen(port, ListenSettings::new(receiver_config), move || {
+                Box::new(Receiver::new(expected.take()))
+            })
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         let opener = self.world.element_mut::<Host>(from);
         let sender = opener
             .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
-            .connect(start, address, port, sender_config, log_as, Box::new(Sender::new(payload)));
+            .connect(start, address, port, sender_config, log_as, Box::new(Sender::new(payload)))
+            .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         self.flows.push(FlowRun {
             name,
             from,
@@ -380,7 +398,42 @@ impl Run {
                 }));
             }
         }
-        Ok(Outcome { ended: self.now, flows, drops, events: self.world.events_processed(), captures })
+        let datagrams = self.datagram_outcomes();
+        let events = self.world.events_processed();
+        Ok(Outcome { ended: self.now, flows, datagrams, drops, events, captures })
+    }
+
+    fn add_datagrams(&mut self, index: usize) -> Result<(), RunError> {
+        let flow = &self.scenario.datagrams[index];
+        let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
+        let host = |name: &str| {
+            self.network.hosts.get(name).copied().ok_or_else(|| problem(format!("no host `{name}`")))
+        };
+        let (from, to) = (host(&flow.from)?, host(&flow.to)?);
+        let not_a_host = || problem(format!("`{}` or `{}` is not a host", flow.from, flow.to));
+        let (start, port) = (Instant::ZERO + flow.start, self.scenario.datagram_port(index));
+        let end = flow.lasts.map_or(Instant::FAR_FUTURE, |lasts| start + lasts);
+        let receiver = self.world.element_mut::<Host>(to).ok_or_else(not_a_host)?;
+        let address = receiver.address();
+        let counter = receiver
+            .open_udp(address, port, Box::new(Counter::default()))
+            .map_err(|e| problem(e.to_string()))?;
+        let program = ConstantRate::new(SocketAddr::new(address, port), flow.payload, flow.rate, start, end);
+        let sender = self.world.element_mut::<Host>(from).ok_or_else(not_a_host)?;
+        let source = sender.open_udp(address, 0, Box::new(program)).map_err(|e| problem(e.to_string()))?;
+        self.datagrams.push(DatagramRun { from, source, to, counter });
+        Ok(())
+    }
+
+    fn datagram_outcomes(&self) -> Vec<DatagramOutcome> {
+        let outcome = |(spec, run): (&DatagramFlow, &DatagramRun)| {
+            let sender =
+                self.world.element::<Host>(run.from)?.datagram_program::<ConstantRate>(run.source)?;
+            let counter = self.world.element::<Host>(run.to)?.datagram_program::<Counter>(run.counter)?;
+            let Counter { received, bytes, late, .. } = *counter;
+            Some(DatagramOutcome { name: spec.name.clone(), sent: sender.sent, received, bytes, late })
+        };
+        self.scenario.datagrams.iter().zip(&self.datagrams).filter_map(outcome).collect()
     }
 
     fn flow_outcome(&mut self, index: usize) -> FlowOutcome {

@@ -80,7 +80,7 @@ fn every_mistake_is_found_where_it_is() {
         (20, "sender = { profile = \"linux-2.6.18\" }", (20, 22), "unknown word \"linux-2.6.18\"", "did you mean \"linux-2.6.17\"?"),
         (20, "sender = { profil = \"newreno\" }", (20, 12), "unknown key `profil`", "did you mean `profile`?"),
         (20, "sender = { mss = 70000 }", (20, 18), "expected a whole number from 0 to 65535, found the number 70000", ""),
-        (5, "address = \"10.0.0\"", (5, 11), "invalid IPv4 address", ""),
+        (5, "address = \"10.0.0\"", (5, 11), "invalid IP address", ""),
         (6, "[routers.r]\nrate = \"1 Mbit/s\"", (7, 1), "unknown key `rate`", "takes no keys"),
         // Values
         (1, "title = \"\"", (1, 9), "the title is empty", ""),
@@ -104,6 +104,9 @@ fn every_mistake_is_found_where_it_is() {
         (14, "forward = { outages = [{ at = \"1 s\", lasts = \"1 s\" }, { at = \"1500 ms\", lasts = \"1 s\" }] }", (14, 55), "begins at 1500 ms, before the last one ends at 2 s", "without overlap"),
         (14, "forward = { outages = [{ at = \"1 s\", lasts = \"0 s\" }] }", (14, 46), "lasts 0 s", ""),
         (14, "forward = { outages = [{ at = \"10 s\", lasts = \"1 s\" }] }", (14, 31), "the run ends at 10 s", ""),
+        (14, "forward = { mtu = { limit = \"67 B\" } }", (14, 29), "an MTU of 67 B is below the 68 B", ""),
+        (14, "forward = { mtu = { limit = \"1500 B\", changes = [{ at = \"2 s\", limit = \"1 kB\" }, { at = \"2 s\", limit = \"1 kB\" }] } }", (14, 89), "not later than the one before", "order of time"),
+        (14, "forward = { mtu = { limit = \"1500 B\", changes = [{ at = \"2 s\", limit = \"9 B\" }] } }", (14, 72), "below the 68 B", ""),
         (19, "size = \"0 B\"", (19, 8), "sends nothing", ""),
         (19, "size = \"1 MB\"\nport = 0", (20, 8), "port 0", "1 to 65535"),
         (19, "size = \"1 MB\"\nstart = \"10 s\"", (20, 9), "the run ends at 10 s", "raise `duration`"),

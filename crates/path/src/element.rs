@@ -68,11 +68,19 @@ pub enum DropReason {
     NoListener,
     /// A host's own limit.
     HostLimit,
+    /// Larger than the MTU of a hop.
+    TooBig,
+    /// Addresses that no honest packet has: from the host itself, from a group, to nobody.
+    Martian,
+    /// A fragment whose packet could not be put together.
+    Fragment,
+    /// Nobody on the link answered for the next hop.
+    Unresolved,
 }
 
 impl DropReason {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 14;
     /// All of them, in the order of reports.
     pub const ALL: [DropReason; Self::COUNT] = [
         DropReason::QueueFull,
@@ -85,6 +93,10 @@ impl DropReason {
         DropReason::Malformed,
         DropReason::NoListener,
         DropReason::HostLimit,
+        DropReason::TooBig,
+        DropReason::Martian,
+        DropReason::Fragment,
+        DropReason::Unresolved,
     ];
     /// The place in [`ALL`](Self::ALL), for tables of counters.
     pub const fn index(self) -> usize {
@@ -103,6 +115,10 @@ impl DropReason {
             DropReason::Malformed => "malformed",
             DropReason::NoListener => "no_listener",
             DropReason::HostLimit => "host_limit",
+            DropReason::TooBig => "too_big",
+            DropReason::Martian => "martian",
+            DropReason::Fragment => "fragment",
+            DropReason::Unresolved => "unresolved",
         }
     }
 }

@@ -67,6 +67,15 @@ proptest! {
             same_twice(|| Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, None)), &arrivals);
         }
         same_twice(|| Loss::new(LossWay::new(p), LossWay::new(1.0 - p)), &arrivals);
+        let burst = BurstLossConfig { begin: p, end: 1.0 - p, good: p / 2.0, bad: 1.0 };
+        same_twice(|| BurstLoss::new(BurstLossWay::new(burst), BurstLossWay::new(burst)), &arrivals);
+        same_twice(|| {
+            let changes = vec![MtuChange { at: Instant::from_nanos(ns), mtu: ByteCount::new(1_000) }];
+            let way = MtuWay::new(ByteCount::new(68 + ns % 1_500), changes).unwrap();
+            Mtu::new(way.clone(), way.silent())
+        }, &arrivals);
+        let jump = Jump { at: Instant::from_nanos(ns), ticks: limit };
+        same_twice(|| ClockJump::of_port_0(vec![jump]), &arrivals);
         same_twice(|| Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(1.0 - p)), &arrivals);
         same_twice(|| Corrupt::new(CorruptWay::new(p), CorruptWay::new(1.0 - p)), &arrivals);
         same_twice(|| Reorder::new(ReorderWay::new(p, span), ReorderWay::new(1.0 - p, span * 2)), &arrivals);

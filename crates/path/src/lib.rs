@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+mod burst_loss;
+mod clock_jump;
 mod corrupt;
 mod delay;
 mod duplicate;
@@ -17,6 +19,7 @@ mod hold;
 mod link;
 mod loss;
 mod meter;
+mod mtu;
 mod outage;
 mod policer;
 mod reorder;
@@ -28,6 +31,8 @@ mod bed;
 #[cfg(test)]
 mod laws;
 
+pub use burst_loss::{BurstLoss, BurstLossConfig, BurstLossWay};
+pub use clock_jump::{ClockField, ClockJump, ClockJumpWay, Jump};
 pub use corrupt::{Corrupt, CorruptWay};
 pub use delay::{Delay, DelayWay, Jitter};
 pub use duplicate::{Duplicate, DuplicateWay};
@@ -35,6 +40,7 @@ pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
 pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig, QueueLimit};
 pub use loss::{Loss, LossWay};
 pub use meter::{Meter, MeterBin};
+pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
 pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
 pub use reorder::{Reorder, ReorderWay};

@@ -1,23 +1,24 @@
-//! A router: forwards by destination address and counts the time to live down (RFC 791, RFC 1812 §5.3.1).
+//! A router for IPv4 and IPv6: forwards by destination address and counts the time to live down (RFC 791, RFC 1812
+//! §5.3.1, RFC 8200 §3).
 
 use crate::{Cx, DropReason, Element, Inspection, Port};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use thiserror::Error;
 
 /// Why routes cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouterError {
-    /// A prefix length above 32.
-    #[error("a prefix length of {0} is impossible: an IPv4 prefix has 0 to 32 bits")]
+    /// A prefix length above 32, or 128 for IPv6.
+    #[error("a prefix length of {0} is impossible: an IPv4 prefix has 0 to 32 bits, an IPv6 prefix 0 to 128")]
     PrefixLength(u8),
     /// A way out that is not there.
     #[error("{prefix}/{bits} leads to port {}, but the router has ports 0 to {}", port.0, ports - 1)]
     NoSuchPort {
         /// The prefix.
-        prefix: Ipv4Addr,
+        prefix: IpAddr,
         /// Its length.
         bits: u8,
         /// The port it leads to.
@@ -37,31 +38,31 @@ pub enum RouterError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
     bits: u8,
-    net: u32,
+    net: IpAddr,
 }
 
 impl Prefix {
     /// The prefix of `bits` bits that `address` lies in.
     ///
     /// # Errors
-    /// More than 32 bits.
-    pub fn new(address: Ipv4Addr, bits: u8) -> Result<Self, RouterError> {
-        if bits > 32 {
-            return Err(RouterError::PrefixLength(bits));
-        }
-        Ok(Prefix { bits, net: address.to_bits() & mask(bits) })
-    }
-    /// One address alone.
-    pub const fn host(address: Ipv4Addr) -> Self {
-        Prefix { bits: 32, net: address.to_bits() }
+    /// More than 32 bits, or 128 for IPv6.
+    pub fn new(address: IpAddr, bits: u8) -> Result<Self, RouterError> {
+        masked(address, bits).map(|net| Prefix { bits, net }).ok_or(RouterError::PrefixLength(bits))
     }
 }
 
-const fn mask(bits: u8) -> u32 {
-    match u32::MAX.checked_shl(32 - bits as u32) {
-        Some(mask) => mask,
-        None => 0,
-    }
+/// The first `bits` bits of `address`; none if it has fewer.
+fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
+    Some(match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32u32.checked_sub(bits.into())?).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128u32.checked_sub(bits.into())?).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
+        }
+    })
 }
 
 /// Which port leads where. The longest prefix wins.
@@ -91,9 +92,9 @@ impl Routes {
         Ok(())
     }
     /// Where `to` leads.
-    pub fn find(&self, to: Ipv4Addr) -> Option<Port> {
-        let prefix = |bits: &u8| Prefix { bits: *bits, net: to.to_bits() & mask(*bits) };
-        self.lengths.iter().find_map(|bits| self.by_prefix.get(&prefix(bits)).copied())
+    pub fn find(&self, to: IpAddr) -> Option<Port> {
+        let prefix = |bits: &u8| masked(to, *bits).map(|net| Prefix { bits: *bits, net });
+        self.lengths.iter().filter_map(prefix).find_map(|prefix| self.by_prefix.get(&prefix).copied())
     }
 }
 
@@ -103,7 +104,7 @@ impl Routes {
 pub struct Router {
     routes: Routes,
     /// For each port, where the last packet that came in there went.
-    last: Vec<Option<(Ipv4Addr, Port)>>,
+    last: Vec<Option<(IpAddr, Port)>>,
     forwarded: u64,
     no_route: u64,
     expired: u64,
@@ -119,8 +120,12 @@ impl Router {
             return Err(RouterError::NoPorts);
         }
         if let Some((prefix, port)) = routes.by_prefix.iter().find(|(_, port)| port.0 >= ports) {
-            let address = Ipv4Addr::from_bits(prefix.net);
-            return Err(RouterError::NoSuchPort { prefix: address, bits: prefix.bits, port: *port, ports });
+            return Err(RouterError::NoSuchPort {
+                prefix: prefix.net,
+                bits: prefix.bits,
+                port: *port,
+                ports,
+            });
         }
         Ok(Router { routes, last: vec![None; usize::from(ports)], forwarded: 0, no_route: 0, expired: 0 })
     }
@@ -129,7 +134,7 @@ impl Router {
         self.forwarded
     }
 
-    fn way_out(&mut self, from: Port, to: Ipv4Addr) -> Option<Port> {
+    fn way_out(&mut self, from: Port, to: IpAddr) -> Option<Port> {
         let last = self.last.get_mut(usize::from(from.0))?;
         if let Some((address, port)) = last
             && *address == to
@@ -150,7 +155,7 @@ impl Element for Router {
         true
     }
     fn on_packet(&mut self, port: Port, mut packet: Packet, cx: &mut Cx<'_>) {
-        let Some((to, ttl)) = packet.ipv4().map(|ip| (ip.dst(), ip.ttl())) else {
+        let Some((to, ttl)) = packet.ip().map(|ip| (ip.dst(), ip.ttl())) else {
             cx.drop(packet, DropReason::Malformed);
             return;
         };
@@ -228,10 +233,34 @@ mod tests {
     fn edges_of_the_table() {
         let mut routes = Routes::default();
         assert_eq!(Prefix::new([0, 0, 0, 0].into(), 33), Err(RouterError::PrefixLength(33)));
+        assert_eq!(Prefix::new([0; 16].into(), 129), Err(RouterError::PrefixLength(129)));
         routes.add(Prefix::new([1, 2, 3, 4].into(), 0).unwrap(), Port(3)).unwrap();
         assert_eq!(routes.find([255, 0, 0, 1].into()), Some(Port(3)));
         assert!(matches!(Router::new(3, routes), Err(RouterError::NoSuchPort { port: Port(3), .. })));
         assert!(matches!(Router::new(0, Routes::default()), Err(RouterError::NoPorts)));
+    }
+
+    /// Breaks: IPv6 through routers, or a default route of one family that takes the other's packets.
+    #[test]
+    fn families_have_their_own_routes() {
+        let mut routes = Routes::default();
+        let (net, host) = ("2001:db8::".parse().unwrap(), "2001:db8::7".parse().unwrap());
+        for (prefix, bits, port) in [(net, 32, 0), (host, 128, 1), ([0; 4].into(), 0, 2)] {
+            routes.add(Prefix::new(prefix, bits).unwrap(), Port(port)).unwrap();
+        }
+        for (to, port) in
+            [("2001:db8::7", Some(1)), ("2001:db8::8", Some(0)), ("fe80::1", None), ("9.9.9.9", Some(2))]
+        {
+            assert_eq!(routes.find(to.parse().unwrap()), port.map(Port), "{to}");
+        }
+        let pair = farpace_wire::AddressPair::new("2001:db8::1".parse().unwrap(), host).unwrap();
+        let below = |ttl| farpace_wire::Below::new(MacAddr([2; 6]), MacAddr([4; 6]), pair, ttl);
+        let mut bed = Bed::new(Router::new(3, routes).unwrap());
+        for ttl in [1, 2] {
+            bed.packet(Instant::ZERO, Port(0), below(ttl).tcp(1, &TcpHeader::default(), "payload".into()));
+        }
+        assert_eq!(bed.emitted[0].2.ip().map(|ip| ip.ttl()), Some(1));
+        assert_eq!((bed.emitted.len(), bed.dropped[0].1), (1, DropReason::TtlExpired));
     }
 
     /// Breaks: a router mends a header that was damaged on the way, and the host would take it for good.

@@ -21,9 +21,11 @@ mod send_buffer;
 mod window;
 
 pub use connection::{
-    Blocked, CloseReason, Connection, Counters, Event, Inspection, Ports, Reason, State, Transmit,
+    Blocked, CloseReason, Connection, Counters, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection, Memory, PathError, Ports,
+    Reason, Resumed, State, Transmit,
 };
+pub use farpace_wire::Ecn;
 pub use segment::{Outgoing, Segment};
-pub use segments::{Acknowledged, Row, Segments, Tags};
+pub use segments::{Acknowledged, LostSegment, RateSample, Row, Segments, Tags};
 pub use send_buffer::SendBuffer;
 pub use window::Window;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use farpace_trace::Cause;
+use farpace_wire::Ecn;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 
 /// One TCP segment.
@@ -11,6 +12,8 @@ pub struct Segment {
     pub header: TcpHeader,
     /// The payload.
     pub payload: Bytes,
+    /// The ECN field of the IP packet that carries it: the host writes and reads it (RFC 3168 §5).
+    pub ecn: Ecn,
 }
 
 impl Segment {

@@ -37,6 +37,10 @@ impl SendBuffer {
     pub fn len(&self) -> ByteCount {
         ByteCount::new(self.end - self.start)
     }
+    /// Chunks they are in.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
     /// Takes as much of the front of `data` as there is room for; `data` keeps the rest.
     pub fn write(&mut self, data: &mut Bytes) -> ByteCount {
         let take = data.len().min(self.room().as_len());

@@ -58,6 +58,11 @@ impl Window {
     pub fn mss(&self) -> u32 {
         self.mss
     }
+    /// The segment size has changed. The window keeps its count of segments: what goes out is less at once, and grows
+    /// again as ACKs come.
+    pub fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
     /// The byte-counting mode in force.
     pub fn abc(&self) -> Abc {
         self.abc

@@ -7,8 +7,8 @@ mod common;
 
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
-use farpace_tcp::config::{Config, Congestion, DelayedAck, Profile, Rto, Settings};
-use farpace_tcp::{CloseReason, Connection, Event, Outgoing, Ports, Segment, State};
+use farpace_tcp::config::{Config, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings};
+use farpace_tcp::{CloseReason, Connection, Ecn, Event, Outgoing, Ports, Segment, State};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
 use farpace_wire::tcp::{MAX_TCP_LEN, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
@@ -27,7 +27,7 @@ fn any_config(rng: &mut Stream) -> Config {
     let segment = u64::from(mss);
     let settings = Settings {
         profile: Some(pick(rng, &Profile::ALL)),
-        congestion: Some(pick(rng, &[Congestion::Reno, Congestion::Bic])),
+        congestion: Some(pick(rng, &Congestion::ALL)),
         rto: Some(pick(rng, &[Rto::Rfc6298, Rto::Linux26])),
         delayed_ack: Some(pick(rng, &[DelayedAck::Rfc5681, DelayedAck::Linux26, DelayedAck::None])),
         mss: Some(mss),
@@ -42,10 +42,15 @@ fn any_config(rng: &mut Stream) -> Config {
         initial_window: pick(rng, &[None, Some(1), Some(10), Some(1000)]).map(Packets::new),
         initial_ssthresh: pick(rng, &[None, Some(2), Some(100)]).map(Packets::new),
         cwnd_clamp: pick(rng, &[None, None, Some(1), Some(7)]).map(Packets::new),
+        nagle: Some(rng.chance(0.8)),
+        ecn: Some(pick(rng, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate])),
+        mtu_probing: Some(pick(rng, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])),
         ..Settings::default()
     };
     let mut config = settings.resolve().unwrap_or_else(|_| Settings::default().resolve().expect("defaults"));
     config.time_wait = Span::from_secs(60);
+    config.hystart = rng.chance(0.5);
+    config.pacing = rng.chance(0.3);
     config
 }
 
@@ -82,6 +87,10 @@ struct Net {
     duplication: f64,
     delay: Span,
     jitter: Span,
+    /// Payloads beyond this vanish, always and without a word.
+    largest: usize,
+    /// ECN-capable segments that are marked.
+    marks: f64,
     budget: usize,
     digest: u64,
 }
@@ -126,6 +135,13 @@ impl Net {
             loss,
             duplication: pick(&mut dice, &[0.0, 0.02, 0.2]),
             delay: Span::from_micros(100 + dice.below(100_000)),
+            // Only where both ends look for it; without that nothing would ever arrive.
+            largest: if configs.iter().all(|c| c.mtu_probing != MtuProbing::Off) && dice.chance(0.4) {
+                pick(&mut dice, &[256, 600, 1_200, 1_400])
+            } else {
+                usize::MAX
+            },
+            marks: pick(&mut dice, &[0.0, 0.0, 0.05, 1.0]),
             jitter: pick(&mut dice, &[Span::ZERO, Span::from_micros(50), Span::from_millis(30)]),
             budget: 1 + dice.below(20) as usize,
             digest: 0xcbf2_9ce4_8422_2325,
@@ -134,15 +150,20 @@ impl Net {
     }
 
     fn transmit(&mut self, from: usize, sent: Vec<Outgoing>) {
-        for Outgoing { segment, .. } in sent {
+        for Outgoing { segment, cause } in sent {
             self.count += 1;
-            self.inspect(from, &segment);
+            self.inspect(from, &segment, cause);
             let lossy = self.now < self.heals_at;
             let copies =
                 match (lossy && self.rng.chance(self.loss), lossy && self.rng.chance(self.duplication)) {
                     (true, _) => 0,
+                    _ if segment.payload.len() > self.largest => 0,
                     (false, twice) => 1 + u32::from(twice),
                 };
+            let mut segment = segment;
+            if segment.ecn == Ecn::Ect0 && self.rng.chance(self.marks) {
+                segment.ecn = Ecn::Ce;
+            }
             for copy in 0..copies {
                 let late = Span::from_nanos(self.rng.below(self.jitter.as_nanos() + 1));
                 let at = self.now + self.delay + late;
@@ -152,11 +173,13 @@ impl Net {
     }
 
     /// What every segment must fulfil, and the digest of the run.
-    fn inspect(&mut self, from: usize, segment: &Segment) {
+    fn inspect(&mut self, from: usize, segment: &Segment, cause: Cause) {
         let mut bytes = [0; MAX_TCP_LEN];
         let len = segment.header.encode(&mut bytes);
         let (parsed, parsed_len) = TcpHeader::parse(&bytes[..len]).expect("our own header");
         assert_eq!((&parsed, parsed_len), (&segment.header, len), "the header survives the wire");
+        let fresh = matches!(cause, Cause::NewData) && !segment.payload.is_empty();
+        assert!(segment.ecn == Ecn::NotEct || fresh, "{cause:?} may be marked");
         let header = &bytes[..len];
         for byte in header.iter().chain(&segment.payload[..]).chain(&self.now.as_nanos().to_le_bytes()) {
             self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -165,7 +188,9 @@ impl Net {
             let side = &self.sides[from];
             let end = segment.header.seq + segment.payload.len() as u32;
             assert!(side.edge.is_some_and(|edge| !end.after(edge)), "{end} is beyond the peer's window");
-            assert!(segment.payload.len() as u32 <= side.connection.inspect().mss);
+            let i = side.connection.inspect();
+            let most = if cause == Cause::MtuProbe { i.largest_mss } else { i.mss };
+            assert!(segment.payload.len() as u32 <= most, "{} bytes for {cause:?}, {i:?}", segment.payload.len());
         }
     }
 
@@ -378,7 +403,7 @@ impl Victim {
                 options: any_options(&mut rng, seq, seq),
                 ..TcpHeader::default()
             };
-            Connection::accept(now, &config, PORTS[0], iss, &Segment { header, payload: Bytes::new() })
+            Connection::accept(now, &config, PORTS[0], iss, &Segment { header, ..Segment::default() })
         };
         Victim { connection, rng, now, snd_una: iss, snd_nxt: iss + 1, rcv_nxt: Seq::default(), clock: 0 }
     }
@@ -429,7 +454,7 @@ impl Victim {
         }
         let window = pick(&mut self.rng, &[0, 1, 100, 65_535]);
         let header = TcpHeader { seq, ack, flags, window, options, ..TcpHeader::default() };
-        Segment { header, payload: Bytes::from(vec![7; len]) }
+        Segment { header, payload: Bytes::from(vec![7; len]), ecn: Ecn::from_bits(len as u8) }
     }
 
     fn act(&mut self) {
@@ -515,7 +540,7 @@ fn garbage_never_panics_nor_loops() {
     });
     let (states, recovery, flight) = seen.into_inner();
     if std::env::var("FARPACE_SEED").is_err() {
-        assert_eq!((states.len(), recovery.len()), (10, 4), "{states:?} {recovery:?}");
+        assert_eq!((states.len(), recovery.len()), (10, 5), "{states:?} {recovery:?}");
         assert!(flight.len() > 10, "segments in flight: {flight:?}");
     }
 }

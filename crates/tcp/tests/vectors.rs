@@ -3,8 +3,8 @@
 
 use farpace_tcp::cc::{Bic, CongestionControl};
 use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Reduction, SackSort};
-use farpace_tcp::recovery::{AckInput, Context, Linux26Recovery, LossRecovery, SendView};
-use farpace_tcp::rto::RtoEstimator;
+use farpace_tcp::recovery::{AckInput, Context, Expiry, Linux26Recovery, LossRecovery, SendView, Sent};
+use farpace_tcp::rto::{MinRtt, RtoEstimator};
 use farpace_tcp::{Segments, Window};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
@@ -20,6 +20,7 @@ struct Sender {
     cc: Box<dyn CongestionControl>,
     causes: Vec<Cause>,
     rto: RtoEstimator,
+    min_rtt: MinRtt,
     now: Instant,
     una: u32,
     next: u32,
@@ -37,6 +38,10 @@ enum Did {
     Nothing,
 }
 
+fn sent(now: Instant, index: usize, snd_nxt: Seq) -> Sent {
+    Sent { now, index, fresh: false, timestamp: 0, snd_nxt, srtt: Span::ZERO, rto_deadline: None }
+}
+
 fn packet(n: u32) -> Seq {
     Seq::new(n * MSS)
 }
@@ -52,6 +57,7 @@ impl Sender {
             cc: Box::new(Bic::default()),
             causes: Vec::new(),
             rto: RtoEstimator::new(config::Rto::Linux26, Span::from_millis(200)),
+            min_rtt: MinRtt::default(),
             now: Instant::ZERO,
             una: 0,
             next: 0,
@@ -85,6 +91,7 @@ impl Sender {
             ece: false,
             new_data_waiting: true,
             max_window: 1 << 20,
+            cwnd_limited: true,
         };
         let (recovery, mut cx) = self.parts();
         recovery.on_ack(&input, &mut cx);
@@ -102,6 +109,7 @@ impl Sender {
             window: &mut self.window,
             cc: self.cc.as_mut(),
             rto: &mut self.rto,
+            min_rtt: &mut self.min_rtt,
             sack: self.sack,
             causes: &mut self.causes,
         };
@@ -116,7 +124,7 @@ impl Sender {
             let Some(grant) = self.recovery.next_segment(&view) else { break };
             resent.push(self.una + grant.index as u32);
             self.segments.mark_retransmitted(grant.index, self.now, packet(self.next));
-            self.recovery.on_retransmit(0);
+            self.recovery.on_sent(&sent(self.now, grant.index, packet(self.next)), &self.segments);
         }
         self.segments.check().expect("counters equal a recount");
         if !resent.is_empty() {
@@ -136,9 +144,10 @@ impl Sender {
     }
 
     fn timeout(&mut self) -> Did {
-        let (una, next) = (packet(self.una), packet(self.next));
+        let (now, una, next) = (self.now, packet(self.una), packet(self.next));
         let (recovery, mut cx) = self.parts();
-        recovery.on_timeout(una, next, &mut cx);
+        let expiry = Expiry { now, snd_una: una, snd_nxt: next, new_data_waiting: true };
+        recovery.on_timeout(&expiry, &mut cx);
         self.transmit()
     }
 }

@@ -93,8 +93,14 @@ causes! {
     TimeoutRetransmit = "timeout_retransmit",
     /// Marked lost by a timeout, sent again after it.
     LossRetransmit = "loss_retransmit",
+    /// The last segment, because nothing was heard for two round trips (RFC 8985 §7).
+    TailLossProbe = "tail_loss_probe",
     /// One byte or segment into a closed window.
     WindowProbe = "window_probe",
+    /// New data in a segment that tries a larger size (RFC 4821 §7).
+    MtuProbe = "mtu_probe",
+    /// An old number on an idle connection, to see whether the peer is still there (RFC 9293 §3.8.4).
+    KeepAlive = "keep_alive",
     // Pure acknowledgments
     /// ACK at once: every second segment, or quick-ACK mode.
     AckNow = "ack_now",
@@ -113,17 +119,35 @@ causes! {
     CutTimeout = "cut_timeout",
     /// Window cut by ECN.
     CutEcn = "cut_ecn",
+    /// Window cut because a tail loss probe repaired a loss (RFC 8985 §7.4.2).
+    CutTailLoss = "cut_tail_loss",
     /// A cut was taken back: the loss was none.
     Undo = "undo",
+    /// The same, proved by a timestamp (Eifel, RFC 3522).
+    UndoTimestamp = "undo_timestamp",
+    /// The same, proved by D-SACKs for all that was sent again (RFC 2883).
+    UndoDsack = "undo_d_sack",
+    /// A timeout was taken back: data sent before it arrived after it (F-RTO, RFC 5682).
+    UndoFRto = "undo_f_rto",
     /// The peer has dropped data it had SACKed.
     Reneging = "reneging",
+    /// A probe of a larger size was lost, which is no sign of congestion.
+    MtuProbeLost = "mtu_probe_lost",
     // Timers
     /// Retransmission timeout.
     TimerRto = "timer_rto",
+    /// The reordering window of a segment has passed (RFC 8985 §6.2).
+    TimerReordering = "timer_reordering",
+    /// Tail loss probe (RFC 8985 §7).
+    TimerTailLossProbe = "timer_tail_loss_probe",
     /// Delayed ACK.
     TimerDelayedAck = "timer_delayed_ack",
     /// Zero-window probe.
     TimerPersist = "timer_persist",
+    /// Nothing was heard of an idle peer for so long that it is asked.
+    TimerKeepAlive = "timer_keep_alive",
+    /// What waits made no progress for as long as the application allows (RFC 5482).
+    TimerUserTimeout = "timer_user_timeout",
     /// End of TIME-WAIT.
     TimerTimeWait = "timer_time_wait",
 }
@@ -139,6 +163,7 @@ impl Cause {
                 | Cause::LostRetransmission
                 | Cause::TimeoutRetransmit
                 | Cause::LossRetransmit
+                | Cause::TailLossProbe
         )
     }
 }

@@ -91,6 +91,15 @@ impl Serialiser {
     pub const fn rate(&self) -> Rate {
         self.rate
     }
+    /// From now on the line has this rate. What it has begun to send ends when it would have ended.
+    pub fn set_rate(&mut self, rate: Rate) {
+        if rate != self.rate {
+            // The fraction of a nanosecond stays the same one; it is rounded down.
+            let fraction = u128::from(self.remainder) * u128::from(rate.0) / u128::from(self.rate.0.max(1));
+            self.remainder = u64::try_from(fraction).unwrap_or(0);
+            self.rate = rate;
+        }
+    }
     /// The line is free from here on.
     pub const fn busy_until(&self) -> Instant {
         self.busy_until

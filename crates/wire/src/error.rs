@@ -13,6 +13,12 @@ pub enum Layer {
     Ipv6,
     /// TCP.
     Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP for IPv4 or IPv6.
+    Icmp,
+    /// ARP.
+    Arp,
 }
 
 impl fmt::Display for Layer {
@@ -22,6 +28,9 @@ impl fmt::Display for Layer {
             Layer::Ipv4 => "IPv4",
             Layer::Ipv6 => "IPv6",
             Layer::Tcp => "TCP",
+            Layer::Udp => "UDP",
+            Layer::Icmp => "ICMP",
+            Layer::Arp => "ARP",
         })
     }
 }
@@ -55,7 +64,7 @@ pub enum WireError {
         /// What the header says, in bytes.
         len: usize,
     },
-    /// The length field of the IP header does not agree with the bytes there are.
+    /// The length field of the IP or UDP header does not agree with the bytes there are.
     #[error("{layer} length field says {says} bytes, there are {have}")]
     TotalLength {
         /// Where.
@@ -84,7 +93,25 @@ pub enum WireError {
     /// The IP packet carries no TCP.
     #[error("IP protocol {0} is not TCP")]
     NotTcp(u8),
-    /// The IP packet is a fragment: the TCP segment is not whole.
+    /// The IP packet carries no UDP.
+    #[error("IP protocol {0} is not UDP")]
+    NotUdp(u8),
+    /// The IP packet carries no ICMP of its own IP version.
+    #[error("IP protocol {0} is not ICMP")]
+    NotIcmp(u8),
+    /// The frame carries no ARP.
+    #[error("EtherType {0:#06x} is not ARP")]
+    NotArp(u16),
+    /// ARP for other networks than Ethernet and IPv4.
+    #[error("ARP for something other than IPv4 over Ethernet")]
+    ForeignArp,
+    /// An option of neighbour discovery whose length is zero or reaches past the message (RFC 4861 §4.6).
+    #[error("neighbour discovery option {kind} has a bad length")]
+    NeighbourOption {
+        /// The option's kind.
+        kind: u8,
+    },
+    /// The IP packet is a fragment where a whole one is needed, or the other way round.
     #[error("a fragment of an IP packet")]
     Fragment,
     /// A checksum is wrong.

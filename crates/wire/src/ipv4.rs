@@ -8,8 +8,6 @@ use std::net::Ipv4Addr;
 pub const IPV4_LEN: usize = 20;
 /// Bytes of the longest header.
 pub const MAX_IPV4_LEN: usize = 60;
-/// Protocol number of TCP, in IPv4 and IPv6 alike.
-pub const PROTOCOL_TCP: u8 = 6;
 
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
@@ -58,6 +56,10 @@ impl<'a> Ipv4View<'a> {
     pub const fn header_len(&self) -> usize {
         IPV4_LEN + self.options.len()
     }
+    /// DSCP and ECN: the byte as on the wire.
+    pub const fn tos(&self) -> u8 {
+        self.fixed[1]
+    }
     /// Differentiated services code point (RFC 2474), 6 bits.
     pub const fn dscp(&self) -> u8 {
         self.fixed[1] >> 2
@@ -98,7 +100,7 @@ impl<'a> Ipv4View<'a> {
     pub const fn ttl(&self) -> u8 {
         self.fixed[8]
     }
-    /// What the packet carries; [`PROTOCOL_TCP`] for TCP.
+    /// What the packet carries: one of the numbers in [`ip`](crate::ip).
     pub const fn protocol(&self) -> u8 {
         self.fixed[9]
     }
@@ -125,9 +127,10 @@ impl<'a> Ipv4View<'a> {
             _ => Err(WireError::Checksum { layer: Layer::Ipv4 }),
         }
     }
-    /// The pseudo header that TCP's checksum begins with (RFC 9293 §3.1).
-    pub(crate) fn pseudo_header(&self, tcp_len: u16) -> Sum {
-        Sum::new().bytes(&self.fixed[12..20]).word(u16::from(PROTOCOL_TCP)).word(tcp_len)
+    /// The pseudo header that the checksums of TCP and UDP begin with (RFC 9293 §3.1, RFC 768), for `len` bytes
+    /// after this header.
+    pub(crate) fn pseudo_header(&self, protocol: u8, len: u16) -> Sum {
+        Sum::new().bytes(&self.fixed[12..20]).word(u16::from(protocol)).word(len)
     }
 
     const fn word(&self, at: usize) -> u16 {

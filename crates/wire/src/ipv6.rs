@@ -1,33 +1,114 @@
-//! The IPv6 header (RFC 8200 §3). Extension headers are not followed: the next header is reported as it is.
+//! The IPv6 header (RFC 8200 §3) and the extension headers behind it (§4).
 
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};
-use crate::ipv4::PROTOCOL_TCP;
+use crate::ip::Fragment;
 use std::net::Ipv6Addr;
 
-/// Bytes of the header.
+/// Bytes of the header without extension headers.
 pub const IPV6_LEN: usize = 40;
+/// Extension headers that are walked at most in one packet.
+pub const MAX_EXTENSIONS: usize = 8;
+/// Bytes of extension headers that are walked at most in one packet.
+pub const MAX_EXTENSIONS_LEN: usize = 64;
+/// Bytes of the longest header this crate walks.
+pub const MAX_IPV6_LEN: usize = IPV6_LEN + MAX_EXTENSIONS_LEN;
+/// Bytes of the fragment header (RFC 8200 §4.5).
+pub const FRAGMENT_LEN: usize = 8;
 
-/// An IPv6 header as it stands in a packet. The version has been found to be 6.
+/// Next header number of hop-by-hop options (RFC 8200 §4.3).
+pub const HOP_BY_HOP: u8 = 0;
+/// Next header number of the routing header (§4.4).
+pub const ROUTING: u8 = 43;
+/// Next header number of the fragment header (§4.5).
+pub const FRAGMENT: u8 = 44;
+/// Next header number of destination options (§4.6).
+pub const DESTINATION_OPTIONS: u8 = 60;
+/// Next header number that says that nothing follows (§4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+
+/// An IPv6 header as it stands in a packet, with the extension headers behind it that could be walked. The
+/// version has been found to be 6.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6View<'a> {
     bytes: &'a [u8; IPV6_LEN],
+    extensions: &'a [u8],
+    protocol: u8,
+    /// Where the field is that names the protocol, from the start of the header.
+    protocol_at: u8,
+    /// The same field one header before: of a fragment, the one that names the fragment header.
+    before_at: u8,
+    fragment: Option<Fragment>,
 }
 
 impl<'a> Ipv6View<'a> {
-    /// Finds the header at the start of `bytes`. What follows it need not be there.
+    /// Finds the header at the start of `bytes`, and walks hop-by-hop options, routing, destination options and
+    /// the fragment header behind it. What follows need not be there.
+    ///
+    /// The walk ends at the first header of another kind, behind a fragment header of a datagram that is not
+    /// whole, and before a header that is not all there or would exceed [`MAX_EXTENSIONS`] or
+    /// [`MAX_EXTENSIONS_LEN`]. None of this is an error: [`protocol`](Self::protocol) tells where it ended.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         let layer = Layer::Ipv6;
-        let Some(header) = bytes.first_chunk::<IPV6_LEN>() else {
+        let Some((header, rest)) = bytes.split_first_chunk::<IPV6_LEN>() else {
             return Err(WireError::Truncated { layer, need: IPV6_LEN, have: bytes.len() });
         };
         match header[0] >> 4 {
-            6 => Ok(Ipv6View { bytes: header }),
-            version => Err(WireError::Version { layer, version }),
+            6 => {}
+            version => return Err(WireError::Version { layer, version }),
         }
+        let mut view = Ipv6View {
+            bytes: header,
+            extensions: &[],
+            protocol: header[6],
+            protocol_at: 6,
+            before_at: 6,
+            fragment: None,
+        };
+        if is_extension(view.protocol) {
+            view.walk(rest);
+        }
+        Ok(view)
     }
 
+    #[cold]
+    fn walk(&mut self, bytes: &'a [u8]) {
+        let mut len = 0;
+        for _ in 0..MAX_EXTENSIONS {
+            if !is_extension(self.protocol) {
+                break;
+            }
+            let Some([next, units]) = bytes.get(len..).and_then(|rest| rest.first_chunk()) else { break };
+            let this = match self.protocol {
+                FRAGMENT => FRAGMENT_LEN,
+                _ => 8 + 8 * usize::from(*units),
+            };
+            let Some(header) = bytes.get(len..len + this).filter(|_| len + this <= MAX_EXTENSIONS_LEN) else {
+                break;
+            };
+            let is_fragment = self.protocol == FRAGMENT;
+            self.before_at = self.protocol_at;
+            // Below `MAX_IPV6_LEN`.
+            (self.protocol, self.protocol_at) = (*next, (IPV6_LEN + len) as u8);
+            len += this;
+            if is_fragment && let &[_, _, o0, o1, i0, i1, i2, i3] = header {
+                let field = u16::from_be_bytes([o0, o1]);
+                let ident = u32::from_be_bytes([i0, i1, i2, i3]);
+                let fragment = Fragment { ident, offset: u32::from(field & !7), more: field & 1 == 1 };
+                self.fragment = Some(fragment);
+                if !fragment.is_whole() {
+                    break;
+                }
+            }
+        }
+        self.extensions = bytes.get(..len).unwrap_or(&[]);
+    }
+
+    /// Bytes of this header and the extension headers that were walked: 40 to 104.
+    pub const fn header_len(&self) -> usize {
+        IPV6_LEN + self.extensions.len()
+    }
     /// Traffic class: DSCP and ECN as in IPv4.
     pub const fn traffic_class(&self) -> u8 {
         self.bytes[0] << 4 | self.bytes[1] >> 4
@@ -36,13 +117,35 @@ impl<'a> Ipv6View<'a> {
     pub const fn flow_label(&self) -> u32 {
         u32::from_be_bytes([0, self.bytes[1] & 15, self.bytes[2], self.bytes[3]])
     }
-    /// Bytes after this header, as the header says.
+    /// Bytes after the fixed header of 40 bytes, as the header says.
     pub const fn payload_len(&self) -> u16 {
         u16::from_be_bytes([self.bytes[4], self.bytes[5]])
     }
-    /// What follows: a protocol or an extension header.
+    /// What follows the fixed header: a protocol or an extension header.
     pub const fn next_header(&self) -> u8 {
         self.bytes[6]
+    }
+    /// What follows the extension headers that were walked: a protocol, or an extension header where the walk
+    /// ended. Of a fragment it is what the datagram carries.
+    pub const fn protocol(&self) -> u8 {
+        self.protocol
+    }
+    /// Where the field is that gives [`protocol`](Self::protocol), in bytes from the start of the IPv6 header:
+    /// what a parameter problem points to (RFC 4443 §3.4).
+    pub const fn protocol_at(&self) -> usize {
+        self.protocol_at as usize
+    }
+    /// Of a fragment: where the field is that names the fragment header.
+    pub(crate) const fn before_at(&self) -> usize {
+        self.before_at as usize
+    }
+    /// The extension headers that were walked.
+    pub const fn extensions(&self) -> &'a [u8] {
+        self.extensions
+    }
+    /// The fragment header, if there is one, even of a whole datagram.
+    pub const fn fragment(&self) -> Option<Fragment> {
+        self.fragment
     }
     /// Hop limit.
     pub const fn hop_limit(&self) -> u8 {
@@ -56,9 +159,11 @@ impl<'a> Ipv6View<'a> {
     pub fn dst(&self) -> Ipv6Addr {
         self.address(24)
     }
-    /// The pseudo header that TCP's checksum begins with (RFC 8200 §8.1).
-    pub(crate) fn pseudo_header(&self, tcp_len: u32) -> Sum {
-        Sum::new().bytes(&self.bytes[8..40]).bytes(&tcp_len.to_be_bytes()).word(u16::from(PROTOCOL_TCP))
+    /// The pseudo header that transport checksums begin with (RFC 8200 §8.1), for `len` bytes after the
+    /// extension headers. The destination is that of the header: a packet whose routing header still has
+    /// places to go has another one.
+    pub(crate) fn pseudo_header(&self, protocol: u8, len: u32) -> Sum {
+        Sum::new().bytes(&self.bytes[8..40]).bytes(&len.to_be_bytes()).word(u16::from(protocol))
     }
 
     fn address(&self, at: usize) -> Ipv6Addr {
@@ -66,6 +171,10 @@ impl<'a> Ipv6View<'a> {
         octets.copy_from_slice(&self.bytes[at..at + 16]);
         Ipv6Addr::from(octets)
     }
+}
+
+const fn is_extension(number: u8) -> bool {
+    matches!(number, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS)
 }
 
 /// What an IPv6 header says, for writing one.
@@ -87,6 +196,7 @@ pub struct Ipv6Header {
 
 impl Ipv6Header {
     /// Writes the header for `payload_len` bytes after it. Refuses more than 65535 (no jumbograms).
+    #[inline]
     pub fn encode(&self, payload_len: usize, out: &mut [u8; IPV6_LEN]) -> Result<(), WireError> {
         let Ok(payload_len) = u16::try_from(payload_len) else {
             return Err(WireError::CannotEncode { layer: Layer::Ipv6 });

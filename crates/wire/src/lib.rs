@@ -1,4 +1,4 @@
-//! Ethernet, IP and TCP as bytes: packets that carry real headers, and lossless views over them.
+//! Ethernet, ARP, IP, ICMP, UDP and TCP as bytes: packets that carry real headers, and lossless views over them.
 //!
 //! This crate parses and writes; it never decides anything. Bytes that are not a well-formed header give a
 //! [`WireError`], never a panic. All twelve TCP flag bits and unknown options survive.
@@ -7,18 +7,13 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use farpace_wire::{Ipv4Tcp, MacAddr, Packet, TcpFlags, TcpHeader};
+//! use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 //!
-//! let lower = Ipv4Tcp {
-//!     src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-//!     dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-//!     src: [10, 0, 0, 1].into(),
-//!     dst: [10, 0, 0, 2].into(),
-//!     ttl: 64,
-//!     tos: 0,
-//! };
+//! let (here, there) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+//! let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()); // or V6
+//! let below = Below::new(here, there, addresses, 64);
 //! let header = TcpHeader { src_port: 40000, dst_port: 80, flags: TcpFlags::ACK, ..TcpHeader::default() };
-//! let packet = lower.build(1, &header, Bytes::from_static(b"hello"));
+//! let packet = below.tcp(1, &header, Bytes::from_static(b"hello"));
 //!
 //! let mut frame = Vec::new();
 //! packet.write_frame(&mut frame); // with the right checksums
@@ -33,19 +28,31 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arp;
+mod below;
 pub mod checksum;
 mod error;
 pub mod ethernet;
+mod fragment;
+pub mod icmp;
+pub mod ip;
 pub mod ipv4;
-mod ipv4_tcp;
 pub mod ipv6;
 mod packet;
+mod quoted;
 pub mod tcp;
+pub mod udp;
 
+pub use arp::{Arp, ArpOperation};
+pub use below::{Below, Ipv4Tcp};
 pub use error::{Layer, WireError};
 pub use ethernet::{EtherType, EthernetHeader, MacAddr};
+pub use fragment::{fragment, join};
+pub use icmp::{Icmp, IpVersion, Neighbour, Unreachable};
+pub use ip::{AddressPair, Ecn, Fragment, IpView};
 pub use ipv4::{Ipv4Header, Ipv4View};
-pub use ipv4_tcp::Ipv4Tcp;
 pub use ipv6::{Ipv6Header, Ipv6View};
 pub use packet::{Checksum, Packet};
+pub use quoted::Quoted;
 pub use tcp::{SackBlock, SackBlocks, TcpFlags, TcpHeader, TcpOptions, TcpView, Timestamps};
+pub use udp::{UdpHeader, UdpView};

@@ -1,25 +1,33 @@
 //! One Ethernet frame in flight.
 
+mod edit;
+mod show;
+
+use crate::arp::Arp;
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};
-use crate::ethernet::{self, EtherType, EthernetHeader, MAX_ETHERNET_LEN};
-use crate::ipv4::{Ipv4View, MAX_IPV4_LEN, PROTOCOL_TCP};
-use crate::ipv6::{IPV6_LEN, Ipv6View};
-use crate::tcp::{CHECKSUM_AT, MAX_TCP_LEN, TcpView};
+use crate::ethernet::{self, ETHERNET_LEN, EtherType, EthernetHeader, MAX_ETHERNET_LEN, MacAddr};
+use crate::icmp::{Icmp, IpVersion};
+use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::ipv4::{Ipv4View, MAX_IPV4_LEN};
+use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
+use crate::tcp::{self, MAX_TCP_LEN, TcpView};
+use crate::udp::{self, UDP_LEN, UdpView};
 use bytes::Bytes;
 use farpace_units::ByteCount;
-use std::fmt;
-use std::net::SocketAddr;
 
-/// Room for the longest headers: Ethernet with its tags, IPv4 and TCP, both with 40 bytes of options.
-pub(crate) const HEADER_ROOM: usize = 144;
+/// Room for the longest headers: Ethernet with its tags, IPv6 with the extension headers that are walked or
+/// IPv4 with 40 bytes of options, and TCP with 40 bytes of options.
+pub(crate) const HEADER_ROOM: usize = 192;
 const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV4_LEN + MAX_TCP_LEN <= HEADER_ROOM);
+const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV6_LEN + MAX_TCP_LEN <= HEADER_ROOM);
 
 /// One Ethernet frame (without FCS) in flight: real header bytes, and the payload by reference. Moving it moves
 /// one pointer; on its way the payload is never copied, except to damage it.
 ///
-/// The headers are what was found when the packet was made: Ethernet, then IP if it is IP, then TCP if it is a
-/// whole TCP segment. Everything after them is the payload. If [`flip_bit`](Packet::flip_bit) makes the bytes
+/// The headers are what was found when the packet was made: Ethernet, then IP with its options and extension
+/// headers if it is IP, then TCP or UDP if it is a whole segment or datagram. Everything after them is the
+/// payload: ICMP and ARP messages too, and what a fragment carries. If [`flip_bit`](Packet::flip_bit) makes the bytes
 /// tell another story, the views refuse them.
 #[derive(Clone)]
 pub struct Packet(Box<Inner>);
@@ -46,10 +54,9 @@ pub enum Checksum {
     Partial,
 }
 
-/// The network header, found to agree with the packet's extents.
+/// What follows Ethernet, found to agree with the packet's extents.
 enum Network<'a> {
-    V4(Ipv4View<'a>),
-    V6(Ipv6View<'a>),
+    Ip(IpView<'a>),
     Other(EtherType),
 }
 
@@ -58,36 +65,51 @@ impl Packet {
         Packet(inner)
     }
 
+    /// A frame of anything that is not IP, or that nobody needs to look into.
+    pub fn from_link(src: MacAddr, dst: MacAddr, ether_type: EtherType, payload: Bytes) -> Packet {
+        let mut header = [0; HEADER_ROOM];
+        header[0..6].copy_from_slice(&dst.0);
+        header[6..12].copy_from_slice(&src.0);
+        header[12..14].copy_from_slice(&ether_type.0.to_be_bytes());
+        Packet(Box::new(Inner {
+            payload,
+            header,
+            header_len: ETHERNET_LEN as u8,
+            network_offset: ETHERNET_LEN as u8,
+            transport_offset: ETHERNET_LEN as u8,
+            checksum: Checksum::Complete,
+        }))
+    }
+
     /// Reads a whole frame without FCS, of any EtherType and protocol. What this crate does not know, and every
     /// IP fragment, is payload after the last known header. Bytes beyond the IP length (Ethernet padding) are
     /// not part of the packet. Checksums are not looked at; the packet is [`Checksum::Complete`].
     ///
-    /// An Ethernet, IP or TCP header that is cut short or whose lengths are impossible is an error.
+    /// An Ethernet, IP, TCP or UDP header that is cut short or whose lengths are impossible is an error.
     pub fn from_frame(frame: &[u8]) -> Result<Packet, WireError> {
         let (ether_type, network) = ethernet::extent(frame)?;
         let ip = &frame[network..];
-        let (ip_header, end, is_tcp) = match ether_type {
-            EtherType::IPV4 => {
-                let view = Ipv4View::parse(ip)?;
-                let is_tcp = view.protocol() == PROTOCOL_TCP && !view.is_fragment();
-                (view.header_len(), usize::from(view.total_len()), is_tcp)
-            }
-            EtherType::IPV6 => {
-                let view = Ipv6View::parse(ip)?;
-                (IPV6_LEN, IPV6_LEN + usize::from(view.payload_len()), view.next_header() == PROTOCOL_TCP)
-            }
-            _ => (0, ip.len(), false),
+        let (view, layer) = match ether_type {
+            EtherType::IPV4 => (Some(IpView::V4(Ipv4View::parse(ip)?)), Layer::Ipv4),
+            EtherType::IPV6 => (Some(IpView::V6(Ipv6View::parse(ip)?)), Layer::Ipv6),
+            _ => (None, Layer::Ethernet),
         };
-        let Some(ip) = ip.get(..end) else {
-            let layer = if ether_type == EtherType::IPV4 { Layer::Ipv4 } else { Layer::Ipv6 };
+        let end = view.map_or(ip.len(), |view| view.total_len());
+        let ip_header = view.map_or(0, |view| view.header_len());
+        let Some(rest) = ip.get(..end).and_then(|ip| ip.get(ip_header..)) else {
             return Err(WireError::TotalLength { layer, says: end, have: ip.len() });
         };
-        let tcp_header = if is_tcp { TcpView::parse(&ip[ip_header..])?.header_len() } else { 0 };
-        let header_len = network + ip_header + tcp_header;
+        let protocol = view.filter(|view| view.fragment().is_none()).map(|view| view.protocol());
+        let transport_header = match protocol {
+            Some(PROTOCOL_TCP) => TcpView::parse(rest)?.header_len(),
+            Some(PROTOCOL_UDP) => UdpView::parse(rest).map(|_| UDP_LEN)?,
+            _ => 0,
+        };
+        let header_len = network + ip_header + transport_header;
         let mut header = [0; HEADER_ROOM];
         header[..header_len].copy_from_slice(&frame[..header_len]);
         Ok(Packet(Box::new(Inner {
-            payload: Bytes::copy_from_slice(&ip[ip_header + tcp_header..]),
+            payload: Bytes::copy_from_slice(&rest[transport_header..]),
             header,
             header_len: header_len as u8,
             network_offset: network as u8,
@@ -101,7 +123,7 @@ impl Packet {
     pub fn len(&self) -> ByteCount {
         ByteCount::of_len(self.frame_len())
     }
-    /// Bytes of the IP packet (the IPv4 total length), or of whatever follows the Ethernet header.
+    /// Bytes of the IP packet (the length that the IP header says), or of whatever follows the Ethernet header.
     #[inline]
     pub fn network_len(&self) -> ByteCount {
         ByteCount::of_len(self.frame_len() - usize::from(self.0.network_offset))
@@ -110,7 +132,7 @@ impl Packet {
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// The bytes of all headers. With [`Checksum::Partial`] the TCP checksum field among them is not right.
+    /// The bytes of all headers. With [`Checksum::Partial`] the TCP or UDP checksum field among them is not right.
     #[inline]
     pub fn headers(&self) -> &[u8] {
         &self.0.header[..usize::from(self.0.header_len)]
@@ -125,7 +147,7 @@ impl Packet {
     pub fn into_payload(self) -> Bytes {
         self.0.payload
     }
-    /// What the TCP checksum field is worth.
+    /// What the transport checksum field is worth.
     #[inline]
     pub fn checksum(&self) -> Checksum {
         self.0.checksum
@@ -139,18 +161,26 @@ impl Packet {
             false => Err(WireError::HeaderLength { layer: Layer::Ethernet, len }),
         }
     }
+    /// The IP header of either version, if the packet has one and its lengths agree with the packet.
+    #[inline]
+    pub fn ip(&self) -> Option<IpView<'_>> {
+        match self.network() {
+            Ok(Network::Ip(view)) => Some(view),
+            _ => None,
+        }
+    }
     /// The IPv4 header, if the packet has one and its lengths agree with the packet.
     #[inline]
     pub fn ipv4(&self) -> Option<Ipv4View<'_>> {
         match self.network() {
-            Ok(Network::V4(view)) => Some(view),
+            Ok(Network::Ip(IpView::V4(view))) => Some(view),
             _ => None,
         }
     }
     /// The IPv6 header, if the packet has one and its length agrees with the packet.
     pub fn ipv6(&self) -> Option<Ipv6View<'_>> {
         match self.network() {
-            Ok(Network::V6(view)) => Some(view),
+            Ok(Network::Ip(IpView::V6(view))) => Some(view),
             _ => None,
         }
     }
@@ -160,22 +190,64 @@ impl Packet {
     pub fn tcp(&self) -> Result<TcpView<'_>, WireError> {
         self.tcp_within(&self.network()?)
     }
-
-    /// IPv4 and TCP headers together, as [`ipv4`](Self::ipv4) and [`tcp`](Self::tcp) would give them, for the
-    /// price of one look.
+    /// IP and TCP headers together, as [`ip`](Self::ip) and [`tcp`](Self::tcp) would give them, for the price
+    /// of one look.
     #[inline]
-    pub fn ipv4_tcp(&self) -> Result<(Ipv4View<'_>, TcpView<'_>), WireError> {
+    pub fn ip_tcp(&self) -> Result<(IpView<'_>, TcpView<'_>), WireError> {
         let network = self.network()?;
         let tcp = self.tcp_within(&network)?;
         match network {
-            Network::V4(ip) => Ok((ip, tcp)),
-            Network::V6(_) | Network::Other(_) => Err(WireError::NotIp(EtherType::IPV6.0)),
+            Network::Ip(ip) => Ok((ip, tcp)),
+            Network::Other(other) => Err(WireError::NotIp(other.0)),
+        }
+    }
+    /// The same for IPv4 alone.
+    #[inline]
+    pub fn ipv4_tcp(&self) -> Result<(Ipv4View<'_>, TcpView<'_>), WireError> {
+        match self.ip_tcp()? {
+            (IpView::V4(ip), tcp) => Ok((ip, tcp)),
+            (IpView::V6(_), _) => Err(WireError::NotIp(EtherType::IPV6.0)),
+        }
+    }
+    /// The UDP header. An error if the packet is not a whole UDP datagram, or if its length field is not that
+    /// of the IP packet.
+    #[inline]
+    pub fn udp(&self) -> Result<UdpView<'_>, WireError> {
+        self.udp_within(&self.network()?)
+    }
+    /// The ICMP message, of the packet's own IP version. An error if the packet carries none or a fragment of
+    /// one, or if it is malformed.
+    pub fn icmp(&self) -> Result<Icmp<'_>, WireError> {
+        let ip = match self.network()? {
+            Network::Ip(ip) => ip,
+            Network::Other(other) => return Err(WireError::NotIp(other.0)),
+        };
+        let version = match ip {
+            IpView::V4(_) => IpVersion::V4,
+            IpView::V6(_) => IpVersion::V6,
+        };
+        if ip.protocol() != ip.icmp_protocol() {
+            return Err(WireError::NotIcmp(ip.protocol()));
+        }
+        if ip.fragment().is_some() {
+            return Err(WireError::Fragment);
+        }
+        Icmp::parse(version, &self.0.payload)
+    }
+    /// The ARP packet.
+    pub fn arp(&self) -> Result<Arp, WireError> {
+        match self.network()? {
+            Network::Other(EtherType::ARP) => Arp::parse(&self.0.payload),
+            Network::Other(other) => Err(WireError::NotArp(other.0)),
+            Network::Ip(IpView::V4(_)) => Err(WireError::NotArp(EtherType::IPV4.0)),
+            Network::Ip(IpView::V6(_)) => Err(WireError::NotArp(EtherType::IPV6.0)),
         }
     }
 
-    /// Whether the IPv4 header checksum and, for a whole TCP segment, the TCP checksum are right. The first
-    /// wrong one is the error, or the header that cannot be read. A packet that has neither checksum is right,
-    /// and so is one with [`Checksum::Partial`]: it has not left the hands of this program.
+    /// Whether the checksums are right: of the IPv4 header, and of TCP, UDP or ICMP that is whole. The first
+    /// wrong one is the error, or the header that cannot be read. A packet that has no checksum is right,
+    /// and so is one with [`Checksum::Partial`]: it has not left the hands of this program. UDP over IPv4 may
+    /// go without (RFC 768), over IPv6 not (RFC 8200 §8.1).
     #[inline]
     pub fn verify_checksums(&self) -> Result<(), WireError> {
         if self.0.checksum == Checksum::Partial { Ok(()) } else { self.verify_complete() }
@@ -183,61 +255,26 @@ impl Packet {
 
     fn verify_complete(&self) -> Result<(), WireError> {
         let network = self.network()?;
-        if let Network::V4(view) = &network {
+        let Network::Ip(ip) = &network else { return Ok(()) };
+        if let IpView::V4(view) = ip {
             view.verify_checksum()?;
         }
-        match self.tcp_within(&network) {
-            Ok(_) if self.tcp_sum(&network).finish() == 0 => Ok(()),
-            Ok(_) => Err(WireError::Checksum { layer: Layer::Tcp }),
-            Err(WireError::NotIp(_) | WireError::NotTcp(_) | WireError::Fragment) => Ok(()),
-            Err(malformed) => Err(malformed),
+        let protocol = ip.protocol();
+        let layer = match protocol {
+            _ if ip.fragment().is_some() => return Ok(()),
+            PROTOCOL_TCP => self.tcp_within(&network).map(|_| Layer::Tcp)?,
+            PROTOCOL_UDP => match (self.udp_within(&network)?.checksum(), ip) {
+                (0, IpView::V4(_)) => return Ok(()),
+                (0, IpView::V6(_)) => return Err(WireError::Checksum { layer: Layer::Udp }),
+                _ => Layer::Udp,
+            },
+            icmp if icmp == ip.icmp_protocol() => Layer::Icmp,
+            _ => return Ok(()),
+        };
+        match self.transport_sum(ip, protocol).finish() {
+            0 => Ok(()),
+            _ => Err(WireError::Checksum { layer }),
         }
-    }
-
-    /// Works the TCP checksum out and writes it into its field, if that is still to be done.
-    pub fn complete_checksum(&mut self) {
-        if let Some((at, sum)) = self.missing_checksum() {
-            self.0.header[at..at + 2].copy_from_slice(&sum);
-        }
-        self.0.checksum = Checksum::Complete;
-    }
-
-    /// Inverts one bit of the frame, number `bit` modulo the bits there are, counted as they stand on the wire:
-    /// bit 0 is the top bit of the first byte. The checksum is completed first, so that a receiver sees the
-    /// damage. The payload is copied only if the bit lies in it.
-    ///
-    /// Nothing is found anew: what the headers and the payload are stays as it was, and the views refuse header
-    /// bytes that now say otherwise.
-    pub fn flip_bit(&mut self, bit: u64) {
-        self.complete_checksum();
-        let bit = bit % self.len().bits();
-        let (byte, mask) = ((bit / 8) as usize, 0x80 >> (bit % 8));
-        let header_len = usize::from(self.0.header_len);
-        if byte < header_len {
-            self.0.header[byte] ^= mask;
-        } else {
-            let mut payload = self.0.payload.to_vec();
-            payload[byte - header_len] ^= mask;
-            self.0.payload = Bytes::from(payload);
-        }
-    }
-
-    /// Counts the IPv4 time to live down, as a router does, and adjusts the header checksum by the difference
-    /// alone (RFC 1624 eq. 3), so that a header that came in wrong goes out wrong. A packet that is not IPv4,
-    /// or whose time is over, stays as it is.
-    #[inline]
-    pub fn decrement_ttl(&mut self) {
-        let Some(ip) = self.ipv4() else { return };
-        if ip.ttl() == 0 {
-            return;
-        }
-        let was = u16::from_be_bytes([ip.ttl(), ip.protocol()]);
-        let sum = u32::from(!ip.checksum()) + u32::from(!was) + u32::from(was - 0x100);
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let sum = !(((sum & 0xffff) + (sum >> 16)) as u16);
-        let at = usize::from(self.0.network_offset);
-        self.0.header[at + 8] -= 1;
-        self.0.header[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
     }
 
     /// Appends the whole frame, without FCS, to `out`. A [`Checksum::Partial`] is worked out on the way.
@@ -264,44 +301,41 @@ impl Packet {
         if len != network {
             return Err(WireError::HeaderLength { layer: Layer::Ethernet, len });
         }
-        let have = self.frame_len() - network;
-        let ip = &headers[network..transport];
-        match ether_type {
-            EtherType::IPV4 => {
-                let (layer, view) = (Layer::Ipv4, Ipv4View::parse(ip)?);
-                if view.header_len() != transport - network {
-                    return Err(WireError::HeaderLength { layer, len: view.header_len() });
-                }
-                let says = usize::from(view.total_len());
-                if says != have {
-                    return Err(WireError::TotalLength { layer, says, have });
-                }
-                Ok(Network::V4(view))
-            }
-            EtherType::IPV6 => {
-                let view = Ipv6View::parse(ip)?;
-                let says = IPV6_LEN + usize::from(view.payload_len());
-                if says != have {
-                    return Err(WireError::TotalLength { layer: Layer::Ipv6, says, have });
-                }
-                Ok(Network::V6(view))
-            }
-            other => Ok(Network::Other(other)),
+        let bytes = &headers[network..transport];
+        let (layer, view) = match ether_type {
+            EtherType::IPV4 => (Layer::Ipv4, IpView::V4(Ipv4View::parse(bytes)?)),
+            EtherType::IPV6 => (Layer::Ipv6, IpView::V6(Ipv6View::parse(bytes)?)),
+            other => return Ok(Network::Other(other)),
+        };
+        if view.header_len() != transport - network {
+            return Err(WireError::HeaderLength { layer, len: view.header_len() });
+        }
+        let (says, have) = (view.total_len(), self.frame_len() - network);
+        if says != have {
+            return Err(WireError::TotalLength { layer, says, have });
+        }
+        Ok(Network::Ip(view))
+    }
+
+    /// The bytes after the IP header among the headers, if the packet is whole and carries `protocol`.
+    #[inline]
+    fn transport(
+        &self,
+        network: &Network<'_>,
+        protocol: u8,
+        other: fn(u8) -> WireError,
+    ) -> Result<&[u8], WireError> {
+        match network {
+            Network::Ip(ip) if ip.is_fragment() => Err(WireError::Fragment),
+            Network::Ip(ip) if ip.protocol() != protocol => Err(other(ip.protocol())),
+            Network::Ip(_) => Ok(&self.headers()[usize::from(self.0.transport_offset)..]),
+            Network::Other(ether_type) => Err(WireError::NotIp(ether_type.0)),
         }
     }
 
     #[inline]
     fn tcp_within(&self, network: &Network<'_>) -> Result<TcpView<'_>, WireError> {
-        let protocol = match network {
-            Network::V4(view) if view.is_fragment() => return Err(WireError::Fragment),
-            Network::V4(view) => view.protocol(),
-            Network::V6(view) => view.next_header(),
-            Network::Other(ether_type) => return Err(WireError::NotIp(ether_type.0)),
-        };
-        if protocol != PROTOCOL_TCP {
-            return Err(WireError::NotTcp(protocol));
-        }
-        let bytes = &self.headers()[usize::from(self.0.transport_offset)..];
+        let bytes = self.transport(network, PROTOCOL_TCP, WireError::NotTcp)?;
         let view = TcpView::parse(bytes)?;
         if view.header_len() != bytes.len() {
             return Err(WireError::HeaderLength { layer: Layer::Tcp, len: view.header_len() });
@@ -309,14 +343,25 @@ impl Packet {
         Ok(view)
     }
 
-    /// The sum over pseudo header, TCP header with its checksum field as it is, and payload.
-    fn tcp_sum(&self, network: &Network<'_>) -> Sum {
+    #[inline]
+    fn udp_within(&self, network: &Network<'_>) -> Result<UdpView<'_>, WireError> {
+        let bytes = self.transport(network, PROTOCOL_UDP, WireError::NotUdp)?;
+        let view = UdpView::parse(bytes)?;
+        let (says, have) = (usize::from(view.total_len()), bytes.len() + self.0.payload.len());
+        if says != have {
+            return Err(WireError::TotalLength { layer: Layer::Udp, says, have });
+        }
+        Ok(view)
+    }
+
+    /// The sum over what the checksum of `protocol` covers, with the checksum field as it is: pseudo header
+    /// (but for ICMP over IPv4), transport header and payload.
+    fn transport_sum(&self, ip: &IpView<'_>, protocol: u8) -> Sum {
         let header = &self.headers()[usize::from(self.0.transport_offset)..];
         let len = header.len() + self.0.payload.len();
-        let pseudo = match network {
-            Network::V4(view) => view.pseudo_header(len as u16),
-            Network::V6(view) => view.pseudo_header(len as u32),
-            Network::Other(_) => Sum::new(),
+        let pseudo = match ip {
+            IpView::V4(_) if protocol == ip.icmp_protocol() => Sum::new(),
+            _ => ip.pseudo_header(protocol, len),
         };
         pseudo.bytes(header).bytes(&self.0.payload)
     }
@@ -328,32 +373,18 @@ impl Packet {
             return None;
         }
         let network = self.network().ok()?;
-        self.tcp_within(&network).ok()?;
-        let sum = self.tcp_sum(&network).finish();
-        Some((usize::from(self.0.transport_offset) + CHECKSUM_AT, sum.to_be_bytes()))
-    }
-}
-
-impl fmt::Debug for Packet {
-    /// One line: `10.0.0.1:5001 > 10.0.0.2:80 PSH|ACK seq 1 ack 1 win 229 len 1448`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (src, dst, protocol) = match self.network() {
-            Ok(Network::V4(ip)) => (ip.src().into(), ip.dst().into(), ip.protocol()),
-            Ok(Network::V6(ip)) => (ip.src().into(), ip.dst().into(), ip.next_header()),
-            Ok(Network::Other(ether_type)) => {
-                return write!(f, "EtherType {ether_type:?} len {}", self.0.payload.len());
+        let Network::Ip(ip) = &network else { return None };
+        let sum = self.transport_sum(ip, ip.protocol()).finish();
+        let (at, sum) = match ip.protocol() {
+            PROTOCOL_UDP => {
+                self.udp_within(&network).ok()?;
+                (udp::CHECKSUM_AT, udp::checksum_field(sum))
             }
-            Err(why) => return write!(f, "malformed ({why}) len {}", self.frame_len()),
+            _ => {
+                self.tcp_within(&network).ok()?;
+                (tcp::CHECKSUM_AT, sum)
+            }
         };
-        let len = self.0.payload.len();
-        match self.tcp() {
-            Ok(tcp) => {
-                let (src, dst) = (SocketAddr::new(src, tcp.src_port()), SocketAddr::new(dst, tcp.dst_port()));
-                write!(f, "{src} > {dst} {} seq {} ack {}", tcp.flags(), tcp.seq(), tcp.ack())?;
-                write!(f, " win {} len {len}", tcp.window())
-            }
-            Err(WireError::NotTcp(_)) => write!(f, "{src} > {dst} protocol {protocol} len {len}"),
-            Err(why) => write!(f, "{src} > {dst} ({why}) len {len}"),
-        }
+        Some((usize::from(self.0.transport_offset) + at, sum.to_be_bytes()))
     }
 }

@@ -187,8 +187,8 @@ fn other_frames_pass_through() {
         bytes[14..14 + len].copy_from_slice(&out[..len]);
         Packet::from_frame(&bytes).unwrap()
     };
-    let udp = rewrite(Ipv4Header { protocol: 17, ..IP });
-    assert_eq!((udp.tcp().map(|_| ()), udp.payload().len()), (Err(WireError::NotTcp(17)), 23));
+    let other = rewrite(Ipv4Header { protocol: 99, ..IP });
+    assert_eq!((other.tcp().map(|_| ()), other.payload().len()), (Err(WireError::NotTcp(99)), 23));
     for fragment in [Ipv4Header { more_fragments: true, ..IP }, Ipv4Header { fragment_offset: 3, ..IP }] {
         let packet = rewrite(fragment);
         assert_eq!(packet.tcp().map(|_| ()), Err(WireError::Fragment));

@@ -255,6 +255,7 @@ mod tests {
             rto: Span::from_millis(210),
             rwnd: ByteCount::new(144_800),
             mss: 1_448,
+            largest_mss: 1_448,
         };
         Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived }
     }

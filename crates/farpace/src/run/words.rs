@@ -93,6 +93,7 @@ pub fn incomplete(outcome: &FlowOutcome) -> Option<String> {
         _ if outcome.completed.is_some() => return None,
         Some(CloseReason::Reset) => "the receiver reset the connection",
         Some(CloseReason::TimedOut) => "the sender gave up, nobody answered for too long",
+        Some(CloseReason::Unreachable) => "the network said that the receiver cannot be reached",
         Some(CloseReason::Aborted) => "the sending program ended the connection",
         Some(CloseReason::Finished) => "the connection was closed before all had arrived",
         None => "the run ended before the transfer did",

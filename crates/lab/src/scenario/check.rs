@@ -4,13 +4,13 @@
 use super::document::{Node, Step};
 use super::error::Fault;
 use super::hint::{list, nearest};
-use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Scenario};
+use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Mtu, Scenario};
 use super::topology::Graph;
 use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NAME, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
 use farpace_tcp::config::{Settings, SettingsError};
 use farpace_units::{ByteCount, Rate, Span};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Most bins of one run: a bound on the memory that a small `trace.bin` takes.
 pub const MAX_BINS: u64 = 10_000_000;
@@ -62,6 +62,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
     }
     c.hosts();
     c.flows();
+    c.datagrams();
     let known_so_far = c.found.len();
     c.ends();
     // Routes mean something only where all names do.
@@ -80,6 +81,8 @@ struct Checker<'a> {
 macro_rules! path {
     ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
 }
+
+mod datagrams;
 
 impl Checker<'_> {
     /// A value is wrong.
@@ -201,6 +204,7 @@ impl Checker<'_> {
             delay: _,
             queue,
             policer,
+            mtu,
             loss,
             duplicate,
             corrupt,
@@ -258,6 +262,9 @@ impl Checker<'_> {
                 .hint("the phase is the time of the first refill: less than `refill`");
             }
         }
+        if let Some(mtu) = mtu {
+            self.mtu(&below(&["mtu"]), mtu);
+        }
         let mut end = Span::ZERO;
         for (n, outage) in outages.iter().enumerate() {
             let mut path = below(&["outages"]);
@@ -278,6 +285,30 @@ impl Checker<'_> {
                 .hint("write outages in order of time, without overlap");
             }
             end = outage.at + outage.lasts;
+        }
+    }
+
+    fn mtu(&mut self, at: &[Step], mtu: &Mtu) {
+        let least = farpace_path::MtuWay::LEAST;
+        let below = |steps: &[Step]| [at, steps].concat();
+        let too_small = format!("below the {least} that every IPv4 hop must carry");
+        if mtu.limit < least {
+            self.value(below(&[Step::from("limit")]), format!("an MTU of {} is {too_small}", mtu.limit));
+        }
+        let n = mtu.changes.len();
+        if n > MAX_OUTAGES {
+            let text = format!("{n} changes; the limit is {MAX_OUTAGES}");
+            self.value(below(&[Step::from("changes")]), text);
+        }
+        for (n, change) in mtu.changes.iter().enumerate() {
+            let below = |key: &str| below(&[Step::from("changes"), Step::from(n), Step::from(key)]);
+            if change.limit < least {
+                self.value(below("limit"), format!("an MTU of {} is {too_small}", change.limit));
+            }
+            if n > 0 && mtu.changes[n - 1].at >= change.at {
+                self.value(below("at"), "this change is not later than the one before it")
+                    .hint("write changes in order of time");
+            }
         }
     }
 
@@ -312,15 +343,11 @@ impl Checker<'_> {
     }
 
     fn hosts(&mut self) {
-        let mut taken: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();
         for (name, host) in &self.s.hosts {
             let Some(address) = host.address else { continue };
             let path = path!["hosts", name.as_str(), "address"];
-            let unusable = address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                || address.is_broadcast();
-            if unusable {
+            if !farpace_host::is_host_address(address) {
                 self.value(path, format!("{address} cannot be the address of a host"))
                     .hint("take a private one, like 10.0.0.1, or leave it out");
             } else if let Some(other) = taken.insert(address, name) {
@@ -331,6 +358,7 @@ impl Checker<'_> {
 
     fn flows(&mut self) {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
+        let addresses = self.s.addresses();
         for (i, flow) in self.s.flows.iter().enumerate() {
             let Flow { name, from, to, port, start, size, sender, receiver } = flow;
             if from == to {
@@ -339,6 +367,14 @@ impl Checker<'_> {
             if *port == Some(0) {
                 self.value(path!["flows", i, "port"], "port 0 cannot be listened on")
                     .hint("take one from 1 to 65535, or leave it out");
+            }
+            let family = |host: &str| addresses.get(host).map(|address| address.is_ipv4());
+            if family(from) != family(to) && family(from).is_some() && family(to).is_some() {
+                self.value(
+                    path!["flows", i, "to"],
+                    format!("`{from}` and `{to}` have addresses of two families"),
+                )
+                .hint("give both an IPv4 or both an IPv6 address");
             }
             if let Some(other) = ports.insert((to, self.s.port(i)), name) {
                 let at = self.s.port(i);
@@ -362,8 +398,8 @@ impl Checker<'_> {
 
     fn settings(&mut self, i: usize, side: &str, settings: &Settings) {
         if let Err(e) = settings.resolve() {
-            let (SettingsError::NotLinux26 { key, .. } | SettingsError::Range { key, .. }) = &e;
-            let at_key = matches!(e, SettingsError::NotLinux26 { .. });
+            let (SettingsError::Foreign { key, .. } | SettingsError::Range { key, .. }) = &e;
+            let at_key = matches!(e, SettingsError::Foreign { .. });
             // The window may have been given in bytes.
             let key = if *key == "window" && settings.window.is_none() { "receive_buffer" } else { key };
             self.add(path!["flows", i, side, key], at_key, e.to_string());

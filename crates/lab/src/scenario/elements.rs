@@ -1,8 +1,8 @@
 //! The scenario's words as configurations of the elements in `path`.
 
 use super::quantity::QueueLimit;
-use super::spec::{Counts, Direction, Policer};
-use farpace_path::{Counted, Framing, LinkWayConfig, PolicerConfig};
+use super::spec::{Counts, Direction, Mtu, Policer};
+use farpace_path::{Counted, Framing, LinkWayConfig, MtuError, MtuWay, PolicerConfig};
 use farpace_units::{ByteCount, Instant};
 use std::ops::Range;
 
@@ -30,6 +30,21 @@ impl Policer {
                 Counts::Frame => Counted::Ethernet,
             },
         }
+    }
+}
+
+impl Mtu {
+    /// The element that is made from it.
+    ///
+    /// # Errors
+    /// What a checked scenario does not have: limits that are too small, or changes out of order.
+    pub fn way(&self) -> Result<MtuWay, MtuError> {
+        let changes = self
+            .changes
+            .iter()
+            .map(|c| farpace_path::MtuChange { at: Instant::ZERO + c.at, mtu: c.limit });
+        let way = MtuWay::new(self.limit, changes.collect())?;
+        Ok(if self.silent { way.silent() } else { way })
     }
 }
 

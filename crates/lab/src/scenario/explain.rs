@@ -123,6 +123,14 @@ fn troubles(d: &Direction<'_>) -> String {
     if !d.jitter.is_zero() {
         parts.push(format!("up to {} of random delay", d.jitter));
     }
+    if let Some(mtu) = d.mtu {
+        let told = if mtu.silent { "dropped without a word" } else { "dropped, and their senders told" };
+        let changes = match mtu.changes.len() {
+            0 => String::new(),
+            n => format!(" ({n} changes later)"),
+        };
+        parts.push(format!("packets of more than {}{changes} {told}", mtu.limit));
+    }
     if !d.outages.is_empty() {
         let down: Span = d.outages.iter().fold(Span::ZERO, |t, o| t + o.lasts);
         let plural = if d.outages.len() == 1 { "outage" } else { "outages" };

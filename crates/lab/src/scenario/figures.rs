@@ -54,11 +54,14 @@ impl Scenario {
         let stamped = flow.sender.timestamps.unwrap_or(true) && flow.receiver.timestamps.unwrap_or(true);
         let options = if stamped { TIMESTAMPS } else { ByteCount::ZERO };
         let ip = ByteCount::new(u64::from(mss)) + IP_AND_TCP;
+        // An IPv6 header is longer; the host makes the payload that much shorter.
+        let six = self.hosts.get(&flow.to).and_then(|host| host.address).is_some_and(|a| a.is_ipv6());
+        let longer = if six { ByteCount::new(20) } else { ByteCount::ZERO };
         Segment {
-            payload: ByteCount::new(u64::from(mss)) - options,
+            payload: ByteCount::new(u64::from(mss)) - options - longer,
             ip,
             frame: ip + ETHERNET_HEADER,
-            ack_frame: ETHERNET_HEADER + IP_AND_TCP + options,
+            ack_frame: ETHERNET_HEADER + IP_AND_TCP + options + longer,
         }
     }
 

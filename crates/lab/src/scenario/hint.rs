@@ -200,8 +200,8 @@ impl Described {
         if get("pattern").is_some() {
             return get("description").and_then(Value::as_str).map(str::to_string);
         }
-        if get("format").and_then(Value::as_str) == Some("ipv4") {
-            return Some("an IPv4 address, like \"10.0.0.1\"".to_string());
+        if get("format").and_then(Value::as_str) == Some("ip") {
+            return Some("an IP address, like \"10.0.0.1\" or \"2001:db8::1\"".to_string());
         }
         if let Some(one_of) = get("oneOf").and_then(Value::as_array) {
             let words: Vec<&str> =

@@ -8,6 +8,7 @@
 //! that [`explain`] puts into words.
 
 mod check;
+mod datagrams;
 mod document;
 mod elements;
 mod error;
@@ -21,13 +22,14 @@ mod spec;
 mod topology;
 
 pub use check::MAX_BINS;
+pub use datagrams::DatagramFlow;
 pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
 pub use figures::{Bottleneck, Segment};
 pub use quantity::QueueLimit;
 pub use spec::{
-    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Outage, Policer, Reorder, Router, Scenario,
-    Trace, Way,
+    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder,
+    Router, Scenario, Trace, Way,
 };
 pub use topology::{Hop, Tap};
 

@@ -1,13 +1,14 @@
 //! The tables and keys of a scenario file, as plain structs. The descriptions here are what
 //! `farpace scenario schema` prints and what error messages quote.
 
+use super::datagrams::DatagramFlow;
 use super::quantity::QueueLimit;
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A network, the transfers through it, and what to record of them.
 ///
@@ -38,14 +39,17 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// The transfers.
     pub flows: Vec<Flow>,
+    /// Streams of UDP datagrams beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datagrams: Vec<DatagramFlow>,
 }
 
 /// A machine that sends and receives.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// IPv4 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
-    pub address: Option<Ipv4Addr>,
+    /// IPv4 or IPv6 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
+    pub address: Option<IpAddr>,
 }
 
 /// A machine that forwards. It takes no time and has no keys of its own: rates, queues and policers belong
@@ -54,7 +58,7 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 pub struct Router {}
 
-/// A full-duplex link. In each direction a packet meets the policer, then the troubles (outage, loss,
+/// A full-duplex link. In each direction a packet meets the policer, then the troubles (MTU, outage, loss,
 /// corruption, duplication, jitter, reordering), then the queue, the line with its rate, and the delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -97,6 +101,8 @@ pub struct DirectionSpec {
     pub queue: Option<QueueLimit>,
     /// A token bucket at the entrance: it drops what exceeds its rate, and never queues.
     pub policer: Option<Policer>,
+    /// The longest IP packet that passes; omitted: any.
+    pub mtu: Option<Mtu>,
     /// Probability that a packet is lost.
     #[schemars(range(min = 0, max = 1))]
     pub loss: f64,
@@ -138,6 +144,30 @@ pub struct Policer {
     /// Which bytes of a packet cost tokens.
     #[serde(default)]
     pub counts: Counts,
+}
+
+/// An MTU: what is longer is dropped, or taken apart where IPv4 allows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mtu {
+    /// Length of the longest IP packet that passes, header included, from 68 B.
+    pub limit: ByteCount,
+    /// The sender of what is dropped is not told by ICMP: a black hole.
+    #[serde(default)]
+    pub silent: bool,
+    /// Later limits, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<MtuChange>,
+}
+
+/// Another MTU from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MtuChange {
+    /// When it begins to hold.
+    pub at: Span,
+    /// Length of the longest IP packet that passes then.
+    pub limit: ByteCount,
 }
 
 /// Which bytes of a packet cost tokens.
@@ -247,6 +277,8 @@ pub struct Direction<'a> {
     pub to: &'a str,
     /// The policer at the entrance.
     pub policer: Option<&'a Policer>,
+    /// The longest packet that passes.
+    pub mtu: Option<&'a Mtu>,
     /// Probability of loss, 0 to 1.
     pub loss: f64,
     /// Probability of arriving twice, 0 to 1.
@@ -270,7 +302,7 @@ pub struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    /// True if anything random or an outage befalls packets here; false: no trouble element is needed.
+    /// True if anything random, an outage or an MTU befalls packets here; false: no trouble element is needed.
     pub fn has_troubles(&self) -> bool {
         self.loss > 0.0
             || self.duplicate > 0.0
@@ -278,6 +310,7 @@ impl Direction<'_> {
             || self.reorder.is_some()
             || !self.jitter.is_zero()
             || !self.outages.is_empty()
+            || self.mtu.is_some()
     }
 }
 
@@ -290,12 +323,24 @@ impl LinkSpec {
             Way::Backward => (second, first, &self.backward),
         };
         // Every field is named, so that a new one cannot be forgotten.
-        let DirectionSpec { rate, delay, queue, policer, loss, duplicate, corrupt, reorder, jitter, outages } =
-            d;
+        let DirectionSpec {
+            rate,
+            delay,
+            queue,
+            policer,
+            mtu,
+            loss,
+            duplicate,
+            corrupt,
+            reorder,
+            jitter,
+            outages,
+        } = d;
         Direction {
             from,
             to,
             policer: policer.as_ref(),
+            mtu: mtu.as_ref(),
             loss: *loss,
             duplicate: *duplicate,
             corrupt: *corrupt,
@@ -319,17 +364,17 @@ impl Scenario {
 
     /// The address of every host: the one given, or the first free one from 10.0.0.1 on, in the order of
     /// names.
-    pub fn addresses(&self) -> BTreeMap<&str, Ipv4Addr> {
-        let mut taken: std::collections::BTreeSet<Ipv4Addr> =
+    pub fn addresses(&self) -> BTreeMap<&str, IpAddr> {
+        let mut taken: std::collections::BTreeSet<IpAddr> =
             self.hosts.values().filter_map(|h| h.address).collect();
         let mut next = u32::from(Ipv4Addr::new(10, 0, 0, 1));
         let mut addresses = BTreeMap::new();
         for (name, host) in &self.hosts {
             let address = host.address.unwrap_or_else(|| {
-                while taken.contains(&Ipv4Addr::from(next)) {
+                while taken.contains(&IpAddr::from(Ipv4Addr::from(next))) {
                     next += 1;
                 }
-                Ipv4Addr::from(next)
+                Ipv4Addr::from(next).into()
             });
             taken.insert(address);
             addresses.insert(name.as_str(), address);

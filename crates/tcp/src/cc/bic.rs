@@ -59,7 +59,7 @@ impl Bic {
             self.cnt = cwnd;
             return;
         }
-        let slow = cwnd * SMOOTH_PART / B;
+        let slow = cwnd.saturating_mul(SMOOTH_PART) / B;
         let cnt = if cwnd < self.last_max {
             let dist = (self.last_max - cwnd) / B;
             match dist {
@@ -71,13 +71,13 @@ impl Bic {
             let beyond = cwnd - self.last_max;
             match beyond {
                 b if b < B => slow,
-                b if b < MAX_INCREMENT * (B - 1) => cwnd * (B - 1) / b,
+                b if b < MAX_INCREMENT * (B - 1) => cwnd.saturating_mul(B - 1) / b,
                 _ => cwnd / MAX_INCREMENT,
             }
         };
         // Before the first loss: at least 5 % per round trip.
         let cnt = if self.loss_cwnd == 0 { cnt.min(20) } else { cnt };
-        self.cnt = ((cnt << ACK_RATIO_SHIFT) / self.ack_ratio.max(1)).max(1);
+        self.cnt = (cnt.saturating_mul(1 << ACK_RATIO_SHIFT) / self.ack_ratio.max(1)).max(1);
     }
 }
 
@@ -85,7 +85,8 @@ impl CongestionControl for Bic {
     fn on_acked(&mut self, acked: Packets, state: RecoveryState) {
         if state == RecoveryState::Open {
             // ratio += acked - ratio/16
-            self.ack_ratio = (self.ack_ratio + acked.get()).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
+            self.ack_ratio =
+                self.ack_ratio.saturating_add(acked.get()).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
         }
     }
 
@@ -101,7 +102,7 @@ impl CongestionControl for Bic {
         }
     }
 
-    fn ssthresh(&mut self, window: &Window, _: Cut) -> Packets {
+    fn ssthresh(&mut self, _: Instant, window: &Window, _: Packets, _: Cut) -> Packets {
         let cwnd = window.cwnd().get();
         // Fast convergence: a maximum that keeps falling is a sign of a newcomer.
         let scaled = |factor: u32, by: u32| (u64::from(cwnd) * u64::from(factor) / u64::from(by)) as u32;
@@ -118,9 +119,9 @@ impl CongestionControl for Bic {
         Packets::new(window.cwnd().get().max(self.last_max))
     }
 
-    fn on_event(&mut self, event: Event) {
-        match event {
-            Event::EnterLoss => *self = Bic::default(),
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
+        if event == Event::EnterLoss {
+            *self = Bic::default();
         }
     }
 
@@ -142,12 +143,18 @@ mod tests {
     #[test]
     fn reduction_and_fast_convergence() {
         let mut bic = Bic::default();
-        assert_eq!(bic.ssthresh(&window(1000, 2), Cut::FastRetransmit).get(), 799);
+        assert_eq!(
+            bic.ssthresh(Instant::ZERO, &window(1000, 2), Packets::new(1000), Cut::FastRetransmit).get(),
+            799
+        );
         assert_eq!(bic.last_max, 1000);
-        assert_eq!(bic.ssthresh(&window(800, 2), Cut::FastRetransmit).get(), 639);
+        assert_eq!(
+            bic.ssthresh(Instant::ZERO, &window(800, 2), Packets::new(800), Cut::FastRetransmit).get(),
+            639
+        );
         assert_eq!(bic.last_max, 800 * 1843 / 2048);
-        assert_eq!(bic.ssthresh(&window(10, 2), Cut::Timeout).get(), 5);
-        assert_eq!(bic.ssthresh(&window(3, 2), Cut::Timeout).get(), 2);
+        assert_eq!(bic.ssthresh(Instant::ZERO, &window(10, 2), Packets::new(10), Cut::Timeout).get(), 5);
+        assert_eq!(bic.ssthresh(Instant::ZERO, &window(3, 2), Packets::new(3), Cut::Timeout).get(), 2);
     }
 
     /// Breaks: the step sizes of the binary search: `(window, last_max, after a loss, cnt)`.
@@ -175,8 +182,8 @@ mod tests {
     #[test]
     fn loss_resets() {
         let mut bic = Bic::default();
-        bic.ssthresh(&window(1000, 2), Cut::Timeout);
-        bic.on_event(Event::EnterLoss);
+        bic.ssthresh(Instant::ZERO, &window(1000, 2), Packets::new(1000), Cut::Timeout);
+        bic.on_event(Instant::ZERO, &mut window(1, 2), Event::EnterLoss);
         assert_eq!((bic.last_max, bic.loss_cwnd), (0, 0));
     }
 
@@ -186,7 +193,7 @@ mod tests {
         let mut bic = Bic::default();
         let mut w = window(100, 1000);
         let ack =
-            AckSample { now: Instant::ZERO, acked: Packets::new(2), in_flight_before: Packets::new(99) };
+            AckSample { in_flight_before: Packets::new(99), ..AckSample::of(Instant::ZERO, Packets::new(2)) };
         bic.on_ack(&mut w, &ack);
         assert_eq!(w.cwnd().get(), 100);
         bic.on_ack(&mut w, &AckSample { in_flight_before: Packets::new(100), ..ack });

@@ -1,15 +1,30 @@
 //! Congestion control: one algorithm a file, behind one contract.
 
+mod bbr;
 mod bic;
+mod cubic;
+mod hystart;
+#[cfg(test)]
+mod operations;
+mod per_ack_reno;
 mod reno;
+mod slow_start;
+#[cfg(test)]
+mod testing;
 
+pub use bbr::Bbr;
 pub use bic::Bic;
+pub use cubic::Cubic;
+pub use hystart::HyStart;
+pub use per_ack_reno::PerAckReno;
 pub use reno::Reno;
+pub use slow_start::SlowStart;
 
-use crate::config::Congestion;
+use crate::config::{Config, Congestion, Recovery};
+use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_trace::RecoveryState;
-use farpace_units::{Instant, Packets};
+use farpace_units::{Instant, Packets, Rate, Seq, Span};
 
 /// Why the window has to come down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,50 +37,181 @@ pub enum Cut {
     Timeout,
 }
 
-/// What an ACK that may raise the window brought.
+/// What an ACK brought.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
     /// Arrival of the ACK.
     pub now: Instant,
-    /// Segments newly acknowledged.
+    /// SND.UNA after it.
+    pub snd_una: Seq,
+    /// SND.NXT.
+    pub snd_nxt: Seq,
+    /// Segments newly acknowledged (cumulatively).
     pub acked: Packets,
+    /// Segments that are newly known to have arrived: acknowledged or SACKed.
+    pub delivered: Packets,
+    /// Segments that this ACK shows to be lost.
+    pub lost: Packets,
     /// Segments in flight before this ACK was processed.
     pub in_flight_before: Packets,
+    /// Segments in flight now.
+    pub in_flight: Packets,
+    /// Round trip of the latest segment that arrived, if it was sent only once.
+    pub rtt: Option<Span>,
+    /// Least round trip of the last minutes; none before the first sample.
+    pub min_rtt: Option<Span>,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt: Span,
+    /// The window held data back during the round trip that this ACK ends: it may grow (RFC 7661 §4.1).
+    pub cwnd_limited: bool,
+    /// The ACK echoes a congestion mark.
+    pub ece: bool,
+    /// Congestion state after this ACK.
+    pub state: RecoveryState,
+    /// The connection has SACK, so that more than one loss is found in a round trip.
+    pub sack: bool,
+    /// Delivery rate, if something arrived and the algorithm
+    /// [asks for it](CongestionControl::wants_rates).
+    pub rate: Option<RateSample>,
+}
+
+impl AckSample {
+    /// An ACK for `acked` segments that tells nothing else, on a connection that fills its window.
+    pub fn of(now: Instant, acked: Packets) -> Self {
+        AckSample {
+            now,
+            snd_una: Seq::default(),
+            snd_nxt: Seq::default(),
+            acked,
+            delivered: acked,
+            lost: Packets::ZERO,
+            in_flight_before: Packets::MAX,
+            in_flight: Packets::MAX,
+            rtt: None,
+            min_rtt: None,
+            srtt: Span::ZERO,
+            cwnd_limited: true,
+            ece: false,
+            state: RecoveryState::Open,
+            sack: true,
+            rate: None,
+        }
+    }
 }
 
 /// Something congestion control should know besides ACKs and cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// Fast recovery begins; the cut has been asked for.
+    EnterRecovery,
+    /// Fast recovery is over.
+    ExitRecovery,
     /// A retransmission timeout has been handled (Linux: the state becomes Loss).
     EnterLoss,
+    /// The last cut was a mistake: window and threshold have been put back.
+    Undo,
+    /// The connection sends again after it was idle for this long.
+    Restart(Span),
+}
+
+/// A segment that was just sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SentSample {
+    /// When.
+    pub now: Instant,
+    /// Segments in flight, this one included.
+    pub in_flight: Packets,
+    /// It was sent before.
+    pub retransmission: bool,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt: Span,
 }
 
 /// How a connection sizes its congestion window.
 ///
 /// The contract: recovery decides when each method is called, because the order is part of the algorithm.
 /// `on_acked` comes for every ACK that acknowledges data; `on_ack` only for those that may raise the window
-/// (never in fast recovery). `ssthresh` is asked once per reduction and changes nothing in the window itself.
+/// (never in fast recovery), unless the algorithm [`owns_window`](CongestionControl::owns_window): then for
+/// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
     /// Data was acknowledged in `state`; only measures.
-    fn on_acked(&mut self, acked: Packets, state: RecoveryState);
+    fn on_acked(&mut self, _acked: Packets, _state: RecoveryState) {}
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
-    /// The new slow-start threshold for a reduction now, in segments, at least 2.
-    fn ssthresh(&mut self, window: &Window, cut: Cut) -> Packets;
+    /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize
+    /// (RFC 5681 §2): what was sent and is not acknowledged.
+    fn ssthresh(&mut self, now: Instant, window: &Window, flight: Packets, cut: Cut) -> Packets;
     /// Lower bound of a gradual reduction (rate halving).
     fn min_cwnd(&self, window: &Window) -> Packets;
     /// The window to return to when a reduction proves to be a mistake.
     fn undo_cwnd(&self, window: &Window) -> Packets;
     /// Something happened.
-    fn on_event(&mut self, event: Event);
+    fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: Event) {}
+    /// A segment was sent.
+    fn on_sent(&mut self, _window: &mut Window, _sent: &SentSample) {}
+    /// A segment was found lost. Comes after the event that this causes and before the `on_ack` of the same ACK; only
+    /// to algorithms that [ask for rates](CongestionControl::wants_rates).
+    fn on_lost(&mut self, _now: Instant, _window: &mut Window, _lost: &LostSegment) {}
+    /// The algorithm follows a model of the path: it sets the window itself in every state, and recovery only
+    /// tells it what happens.
+    fn owns_window(&self) -> bool {
+        false
+    }
+    /// It needs delivery rates and single losses: [`AckSample::rate`] and
+    /// [`on_lost`](CongestionControl::on_lost).
+    fn wants_rates(&self) -> bool {
+        false
+    }
+    /// It sends slowly on purpose at the moment, so that rates measured now say nothing of the path.
+    fn hides_rate(&self) -> bool {
+        false
+    }
+    /// The rate at which it wants segments to leave; none: as the window allows.
+    fn pacing(&self) -> Option<Rate> {
+        None
+    }
     /// The algorithm's name, as scenarios write it.
     fn name(&self) -> &'static str;
 }
 
 /// Makes the algorithm that was chosen.
-pub(crate) fn make(kind: Congestion) -> Box<dyn CongestionControl> {
-    match kind {
-        Congestion::Reno => Box::new(Reno),
-        Congestion::Bic => Box::new(Bic::default()),
+///
+/// `seed` tells apart what connections do at random.
+pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
+    let slow_start =
+        || SlowStart::new(config.slow_start_limit, config.hystart.then(|| HyStart::new(config.pacing)));
+    match (config.congestion, config.recovery) {
+        (Congestion::Reno, Recovery::Modern(_)) => Box::new(Reno::new(slow_start())),
+        (Congestion::Reno, Recovery::Linux26(_) | Recovery::NewReno) => Box::new(PerAckReno),
+        (Congestion::Bic, _) => Box::new(Bic::default()),
+        (Congestion::Cubic, _) => Box::new(Cubic::new(slow_start())),
+        (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Profile, Settings};
+
+    /// Breaks: which algorithm, and which form of it, a profile gets; BBR where nothing could feed it.
+    #[test]
+    fn choice() {
+        let with = |profile, congestion, pacing| {
+            let settings = Settings { profile: Some(profile), congestion, pacing, ..Settings::default() };
+            settings.resolve().map(|config| (make(&config, 1).name(), config.hystart)).ok()
+        };
+        assert_eq!(with(Profile::Modern, None, None), Some(("cubic", true)));
+        assert_eq!(with(Profile::RackTlp, None, None), Some(("reno", false)));
+        assert_eq!(with(Profile::Linux2617, None, None), Some(("bic", false)));
+        assert_eq!(with(Profile::NewReno, None, None), Some(("reno", false)));
+        assert_eq!(with(Profile::NewReno, Some(Congestion::Cubic), None), Some(("cubic", false)));
+        assert_eq!(with(Profile::Prr, Some(Congestion::Bbr3), None), Some(("bbr3", false)));
+        assert_eq!(with(Profile::NewReno, Some(Congestion::Bbr3), None), None);
+        assert_eq!(with(Profile::Modern, Some(Congestion::Bbr3), Some(false)), None);
+        assert_eq!(with(Profile::AistFix, None, Some(true)), None);
+        let hystart =
+            Settings { congestion: Some(Congestion::Bic), hystart: Some(true), ..Settings::default() };
+        assert!(hystart.resolve().is_err());
     }
 }

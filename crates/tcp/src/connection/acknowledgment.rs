@@ -1,20 +1,31 @@
 //! The acknowledgment field of a segment (RFC 9293 §3.10.7.4, fifth check).
 
 use super::{CloseReason, Connection, Event, State};
-use crate::recovery::{AckInput, Context};
+use crate::recovery::AckInput;
 use crate::segment::Segment;
+use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Span};
 
 impl Connection {
-    /// Processes SEG.ACK, the window and the SACK blocks. False: the segment is to be dropped.
-    pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment) -> bool {
+    /// Processes SEG.ACK, the window and the SACK blocks. `opening`: it completes the handshake. False: the segment is
+    /// to be dropped.
+    pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment, opening: bool) -> bool {
         let h = &segment.header;
         if h.ack.after(self.snd_nxt) {
             self.counters.unacceptable += 1;
             self.challenge(now, segment);
             return false;
         }
+        // RFC 5961 §5.2: nor may it be older than what the peer can have under way.
+        if h.ack.before(self.snd_una - self.max_window) {
+            self.counters.unacceptable += 1;
+            self.challenge(now, segment);
+            return false;
+        }
+        self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
+        let ece = h.ack.after_eq(prior_snd_una)
+            && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
         let window_update = self.update_send_window(segment);
         let advanced = h.ack.after(prior_snd_una);
         if advanced {
@@ -36,27 +47,30 @@ impl Connection {
                 .map(|ms| Span::from_millis(u64::from(ms))),
             has_data: !segment.payload.is_empty(),
             window_update,
-            ece: false,
+            ece,
             new_data_waiting: self.new_data_fits(),
             max_window: self.max_window,
+            cwnd_limited: self.limited_at.is_some_and(|at| self.snd_una.before_eq(at)),
         };
-        let outcome = self.recovery.on_ack(
-            &input,
-            &mut Context {
-                segments: &mut self.segments,
-                window: &mut self.window,
-                cc: self.cc.as_mut(),
-                rto: &mut self.rto,
-                sack: self.sack,
-                causes: &mut self.causes,
-            },
-        );
+        let calm = self.recovery.state() <= RecoveryState::Disorder;
+        let (recovery, mut cx) = self.recovery();
+        let outcome = recovery.on_ack(&input, &mut cx);
+        if self.cc.hides_rate() {
+            self.segments.mark_app_limited();
+        }
+        if self.is_probing() {
+            self.judge_probe(now, calm);
+        }
+        if !input.cwnd_limited {
+            self.limited_at = None; // sequence numbers come round again
+        }
         if advanced {
             self.release_acknowledged(prior_snd_una);
-            self.timeouts_in_row = 0;
+            self.progress(now);
+            self.path_works();
             self.persist = super::timers::Persist::default();
         }
-        if !outcome.acknowledged.packets.is_zero() || outcome.reneged {
+        if advanced || outcome.reneged {
             // RFC 6298 §5.2, §5.3
             self.rto_deadline = if self.segments.is_empty() { None } else { Some(now + self.rto.rto()) };
         }

@@ -3,19 +3,25 @@
 use super::log::Entry;
 use super::{CloseReason, Connection, Event, State};
 use crate::ack::{DataArrival, Decision};
+use crate::config::Recovery;
 use crate::receive::Arrival;
 use crate::segment::Segment;
 use farpace_trace::{Cause, Direction};
-use farpace_units::{ByteCount, Instant, Seq, Span};
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 
 /// Least time between two answers to unacceptable segments without data (Linux: tcp_invalid_ratelimit).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
+/// Most answers in that time to unacceptable segments with data or FIN, which do ask for one.
+const MAX_ANSWERS: u32 = 100;
+/// Age at which TS.Recent tells nothing any more: half the circle of a clock of 1 ms, less a bit.
+const TS_RECENT_LIFE: Span = Span::from_secs(24 * 86_400);
 
 impl Connection {
     /// A segment has arrived.
     pub fn on_segment(&mut self, now: Instant, segment: Segment) {
         self.counters.segments_received += 1;
+        self.heard(now);
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_syn_sent(now, &segment),
@@ -44,13 +50,15 @@ impl Connection {
         if !h.flags.contains(TcpFlags::SYN) {
             return;
         }
-        self.learn_from_syn(segment);
+        self.learn_from_syn(now, segment);
         if has_ack {
+            self.ecn.on_syn_ack(h.flags, segment.ecn);
             self.snd_una = h.ack;
             self.established(now);
             self.ack_now = Some(Cause::AckNow);
         } else {
             // Simultaneous open: answer with a SYN-ACK.
+            self.ecn.on_syn(h.flags, segment.ecn);
             self.state = State::SynReceived;
             self.syn_pending = Some(Cause::SynRetransmit);
         }
@@ -60,13 +68,19 @@ impl Connection {
     fn established(&mut self, now: Instant) {
         self.state = State::Established;
         self.rto_deadline = None;
-        self.timeouts_in_row = 0;
+        self.progress(now);
         self.syn_pending = None;
         match self.syn_sent_at {
             Some(sent) if !self.syn_retransmitted => {
                 self.rto.sample(now.since(sent), self.snd_una, self.snd_nxt);
             }
-            _ => self.rto.restart_after_syn_timeout(),
+            Some(_) => {
+                self.rto.restart_after_syn_timeout();
+                if !matches!(self.config.recovery, Recovery::Linux26(_)) {
+                    self.window.set_cwnd(Packets::new(1)); // RFC 5681 §3.1, RFC 6928 §2
+                }
+            }
+            None => {} // a cookie came back: nothing was measured, nothing lost
         }
         self.tell(Event::Connected);
         self.tell(Event::Writable);
@@ -76,7 +90,12 @@ impl Connection {
     fn on_segment_synchronized(&mut self, now: Instant, segment: Segment) {
         let flags = segment.header.flags;
         let reset = flags.contains(TcpFlags::RST);
-        if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(&segment)) {
+        if !reset && self.timestamps && segment.header.options.timestamps.is_none() {
+            // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence.
+            self.counters.unacceptable += 1;
+            return;
+        }
+        if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(now, &segment)) {
             self.on_unacceptable(now, &segment, reset);
             return;
         }
@@ -89,6 +108,7 @@ impl Connection {
             }
             return;
         }
+        let mut again = false;
         if flags.contains(TcpFlags::SYN) {
             // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK that
             // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
@@ -98,7 +118,7 @@ impl Connection {
                         self.syn_pending = Some(Cause::SynRetransmit);
                         return;
                     }
-                    self.ack_now = Some(Cause::AckNow);
+                    again = true;
                 }
                 _ => {
                     self.challenge(now, &segment);
@@ -110,8 +130,8 @@ impl Connection {
             self.counters.unacceptable += 1;
             return;
         }
-        self.update_ts_recent(&segment);
-        if self.state == State::SynReceived {
+        let opening = self.state == State::SynReceived;
+        if opening {
             let ack = segment.header.ack;
             if ack.before_eq(self.iss) || ack.after(self.snd_nxt) {
                 self.reset_pending = Some((ack, Seq::default()));
@@ -120,8 +140,17 @@ impl Connection {
             self.snd_una = self.iss + 1;
             self.established(now);
         }
-        if !self.on_acknowledgment(now, &segment) {
+        if !self.on_acknowledgment(now, &segment, opening) {
             return;
+        }
+        // Not before: a segment that acknowledges what was never sent must not set the clock either.
+        self.update_ts_recent(now, &segment);
+        if again {
+            self.ack_now = Some(Cause::AckNow);
+        }
+        self.on_urgent(flags, segment.header.seq, segment.header.urgent);
+        if self.ecn.on_segment(flags, segment.ecn, !segment.payload.is_empty()) {
+            self.ack_now.get_or_insert(Cause::AckNow);
         }
         self.note_received(now, &segment);
         self.note_causes(now);
@@ -135,6 +164,7 @@ impl Connection {
     fn acceptable(&self, segment: &Segment) -> bool {
         let (seq, len) = (segment.header.seq, segment.sequence_length());
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
+        let reset = segment.header.flags.contains(TcpFlags::RST);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         // In SYN-RECEIVED the peer's SYN itself may come again.
         if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
@@ -143,16 +173,17 @@ impl Connection {
         match (len, window) {
             // An acknowledgment may stand at the right edge: a peer that has filled the window sends from there,
             // and until the first hole is filled the table of the RFC would throw away all it acknowledges.
-            (0, _) => inside(seq) || seq == self.rcv_nxt + window,
+            // A reset has no such excuse (RFC 5961 §3.2).
+            (0, w) => inside(seq) || (seq == self.rcv_nxt + window && (w == 0 || !reset)),
             (_, 0) => false,
             _ => inside(seq) || inside(seq + (len - 1)),
         }
     }
 
-    /// PAWS (RFC 7323 §5.3). The signed comparison forgets TS.Recent after half the circle of the 1 ms clock,
-    /// 24 days, as §5.5 asks.
-    fn is_old_by_timestamp(&self, segment: &Segment) -> bool {
+    /// PAWS (RFC 7323 §5.3), unless TS.Recent itself is so old that it tells nothing (§5.5).
+    fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
         self.timestamps
+            && now.since(self.ts_recent_at) < TS_RECENT_LIFE
             && segment
                 .header
                 .options
@@ -160,12 +191,13 @@ impl Connection {
                 .is_some_and(|t| (t.value.wrapping_sub(self.ts_recent) as i32) < 0)
     }
 
-    fn update_ts_recent(&mut self, segment: &Segment) {
+    fn update_ts_recent(&mut self, now: Instant, segment: &Segment) {
         if let (true, Some(t)) = (self.timestamps, segment.header.options.timestamps)
             && segment.header.seq.before_eq(self.last_ack_sent)
-            && (t.value.wrapping_sub(self.ts_recent) as i32) >= 0
         {
+            // What is older came through PAWS only because TS.Recent has expired.
             self.ts_recent = t.value;
+            self.ts_recent_at = now;
         }
     }
 
@@ -174,7 +206,9 @@ impl Connection {
         if reset {
             return;
         }
-        if self.state == State::TimeWait {
+        // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
+        let end = segment.header.seq + segment.sequence_length();
+        if self.state == State::TimeWait && segment.header.flags.contains(TcpFlags::FIN) && end == self.rcv_nxt {
             self.time_wait_until = Some(now + self.config.time_wait);
         }
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
@@ -193,7 +227,15 @@ impl Connection {
     /// Answers a segment that is not taken with an ACK. If it asks for nothing itself, not too often (RFC 5961
     /// §7): two sides whose acknowledgments overtake each other would answer answers for ever.
     pub(super) fn challenge(&mut self, now: Instant, segment: &Segment) {
-        if segment.payload.is_empty() && !segment.header.flags.contains(TcpFlags::FIN) {
+        if !segment.payload.is_empty() || segment.header.flags.contains(TcpFlags::FIN) {
+            if now.since(self.answers_since) >= CHALLENGE_INTERVAL {
+                (self.answers_since, self.answers) = (now, 0);
+            }
+            self.answers += 1;
+            if self.answers > MAX_ANSWERS {
+                return;
+            }
+        } else {
             if self.challenged_at.is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL) {
                 return;
             }
@@ -209,6 +251,11 @@ impl Connection {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             // The peer has closed already; only its FIN may come again.
             self.ack_now = Some(Cause::AckUnacceptable);
+            return;
+        }
+        if self.deaf && !data.is_empty() && (seq + data.len() as u32).after(self.rcv_nxt) {
+            // RFC 9293 §3.6.1: data that nobody will read. The peer should know.
+            self.abort();
             return;
         }
         // Cut to the window on the right; what lies to the left is a duplicate.

@@ -82,6 +82,7 @@ impl Connection {
     #[inline]
     pub(super) fn note_causes(&mut self, now: Instant) {
         if !self.causes.is_empty() {
+            self.tell_reductions();
             self.note_pending_causes(now);
         }
     }

@@ -2,16 +2,24 @@
 
 mod acknowledgment;
 mod arrival;
+mod ecn;
 mod log;
+mod pacer;
+mod path;
+mod patience;
+mod resume;
+mod reuse;
 mod timers;
 mod transmit;
+mod urgent;
+mod validation;
 
 use crate::ack::AckPolicy;
 use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, Recovery};
 use crate::receive::{Islands, Reassembly};
-use crate::recovery::{self, LossRecovery};
-use crate::rto::RtoEstimator;
+use crate::recovery::{self, Context, LossRecovery};
+use crate::rto::{MinRtt, RtoEstimator};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
@@ -21,6 +29,8 @@ use farpace_trace::{Cause, Record, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use std::collections::VecDeque;
 
+pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
+pub use resume::Resumed;
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
 
@@ -58,7 +68,9 @@ pub enum CloseReason {
     Reset,
     /// Nobody answered for too long.
     TimedOut,
-    /// [`Connection::abort`] was called.
+    /// The network says that the peer cannot be reached; or nobody answered for too long, and the network has reported trouble on the way (RFC 1122 §4.2.3.9).
+    Unreachable,
+    /// [`Connection::abort`] was called, or data came that nobody will read.
     Aborted,
 }
 
@@ -73,6 +85,12 @@ pub enum Event {
     Writable,
     /// The peer has finished sending, and everything it sent can be read.
     PeerClosed,
+    /// The peer has sent urgent data: see [`Connection::urgent_ahead`].
+    Urgent,
+    /// Three retransmissions in a row were not answered (R1 of RFC 9293 §3.8.3): another route may help.
+    Unanswered,
+    /// The network has reported trouble on the way, which may pass (RFC 9293 §3.9.2.2).
+    PathTrouble,
     /// The connection is over.
     Closed(CloseReason),
 }
@@ -150,6 +168,27 @@ pub struct Inspection {
     pub rwnd: ByteCount,
     /// Effective segment size: payload bytes of a full segment.
     pub mss: u32,
+    /// The same as both ends allow it; the path may carry less.
+    pub largest_mss: u32,
+}
+
+/// What a connection holds besides itself; each of these has a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Rows of the retransmission queue, one for each outstanding segment.
+    pub rows: usize,
+    /// Bytes written by the application and not acknowledged, at most the send buffer.
+    pub send_bytes: ByteCount,
+    /// Chunks they are in: as many as there were writes.
+    pub send_chunks: usize,
+    /// Bytes in order that wait to be read.
+    pub readable_bytes: ByteCount,
+    /// Bytes that wait beyond a hole; with the readable ones at most the receive buffer.
+    pub waiting_bytes: ByteCount,
+    /// Pieces that they arrived in: see [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
+    pub waiting_chunks: usize,
+    /// Events that wait: at most one of each kind.
+    pub events: usize,
 }
 
 /// One TCP connection, sans-IO.
@@ -203,8 +242,11 @@ pub struct Connection {
     snd_wl1: Seq,
     max_window: u32,
     snd_wscale: u8,
-    /// Payload of a full segment: the peer's MSS less our options.
+    /// Payload of a full segment: what both ends and the path allow, less our options.
     mss: u32,
+    path: path::PathMtu,
+    /// The network has reported trouble since something was acknowledged.
+    soft_error: bool,
     /// Stream offset of SND.UNA.
     una_offset: u64,
     buffer: SendBuffer,
@@ -221,11 +263,22 @@ pub struct Connection {
     recovery: Box<dyn LossRecovery>,
     cc: Box<dyn CongestionControl>,
     rto: RtoEstimator,
+    min_rtt: MinRtt,
+    /// SND.NXT when the congestion window last held data back.
+    limited_at: Option<Seq>,
+    /// When at least half of the congestion window was in use.
+    validated_at: Instant,
     rto_deadline: Option<Instant>,
     /// Timeouts since the last acknowledgment of something new.
     timeouts_in_row: u32,
     last_sent: Instant,
     persist: timers::Persist,
+    pacer: pacer::Pacer,
+    patience: patience::Patience,
+    ecn: ecn::EcnState,
+    urgent: urgent::Urgent,
+    /// The application reads no more.
+    deaf: bool,
     // Receive sequence space
     irs: Seq,
     rcv_nxt: Seq,
@@ -243,12 +296,19 @@ pub struct Connection {
     ack_by: Option<Instant>,
     /// When an unacceptable segment without data was last answered.
     challenged_at: Option<Instant>,
+    /// Answers to unacceptable segments with data, and since when they are counted.
+    answers: u32,
+    answers_since: Instant,
     /// RCV.NXT of the last segment sent (Last.ACK.sent of RFC 7323).
     last_ack_sent: Seq,
     // Options in use
     sack: bool,
     timestamps: bool,
     ts_recent: u32,
+    /// When TS.Recent was taken.
+    ts_recent_at: Instant,
+    /// Origin of our timestamp clock.
+    ts_offset: u32,
     time_wait_until: Option<Instant>,
     events: VecDeque<Event>,
     counters: Counters,
@@ -257,8 +317,12 @@ pub struct Connection {
     log: Option<log::Log>,
 }
 
+/// Bytes of the timestamps option in a header, with its padding.
+const TIMESTAMP_BYTES: u32 = 12;
 /// MSS to assume when the peer does not tell (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
+/// The same over IPv6.
+const DEFAULT_MSS_IPV6: u16 = 1220;
 
 impl Connection {
     /// Opens a connection actively: the first `poll_transmit` gives the SYN. `iss` is the initial sequence
@@ -274,7 +338,8 @@ impl Connection {
     pub fn accept(now: Instant, config: &Config, ports: Ports, iss: Seq, syn: &Segment) -> Self {
         let mut c = Self::new(now, config, ports, iss, State::SynReceived);
         c.counters.segments_received += 1;
-        c.learn_from_syn(syn);
+        c.ecn.on_syn(syn.header.flags, syn.ecn);
+        c.learn_from_syn(now, syn);
         c.syn_pending = Some(Cause::Syn);
         c
     }
@@ -290,8 +355,10 @@ impl Connection {
         };
         let (abc, mss) = match config.recovery {
             Recovery::Linux26(switches) => (switches.abc, u32::from(config.mss)),
-            Recovery::NewReno => (Abc::Off, u32::from(config.mss)),
+            Recovery::Modern(_) | Recovery::NewReno => (Abc::Off, u32::from(config.mss)),
         };
+        let cc = cc::make(config, iss.get());
+        let pacer = pacer::Pacer::new(cc.as_ref());
         Connection {
             state,
             ports,
@@ -304,6 +371,8 @@ impl Connection {
             max_window: 0,
             snd_wscale: 0,
             mss,
+            path: path::PathMtu::default(),
+            soft_error: false,
             una_offset: 0,
             buffer: SendBuffer::new(config.send_buffer),
             fin_queued: false,
@@ -312,15 +381,23 @@ impl Connection {
             syn_sent_at: None,
             syn_retransmitted: false,
             reset_pending: None,
-            segments: Segments::default(),
+            segments: pacer::queue_for(cc.as_ref()),
             window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),
-            recovery: recovery::make(config.recovery),
-            cc: cc::make(config.congestion),
+            recovery: recovery::make(config.recovery, config.sack),
+            cc,
             rto: RtoEstimator::new(config.rto, config.min_rto),
+            min_rtt: MinRtt::default(),
+            limited_at: None,
+            validated_at: now,
             rto_deadline: None,
             timeouts_in_row: 0,
             last_sent: now,
             persist: timers::Persist::default(),
+            pacer,
+            patience: patience::Patience::new(now),
+            ecn: ecn::EcnState::new(config.ecn),
+            urgent: urgent::Urgent::default(),
+            deaf: false,
             irs: Seq::default(),
             rcv_nxt: Seq::default(),
             rcv_adv: Seq::default(),
@@ -333,10 +410,15 @@ impl Connection {
             ack_now: None,
             ack_by: None,
             challenged_at: None,
+            answers: 0,
+            answers_since: now,
             last_ack_sent: Seq::default(),
             sack: false,
             timestamps: false,
             ts_recent: 0,
+            ts_recent_at: now,
+            // Random as the sequence number is, and grows with it (RFC 7323 §5.4, RFC 6191 §2).
+            ts_offset: iss.get(),
             time_wait_until: None,
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -345,16 +427,24 @@ impl Connection {
         }
     }
 
+    fn default_mss(&self) -> u16 {
+        if self.config.network_header >= 40 { DEFAULT_MSS_IPV6 } else { DEFAULT_MSS }
+    }
+
     /// Takes the options of the peer's SYN (or SYN-ACK), and sizes everything that depends on them.
-    fn learn_from_syn(&mut self, syn: &Segment) {
+    fn learn_from_syn(&mut self, now: Instant, syn: &Segment) {
         let options = &syn.header.options;
         self.irs = syn.header.seq;
         self.rcv_nxt = self.irs + 1;
         self.rcv_adv = self.rcv_nxt + self.receive_buffer;
         self.last_ack_sent = self.rcv_nxt;
         self.sack = self.config.sack && options.sack_permitted;
+        if !self.sack {
+            self.recovery = recovery::make(self.config.recovery, false);
+        }
         self.timestamps = self.config.timestamps && options.timestamps.is_some();
         self.ts_recent = options.timestamps.map_or(0, |t| t.value);
+        self.ts_recent_at = now;
         match options.window_scale {
             // RFC 7323 §2.3: a shift above 14 counts as 14.
             Some(shift) if self.config.window_scale => self.snd_wscale = shift.min(14),
@@ -364,11 +454,10 @@ impl Connection {
                 self.rcv_adv = self.rcv_nxt + self.receive_buffer;
             }
         }
-        let announced = options.mss.unwrap_or(DEFAULT_MSS).max(crate::config::MIN_MSS).min(self.config.mss);
-        self.mss = u32::from(announced) - if self.timestamps { 12 } else { 0 };
+        self.size_segments(options.mss.unwrap_or(self.default_mss()));
         let abc = self.window.abc();
         self.window = Window::new(
-            self.config.initial_window.unwrap_or(Packets::new(initial_window(self.mss))),
+            self.config.first_window(self.mss),
             self.config.initial_ssthresh,
             self.config.cwnd_clamp,
             abc,
@@ -411,9 +500,22 @@ impl Connection {
         }
     }
 
+    /// The application reads no more. With [`close`](Connection::close) this is the full close of RFC 9293 §3.6.1:
+    /// data that waits to be read, or comes later, is lost, so the peer gets a reset.
+    pub fn stop_reading(&mut self) {
+        self.deaf = true;
+        if !self.reassembly.readable().is_zero() || self.reassembly.has_hole() {
+            self.abort();
+        }
+    }
+
     /// Ends the connection at once; the peer gets a reset.
     pub fn abort(&mut self) {
-        if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
+        // RFC 9293 §3.10.5: whoever has both closed needs no reset.
+        if !matches!(
+            self.state,
+            State::Closed | State::SynSent | State::Closing | State::LastAck | State::TimeWait
+        ) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
         self.finish(CloseReason::Aborted);
@@ -430,6 +532,20 @@ impl Connection {
         }
     }
 
+    /// The recovery, and what it may change.
+    fn recovery(&mut self) -> (&mut dyn LossRecovery, Context<'_>) {
+        let cx = Context {
+            segments: &mut self.segments,
+            window: &mut self.window,
+            cc: self.cc.as_mut(),
+            rto: &mut self.rto,
+            min_rtt: &mut self.min_rtt,
+            sack: self.sack,
+            causes: &mut self.causes,
+        };
+        (self.recovery.as_mut(), cx)
+    }
+
     /// Everything ends here.
     fn finish(&mut self, reason: CloseReason) {
         if self.state == State::Closed {
@@ -440,6 +556,7 @@ impl Connection {
         self.ack_now = None;
         self.ack_by = None;
         self.persist = timers::Persist::default();
+        self.pacer.stop();
         self.time_wait_until = None;
         self.syn_pending = None;
         self.segments = Segments::default();
@@ -476,6 +593,20 @@ impl Connection {
             rto: self.rto.rto(),
             rwnd: ByteCount::new(u64::from(self.snd_wnd)),
             mss: self.mss,
+            largest_mss: self.path.ceiling(),
+        }
+    }
+
+    /// What it holds, for tests of its limits and for people who have many.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            rows: self.segments.len(),
+            send_bytes: self.buffer.len(),
+            send_chunks: self.buffer.chunks(),
+            readable_bytes: self.reassembly.readable(),
+            waiting_bytes: self.reassembly.waiting(),
+            waiting_chunks: self.reassembly.waiting_chunks(),
+            events: self.events.len(),
         }
     }
 
@@ -499,17 +630,13 @@ impl Connection {
 
     /// Our timestamp clock (RFC 7323 §5.4): 1 ms, from an arbitrary origin.
     fn timestamp(&self, now: Instant) -> u32 {
-        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(self.iss.get())
+        milliseconds(now).wrapping_add(self.ts_offset)
     }
 }
 
-/// Segments of RFC 3390: 4380 bytes, between two and four segments.
-fn initial_window(mss: u32) -> u32 {
-    match mss {
-        m if m > 1460 => 2,
-        m if m > 1095 => 3,
-        _ => 4,
-    }
+/// `now` on a clock of 32 bits.
+fn milliseconds(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }
 
 /// The least shift that lets 16 bits tell `buffer`.

@@ -1,8 +1,8 @@
 //! Deadlines, and what happens when they come.
 
 use super::{CloseReason, Connection, State};
-use crate::recovery::Context;
-use farpace_trace::Cause;
+use crate::recovery::{Expiry, RecoveryTimer};
+use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Span};
 
 /// Why the next deadline exists.
@@ -10,19 +10,23 @@ use farpace_units::{Instant, Span};
 pub enum Reason {
     /// Retransmission timeout (RFC 6298), of data or SYN.
     Retransmission,
+    /// A segment will count as lost (RFC 8985 §6).
+    Reordering,
+    /// Nothing was heard for two round trips: the tail is probed (RFC 8985 §7).
+    TailLossProbe,
     /// An acknowledgment was held back.
     DelayedAck,
     /// The peer's window is closed: time to ask (RFC 9293 §3.8.6.1).
     Persist,
+    /// Nothing was heard of the peer for long (RFC 9293 §3.8.4).
+    KeepAlive,
+    /// What waits makes no progress (RFC 5482).
+    UserTimeout,
     /// TIME-WAIT is over.
     TimeWait,
+    /// The next segment may leave.
+    Pacing,
 }
-
-/// Timeouts in a row after which a connection is given up (Linux tcp_retries2; RFC 1122 §4.2.3.5 asks for
-/// 100 s at least).
-const MAX_TIMEOUTS: u32 = 15;
-/// The same for SYN and SYN-ACK.
-const MAX_SYN_TIMEOUTS: u32 = 5;
 
 /// The persist timer: backs off like the retransmission timer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,9 +48,23 @@ impl Connection {
             }
         };
         consider(self.rto_deadline, Reason::Retransmission);
+        if let Some((at, timer)) = self.recovery_deadline() {
+            let why = match timer {
+                RecoveryTimer::Reordering => Reason::Reordering,
+                RecoveryTimer::TailLossProbe => Reason::TailLossProbe,
+            };
+            consider(Some(at), why);
+        }
         consider(self.ack_by, Reason::DelayedAck);
         consider(self.persist.deadline, Reason::Persist);
+        if self.config.keep_alive.is_some() {
+            consider(self.keep_alive_deadline(), Reason::KeepAlive);
+        }
+        if self.config.user_timeout.is_some() {
+            consider(self.user_deadline(), Reason::UserTimeout);
+        }
         consider(self.time_wait_until, Reason::TimeWait);
+        consider(self.pacer.deadline(), Reason::Pacing);
         (next.0 != Instant::FAR_FUTURE).then_some(next)
     }
 
@@ -57,6 +75,17 @@ impl Connection {
             self.note_internal(now, Cause::TimerTimeWait);
             self.finish(CloseReason::Finished);
             return;
+        }
+        self.notice_empty_line(now);
+        if due(self.pacer.deadline()) {
+            self.pacer.release();
+        }
+        if due(self.user_deadline()) {
+            self.on_user_timeout(now);
+            return;
+        }
+        if due(self.keep_alive_deadline()) {
+            self.on_keep_alive(now);
         }
         if due(self.ack_by) {
             self.note_internal(now, Cause::TimerDelayedAck);
@@ -69,6 +98,11 @@ impl Connection {
             self.persist.count = (self.persist.count + 1).min(16);
             self.persist.deadline = Some(now + self.persist_interval());
         }
+        if let Some((at, timer)) = self.recovery_deadline()
+            && at <= now
+        {
+            self.on_recovery_timer(now, timer);
+        }
         if due(self.rto_deadline) {
             self.on_retransmission_timeout(now);
         }
@@ -76,12 +110,38 @@ impl Connection {
         debug_assert_eq!(self.segments.check(), Ok(()));
     }
 
+    pub(super) fn expiry(&self, now: Instant) -> Expiry {
+        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        Expiry { now, snd_una, snd_nxt, new_data_waiting: self.new_data_fits() }
+    }
+
+    /// Recovery has nothing to wait for when nothing is outstanding.
+    fn recovery_deadline(&self) -> Option<(Instant, RecoveryTimer)> {
+        if self.segments.is_empty() { None } else { self.recovery.deadline() }
+    }
+
+    fn on_recovery_timer(&mut self, now: Instant, timer: RecoveryTimer) {
+        let expiry = self.expiry(now);
+        let calm = self.recovery.state() <= RecoveryState::Disorder;
+        let (recovery, mut cx) = self.recovery();
+        let restart = recovery.on_timer(&expiry, &mut cx);
+        cx.tell_losses(now);
+        self.judge_probe(now, calm);
+        if restart && !self.segments.is_empty() {
+            self.rto_deadline = Some(now + self.rto.rto());
+        }
+        let cause = match timer {
+            RecoveryTimer::Reordering => Cause::TimerReordering,
+            RecoveryTimer::TailLossProbe => Cause::TimerTailLossProbe,
+        };
+        self.note_internal(now, cause);
+    }
+
     fn on_retransmission_timeout(&mut self, now: Instant) {
         let handshake = matches!(self.state, State::SynSent | State::SynReceived);
-        self.timeouts_in_row += 1;
-        if self.timeouts_in_row > if handshake { MAX_SYN_TIMEOUTS } else { MAX_TIMEOUTS } {
+        if self.is_hopeless(now) {
             self.note_internal(now, Cause::TimerRto);
-            self.finish(CloseReason::TimedOut);
+            self.time_out();
             return;
         }
         self.counters.timeouts += 1;
@@ -89,18 +149,12 @@ impl Connection {
             self.syn_pending = Some(Cause::SynRetransmit);
             self.syn_retransmitted = true;
         } else {
-            self.recovery.on_timeout(
-                self.snd_una,
-                self.snd_nxt,
-                &mut Context {
-                    segments: &mut self.segments,
-                    window: &mut self.window,
-                    cc: self.cc.as_mut(),
-                    rto: &mut self.rto,
-                    sack: self.sack,
-                    causes: &mut self.causes,
-                },
-            );
+            self.suspect_black_hole(now);
+            let expiry = self.expiry(now);
+            let (recovery, mut cx) = self.recovery();
+            recovery.on_timeout(&expiry, &mut cx);
+            cx.tell_losses(now);
+            self.judge_probe(now, false);
         }
         self.note_internal(now, Cause::TimerRto);
         self.rto.back_off(); // RFC 6298 §5.5
@@ -108,9 +162,9 @@ impl Connection {
     }
 
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that
-    /// would be acknowledged, and no window.
+    /// would be acknowledged, and no window, or too small a one.
     pub(super) fn update_persist(&mut self, now: Instant) {
-        let wanted = self.segments.is_empty() && self.snd_wnd == 0 && self.has_unsent() && self.is_open();
+        let wanted = self.segments.is_empty() && self.has_unsent() && self.is_open() && self.window_blocks();
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {

@@ -2,11 +2,12 @@
 
 use super::log::Entry;
 use super::{Connection, State};
-use crate::recovery::SendView;
+use crate::cc::{self, SentSample};
+use crate::recovery::{SendView, Sent};
 use crate::segment::{Outgoing, Segment};
 use bytes::Bytes;
 use farpace_trace::{Cause, Direction};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::tcp::{SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
 /// What [`Connection::poll_transmit`] did.
@@ -29,6 +30,8 @@ pub enum Blocked {
     ReceiveWindow,
     /// Less than a full segment, with others outstanding (RFC 9293 §3.7.4, Nagle).
     Nagle,
+    /// The pacing rate; the deadline says until when.
+    Pacing,
 }
 
 impl Connection {
@@ -55,26 +58,38 @@ impl Connection {
         {
             self.send_syn(now, out, cause);
         }
+        if out.len() < full && std::mem::take(&mut self.patience.due) {
+            // An old number: the peer answers, whatever it thinks of the rest (RFC 9293 §3.8.4).
+            self.emit(now, out, self.snd_nxt - 1, TcpFlags::ACK, Bytes::new(), Cause::KeepAlive);
+        }
         if !self.is_open() {
+            self.update_patience(now);
             if out.len() < full {
                 self.send_pure_ack(now, out);
             }
             return Transmit::Idle;
         }
+        self.notice_empty_line(now);
+        self.set_pace();
         while out.len() < full && self.send_retransmission(now, out) {}
         let result = loop {
             if out.len() >= full {
                 break Transmit::Sent(0);
             }
             match self.next_new_segment(now) {
-                Ok(len) => self.send_new(now, out, len),
+                Ok(len) if self.may_leave(now, len) => self.send_new(now, out, len),
+                Ok(_) => break Transmit::Blocked(Blocked::Pacing),
+                Err(None) if self.pacer.deadline().is_some() => break Transmit::Blocked(Blocked::Pacing),
                 Err(why) => break why.map_or(Transmit::Idle, Transmit::Blocked),
             }
         };
+        self.note_empty_line(now, result);
         // Also for what was written after the window had closed.
         self.update_persist(now);
+        self.update_patience(now);
         if out.len() < full && std::mem::take(&mut self.persist.due) {
-            // An old number makes the peer answer with its window (RFC 9293 §3.8.6.1 leaves the form open).
+            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
+            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
             let seq = self.snd_una - 1;
             self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
         }
@@ -101,8 +116,11 @@ impl Connection {
     }
 
     fn send_syn(&mut self, now: Instant, out: &mut Vec<Outgoing>, cause: Cause) {
-        let flags =
-            if self.state == State::SynSent { TcpFlags::SYN } else { TcpFlags::SYN.with(TcpFlags::ACK) };
+        let flags = if self.state == State::SynSent {
+            TcpFlags::SYN.with(self.ecn.offer(cause == Cause::SynRetransmit))
+        } else {
+            TcpFlags::SYN.with(TcpFlags::ACK).with(self.ecn.answer())
+        };
         self.snd_nxt = self.iss + 1;
         self.syn_sent_at.get_or_insert(now);
         if self.rto_deadline.is_none_or(|d| d <= now) {
@@ -116,7 +134,8 @@ impl Connection {
         let view = SendView {
             segments: &self.segments,
             cwnd: self.window.cwnd(),
-            can_send_new: self.new_data_fits() && self.segments.in_flight() < self.window.cwnd(),
+            can_send_new: self.new_data_fits()
+                && self.recovery.may_send_new(&self.segments, self.window.cwnd()),
         };
         let Some(grant) = self.recovery.next_segment(&view) else { return false };
         let Some(&row) = self.segments.row(grant.index) else { return false };
@@ -124,18 +143,48 @@ impl Connection {
         if beyond {
             return false; // the peer has taken its window back
         }
+        if !self.may_leave(now, row.len) {
+            return false;
+        }
+        if self.is_probing() && row.len > self.mss + 1 {
+            // Whatever recovery thinks of it, a probe is not sent again at its size.
+            self.probe_failed(now, false);
+            return true;
+        }
         // A row that was acknowledged in part is sent from SND.UNA on.
         let seq = row.seq.later(self.snd_una);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
         self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
-        let timestamp = self.timestamp(now);
-        self.recovery.on_retransmit(timestamp);
         if grant.index == 0 {
             self.rto_deadline = Some(now + self.rto.rto());
         }
+        self.tell_sent(now, grant.index, false);
         let flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
         self.emit(now, out, seq, flags, payload, grant.cause);
         true
+    }
+
+    /// Tells recovery and congestion control of a segment that is being sent.
+    fn tell_sent(&mut self, now: Instant, index: usize, fresh: bool) {
+        let sent = Sent {
+            now,
+            index,
+            fresh,
+            timestamp: self.timestamp(now),
+            snd_nxt: self.snd_nxt,
+            srtt: self.rto.srtt(),
+            rto_deadline: self.rto_deadline,
+        };
+        self.recovery.on_sent(&sent, &self.segments);
+        let sample = SentSample {
+            now,
+            in_flight: self.segments.in_flight(),
+            retransmission: !fresh,
+            srtt: self.rto.srtt(),
+        };
+        self.cc.on_sent(&mut self.window, &sample);
+        let len = self.segments.row(index).map_or(0, |r| r.len);
+        self.pacer.on_sent(now, len);
     }
 
     /// Payload of a sequence range at or after SND.UNA, and whether it ends with our FIN.
@@ -176,7 +225,8 @@ impl Connection {
         if !outstanding {
             self.restart_after_idle(now);
         }
-        if self.recovery.in_flight(&self.segments) >= self.window.cwnd() {
+        if !self.recovery.may_send_new(&self.segments, self.window.cwnd()) {
+            self.limited_at = Some(self.snd_nxt);
             return Err(Some(Blocked::CongestionWindow));
         }
         let usable = self.usable_window();
@@ -184,27 +234,29 @@ impl Connection {
             // A FIN has a sequence number, and a place in the window as well.
             return if usable > 0 { Ok(0) } else { Err(Some(Blocked::ReceiveWindow)) };
         }
+        if let Some(len) = self.probe_len(now, unsent, usable) {
+            return Ok(len);
+        }
         let mut len = unsent.min(u64::from(self.mss)) as u32;
         if len > usable {
-            // Silly-window avoidance: wait for room, unless nothing would ever make any.
-            if outstanding || usable == 0 {
+            // Silly-window avoidance (RFC 9293 §3.8.6.2.1): wait for room; if nothing would ever make any, half of the
+            // largest window is enough, and when the persist timer has fired, any.
+            if outstanding || usable == 0 || (usable < self.max_window / 2 && !self.persist.due) {
                 return Err(Some(Blocked::ReceiveWindow));
             }
             len = usable;
         }
         let last = self.fin_queued && u64::from(len) == unsent;
-        if len < self.mss && outstanding && !last {
+        if len < self.mss && outstanding && !last && self.config.nagle {
             return Err(Some(Blocked::Nagle));
         }
         Ok(len)
     }
 
-    /// RFC 5681 §4.1: a window that was not used for longer than the timeout says nothing any more.
-    fn restart_after_idle(&mut self, now: Instant) {
-        if now.since(self.last_sent) > self.rto.rto().max(Span::from_millis(1)) {
-            let initial = self.config.initial_window.unwrap_or(Packets::new(super::initial_window(self.mss)));
-            self.window.set_cwnd(self.window.cwnd().min(initial));
-        }
+    /// Nothing outstanding, and the peer's window is too small for what should be sent next.
+    pub(super) fn window_blocks(&self) -> bool {
+        let (usable, unsent) = (self.usable_window(), self.unsent());
+        usable == 0 || (u64::from(usable) < unsent.min(u64::from(self.mss)) && usable < self.max_window / 2)
     }
 
     fn send_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, len: u32) {
@@ -227,10 +279,23 @@ impl Connection {
                 _ => State::FinWait1,
             };
         }
+        if self.segments.is_empty() {
+            let idle = now.since(self.last_sent);
+            self.cc.on_event(now, &mut self.window, cc::Event::Restart(idle));
+        }
         self.segments.push(seq, sequence_length, now);
         self.snd_nxt += sequence_length;
         self.rto_deadline.get_or_insert(now + self.rto.rto());
-        let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
+        self.tell_sent(now, self.segments.len() - 1, true);
+        self.validate_window(now);
+        let cause = match len {
+            0 => Cause::Fin,
+            _ if len > self.mss => {
+                self.probe_sent(seq, len);
+                Cause::MtuProbe
+            }
+            _ => Cause::NewData,
+        };
         self.emit(now, out, seq, flags, payload, cause);
     }
 
@@ -260,15 +325,31 @@ impl Connection {
             }),
             sack: SackBlocks::new(),
         };
-        if has_ack && !syn {
+        let fresh = !payload.is_empty() && matches!(cause, Cause::NewData | Cause::MtuProbe);
+        let (mut flags, mut urgent) = (flags, 0);
+        if has_ack && !syn && cause != Cause::Reset {
+            let mut complete = true;
             if self.sack && self.islands.any() {
-                options.sack = self.islands.take_blocks(if self.timestamps { 3 } else { 4 });
+                let room = self.sack_room(payload.len());
+                complete = room > 0;
+                if complete {
+                    options.sack = self.islands.take_blocks(room);
+                }
             }
             self.last_ack_sent = self.rcv_nxt;
-            self.ack_now = None;
-            self.ack_by = None;
-            self.ack_policy.on_ack_sent();
+            if complete {
+                self.ack_now = None;
+                self.ack_by = None;
+                self.ack_policy.on_ack_sent();
+            }
+            if let Some(pointer) = self.urgent_pointer(seq) {
+                flags = flags.with(TcpFlags::URG);
+                urgent = pointer;
+            }
+            let plain = payload.is_empty() && options.sack.is_empty();
+            flags = flags.with(self.ecn.flags(fresh, plain));
         }
+        let ecn = self.ecn.codepoint(fresh && cause == Cause::NewData);
         let window = self.announce(syn);
         let header = TcpHeader {
             src_port: self.ports.local,
@@ -277,7 +358,7 @@ impl Connection {
             ack: if has_ack { self.rcv_nxt } else { Seq::default() },
             flags,
             window,
-            urgent: 0,
+            urgent,
             options,
         };
         self.counters.sent[cause as usize] += 1;
@@ -296,7 +377,17 @@ impl Connection {
             };
             self.note(now, &entry);
         }
-        out.push(Outgoing { segment: Segment { header, payload }, cause });
+        out.push(Outgoing { segment: Segment { header, payload, ecn }, cause });
+    }
+
+    /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What
+    /// does not fit goes with an acknowledgment of its own.
+    fn sack_room(&self, payload: usize) -> usize {
+        let most = if self.timestamps { 3 } else { 4 };
+        if payload == 0 {
+            return most;
+        }
+        ((self.mss as usize).saturating_sub(payload + 4) / 8).min(most)
     }
 
     /// The window field, and with it the right edge that is promised.

@@ -63,6 +63,10 @@ impl Reassembly {
     pub fn waiting(&self) -> ByteCount {
         ByteCount::new(self.waiting_bytes)
     }
+    /// Pieces that wait beyond a hole.
+    pub fn waiting_chunks(&self) -> usize {
+        self.waiting_chunks
+    }
     /// True while there is a hole.
     pub fn has_hole(&self) -> bool {
         !self.islands.is_empty()

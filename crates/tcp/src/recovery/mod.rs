@@ -2,14 +2,16 @@
 
 pub mod linux26;
 mod newreno;
+mod sack;
 
 pub use linux26::Linux26Recovery;
 pub use newreno::NewReno;
+pub use sack::SackRecovery;
 
-use crate::cc::{CongestionControl, Cut};
+use crate::cc::{AckSample, CongestionControl, Cut};
 use crate::config;
-use crate::rto::RtoEstimator;
-use crate::segments::{Acknowledged, Segments};
+use crate::rto::{MinRtt, RtoEstimator};
+use crate::segments::{Acknowledged, Row, Segments, Tags};
 use crate::window::Window;
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
@@ -45,6 +47,8 @@ pub struct AckInput<'a> {
     pub new_data_waiting: bool,
     /// The greatest send window ever seen, in bytes.
     pub max_window: u32,
+    /// The congestion window held data back during the round trip that this ACK ends.
+    pub cwnd_limited: bool,
 }
 
 /// What recovery may change: the connection owns it, recovery decides.
@@ -57,6 +61,8 @@ pub struct Context<'a> {
     pub cc: &'a mut dyn CongestionControl,
     /// Round-trip estimation and timeout.
     pub rto: &'a mut RtoEstimator,
+    /// Least round trip of late.
+    pub min_rtt: &'a mut MinRtt,
     /// Connection has SACK.
     pub sack: bool,
     /// Reductions, undos and the like, for the trace.
@@ -66,7 +72,16 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Takes the acknowledged rows off the queue and the round-trip sample they give.
     pub(crate) fn drop_acknowledged(&mut self, ack: &AckInput<'_>) -> Acknowledged {
-        let done = self.segments.acknowledge(ack.snd_una);
+        self.drop_acknowledged_each(ack, |_, _| {})
+    }
+
+    /// The same; each row that goes is shown to `see` first, in order.
+    pub(crate) fn drop_acknowledged_each(
+        &mut self,
+        ack: &AckInput<'_>,
+        see: impl FnMut(&Row, Tags),
+    ) -> Acknowledged {
+        let done = self.segments.acknowledge_each(ack.snd_una, see);
         if !done.packets.is_zero() {
             // A timestamp is valid even for retransmissions (RFC 7323 §4); without one Karn's rule holds.
             let measured = done.first_sent_at.filter(|_| !done.retransmitted).map(|t| ack.now.since(t));
@@ -77,20 +92,67 @@ impl Context<'_> {
             };
             if let Some(rtt) = sample {
                 self.rto.sample(rtt, ack.snd_una, ack.snd_nxt);
+                self.min_rtt.sample(ack.now, rtt);
             }
         }
         done
     }
 
+    /// What congestion control is told of an ACK that took `done` off the queue, with `before` segments in
+    /// flight when it arrived. Call it when losses are marked: it tells congestion control of them.
+    pub(crate) fn sample(&mut self, ack: &AckInput<'_>, done: &Acknowledged, before: Packets) -> AckSample {
+        self.tell_losses(ack.now);
+        let rate = self.segments.take_rate_sample(ack.now, self.min_rtt.get());
+        AckSample {
+            snd_una: ack.snd_una,
+            snd_nxt: ack.snd_nxt,
+            in_flight_before: before,
+            in_flight: self.segments.in_flight(),
+            min_rtt: self.min_rtt.get(),
+            srtt: self.rto.srtt(),
+            cwnd_limited: ack.cwnd_limited,
+            ece: ack.ece,
+            sack: self.sack,
+            rate,
+            ..AckSample::of(ack.now, done.packets)
+        }
+    }
+
+    /// Sets the window in recovery, unless congestion control sizes it by a model of its own.
+    pub(crate) fn reduce_to(&mut self, cwnd: Packets) {
+        if !self.cc.owns_window() {
+            self.window.set_cwnd(cwnd);
+        }
+    }
+
+    /// Lets congestion control raise the window. One that sizes it by a model is asked at the end of every ACK.
+    pub(crate) fn grow(&mut self, sample: &AckSample) {
+        if !self.cc.owns_window() {
+            self.cc.on_ack(self.window, sample);
+        }
+    }
+
+    /// Tells congestion control of the segments found lost since the last call, if it wants to know.
+    pub(crate) fn tell_losses(&mut self, now: Instant) {
+        let Context { segments, cc, window, .. } = self;
+        segments.take_losses(|lost| cc.on_lost(now, window, &lost));
+    }
+
     /// Asks congestion control for a new `ssthresh`, and notes why.
-    pub(crate) fn cut(&mut self, cut: Cut) {
-        let ssthresh = self.cc.ssthresh(self.window, cut);
-        self.window.set_ssthresh(ssthresh);
-        self.causes.push(match cut {
+    pub(crate) fn cut(&mut self, now: Instant, cut: Cut) {
+        let cause = match cut {
             Cut::FastRetransmit => Cause::CutFastRetransmit,
             Cut::Ecn => Cause::CutEcn,
             Cut::Timeout => Cause::CutTimeout,
-        });
+        };
+        self.cut_because(now, cut, cause);
+    }
+
+    /// The same, under another cause.
+    pub(crate) fn cut_because(&mut self, now: Instant, cut: Cut, cause: Cause) {
+        let ssthresh = self.cc.ssthresh(now, self.window, self.segments.packets_out(), cut);
+        self.window.set_ssthresh(ssthresh);
+        self.causes.push(cause);
     }
 }
 
@@ -123,33 +185,103 @@ pub struct Grant {
     pub cause: Cause,
 }
 
+/// A segment that was just sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Index in the retransmission queue.
+    pub index: usize,
+    /// It was never sent before.
+    pub fresh: bool,
+    /// The TSval it carries.
+    pub timestamp: u32,
+    /// SND.NXT, this segment included.
+    pub snd_nxt: Seq,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt: Span,
+    /// When the retransmission timer will fire.
+    pub rto_deadline: Option<Instant>,
+}
+
+/// The retransmission timer, or one of recovery's own, has fired.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry {
+    /// When.
+    pub now: Instant,
+    /// SND.UNA.
+    pub snd_una: Seq,
+    /// SND.NXT.
+    pub snd_nxt: Seq,
+    /// New data could be sent if the congestion window allowed it.
+    pub new_data_waiting: bool,
+}
+
+/// Why outstanding segments were cut into smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resegmented {
+    /// The path carries smaller segments only; what was longer is marked lost, without any congestion.
+    PathShrank,
+    /// A probe of a larger size was lost, and is marked lost in pieces.
+    ProbeLost {
+        /// It is the only loss: a reduction that began with this ACK is to be taken back (RFC 4821 §7.6.2).
+        alone: bool,
+    },
+}
+
+/// The timers that recovery has besides the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryTimer {
+    /// A segment will count as lost (RFC 8985 §6.2 step 5).
+    Reordering,
+    /// Nothing was heard for two round trips: probe the tail (RFC 8985 §7).
+    TailLossProbe,
+}
+
 /// How a connection finds and repairs losses.
 ///
 /// The contract: `on_ack` is called once for every acceptable ACK, with the acknowledged rows still queued;
 /// it drops them (with [`Segments::acknowledge`]) and asks congestion control in its own order. After it,
-/// and after `on_timeout`, `next_segment` is asked until it grants nothing; each grant is followed by
-/// `on_retransmit`, after the row was marked.
+/// and after `on_timeout` and `on_timer`, `next_segment` is asked until it grants nothing; then new segments
+/// are sent while `may_send_new`. Each segment sent is followed by `on_sent`, after its row was marked.
 pub trait LossRecovery: Send {
     /// An acknowledgment has arrived.
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome;
     /// A segment to send again now, if one may be.
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant>;
-    /// The granted segment was sent; `timestamp` is the TSval it carries.
-    fn on_retransmit(&mut self, timestamp: u32);
+    /// A segment was sent.
+    fn on_sent(&mut self, sent: &Sent, segments: &Segments);
     /// The retransmission timer fired. Afterwards the head of the queue is sent again.
-    fn on_timeout(&mut self, snd_una: Seq, snd_nxt: Seq, cx: &mut Context<'_>);
+    fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>);
+    /// Recovery's own next deadline, and which timer it is. Pure.
+    fn deadline(&self) -> Option<(Instant, RecoveryTimer)> {
+        None
+    }
+    /// That deadline has come. Afterwards it is later, or none. True: the retransmission timer starts anew.
+    fn on_timer(&mut self, _expiry: &Expiry, _cx: &mut Context<'_>) -> bool {
+        false
+    }
+    /// Outstanding segments were cut into smaller ones: every index and row number that was kept is void. The pieces
+    /// are marked lost and wait to be sent again, which is no sign of congestion.
+    fn on_resegmented(&mut self, _why: Resegmented, _at: &Expiry, _cx: &mut Context<'_>) {}
     /// Congestion state.
     fn state(&self) -> RecoveryState;
-    /// New data may be sent while this is below the congestion window.
+    /// Segments that count against the congestion window.
     fn in_flight(&self, segments: &Segments) -> Packets {
         segments.in_flight()
     }
+    /// A new segment may be sent, as far as the congestion window is concerned.
+    fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
+        self.in_flight(segments) < cwnd
+    }
 }
 
-/// Makes the recovery that was chosen.
-pub(crate) fn make(kind: config::Recovery) -> Box<dyn LossRecovery> {
+/// Makes the recovery that was chosen; without SACK the modern one cannot do its work, and NewReno takes over.
+pub(crate) fn make(kind: config::Recovery, sack: bool) -> Box<dyn LossRecovery> {
     match kind {
+        config::Recovery::Modern(_) if !sack => Box::new(NewReno::default()),
         config::Recovery::Linux26(switches) => Box::new(Linux26Recovery::new(switches)),
+        config::Recovery::Modern(switches) => Box::new(SackRecovery::new(switches)),
         config::Recovery::NewReno => Box::new(NewReno::default()),
     }
 }

@@ -1,6 +1,6 @@
-//! Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582).
+//! Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582), with limited transmit (RFC 3042).
 
-use super::{AckInput, AckOutcome, Context, Grant, LossRecovery, SendView};
+use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, Sent};
 use crate::cc::{AckSample, Cut, Event};
 use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
@@ -8,6 +8,8 @@ use farpace_units::{Packets, Seq};
 
 /// Duplicate ACKs that prove a loss (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
+/// New segments that the first duplicate ACKs may send beyond the window (RFC 3042 §2).
+const LIMITED_TRANSMIT: u32 = 2;
 
 /// State of NewReno.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,12 @@ pub struct NewReno {
     dup_acks: u32,
     /// SND.NXT when recovery or loss began (RFC 6582 "recover").
     recover: Option<Seq>,
+    /// SND.NXT when the window was cut for a congestion mark: until then it is not cut again (RFC 3168 §6.1.2).
+    cwr_end: Seq,
+    /// Duplicates that may inflate the window: the segments outstanding when recovery began.
+    inflation: u32,
+    /// Window and threshold before the latest fast recovery.
+    before: (Packets, Packets),
     /// The next retransmission is the timeout's.
     timed_out: bool,
 }
@@ -39,6 +47,7 @@ impl LossRecovery for NewReno {
         let before = self.in_flight(cx.segments);
         let done = cx.drop_acknowledged(ack);
         let outcome = AckOutcome { acknowledged: done, reneged: false };
+        self.on_mark(ack, cx);
         if done.packets.is_zero() {
             // RFC 5681 §2: a duplicate carries no data, no window update, and acknowledges nothing.
             if !ack.has_data && !ack.window_update && ack.snd_una == ack.prior_snd_una {
@@ -47,34 +56,39 @@ impl LossRecovery for NewReno {
             return outcome;
         }
         self.dup_acks = 0;
-        let grow = AckSample { now: ack.now, acked: done.packets, in_flight_before: before };
+        let grow = cx.sample(ack, &done, before);
         cx.cc.on_acked(done.packets, self.state);
         let covered = self.recover.is_none_or(|r| ack.snd_una.after_eq(r));
         match self.state {
             RecoveryState::Recovery if covered => {
                 // RFC 6582 §3.2 step 3, full acknowledgment, option 1: no burst.
                 let flight = cx.segments.packets_out().get();
-                cx.window.set_cwnd(Packets::new(cx.window.ssthresh().get().min(flight.max(1) + 1)));
+                let cwnd = Packets::new(cx.window.ssthresh().get().min(flight.max(1) + 1));
+                cx.reduce_to(cwnd);
                 self.state = RecoveryState::Open;
+                cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery);
             }
             RecoveryState::Recovery => {
                 // Partial acknowledgment: the next hole, and a window deflated by what has left.
-                let cwnd = cx.window.cwnd() - done.packets + Packets::new(1);
-                cx.window.set_cwnd(cwnd);
+                cx.reduce_to(cx.window.cwnd() - done.packets + Packets::new(1));
                 Self::retransmit_head(cx.segments);
             }
             RecoveryState::Loss => {
                 cx.window.bytes_acked = ack.snd_una.bytes_since(ack.prior_snd_una);
-                cx.cc.on_ack(cx.window, &grow);
+                cx.grow(&grow);
                 if covered {
                     self.state = RecoveryState::Open;
                 }
             }
+            RecoveryState::Cwr if ack.snd_una.before(self.cwr_end) => {}
             RecoveryState::Open | RecoveryState::Disorder | RecoveryState::Cwr => {
                 self.state = RecoveryState::Open;
                 cx.window.bytes_acked += ack.snd_una.bytes_since(ack.prior_snd_una);
-                cx.cc.on_ack(cx.window, &grow);
+                cx.grow(&grow);
             }
+        }
+        if cx.cc.owns_window() {
+            cx.cc.on_ack(cx.window, &AckSample { in_flight: cx.segments.in_flight(), ..grow });
         }
         outcome
     }
@@ -91,27 +105,53 @@ impl LossRecovery for NewReno {
         room.then_some(Grant { index, cause })
     }
 
-    fn on_retransmit(&mut self, _: u32) {
-        self.timed_out = false;
+    fn on_sent(&mut self, sent: &Sent, _: &Segments) {
+        self.timed_out &= sent.fresh;
     }
 
-    fn on_timeout(&mut self, _: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+    fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         if self.state != RecoveryState::Loss {
-            cx.cut(Cut::Timeout);
+            cx.cut(expiry.now, Cut::Timeout);
         }
         cx.segments.lose_all(true);
-        cx.window.set_cwnd(Packets::new(1));
+        cx.reduce_to(Packets::new(1));
         cx.window.cwnd_cnt = 0;
         cx.window.bytes_acked = 0;
-        cx.cc.on_event(Event::EnterLoss);
+        cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
         self.state = RecoveryState::Loss;
-        self.recover = Some(snd_nxt);
+        self.recover = Some(expiry.snd_nxt);
         self.dup_acks = 0;
         self.timed_out = true;
     }
 
+    fn on_resegmented(&mut self, why: Resegmented, at: &Expiry, cx: &mut Context<'_>) {
+        match why {
+            Resegmented::PathShrank => {
+                // Everything that was too long goes again as the window allows, which stays as it is.
+                cx.window.set_ssthresh(cx.window.ssthresh().min(cx.window.cwnd()));
+                self.state = RecoveryState::Loss;
+                self.recover = Some(at.snd_nxt);
+            }
+            Resegmented::ProbeLost { alone: true } if self.state == RecoveryState::Recovery => {
+                cx.reduce_to(self.before.0);
+                cx.window.set_ssthresh(self.before.1);
+                cx.cc.on_event(at.now, cx.window, Event::Undo);
+                self.state = RecoveryState::Disorder;
+            }
+            Resegmented::ProbeLost { .. } => {}
+        }
+    }
+
     fn state(&self) -> RecoveryState {
         self.state
+    }
+
+    fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
+        let extra = match self.state {
+            RecoveryState::Disorder => self.dup_acks.min(LIMITED_TRANSMIT),
+            _ => 0,
+        };
+        self.in_flight(segments) < cwnd + Packets::new(extra)
     }
 
     fn in_flight(&self, segments: &Segments) -> Packets {
@@ -121,24 +161,46 @@ impl LossRecovery for NewReno {
 }
 
 impl NewReno {
+    /// A congestion mark cuts the window once per round trip, and nothing is sent again.
+    fn on_mark(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
+        let may = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
+        if ack.ece && may {
+            cx.cut(ack.now, Cut::Ecn);
+            cx.reduce_to(cx.window.ssthresh());
+            cx.window.cwnd_cnt = 0;
+            self.cwr_end = ack.snd_nxt;
+            self.state = RecoveryState::Cwr;
+        }
+    }
+
     fn on_duplicate(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
         self.dup_acks += 1;
         match self.state {
-            RecoveryState::Recovery => cx.window.set_cwnd(cx.window.cwnd() + Packets::new(1)),
+            // RFC 5681 §3.2 step 4: as long as there can have been a segment for each duplicate.
+            RecoveryState::Recovery if self.dup_acks < self.inflation => {
+                cx.reduce_to(cx.window.cwnd() + Packets::new(1));
+            }
+            RecoveryState::Recovery => {}
             RecoveryState::Loss => {}
             // RFC 6582 §3.2 step 1: only above what an earlier recovery covered.
             _ if self.dup_acks == DUP_THRESH && self.recover.is_none_or(|r| ack.snd_una.after(r)) => {
                 let flight = cx.segments.packets_out();
                 let was = cx.window.cwnd();
-                // RFC 5681 eq. 4 speaks of FlightSize; a window that was not used must not count.
-                cx.window.set_cwnd(was.min(flight));
-                cx.cut(Cut::FastRetransmit);
+                self.before = (was, cx.window.ssthresh());
+                self.inflation = flight.get();
+                if self.state != RecoveryState::Cwr {
+                    // RFC 5681 eq. 4 speaks of FlightSize; a window that was not used must not count.
+                    cx.reduce_to(was.min(flight));
+                    cx.cut(ack.now, Cut::FastRetransmit);
+                }
                 cx.window.cwnd_cnt = 0;
-                cx.window.set_cwnd(cx.window.ssthresh() + Packets::new(DUP_THRESH));
+                cx.reduce_to(cx.window.ssthresh() + Packets::new(DUP_THRESH));
+                cx.cc.on_event(ack.now, cx.window, Event::EnterRecovery);
                 self.recover = Some(ack.snd_nxt);
                 self.state = RecoveryState::Recovery;
                 Self::retransmit_head(cx.segments);
             }
+            RecoveryState::Cwr => {}
             _ => self.state = RecoveryState::Disorder,
         }
     }

@@ -1,9 +1,11 @@
 //! Round-trip estimation and the retransmission timeout: how long to wait before a segment counts as lost.
 
 mod linux26;
+mod min_rtt;
 mod rfc6298;
 
 pub use linux26::Linux26;
+pub use min_rtt::MinRtt;
 pub use rfc6298::Rfc6298;
 
 use crate::config;

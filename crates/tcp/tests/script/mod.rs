@@ -6,13 +6,14 @@
 //! 10   ! write 500               the application writes
 //! 10   > . 1+500 ack 1           sequence number and payload length
 //! ```
-//! Flags are those of tcpdump: `S`, `F`, `R`, and `.` for ACK. Numbers are relative to the initial sequence numbers,
+//! Flags are those of tcpdump: `S`, `F`, `R`, `.` for ACK, `U`, `E` (ECE), `W` (CWR), `e` (AE). Numbers are relative to the initial sequence numbers,
 //! so the first byte is 1. After them come `ack N`, `win N` (unscaled), `sack A-B,C-D`, `mss N`, `ws N`, `sackok`,
-//! `ts VALUE/ECHO`, and for segments we send `why CAUSE`. Of a segment we send, what is not named is not checked, but
+//! `ts VALUE/ECHO`, `urg N` (the pointer), `ecn none`, `ect0` or `ce`, and for segments we send `why CAUSE`. Of a segment we send, what is not named is not checked, but
 //! for SACK blocks: none named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
-//! Calls are `write N`, `read N`, `close`, `abort`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
+//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `too_big MTU SEQ` and
+//! `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
 //! `event X`, and `quiet` (nothing was sent until now).
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -20,8 +21,8 @@
 
 use super::common::{drain, expire};
 use bytes::Bytes;
-use farpace_tcp::config::{Profile, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports, Segment};
+use farpace_tcp::config::{MtuProbing, Profile, Settings};
+use farpace_tcp::{Connection, Ecn, Outgoing, PathError, Ports, Segment};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ const ISS: Seq = Seq::new(u32::MAX - 2_000);
 const PEER_ISS: Seq = Seq::new(700_000);
 const BUDGET: usize = 64;
 /// Calls that change nothing, so they may stand before the segments of the same instant.
-const LOOKS: [&str; 6] = ["state", "recovery", "cwnd", "ssthresh", "rto", "event"];
+const LOOKS: [&str; 7] = ["state", "recovery", "cwnd", "ssthresh", "rto", "event", "mss"];
 
 /// A connection under a script.
 pub struct Script {
@@ -50,6 +51,7 @@ pub fn plain() -> Settings {
         timestamps: Some(false),
         window_scale: Some(false),
         receive_buffer: Some(ByteCount::new(20_000)),
+        mtu_probing: Some(MtuProbing::Off),
         ..Settings::default()
     }
 }
@@ -175,6 +177,8 @@ impl Script {
         let sack: Vec<_> = w.options.sack.iter().map(|b| (b.start + shift, b.end + shift)).collect();
         let _ = (sack != g.options.sack.iter().map(|b| (b.start, b.end)).collect::<Vec<_>>())
             .then(|| fail("SACK"));
+        let _ = (w.urgent != g.urgent).then(|| fail("urgent pointer"));
+        let _ = (has(rest, "ecn") && want.ecn != got_segment.ecn).then(|| fail("ECN"));
         let _ = (has(rest, "mss") && w.options.mss != g.options.mss).then(|| fail("MSS"));
         if g.flags.contains(TcpFlags::SYN) {
             let options = |o: &TcpOptions| (o.window_scale, o.sack_permitted, o.timestamps.is_some());
@@ -202,11 +206,24 @@ impl Script {
         let c = &mut self.connection;
         let seen = c.inspect();
         match name {
-            "write" => {
+            "write" | "write_urgent" => {
                 let mut data = payload(self.written, number());
-                assert_eq!(c.write(&mut data).get(), u64::from(number()), "`{line}`: all of it is taken");
+                let took = if name == "write" { c.write(&mut data) } else { c.write_urgent(&mut data) };
+                assert_eq!(took.get(), u64::from(number()), "`{line}`: all of it is taken");
                 self.written += number();
             }
+            "stop_reading" => c.stop_reading(),
+            "too_big" => {
+                let (mtu, seq) = argument.split_once(' ').unwrap_or_else(|| panic!("`{line}`: MTU SEQ"));
+                let mtu = mtu.parse().unwrap_or_else(|_| panic!("`{line}`: the MTU"));
+                let seq = seq.parse::<i64>().unwrap_or_else(|_| panic!("`{line}`: the number")) as u32;
+                c.on_path_error(self.now, PathError::TooBig { mtu }, ISS + seq);
+            }
+            "unreachable" | "unreachable-hard" => {
+                let error = PathError::Unreachable { hard: name == "unreachable-hard" };
+                c.on_path_error(self.now, error, ISS + number());
+            }
+            "mss" => assert_eq!(seen.mss, number(), "`{line}`"),
             "read" => {
                 let mut got = Vec::new();
                 c.read(|b| got.extend_from_slice(&b));
@@ -248,6 +265,10 @@ pub fn segment(text: &str) -> Segment {
             'R' => TcpFlags::RST,
             '.' => TcpFlags::ACK,
             'P' => TcpFlags::PSH,
+            'U' => TcpFlags::URG,
+            'E' => TcpFlags::ECE,
+            'W' => TcpFlags::CWR,
+            'e' => TcpFlags::AE,
             '-' => TcpFlags::NONE,
             other => panic!("flag `{other}` in `{text}`"),
         }
@@ -267,6 +288,7 @@ pub fn segment(text: &str) -> Segment {
         window: 60_000,
         ..TcpHeader::default()
     };
+    let mut ecn = Ecn::NotEct;
     while let Some(key) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("`{key}` in `{text}` lacks its value"));
         match key {
@@ -274,6 +296,15 @@ pub fn segment(text: &str) -> Segment {
             "win" => h.window = int(value()) as u16,
             "mss" => h.options.mss = Some(int(value()) as u16),
             "ws" => h.options.window_scale = Some(int(value()) as u8),
+            "urg" => h.urgent = int(value()) as u16,
+            "ecn" => {
+                ecn = match value() {
+                    "none" => Ecn::NotEct,
+                    "ect0" => Ecn::Ect0,
+                    "ce" => Ecn::Ce,
+                    other => panic!("codepoint `{other}` in `{text}`"),
+                }
+            }
             "sackok" => h.options.sack_permitted = true,
             "ts" => {
                 let (v, e) = value().split_once('/').unwrap_or_else(|| panic!("ts VALUE/ECHO in `{text}`"));
@@ -290,7 +321,7 @@ pub fn segment(text: &str) -> Segment {
             other => panic!("`{other}` in `{text}`"),
         }
     }
-    Segment { header: h, payload: payload(seq.wrapping_sub(1) % (1 << 30), len) }
+    Segment { header: h, payload: payload(seq.wrapping_sub(1) % (1 << 30), len), ecn }
 }
 
 fn show(o: &Outgoing) -> String {
@@ -298,8 +329,9 @@ fn show(o: &Outgoing) -> String {
     let sack: Vec<_> =
         h.options.sack.iter().map(|b| (b.start - PEER_ISS.get(), b.end - PEER_ISS.get())).collect();
     format!(
-        "{} {}+{} ack {} win {} sack {sack:?} mss {:?} ws {:?} sackok {} ts {:?} why {}",
+        "{} {:?} {}+{} ack {} win {} sack {sack:?} mss {:?} ws {:?} sackok {} ts {:?} why {}",
         h.flags,
+        o.segment.ecn,
         h.seq - ISS.get(),
         o.segment.payload.len(),
         h.ack - PEER_ISS.get(),

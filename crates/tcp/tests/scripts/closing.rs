@@ -169,3 +169,79 @@ fn gives_up_at_last() {
     }
     s.run(&format!("{} ! state Closed\n {0} ! event Closed(TimedOut)", at + wait));
 }
+
+/// Breaks: RFC 9293 §3.10.5: abort in every state: whoever may have a connection gets a reset, others get nothing.
+#[test]
+fn abort_in_every_state() {
+    let established = |script: &str| {
+        let mut s = Script::established(&plain(), 9000);
+        s.run(script);
+        s
+    };
+    let cases: [(Script, &str); 8] = [
+        (Script::connect(&plain()), "0 > S 0\n 50 ! abort"),
+        (Script::accept(&plain(), "S 0 win 5000"), "0 > S. 0 ack 1\n 50 ! abort\n 50 > R. 1 ack 1"),
+        (established("20 ! close\n 20 > F. 1 ack 1"), "50 ! abort\n 50 > R. 2 ack 1"),
+        (established("20 ! close\n 20 > F. 1 ack 1\n 30 < . 1 ack 2"), "50 ! abort\n 50 > R. 2 ack 1"),
+        (established("20 < F. 1 ack 1\n 20 > . 1 ack 2"), "50 ! abort\n 50 > R. 1 ack 2"),
+        (established("20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 1\n 30 > . 2 ack 2"), "50 ! abort"),
+        (established("20 < F. 1 ack 1\n 20 > . 1 ack 2\n 30 ! close\n 30 > F. 1 ack 2"), "50 ! abort"),
+        (established("20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 2\n 30 > . 2 ack 2"), "50 ! abort"),
+    ];
+    for (mut s, script) in cases {
+        s.run(script);
+        s.run("60 ! state Closed\n 60 ! event Closed(Aborted)\n 99999 ! quiet");
+        assert_eq!(s.connection.deadline(), None);
+    }
+}
+
+/// Breaks: RFC 9293 §3.6.1 (SHLD-3): an application that reads no more loses data; the peer has to know.
+#[test]
+fn data_that_nobody_will_read() {
+    // It waits already.
+    let mut s = Script::established(&plain(), 9000);
+    s.run("20 < . 1+10 ack 1\n 30 ! stop_reading\n 30 > R. 1 ack 11\n 30 ! event Closed(Aborted)");
+    // It comes later.
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20  ! stop_reading
+         20  ! close
+         20  > F. 1 ack 1
+         30         < . 1 ack 2
+         40         < . 1+10 ack 2
+         40  > R. 2 ack 1
+         40  ! event Closed(Aborted)",
+    );
+    // It never comes: an orderly end.
+    let mut s = Script::established(&plain(), 9000);
+    s.run("20 ! stop_reading\n 20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 2\n 30 > . 2 ack 2\n 30 ! state TimeWait");
+}
+
+/// Breaks: half-close: the side that has closed still receives, and the other still sends, for as long as it likes.
+#[test]
+fn half_close_both_ways() {
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20     ! close
+         20     > F. 1 ack 1
+         30            < . 1 ack 2
+         500000        < . 1+1000 ack 2
+         500000        < . 1001+1000 ack 2
+         500000 > . 2 ack 2001
+         500000 ! read 2000
+         500000        < F. 2001 ack 2
+         500000 > . 2 ack 2002
+         500000 ! state TimeWait",
+    );
+    let mut s = Script::established(&plain(), 9000);
+    s.run(
+        "20     < F. 1 ack 1
+         20     > . 1 ack 2
+         500000 ! write 1500
+         500000 > . 1+1000 ack 2
+         500000 ! close
+         500000 > F. 1001+500 ack 2
+         500010        < . 2 ack 1502
+         500010 ! state Closed",
+    );
+}

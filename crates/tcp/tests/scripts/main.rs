@@ -6,9 +6,15 @@ mod common;
 mod script;
 
 mod closing;
+mod congestion_marks;
+mod limits;
 mod opening;
+mod path;
+mod patience;
 mod receiving;
+mod resuming;
 mod sending;
+mod urgent;
 
 use farpace_tcp::config::Settings;
 use script::linux;

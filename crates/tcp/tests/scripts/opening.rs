@@ -101,7 +101,7 @@ fn simultaneous_open() {
     );
 }
 
-/// Breaks: the SYN is repeated with doubling times, and given up after five repetitions.
+/// Breaks: the SYN is repeated with doubling times, and not given up before three minutes (RFC 9293 §3.8.3, R2).
 #[test]
 fn lost_syn() {
     let mut s = Script::connect(&plain());
@@ -112,12 +112,16 @@ fn lost_syn() {
          7000    > S 0
          15000   > S 0
          31000   > S 0
-         62999   ! state SynSent
-         63000   ! state Closed
-         63000   ! event Closed(TimedOut)",
+         63000   > S 0
+         127000  > S 0
+         127000  ! event Unanswered
+         246999  ! state SynSent
+         247000  ! state Closed
+         247000  ! event Closed(TimedOut)",
     );
     let mut s = Script::connect(&linux());
     s.run("0 > S 0 sackok\n 3000 > S 0 sackok\n 9000 > S 0 sackok\n 21000 > S 0 sackok");
+    s.run("45000 > S 0 sackok\n 93000 > S 0 sackok\n 188999 ! state SynSent\n 189000 ! state Closed");
 }
 
 /// Breaks: a SYN-ACK that is lost, or a SYN that comes again (RFC 9293 §3.10.7.4).

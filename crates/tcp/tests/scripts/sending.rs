@@ -14,8 +14,11 @@ fn fast_retransmit_newreno() {
     }
     s.run(
         "20         < . 1 ack 1 win 60000
+         20  > . 8001+1000 ack 1 why new_data     # RFC 3042: one for each of the first two
          21         < . 1 ack 1
+         21  > . 9001+1000 ack 1 why new_data
          21  ! recovery Disorder
+         21  ! cwnd 8
          22         < . 1 ack 1
          22  > . 1+1000 ack 1 why fast_retransmit
          22  ! recovery Recovery
@@ -24,13 +27,15 @@ fn fast_retransmit_newreno() {
          23         < . 1 ack 1                   # each further duplicate: one more
          23  ! cwnd 8
          24         < . 1 ack 1
-         24  > . 8001+1000 ack 1 why new_data
+         25         < . 1 ack 1
+         26         < . 1 ack 1
+         26  > . 10001+1000 ack 1 why new_data    # 10 in flight, the window is 11
          32         < . 1 ack 3001                # partial: the next hole, 3 gone, 1 added
          32  > . 3001+1000 ack 1 why fast_retransmit
-         32  > . 9001+1000 ack 1                  # flight 6, window 7
-         32  ! cwnd 7
-         42         < . 1 ack 8001                # all that was out at the beginning
-         42  > . 10001+1000 ack 1
+         32  > . 11001+1000 ack 1                 # flight 8, window 9
+         32  ! cwnd 9
+         42         < . 1 ack 10001               # all that was out at the beginning
+         42  > . 12001+1000 ack 1
          42  ! recovery Open
          42  ! cwnd 3",
     );
@@ -47,16 +52,18 @@ fn newreno_does_not_recover_twice() {
          10  > . 2001+1000 ack 1
          10  > . 3001+1000 ack 1
          20         < . 1 ack 1
+         20  > . 4001+1000 ack 1                  # limited transmit
          21         < . 1 ack 1
+         21  > . 5001+1000 ack 1
          22         < . 1 ack 1
          22  > . 1+1000 ack 1 why fast_retransmit
-         22  > . 4001+1000 ack 1                  # window 2 + 3
-         32         < . 1 ack 4001                # full acknowledgment
+         32         < . 1 ack 6001                # full acknowledgment
          32  ! recovery Open
-         32  > . 5001+1000 ack 1
-         33         < . 1 ack 4001
-         34         < . 1 ack 4001
-         35         < . 1 ack 4001                # three duplicates of the old data
+         32  > . 6001+1000 ack 1
+         32  > . 7001+1000 ack 1
+         33         < . 1 ack 6001
+         34         < . 1 ack 6001
+         35         < . 1 ack 6001                # three duplicates of the old data
          35  ! recovery Disorder",
     );
 }
@@ -251,10 +258,10 @@ fn ack_in_the_middle_of_a_segment() {
          10  > . 1+1000 ack 1
          10  > . 1001+1000 ack 1
          20         < . 1 ack 301
-         210 > . 301+700 ack 1 why timeout_retransmit
-         220        < . 1 ack 1501
-         220 > . 1501+500 ack 1 why loss_retransmit
-         230        < . 1 ack 2001
+         220 > . 301+700 ack 1 why timeout_retransmit
+         230        < . 1 ack 1501
+         230 > . 1501+500 ack 1 why loss_retransmit
+         240        < . 1 ack 2001
          999 ! quiet",
     );
 }

@@ -1,10 +1,14 @@
 //! What the tests draw: any TCP header, and packets around it.
 
 #![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bytes::Bytes;
 use farpace_units::Seq;
-use farpace_wire::{Ipv4Tcp, MacAddr, Packet, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::{
+    AddressPair, Below, Icmp, IpVersion, Ipv4Tcp, MacAddr, Neighbour, Packet, SackBlock, TcpFlags, TcpHeader,
+    TcpOptions, Timestamps, UdpHeader, Unreachable,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -54,6 +58,89 @@ pub fn lower() -> impl Strategy<Value = Ipv4Tcp> {
 pub fn packet() -> impl Strategy<Value = Packet> {
     (lower(), any::<u16>(), header(), vec(any::<u8>(), 0..200))
         .prop_map(|(lower, ident, header, payload)| lower.build(ident, &header, Bytes::from(payload)))
+}
+
+pub fn mac() -> impl Strategy<Value = MacAddr> {
+    any::<[u8; 6]>().prop_map(MacAddr)
+}
+
+pub fn addresses() -> impl Strategy<Value = AddressPair> {
+    let v4 = any::<([u8; 4], [u8; 4])>().prop_map(|(src, dst)| AddressPair::V4(src.into(), dst.into()));
+    let v6 = any::<([u8; 16], [u8; 16])>().prop_map(|(src, dst)| AddressPair::V6(src.into(), dst.into()));
+    prop_oneof![v4, v6]
+}
+
+/// Over both versions of IP.
+pub fn below() -> impl Strategy<Value = Below> {
+    (mac(), mac(), addresses(), any::<(u8, u8, bool)>(), 0u32..1 << 20).prop_map(
+        |(src_mac, dst_mac, addresses, (ttl, tos, dont_fragment), flow_label)| Below {
+            src_mac,
+            dst_mac,
+            addresses,
+            ttl,
+            tos,
+            dont_fragment,
+            flow_label,
+        },
+    )
+}
+
+pub fn version(below: &Below) -> IpVersion {
+    match below.addresses {
+        AddressPair::V4(..) => IpVersion::V4,
+        AddressPair::V6(..) => IpVersion::V6,
+    }
+}
+
+/// Any message that both versions or only `version` has. What it borrows is leaked: tests are short.
+pub fn icmp(version: IpVersion) -> impl Strategy<Value = Icmp<'static>> {
+    let v4 = version == IpVersion::V4;
+    let data = || vec(any::<u8>(), 0..120).prop_map(|data| &*data.leak());
+    let echo = (any::<(bool, u16, u16)>(), data()).prop_map(|((request, ident, seq), data)| match request {
+        true => Icmp::EchoRequest { ident, seq, data },
+        false => Icmp::EchoReply { ident, seq, data },
+    });
+    let unreachable = (any::<u8>(), data()).prop_filter_map("that is too big", move |(code, quoted)| {
+        let why = Unreachable::from_code(version, code);
+        (!v4 || code != 4).then_some(Icmp::Unreachable { why, quoted })
+    });
+    let word = move |bits: u32, word: u32| if v4 { word >> (32 - bits) } else { word };
+    let others =
+        (0u8..3, any::<(u8, u32)>(), data()).prop_map(move |(which, (code, n), quoted)| match which {
+            0 => Icmp::TooBig { mtu: word(16, n), quoted },
+            1 => Icmp::TimeExceeded { code, quoted },
+            _ => Icmp::ParameterProblem { code, pointer: word(8, n), quoted },
+        });
+    let neighbour = (any::<[bool; 4]>(), any::<[u8; 16]>(), option::of(mac())).prop_map(
+        |([solicitation, router, solicited, overrides], target, link)| {
+            let target = target.into();
+            Icmp::Neighbour(match solicitation {
+                true => Neighbour::Solicitation { target, source_link: link },
+                false => Neighbour::Advertisement { target, target_link: link, router, solicited, overrides },
+            })
+        },
+    );
+    // A number that neither version uses for anything known here.
+    let unknown = (any::<u8>(), vec(any::<u8>(), 4..40)).prop_map(|(code, body)| Icmp::Other {
+        kind: 200,
+        code,
+        body: body.leak(),
+    });
+    let both = prop_oneof![echo, unreachable, others, unknown];
+    if v4 { both.boxed() } else { prop_oneof![4 => both, 1 => neighbour].boxed() }
+}
+
+/// Packets of all kinds that this crate builds.
+pub fn any_packet() -> impl Strategy<Value = Packet> {
+    let data = || vec(any::<u8>(), 0..200).prop_map(Bytes::from);
+    let tcp = (below(), any::<u16>(), header(), data()).prop_map(|(b, id, h, data)| b.tcp(id, &h, data));
+    let udp = (below(), any::<(u16, u16, u16)>(), data()).prop_map(|(b, (id, src_port, dst_port), data)| {
+        b.udp(id, UdpHeader { src_port, dst_port }, data).unwrap()
+    });
+    let icmp = below()
+        .prop_flat_map(|b| (Just(b), any::<u16>(), icmp(version(&b))))
+        .prop_map(|(b, id, message)| b.icmp(id, &message).unwrap());
+    prop_oneof![tcp, udp, icmp]
 }
 
 /// What is left of the options when the header is written: SACK blocks that do not fit are gone.

@@ -6,10 +6,9 @@ mod scoreboard;
 mod states;
 mod undo;
 
-use super::{AckInput, AckOutcome, Context, Grant, LossRecovery, SendView};
-use crate::cc::AckSample;
+use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, Sent};
 use crate::config::{self, Abc, LostRtx};
-use crate::segments::Tags;
+use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Packets, Seq};
 use farpace_wire::tcp::SackBlock;
@@ -137,7 +136,7 @@ impl LossRecovery for Linux26Recovery {
         flags.is_dupack = !advanced && !ack.has_data && !ack.window_update && !flags.data_acked;
         let plain = ack.has_data || ack.window_update || flags.data_acked;
         let dubious = !plain || flags.data_sacked || flags.ece || self.state != RecoveryState::Open;
-        let grow = AckSample { now: ack.now, acked: done.packets, in_flight_before: prior_in_flight };
+        let grow = cx.sample(ack, &done, prior_in_flight);
         if flags.data_acked && (!dubious || self.may_raise_cwnd(flags, cx)) {
             cx.cc.on_ack(cx.window, &grow);
         }
@@ -168,18 +167,32 @@ impl LossRecovery for Linux26Recovery {
         Some(Grant { index, cause: Cause::ForwardRetransmit })
     }
 
-    fn on_retransmit(&mut self, timestamp: u32) {
-        self.timed_out = false;
-        self.retrans_stamp.get_or_insert(timestamp);
-        self.undo_retrans += 1;
+    fn on_sent(&mut self, sent: &Sent, _: &Segments) {
+        if !sent.fresh {
+            self.timed_out = false;
+            self.retrans_stamp.get_or_insert(sent.timestamp);
+            self.undo_retrans += 1;
+        }
     }
 
-    fn on_timeout(&mut self, snd_una: Seq, snd_nxt: Seq, cx: &mut Context<'_>) {
+    fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         // A SACKed head that times out: the receiver has dropped it (RFC 2018 §8).
         let forget = cx.segments.tags(0).any(Tags::SACKED);
-        self.enter_loss(snd_una, snd_nxt, forget, cx);
+        self.enter_loss(expiry.now, expiry.snd_una, expiry.snd_nxt, forget, cx);
         self.retransmits += 1;
         self.timed_out = true;
+    }
+
+    /// The kernel's tcp_simple_retransmit: the segments go again in the state Loss, with the window as it is.
+    fn on_resegmented(&mut self, why: Resegmented, at: &Expiry, cx: &mut Context<'_>) {
+        self.hint = None;
+        if why == Resegmented::PathShrank && self.state != RecoveryState::Loss {
+            cx.window.set_ssthresh(self.current_ssthresh(cx));
+            self.prior_ssthresh = None;
+            self.undo_marker = None;
+            self.high_seq = at.snd_nxt;
+            self.state = RecoveryState::Loss;
+        }
     }
 
     fn state(&self) -> RecoveryState {

@@ -24,7 +24,7 @@ impl Linux26Recovery {
         // B. The head cannot be SACKed: the receiver has dropped what it had.
         if cx.segments.tags(0).any(Tags::SACKED) {
             cx.causes.push(Cause::Reneging);
-            self.enter_loss(ack.snd_una, ack.snd_nxt, true, cx);
+            self.enter_loss(ack.now, ack.snd_una, ack.snd_nxt, true, cx);
             self.retransmits += 1;
             return true;
         }
@@ -153,7 +153,7 @@ impl Linux26Recovery {
             if !flags.ece {
                 self.prior_ssthresh = Some(self.current_ssthresh(cx));
             }
-            cx.cut(Cut::FastRetransmit);
+            cx.cut(ack.now, Cut::FastRetransmit);
         }
         cx.window.bytes_acked = 0;
         cx.window.cwnd_cnt = 0;
@@ -188,7 +188,7 @@ impl Linux26Recovery {
             self.retrans_stamp = None;
         }
         if flags.ece {
-            self.enter_cwr(ack.snd_nxt, cx);
+            self.enter_cwr(ack.now, ack.snd_nxt, cx);
         }
         if self.state == RecoveryState::Cwr {
             self.cwnd_down(cx);
@@ -205,12 +205,12 @@ impl Linux26Recovery {
         self.moderate_cwnd(cx);
     }
 
-    fn enter_cwr(&mut self, snd_nxt: Seq, cx: &mut Context<'_>) {
+    fn enter_cwr(&mut self, now: Instant, snd_nxt: Seq, cx: &mut Context<'_>) {
         self.prior_ssthresh = None;
         cx.window.bytes_acked = 0;
         if self.state < RecoveryState::Cwr {
             self.undo_marker = None;
-            cx.cut(Cut::Ecn);
+            cx.cut(now, Cut::Ecn);
             let most = cx.segments.in_flight() + Packets::new(1);
             cx.window.set_cwnd(cx.window.cwnd().min(most));
             cx.window.cwnd_cnt = 0;
@@ -222,6 +222,7 @@ impl Linux26Recovery {
     /// After a timeout, or when the receiver has reneged (`forget_sacks`).
     pub(super) fn enter_loss(
         &mut self,
+        now: Instant,
         snd_una: Seq,
         snd_nxt: Seq,
         forget_sacks: bool,
@@ -233,7 +234,7 @@ impl Linux26Recovery {
             || (self.state == RecoveryState::Loss && self.retransmits == 0)
         {
             self.prior_ssthresh = Some(self.current_ssthresh(cx));
-            cx.cut(Cut::Timeout);
+            cx.cut(now, Cut::Timeout);
         }
         cx.window.set_cwnd(Packets::new(1));
         cx.window.cwnd_cnt = 0;
@@ -245,10 +246,10 @@ impl Linux26Recovery {
         self.state = RecoveryState::Loss;
         self.high_seq = snd_nxt;
         self.hint = None;
-        cx.cc.on_event(Event::EnterLoss);
+        cx.cc.on_event(now, cx.window, Event::EnterLoss);
     }
 
-    fn current_ssthresh(&self, cx: &Context<'_>) -> Packets {
+    pub(super) fn current_ssthresh(&self, cx: &Context<'_>) -> Packets {
         let (cwnd, ssthresh) = (cx.window.cwnd().get(), cx.window.ssthresh());
         match self.state {
             RecoveryState::Cwr | RecoveryState::Recovery => ssthresh,

@@ -2,9 +2,9 @@
 //! kernel does. The two must agree on every tag, counter and position.
 
 use super::*;
-use crate::cc::Reno;
+use crate::cc::PerAckReno;
 use crate::config::{self, Abc, Linux26, Reduction};
-use crate::rto::RtoEstimator;
+use crate::rto::{MinRtt, RtoEstimator};
 use crate::segments::Segments;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span, Stream};
@@ -439,6 +439,7 @@ impl Pair {
             ece: false,
             new_data_waiting: false,
             max_window: 100_000,
+            cwnd_limited: true,
         };
         self.una = input.snd_una;
         let literal = self.literal.sacktag(&input);
@@ -447,8 +448,9 @@ impl Pair {
             &mut Context {
                 segments: &mut self.segments,
                 window: &mut self.window,
-                cc: &mut Reno,
+                cc: &mut PerAckReno,
                 rto: &mut RtoEstimator::new(config::Rto::Linux26, Span::ZERO),
+                min_rtt: &mut MinRtt::default(),
                 sack: true,
                 causes: &mut Vec::new(),
             },

@@ -4,7 +4,13 @@
 //! array of their own, one byte a row, because recovery asks for "the next row with these tags" far more
 //! often than for anything else; [`Segments::find`] answers by 64 rows at a time.
 
-use farpace_units::{Instant, Packets, Seq};
+mod rates;
+mod split;
+
+pub use rates::{LostSegment, RateSample};
+
+use farpace_units::{Instant, Packets, Seq, Span};
+use rates::Rates;
 use std::collections::VecDeque;
 
 /// What is known of a segment. Legal sets: none, S, L, R, L|R, S|R, each with or without EVER_R.
@@ -89,6 +95,8 @@ pub struct Segments {
     waiting_floor: usize,
     /// Not greater than the least `rtx_nxt` of any row with R, so that most ACKs need not look.
     rtx_nxt_floor: Option<Seq>,
+    /// Delivery-rate samples, if congestion control wants them.
+    rates: Option<Box<Rates>>,
 }
 
 impl Segments {
@@ -191,19 +199,33 @@ impl Segments {
         debug_assert!(self.end().is_none_or(|e| e == seq), "segments are contiguous");
         self.rows.push_back(Row { seq, len, sent_at: now, rtx_nxt: seq, lost_again: false });
         self.tags.push_back(0);
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.push(now, in_flight);
+        }
     }
 
     /// Drops every row that ends at or before `ack`, and settles the counters.
     pub fn acknowledge(&mut self, ack: Seq) -> Acknowledged {
+        self.acknowledge_each(ack, |_, _| {})
+    }
+
+    /// The same; each row that goes is shown to `see` first, in order.
+    pub fn acknowledge_each(&mut self, ack: Seq, mut see: impl FnMut(&Row, Tags)) -> Acknowledged {
         let mut done = Acknowledged::default();
         while let (Some(row), Some(&tag)) = (self.rows.front(), self.tags.front()) {
             if row.end().after(ack) {
                 break;
             }
-            if tag & (Tags::EVER_RETRANSMITTED.0 | Tags::RETRANSMITTED.0) != 0 {
+            if tag & RETRANSMITTED_EVER != 0 {
                 done.retransmitted = true;
             } else if done.first_sent_at.is_none() {
                 done.first_sent_at = Some(row.sent_at);
+            }
+            see(row, Tags(tag));
+            if let Some(rates) = &mut self.rates {
+                rates.on_delivered(0, row, tag & RETRANSMITTED_EVER == 0);
+                rates.pop();
             }
             self.uncount(tag);
             self.rows.pop_front();
@@ -232,6 +254,13 @@ impl Segments {
         let Some(tag) = self.tags.get_mut(index) else { return };
         let old = *tag;
         *tag = (old & !Tags::COUNTED.0) | counted.0;
+        if let (Some(rates), Some(row)) = (&mut self.rates, self.rows.get(index)) {
+            if counted.any(Tags::SACKED) {
+                rates.on_delivered(index, row, old & RETRANSMITTED_EVER == 0);
+            } else if is_waiting(counted.0) && !is_waiting(old) {
+                rates.on_lost(index, row);
+            }
+        }
         self.uncount(old);
         self.sacked_out += u32::from(counted.any(Tags::SACKED));
         self.lost_out += u32::from(counted.any(Tags::LOST));
@@ -255,6 +284,15 @@ impl Segments {
             if t.any(Tags::RETRANSMITTED) && !t.any(Tags::LOST) { Tags::RETRANSMITTED } else { Tags::NONE };
         self.retag(index, Tags::SACKED.with(keep));
         self.fackets_out = self.fackets_out.max(index as u32 + 1);
+    }
+
+    /// The receiver holds this segment, and no copy of it counts as flying any more: S alone.
+    pub fn sack_for_good(&mut self, index: usize) {
+        self.retag(index, Tags::SACKED);
+        self.fackets_out = self.fackets_out.max(index as u32 + 1);
+        if self.retrans_out == 0 {
+            self.rtx_nxt_floor = None;
+        }
     }
 
     /// The segment is believed lost. A row with S is left alone.
@@ -298,6 +336,10 @@ impl Segments {
             r.rtx_nxt = snd_nxt;
             r.lost_again = false;
         }
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.on_sent(index, now, in_flight);
+        }
         self.rtx_nxt_floor = Some(self.rtx_nxt_floor.map_or(snd_nxt, |f| f.earlier(snd_nxt)));
     }
 
@@ -334,7 +376,13 @@ impl Segments {
         (self.sacked_out, self.lost_out, self.retrans_out, self.assumed_out) = (0, 0, 0, 0);
         self.waiting_floor = 0;
         for (i, tag) in self.tags.iter_mut().enumerate() {
-            ever |= *tag & (Tags::EVER_RETRANSMITTED.0 | Tags::RETRANSMITTED.0) != 0;
+            ever |= *tag & RETRANSMITTED_EVER != 0;
+            if let (Some(rates), Some(row)) = (&mut self.rates, self.rows.get(i))
+                && *tag & Tags::SACKED.0 == 0
+                && !is_waiting(*tag)
+            {
+                rates.on_lost(i, row);
+            }
             let sacked = *tag & Tags::SACKED.0 != 0 && !forget_sacks;
             *tag = (*tag & Tags::EVER_RETRANSMITTED.0) | if sacked { Tags::SACKED.0 } else { Tags::LOST.0 };
             self.sacked_out += u32::from(sacked);
@@ -370,6 +418,35 @@ impl Segments {
         // At least the head is missing, or it would have been acknowledged.
         let most = (self.rows.len() as u32).saturating_sub(self.sacked_out + self.lost_out.max(1));
         self.assumed_out = n.get().min(most);
+    }
+
+    /// From now on delivery rates are measured.
+    pub fn measure_rates(&mut self) {
+        if self.rates.is_none() {
+            self.rates = Some(Box::new(Rates::new(self.rows.len())));
+        }
+    }
+
+    /// What has arrived since the last call says this of the path; none if nothing has, or if rates are not
+    /// measured. `min_rtt` is the least round trip of the connection: a shorter interval is an artefact.
+    pub fn take_rate_sample(&mut self, now: Instant, min_rtt: Option<Span>) -> Option<RateSample> {
+        self.rates.as_mut()?.take_sample(now, min_rtt)
+    }
+
+    /// Hands the segments found lost since the last call to `take`, if rates are measured.
+    pub fn take_losses(&mut self, take: impl FnMut(LostSegment)) {
+        if let Some(rates) = &mut self.rates {
+            rates.take_losses(take);
+        }
+    }
+
+    /// What is sent from here on, until all of it has left the network, is held back by the application: its
+    /// rate is not the path's.
+    pub fn mark_app_limited(&mut self) {
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.mark_app_limited(in_flight);
+        }
     }
 
     /// Fewer segments, or more that are lost: the assumption has to give way.
@@ -414,6 +491,9 @@ impl Segments {
         if self.rows.iter().zip(self.rows.iter().skip(1)).any(|(a, b)| a.end() != b.seq) {
             return Err("rows are not contiguous".into());
         }
+        if self.rates.as_ref().is_some_and(|r| r.len() != self.rows.len()) {
+            return Err("rows and rates do not agree".into());
+        }
         let highest = self.tags.iter().rposition(|t| t & Tags::SACKED.0 != 0).map_or(0, |i| i as u32 + 1);
         if self.fackets_out < highest || self.fackets_out > self.rows.len() as u32 {
             return Err(format!("fackets_out is {}, highest SACKed is {highest}", self.fackets_out));
@@ -421,6 +501,9 @@ impl Segments {
         Ok(())
     }
 }
+
+/// It was sent more than once.
+const RETRANSMITTED_EVER: u8 = Tags::EVER_RETRANSMITTED.0 | Tags::RETRANSMITTED.0;
 
 /// L without R. (L|S does not occur.)
 const fn is_waiting(tag: u8) -> bool {

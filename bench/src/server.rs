@@ -1,0 +1,132 @@
+//! One host with many connections, and segments for them: what it costs to find them, to keep their timers, and to
+//! be flooded.
+
+use bytes::Bytes;
+use farpace_host::{Application, Host, ListenSettings, Secret};
+use farpace_path::{Cx, Effects, Element, Port};
+use farpace_tcp::config::Settings;
+use farpace_tcp::{Connection, Event};
+use farpace_units::{Instant, Seq, Span, Stream};
+use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet};
+use std::net::{IpAddr, Ipv4Addr};
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const WORDS: &[u8] = b"a few words";
+
+/// Reads and says nothing.
+struct Listens;
+
+impl Application for Listens {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        if event == Event::Readable {
+            connection.read(drop);
+        }
+    }
+}
+
+/// A server, and all its clients.
+pub struct Server {
+    host: Host,
+    effects: Effects,
+    dice: Stream,
+    now: Instant,
+    /// Of each client: what it sends next, and what it acknowledges.
+    clients: Vec<(Seq, Seq)>,
+    turn: usize,
+    forged: u32,
+}
+
+impl Server {
+    /// A server with `clients` established connections.
+    ///
+    /// # Panics
+    /// A connection was not made: figures without it would be worth nothing.
+    #[allow(clippy::panic, reason = "a benchmark without its connections must stop")]
+    pub fn new(clients: usize) -> Self {
+        let mut dice = Stream::new(1, "server");
+        let mut host = Host::new(IpAddr::V4(SERVER), Secret::from_stream(&mut dice));
+        let config = Settings::default().resolve().unwrap_or_else(|e| panic!("{e}"));
+        host.listen(80, ListenSettings::new(config), || Box::new(Listens)).unwrap_or_else(|e| panic!("{e}"));
+        let mut server = Server {
+            host,
+            effects: Effects::default(),
+            dice,
+            now: Instant::ZERO + Span::from_secs(1),
+            clients: Vec::new(),
+            turn: 0,
+            forged: 0,
+        };
+        for n in 0..clients {
+            let answer = server.ask(n, TcpFlags::SYN, Seq::new(100), Seq::default(), b"");
+            let iss = answer.unwrap_or_else(|| panic!("no answer")).seq;
+            server.ask(n, TcpFlags::ACK, Seq::new(101), iss + 1, b"");
+            server.clients.push((Seq::new(101), iss + 1));
+        }
+        assert_eq!((server.host.open_connections(), server.host.half_open_connections()), (clients, 0));
+        server
+    }
+
+    /// The next client sends a segment; time passes, and timers run out.
+    pub fn segment(&mut self) {
+        let n = self.turn;
+        self.turn = (n + 1) % self.clients.len();
+        let (seq, ack) = self.clients[n];
+        self.clients[n].0 = seq + WORDS.len() as u32;
+        self.ask(n, TcpFlags::ACK, seq, ack, WORDS);
+        while self.host.deadline().is_some_and(|at| at <= self.now) {
+            self.host.on_wake(&mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+        }
+        self.effects.emitted.clear();
+    }
+
+    /// One more SYN from an address that nobody has.
+    pub fn forged_syn(&mut self) {
+        let n = self.forged as usize;
+        self.forged = self.forged.wrapping_add(1) & 0x00ff_ffff;
+        self.ask(0x0100_0000 + n, TcpFlags::SYN, Seq::new(n as u32), Seq::default(), b"");
+    }
+
+    /// Handshakes under way.
+    pub fn half_open(&self) -> usize {
+        self.host.half_open_connections()
+    }
+
+    fn ask(
+        &mut self,
+        n: usize,
+        flags: TcpFlags,
+        seq: Seq,
+        ack: Seq,
+        words: &'static [u8],
+    ) -> Option<TcpHeader> {
+        self.now += Span::from_nanos(100);
+        self.effects.emitted.clear();
+        let packet = packet(n, flags, seq, ack, words, (self.now.as_nanos() / 1_000_000) as u32);
+        self.host.on_packet(Port(0), packet, &mut Cx::new(self.now, &mut self.effects, &mut self.dice));
+        Some(self.effects.emitted.first()?.1.tcp().ok()?.header())
+    }
+}
+
+fn packet(n: usize, flags: TcpFlags, seq: Seq, ack: Seq, words: &'static [u8], clock: u32) -> Packet {
+    let from = Ipv4Addr::from_bits(0x2000_0000 | n as u32 >> 3);
+    let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), AddressPair::V4(from, SERVER), 64);
+    let syn = flags.contains(TcpFlags::SYN);
+    let header = TcpHeader {
+        src_port: 40_000 + (n & 7) as u16,
+        dst_port: 80,
+        seq,
+        ack,
+        flags,
+        window: 65_535,
+        options: TcpOptions {
+            mss: syn.then_some(1460),
+            window_scale: syn.then_some(7),
+            sack_permitted: syn,
+            timestamps: Some(Timestamps { value: clock, echo: 0 }),
+            ..TcpOptions::default()
+        },
+        ..TcpHeader::default()
+    };
+    below.tcp(1, &header, Bytes::from_static(words))
+}

@@ -1,0 +1,171 @@
+//! A TCP segment arrives at a host: it belongs to a connection, opens one, or gets a reset.
+
+use crate::host::Host;
+use crate::internet::fitted;
+use crate::isn::isn_above;
+use crate::listener::Admission;
+use crate::secret::{Purpose, Tuple};
+use farpace_path::{Cx, DropReason};
+use farpace_tcp::{Connection, Ports, Segment, State};
+use farpace_units::{ByteCount, Seq};
+use farpace_wire::tcp::{TcpFlags, TcpHeader};
+use farpace_wire::{Ecn, Packet};
+
+/// Answers to segments that belong to nobody. Of more, the rest is dropped unanswered: a host is no mirror for
+/// those who forge addresses.
+pub const MAX_RESETS_PER_SECOND: u64 = 1_000;
+
+impl Host {
+    /// A TCP segment between an address of ours and an honest one.
+    pub(crate) fn on_tcp(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(slot) = self.connections.find(&tuple) else {
+            return self.on_stranger(tuple, header, packet, cx);
+        };
+        let Some(entry) = self.connections.at(slot) else {
+            // Its time has not come: nobody can know of it yet.
+            return self.refuse(&tuple, &header, packet, cx);
+        };
+        if entry.connection.state() == State::TimeWait && opens(&header) {
+            let segment =
+                Segment { header: header.clone(), payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+            if entry.connection.may_be_reused_by(&segment) && self.listeners.has(tuple.local_port) {
+                let floor = entry.connection.next_iss_floor();
+                self.end_time_wait(slot, cx);
+                return self.on_syn(tuple, header, packet, Some(floor), cx);
+            }
+        }
+        let ecn = ecn_of(&packet);
+        let payload = cx.take(packet);
+        if let Some(entry) = self.connections.at(slot) {
+            let resolves = self.internet.resolves();
+            let acknowledged =
+                |c: &Connection| if resolves { c.inspect().acknowledged } else { ByteCount::ZERO };
+            let before = acknowledged(&entry.connection);
+            entry.connection.on_segment(cx.now(), Segment { header, payload, ecn });
+            if acknowledged(&entry.connection) > before {
+                self.internet.confirm(cx.now(), tuple.remote);
+            }
+        }
+        self.service(slot, cx);
+    }
+
+    /// A segment for a connection that does not exist.
+    fn on_stranger(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        if !self.listeners.has(tuple.local_port) {
+            self.refuse(&tuple, &header, packet, cx);
+        } else if opens(&header) {
+            self.on_syn(tuple, header, packet, None, cx);
+        } else {
+            self.on_cookie(tuple, header, packet, cx);
+        }
+    }
+
+    /// A SYN for a port that is listened on. `floor`: where the numbers of its SYN-ACK
+    /// may begin, if it replaces a connection.
+    fn on_syn(
+        &mut self,
+        tuple: Tuple,
+        header: TcpHeader,
+        packet: Packet,
+        floor: Option<Seq>,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(listener) = self.listeners.at(tuple.local_port) else { return };
+        match listener.admit(self.connections.has_room()) {
+            Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
+            Admission::Cookie => {
+                let answer = listener.cookie(&self.secret, &tuple, &header, cx.now());
+                cx.consume(packet);
+                if let Some(answer) = answer {
+                    self.answer(&tuple, &answer, cx);
+                }
+            }
+            Admission::Keep => {
+                let iss = isn_above(&self.secret, &tuple, cx.now(), floor);
+                let (config, log_as) = (fitted(&listener.settings.config, &tuple), listener.settings.log_as);
+                let syn = Segment { header, payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+                let connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
+                let id = listener.id;
+                listener.count_half_open();
+                cx.consume(packet);
+                let Some(mut entry) = self.entry(connection, tuple) else { return };
+                (entry.accepted_by, entry.half_open) = (Some(id), true);
+                let slot = self.connections.add(entry);
+                self.begin(slot, log_as, cx);
+            }
+        }
+    }
+
+    /// Something else than a SYN for a port that is listened on: perhaps an answer to a cookie.
+    fn on_cookie(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        let ends = header.flags.contains(TcpFlags::ACK)
+            && !header.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
+        let room = self.connections.has_room();
+        let Some(listener) = self.listeners.at(tuple.local_port).filter(|_| ends) else {
+            return self.refuse(&tuple, &header, packet, cx);
+        };
+        let Some(known) = listener.redeem(&self.secret, &tuple, &header, cx.now(), room) else {
+            return self.refuse(&tuple, &header, packet, cx);
+        };
+        let (config, log_as) = (fitted(&listener.settings.config, &tuple), listener.settings.log_as);
+        let ack = Segment { header, payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+        let connection = Connection::resume(cx.now(), &config, ports(&tuple), &known, &ack);
+        let (id, application) = (listener.id, listener.application());
+        listener.count_accepted();
+        cx.consume(packet);
+        let Some(mut entry) = self.entry(connection, tuple) else { return };
+        (entry.accepted_by, entry.application) = (Some(id), Some(application));
+        let slot = self.connections.add(entry);
+        self.begin(slot, log_as, cx);
+    }
+
+    /// RFC 9293 §3.10.7.1: a segment for nobody is answered with a reset, unless it is one.
+    fn refuse(&mut self, tuple: &Tuple, header: &TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        if !header.flags.contains(TcpFlags::RST) && self.resets.allows(cx.now()) {
+            let reset = reset_for(header, packet.payload().len());
+            self.answer(tuple, &reset, cx);
+        }
+        cx.drop(packet, DropReason::NoListener);
+    }
+
+    /// Sends a segment that belongs to no connection.
+    fn answer(&mut self, tuple: &Tuple, header: &TcpHeader, cx: &mut Cx<'_>) {
+        if let Some(below) = self.internet.below(tuple.local, tuple.remote) {
+            // Numbered by a hash: a counter would tell others how much the host sends.
+            let ident = self.secret.hash(Purpose::Ident, tuple, header.seq.get().into()) as u16;
+            self.internet.send(below.tcp(ident, header, Default::default()), tuple.remote, cx);
+        }
+    }
+}
+
+fn ports(tuple: &Tuple) -> Ports {
+    Ports { local: tuple.local_port, remote: tuple.remote_port }
+}
+
+fn opens(header: &TcpHeader) -> bool {
+    header.flags.contains(TcpFlags::SYN) && !header.flags.intersects(TcpFlags::ACK.with(TcpFlags::RST))
+}
+
+/// The reset that answers a segment for nobody.
+fn reset_for(header: &TcpHeader, payload: usize) -> TcpHeader {
+    let mut reset = TcpHeader {
+        src_port: header.dst_port,
+        dst_port: header.src_port,
+        flags: TcpFlags::RST,
+        ..TcpHeader::default()
+    };
+    if header.flags.contains(TcpFlags::ACK) {
+        reset.seq = header.ack;
+    } else {
+        let control =
+            u32::from(header.flags.contains(TcpFlags::SYN)) + u32::from(header.flags.contains(TcpFlags::FIN));
+        reset.ack = header.seq + (payload as u32 + control);
+        reset.flags = TcpFlags::RST.with(TcpFlags::ACK);
+    }
+    reset
+}
+
+/// The congestion notification that a packet carries.
+fn ecn_of(packet: &Packet) -> Ecn {
+    packet.ip().map_or(Ecn::NotEct, |ip| ip.ecn())
+}

@@ -1,0 +1,234 @@
+//! The connections of a host: where they are kept, and how they are found.
+
+use crate::application::Application;
+use crate::listener::ListenerId;
+use crate::secret::Tuple;
+use farpace_tcp::Connection;
+use farpace_tcp::config::Config;
+use farpace_wire::Below;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Connections that one host keeps at once, planned ones included. SYNs beyond it are dropped and counted.
+pub const MAX_CONNECTIONS: usize = 1 << 20;
+
+/// Closed connections that stay for inspection; of more, the oldest are forgotten.
+pub const MAX_CLOSED_KEPT: usize = 4096;
+
+/// A connection of a host; stays valid for a while after the connection has closed (see
+/// [`MAX_CLOSED_KEPT`]), and never means another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectionId {
+    slot: usize,
+    generation: u32,
+}
+
+/// A connection and what belongs to it.
+pub(crate) struct Entry {
+    pub connection: Connection,
+    /// None until the handshake of an accepted connection is complete.
+    pub application: Option<Box<dyn Application>>,
+    pub tuple: Tuple,
+    pub below: Below,
+    /// Number of its next IPv4 packet.
+    pub ident: u16,
+    /// The listener that took it.
+    pub accepted_by: Option<ListenerId>,
+    /// It counts against its listener's backlog.
+    pub half_open: bool,
+}
+
+/// A connection that is to be opened later.
+pub(crate) struct Plan {
+    pub config: Config,
+    pub tuple: Tuple,
+    pub application: Box<dyn Application>,
+    pub log_as: Option<u32>,
+}
+
+#[derive(Default)]
+enum Content {
+    #[default]
+    Free,
+    Planned(Box<Plan>),
+    Open(Box<Entry>),
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    content: Content,
+}
+
+/// All connections. A slot is one connection's place from its plan or SYN until it is forgotten.
+#[derive(Default)]
+pub(crate) struct Connections {
+    slots: Vec<Slot>,
+    /// Slots to be used again.
+    free: Vec<usize>,
+    /// Slots of closed connections, oldest first.
+    closed: VecDeque<usize>,
+    /// Slots of connections that make records.
+    logged: BTreeSet<usize>,
+    /// Everything planned or open. Ordered, so that no choice of ends makes the search long.
+    index: BTreeMap<Tuple, usize>,
+    /// The connection that was found last: bulk data finds it again.
+    recent: Option<(Tuple, usize)>,
+}
+
+impl Connections {
+    /// Planned and open connections.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// True if there is room for one more.
+    pub fn has_room(&self) -> bool {
+        self.index.len() < MAX_CONNECTIONS
+    }
+
+    /// True if a connection or a plan has these ends.
+    pub fn uses(&self, tuple: &Tuple) -> bool {
+        self.index.contains_key(tuple)
+    }
+
+    /// The slot of the connection or plan with these ends.
+    pub fn find(&mut self, tuple: &Tuple) -> Option<usize> {
+        if let Some((recent, slot)) = &self.recent
+            && recent == tuple
+        {
+            return Some(*slot);
+        }
+        let slot = *self.index.get(tuple)?;
+        self.recent = Some((*tuple, slot));
+        Some(slot)
+    }
+
+    /// Takes a slot for a connection that is to be opened later.
+    pub fn plan(&mut self, plan: Plan) -> (usize, ConnectionId) {
+        let tuple = plan.tuple;
+        self.insert(tuple, Content::Planned(Box::new(plan)))
+    }
+
+    /// Takes a slot for a connection that begins now.
+    pub fn add(&mut self, entry: Entry) -> usize {
+        let tuple = entry.tuple;
+        self.insert(tuple, Content::Open(Box::new(entry))).0
+    }
+
+    fn insert(&mut self, tuple: Tuple, content: Content) -> (usize, ConnectionId) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        self.slots[slot].content = content;
+        self.index.insert(tuple, slot);
+        (slot, ConnectionId { slot, generation: self.slots[slot].generation })
+    }
+
+    /// The plan in `slot`; [`open`](Self::open) or [`forget`](Self::forget) must follow.
+    pub fn take_plan(&mut self, slot: usize) -> Option<Plan> {
+        let content = &mut self.slots.get_mut(slot)?.content;
+        match std::mem::take(content) {
+            Content::Planned(plan) => Some(*plan),
+            other => {
+                *content = other;
+                None
+            }
+        }
+    }
+
+    /// What was planned for `slot` has begun.
+    pub fn open(&mut self, slot: usize, entry: Entry) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.content = Content::Open(Box::new(entry));
+        }
+    }
+
+    /// The connection in `slot` makes records.
+    pub fn set_logged(&mut self, slot: usize) {
+        self.logged.insert(slot);
+    }
+
+    /// The connection in `slot`.
+    pub fn at(&mut self, slot: usize) -> Option<&mut Entry> {
+        match &mut self.slots.get_mut(slot)?.content {
+            Content::Open(entry) => Some(entry),
+            Content::Planned(_) | Content::Free => None,
+        }
+    }
+
+    /// The slot of a connection that is not forgotten.
+    pub fn slot(&self, id: ConnectionId) -> Option<usize> {
+        self.slots.get(id.slot).filter(|s| s.generation == id.generation)?;
+        Some(id.slot)
+    }
+
+    /// A connection that has begun and is not forgotten.
+    pub fn get(&self, id: ConnectionId) -> Option<&Entry> {
+        match &self.slots[self.slot(id)?].content {
+            Content::Open(entry) => Some(entry),
+            Content::Planned(_) | Content::Free => None,
+        }
+    }
+
+    /// All that have begun and are not forgotten.
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Entry)> {
+        self.slots.iter().enumerate().filter_map(|(slot, s)| match &s.content {
+            Content::Open(entry) => Some((ConnectionId { slot, generation: s.generation }, entry.as_ref())),
+            Content::Planned(_) | Content::Free => None,
+        })
+    }
+
+    /// Slots of everything planned or open.
+    pub fn slots(&self) -> Vec<usize> {
+        self.index.values().copied().collect()
+    }
+
+    /// Those that make records, in the order of their slots.
+    pub fn logged(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let logged = &self.logged;
+        // Few connections make records, but a host may have many.
+        let last = logged.last().map_or(0, |last| last + 1).min(self.slots.len());
+        self.slots[..last].iter_mut().enumerate().filter(|(slot, _)| logged.contains(slot)).filter_map(
+            |(_, s)| match &mut s.content {
+                Content::Open(entry) => Some(entry.as_mut()),
+                Content::Planned(_) | Content::Free => None,
+            },
+        )
+    }
+
+    /// The ends of `slot` are free again. True if they were not yet.
+    pub fn release(&mut self, slot: usize) -> bool {
+        self.recent = None;
+        let tuple = match self.slots.get(slot).map(|s| &s.content) {
+            Some(Content::Open(entry)) => entry.tuple,
+            Some(Content::Planned(plan)) => plan.tuple,
+            Some(Content::Free) | None => return false,
+        };
+        if self.index.get(&tuple) != Some(&slot) {
+            return false; // others have the same ends by now
+        }
+        self.index.remove(&tuple);
+        true
+    }
+
+    /// A released connection stays for inspection until too many have. Tells which slot is free for it.
+    pub fn retire(&mut self, slot: usize) {
+        self.closed.push_back(slot);
+        if self.closed.len() > MAX_CLOSED_KEPT
+            && let Some(oldest) = self.closed.pop_front()
+        {
+            self.forget(oldest);
+        }
+    }
+
+    /// Nothing is left of a released connection or plan.
+    pub fn forget(&mut self, slot: usize) {
+        if let Some(s) = self.slots.get_mut(slot) {
+            s.content = Content::Free;
+            s.generation = s.generation.wrapping_add(1);
+            self.logged.remove(&slot);
+            self.free.push(slot);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The Internet layer of a host: its addresses, how packets get on their way, and what comes in besides TCP.
+
+use crate::host::Host;
+use crate::ip::discovery::{self, Message};
+use crate::ip::fragments::{FragmentDrop, Reassembly};
+use crate::ip::icmp::{ErrorSource, IcmpError, PathMessage, PathTrouble, echo_reply, path_message};
+use crate::ip::neighbours::{Action, Neighbours, Resolved};
+use crate::secret::Tuple;
+use farpace_path::{Cx, DropReason, Port};
+use farpace_tcp::PathError;
+use farpace_tcp::config::{Config, MIN_MSS};
+use farpace_units::{Instant, Seq};
+use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
+use farpace_wire::ipv4::IPV4_LEN;
+use farpace_wire::ipv6::IPV6_LEN;
+use farpace_wire::{AddressPair, Below, MacAddr, Packet, fragment};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// Longest IP packet that goes out uncut, where the sender does not look for the size of the path itself.
+const MTU: usize = 1500;
+/// Time to live of what the host sends.
+const TTL: u8 = 64;
+
+/// What a host reaches without a router, and who takes the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalLink {
+    /// Prefixes of the link: an address and how many of its bits count. Link-local addresses need none.
+    pub prefixes: Vec<(IpAddr, u8)>,
+    /// Routers of the link, the preferred first. Of each family the first is used; without one, everybody is taken
+    /// for a neighbour.
+    pub gateways: Vec<IpAddr>,
+}
+
+impl LocalLink {
+    /// Who is to be asked for, so that a packet gets to `to`.
+    fn next_hop(&self, to: IpAddr) -> IpAddr {
+        let near = is_link_local(to) || self.prefixes.iter().any(|(net, bits)| same_prefix(*net, to, *bits));
+        let gateway = self.gateways.iter().find(|gateway| gateway.is_ipv4() == to.is_ipv4());
+        if near { to } else { gateway.copied().unwrap_or(to) }
+    }
+}
+
+fn same_prefix(a: IpAddr, b: IpAddr, bits: u8) -> bool {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            (a.to_bits() ^ b.to_bits()).leading_zeros() >= u32::from(bits.min(32))
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            (a.to_bits() ^ b.to_bits()).leading_zeros() >= u32::from(bits.min(128))
+        }
+        _ => false,
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+/// What a host knows of the network around it.
+pub(crate) struct Internet {
+    /// Its own addresses, the preferred first.
+    pub addresses: Vec<IpAddr>,
+    mac: MacAddr,
+    /// None: everybody's MAC address follows from the IP address, as in the lab.
+    resolving: Option<(LocalLink, Neighbours)>,
+    fragments: Reassembly,
+    errors: ErrorSource,
+    ident: u32,
+    /// Segments that could not be delivered on the link: whose, and their numbers.
+    given_up: Vec<(Tuple, Seq)>,
+}
+
+impl Internet {
+    /// `ident`: where the numbers of packets that may be cut begin.
+    pub fn new(address: IpAddr, ident: u32) -> Self {
+        Internet {
+            addresses: vec![address],
+            mac: mac_of(address),
+            resolving: None,
+            fragments: Reassembly::default(),
+            errors: ErrorSource::default(),
+            ident,
+            given_up: Vec::new(),
+        }
+    }
+
+    /// From now on neighbours are asked for their MAC addresses.
+    pub fn join(&mut self, mac: MacAddr, link: LocalLink) {
+        self.mac = mac;
+        self.resolving = Some((link, Neighbours::default()));
+    }
+
+    /// True if `to` is an address of this host.
+    pub fn is_ours(&self, to: IpAddr) -> bool {
+        self.addresses.contains(&to)
+    }
+
+    /// The address from which the host talks to `remote`.
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        let same = |a: &&IpAddr| a.is_ipv4() == remote.is_ipv4();
+        let near = |a: &&IpAddr| same(a) && is_link_local(**a) == is_link_local(remote);
+        self.addresses.iter().find(near).or(self.addresses.iter().find(same)).copied()
+    }
+
+    /// True if no honest packet comes from `from`: nobody, a group, everybody, or this host itself (LAND).
+    fn is_martian(&self, from: IpAddr) -> bool {
+        !is_host(from) || self.is_ours(from)
+    }
+
+    /// What packets between these two have below their transport header.
+    pub fn below(&self, local: IpAddr, remote: IpAddr) -> Option<Below> {
+        Some(Below::new(self.mac, mac_of(remote), AddressPair::new(local, remote)?, TTL))
+    }
+
+    /// Sends `packet`, which was made for `to`, or lets it wait until the MAC address is known.
+    pub fn send(&mut self, packet: Packet, to: IpAddr, cx: &mut Cx<'_>) {
+        cx.made();
+        let Some((link, neighbours)) = &mut self.resolving else { return cx.emit(Port(0), packet) };
+        match neighbours.resolve(cx.now(), link.next_hop(to), packet) {
+            Resolved::Known(mac, mut packet) => {
+                packet.set_macs(self.mac, mac);
+                cx.emit(Port(0), packet);
+            }
+            Resolved::Waits => {}
+            Resolved::Dropped(packet) => cx.drop(packet, DropReason::HostLimit),
+            Resolved::Failed(packet) => self.give_up(packet, cx),
+        }
+        self.follow_up(cx);
+    }
+
+    /// The same for a packet that may be cut, if it is longer than [`MTU`]. `ident` is its number.
+    pub fn send_in_parts(&mut self, packet: Packet, ident: u32, to: IpAddr, cx: &mut Cx<'_>) {
+        // What cannot be cut is not sent: it would not arrive.
+        for part in fragment(packet, MTU, ident).unwrap_or_default() {
+            self.send(part, to, cx);
+        }
+    }
+
+    /// A number for a packet that may be cut.
+    pub fn next_ident(&mut self) -> u32 {
+        self.ident = self.ident.wrapping_add(1);
+        self.ident
+    }
+
+    /// A packet of ours that nobody takes. Its connection will hear of it.
+    fn give_up(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        if let Ok((ip, tcp)) = packet.ip_tcp() {
+            let (local, remote) = (ip.src(), ip.dst());
+            let (local_port, remote_port) = (tcp.src_port(), tcp.dst_port());
+            self.given_up.push((Tuple { local, remote, local_port, remote_port }, tcp.seq()));
+        }
+        cx.drop(packet, DropReason::Unresolved);
+    }
+
+    /// Does what the neighbour cache wants done.
+    fn follow_up(&mut self, cx: &mut Cx<'_>) {
+        while let Some(action) = self.resolving.as_mut().and_then(|(_, neighbours)| neighbours.poll()) {
+            match action {
+                Action::Ask { target, to } => {
+                    let same = |a: &&IpAddr| a.is_ipv4() == target.is_ipv4();
+                    let own = self.addresses.iter().find(same);
+                    if let Some(question) =
+                        own.and_then(|own| discovery::question(target, to, *own, self.mac))
+                    {
+                        cx.made();
+                        cx.emit(Port(0), question);
+                    }
+                }
+                Action::Send { mut packet, to } => {
+                    packet.set_macs(self.mac, to);
+                    cx.emit(Port(0), packet);
+                }
+                Action::Failed { packet, .. } => self.give_up(packet, cx),
+            }
+        }
+    }
+
+    /// True if `packet` was about neighbours; it is taken then.
+    fn discover(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        let Some(message) = discovery::read(&packet, self.mac, |to| self.addresses.contains(&to)) else {
+            return Some(packet);
+        };
+        cx.consume(packet);
+        let answer = match message {
+            Message::Shown { from, mac, heard, answer } => {
+                if let Some((_, neighbours)) = &mut self.resolving {
+                    neighbours.on_heard(cx.now(), from, mac, heard);
+                }
+                answer
+            }
+            Message::Asked { answer } => Some(answer),
+            Message::Conflict(_) | Message::Nothing => None,
+        };
+        if let Some(answer) = answer {
+            cx.made();
+            cx.emit(Port(0), answer);
+        }
+        self.follow_up(cx);
+        None
+    }
+
+    /// TCP makes progress with `remote`: the way there is good (RFC 4861 §7.3.1).
+    pub fn confirm(&mut self, now: Instant, remote: IpAddr) {
+        if let Some((link, neighbours)) = &mut self.resolving {
+            neighbours.confirm(now, link.next_hop(remote));
+        }
+    }
+
+    /// True if neighbours are asked for, and so want to be confirmed.
+    pub fn resolves(&self) -> bool {
+        self.resolving.is_some()
+    }
+
+    /// Packets that wait here.
+    pub fn held(&self) -> u64 {
+        self.fragments.held() + self.resolving.as_ref().map_or(0, |(_, neighbours)| neighbours.held())
+    }
+
+    /// When something is to be done here.
+    pub fn deadline(&self) -> Option<Instant> {
+        let neighbours = self.resolving.as_ref().and_then(|(_, neighbours)| neighbours.deadline());
+        [neighbours, self.fragments.deadline()].into_iter().flatten().min()
+    }
+
+    /// The deadline has come, or has not.
+    pub fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if let Some((_, neighbours)) = &mut self.resolving {
+            neighbours.on_deadline(cx.now());
+        }
+        self.follow_up(cx);
+        if self.fragments.deadline().is_some_and(|at| at <= cx.now()) {
+            let mut dropped = Vec::new();
+            self.fragments.on_deadline(cx.now(), &mut dropped);
+            self.drop_fragments(dropped, cx);
+        }
+    }
+
+    /// Puts a fragment to the others. Gives the datagram, once it is whole.
+    fn assemble(&mut self, fragment: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut dropped = Vec::new();
+        let whole = self.fragments.on_fragment(cx.now(), fragment, &mut dropped);
+        self.drop_fragments(dropped, cx);
+        let whole = whole?;
+        whole.parts.into_iter().for_each(|part| cx.consume(part));
+        cx.made();
+        Some(whole.packet)
+    }
+
+    fn drop_fragments(&mut self, dropped: Vec<(Packet, FragmentDrop)>, cx: &mut Cx<'_>) {
+        for (packet, why) in dropped {
+            // RFC 1122 §3.3.2: the sender is told if the first fragment is there to be quoted.
+            let first = packet.ip().and_then(|ip| ip.fragment()).is_some_and(|f| f.offset == 0);
+            if why == FragmentDrop::Expired && first {
+                self.complain(IcmpError::ReassemblyTimeExceeded, &packet, cx);
+            }
+            cx.drop(packet, DropReason::Fragment);
+        }
+    }
+
+    /// Tells the sender of `offending` what is wrong with it.
+    pub fn complain(&mut self, error: IcmpError, offending: &Packet, cx: &mut Cx<'_>) {
+        let Some((own, sender)) = offending.ip().map(|ip| (ip.dst(), ip.src())) else { return };
+        if let Some(message) = self.errors.error(cx.now(), error, offending, own) {
+            self.send(message, sender, cx);
+        }
+    }
+}
+
+impl Host {
+    /// A frame comes in.
+    pub(crate) fn on_frame(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        if packet.verify_checksums().is_err() {
+            return cx.drop(packet, DropReason::BadChecksum);
+        }
+        if let Ok((ip, tcp)) = packet.ip_tcp() {
+            let (local, remote, header) = (ip.dst(), ip.src(), tcp.header());
+            if let Some(packet) = self.expected(local, remote, packet, cx) {
+                let ports = (header.dst_port, header.src_port);
+                let tuple = Tuple { local, remote, local_port: ports.0, remote_port: ports.1 };
+                self.on_tcp(tuple, header, packet, cx);
+            }
+            return;
+        }
+        let Some(packet) = self.internet.discover(packet, cx) else { return };
+        let Some((local, remote)) = packet.ip().map(|ip| (ip.dst(), ip.src())) else {
+            return cx.drop(packet, DropReason::Malformed);
+        };
+        if let Some(packet) = self.expected(local, remote, packet, cx) {
+            self.on_ip(packet, cx);
+        }
+    }
+
+    /// `packet`, if it is for us and from somebody.
+    fn expected(&self, local: IpAddr, remote: IpAddr, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        let why = if !self.internet.is_ours(local) {
+            DropReason::NoRoute
+        } else if self.internet.is_martian(remote) {
+            DropReason::Martian
+        } else {
+            return Some(packet);
+        };
+        cx.drop(packet, why);
+        None
+    }
+
+    /// A packet for us that is not TCP, or that is a fragment.
+    fn on_ip(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(ip) = packet.ip() else { return cx.drop(packet, DropReason::Malformed) };
+        if ip.fragment().is_some() {
+            // What has come together is looked at as if it had come in one piece.
+            if let Some(whole) = self.internet.assemble(packet, cx) {
+                self.on_frame(whole, cx);
+            }
+            return;
+        }
+        match ip.protocol() {
+            PROTOCOL_ICMP | PROTOCOL_ICMPV6 => self.on_icmp(packet, cx),
+            PROTOCOL_UDP => self.on_udp(packet, cx),
+            PROTOCOL_TCP => cx.drop(packet, DropReason::Malformed),
+            _ => {
+                self.internet.complain(IcmpError::ProtocolUnreachable, &packet, cx);
+                cx.drop(packet, DropReason::NoListener);
+            }
+        }
+    }
+
+    fn on_icmp(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        let ident = self.internet.next_ident();
+        if let Some(reply) = echo_reply(&packet, ident as u16) {
+            if let Some(to) = reply.ip().map(|ip| ip.dst()) {
+                self.internet.send_in_parts(reply, ident, to, cx);
+            }
+        } else if let Some(message) = path_message(&packet) {
+            self.on_path_message(&message, cx);
+        }
+        cx.consume(packet);
+    }
+
+    /// Tells connections what could not be delivered on the link: as a report from a router, it is no reason to give
+    /// up (RFC 1122 §2.4, §4.2.3.9).
+    pub(crate) fn report_given_up(&mut self, cx: &mut Cx<'_>) {
+        // What is sent in answer may fail as well; the connections hear of that next time.
+        for (tuple, seq) in std::mem::take(&mut self.internet.given_up) {
+            self.on_path_error(&tuple, PathError::Unreachable { hard: false }, seq, cx);
+        }
+    }
+
+    fn on_path_error(&mut self, tuple: &Tuple, error: PathError, seq: Seq, cx: &mut Cx<'_>) {
+        let Some(slot) = self.connections.find(tuple) else { return };
+        if let Some(entry) = self.connections.at(slot) {
+            entry.connection.on_path_error(cx.now(), error, seq);
+        }
+        self.service(slot, cx);
+    }
+
+    /// An ICMP error about a packet that may be ours: whoever sent it judges.
+    fn on_path_message(&mut self, message: &PathMessage, cx: &mut Cx<'_>) {
+        let quoted = &message.quoted;
+        self.datagrams.sockets().on_path_message(message);
+        self.run_ready(cx);
+        let (Some((local_port, remote_port)), Some(seq)) = (quoted.ports, quoted.seq) else { return };
+        let (local, remote) = (quoted.addresses.src(), quoted.addresses.dst());
+        let error = match message.trouble {
+            PathTrouble::TooBig { mtu } => {
+                PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
+            }
+            PathTrouble::Unreachable { hard, .. } => PathError::Unreachable { hard },
+            PathTrouble::TimeExceeded | PathTrouble::ParameterProblem => PathError::Discarded,
+        };
+        self.on_path_error(&Tuple { local, remote, local_port, remote_port }, error, seq, cx);
+    }
+}
+
+/// `config` for connections between these ends. Its segment size is for IPv4; the longer header of IPv6 is taken from
+/// the payload (RFC 6691 §3), so that packets have the same length.
+pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple) -> Cow<'a, Config> {
+    if tuple.local.is_ipv4() {
+        return Cow::Borrowed(config);
+    }
+    let (network_header, longer) = (IPV6_LEN as u16, (IPV6_LEN - IPV4_LEN) as u16);
+    let mss = config.mss.saturating_sub(longer).max(MIN_MSS);
+    Cow::Owned(Config { mss, network_header, ..config.clone() })
+}
+
+/// True if `address` can be that of a single machine (RFC 9293 §3.9.2.3, RFC 1122 §3.2.1.3).
+pub fn is_host(address: IpAddr) -> bool {
+    let special = match address {
+        // 0/8 is "this network", 240/4 with the broadcast address is reserved.
+        IpAddr::V4(v4) => v4.octets()[0] == 0 || v4.octets()[0] >= 240,
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().is_some(),
+    };
+    !(special || address.is_unspecified() || address.is_loopback() || address.is_multicast())
+}
+
+/// The MAC address of a lab host: locally administered, made from its IP address.
+fn mac_of(address: IpAddr) -> MacAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            MacAddr([0x02, 0x00, a, b, c, d])
+        }
+        IpAddr::V6(v6) => {
+            let [.., a, b, c, d] = v6.octets();
+            MacAddr([0x02, 0x06, a, b, c, d])
+        }
+    }
+}

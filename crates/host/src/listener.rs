@@ -1,0 +1,259 @@
+//! Listeners: which SYNs become connections, and what happens when there are too many of them.
+
+use crate::application::Application;
+use crate::cookies::{self, COOKIE_LIFETIME};
+use crate::internet::fitted;
+use crate::secret::{Secret, Tuple};
+use farpace_tcp::config::Config;
+use farpace_tcp::{Connection, Ports, Resumed, Segment};
+use farpace_units::{Instant, Seq};
+use farpace_wire::{TcpFlags, TcpHeader, Timestamps};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Half-open connections of one listener, unless it says otherwise. SYNs beyond it are answered with cookies.
+pub const DEFAULT_BACKLOG: usize = 1024;
+
+/// Connections that one listener has accepted and that are not closed, unless it says otherwise. SYNs beyond it are
+/// dropped: their senders try again.
+pub const DEFAULT_ACCEPTED: usize = 1 << 18;
+
+/// Why a port cannot be listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ListenError {
+    /// Somebody listens there already.
+    #[error("port {0} is taken already")]
+    Taken(u16),
+}
+
+/// What a listener does with those who knock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenSettings {
+    /// TCP of the connections.
+    pub config: Config,
+    /// Records of accepted connections are made under this number.
+    pub log_as: Option<u32>,
+    /// Connections whose handshake is not complete. Each takes the memory of a connection.
+    pub backlog: usize,
+    /// Answer SYNs beyond the backlog with cookies (RFC 4987); if not, they are dropped.
+    pub cookies: bool,
+    /// Connections at once, half-open ones included.
+    pub accepted: usize,
+}
+
+impl ListenSettings {
+    /// With the default limits, and without records.
+    pub fn new(config: Config) -> Self {
+        ListenSettings {
+            config,
+            log_as: None,
+            backlog: DEFAULT_BACKLOG,
+            cookies: true,
+            accepted: DEFAULT_ACCEPTED,
+        }
+    }
+}
+
+type Factory = Box<dyn FnMut() -> Box<dyn Application>>;
+
+/// One listener of a host, for as long as it is there; a later one at the same port is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListenerId {
+    port: u16,
+    number: u64,
+}
+
+pub(crate) struct Listener {
+    pub id: ListenerId,
+    pub settings: ListenSettings,
+    factory: Factory,
+    half_open: usize,
+    accepted: usize,
+    /// Until when a cookie may come back.
+    cookies_until: Option<Instant>,
+    /// SYN-ACKs for IPv4 and IPv6, but for what each SYN makes different.
+    templates: [Option<TcpHeader>; 2],
+}
+
+/// What is to be done with a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Make a connection.
+    Keep,
+    /// Answer it with a cookie.
+    Cookie,
+    /// Drop it.
+    Refuse,
+}
+
+impl Listener {
+    /// What is to be done with a SYN; `room` is whether the host has any.
+    pub fn admit(&self, room: bool) -> Admission {
+        if !room || self.accepted >= self.settings.accepted {
+            Admission::Refuse
+        } else if self.half_open < self.settings.backlog {
+            Admission::Keep
+        } else if self.settings.cookies {
+            Admission::Cookie
+        } else {
+            Admission::Refuse
+        }
+    }
+
+    /// A connection was made for a SYN.
+    pub fn count_half_open(&mut self) {
+        self.half_open += 1;
+        self.accepted += 1;
+    }
+
+    /// A connection was made from a cookie.
+    pub fn count_accepted(&mut self) {
+        self.accepted += 1;
+    }
+
+    /// The application of a connection whose handshake is complete.
+    pub fn application(&mut self) -> Box<dyn Application> {
+        (self.factory)()
+    }
+
+    /// The answer to a SYN that nothing is kept of.
+    pub fn cookie(
+        &mut self,
+        secret: &Secret,
+        tuple: &Tuple,
+        syn: &TcpHeader,
+        now: Instant,
+    ) -> Option<TcpHeader> {
+        self.cookies_until = Some(now + COOKIE_LIFETIME);
+        let mut header = self.template(tuple, now)?;
+        let iss = cookies::cookie(secret, tuple, syn, now);
+        (header.src_port, header.dst_port) = (tuple.local_port, tuple.remote_port);
+        (header.seq, header.ack) = (iss, syn.seq + 1);
+        // What would come back nowhere is not agreed on.
+        let (ours, theirs) = (&mut header.options, &syn.options);
+        let stamped = ours.timestamps.and(theirs.timestamps);
+        let scale = theirs.window_scale.filter(|_| stamped.is_some() && ours.window_scale.is_some());
+        ours.window_scale = ours.window_scale.filter(|_| scale.is_some());
+        ours.sack_permitted &= stamped.is_some() && theirs.sack_permitted;
+        ours.timestamps = stamped.map(|theirs| {
+            // From here on the connection's clock goes on, if there will be one.
+            let clock = iss + (now.as_nanos() / 1_000_000) as u32;
+            Timestamps { value: cookies::stamp(clock.get(), scale, ours.sack_permitted), echo: theirs.value }
+        });
+        Some(header)
+    }
+
+    /// What this listener says to a SYN that offers everything.
+    fn template(&mut self, tuple: &Tuple, now: Instant) -> Option<TcpHeader> {
+        let template = &mut self.templates[usize::from(tuple.local.is_ipv6())];
+        if template.is_none() {
+            let mut syn = Segment::default();
+            syn.header.flags = TcpFlags::SYN;
+            let options = &mut syn.header.options;
+            (options.window_scale, options.sack_permitted) = (Some(0), true);
+            options.timestamps = Some(Timestamps::default());
+            let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
+            let config = fitted(&self.settings.config, tuple);
+            // A connection that lives for this one segment knows best.
+            let mut connection = Connection::accept(now, &config, ports, Seq::default(), &syn);
+            let mut out = Vec::with_capacity(1);
+            connection.poll_transmit(now, &mut out, 1);
+            *template = out.pop().map(|out| out.segment.header);
+        }
+        template.clone()
+    }
+
+    /// What is known from a cookie that came back; none if it is none of ours, or if there is no room.
+    pub fn redeem(
+        &self,
+        secret: &Secret,
+        tuple: &Tuple,
+        ack: &TcpHeader,
+        now: Instant,
+        room: bool,
+    ) -> Option<Resumed> {
+        self.cookies_until.filter(|until| now <= *until)?;
+        if !room || self.accepted >= self.settings.accepted {
+            return None;
+        }
+        cookies::check(secret, tuple, ack, now)
+    }
+}
+
+/// The listeners of a host, by port.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    by_port: BTreeMap<u16, Listener>,
+    made: u64,
+}
+
+impl Listeners {
+    /// Adds one.
+    pub fn add(&mut self, port: u16, settings: ListenSettings, factory: Factory) -> Result<(), ListenError> {
+        if self.by_port.contains_key(&port) {
+            return Err(ListenError::Taken(port));
+        }
+        self.made += 1;
+        let id = ListenerId { port, number: self.made };
+        let listener = Listener {
+            id,
+            settings,
+            factory,
+            half_open: 0,
+            accepted: 0,
+            cookies_until: None,
+            templates: [None, None],
+        };
+        self.by_port.insert(port, listener);
+        Ok(())
+    }
+
+    /// Ends one. True if there was one.
+    pub fn remove(&mut self, port: u16) -> bool {
+        self.by_port.remove(&port).is_some()
+    }
+
+    /// Ends all.
+    pub fn clear(&mut self) {
+        self.by_port.clear();
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_port.len()
+    }
+
+    /// True if somebody listens at `port`.
+    pub fn has(&self, port: u16) -> bool {
+        self.by_port.contains_key(&port)
+    }
+
+    /// The one at `port`.
+    pub fn at(&mut self, port: u16) -> Option<&mut Listener> {
+        self.by_port.get_mut(&port)
+    }
+
+    /// The one that has accepted a connection, if it is still there.
+    pub fn get(&mut self, id: ListenerId) -> Option<&mut Listener> {
+        self.by_port.get_mut(&id.port).filter(|listener| listener.id == id)
+    }
+
+    /// The handshake of a connection is over, for good or bad.
+    pub fn not_half_open(&mut self, id: ListenerId) -> Option<&mut Listener> {
+        let listener = self.get(id)?;
+        listener.half_open = listener.half_open.saturating_sub(1);
+        Some(listener)
+    }
+
+    /// An accepted connection is over.
+    pub fn gone(&mut self, id: ListenerId) {
+        if let Some(listener) = self.get(id) {
+            listener.accepted = listener.accepted.saturating_sub(1);
+        }
+    }
+
+    /// Half-open connections of all.
+    pub fn half_open(&self) -> usize {
+        self.by_port.values().map(|listener| listener.half_open).sum()
+    }
+}

@@ -1,0 +1,365 @@
+//! Everything that a trial is made of, drawn from one number. Printed when a trial fails, and turned off one by
+//! one to find what the failure needs.
+
+use farpace_lab::scenario::{Outage, Policer};
+use farpace_path::{BurstLossConfig, Jump, MtuChange};
+use farpace_tcp::FLOOR_IPV4;
+use farpace_tcp::config::{Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use std::fmt;
+
+/// A trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knobs {
+    /// For what is drawn while it runs: losses, initial sequence numbers.
+    pub seed: u64,
+    /// The client (it connects) and the server.
+    pub ends: [End; 2],
+    /// What each of them does.
+    pub programs: [Program; 2],
+    /// How many connections, and the time from one to the next.
+    pub connections: u32,
+    pub every: Span,
+    /// From the client to the server, and back.
+    pub ways: [Way; 2],
+    /// From here on nothing goes wrong any more.
+    pub heal: Span,
+}
+
+/// TCP at one end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    pub settings: Settings,
+    /// Segments taken from the connection at a time.
+    pub budget: usize,
+    /// Jumps of the timestamp clock.
+    pub jumps: Vec<Jump>,
+}
+
+/// What one end of a connection does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Program {
+    /// It sends so many bytes in all,
+    pub total: u64,
+    /// so many at a turn,
+    pub turn: u64,
+    /// handing over so many at most with one call,
+    pub piece: usize,
+    /// each turn when this has come.
+    pub wait: Wait,
+    pub close: Close,
+    pub read: Read,
+    /// It gives up when it has sent and received so many bytes together.
+    pub abort: Option<u64>,
+}
+
+/// What a turn of sending waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wait {
+    Nothing,
+    /// For the first turn nothing, for each next one another turn of the peer.
+    Answer,
+    /// For each turn, the first included, another turn of the peer.
+    Request,
+    /// The peer has closed: half-close.
+    PeerClosed,
+}
+
+/// When it closes, once it has sent everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Close {
+    AtOnce,
+    AfterPeer,
+}
+
+/// How it reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Read {
+    Eager,
+    Every(Span),
+    /// Not at all for a while, once it has read so much.
+    Pause {
+        after: u64,
+        lasts: Span,
+    },
+}
+
+/// One direction of the path. The troubles end when the network heals; the line stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    pub rate: Rate,
+    pub delay: Span,
+    pub queue: Packets,
+    pub policer: Option<Policer>,
+    pub loss: f64,
+    pub burst: Option<BurstLossConfig>,
+    pub corrupt: f64,
+    pub duplicate: f64,
+    pub reorder: Option<(f64, Span)>,
+    pub jitter: Span,
+    pub outages: Vec<Outage>,
+    pub mtu: Vec<MtuChange>,
+    /// Nobody is told of packets that are too big.
+    pub mtu_silent: bool,
+    /// The last MTU stays for ever.
+    pub mtu_stays: bool,
+    /// Segments are cut in two.
+    pub split: f64,
+    /// Packets are marked, and marks taken away.
+    pub marks: Option<(f64, f64)>,
+}
+
+/// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards. So far a
+/// jump of days is believed to be a round trip of days, and pacing waits for it: until echoes older than the connection
+/// are refused, two minutes must do.
+const MOST_TICKS: u64 = 1 << 17;
+
+fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize].clone()
+}
+
+/// A number from `least` to `most`, each power of two as likely as the next.
+fn spread(rng: &mut Stream, least: u64, most: u64) -> u64 {
+    let octaves = u64::from(most.max(1).ilog2() - least.max(1).ilog2()) + 1;
+    let floor = least << rng.below(octaves).min(40);
+    (floor + rng.below(floor.max(1))).clamp(least, most)
+}
+
+fn span(rng: &mut Stream, least: Span, most: Span) -> Span {
+    Span::from_micros(spread(rng, least.as_micros(), most.as_micros()))
+}
+
+/// Some of the time nothing.
+fn sometimes<T>(rng: &mut Stream, p: f64, some: impl FnOnce(&mut Stream) -> T) -> Option<T> {
+    // Drawn in any case, so that one knob does not change all those after it.
+    let mut own = Stream::new(rng.next_u64(), "knob");
+    rng.chance(p).then(|| some(&mut own))
+}
+
+/// The knobs that are turned, a line for each part.
+impl fmt::Display for Knobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |text: String| {
+            let off = ["None", "[]", "0.0", "0 s"].map(|value| format!(": {value}"));
+            let on = |part: &&str| !off.iter().any(|o| part.trim_end_matches([' ', '}']).ends_with(o));
+            text.split(", ").filter(on).collect::<Vec<_>>().join(", ")
+        };
+        writeln!(f, "  seed {}, the network heals at {}", self.seed, self.heal)?;
+        writeln!(f, "  {} connections, one every {}", self.connections, self.every)?;
+        for (i, name) in ["client", "server"].into_iter().enumerate() {
+            writeln!(f, "  {name}: {}", plain(format!("{:?}", self.programs[i])))?;
+            writeln!(f, "    {}", plain(format!("{:?}", self.ends[i])))?;
+            writeln!(f, "    sends over {}", plain(format!("{:?}", self.ways[i])))?;
+        }
+        Ok(())
+    }
+}
+
+impl Knobs {
+    /// The trial of a seed.
+    pub fn draw(seed: u64) -> Knobs {
+        let mut rng = Stream::new(seed, "knobs");
+        let heal = span(&mut rng, Span::from_secs(1), Span::from_secs(150));
+        let ends = [end(&mut rng, heal), end(&mut rng, heal)];
+        let ways = ways(&mut rng, heal);
+        let connections = sometimes(&mut rng, 0.25, |r| spread(r, 2, 40) as u32).unwrap_or(1);
+        let every =
+            span(&mut rng, Span::from_micros(1), Span::from_secs(2)) * (connections as u64 - 1).min(1);
+        let mut ways = ways;
+        for i in 0..2 {
+            // Without messages and without probing nobody finds out.
+            let probing = ends[i].settings.resolve().map(|c| c.mtu_probing);
+            let deaf = probing == Ok(MtuProbing::Off) && ways[i].mtu_silent;
+            let floor = ways[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
+            ways[i].mtu_stays &= !deaf && !floor;
+        }
+        let mut programs = programs(&mut rng);
+        for (i, p) in programs.iter_mut().enumerate() {
+            let most = most(&ends, &ways, i) / u64::from(connections);
+            // A turn is at least a segment or so, or a trial of many round trips takes virtual days.
+            p.turn = p.turn.min(most);
+            p.total = p.total.min(most).min(p.turn.saturating_mul(100));
+        }
+        Knobs { seed, ends, programs, connections, every, ways, heal }
+    }
+}
+
+/// Bytes that an end may send so that a trial stays short: so many segments, and so many buffers.
+fn most(ends: &[End; 2], ways: &[Way; 2], i: usize) -> u64 {
+    let mss = |e: &End| u64::from(e.settings.mss.unwrap_or(1460));
+    let segment = mss(&ends[0]).min(mss(&ends[1]));
+    let buffer = |b: Option<ByteCount>| b.map_or(u64::MAX, ByteCount::get);
+    let line = ways[i].rate.bytes_in(Span::from_secs(60)).get();
+    (segment * 1_500)
+        .min(buffer(ends[i].settings.send_buffer).saturating_mul(150))
+        .min(buffer(ends[1 - i].settings.receive_buffer).saturating_mul(150))
+        .min(line)
+        .max(1)
+}
+
+/// Any configuration that a scenario can ask for.
+fn end(rng: &mut Stream, heal: Span) -> End {
+    let mss = pick(rng, &[88, 88, 536, 1000, 1460, 1460, 8960]);
+    let segment = u64::from(mss);
+    let receive = [segment, 2 * segment + 1, 10_000, 65_535, 70_001, 4_000_000, 4_000_000, 1 << 30];
+    let settings = Settings {
+        profile: Some(pick(rng, &Profile::ALL)),
+        congestion: sometimes(rng, 0.3, |r| pick(r, &Congestion::ALL)),
+        rto: sometimes(rng, 0.3, |r| pick(r, &[Rto::Rfc6298, Rto::Linux26])),
+        min_rto: sometimes(rng, 0.2, |r| span(r, Span::from_millis(10), Span::from_secs(1))),
+        delayed_ack: sometimes(rng, 0.5, |r| {
+            pick(r, &[DelayedAck::Rfc5681, DelayedAck::Linux26, DelayedAck::None])
+        }),
+        mss: Some(mss),
+        sack: sometimes(rng, 0.5, |r| r.chance(0.6)),
+        timestamps: sometimes(rng, 0.5, |r| r.chance(0.6)),
+        window_scale: sometimes(rng, 0.3, |r| r.chance(0.5)),
+        receive_buffer: Some(ByteCount::new(pick(rng, &receive))),
+        send_buffer: Some(ByteCount::new(pick(rng, &[1, 100, 5_000, 100_000, 16_000_000, 16_000_000]))),
+        initial_window: sometimes(rng, 0.3, |r| Packets::new(pick(r, &[1, 10, 1000]))),
+        initial_ssthresh: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[2, 100]))),
+        cwnd_clamp: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[1, 2, 7, 100]))),
+        nagle: sometimes(rng, 0.2, |r| r.chance(0.5)),
+        ecn: sometimes(rng, 0.4, |r| pick(r, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate])),
+        mtu_probing: sometimes(rng, 0.3, |r| {
+            pick(r, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])
+        }),
+        // Longer than anything that goes wrong: they must not make a difference.
+        keep_alive: sometimes(rng, 0.2, |_| Span::from_secs(400)),
+        user_timeout: sometimes(rng, 0.2, |_| Span::from_secs(7_200)),
+        tail_loss_probe: sometimes(rng, 0.1, |r| r.chance(0.5)),
+        f_rto: sometimes(rng, 0.1, |r| r.chance(0.5)),
+        undo: sometimes(rng, 0.1, |r| r.chance(0.5)),
+        pacing: sometimes(rng, 0.2, |r| r.chance(0.5)),
+        ..Settings::default()
+    };
+    // What a profile does not have is left to it.
+    let historical = Settings { tail_loss_probe: None, f_rto: None, undo: None, ..settings.clone() };
+    let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();
+    let jumps = sometimes(rng, 0.1, |r| {
+        let jump = |r: &mut Stream| Jump {
+            at: Instant::ZERO + Span::from_nanos(r.below(heal.as_nanos())),
+            ticks: spread(r, 1, MOST_TICKS) as u32,
+        };
+        (0..=r.below(2)).map(|_| jump(r)).collect()
+    });
+    End { settings, budget: 1 + rng.below(70) as usize, jumps: jumps.unwrap_or_default() }
+}
+
+/// Who sends how much, when, and who hangs up.
+fn programs(rng: &mut Stream) -> [Program; 2] {
+    let total = spread(rng, 1, 3_000_000);
+    let silent = Program {
+        total: 0,
+        turn: u64::MAX,
+        piece: spread(rng, 1, 1 << 18) as usize,
+        wait: Wait::Nothing,
+        close: Close::AfterPeer,
+        read: Read::Eager,
+        abort: None,
+    };
+    let all = Program { total, close: Close::AtOnce, ..silent };
+    let mut programs = match rng.below(8) {
+        0 | 1 => [all, silent],
+        // The server speaks first, and alone.
+        2 => [silent, all],
+        3 => [all, all],
+        // Nothing at all: both close at once.
+        4 => [Program { total: 0, ..all }, Program { total: rng.below(2), ..all }],
+        // The answer comes when the question is complete.
+        5 => [all, Program { wait: Wait::PeerClosed, ..all }],
+        _ => {
+            let (request, answer) = (spread(rng, 1, 20_000), spread(rng, 1, 60_000));
+            let turns = spread(rng, 1, 60);
+            let client = Program { total: request * turns, turn: request, wait: Wait::Answer, ..all };
+            let server = Program { total: answer * turns, turn: answer, wait: Wait::Request, ..silent };
+            [client, server]
+        }
+    };
+    for p in &mut programs {
+        let after = rng.below(total);
+        p.read = sometimes(rng, 0.3, |r| match r.chance(0.6) {
+            true => Read::Every(span(r, Span::from_millis(1), Span::from_millis(500))),
+            false => Read::Pause { after, lasts: span(r, Span::from_secs(1), Span::from_secs(90)) },
+        })
+        .unwrap_or(Read::Eager);
+        p.abort = sometimes(rng, 0.06, |r| r.below(total));
+    }
+    programs
+}
+
+fn ways(rng: &mut Stream, heal: Span) -> [Way; 2] {
+    let rate = spread(rng, 20_000, 10_000_000_000);
+    let asymmetry = sometimes(rng, 0.3, |r| spread(r, 2, 1_000)).unwrap_or(1);
+    let delay = span(rng, Span::from_micros(10), Span::from_secs(1));
+    let rates = [rate, (rate / asymmetry).max(10_000)];
+    let order = rng.below(2) as usize;
+    [way(rng, rates[order], delay, heal), way(rng, rates[1 - order], delay, heal)]
+}
+
+fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
+    // Queues of more than some seconds are a trouble of their own, which no end of a trial could be told for.
+    let longest = (rate * 4 / (8 * 1_500)).clamp(2, 1_000);
+    let within = |r: &mut Stream| Span::from_nanos(r.below(heal.as_nanos()));
+    let chance = |r: &mut Stream, most: f64| {
+        let unit = r.unit();
+        unit * unit * most
+    };
+    let mut outages: Vec<Outage> = sometimes(rng, 0.3, |r| {
+        let outage = |r: &mut Stream| Outage {
+            at: within(r),
+            lasts: span(r, Span::from_millis(10), Span::from_secs(60)),
+        };
+        (0..1 + r.below(4)).map(|_| outage(r)).collect()
+    })
+    .unwrap_or_default();
+    outages.sort_by_key(|o| o.at);
+    let mut up = Span::ZERO;
+    outages.retain(|o| {
+        let apart = o.at >= up;
+        up = if apart { o.at + o.lasts } else { up };
+        apart
+    });
+    let mut mtu: Vec<MtuChange> = sometimes(rng, 0.2, |r| {
+        let change = |r: &mut Stream| MtuChange {
+            at: Instant::ZERO + within(r),
+            mtu: ByteCount::new(pick(r, &[68, 140, 296, 576, 1_280, 1_400, 1_500, 9_000])),
+        };
+        (0..1 + r.below(3)).map(|_| change(r)).collect()
+    })
+    .unwrap_or_default();
+    mtu.sort_by_key(|c| c.at);
+    mtu.dedup_by_key(|c| c.at);
+    Way {
+        rate: Rate::from_bits_per_sec(rate),
+        delay,
+        queue: Packets::new(spread(rng, 2, longest) as u32),
+        policer: sometimes(rng, 0.15, |r| Policer {
+            rate: Rate::from_bits_per_sec((rate as f64 * (0.2 + 0.8 * r.unit())) as u64),
+            burst: ByteCount::new(spread(r, 9_100, 200_000)),
+            refill: Span::from_micros(r.below(3) * 1_000),
+            phase: Span::ZERO,
+            counts: Default::default(),
+        }),
+        loss: sometimes(rng, 0.4, |r| chance(r, 0.3)).unwrap_or(0.0),
+        burst: sometimes(rng, 0.2, |r| BurstLossConfig {
+            begin: chance(r, 0.1),
+            end: 0.02 + chance(r, 0.9),
+            good: 0.0,
+            bad: 0.5 + 0.5 * r.unit(),
+        }),
+        corrupt: sometimes(rng, 0.25, |r| chance(r, 0.2)).unwrap_or(0.0),
+        duplicate: sometimes(rng, 0.25, |r| chance(r, 0.3)).unwrap_or(0.0),
+        reorder: sometimes(rng, 0.3, |r| {
+            (chance(r, 0.5), span(r, Span::from_micros(10), Span::from_secs(5)))
+        }),
+        jitter: sometimes(rng, 0.2, |r| span(r, Span::from_micros(1), Span::from_millis(500)))
+            .unwrap_or(Span::ZERO),
+        outages,
+        mtu,
+        mtu_silent: rng.chance(0.5),
+        mtu_stays: rng.chance(0.6),
+        split: sometimes(rng, 0.15, |r| chance(r, 0.5)).unwrap_or(0.0),
+        marks: sometimes(rng, 0.3, |r| (chance(r, 1.0), if r.chance(0.3) { chance(r, 1.0) } else { 0.0 })),
+    }
+}

@@ -1,0 +1,330 @@
+//! A machine that is all eyes: many connections, each with its program, each call checked against the contract.
+//!
+//! It stands where a host would: it has what hosts lack, programs that sleep, and it keeps every end for inspection.
+
+use super::knobs::Program;
+use super::program::Running;
+use farpace_lab::Payload;
+use farpace_path::{Cx, DropReason, Element, Inspection, Port};
+use farpace_tcp::config::Config;
+use farpace_tcp::{Connection, Outgoing, PathError, Ports, Segment, State, Transmit};
+use farpace_trace::Cause;
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::tcp::{TcpFlags, TcpHeader};
+use farpace_wire::{AddressPair, Below, Icmp, MacAddr, Packet, Quoted};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Ports of the client: connection number n has `FIRST_PORT + n`.
+const FIRST_PORT: u16 = 10_000;
+const SERVER_PORT: u16 = 80;
+/// More segments than one call may give.
+const STORM: usize = 100_000;
+
+/// One connection, alive or ended.
+pub struct Link {
+    pub connection: Connection,
+    pub program: Running,
+    /// Right edge of the peer's window, as heard so far.
+    edge: Option<Seq>,
+    shift: u8,
+    /// The peer's SYN, which may come again.
+    syn: Option<Seq>,
+}
+
+pub struct Machine {
+    side: usize,
+    config: Config,
+    budget: usize,
+    does: [Program; 2],
+    streams: [Payload; 2],
+    /// When the client opens its next connection, how many are left, and the time between.
+    next_open: Option<Instant>,
+    left: u32,
+    opened: u32,
+    every: Span,
+    /// By number, all attempts that were made: a server may take one for new that it has given up.
+    pub links: BTreeMap<(u32, u32), Link>,
+    /// The attempt that is alive, by number.
+    alive: BTreeMap<u32, u32>,
+    ident: u16,
+    pub segments: u64,
+    /// Resets sent to segments that belonged to nobody.
+    pub strangers: u64,
+}
+
+impl Machine {
+    pub fn new(
+        side: usize,
+        config: Config,
+        budget: usize,
+        does: [Program; 2],
+        streams: [Payload; 2],
+    ) -> Self {
+        Machine {
+            side,
+            config,
+            budget,
+            does,
+            streams,
+            next_open: None,
+            left: 0,
+            opened: 0,
+            every: Span::ZERO,
+            links: BTreeMap::new(),
+            alive: BTreeMap::new(),
+            ident: 0,
+            segments: 0,
+            strangers: 0,
+        }
+    }
+    /// Opens so many connections, one after the other.
+    pub fn open(mut self, number: u32, every: Span) -> Self {
+        (self.next_open, self.left, self.every) = (Some(Instant::ZERO), number, every);
+        self
+    }
+
+    fn ports(&self, number: u32) -> Ports {
+        let client = FIRST_PORT + number as u16;
+        match self.side {
+            0 => Ports { local: client, remote: SERVER_PORT },
+            _ => Ports { local: SERVER_PORT, remote: client },
+        }
+    }
+
+    fn install(&mut self, number: u32, connection: Connection, syn: Option<&Segment>) {
+        let attempt = self.links.range((number, 0)..(number + 1, 0)).count() as u32;
+        let program = Running::new(self.does, self.side, number, &self.streams);
+        let link = Link { connection, program, edge: None, shift: 0, syn: syn.map(|s| s.header.seq) };
+        self.links.insert((number, attempt), link);
+        self.alive.insert(number, attempt);
+        if let Some(syn) = syn {
+            self.hear(number, &syn.header);
+        }
+    }
+
+    /// Keeps the right edge of the peer's window.
+    fn hear(&mut self, number: u32, header: &TcpHeader) {
+        let ours = self.config.window_scale;
+        let Some(link) = self.live(number) else { return };
+        let syn = header.flags.contains(TcpFlags::SYN);
+        if syn {
+            link.shift = header.options.window_scale.filter(|_| ours).unwrap_or(0).min(14);
+        }
+        if header.flags.contains(TcpFlags::ACK) {
+            let shift = if syn { 0 } else { link.shift };
+            let edge = header.ack + (u32::from(header.window) << shift);
+            link.edge = Some(link.edge.map_or(edge, |e| e.later(edge)));
+        }
+    }
+
+    fn live(&mut self, number: u32) -> Option<&mut Link> {
+        let attempt = *self.alive.get(&number)?;
+        self.links.get_mut(&(number, attempt))
+    }
+
+    fn below(&self) -> Below {
+        let mac = |side: usize| MacAddr([2, 0, 0, 0, 0, side as u8]);
+        Below::new(mac(self.side), mac(1 - self.side), self.addresses(), 64)
+    }
+
+    fn addresses(&self) -> AddressPair {
+        let address = |side: usize| Ipv4Addr::new(10, 0, 0, side as u8 + 1);
+        AddressPair::V4(address(self.side), address(1 - self.side))
+    }
+
+    fn emit(&mut self, segment: Segment, cx: &mut Cx<'_>) {
+        self.ident = self.ident.wrapping_add(1);
+        self.segments += 1;
+        cx.made();
+        let below = Below { tos: segment.ecn.bits(), ..self.below() };
+        cx.emit(Port(0), below.tcp(self.ident, &segment.header, segment.payload));
+    }
+
+    /// After every call: the program, then all that is to be sent.
+    fn service(&mut self, number: u32, cx: &mut Cx<'_>) {
+        let (now, budget) = (cx.now(), self.budget);
+        let Some(link) = self.live(number) else { return };
+        let mut out: Vec<Outgoing> = Vec::new();
+        loop {
+            link.program.act(now, &mut link.connection);
+            let before = out.len();
+            let sent = link.connection.poll_transmit(now, &mut out, budget);
+            let new = out.len() - before;
+            match sent {
+                Transmit::Sent(n) => assert!(n == new && (1..=budget).contains(&n), "{n} of {new}, {budget}"),
+                _ => assert_eq!(new, 0),
+            }
+            assert!(out.len() < STORM, "poll_transmit does not end");
+            if new == 0 {
+                break;
+            }
+        }
+        for o in &out {
+            inspect(o, link.edge, &link.connection);
+        }
+        assert_eq!(link.connection.deadline(), link.connection.deadline(), "the deadline is pure");
+        if link.connection.state() == State::Closed {
+            link.program.act(now, &mut link.connection);
+            assert_eq!(link.connection.deadline(), None, "a closed connection waits for nothing");
+            self.alive.remove(&number);
+        }
+        for o in out {
+            self.emit(o.segment, cx);
+        }
+    }
+
+    fn on_segment(&mut self, segment: Segment, cx: &mut Cx<'_>) {
+        let h = &segment.header;
+        let client = if self.side == 0 { h.dst_port } else { h.src_port };
+        let number = u32::from(client.wrapping_sub(FIRST_PORT));
+        let flags = h.flags;
+        if self.live(number).is_some() {
+            self.hear(number, h);
+            if let Some(link) = self.live(number) {
+                link.connection.on_segment(cx.now(), segment);
+                debug_assert!(link.syn.is_none() || link.edge.is_some() || self.side == 1);
+            }
+            return self.service(number, cx);
+        }
+        let opens = flags.contains(TcpFlags::SYN) && !flags.intersects(TcpFlags::ACK.with(TcpFlags::RST));
+        if self.side == 1 && opens {
+            let iss = Self::iss(cx);
+            let c = Connection::accept(cx.now(), &self.config, self.ports(number), iss, &segment);
+            self.install(number, c, Some(&segment));
+            return self.service(number, cx);
+        }
+        if !flags.contains(TcpFlags::RST) {
+            self.strangers += 1;
+            self.emit(reset_for(&segment), cx);
+        }
+    }
+
+    /// A hop says that one of our packets was too big.
+    fn on_too_big(&mut self, mtu: u32, quoted: Option<Quoted>, cx: &mut Cx<'_>) {
+        let Some(Quoted { ports: Some((src, dst)), seq: Some(seq), .. }) = quoted else { return };
+        let number = u32::from((if self.side == 0 { src } else { dst }).wrapping_sub(FIRST_PORT));
+        if let Some(link) = self.live(number) {
+            link.connection.on_path_error(cx.now(), PathError::TooBig { mtu }, seq);
+            self.service(number, cx);
+        }
+    }
+
+    /// Numbers that matter: half of them a little before the two places where comparisons wrap.
+    fn iss(cx: &mut Cx<'_>) -> Seq {
+        let near = cx.rng().below(200_000) as u32;
+        Seq::new(match cx.rng().below(4) {
+            0 => near.wrapping_neg(),
+            1 => (1u32 << 31).wrapping_sub(near),
+            _ => cx.rng().next_u64() as u32,
+        })
+    }
+
+    /// When somebody here next has something to do.
+    fn next(&self) -> Option<Instant> {
+        let links = self.alive.iter().filter_map(|(number, attempt)| {
+            let link = self.links.get(&(*number, *attempt))?;
+            let timer = link.connection.deadline().map(|(at, _)| at);
+            timer.into_iter().chain(link.program.wake()).min()
+        });
+        links.chain(self.next_open).min()
+    }
+}
+
+/// What every segment must fulfil, whatever was heard of the peer.
+fn inspect(out: &Outgoing, edge: Option<Seq>, connection: &Connection) {
+    let Segment { header, payload, .. } = &out.segment;
+    // What stands beyond a window that was taken back, a probe of it, and a reset are not bound by it.
+    let bound = !payload.is_empty() && out.cause != Cause::WindowProbe && out.cause != Cause::Reset;
+    if bound {
+        let end = header.seq + payload.len() as u32;
+        assert!(edge.is_some_and(|edge| !end.after(edge)), "{end} is beyond the peer's window {edge:?}");
+        // A probe may be larger than what is in use.
+        let most = connection.inspect().largest_mss;
+        assert!(payload.len() as u32 <= most, "{} bytes in a segment, at most {most} allowed", payload.len());
+    }
+    let blocks = header.options.sack.len();
+    assert!(blocks <= 4 && header.header_len_fits(), "options that do not fit: {:?}", header.options);
+}
+
+trait Fits {
+    fn header_len_fits(&self) -> bool;
+}
+impl Fits for TcpHeader {
+    fn header_len_fits(&self) -> bool {
+        let mut bytes = [0; farpace_wire::tcp::MAX_TCP_LEN];
+        let len = self.encode(&mut bytes);
+        TcpHeader::parse(&bytes[..len]).is_ok_and(|(same, _)| same == *self)
+    }
+}
+
+/// RFC 9293 §3.10.7.1
+fn reset_for(segment: &Segment) -> Segment {
+    let h = &segment.header;
+    let (seq, ack, flags) = if h.flags.contains(TcpFlags::ACK) {
+        (h.ack, Seq::default(), TcpFlags::RST)
+    } else {
+        (Seq::default(), h.seq + segment.sequence_length(), TcpFlags::RST | TcpFlags::ACK)
+    };
+    let (src_port, dst_port) = (h.dst_port, h.src_port);
+    let header = TcpHeader { src_port, dst_port, seq, ack, flags, ..TcpHeader::default() };
+    Segment { header, ..Segment::default() }
+}
+
+impl Element for Machine {
+    fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if packet.verify_checksums().is_err() {
+            return cx.drop(packet, DropReason::BadChecksum);
+        }
+        if let Ok(Icmp::TooBig { mtu, quoted }) = packet.icmp() {
+            let quoted = Quoted::parse(quoted).ok();
+            cx.consume(packet);
+            return self.on_too_big(mtu, quoted, cx);
+        }
+        let Ok((ip, tcp)) = packet.ip_tcp() else { return cx.drop(packet, DropReason::Malformed) };
+        // A flipped bit is always found in what a checksum covers.
+        assert_eq!(ip.addresses(), self.addresses().reversed());
+        let (header, ecn) = (tcp.header(), ip.ecn());
+        let payload = cx.take(packet);
+        self.on_segment(Segment { header, payload, ecn }, cx);
+    }
+
+    fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        while self.next_open.is_some_and(|at| at <= now) {
+            let number = self.opened;
+            let iss = Self::iss(cx);
+            let c = Connection::connect(now, &self.config, self.ports(number), iss);
+            self.install(number, c, None);
+            self.opened += 1;
+            self.left -= 1;
+            self.next_open = (self.left > 0).then_some(now + self.every);
+            self.service(number, cx);
+        }
+        let numbers: Vec<u32> = self.alive.keys().copied().collect();
+        for number in numbers {
+            let Some(link) = self.live(number) else { continue };
+            let timer = link.connection.deadline().is_some_and(|(at, _)| at <= now);
+            if timer {
+                link.connection.on_deadline(now);
+            }
+            if timer || link.program.wake().is_some_and(|at| at <= now) {
+                self.service(number, cx);
+            }
+            let Some(link) = self.live(number) else { continue };
+            let next = link.connection.deadline();
+            let state = link.connection.state();
+            assert!(next.is_none_or(|(at, _)| at > now), "deadline law: {next:?} at {now:?} in {state:?}");
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next()
+    }
+    fn held(&self) -> u64 {
+        0
+    }
+    fn inspect(&self) -> Inspection {
+        vec![("connections", self.links.len().to_string())]
+    }
+}

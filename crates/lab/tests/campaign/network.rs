@@ -1,0 +1,166 @@
+//! From knobs to a world: two machines and the troubles between them.
+
+use super::knobs::{Knobs, Way};
+use super::machine::Machine;
+use super::middlebox::{Mark, Split};
+use super::program::streams;
+use farpace_lab::{ElementId, World};
+use farpace_path as path;
+use farpace_path::{Cx, Element, Inspection, Port, TwoWay};
+use farpace_units::{ByteCount, Instant, Span};
+use farpace_wire::Packet;
+use std::cell::RefCell;
+
+/// A trouble that ends: from then on packets pass it by; what it holds still comes out.
+struct Until {
+    end: Instant,
+    inner: Box<dyn Element>,
+}
+
+impl Element for Until {
+    fn ports(&self) -> u16 {
+        2
+    }
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        match cx.now() < self.end {
+            true => self.inner.on_packet(port, packet, cx),
+            false => cx.emit(Port(1 - port.0), packet),
+        }
+    }
+    fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        self.inner.on_wake(cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline()
+    }
+    fn held(&self) -> u64 {
+        self.inner.held()
+    }
+    fn inspect(&self) -> Inspection {
+        self.inner.inspect()
+    }
+}
+
+/// The world of a trial, and its machines.
+pub fn build(knobs: &Knobs) -> (World, [ElementId; 2]) {
+    thread_local!(static STREAMS: RefCell<[farpace_lab::Payload; 2]> = RefCell::new(streams()));
+    let streams = STREAMS.with_borrow(Clone::clone);
+    let mut world = World::new(knobs.seed);
+    let machine = |side: usize| {
+        let end = &knobs.ends[side];
+        let config = end.settings.resolve().expect("what was drawn was tried");
+        Machine::new(side, config, end.budget, knobs.programs, streams.clone())
+    };
+    let client = machine(0).open(knobs.connections, knobs.every);
+    let client = world.add("client", Box::new(client)).expect("a free name");
+    let server = world.add("server", Box::new(machine(1))).expect("a free name");
+
+    let end = Instant::ZERO + knobs.heal;
+    let mut chain: Vec<(String, Box<dyn Element>)> = Vec::new();
+    let clock = |jumps: &[path::Jump]| path::ClockJump::of_port_0(jumps.to_vec());
+    if !knobs.ends[0].jumps.is_empty() {
+        chain.push(("client.clock".into(), Box::new(clock(&knobs.ends[0].jumps))));
+    }
+    let until = |name: &str, way: &Way, inner: Box<dyn Element>| -> Box<dyn Element> {
+        let stays = name == "mtu" && way.mtu_stays;
+        if stays { inner } else { Box::new(Until { end, inner }) }
+    };
+    for (name, inner) in troubles(&knobs.ways[0], 0) {
+        chain.push((format!("forward.{name}"), until(name, &knobs.ways[0], inner)));
+    }
+    let [forward, backward] = [0, 1].map(|i| line(&knobs.ways[i]));
+    chain.push(("line".into(), Box::new(TwoWay::new(forward, backward))));
+    let mut back = troubles(&knobs.ways[1], 1);
+    back.reverse();
+    for (name, inner) in back {
+        chain.push((format!("backward.{name}"), until(name, &knobs.ways[1], inner)));
+    }
+    if !knobs.ends[1].jumps.is_empty() {
+        let jumps = knobs.ends[1].jumps.clone();
+        let value = path::ClockJumpWay::new(path::ClockField::Value, jumps.clone());
+        let echo = path::ClockJumpWay::new(path::ClockField::Echo, jumps);
+        chain.push(("server.clock".into(), Box::new(TwoWay::new(echo, value))));
+    }
+    let mut last = (client, Port(0));
+    for (name, element) in chain {
+        let id = world.add(&name, element).expect("a free name");
+        world.connect(last, (id, Port(0))).expect("free ports");
+        last = (id, Port(1));
+    }
+    world.connect(last, (server, Port(0))).expect("free ports");
+    (world, [client, server])
+}
+
+fn line(way: &Way) -> path::LinkWay {
+    path::LinkWay::new(path::LinkWayConfig {
+        rate: Some(way.rate),
+        delay: way.delay,
+        queue: path::QueueLimit::Packets(way.queue),
+        framing: path::Framing::ETHERNET,
+    })
+    .expect("rates and queues above nothing")
+}
+
+/// In the order in which packets meet them.
+fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
+    fn one_way<W: path::Way>(what: W, entry: usize) -> Box<dyn Element> {
+        Box::new(if entry == 0 { TwoWay::new(Some(what), None) } else { TwoWay::new(None, Some(what)) })
+    }
+    // Every field is named, so that a new one cannot be forgotten.
+    let Way {
+        rate: _,
+        delay: _,
+        queue: _,
+        policer,
+        loss,
+        burst,
+        corrupt,
+        duplicate,
+        reorder,
+        jitter,
+        outages,
+        mtu,
+        mtu_silent,
+        mtu_stays: _,
+        split,
+        marks,
+    } = way;
+    let mut list = Vec::new();
+    if *split > 0.0 {
+        list.push(("split", one_way(Split(*split), entry)));
+    }
+    if let Some((congested, bleached)) = *marks {
+        list.push(("mark", one_way(Mark { congested, bleached }, entry)));
+    }
+    if let Some(p) = policer {
+        list.push(("policer", one_way(path::PolicerWay::new(p.config()).expect("as drawn"), entry)));
+    }
+    if !mtu.is_empty() {
+        let way = path::MtuWay::new(ByteCount::new(65_535), mtu.clone()).expect("in order");
+        list.push(("mtu", one_way(if *mtu_silent { way.silent() } else { way }, entry)));
+    }
+    if !outages.is_empty() {
+        let down = outages.iter().map(|o| Instant::ZERO + o.at..Instant::ZERO + o.at + o.lasts);
+        list.push(("outage", one_way(path::OutageWay::new(down.collect()).expect("in order"), entry)));
+    }
+    if *loss > 0.0 {
+        list.push(("loss", one_way(path::LossWay::new(*loss), entry)));
+    }
+    if let Some(config) = burst {
+        list.push(("burst", one_way(path::BurstLossWay::new(*config), entry)));
+    }
+    if *corrupt > 0.0 {
+        list.push(("corrupt", one_way(path::CorruptWay::new(*corrupt), entry)));
+    }
+    if *duplicate > 0.0 {
+        list.push(("duplicate", one_way(path::DuplicateWay::new(*duplicate), entry)));
+    }
+    if !jitter.is_zero() {
+        let jitter = Some(path::Jitter { most: *jitter, reorders: true });
+        list.push(("jitter", one_way(path::DelayWay::new(Span::ZERO, jitter), entry)));
+    }
+    if let Some((chance, extra)) = reorder {
+        list.push(("reorder", one_way(path::ReorderWay::new(*chance, *extra), entry)));
+    }
+    list
+}

@@ -1,0 +1,111 @@
+//! A trial as a scenario file, as far as the language of scenarios goes.
+
+use super::knobs::{Knobs, Program, Way};
+use farpace_lab::scenario::{
+    DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, QueueLimit, Reorder, Scenario, Trace,
+};
+use farpace_units::{ByteCount, Instant, Span};
+use std::collections::BTreeMap;
+
+/// The text, with a comment for each thing that cannot be said in it.
+pub fn text(knobs: &Knobs) -> String {
+    let mut unsaid = Vec::new();
+    let directions = [0, 1].map(|i| direction(&knobs.ways[i], knobs.heal, i, &mut unsaid));
+    let [forward, backward] = directions;
+    let link = LinkSpec {
+        name: "path".into(),
+        between: ["client".into(), "server".into()],
+        rate: None,
+        delay: Span::ZERO,
+        queue: QueueLimit::default(),
+        overhead: ByteCount::new(24),
+        forward,
+        backward,
+    };
+    let mut flows = Vec::new();
+    for i in 0..2 {
+        let Program { total, turn, piece: _, wait: _, close: _, read, abort } = knobs.programs[i];
+        if total == 0 {
+            continue;
+        }
+        let (from, to) = [("client", "server"), ("server", "client")][i];
+        flows.push(Flow {
+            name: format!("from-{from}"),
+            from: from.into(),
+            to: to.into(),
+            port: None,
+            start: Span::ZERO,
+            size: ByteCount::new(total),
+            sender: knobs.ends[i].settings.clone(),
+            receiver: knobs.ends[1 - i].settings.clone(),
+        });
+        if turn < total {
+            unsaid.push(format!("the {from} sends in turns of {turn} B"));
+        }
+        if abort.is_some() {
+            unsaid.push(format!("the {from} aborts: {abort:?}"));
+        }
+        unsaid.push(format!("the {from} reads: {read:?}"));
+    }
+    for (i, name) in ["client", "server"].into_iter().enumerate() {
+        for jump in &knobs.ends[i].jumps {
+            unsaid.push(format!("the clock of the {name} jumps: {jump:?}"));
+        }
+    }
+    if flows.len() == 2 {
+        unsaid.push("both ways on one connection".into());
+    }
+    if knobs.connections > 1 {
+        unsaid.push(format!("{} connections, one every {}", knobs.connections, knobs.every));
+    }
+    let scenario = Scenario {
+        title: format!("Campaign, seed {}", knobs.seed),
+        description: String::new(),
+        seed: knobs.seed >> 1,
+        duration: Span::from_secs(86_400),
+        trace: Trace { bin: Span::from_secs(1), ..Trace::default() },
+        hosts: BTreeMap::from([("client".into(), Host::default()), ("server".into(), Host::default())]),
+        routers: BTreeMap::new(),
+        links: vec![link],
+        flows,
+        datagrams: Vec::new(),
+    };
+    let mut text: String = unsaid.iter().map(|line| format!("# not said here: {line}\n")).collect();
+    text += &scenario.to_toml().unwrap_or_else(|error| format!("# {error}\n"));
+    text
+}
+
+fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> DirectionSpec {
+    let name = ["forward", "backward"][i];
+    if let Some(burst) = way.burst {
+        unsaid.push(format!("{name}: bursts of loss {burst:?}"));
+    }
+    if way.split > 0.0 || way.marks.is_some() {
+        unsaid.push(format!("{name}: cut in two {}, marks {:?}", way.split, way.marks));
+    }
+    if !way.jitter.is_zero() {
+        unsaid.push(format!("{name}: the jitter reorders"));
+    }
+    if i == 0 {
+        unsaid.push(format!("all troubles end at {heal}"));
+    }
+    DirectionSpec {
+        rate: Some(way.rate),
+        delay: Some(way.delay),
+        queue: Some(QueueLimit::Packets(way.queue)),
+        policer: way.policer.clone(),
+        mtu: (!way.mtu.is_empty()).then(|| Mtu {
+            limit: ByteCount::new(65_535),
+            silent: way.mtu_silent,
+            changes: (way.mtu.iter())
+                .map(|c| MtuChange { at: c.at.since(Instant::ZERO), limit: c.mtu })
+                .collect(),
+        }),
+        loss: way.loss,
+        duplicate: way.duplicate,
+        corrupt: way.corrupt,
+        reorder: way.reorder.map(|(chance, extra)| Reorder { chance, extra }),
+        jitter: way.jitter,
+        outages: way.outages.clone(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Makes a failure small: turns knobs off one by one, as long as the same law is broken.
+
+use super::knobs::{Close, Knobs, Read, Wait};
+use super::trial;
+use farpace_tcp::config::Settings;
+use farpace_units::{Packets, Rate, Span};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+/// Trials that shrinking may take.
+const MOST_TRIALS: usize = 400;
+
+/// A broken law: where it is stated, and what it says.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub place: String,
+    pub text: String,
+}
+
+thread_local!(static CAUGHT: RefCell<Option<Failure>> = const { RefCell::new(None) });
+thread_local!(static CATCHING: RefCell<bool> = const { RefCell::new(false) });
+
+/// A trial, whose panic is its result.
+pub fn attempt(knobs: &Knobs) -> Result<trial::Report, Failure> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !CATCHING.with_borrow(|c| *c) {
+                return before(info);
+            }
+            let place = info.location().map_or(String::new(), |l| format!("{}:{}", l.file(), l.line()));
+            let text = info.payload_as_str().unwrap_or("a panic without words").to_owned();
+            CAUGHT.set(Some(Failure { place, text }));
+        }));
+    });
+    CATCHING.set(true);
+    let result = catch_unwind(AssertUnwindSafe(|| trial::run(knobs, false)));
+    CATCHING.set(false);
+    result.map_err(|_| CAUGHT.take().expect("the hook was called"))
+}
+
+/// The smallest trial that was found to break the law that `knobs` break.
+pub fn shrink(knobs: &Knobs, failure: &Failure) -> (Knobs, Failure) {
+    let (mut best, mut why) = (knobs.clone(), failure.clone());
+    let mut trials = 0;
+    loop {
+        let mut smaller = false;
+        for change in CHANGES {
+            let mut candidate = best.clone();
+            change(&mut candidate);
+            if candidate == best {
+                continue;
+            }
+            trials += 1;
+            if let Err(f) = attempt(&candidate)
+                && f.place == failure.place
+            {
+                (best, why, smaller) = (candidate, f, true);
+            }
+            if trials >= MOST_TRIALS {
+                return (best, why);
+            }
+        }
+        if !smaller {
+            return (best, why);
+        }
+    }
+}
+
+type Change = fn(&mut Knobs);
+
+/// From what matters most to what matters least.
+const CHANGES: &[Change] = &[
+    |k| k.connections = 1,
+    |k| k.connections = (k.connections / 2).max(1),
+    |k| k.programs.iter_mut().for_each(|p| p.total /= 2),
+    |k| k.programs[0].total /= 2,
+    |k| k.programs[1].total /= 2,
+    |k| k.programs[0].total = k.programs[0].total * 7 / 8,
+    |k| k.programs[1].total = k.programs[1].total * 7 / 8,
+    |k| k.programs[0].abort = None,
+    |k| k.programs[1].abort = None,
+    |k| k.programs[0].read = Read::Eager,
+    |k| k.programs[1].read = Read::Eager,
+    |k| k.programs.iter_mut().for_each(|p| (p.wait, p.turn) = (Wait::Nothing, u64::MAX)),
+    |k| k.programs.iter_mut().for_each(|p| p.close = Close::AtOnce),
+    |k| k.programs.iter_mut().for_each(|p| p.piece = 1 << 18),
+    |k| k.ends[0].jumps.clear(),
+    |k| k.ends[1].jumps.clear(),
+    |k| k.ways[0].outages.clear(),
+    |k| k.ways[1].outages.clear(),
+    |k| _ = k.ways[0].outages.pop(),
+    |k| _ = k.ways[1].outages.pop(),
+    |k| k.ways[0].mtu.clear(),
+    |k| k.ways[1].mtu.clear(),
+    |k| k.ways[0].split = 0.0,
+    |k| k.ways[1].split = 0.0,
+    |k| k.ways[0].marks = None,
+    |k| k.ways[1].marks = None,
+    |k| k.ways[0].policer = None,
+    |k| k.ways[1].policer = None,
+    |k| k.ways[0].burst = None,
+    |k| k.ways[1].burst = None,
+    |k| k.ways[0].loss = 0.0,
+    |k| k.ways[1].loss = 0.0,
+    |k| k.ways[0].corrupt = 0.0,
+    |k| k.ways[1].corrupt = 0.0,
+    |k| k.ways[0].duplicate = 0.0,
+    |k| k.ways[1].duplicate = 0.0,
+    |k| k.ways[0].reorder = None,
+    |k| k.ways[1].reorder = None,
+    |k| k.ways[0].jitter = Span::ZERO,
+    |k| k.ways[1].jitter = Span::ZERO,
+    |k| k.ways.iter_mut().for_each(|w| w.queue = Packets::new(1_000)),
+    |k| k.ways.iter_mut().for_each(|w| w.rate = Rate::from_mbit(1_000)),
+    |k| k.ways.iter_mut().for_each(|w| w.delay = Span::from_millis(10)),
+    |k| k.heal = Span::from_nanos(k.heal.as_nanos() / 2),
+    |k| k.ends.iter_mut().for_each(|e| e.budget = 64),
+    |k| settings(k, |s| s.congestion = None),
+    |k| settings(k, |s| s.rto = None),
+    |k| settings(k, |s| s.min_rto = None),
+    |k| settings(k, |s| s.delayed_ack = None),
+    |k| settings(k, |s| s.sack = None),
+    |k| settings(k, |s| s.timestamps = None),
+    |k| settings(k, |s| s.window_scale = None),
+    |k| settings(k, |s| s.initial_window = None),
+    |k| settings(k, |s| s.initial_ssthresh = None),
+    |k| settings(k, |s| s.cwnd_clamp = None),
+    |k| settings(k, |s| s.receive_buffer = None),
+    |k| settings(k, |s| s.send_buffer = None),
+    |k| settings(k, |s| s.mss = None),
+    |k| settings(k, |s| s.nagle = None),
+    |k| settings(k, |s| s.ecn = None),
+    |k| settings(k, |s| s.mtu_probing = None),
+    |k| settings(k, |s| s.keep_alive = None),
+    |k| settings(k, |s| s.user_timeout = None),
+    |k| settings(k, |s| s.tail_loss_probe = None),
+    |k| settings(k, |s| s.f_rto = None),
+    |k| settings(k, |s| s.undo = None),
+    |k| settings(k, |s| s.pacing = None),
+    |k| settings(k, |s| s.profile = None),
+];
+
+/// Changes both ends, if the result is a configuration.
+fn settings(knobs: &mut Knobs, change: fn(&mut Settings)) {
+    for end in &mut knobs.ends {
+        let mut changed = end.settings.clone();
+        change(&mut changed);
+        if changed.resolve().is_ok() {
+            end.settings = changed;
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! One trial: a safety phase in which everything goes wrong, a liveness phase in which nothing does, and the verdict.
+
+use super::knobs::{Knobs, Read, Way};
+use super::machine::{Link, Machine};
+use super::network;
+use farpace_lab::{ElementId, Observer, WireId, World};
+use farpace_path::{DropReason, Port};
+use farpace_tcp::{CloseReason, State};
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Instant, Span};
+use farpace_wire::Packet;
+use std::collections::BTreeSet;
+
+/// More events than this are a storm: a trial has about 20,000.
+const MOST_EVENTS: u64 = 4_000_000;
+/// Longest retransmission timeout, and the longest pause between two probes of a window.
+const MAX_BACK_OFF: Span = Span::from_secs(120);
+/// SYN after SYN: 1 + 2 + 4 + 8 + 16 + 32 s.
+const HANDSHAKE: Span = Span::from_secs(64);
+/// How long after the end everything must have come to rest: TIME-WAIT, and a last FIN that backs off.
+const REST: Span = Span::from_secs(900);
+
+/// What a trial has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub connections: u64,
+    pub virtual_time: Span,
+    pub events: u64,
+    pub causes: BTreeSet<Cause>,
+    pub ends: BTreeSet<CloseReason>,
+    /// Connections that were not to be finished: aborted, or never opened.
+    pub excused: u64,
+}
+
+impl Report {
+    pub fn add(&mut self, other: Report) {
+        self.connections += other.connections;
+        self.virtual_time += other.virtual_time;
+        self.events += other.events;
+        self.causes.extend(other.causes);
+        self.ends.extend(other.ends);
+        self.excused += other.excused;
+    }
+}
+
+/// Prints every packet, and every drop, where it is asked for.
+struct Printer(bool);
+
+impl Observer for Printer {
+    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
+        if self.0 {
+            let side = ["client", "server"][wire.index() % 2];
+            println!("{:.6} {side} {packet:?}", now.as_secs_f64());
+        }
+    }
+    fn dropped(&mut self, now: Instant, _: ElementId, packet: &Packet, reason: DropReason) {
+        if self.0 {
+            println!("{:.6} {} {packet:?}", now.as_secs_f64(), reason.name());
+        }
+    }
+}
+
+/// Runs a trial; panics if a law is broken. `print`: with a line for each packet that a machine sends or that is dropped.
+pub fn run(knobs: &Knobs, print: bool) -> Report {
+    let (mut world, ids) = network::build(knobs);
+    for id in ids {
+        world.observe((id, Port(0))).expect("machines have a port");
+    }
+    let print = &mut Printer(print);
+    let heal = Instant::ZERO + knobs.heal;
+    advance(&mut world, heal, print);
+    let by = bound(knobs);
+    while !is_done(&world, ids, knobs) {
+        let next = world.next_event_time();
+        let Some(next) = next.filter(|at| *at <= by) else { break };
+        advance(&mut world, next + Span::from_millis(100), print);
+    }
+    let ended = world.now();
+    world.check().expect("packets are conserved");
+    let mut report = judge(&world, ids, knobs);
+    let rest = world.now().max(heal) + REST;
+    advance(&mut world, rest, print);
+    world.check().expect("packets are conserved");
+    let next = world.next_event_time();
+    assert_eq!(next, None, "the world does not come to rest: {}", describe(&world, ids, 0));
+    assert!(judge(&world, ids, knobs).connections == report.connections);
+    report.virtual_time = ended.since(Instant::ZERO);
+    report.events = world.events_processed();
+    report
+}
+
+fn advance(world: &mut World, until: Instant, print: &mut Printer) {
+    while world.next_event_time().is_some_and(|at| at <= until) {
+        // In slices, so that a storm is noticed.
+        for _ in 0..10_000 {
+            match world.next_event_time() {
+                Some(at) if at <= until => {
+                    world.step(print).expect("elements keep their contract");
+                }
+                _ => break,
+            }
+        }
+        let events = world.events_processed();
+        assert!(events < MOST_EVENTS, "a storm: {events} events by {}", world.now());
+    }
+    world.run_until(until, print).expect("elements keep their contract");
+}
+
+/// The line's own part in a round trip, at the worst: its delay and a full queue.
+fn one_way(way: &Way, segment: u64) -> Span {
+    way.delay + way.rate.time_for(ByteCount::new((segment + 120) * (u64::from(way.queue.get()) + 1)))
+}
+
+/// When everything must be over. In the worst case each segment, each buffer and each turn takes its own round trip
+/// after a timeout, because a queue of two packets and a back-off allow no more; before that, two full back-offs may
+/// be under way when the network heals, one of the peer's window probe and one of our retransmission.
+pub fn bound(knobs: &Knobs) -> Instant {
+    let mss = |i: usize| u64::from(knobs.ends[i].settings.mss.unwrap_or(1460));
+    let segment = mss(0).min(mss(1));
+    let rtt: Span = knobs.ways.iter().fold(Span::ZERO, |t, w| t + one_way(w, segment));
+    let (mut rounds, mut pauses) = (0, Span::ZERO);
+    for i in 0..2 {
+        let p = &knobs.programs[i];
+        let buffer = |b: Option<ByteCount>| b.map_or(u64::MAX, ByteCount::get);
+        let (own, peer) = (&knobs.ends[i].settings, &knobs.ends[1 - i].settings);
+        let windows = p.total / buffer(peer.receive_buffer);
+        rounds += p.total / (segment - 52).max(1) + p.total / buffer(own.send_buffer) + windows;
+        rounds += p.total / p.turn + 10;
+        match knobs.programs[1 - i].read {
+            Read::Eager => {}
+            Read::Every(every) => pauses += every * (windows * 2 + p.total / p.turn + 10),
+            Read::Pause { lasts, .. } => pauses += lasts,
+        }
+    }
+    // A black hole is found by timeouts in a row, some for each size, and again ten minutes after it was left.
+    let holes = knobs.ways.iter().any(|w| w.mtu_stays);
+    let holes = if holes { MAX_BACK_OFF * 10 } else { Span::ZERO };
+    let n = u64::from(knobs.connections);
+    // Karn's rule: what is sent again gives no sample, so without timestamps a back-off lasts until all that was
+    // outstanding has come, and a queue of two packets may take a timeout for each of them (RFC 6298 §3, §5.5).
+    let timestamps = |i: usize| knobs.ends[i].settings.timestamps != Some(false);
+    let karn = if timestamps(0) && timestamps(1) { Span::ZERO } else { MAX_BACK_OFF };
+    // What a policer or an outage made of the round-trip estimate wears off as well.
+    let round = rtt * 4 + Span::from_millis(1_700) + karn;
+    let start = knobs.every * n + HANDSHAKE;
+    Instant::ZERO
+        + (knobs.heal.max(start) + MAX_BACK_OFF * 2 + HANDSHAKE + pauses + holes + round * (rounds * n))
+}
+
+fn machine(world: &World, id: ElementId) -> &Machine {
+    world.element(id).expect("it is one")
+}
+
+fn attempts(machine: &Machine, number: u32) -> impl Iterator<Item = &Link> {
+    machine.links.range((number, 0)..(number + 1, 0)).map(|(_, link)| link)
+}
+
+fn both(world: &World, ids: [ElementId; 2], number: u32) -> Vec<&Link> {
+    ids.iter().flat_map(|id| attempts(machine(world, *id), number)).collect()
+}
+
+/// Nobody asks for more than this of a connection: somebody gave up, as he was told to, or it never began.
+fn excused(links: &[&Link]) -> bool {
+    links.iter().any(|l| {
+        let p = &l.program;
+        p.aborted || (p.ended == Some(CloseReason::TimedOut) && !p.connected)
+    })
+}
+
+fn complete(a: &Link, b: &Link) -> bool {
+    let done = |l: &Link, peer: &Link| {
+        let p = &l.program;
+        p.received == peer.program.does.total && p.written == p.does.total && p.peer_closed && p.has_closed
+    };
+    done(a, b) && done(b, a)
+}
+
+/// All have ended, or wait for nothing but the end of TIME-WAIT.
+fn is_done(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> bool {
+    (0..knobs.connections).all(|number| {
+        let links = both(world, ids, number);
+        let over = |l: &&Link| {
+            matches!(l.connection.state(), State::Closed | State::TimeWait) && l.program.wake().is_none()
+        };
+        links.len() >= 2 && links.iter().all(over)
+    })
+}
+
+/// Safety always, liveness unless there is an excuse.
+fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
+    let mut report = Report::default();
+    for number in 0..knobs.connections {
+        let links = both(world, ids, number);
+        let Some((client, servers)) = links.split_first() else { panic!("connection {number} never began") };
+        for server in servers {
+            for (to, from) in [(client, server), (server, client)] {
+                // An attempt that found nobody has heard of nobody.
+                let (to, from) = (&to.program, &from.program);
+                assert!(to.received == 0 || servers.len() > 1 || to.received <= from.written, "from nowhere");
+            }
+        }
+        let truncated = |to: &Link, from: &Link| {
+            let (to, from) = (&to.program, &from.program);
+            // What waits for a slow reader, and what was left when somebody gave up, is not lost.
+            let all = to.received == from.written || to.aborted || to.wake().is_some();
+            to.peer_closed && !(from.has_closed && all)
+        };
+        if servers.iter().all(|s| truncated(client, s)) && !servers.is_empty()
+            || servers.iter().any(|s| truncated(s, client))
+        {
+            panic!("the end of a stream before its last byte: {}", describe(world, ids, number));
+        }
+        report.connections += 1;
+        if excused(&links) {
+            report.excused += 1;
+        } else {
+            let done = servers.iter().any(|s| complete(client, s));
+            assert!(
+                done,
+                "connection {number} is not done at {}: {}",
+                world.now(),
+                describe(world, ids, number)
+            );
+            for link in &links {
+                let ended = link.program.ended;
+                // Who was the last to close may find that the other is gone already.
+                let fine = matches!(ended, None | Some(CloseReason::Finished | CloseReason::Reset));
+                assert!(fine || !link.program.connected, "{ended:?}: {}", describe(world, ids, number));
+            }
+        }
+        for link in &links {
+            report.ends.extend(link.program.ended);
+            let sent = link.connection.counters().sent;
+            report.causes.extend((Cause::ALL.iter().zip(sent)).filter(|(_, n)| *n > 0).map(|(c, _)| *c));
+        }
+    }
+    report
+}
+
+/// What a person wants to see of a failure: connection number `first`, and those after it.
+fn describe(world: &World, ids: [ElementId; 2], first: u32) -> String {
+    let mut text = format!("\n  now {}, {} events", world.now(), world.events_processed());
+    for id in ids {
+        let m = machine(world, id);
+        let name = world.name(id);
+        text += &format!("\n  {name}: {} segments sent, {} resets to strangers", m.segments, m.strangers);
+        for ((number, attempt), link) in m.links.range((first, 0)..).take(3) {
+            let (p, c) = (&link.program, &link.connection);
+            text += &format!(
+                "\n    {name} {number}.{attempt}: {:?} wrote {}/{} received {} peer closed {} ended {:?} \
+                 last progress {} deadline {:?}\n      {:?}",
+                c.state(),
+                p.written,
+                p.does.total,
+                p.received,
+                p.peer_closed,
+                p.ended,
+                p.last_progress,
+                c.deadline(),
+                c.inspect()
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,83 @@
+//! Streams of UDP datagrams beside transfers.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Outcome, Run};
+
+const BESIDE: &str = r#"
+title = "A stream beside a transfer"
+duration = "4 s"
+
+[hosts.a]
+[hosts.b]
+
+[[links]]
+name = "line"
+between = ["a", "b"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "100 MB"
+
+[[datagrams]]
+name = "video"
+from = "b"
+to = "a"
+rate = "8 Mbit/s"
+payload = "1 kB"
+start = "500 ms"
+lasts = "2 s"
+
+[[datagrams]]
+name = "load"
+from = "a"
+to = "b"
+rate = "16 Mbit/s"
+payload = "4 kB"
+"#;
+
+fn run(text: &str) -> Outcome {
+    let scenario = Scenario::parse(text, "beside.toml").unwrap();
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    run.finish().unwrap()
+}
+
+/// Breaks: UDP flows: their rate, their account, and their effect on transfers beside them.
+#[test]
+fn a_stream_keeps_its_rate_and_its_account() {
+    let outcome = run(BESIDE);
+    let [video, load] = &outcome.datagrams[..] else { panic!("{:?}", outcome.datagrams) };
+    // Nothing is in its way.
+    assert_eq!((video.sent, video.received, video.late), (2_000, 2_000, 0));
+    assert_eq!(video.bytes.get(), 2_000_000);
+    // In four seconds 2000, and one at their end; it meets the transfer in the queue, and a lost fragment is a lost datagram.
+    assert_eq!(load.sent, 2_001);
+    assert!(load.received < load.sent && load.received > 1_000, "{load:?}");
+    let alone = run(&BESIDE.replace("16 Mbit/s", "16 kbit/s"));
+    let (with, without) = (outcome.flows[0].delivered, alone.flows[0].delivered);
+    assert!(with.get() * 2 < without.get(), "{with} beside the load, {without} without");
+}
+
+/// Breaks: mistakes in these tables are found late, or far from where they are.
+#[test]
+fn mistakes_are_found_where_they_are() {
+    for (right, wrong, place, says) in [
+        ("payload = \"4 kB\"", "payload = \"4 B\"", "35:11", "cannot carry"),
+        ("rate = \"16 Mbit/s\"", "rate = \"0 Mbit/s\"", "34:8", "rate"),
+        ("name = \"load\"", "name = \"bulk\"", "31:8", "another flow"),
+        ("name = \"load\"\nfrom = \"a\"", "name = \"load\"\nfrom = \"c\"", "32:8", "no host"),
+        ("lasts = \"2 s\"", "lasts = \"0 s\"", "28:9", "sends nothing"),
+        ("start = \"500 ms\"", "start = \"5 s\"", "27:9", "before this flow"),
+    ] {
+        assert!(BESIDE.contains(right), "{right}");
+        let error = Scenario::parse(&BESIDE.replacen(right, wrong, 1), "t.toml").unwrap_err().to_string();
+        assert!(error.contains(&format!("t.toml:{place}")) && error.contains(says), "{wrong}: {error}");
+    }
+}

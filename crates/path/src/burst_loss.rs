@@ -1,0 +1,84 @@
+//! Loss in bursts: the Gilbert-Elliott model, a line that is at times good and at times bad.
+
+use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use farpace_wire::Packet;
+
+/// Bursts of loss in each direction.
+pub type BurstLoss = TwoWay<BurstLossWay>;
+
+/// Probabilities of a [`BurstLossWay`], each from 0 to 1 and per packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BurstLossConfig {
+    /// A good line turns bad: bursts begin once in 1/`begin` packets.
+    pub begin: f64,
+    /// A bad line turns good: bursts are 1/`end` packets long in the mean.
+    pub end: f64,
+    /// Loss while the line is good (Gilbert's model: 0).
+    pub good: f64,
+    /// Loss while the line is bad (Gilbert's simplest model: 1).
+    pub bad: f64,
+}
+
+/// One direction of a [`BurstLoss`].
+#[derive(Clone, Debug)]
+pub struct BurstLossWay {
+    config: BurstLossConfig,
+    is_bad: bool,
+    lost: u64,
+}
+
+impl BurstLossWay {
+    /// A line that is good at first.
+    pub const fn new(config: BurstLossConfig) -> Self {
+        BurstLossWay { config, is_bad: false, lost: 0 }
+    }
+    /// Packets lost so far.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Way for BurstLossWay {
+    const PASSIVE: bool = true;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        let BurstLossConfig { begin, end, good, bad } = self.config;
+        let turns = cx.rng().chance(if self.is_bad { end } else { begin });
+        self.is_bad ^= turns;
+        if cx.rng().chance(if self.is_bad { bad } else { good }) {
+            self.lost += 1;
+            cx.drop(packet, DropReason::Loss);
+        } else {
+            cx.emit(out, packet);
+        }
+    }
+    fn inspect(&self) -> Inspection {
+        let state = if self.is_bad { "bad" } else { "good" };
+        vec![("line", state.to_owned()), ("lost", self.lost.to_string())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::{Bed, packet};
+    use farpace_units::Instant;
+
+    /// Breaks: bursts begin too often, or have the wrong length. Bounds are four standard deviations wide.
+    #[test]
+    fn bursts_have_their_length_and_number() {
+        const NEVER: BurstLossConfig = BurstLossConfig { begin: 0.0, end: 1.0, good: 0.0, bad: 1.0 };
+        let often = BurstLossConfig { begin: 0.02, end: 0.2, good: 0.0, bad: 1.0 };
+        let mut bed = Bed::new(BurstLoss::new(BurstLossWay::new(often), BurstLossWay::new(NEVER)));
+        for n in 0..20_000 {
+            bed.packet(Instant::ZERO, Port(0), packet(n, 0));
+            bed.packet(Instant::ZERO, Port(1), packet(n, 0));
+        }
+        assert_eq!(bed.idents(Port(0)).len(), 20_000);
+        let came = bed.idents(Port(1));
+        let bursts = came.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+        // The mean way from burst to burst is 1/0.02 + 1/0.2 = 55 packets.
+        assert!((290..=440).contains(&bursts), "{bursts} bursts, 364 expected");
+        let mean = (20_000 - came.len()) as f64 / bursts as f64;
+        assert!((4.0..=6.0).contains(&mean), "bursts of {mean} packets, 5 expected");
+    }
+}

@@ -1,0 +1,195 @@
+//! A sender whose timestamp clock jumps forward, as seen by everybody else: its timestamps are moved on the way
+//! out, and the echoes that it gets are moved back.
+
+use crate::{Cx, Inspection, Port, TwoWay, Way};
+use farpace_units::Instant;
+use farpace_wire::Packet;
+use farpace_wire::tcp::TcpFlags;
+
+/// A jumping clock at port 0: [`ClockField::Value`] one way, [`ClockField::Echo`] back.
+pub type ClockJump = TwoWay<ClockJumpWay>;
+
+impl ClockJump {
+    /// The clock of the machine at port 0 jumps by `jumps`.
+    pub fn of_port_0(jumps: Vec<Jump>) -> Self {
+        let back = ClockJumpWay::new(ClockField::Echo, jumps.clone());
+        TwoWay::new(ClockJumpWay::new(ClockField::Value, jumps), back)
+    }
+}
+
+/// A jump of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// When.
+    pub at: Instant,
+    /// By how many ticks of the timestamp clock (RFC 7323 §5.4 leaves their length open).
+    pub ticks: u32,
+}
+
+/// Which half of the timestamps option is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockField {
+    /// TSval, forward.
+    Value,
+    /// TSecr, back; only where it means something, with ACK (RFC 7323 §3.2).
+    Echo,
+}
+
+/// One direction of a [`ClockJump`].
+#[derive(Clone, Debug)]
+pub struct ClockJumpWay {
+    field: ClockField,
+    /// Those to come, the next one last.
+    jumps: Vec<Jump>,
+    offset: u32,
+}
+
+impl ClockJumpWay {
+    /// Moves `field` by the sum of the `jumps` that have been.
+    pub fn new(field: ClockField, mut jumps: Vec<Jump>) -> Self {
+        jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
+        ClockJumpWay { field, jumps, offset: 0 }
+    }
+
+    fn offset(&mut self, now: Instant) -> u32 {
+        while let Some(jump) = self.jumps.pop_if(|jump| jump.at <= now) {
+            self.offset = self.offset.wrapping_add(jump.ticks);
+        }
+        self.offset
+    }
+}
+
+impl Way for ClockJumpWay {
+    const PASSIVE: bool = true;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        let offset = self.offset(cx.now());
+        let moved = if offset == 0 { None } else { moved(&packet, self.field, offset) };
+        cx.emit(out, moved.unwrap_or(packet));
+    }
+    fn inspect(&self) -> Inspection {
+        vec![("offset", format!("{} ticks", self.offset))]
+    }
+}
+
+const TCP_LEN: usize = 20;
+const CHECKSUM_AT: usize = 16;
+const END: u8 = 0;
+const NOP: u8 = 1;
+const TIMESTAMPS: u8 = 8;
+const TIMESTAMPS_LEN: u8 = 10;
+
+/// Where the data of the timestamps option begins, counted from the first option.
+fn timestamps_at(options: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match options.get(at..)? {
+            [TIMESTAMPS, TIMESTAMPS_LEN, rest @ ..] if rest.len() >= 8 => return Some(at + 2),
+            [END, ..] | [_] | [] => return None,
+            [NOP, ..] => at += 1,
+            [_, len, ..] => at += usize::from(*len).max(2),
+        }
+    }
+}
+
+/// The packet with `field` moved; none if it has no such field. A checksum that was right stays right, and a wrong
+/// one wrong (RFC 1624 eq. 3, byte by byte: options have no alignment).
+fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
+    let tcp = packet.tcp().ok()?;
+    if field == ClockField::Echo && !tcp.flags().contains(TcpFlags::ACK) {
+        return None;
+    }
+    let option = timestamps_at(tcp.options())?;
+    let (in_tcp, step) = match field {
+        ClockField::Value => (TCP_LEN + option, offset),
+        ClockField::Echo => (TCP_LEN + option + 4, offset.wrapping_neg()),
+    };
+    let start = packet.headers().len() - tcp.header_len();
+    let mut frame = Vec::with_capacity(packet.len().as_len());
+    packet.write_frame(&mut frame);
+    let header = frame.get_mut(start..)?;
+    let old: [u8; 4] = *header.get(in_tcp..)?.first_chunk()?;
+    let new = u32::from_be_bytes(old).wrapping_add(step).to_be_bytes();
+    header.get_mut(in_tcp..in_tcp + 4)?.copy_from_slice(&new);
+    let word =
+        |at: usize, byte: u8| if at.is_multiple_of(2) { u32::from(byte) << 8 } else { u32::from(byte) };
+    let field: &mut [u8; 2] = header.get_mut(CHECKSUM_AT..)?.first_chunk_mut()?;
+    let mut sum = u32::from(!u16::from_be_bytes(*field));
+    for (n, (old, new)) in old.into_iter().zip(new).enumerate() {
+        sum += (0xffff - word(in_tcp + n, old)) + word(in_tcp + n, new);
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    *field = (!(sum as u16)).to_be_bytes();
+    Packet::from_frame(&frame).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::Bed;
+    use bytes::Bytes;
+    use farpace_units::Seq;
+    use farpace_wire::tcp::{TcpHeader, TcpOptions, Timestamps};
+    use farpace_wire::{Ipv4Tcp, MacAddr};
+    use proptest::prelude::*;
+
+    fn packet(flags: TcpFlags, value: u32, echo: u32, seq: u32, payload: usize) -> Packet {
+        let lower = Ipv4Tcp {
+            src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
+            dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
+            src: [10, 0, 0, 1].into(),
+            dst: [10, 0, 1, 2].into(),
+            ttl: 64,
+            tos: 0,
+        };
+        let timestamps = Some(Timestamps { value, echo });
+        let options = TcpOptions { mss: Some(1460), timestamps, ..TcpOptions::default() };
+        let header = TcpHeader { flags, seq: Seq::new(seq), options, ..TcpHeader::default() };
+        lower.build(7, &header, Bytes::from(vec![seq as u8; payload]))
+    }
+
+    fn through(at: u64, port: Port, packet: Packet) -> Packet {
+        let mut bed = Bed::new(ClockJump::of_port_0(vec![
+            Jump { at: Instant::from_nanos(20), ticks: u32::MAX },
+            Jump { at: Instant::from_nanos(10), ticks: 1_001 },
+        ]));
+        bed.packet(Instant::from_nanos(at), port, packet);
+        bed.emitted.remove(0).2
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Breaks: the clock jumps at the wrong time or by the wrong amount, an echo without ACK is touched, or a right
+        /// checksum turns wrong and a wrong one right.
+        #[test]
+        fn only_the_timestamp_moves(value: u32, echo: u32, seq: u32, len in 0usize..50, ack: bool, bit in 0u64..64) {
+            let flags = if ack { TcpFlags::ACK } else { TcpFlags::SYN };
+            for (at, offset) in [(9, 0), (10, 1_001), (19, 1_001), (20, 1_000u32)] {
+                let (v, e) = (value.wrapping_add(offset), echo.wrapping_sub(offset));
+                for (port, v, e) in [(Port(0), v, echo), (Port(1), value, if ack { e } else { echo })] {
+                    let out = through(at, port, packet(flags, value, echo, seq, len));
+                    prop_assert!(out.verify_checksums().is_ok());
+                    let same = packet(flags, v, e, seq, len);
+                    prop_assert_eq!(out.tcp().unwrap().header(), same.tcp().unwrap().header());
+                    prop_assert_eq!(out.payload(), same.payload());
+                    // Port numbers and sequence number: damage that changes no length.
+                    let mut damaged = packet(flags, value, echo, seq, len);
+                    damaged.flip_bit(34 * 8 + bit);
+                    prop_assert!(through(at, port, damaged).verify_checksums().is_err());
+                }
+            }
+        }
+    }
+
+    /// Breaks: a malformed list of options is read past its end, or for ever.
+    #[test]
+    fn options_are_walked_with_care() {
+        assert_eq!(timestamps_at(&[1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0]), Some(4));
+        assert_eq!(timestamps_at(&[2, 4, 5, 180, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0]), Some(6));
+        for none in [&[8, 10, 0, 0, 0, 0, 0, 0, 0][..], &[0, 8, 10], &[5, 0, 5, 0], &[1, 1], &[3], &[]] {
+            assert_eq!(timestamps_at(none), None);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The model of the path: round trips by packets, bandwidth, propagation delay, aggregation (§5.5).
+
+use super::Bbr;
+use farpace_units::{Instant, Span};
+use std::collections::VecDeque;
+
+/// BBR.MinRTTFilterLen.
+const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
+/// BBR.ProbeRTTInterval.
+const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
+/// BBR.ExtraAckedFilterLen, round trips.
+const EXTRA_ACKED_FILTER_LEN: u64 = 10;
+
+/// Round trips counted by packets: one is over when something sent after its begin is delivered (§5.5.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    next_delivered: u64,
+    pub count: u64,
+    /// The ACK at hand begins a round trip.
+    pub start: bool,
+}
+
+/// The highest delivery rate of this bandwidth probing cycle and the one before (§5.5.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaxBandwidth {
+    before: f64,
+    current: f64,
+}
+
+impl MaxBandwidth {
+    pub fn get(&self) -> f64 {
+        self.before.max(self.current)
+    }
+
+    /// The next cycle (§5.5.6). One that brought no sample does not count.
+    pub fn advance(&mut self) {
+        if self.current > 0.0 {
+            (self.before, self.current) = (self.current, 0.0);
+        }
+    }
+}
+
+/// How much more is acknowledged at once than the bandwidth explains (§5.5.9).
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExtraAcked {
+    interval_start: Instant,
+    delivered: f64,
+    /// Greatest values of late, falling, by round trip: one entry for a round trip at most.
+    filter: VecDeque<(u64, f64)>,
+}
+
+impl ExtraAcked {
+    pub fn get(&self) -> f64 {
+        self.filter.front().map_or(0.0, |&(_, extra)| extra)
+    }
+
+    pub fn restart(&mut self, now: Instant) {
+        self.interval_start = now;
+    }
+
+    fn note(&mut self, round: u64, extra: f64, rounds: u64) {
+        while self.filter.back().is_some_and(|&(_, e)| e <= extra) {
+            self.filter.pop_back();
+        }
+        if self.filter.back().is_none_or(|&(r, _)| r != round) {
+            self.filter.push_back((round, extra));
+        }
+        while self.filter.front().is_some_and(|&(r, _)| r + rounds <= round) {
+            self.filter.pop_front();
+        }
+    }
+}
+
+impl Bbr {
+    pub(super) fn start_round(&mut self) {
+        self.rounds.next_delivered = self.delivered;
+    }
+
+    fn update_round(&mut self) {
+        self.rounds.start = self.rs.has_data && self.rs.prior_delivered >= self.rounds.next_delivered;
+        if self.rounds.start {
+            self.start_round();
+            self.rounds.count += 1;
+            self.rounds_since_probe_up = self.rounds_since_probe_up.saturating_add(1);
+        }
+    }
+
+    /// §5.5.5.
+    pub(super) fn update_max_bw(&mut self) {
+        self.update_round();
+        let rate = self.rs.delivery_rate;
+        if rate > 0.0 && (rate >= self.max_bw.get() || !self.rs.app_limited) {
+            self.max_bw.current = self.max_bw.current.max(rate);
+        }
+    }
+
+    pub(super) fn bound_bw_for_model(&mut self) {
+        self.bw = self.max_bw.get().min(self.bw_shortterm);
+    }
+
+    /// BBR.bdp times `gain` at bandwidth `bw`, segments; none before the first round trip.
+    pub(super) fn bdp(&self, bw: f64, gain: f64) -> Option<f64> {
+        Some(gain * bw * self.min_rtt?.as_secs_f64() / self.mss)
+    }
+
+    /// §5.5.9.
+    pub(super) fn update_ack_aggregation(&mut self) {
+        let interval = self.now.since(self.extra_acked.interval_start).as_secs_f64();
+        let mut expected = self.bw * interval / self.mss;
+        let extra = &mut self.extra_acked;
+        if extra.delivered <= expected {
+            (extra.delivered, extra.interval_start, expected) = (0.0, self.now, 0.0);
+        }
+        extra.delivered += self.rs.newly_acked;
+        let more = (extra.delivered - expected).min(self.cwnd);
+        let rounds = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
+        extra.note(self.rounds.count, more, rounds);
+    }
+
+    /// §5.3.4.3. The least round trip of ten seconds, from the least ones of five.
+    pub(super) fn update_min_rtt(&mut self, rtt: Option<Span>) {
+        self.probe_rtt_expired = self.now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
+        if let Some(rtt) = rtt
+            && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
+        {
+            self.probe_rtt_min_delay = Some(rtt);
+            self.probe_rtt_min_stamp = self.now;
+        }
+        let expired = self.now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN;
+        if let Some(delay) = self.probe_rtt_min_delay
+            && (expired || self.min_rtt.is_none_or(|min| delay < min))
+        {
+            self.min_rtt = Some(delay);
+            self.min_rtt_stamp = self.probe_rtt_min_stamp;
+        }
+    }
+}

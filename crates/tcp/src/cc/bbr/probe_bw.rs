@@ -1,0 +1,189 @@
+//! ProbeBW: the cycle of sending slower, as fast, and faster than the path delivers (§5.3.3).
+
+use super::{AckPhase, Bbr, MIN_PIPE_CWND, State};
+use farpace_units::Span;
+
+/// BBR.Headroom: the part of the long-term bound that is left to others.
+const HEADROOM: f64 = 0.15;
+/// Round trips after which bandwidth is probed however large the BDP is (§5.3.3.8).
+const MAX_RENO_ROUNDS: f64 = 63.0;
+/// Doublings of the slope of the long-term bound.
+const MAX_PROBE_UP_ROUNDS: u32 = 30;
+
+impl Bbr {
+    pub(super) fn is_in_probe_bw(&self) -> bool {
+        matches!(
+            self.state,
+            State::ProbeBwDown | State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeBwUp
+        )
+    }
+
+    pub(super) fn start_probe_bw_down(&mut self) {
+        self.reset_congestion_signals();
+        self.probe_up_acked_per_inc = f64::INFINITY;
+        self.pick_probe_wait();
+        self.cycle_stamp = self.now;
+        self.ack_phase = AckPhase::ProbeStopping;
+        self.start_round();
+        self.state = State::ProbeBwDown;
+    }
+
+    pub(super) fn start_probe_bw_cruise(&mut self) {
+        self.state = State::ProbeBwCruise;
+    }
+
+    pub(super) fn start_probe_bw_refill(&mut self) {
+        self.reset_short_term_model();
+        self.bw_probe_up_rounds = 0;
+        self.bw_probe_up_acked = 0.0;
+        self.prev_probe_precautionary = false;
+        self.ack_phase = AckPhase::Refilling;
+        self.start_round();
+        self.state = State::ProbeBwRefill;
+    }
+
+    fn start_probe_bw_up(&mut self) {
+        self.ack_phase = AckPhase::ProbeStarting;
+        self.start_round();
+        self.reset_full_bw();
+        self.full_bw = self.rs.delivery_rate;
+        self.state = State::ProbeBwUp;
+        self.raise_inflight_longterm_slope();
+    }
+
+    /// §5.3.3.9.
+    pub(super) fn update_probe_bw_cycle_phase(&mut self) {
+        if !self.full_bw_reached || self.adapt_long_term_model() {
+            return;
+        }
+        match self.state {
+            State::ProbeBwDown => {
+                if !self.probe_if_time() && self.is_time_to_cruise() {
+                    self.start_probe_bw_cruise();
+                }
+            }
+            State::ProbeBwCruise => {
+                self.probe_if_time();
+            }
+            State::ProbeBwRefill => {
+                // One round trip at the full rate comes first.
+                if self.rounds.start {
+                    self.is_bw_probe_sample = true;
+                    self.start_probe_bw_up();
+                }
+            }
+            State::ProbeBwUp => {
+                if self.is_time_to_go_down() {
+                    self.prev_probe_too_high = false;
+                    self.start_probe_bw_down();
+                }
+            }
+            State::Startup | State::Drain | State::ProbeRtt => {}
+        }
+    }
+
+    fn is_time_to_cruise(&self) -> bool {
+        self.in_flight <= self.inflight_with_headroom()
+            && self.in_flight <= self.inflight(self.max_bw.get(), 1.0)
+    }
+
+    fn is_time_to_go_down(&mut self) -> bool {
+        // §5.3.3.6: the last probe went too high; stop where it did. The window never lets more in flight than the
+        // bound, and each ACK takes something off: what counts is what it found.
+        if self.prev_probe_too_high && self.in_flight_before >= self.inflight_longterm {
+            self.prev_probe_precautionary = true;
+            return true;
+        }
+        if self.cwnd_limited && self.cwnd >= self.inflight_longterm {
+            // The bound, not the path, limits the rate: nothing can be said of the path.
+            self.reset_full_bw();
+            self.full_bw = self.rs.delivery_rate;
+            return false;
+        }
+        self.full_bw_now
+    }
+
+    /// §5.3.3.8: begins to probe after two to three seconds, or after as many round trips as Reno would need.
+    fn probe_if_time(&mut self) -> bool {
+        let elapsed = self.now > self.cycle_stamp + self.bw_probe_wait;
+        let reno_rounds = self.target_inflight().min(MAX_RENO_ROUNDS);
+        let due = elapsed || f64::from(self.rounds_since_probe_up) >= reno_rounds;
+        if due {
+            self.start_probe_bw_refill();
+        }
+        due
+    }
+
+    fn pick_probe_wait(&mut self) {
+        let dice = self.dice();
+        self.rounds_since_probe_up = (dice & 1) as u32;
+        self.bw_probe_wait = Span::from_secs(2) + Span::from_nanos((dice >> 1) % 1_000_000_000);
+    }
+
+    /// SplitMix64: what a flow does at random need not be hard to guess, only different from others.
+    fn dice(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The long-term bound less what is left to others; infinite without a bound.
+    pub(super) fn inflight_with_headroom(&self) -> f64 {
+        let bound = self.inflight_longterm;
+        if bound.is_infinite() {
+            return bound;
+        }
+        (bound - (HEADROOM * bound).max(1.0)).max(MIN_PIPE_CWND)
+    }
+
+    fn raise_inflight_longterm_slope(&mut self) {
+        let growth_this_round = f64::from(1u32 << self.bw_probe_up_rounds);
+        self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(MAX_PROBE_UP_ROUNDS);
+        self.probe_up_acked_per_inc = (self.cwnd / growth_this_round).max(1.0);
+    }
+
+    fn probe_inflight_longterm_upward(&mut self) {
+        if !self.cwnd_limited || self.cwnd < self.inflight_longterm {
+            return; // the bound is not used
+        }
+        self.bw_probe_up_acked += self.rs.newly_acked;
+        if self.bw_probe_up_acked >= self.probe_up_acked_per_inc {
+            let steps = (self.bw_probe_up_acked / self.probe_up_acked_per_inc).floor();
+            self.bw_probe_up_acked -= steps * self.probe_up_acked_per_inc;
+            self.inflight_longterm += steps;
+        }
+        if self.rounds.start {
+            self.raise_inflight_longterm_slope();
+        }
+    }
+
+    /// Follows the ACKs of the probe, and raises the long-term bound if they allow it. True: the state has changed.
+    fn adapt_long_term_model(&mut self) -> bool {
+        if self.rounds.start && self.ack_phase == AckPhase::ProbeStarting {
+            self.ack_phase = AckPhase::ProbeFeedback;
+        }
+        if self.rounds.start && self.ack_phase == AckPhase::ProbeStopping {
+            self.is_bw_probe_sample = false;
+            self.ack_phase = AckPhase::Init;
+            if self.is_in_probe_bw() {
+                if !self.rs.app_limited {
+                    self.max_bw.advance();
+                }
+                if self.prev_probe_precautionary && !self.prev_probe_too_high {
+                    self.start_probe_bw_refill();
+                    return true;
+                }
+            }
+        }
+        if self.is_inflight_too_high() || self.inflight_longterm.is_infinite() {
+            return false;
+        }
+        self.inflight_longterm = self.inflight_longterm.max(self.rs.tx_in_flight);
+        if self.state == State::ProbeBwUp {
+            self.probe_inflight_longterm_upward();
+        }
+        false
+    }
+}

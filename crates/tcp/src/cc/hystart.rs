@@ -1,0 +1,166 @@
+//! HyStart++ (RFC 9406): slow start ends when the round trip grows, before the queue overflows.
+
+use super::AckSample;
+use farpace_units::{Packets, Seq, Span};
+
+/// Least growth of the round trip that counts (RFC 9406 §4.3).
+const MIN_RTT_THRESH: Span = Span::from_millis(4);
+/// Growth that always counts.
+const MAX_RTT_THRESH: Span = Span::from_millis(16);
+/// Between these two: this part of the round trip.
+const MIN_RTT_DIVISOR: u64 = 8;
+/// Samples that a round needs before its least one is believed.
+const N_RTT_SAMPLE: u32 = 8;
+/// In conservative slow start the window grows by this part.
+const CSS_GROWTH_DIVISOR: u32 = 4;
+/// Rounds of conservative slow start before slow start is over.
+const CSS_ROUNDS: u32 = 5;
+/// Growth per ACK where segments are not paced.
+const UNPACED_LIMIT: Packets = Packets::new(8);
+
+/// The doubtful part: the round trip has grown, and has to stay so.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// A round trip below this proves the doubt wrong.
+    baseline: Span,
+    rounds: u32,
+    /// Segments acknowledged that no growth was given for yet.
+    credit: u32,
+}
+
+/// State of HyStart++: rounds by sequence number, the least round trip of this one and the last.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    limit: Packets,
+    /// SND.NXT when the round began; none before the first ACK.
+    window_end: Option<Seq>,
+    last_round_min: Option<Span>,
+    this_round_min: Option<Span>,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+impl HyStart {
+    /// The begin of a connection, whose segments are `paced` or leave as the window allows (RFC 9406 §4.3: L).
+    pub fn new(paced: bool) -> Self {
+        HyStart {
+            limit: if paced { Packets::MAX } else { UNPACED_LIMIT },
+            window_end: None,
+            last_round_min: None,
+            this_round_min: None,
+            samples: 0,
+            conservative: None,
+        }
+    }
+
+    /// Segments by which an ACK for `acked` segments raises the window.
+    pub fn growth(&mut self, acked: Packets) -> Packets {
+        let acked = acked.min(self.limit);
+        let Some(css) = &mut self.conservative else { return acked };
+        let credit = css.credit.saturating_add(acked.get());
+        css.credit = credit % CSS_GROWTH_DIVISOR;
+        Packets::new(credit / CSS_GROWTH_DIVISOR)
+    }
+
+    /// Takes an ACK's round trip. True: slow start is over.
+    pub fn on_ack(&mut self, ack: &AckSample) -> bool {
+        if self.window_end.is_none_or(|end| ack.snd_una.after_eq(end)) && self.next_round(ack.snd_nxt) {
+            return true;
+        }
+        let Some(rtt) = ack.rtt else { return false };
+        let this = self.this_round_min.map_or(rtt, |min| min.min(rtt));
+        self.this_round_min = Some(this);
+        self.samples = self.samples.saturating_add(1);
+        if self.samples < N_RTT_SAMPLE {
+            return false;
+        }
+        match (&self.conservative, self.last_round_min) {
+            (Some(css), _) if this < css.baseline => self.conservative = None,
+            (None, Some(last)) => {
+                let threshold = (last / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
+                if this >= last + threshold {
+                    self.conservative = Some(Conservative { baseline: this, rounds: 0, credit: 0 });
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// What was sent when the round began is acknowledged. True: slow start is over.
+    fn next_round(&mut self, snd_nxt: Seq) -> bool {
+        let first = self.window_end.is_none();
+        self.window_end = Some(snd_nxt);
+        if first {
+            return false;
+        }
+        self.last_round_min = self.this_round_min.take();
+        self.samples = 0;
+        let Some(css) = &mut self.conservative else { return false };
+        // The round in which the doubt arose counts, though it was not a whole one.
+        css.rounds += 1;
+        css.rounds >= CSS_ROUNDS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Instant;
+
+    /// Feeds rounds of ten ACKs with these round trips (ms); returns the rounds it took to end slow start.
+    fn rounds(hystart: &mut HyStart, rtts: &[u64]) -> Option<usize> {
+        for (round, rtt) in rtts.iter().enumerate() {
+            for i in 0..10 {
+                let mut ack = AckSample::of(Instant::ZERO, Packets::new(1));
+                ack.snd_una = Seq::new(round as u32 * 10 + i + 1);
+                ack.snd_nxt = ack.snd_una + 10;
+                ack.rtt = Some(Span::from_millis(*rtt));
+                if hystart.on_ack(&ack) {
+                    return Some(round);
+                }
+            }
+        }
+        None
+    }
+
+    /// Breaks: the end of slow start before the queue overflows, and its patience with a single slow round.
+    #[test]
+    fn ends_when_the_round_trip_stays_long() {
+        // Rises in round 2; the rest of that round and four more are conservative.
+        assert_eq!(rounds(&mut HyStart::new(true), &[100, 100, 115, 115, 115, 115, 115, 115, 115]), Some(7));
+        // Falls below the baseline again: slow start goes on.
+        assert_eq!(rounds(&mut HyStart::new(true), &[100, 115, 115, 100, 100, 100, 100, 100, 100]), None);
+        // Less than an eighth, and less than 4 ms: not believed.
+        assert_eq!(rounds(&mut HyStart::new(true), &[100, 112, 112, 112, 112, 112, 112, 112]), None);
+        assert_eq!(rounds(&mut HyStart::new(true), &[8, 11, 11, 11, 11, 11, 11, 11]), None);
+        // 16 ms count on any path.
+        assert_eq!(rounds(&mut HyStart::new(true), &[600, 617, 617, 617, 617, 617, 617]), Some(6));
+    }
+
+    /// Breaks: the bound on bursts of an unpaced sender, and the slow growth while in doubt.
+    #[test]
+    fn growth_per_ack() {
+        let mut hystart = HyStart::new(false);
+        assert_eq!(hystart.growth(Packets::new(20)).get(), 8);
+        assert_eq!(HyStart::new(true).growth(Packets::new(20)).get(), 20);
+        rounds(&mut hystart, &[100, 100, 120]);
+        let given: u32 = (0..8).map(|_| hystart.growth(Packets::new(1)).get()).sum();
+        assert_eq!(given, 2);
+    }
+
+    /// Breaks: rounds with too few samples must not end slow start.
+    #[test]
+    fn needs_eight_samples() {
+        let mut hystart = HyStart::new(true);
+        for round in 0..20u32 {
+            for i in 0..7 {
+                let mut ack = AckSample::of(Instant::ZERO, Packets::new(1));
+                ack.snd_una = Seq::new(round * 7 + i + 1);
+                ack.snd_nxt = ack.snd_una + 7;
+                ack.rtt = Some(Span::from_millis(100 + 30 * u64::from(round)));
+                assert!(!hystart.on_ack(&ack));
+            }
+        }
+    }
+}

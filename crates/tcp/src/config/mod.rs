@@ -1,0 +1,87 @@
+//! What can be chosen per connection: profiles by name, and every switch on its own.
+
+mod profile;
+mod settings;
+mod switches;
+
+pub use profile::Profile;
+pub use settings::{Settings, SettingsError};
+pub use switches::*;
+
+use farpace_units::{ByteCount, Packets, Span};
+
+/// Everything a connection is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Loss recovery.
+    pub recovery: Recovery,
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Timeout.
+    pub rto: Rto,
+    /// Smallest retransmission timeout (RFC 6298 §2.4; Linux 2.6 has its own floor).
+    pub min_rto: Span,
+    /// Receiver's acknowledgments.
+    pub delayed_ack: DelayedAck,
+    /// Largest payload of a received segment without options, announced in the SYN (RFC 9293 §3.7.1).
+    pub mss: u16,
+    /// Offer SACK (RFC 2018).
+    pub sack: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Offer window scaling (RFC 7323).
+    pub window_scale: bool,
+    /// Bytes the receiver holds for the application and for reassembly; bounds the window announced.
+    pub receive_buffer: ByteCount,
+    /// Bytes the application may have written that are not acknowledged yet.
+    pub send_buffer: ByteCount,
+    /// First congestion window; none: see [`first_window`](Config::first_window).
+    pub initial_window: Option<Packets>,
+    /// First slow-start threshold; none: unlimited.
+    pub initial_ssthresh: Option<Packets>,
+    /// Upper limit of the congestion window.
+    pub cwnd_clamp: Packets,
+    /// HyStart++ in the first slow start (RFC 9406).
+    pub hystart: bool,
+    /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it acknowledges.
+    pub slow_start_limit: Option<Packets>,
+    /// Segments leave at a rate, not as the window allows.
+    pub pacing: bool,
+    /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4).
+    pub nagle: bool,
+    /// Explicit congestion notification.
+    pub ecn: EcnMode,
+    /// Probing for the path's segment size.
+    pub mtu_probing: MtuProbing,
+    /// Probing of idle connections; none: they last as long as both ends (RFC 9293 MUST-25: off by default).
+    pub keep_alive: Option<KeepAlive>,
+    /// The connection ends when what waits to be sent or acknowledged has made no progress for so long, also where the
+    /// peer has closed its window (RFC 5482, RFC 9293 §3.8.3); none: only unanswered retransmissions end it.
+    pub user_timeout: Option<Span>,
+    /// Bytes of the IP header that each segment will get: 20 for IPv4, 40 for IPv6. Hosts set it.
+    pub network_header: u16,
+    /// How long TIME-WAIT lasts (twice the MSL).
+    pub time_wait: Span,
+}
+
+impl Config {
+    /// The first congestion window for segments of `mss` bytes. Where none is set: ten segments or 14600 bytes
+    /// (RFC 6928) for the modern profiles, two to four segments (RFC 3390) for the others.
+    pub fn first_window(&self, mss: u32) -> Packets {
+        let by_rfc = match (self.recovery, mss) {
+            (Recovery::Modern(_), mss) => (14_600 / mss.max(1)).clamp(2, 10),
+            (_, 1461..) => 2,
+            (_, 1096..) => 3,
+            _ => 4,
+        };
+        self.initial_window.unwrap_or(Packets::new(by_rfc))
+    }
+}
+
+/// Smallest MSS that is accepted: RFC 791's 68-byte packet without its IP and TCP headers would be 28;
+/// Linux uses 88 to bound the work that tiny segments cause.
+pub const MIN_MSS: u16 = 88;
+/// Largest MSS: an IPv4 packet of 65535 bytes.
+pub const MAX_MSS: u16 = 65_495;
+/// Largest window that RFC 7323 can announce.
+pub const MAX_WINDOW: ByteCount = ByteCount::new(1 << 30);

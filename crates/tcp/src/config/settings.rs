@@ -1,0 +1,316 @@
+//! Settings: a profile and what differs from it, as people write them.
+
+use super::{
+    Abc, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux26, LostRtx,
+    MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing, Profile, Recovery, Reduction, Rto, SackSort,
+};
+use farpace_units::{ByteCount, Packets, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// TCP settings as a scenario writes them: a profile, and whatever differs from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The named set of choices to begin with (default: modern).
+    pub profile: Option<Profile>,
+    /// Congestion control (default: cubic for modern, bic for the historical profiles, else reno).
+    pub congestion: Option<Congestion>,
+    /// Retransmission timeout.
+    pub rto: Option<Rto>,
+    /// Smallest retransmission timeout for rfc6298 (default 200 ms).
+    pub min_rto: Option<Span>,
+    /// Receiver's acknowledgments.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Maximum segment size in bytes, without options (default 1460).
+    pub mss: Option<u16>,
+    /// Selective acknowledgments (default: true, but for newreno).
+    pub sack: Option<bool>,
+    /// Timestamps (default true).
+    pub timestamps: Option<bool>,
+    /// Window scaling (default true).
+    pub window_scale: Option<bool>,
+    /// Receive window in full-size segments. Sets the receive buffer.
+    pub window: Option<Packets>,
+    /// Receive buffer in bytes, where `window` is not given (default 4 MB).
+    pub receive_buffer: Option<ByteCount>,
+    /// Send buffer in bytes (default 16 MB).
+    pub send_buffer: Option<ByteCount>,
+    /// First congestion window (default: ten segments, RFC 6928; RFC 3390 for newreno and the historical profiles).
+    pub initial_window: Option<Packets>,
+    /// First slow-start threshold (default: 100 packets for BIC in the linux-2.6.17 profiles, else unlimited).
+    pub initial_ssthresh: Option<Packets>,
+    /// Upper limit of the congestion window.
+    pub cwnd_clamp: Option<Packets>,
+    /// Less than a full segment waits while anything is outstanding (default true).
+    pub nagle: Option<bool>,
+    /// Explicit congestion notification (default: off).
+    pub ecn: Option<EcnMode>,
+    /// Probing for the path's segment size (default: black-hole; off for the historical profiles).
+    pub mtu_probing: Option<MtuProbing>,
+    /// A connection without a segment from the peer for so long is probed (default: never).
+    pub keep_alive: Option<Span>,
+    /// Time between such probes (default 75 s).
+    pub keep_alive_interval: Option<Span>,
+    /// Unanswered probes that end the connection (default 9).
+    pub keep_alive_count: Option<u32>,
+    /// The connection ends when what waits to be sent has made no progress for so long (default: no such limit).
+    pub user_timeout: Option<Span>,
+    /// Byte counting in slow start (linux-2.6 profiles).
+    pub abc: Option<Abc>,
+    /// Block sort (linux-2.6 profiles).
+    pub sack_sort: Option<SackSort>,
+    /// Walk position (linux-2.6 profiles).
+    pub hint: Option<Hint>,
+    /// D-SACK reach (linux-2.6 profiles).
+    pub dsack_scope: Option<DsackScope>,
+    /// Detection of lost retransmissions (linux-2.6 profiles).
+    pub lost_rtx: Option<LostRtx>,
+    /// Initial degree of reordering (linux-2.6 profiles, default 3).
+    pub reordering: Option<Packets>,
+    /// Window reduction in recovery (linux-2.6 profiles: rate halving; modern ones: at once, or PRR).
+    pub reduction: Option<Reduction>,
+    /// Loss detection (modern profiles).
+    pub detection: Option<Detection>,
+    /// Tail loss probes (modern profiles).
+    pub tail_loss_probe: Option<bool>,
+    /// Detection of spurious timeouts without timestamps (modern profiles).
+    pub f_rto: Option<bool>,
+    /// Taking reductions back for losses that were none (modern profiles).
+    pub undo: Option<bool>,
+    /// HyStart++ in the first slow start (modern profiles; default: with cubic in profile modern).
+    pub hystart: Option<bool>,
+    /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as it
+    /// acknowledges).
+    pub slow_start_limit: Option<Packets>,
+    /// Segments leave at a rate, not as the window allows (modern profiles; default: only with bbr3).
+    pub pacing: Option<bool>,
+}
+
+/// A setting that contradicts the profile or is out of range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// A switch of one recovery on a profile that has another.
+    #[error("`{key}` belongs to the {recovery} recovery, which profile `{profile}` does not use")]
+    Foreign {
+        /// The setting.
+        key: &'static str,
+        /// The recovery it belongs to.
+        recovery: &'static str,
+        /// The profile.
+        profile: &'static str,
+    },
+    /// Out of range.
+    #[error("`{key}` must be {expected}")]
+    Range {
+        /// The setting.
+        key: &'static str,
+        /// The allowed values, in words.
+        expected: &'static str,
+    },
+}
+
+impl Settings {
+    /// The configuration these settings mean.
+    ///
+    /// # Errors
+    /// A switch that the profile does not have, or a value out of range.
+    pub fn resolve(&self) -> Result<Config, SettingsError> {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Settings {
+            profile,
+            congestion,
+            rto,
+            min_rto,
+            delayed_ack,
+            mss,
+            sack,
+            timestamps,
+            window_scale,
+            window,
+            receive_buffer,
+            send_buffer,
+            initial_window,
+            initial_ssthresh,
+            cwnd_clamp,
+            nagle,
+            ecn,
+            mtu_probing,
+            keep_alive,
+            keep_alive_interval,
+            keep_alive_count,
+            user_timeout,
+            abc,
+            sack_sort,
+            hint,
+            dsack_scope,
+            lost_rtx,
+            reordering,
+            reduction,
+            detection,
+            tail_loss_probe,
+            f_rto,
+            undo,
+            hystart,
+            slow_start_limit,
+            pacing,
+        } = self;
+        let profile = profile.unwrap_or(Profile::Modern);
+        let foreign = |recovery, given: &[(&'static str, bool)]| match given.iter().find(|g| g.1) {
+            Some(&(key, _)) => Err(SettingsError::Foreign { key, recovery, profile: profile.name() }),
+            None => Ok(()),
+        };
+        let of_linux26 = [
+            ("abc", abc.is_some()),
+            ("sack_sort", sack_sort.is_some()),
+            ("hint", hint.is_some()),
+            ("dsack_scope", dsack_scope.is_some()),
+            ("lost_rtx", lost_rtx.is_some()),
+            ("reordering", reordering.is_some()),
+        ];
+        let of_modern = [
+            ("detection", detection.is_some()),
+            ("tail_loss_probe", tail_loss_probe.is_some()),
+            ("f_rto", f_rto.is_some()),
+            ("undo", undo.is_some()),
+            ("hystart", hystart.is_some()),
+            ("slow_start_limit", slow_start_limit.is_some()),
+            ("pacing", pacing.is_some()),
+        ];
+        let recovery = if let Some(base) = profile.linux26() {
+            foreign("modern", &of_modern)?;
+            if matches!(reduction, Some(Reduction::AtOnce | Reduction::Prr)) {
+                return Err(SettingsError::Range {
+                    key: "reduction",
+                    expected: "a kind of rate halving here",
+                });
+            }
+            Recovery::Linux26(Linux26 {
+                abc: abc.unwrap_or(base.abc),
+                sack_sort: sack_sort.unwrap_or(base.sack_sort),
+                hint: hint.unwrap_or(base.hint),
+                dsack_scope: dsack_scope.unwrap_or(base.dsack_scope),
+                lost_rtx: lost_rtx.unwrap_or(base.lost_rtx),
+                reordering: reordering.unwrap_or(base.reordering),
+                reduction: reduction.unwrap_or(base.reduction),
+            })
+        } else {
+            foreign("linux-2.6", &of_linux26)?;
+            if let Some(base) = profile.modern() {
+                if matches!(reduction, Some(Reduction::RateHalving | Reduction::RateHalvingProgress)) {
+                    return Err(SettingsError::Range {
+                        key: "reduction",
+                        expected: "`at-once` or `prr` here",
+                    });
+                }
+                Recovery::Modern(Modern {
+                    detection: detection.unwrap_or(base.detection),
+                    reduction: reduction.unwrap_or(base.reduction),
+                    tail_loss_probe: tail_loss_probe.unwrap_or(base.tail_loss_probe),
+                    f_rto: f_rto.unwrap_or(base.f_rto),
+                    undo: undo.unwrap_or(base.undo),
+                })
+            } else {
+                foreign("modern", &of_modern)?;
+                foreign("linux-2.6", &[("reduction", reduction.is_some())])?;
+                Recovery::NewReno
+            }
+        };
+        let historical = matches!(recovery, Recovery::Linux26(_));
+        let mss = mss.unwrap_or(1460);
+        if !(MIN_MSS..=MAX_MSS).contains(&mss) {
+            return Err(SettingsError::Range { key: "mss", expected: "from 88 to 65495 bytes" });
+        }
+        let timestamps = timestamps.unwrap_or(true);
+        let payload = u64::from(mss) - if timestamps { 12 } else { 0 };
+        let receive_buffer = match window {
+            Some(w) => ByteCount::new(u64::from(w.get()) * payload),
+            None => receive_buffer.unwrap_or(ByteCount::new(4_000_000)),
+        };
+        if receive_buffer.get() < payload || receive_buffer > MAX_WINDOW {
+            return Err(SettingsError::Range { key: "window", expected: "from one segment to 1 GiB" });
+        }
+        let send_buffer = send_buffer.unwrap_or(ByteCount::new(16_000_000));
+        if send_buffer.is_zero() {
+            return Err(SettingsError::Range { key: "send_buffer", expected: "at least 1 B" });
+        }
+        if initial_window.is_some_and(Packets::is_zero) {
+            return Err(SettingsError::Range { key: "initial_window", expected: "at least 1 packet" });
+        }
+        let cwnd_clamp = cwnd_clamp.unwrap_or(Packets::MAX);
+        if cwnd_clamp.is_zero() {
+            return Err(SettingsError::Range { key: "cwnd_clamp", expected: "at least 1 packet" });
+        }
+        if slow_start_limit.is_some_and(Packets::is_zero) {
+            return Err(SettingsError::Range { key: "slow_start_limit", expected: "at least 1 packet" });
+        }
+        if keep_alive.is_none() && (keep_alive_interval.is_some() || keep_alive_count.is_some()) {
+            return Err(SettingsError::Range { key: "keep_alive", expected: "given with its other keys" });
+        }
+        let spans = [
+            ("keep_alive", keep_alive),
+            ("keep_alive_interval", keep_alive_interval),
+            ("user_timeout", user_timeout),
+        ];
+        if let Some((key, _)) = spans.iter().find(|(_, s)| s.is_some_and(|s| s < Span::from_millis(1))) {
+            return Err(SettingsError::Range { key, expected: "at least 1 ms" });
+        }
+        let congestion = congestion.unwrap_or(match profile {
+            _ if historical => Congestion::Bic,
+            Profile::Modern => Congestion::Cubic,
+            _ => Congestion::Reno,
+        });
+        if congestion == Congestion::Bbr3 {
+            if !matches!(recovery, Recovery::Modern(_)) {
+                foreign("modern", &[("congestion = bbr3", true)])?;
+            }
+            if *pacing == Some(false) {
+                return Err(SettingsError::Range { key: "pacing", expected: "true, or not given, for bbr3" });
+            }
+        }
+        let slow_starts = matches!(congestion, Congestion::Reno | Congestion::Cubic);
+        if !slow_starts && (*hystart == Some(true) || slow_start_limit.is_some()) {
+            let key = if slow_start_limit.is_some() { "slow_start_limit" } else { "hystart" };
+            return Err(SettingsError::Range { key, expected: "used with reno or cubic" });
+        }
+        let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
+        Ok(Config {
+            recovery,
+            congestion,
+            rto: rto.unwrap_or(if historical { Rto::Linux26 } else { Rto::Rfc6298 }),
+            min_rto: min_rto.unwrap_or(Span::from_millis(200)),
+            delayed_ack: delayed_ack.unwrap_or(if historical {
+                DelayedAck::Linux26
+            } else {
+                DelayedAck::Rfc5681
+            }),
+            mss,
+            sack: sack.unwrap_or(recovery != Recovery::NewReno),
+            timestamps,
+            window_scale: window_scale.unwrap_or(true),
+            receive_buffer,
+            send_buffer,
+            initial_window: *initial_window,
+            initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)),
+            cwnd_clamp,
+            hystart,
+            slow_start_limit: *slow_start_limit,
+            pacing: pacing.unwrap_or(congestion == Congestion::Bbr3),
+            nagle: nagle.unwrap_or(true),
+            ecn: ecn.unwrap_or(EcnMode::Off),
+            mtu_probing: mtu_probing.unwrap_or(if historical {
+                MtuProbing::Off
+            } else {
+                MtuProbing::BlackHole
+            }),
+            keep_alive: keep_alive.map(|idle| KeepAlive {
+                idle,
+                interval: keep_alive_interval.unwrap_or(Span::from_secs(75)),
+                count: keep_alive_count.unwrap_or(9),
+            }),
+            user_timeout: *user_timeout,
+            network_header: 20,
+            time_wait: Span::from_secs(60),
+        })
+    }
+}

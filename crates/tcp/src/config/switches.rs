@@ -1,0 +1,213 @@
+//! The switches: one enum for each thing that a TCP may do in several ways.
+
+use farpace_units::{Packets, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Appropriate byte counting in slow start (RFC 3465) as Linux had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Abc {
+    /// One packet per ACK (2.6.18 and later).
+    Off,
+    /// L = 1, and not fed after a timeout: the window stays at one packet (2.6.15 to 2.6.17).
+    Buggy,
+    /// L = 1, fed after a timeout too (the repair of 2.6.18).
+    Fixed,
+    /// L = 2, fed after a timeout too.
+    Two,
+}
+
+/// How the blocks of an ACK are sorted before the scoreboard walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SackSort {
+    /// As in 2.6.15 to 2.6.19: swaps copy from the unsorted cache, so blocks get lost.
+    Buggy,
+    /// Right.
+    Ok,
+}
+
+/// Which blocks move the stored position at which the next scoreboard walk begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hint {
+    /// Every block (2.6.15 to 2.6.20).
+    EveryBlock,
+    /// Only the block that was first on the wire (2.6.21 to 2.6.24).
+    FirstBlock,
+    /// None: each walk begins at the head of the queue.
+    None,
+}
+
+/// Which blocks of an ACK a D-SACK turns into duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DsackScope {
+    /// All blocks of the ACK (until 2.6.21).
+    Ack,
+    /// Only the first one on the wire (2.6.22).
+    FirstBlock,
+}
+
+/// How the loss of a retransmission is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LostRtx {
+    /// Each segment is compared only with the block that is being walked (until 2.6.23): the defect.
+    PerBlock,
+    /// Each segment is compared with the greatest block end of the ACK: the paper's remedy A.
+    MaxEnd,
+    /// Blocks that the last ACK had too are passed over, so that new ones are walked from the head: the
+    /// paper's remedy B.
+    NewBlocks,
+    /// The queue is searched up to the highest newly SACKed end (2.6.24).
+    NewlySacked,
+}
+
+/// How the window comes down in recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    /// One packet for every two ACKs (until 2.6.22).
+    RateHalving,
+    /// The same, but only for ACKs that make progress (2.6.23).
+    RateHalvingProgress,
+    /// To the threshold at once (RFC 6675 §5).
+    AtOnce,
+    /// In proportion to what arrives (PRR, RFC 9937).
+    Prr,
+}
+
+/// How a segment is found lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detection {
+    /// By counting what arrived above it (RFC 6675 IsLost). The loss of a retransmission is never found.
+    Rfc6675,
+    /// By time: a segment sent later has arrived, and a reordering window has passed (RACK, RFC 8985).
+    Rack,
+}
+
+/// The switches of the modern recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Modern {
+    /// Loss detection.
+    pub detection: Detection,
+    /// Window reduction: at once, or PRR.
+    pub reduction: Reduction,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tail_loss_probe: bool,
+    /// Spurious retransmission timeouts are detected without timestamps (F-RTO, RFC 5682).
+    pub f_rto: bool,
+    /// Reductions for losses that were none are taken back (Eifel, D-SACK; RFC 3522, 4015, 2883).
+    pub undo: bool,
+}
+
+/// The independent switches of the Linux 2.6 recovery (spec of the paper's §4, kernels 2.6.15 to 2.6.24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Linux26 {
+    /// Byte counting in slow start.
+    pub abc: Abc,
+    /// Block sort.
+    pub sack_sort: SackSort,
+    /// Walk position.
+    pub hint: Hint,
+    /// D-SACK reach.
+    pub dsack_scope: DsackScope,
+    /// Detection of lost retransmissions.
+    pub lost_rtx: LostRtx,
+    /// Initial degree of reordering in packets: 3 in Linux, 0 in the paper's figures.
+    pub reordering: Packets,
+    /// Window reduction.
+    pub reduction: Reduction,
+}
+
+/// Loss recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Recovery {
+    /// The historical scoreboard, with its switches.
+    Linux26(Linux26),
+    /// SACK recovery of today, with its switches.
+    Modern(Modern),
+    /// NewReno without SACK (RFC 6582, RFC 5681).
+    NewReno,
+}
+
+/// Congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Congestion {
+    /// Reno (RFC 5681): the simplest, fair, slow on long paths.
+    Reno,
+    /// BIC with the constants of Linux 2.6.17.
+    Bic,
+    /// CUBIC (RFC 9438): grows by a cubic function of time, so that long paths are no slower than short ones.
+    Cubic,
+    /// BBRv3 (draft-ietf-ccwg-bbr): follows a model of the path instead of losses; always paced.
+    Bbr3,
+}
+
+impl Congestion {
+    /// All of them.
+    pub const ALL: [Congestion; 4] = [Congestion::Reno, Congestion::Bic, Congestion::Cubic, Congestion::Bbr3];
+}
+
+/// Round-trip estimation and retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rto {
+    /// RFC 6298 with the configured minimum.
+    Rfc6298,
+    /// Linux 2.6: srtt + at least 200 ms.
+    #[serde(rename = "linux-2.6")]
+    Linux26,
+}
+
+/// When the receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DelayedAck {
+    /// RFC 5681 §4.2: every second full-size segment, 40 ms at the latest.
+    Rfc5681,
+    /// Linux 2.6: quick ACKs at first, then every second segment, with a timer of 40 to 200 ms.
+    #[serde(rename = "linux-2.6")]
+    Linux26,
+    /// Every segment at once.
+    None,
+}
+
+/// Explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnMode {
+    /// Neither offered nor accepted.
+    Off,
+    /// Offered and accepted (RFC 3168).
+    On,
+    /// Offered and accepted with a count of the marks (AccECN, RFC 9768); with peers that cannot count, as `on`.
+    Accurate,
+}
+
+/// How the segment size follows the path without ICMP (RFC 4821).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MtuProbing {
+    /// Not at all.
+    Off,
+    /// Segments become smaller when full-size ones vanish; then larger ones are tried again.
+    BlackHole,
+    /// From the beginning: small segments first, then larger ones.
+    Always,
+}
+
+/// Probing of a connection on which nothing happens (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// After so long without a segment from the peer.
+    pub idle: Span,
+    /// Between probes.
+    pub interval: Span,
+    /// So many probes without an answer end the connection.
+    pub count: u32,
+}

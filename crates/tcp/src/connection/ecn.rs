@@ -1,0 +1,327 @@
+//! Explicit congestion notification: the classic form (RFC 3168) and the accurate one (RFC 9768).
+
+use super::Connection;
+use crate::config::EcnMode;
+use crate::segment::Segment;
+use farpace_trace::Cause;
+use farpace_wire::Ecn;
+use farpace_wire::tcp::TcpFlags;
+
+/// AE, CWR and ECE: the three bits that RFC 9768 calls ACE, and its values in the order of the bits.
+const ACE: TcpFlags = TcpFlags::AE.with(TcpFlags::CWR).with(TcpFlags::ECE);
+/// First value of the counters of marks (RFC 9768 §3.2.1).
+const FIRST_COUNT: u32 = 5;
+/// Marks that are told at once (RFC 9768 §3.2.2.5.1: two, at most seven).
+const TELL_AT: u32 = 2;
+
+/// What both ends agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Agreed {
+    #[default]
+    Nothing,
+    Classic,
+    Accurate,
+}
+
+/// State of both halves: what we tell of marks that arrive, and what we are told of ours.
+#[derive(Clone, Debug)]
+pub(super) struct EcnState {
+    mode: EcnMode,
+    agreed: Agreed,
+    /// The last SYN we sent offered it.
+    offered: bool,
+    /// What we send may be marked.
+    marks: bool,
+    /// Classic receiver: a mark came, and the peer has not said that it has reduced its window.
+    echo: bool,
+    /// Classic sender: the next new data says that the window was reduced.
+    reduced: bool,
+    /// Accurate receiver: marks that came (r.cep).
+    received: u32,
+    /// Of them, how many no acknowledgment has told.
+    untold: u32,
+    /// The segment before was marked.
+    last_marked: bool,
+    /// Accurate sender: marks we were told of (s.cep).
+    told: u32,
+    heard: bool,
+    /// The codepoint that the peer's SYN arrived with: our SYN-ACK reflects it.
+    syn: Ecn,
+    /// The one that the peer's SYN-ACK arrived with, until our first acknowledgment reflects it.
+    syn_ack: Option<Ecn>,
+}
+
+/// The ACE field that reflects a codepoint of the handshake (RFC 9768 tables 2 and 3).
+const fn reflection(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
+    }
+}
+
+const fn ace(flags: TcpFlags) -> u8 {
+    (flags.bits() >> 6 & 7) as u8
+}
+
+const fn flags_of(ace: u8) -> TcpFlags {
+    TcpFlags::from_bits((ace as u16 & 7) << 6)
+}
+
+impl EcnState {
+    pub fn new(mode: EcnMode) -> Self {
+        EcnState {
+            mode,
+            agreed: Agreed::Nothing,
+            offered: false,
+            marks: false,
+            echo: false,
+            reduced: false,
+            received: FIRST_COUNT,
+            untold: 0,
+            last_marked: false,
+            told: FIRST_COUNT,
+            heard: false,
+            syn: Ecn::NotEct,
+            syn_ack: None,
+        }
+    }
+
+    /// Flags of our SYN. A SYN that has to be repeated does not offer: something on the way may drop those that do
+    /// (RFC 3168 §6.1.1.1, RFC 9768 §3.1.4).
+    pub fn offer(&mut self, again: bool) -> TcpFlags {
+        self.offered = !again && self.mode != EcnMode::Off;
+        match self.mode {
+            _ if !self.offered => TcpFlags::NONE,
+            EcnMode::Accurate => ACE,
+            EcnMode::On | EcnMode::Off => TcpFlags::ECE.with(TcpFlags::CWR),
+        }
+    }
+
+    /// The peer's SYN, without ACK (RFC 9768 table 2, read by the server).
+    pub fn on_syn(&mut self, flags: TcpFlags, ecn: Ecn) {
+        self.agreed = match (self.mode, ace(flags)) {
+            (EcnMode::Off, _) => Agreed::Nothing,
+            (EcnMode::Accurate, 0b111) => Agreed::Accurate,
+            (_, 0b011 | 0b111) => Agreed::Classic,
+            // RFC 9768 §3.1.3: combinations of the future get the answer that this form gives.
+            (EcnMode::Accurate, 1..=6) => Agreed::Accurate,
+            _ => Agreed::Nothing,
+        };
+        self.syn = ecn; // reflected, but not counted
+        self.marks = self.agreed != Agreed::Nothing;
+    }
+
+    /// The peer's SYN-ACK, to our SYN (RFC 9768 table 2, read by the client).
+    pub fn on_syn_ack(&mut self, flags: TcpFlags, ecn: Ecn) {
+        self.agreed = match (self.mode, ace(flags)) {
+            _ if !self.offered => Agreed::Nothing,
+            (EcnMode::Accurate, 0b010 | 0b011 | 0b100 | 0b110) => Agreed::Accurate,
+            (EcnMode::Accurate, 0b001 | 0b101) => Agreed::Classic,
+            // Both flags back are a peer that reflects what it does not know (RFC 3168 §6.1.1).
+            (EcnMode::On, a) if a & 0b011 == 0b001 => Agreed::Classic,
+            _ => Agreed::Nothing,
+        };
+        self.marks = self.agreed != Agreed::Nothing;
+        if self.agreed == Agreed::Accurate {
+            self.syn_ack = Some(ecn);
+            self.received = if ecn == Ecn::Ce { FIRST_COUNT + 1 } else { FIRST_COUNT };
+            self.told = if ace(flags) == 0b110 { FIRST_COUNT + 1 } else { FIRST_COUNT };
+        }
+    }
+
+    /// Flags of our SYN-ACK.
+    pub fn answer(&self) -> TcpFlags {
+        match self.agreed {
+            Agreed::Nothing => TcpFlags::NONE,
+            Agreed::Classic => TcpFlags::ECE,
+            Agreed::Accurate => flags_of(reflection(self.syn)),
+        }
+    }
+
+    /// Flags of a segment without SYN. `fresh`: it carries data for the first time; `plain`: it is an acknowledgment
+    /// without data and SACK blocks.
+    #[inline]
+    pub fn flags(&mut self, fresh: bool, plain: bool) -> TcpFlags {
+        match self.agreed {
+            Agreed::Nothing => TcpFlags::NONE,
+            Agreed::Classic => {
+                let cwr = fresh && std::mem::take(&mut self.reduced);
+                let echo = if self.echo { TcpFlags::ECE } else { TcpFlags::NONE };
+                if cwr { echo.with(TcpFlags::CWR) } else { echo }
+            }
+            Agreed::Accurate => {
+                self.untold = 0;
+                match self.syn_ack.take() {
+                    Some(ecn) if plain => flags_of(reflection(ecn)),
+                    _ => flags_of((self.received & 7) as u8),
+                }
+            }
+        }
+    }
+
+    /// The codepoint of a segment: only data that is sent for the first time may be marked (RFC 3168 §6.1.4 to 6.1.6).
+    #[inline]
+    pub fn codepoint(&self, fresh: bool) -> Ecn {
+        if fresh && self.marks { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    /// An acceptable segment has arrived. True: what it told us should be acknowledged at once.
+    #[inline]
+    pub fn on_segment(&mut self, flags: TcpFlags, ecn: Ecn, has_data: bool) -> bool {
+        match self.agreed {
+            Agreed::Nothing => false,
+            Agreed::Classic => {
+                if has_data && flags.contains(TcpFlags::CWR) {
+                    self.echo = false;
+                }
+                self.echo |= has_data && ecn == Ecn::Ce;
+                false
+            }
+            Agreed::Accurate => {
+                let marked = ecn == Ecn::Ce;
+                self.received = self.received.wrapping_add(u32::from(marked));
+                self.untold += u32::from(marked);
+                // §3.2.2.5.1: after a change, and not later than every second mark; only data is answered.
+                let changed = marked && !self.last_marked;
+                self.last_marked = marked;
+                has_data && (changed || self.untold >= TELL_AT)
+            }
+        }
+    }
+
+    /// The acknowledgment that arrived tells of marks on what we sent.
+    #[inline]
+    pub fn echoed(&mut self, flags: TcpFlags, opening: bool, plain: bool) -> bool {
+        match self.agreed {
+            Agreed::Nothing => false,
+            Agreed::Classic => flags.contains(TcpFlags::ECE),
+            Agreed::Accurate => {
+                let first = !std::mem::replace(&mut self.heard, true);
+                if first && ace(flags) == 0 {
+                    // RFC 9768 §3.2.2.4: something on the way erases the field.
+                    self.marks = false;
+                }
+                if opening && plain {
+                    // The last segment of the handshake reflects our SYN-ACK's codepoint (table 4).
+                    self.told = if ace(flags) == 0b110 { FIRST_COUNT + 1 } else { FIRST_COUNT };
+                    return false;
+                }
+                let more = u32::from(ace(flags)).wrapping_sub(self.told) & 7;
+                self.told = self.told.wrapping_add(more);
+                more > 0 && self.marks
+            }
+        }
+    }
+
+    /// The window was reduced: the peer is told with the next new data (RFC 3168 §6.1.2).
+    pub fn on_cut(&mut self) {
+        self.reduced = self.agreed == Agreed::Classic;
+    }
+}
+
+impl Connection {
+    /// Reductions of the call under way make the next data carry CWR.
+    pub(super) fn tell_reductions(&mut self) {
+        let cut = |c: &Cause| matches!(c, Cause::CutFastRetransmit | Cause::CutTimeout | Cause::CutEcn);
+        if self.causes.iter().any(cut) {
+            self.ecn.on_cut();
+        }
+    }
+
+    /// The segment acknowledges, without data and SACK blocks.
+    pub(super) fn is_plain_ack(segment: &Segment) -> bool {
+        segment.payload.is_empty() && segment.header.options.sack.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODES: [EcnMode; 3] = [EcnMode::Off, EcnMode::On, EcnMode::Accurate];
+
+    fn agree(client: EcnMode, server: EcnMode) -> (EcnState, EcnState) {
+        let (mut c, mut s) = (EcnState::new(client), EcnState::new(server));
+        s.on_syn(c.offer(false), Ecn::NotEct);
+        c.on_syn_ack(s.answer(), Ecn::NotEct);
+        (c, s)
+    }
+
+    /// Breaks: both ends must come to the same agreement, whatever each of them knows (RFC 3168 §6.1.1, RFC 9768 §3.1).
+    #[test]
+    fn both_ends_agree() {
+        for client in MODES {
+            for server in MODES {
+                let (c, s) = agree(client, server);
+                let expected = match (client, server) {
+                    (EcnMode::Off, _) | (_, EcnMode::Off) => Agreed::Nothing,
+                    (EcnMode::Accurate, EcnMode::Accurate) => Agreed::Accurate,
+                    _ => Agreed::Classic,
+                };
+                assert_eq!((c.agreed, s.agreed), (expected, expected), "{client:?} with {server:?}");
+            }
+        }
+    }
+
+    /// Breaks: RFC 9768 table 2, as the client reads it: all eight answers.
+    #[test]
+    fn every_answer_to_an_accurate_offer() {
+        use Agreed::{Accurate, Classic, Nothing};
+        let expected = [Nothing, Classic, Accurate, Accurate, Accurate, Classic, Accurate, Nothing];
+        for (bits, expected) in expected.into_iter().enumerate() {
+            let mut c = EcnState::new(EcnMode::Accurate);
+            c.offer(false);
+            c.on_syn_ack(flags_of(bits as u8), Ecn::NotEct);
+            assert_eq!(c.agreed, expected, "{bits:#05b}");
+            assert_eq!(c.codepoint(true) == Ecn::Ect0, expected != Nothing);
+        }
+    }
+
+    /// Breaks: RFC 9768 table 3: the codepoint of the SYN-ACK comes back in the first acknowledgment, then the counter.
+    #[test]
+    fn the_handshake_is_reflected() {
+        for (ecn, field, count) in
+            [(Ecn::NotEct, 2, 5), (Ecn::Ect1, 3, 5), (Ecn::Ect0, 4, 5), (Ecn::Ce, 6, 6)]
+        {
+            let (mut c, mut s) = (EcnState::new(EcnMode::Accurate), EcnState::new(EcnMode::Accurate));
+            s.on_syn(c.offer(false), Ecn::NotEct);
+            c.on_syn_ack(s.answer(), ecn);
+            let first = c.flags(false, true);
+            assert_eq!((ace(first), ace(c.flags(false, true))), (field, count), "{ecn:?}");
+            assert!(!s.echoed(first, true, true));
+            assert_eq!(s.told, u32::from(count));
+        }
+    }
+
+    /// Breaks: the count of marks, over its wrap at eight, and what the sender makes of it.
+    #[test]
+    fn marks_are_counted() {
+        let (mut c, mut s) = agree(EcnMode::Accurate, EcnMode::Accurate);
+        c.flags(false, true);
+        let mut told = 0;
+        for i in 0..40 {
+            let ecn = if i % 3 == 0 { Ecn::Ce } else { Ecn::Ect0 };
+            s.on_segment(TcpFlags::ACK, ecn, true);
+            let before = c.told;
+            assert_eq!(c.echoed(s.flags(false, true), false, true), ecn == Ecn::Ce, "segment {i}");
+            told += c.told - before;
+        }
+        assert_eq!(told, 14, "the first reflection of the server is on its SYN-ACK");
+    }
+
+    /// Breaks: RFC 3168 §6.1.3: ECE stands in every acknowledgment until CWR comes, and a mark on that segment counts.
+    #[test]
+    fn the_echo_lasts_until_it_is_heard() {
+        let (_, mut s) = agree(EcnMode::On, EcnMode::On);
+        assert!(s.flags(false, true).is_empty());
+        s.on_segment(TcpFlags::ACK, Ecn::Ce, true);
+        s.on_segment(TcpFlags::ACK, Ecn::Ect0, true);
+        assert_eq!((s.flags(false, true), s.flags(false, true)), (TcpFlags::ECE, TcpFlags::ECE));
+        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ce, true);
+        assert_eq!(s.flags(false, true), TcpFlags::ECE);
+        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ect0, true);
+        assert!(s.flags(false, true).is_empty());
+    }
+}

@@ -1,0 +1,212 @@
+//! Pacing: segments leave at a rate, a small quantum at a time, instead of as a burst when the window opens. And,
+//! because it is about the same empty line: when a sender has run out of data.
+
+use super::{Blocked, Connection, Transmit};
+use crate::cc::CongestionControl;
+use crate::segments::Segments;
+use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
+
+/// A quantum is what leaves in this time (draft-ietf-ccwg-bbr §5.6.3) ...
+const QUANTUM_TIME: Span = Span::from_millis(1);
+/// ... but not more than this ...
+const MAX_QUANTUM: ByteCount = ByteCount::new(64_000);
+/// ... and not less than so many full segments, because receivers acknowledge every second one.
+const MIN_QUANTUM_SEGMENTS: u64 = 2;
+
+/// The line that segments leave on.
+///
+/// The first segment of a quantum waits until the line is free, the others follow at once. So the rate holds over
+/// any time longer than two quanta; a line that stood still gains no credit.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    line: Option<Serialiser>,
+    /// Sent since the line was last free.
+    burst: ByteCount,
+    deadline: Option<Instant>,
+    /// Congestion control wants to know when the sender has run out of data.
+    rates: bool,
+    /// Since when there was nothing to send, though the window would have allowed it.
+    empty_since: Option<Instant>,
+}
+
+impl Pacer {
+    pub fn new(cc: &dyn CongestionControl) -> Self {
+        Pacer {
+            line: None,
+            burst: ByteCount::ZERO,
+            deadline: None,
+            rates: cc.wants_rates(),
+            empty_since: None,
+        }
+    }
+
+    /// When the line is free again, if a segment waits for that.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Nothing waits any more, or the line is free.
+    pub fn release(&mut self) {
+        self.deadline = None;
+    }
+
+    /// The connection is over.
+    pub fn stop(&mut self) {
+        self.release();
+        self.empty_since = None;
+    }
+
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.deadline = None;
+        match (&mut self.line, rate) {
+            (Some(line), Some(rate)) => line.set_rate(rate),
+            (line, rate) => *line = rate.map(Serialiser::new),
+        }
+    }
+
+    fn may_send(&mut self, now: Instant, len: u32, mss: u32) -> bool {
+        let Some(line) = &self.line else { return true };
+        if self.deadline.is_some() {
+            return false;
+        }
+        if line.busy_until() <= now {
+            self.burst = ByteCount::ZERO;
+            return true;
+        }
+        let least = ByteCount::new(MIN_QUANTUM_SEGMENTS * u64::from(mss));
+        let quantum = line.rate().bytes_in(QUANTUM_TIME).min(MAX_QUANTUM).max(least);
+        let fits = self.burst + ByteCount::new(u64::from(len)) <= quantum;
+        if !fits {
+            self.deadline = Some(line.busy_until());
+        }
+        fits
+    }
+
+    pub fn on_sent(&mut self, now: Instant, len: u32) {
+        if let Some(line) = &mut self.line {
+            let len = ByteCount::new(u64::from(len));
+            line.send(now, len);
+            self.burst += len;
+        }
+    }
+
+    fn free_at(&self, now: Instant) -> Instant {
+        self.line.as_ref().map_or(now, |line| line.busy_until().max(now))
+    }
+}
+
+/// The retransmission queue that an algorithm needs.
+pub(super) fn queue_for(cc: &dyn CongestionControl) -> Segments {
+    let mut segments = Segments::default();
+    if cc.wants_rates() {
+        segments.measure_rates();
+    }
+    segments
+}
+
+impl Connection {
+    /// Takes the rate that is right now.
+    pub(super) fn set_pace(&mut self) {
+        let rate = match self.cc.pacing() {
+            None if self.config.pacing => self.window_rate(),
+            rate => rate,
+        };
+        if rate.is_some() || self.pacer.line.is_some() {
+            self.pacer.set_rate(rate.map(|r| r.max(Rate::from_bits_per_sec(1))));
+        }
+    }
+
+    /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so that it
+    /// can double; a fifth more than the window later, so that pacing does not hold back what the window allows.
+    fn window_rate(&self) -> Option<Rate> {
+        let srtt = self.rto.srtt();
+        if srtt.is_zero() {
+            return None;
+        }
+        let bytes = u64::from(self.window.cwnd().get()) * u64::from(self.mss);
+        let opening = self.window.cwnd() < self.window.ssthresh();
+        let paced = if opening { bytes.saturating_mul(2) } else { bytes.saturating_add(bytes / 5) };
+        Some(Rate::of(ByteCount::new(paced), srtt))
+    }
+
+    /// A segment of this length may leave now; if not, the deadline is set.
+    pub(super) fn may_leave(&mut self, now: Instant, len: u32) -> bool {
+        self.pacer.may_send(now, len, self.mss)
+    }
+
+    /// Everything that may leave has left. If data was what ended first, remember since when.
+    pub(super) fn note_empty_line(&mut self, now: Instant, result: Transmit) {
+        if !self.pacer.rates {
+            return;
+        }
+        let open = self.recovery.may_send_new(&self.segments, self.window.cwnd());
+        // Less than a segment that waits for more is nothing to send either.
+        let ended = matches!(result, Transmit::Idle | Transmit::Blocked(Blocked::Nagle));
+        let empty = ended && open && self.segments.first_waiting().is_none();
+        self.pacer.empty_since = empty.then(|| self.pacer.free_at(now));
+    }
+
+    /// Some time has passed since then: what is sent from here on comes after a gap that the path did not make
+    /// (draft-ietf-ccwg-bbr §4.1.2.4). No time: the application has filled up at once.
+    pub(super) fn notice_empty_line(&mut self, now: Instant) {
+        if self.pacer.empty_since.is_some_and(|at| now > at) {
+            self.segments.mark_app_limited();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacer(mbit: u64) -> Pacer {
+        let mut pacer = Pacer::new(&crate::cc::PerAckReno);
+        pacer.set_rate(Some(Rate::from_mbit(mbit)));
+        pacer
+    }
+
+    /// Sends full segments as fast as it may for this long; returns how many, and the largest burst.
+    fn run(pacer: &mut Pacer, mbit: u64, time: Span) -> (u64, u64) {
+        let (mut now, mut sent, mut largest) = (Instant::from_nanos(5), 0, 0);
+        let end = now + time;
+        while now < end {
+            pacer.set_rate(Some(Rate::from_mbit(mbit)));
+            let mut burst = 0;
+            while pacer.may_send(now, 1000, 1000) {
+                pacer.on_sent(now, 1000);
+                burst += 1;
+            }
+            sent += burst;
+            largest = largest.max(burst);
+            let next = pacer.deadline().unwrap();
+            assert!(next > now, "the deadline law");
+            now = next;
+        }
+        (sent, largest)
+    }
+
+    /// Breaks: the pacing rate over time, and the size of the bursts that leave together.
+    #[test]
+    fn rate_and_quantum() {
+        // 1 s at 8 Mbit/s: 1 MB; a quantum is 1 ms, but at least two segments.
+        assert_eq!(run(&mut pacer(8), 8, Span::from_secs(1)), (1000, 2));
+        assert_eq!(run(&mut pacer(80), 80, Span::from_secs(1)), (10_000, 10));
+        assert_eq!(run(&mut pacer(8_000), 8_000, Span::from_millis(64)), (64_000, 64));
+    }
+
+    /// Breaks: time in which nothing was sent must not become a burst.
+    #[test]
+    fn no_credit_for_silence() {
+        let mut pacer = pacer(8);
+        run(&mut pacer, 8, Span::from_millis(10));
+        let later = Instant::ZERO + Span::from_secs(100);
+        pacer.release();
+        let mut burst = 0;
+        while pacer.may_send(later, 1000, 1000) {
+            pacer.on_sent(later, 1000);
+            burst += 1;
+        }
+        assert_eq!(burst, 2);
+        assert_eq!(pacer.deadline(), Some(later + Span::from_millis(2)));
+    }
+}

@@ -1,0 +1,289 @@
+//! What the network reports about the path, and the segment size that the path carries (RFC 1191, 4821, 8201).
+
+use super::{CloseReason, Connection, Event, State};
+use crate::config::MtuProbing;
+use crate::recovery::Resegmented;
+use farpace_trace::Cause;
+use farpace_units::{Instant, Packets, Seq, Span};
+use farpace_wire::tcp::TCP_LEN;
+
+/// An ICMP error about a packet of this connection, in TCP's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathError {
+    /// The packet was too big to be forwarded (RFC 1191, RFC 8201).
+    TooBig {
+        /// Largest IP packet that the next link takes, in bytes, IP header included; 0: the router did not say.
+        mtu: u32,
+    },
+    /// The destination cannot be reached.
+    Unreachable {
+        /// It will not get better by waiting: protocol or port unreachable, administratively prohibited.
+        hard: bool,
+    },
+    /// The packet was on its way for too long (time exceeded), or something in its header was not understood
+    /// (parameter problem).
+    Discarded,
+}
+
+/// No report makes packets smaller than this: the least MTU of RFC 1191's table that links still have. IPv6 has
+/// no link below 1280 (RFC 8200 §5), which [`FLOOR_IPV6`] says.
+pub const FLOOR_IPV4: u32 = 296;
+/// Least MTU of an IPv6 path.
+pub const FLOOR_IPV6: u32 = 1280;
+/// Sizes of IP packets to fall back to, one after another, when full-size segments vanish without a word.
+const BLACK_HOLE_MTUS: [u32; 3] = [1280, 576, FLOOR_IPV4];
+/// MTUs that links have, for routers that do not tell theirs (RFC 1191 §7.1).
+const PLATEAUS: [u32; 8] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508];
+/// Timeouts in a row of a full-size segment after which the path is suspected to swallow its size.
+const BLACK_HOLE_TIMEOUTS: u32 = 3;
+/// Reports that may lower the segment size until something new is acknowledged: each costs a walk over all that is
+/// outstanding.
+const MAX_REPORTS: u8 = 8;
+/// The search upwards ends when so many bytes are left to be won.
+const SEARCH_STEP: u32 = 32;
+/// Probes of one size that may get lost before the size counts as too big.
+const MAX_PROBES: u8 = 2;
+/// Least window with which a probe is sent, so that its loss is found without a timeout (RFC 4821 §7.4).
+const PROBE_WINDOW: Packets = Packets::new(8);
+/// After so long a larger size is tried again (RFC 1191 §6.3: ten minutes).
+const RAISE_AFTER: Span = Span::from_secs(600);
+
+/// A segment that tries a larger size.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    seq: Seq,
+    len: u32,
+}
+
+/// What is known of the path's MTU, in bytes of payload.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathMtu {
+    /// Largest that both ends allow.
+    ceiling: u32,
+    /// Largest that may still work.
+    high: u32,
+    /// `high` itself was in use once: it is tried before anything else.
+    high_worked: bool,
+    probe: Option<Probe>,
+    /// Probes of one size that got lost.
+    lost_probes: u8,
+    /// When `high` goes up to the ceiling again.
+    raise_at: Option<Instant>,
+    reports: u8,
+}
+
+impl PathMtu {
+    pub fn ceiling(&self) -> u32 {
+        self.ceiling
+    }
+}
+
+impl Connection {
+    /// The network reports `error` about the segment that began with `quoted_seq`. Reports about anything that is not
+    /// outstanding are ignored: nobody who cannot see the connection should be able to disturb it (RFC 5927 §4.1).
+    ///
+    /// * [`TooBig`](PathError::TooBig) makes segments smaller, but not below [`FLOOR_IPV4`] or [`FLOOR_IPV6`], and
+    ///   sends what was too big again.
+    /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard; every
+    ///   other report is remembered, told as [`Event::PathTrouble`], and becomes the reason if the connection times out.
+    pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
+        let outstanding = quoted_seq.after_eq(self.snd_una) && quoted_seq.before(self.snd_nxt);
+        if !outstanding || matches!(self.state, State::Closed | State::TimeWait) {
+            return;
+        }
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        match error {
+            PathError::TooBig { mtu } => self.on_too_big(now, mtu),
+            // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works.
+            PathError::Unreachable { hard: true } if opening => self.finish(CloseReason::Unreachable),
+            PathError::Unreachable { .. } | PathError::Discarded => {
+                self.soft_error = true;
+                self.tell(Event::PathTrouble);
+            }
+        }
+        debug_assert_eq!(self.segments.check(), Ok(()));
+    }
+
+    /// A connection that nobody answers ends; what the network said of it is the reason.
+    pub(super) fn time_out(&mut self) {
+        self.finish(if self.soft_error { CloseReason::Unreachable } else { CloseReason::TimedOut });
+    }
+
+    /// Payload of the largest segment in an IP packet of `mtu` bytes.
+    fn payload_of(&self, mtu: u32) -> u32 {
+        let headers = u32::from(self.config.network_header) + TCP_LEN as u32 + self.option_bytes();
+        mtu.saturating_sub(headers)
+    }
+
+    /// Bytes of the options that every segment carries (RFC 6691: they come off the MSS).
+    fn option_bytes(&self) -> u32 {
+        if self.timestamps { super::TIMESTAMP_BYTES } else { 0 }
+    }
+
+    fn floor(&self) -> u32 {
+        self.payload_of(if self.config.network_header >= 40 { FLOOR_IPV6 } else { FLOOR_IPV4 })
+    }
+
+    /// Both ends have told their limits.
+    pub(super) fn size_segments(&mut self, announced: u16) {
+        let ceiling = u32::from(announced.max(crate::config::MIN_MSS).min(self.config.mss));
+        let ceiling = ceiling - self.option_bytes();
+        self.path = PathMtu { ceiling, high: ceiling, ..PathMtu::default() };
+        self.mss = match self.config.mtu_probing {
+            MtuProbing::Always => ceiling.min(self.payload_of(FLOOR_IPV6)),
+            MtuProbing::Off | MtuProbing::BlackHole => ceiling,
+        };
+    }
+
+    fn on_too_big(&mut self, now: Instant, mtu: u32) {
+        if matches!(self.state, State::SynSent | State::SynReceived) || self.path.reports >= MAX_REPORTS {
+            return;
+        }
+        let known = match mtu {
+            0 => PLATEAUS.into_iter().map(|m| self.payload_of(m)).find(|p| *p < self.mss),
+            mtu => Some(self.payload_of(mtu)),
+        };
+        let size = known.unwrap_or(0).max(self.floor());
+        if size < self.mss {
+            self.path.reports += 1;
+            self.shrink(now, size, size);
+        } else if let Some(probe) = self.path.probe
+            && size < probe.len
+        {
+            self.path.high = size;
+            self.probe_failed(now, false);
+        }
+    }
+
+    /// From now on segments carry `size` bytes; `high` may be found to work later.
+    fn shrink(&mut self, now: Instant, size: u32, high: u32) {
+        self.path.high = high;
+        self.path.high_worked = high > size;
+        self.path.probe = None;
+        self.path.lost_probes = 0;
+        self.path.raise_at = Some(now + RAISE_AFTER);
+        self.set_mss(size);
+        self.resegment(now, Resegmented::PathShrank);
+    }
+
+    fn set_mss(&mut self, size: u32) {
+        self.mss = size;
+        self.window.set_mss(size);
+    }
+
+    /// Cuts what is outstanding to the size in use; what was too long counts as lost.
+    fn resegment(&mut self, now: Instant, why: Resegmented) {
+        // Of a row that was acknowledged in part only the rest counts: no piece may lie below SND.UNA.
+        if let Some(head) = self.segments.row(0)
+            && head.seq.before(self.snd_una)
+        {
+            self.segments.split(0, self.snd_una.bytes_since(head.seq));
+            self.segments.acknowledge(self.snd_una);
+        }
+        if self.segments.split_longer(self.mss, self.fin_seq) {
+            let expiry = self.expiry(now);
+            let (recovery, mut cx) = self.recovery();
+            recovery.on_resegmented(why, &expiry, &mut cx);
+        }
+    }
+
+    /// The retransmission timer has fired `timeouts_in_row` times: perhaps the path swallows segments of this size.
+    pub(super) fn suspect_black_hole(&mut self, now: Instant) {
+        let n = self.timeouts_in_row;
+        let due = n >= BLACK_HOLE_TIMEOUTS && (n - BLACK_HOLE_TIMEOUTS).is_multiple_of(2);
+        if !due || self.config.mtu_probing == MtuProbing::Off {
+            return;
+        }
+        // Two timeouts for each size, from the largest one below what is in use.
+        let head = self.segments.row(0).map_or(0, |row| row.end().bytes_since(self.snd_una));
+        let (floor, most) = (self.floor(), head.min(self.mss));
+        let sizes = BLACK_HOLE_MTUS.into_iter().map(|m| self.payload_of(m).max(floor));
+        if let Some(size) = sizes.into_iter().find(|s| *s < most) {
+            let high = self.path.high.max(self.mss);
+            self.shrink(now, size, high);
+            self.path.raise_at = None;
+        }
+    }
+
+    /// Something new was acknowledged.
+    pub(super) fn path_works(&mut self) {
+        self.path.reports = 0;
+        self.soft_error = false;
+    }
+
+    /// Length of the next new segment if it is to try a larger size. `unsent` bytes and `usable` of the peer's window
+    /// are there.
+    pub(super) fn probe_len(&mut self, now: Instant, unsent: u64, usable: u32) -> Option<u32> {
+        let PathMtu { ceiling, high, probe, raise_at, .. } = self.path;
+        if self.mss >= ceiling || probe.is_some() {
+            return None;
+        }
+        if high <= self.mss + SEARCH_STEP {
+            // The search is over: for ten minutes.
+            match raise_at {
+                Some(at) if at <= now => {
+                    self.path.raise_at = None;
+                    self.path.high = ceiling;
+                    if self.config.mtu_probing == MtuProbing::Off {
+                        self.set_mss(ceiling); // as before the report; if it comes again, it is believed again
+                    }
+                }
+                Some(_) => {}
+                None => self.path.raise_at = Some(now + RAISE_AFTER),
+            }
+            return None;
+        }
+        if self.config.mtu_probing == MtuProbing::Off {
+            return None;
+        }
+        let open = self.recovery.state() == farpace_trace::RecoveryState::Open;
+        if !open || self.timeouts_in_row > 0 || self.window.cwnd() < PROBE_WINDOW {
+            return None;
+        }
+        let len = if self.path.high_worked { high } else { (self.mss + high).div_ceil(2) };
+        // What follows it shows whether it was lost (RFC 4821 §7.4).
+        let after = 4 * self.mss;
+        let fits = unsent >= u64::from(len) + u64::from(after) && usable >= len.saturating_add(after);
+        fits.then_some(len)
+    }
+
+    /// The segment that was just sent is a probe.
+    pub(super) fn probe_sent(&mut self, seq: Seq, len: u32) {
+        self.path.probe = Some(Probe { seq, len });
+    }
+
+    /// An acknowledgment was processed while a probe was under way. `calm`: before it no loss was being repaired.
+    #[cold]
+    pub(super) fn judge_probe(&mut self, now: Instant, calm: bool) {
+        let Some(probe) = self.path.probe else { return };
+        let index = self.segments.index_at_or_after(probe.seq);
+        let tags = self.segments.tags(index);
+        let gone = self.snd_una.after_eq(probe.seq + probe.len);
+        if gone || tags.any(crate::segments::Tags::SACKED) {
+            self.path.probe = None;
+            self.path.lost_probes = 0;
+            self.path.high_worked = false;
+            self.set_mss(probe.len);
+        } else if tags.any(crate::segments::Tags::LOST) {
+            let alone = calm && self.segments.lost_out() == Packets::new(1);
+            self.probe_failed(now, alone);
+        }
+    }
+
+    /// True while a probe is under way.
+    pub(super) fn is_probing(&self) -> bool {
+        self.path.probe.is_some()
+    }
+
+    pub(super) fn probe_failed(&mut self, now: Instant, alone: bool) {
+        let Some(probe) = self.path.probe.take() else { return };
+        self.path.high_worked = false;
+        self.path.lost_probes += 1;
+        if self.path.high < probe.len || self.path.lost_probes >= MAX_PROBES {
+            self.path.lost_probes = 0;
+            self.path.high = self.path.high.min(probe.len - 1);
+        }
+        self.causes.push(Cause::MtuProbeLost);
+        self.resegment(now, Resegmented::ProbeLost { alone });
+    }
+}

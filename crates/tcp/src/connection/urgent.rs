@@ -1,0 +1,63 @@
+//! Urgent data (RFC 9293 §3.8.5, RFC 6093): a pointer into the stream, whose bytes stay in line.
+
+use super::{Connection, Event, State};
+use bytes::Bytes;
+use farpace_units::{ByteCount, Seq};
+use farpace_wire::tcp::TcpFlags;
+
+/// Both urgent pointers, as offsets of their streams: the first byte that is not urgent. Zero: nothing is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Urgent {
+    /// SND.UP
+    sent: u64,
+    /// RCV.UP
+    received: u64,
+}
+
+impl Connection {
+    /// As [`write`](Connection::write); all that is written up to here is urgent. The peer is told at once, even where
+    /// its window is closed.
+    pub fn write_urgent(&mut self, data: &mut Bytes) -> ByteCount {
+        let taken = self.write(data);
+        if !taken.is_zero() {
+            self.urgent.sent = self.buffer.end();
+            if self.is_open() {
+                self.ack_now.get_or_insert(farpace_trace::Cause::AckNow);
+            }
+        }
+        taken
+    }
+
+    /// Bytes up to the end of the peer's urgent data, of those that were not read yet; none if nothing is urgent. Some
+    /// of them may still be on their way.
+    pub fn urgent_ahead(&self) -> Option<ByteCount> {
+        let read = self.reassembly.next() - self.reassembly.readable().get();
+        self.urgent.received.checked_sub(read).filter(|n| *n > 0).map(ByteCount::new)
+    }
+
+    /// URG and the urgent pointer of a segment that begins with `seq`: the distance to the first byte that is not
+    /// urgent (RFC 6093 §3), as far as 16 bits tell.
+    #[inline]
+    pub(super) fn urgent_pointer(&self, seq: Seq) -> Option<u16> {
+        if self.urgent.sent <= self.una_offset {
+            return None;
+        }
+        // A probe may begin before SND.UNA.
+        let ahead = (self.urgent.sent - self.una_offset) as i64 - i64::from(seq.distance(self.snd_una));
+        u64::try_from(ahead).ok().filter(|n| *n > 0).map(|n| n.min(u64::from(u16::MAX)) as u16)
+    }
+
+    /// RFC 9293 §3.10.7.4, sixth check.
+    pub(super) fn on_urgent(&mut self, flags: TcpFlags, seq: Seq, pointer: u16) {
+        let may = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !flags.contains(TcpFlags::URG) || !may {
+            return;
+        }
+        let ahead = (seq + u32::from(pointer)).bytes_since(self.rcv_nxt);
+        let up = self.reassembly.next() + u64::from(ahead);
+        if ahead > 0 && up > self.urgent.received {
+            self.urgent.received = up;
+            self.tell(Event::Urgent);
+        }
+    }
+}

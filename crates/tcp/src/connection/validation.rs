@@ -1,0 +1,48 @@
+//! Whether the congestion window was earned: one that is not used says nothing of the path (RFC 5681 §4.1, RFC 7661).
+//!
+//! A window of which at least half is under way is validated. One that is not neither grows (congestion control is told,
+//! `AckSample::cwnd_limited`) nor lasts: after five minutes half of it goes (RFC 7661 §4.2 and §4.4.2), and after a pause
+//! longer than the timeout all above the initial window. What this leaves out of RFC 7661: pipeACK, i.e. the window
+//! before a loss is taken as it is; recovery cuts it by what was in flight where the algorithm says so.
+
+use super::Connection;
+use crate::config::Recovery;
+use farpace_units::{Instant, Packets, Span};
+
+/// How long a window may stay without being used (RFC 7661 §4.2: five minutes).
+const NON_VALIDATED_PERIOD: Span = Span::from_secs(300);
+
+impl Connection {
+    /// Nothing is outstanding, and something is about to be sent.
+    pub(super) fn restart_after_idle(&mut self, now: Instant) {
+        // A model of the path is not forgotten in a pause, and does not send a burst after one.
+        let forgets = !self.cc.owns_window();
+        if forgets && now.since(self.last_sent) > self.rto.rto().max(Span::from_millis(1)) {
+            let initial = self.config.first_window(self.mss);
+            self.window.set_cwnd(self.window.cwnd().min(initial));
+            self.validated_at = now;
+        }
+    }
+
+    /// A new segment was just sent.
+    #[inline]
+    pub(super) fn validate_window(&mut self, now: Instant) {
+        let used = self.recovery.in_flight(&self.segments).get();
+        if used >= self.window.cwnd().get().div_ceil(2) {
+            self.validated_at = now;
+        } else if now.since(self.validated_at) >= NON_VALIDATED_PERIOD {
+            self.decay(now);
+        }
+    }
+
+    #[cold]
+    fn decay(&mut self, now: Instant) {
+        self.validated_at = now;
+        if self.cc.owns_window() || matches!(self.config.recovery, Recovery::Linux26(_)) {
+            return;
+        }
+        let cwnd = self.window.cwnd().get();
+        self.window.set_ssthresh(self.window.ssthresh().max(Packets::new(cwnd / 4 * 3)));
+        self.window.set_cwnd(Packets::new(cwnd / 2).max(self.config.first_window(self.mss)));
+    }
+}

@@ -1,0 +1,155 @@
+use super::*;
+use farpace_units::Stream;
+
+/// RFC 8985 §6.2 as it is written: every segment is looked at for every ACK. Ties of the clock are broken by the
+/// order in which the segments really left.
+#[derive(Default)]
+struct Literal {
+    segments: Vec<Seg>,
+    latest: Option<(Instant, u64)>,
+    rtt: Span,
+}
+
+#[derive(Clone, Copy)]
+struct Seg {
+    sent: (Instant, u64),
+    delivered: bool,
+    lost: bool,
+    in_flight: bool,
+}
+
+impl Literal {
+    fn detect(&mut self, now: Instant, reo_wnd: Span) -> Vec<usize> {
+        let Some(latest) = self.latest else { return Vec::new() };
+        let mut found = Vec::new();
+        for (i, s) in self.segments.iter_mut().enumerate() {
+            if !s.delivered && s.in_flight && latest > s.sent && s.sent.0 + self.rtt + reo_wnd <= now {
+                (s.lost, s.in_flight) = (true, false);
+                found.push(i);
+            }
+        }
+        found
+    }
+}
+
+const MSS: u32 = 1000;
+
+/// Breaks: RACK itself: the two queues must find what the RFC's walk over all segments finds, at the same moment,
+/// retransmissions included, whatever is lost or reordered.
+#[test]
+fn equals_the_literal_algorithm() {
+    for seed in 0..400 {
+        let mut dice = Stream::new(seed, "rack");
+        let (mut rack, mut segments, mut literal) = (Rack::default(), Segments::default(), Literal::default());
+        let (mut now, mut sends) = (Instant::ZERO, 0);
+        for step in 0..300 {
+            now += Span::from_micros(1 + dice.below(3) * 400);
+            // New segments, several at one instant.
+            for _ in 0..dice.below(4) {
+                let seq = Seq::new(literal.segments.len() as u32 * MSS);
+                segments.push(seq, MSS, now);
+                sends += 1;
+                literal.segments.push(Seg { sent: (now, sends), delivered: false, lost: false, in_flight: true });
+            }
+            let snd_nxt = Seq::new(literal.segments.len() as u32 * MSS);
+            // Something that flies arrives, or nothing.
+            let flying: Vec<usize> =
+                (0..literal.segments.len()).filter(|&i| literal.segments[i].in_flight && !literal.segments[i].delivered).collect();
+            rack.on_ack(Seq::new(0), snd_nxt, false);
+            if !flying.is_empty() && dice.chance(0.7) {
+                let i = flying[dice.below(flying.len() as u64) as usize];
+                let echo = Echo { now, age: None, min_rtt: None };
+                let (row, tags) = (*segments.row(i).expect("a row"), segments.tags(i));
+                rack.on_delivered(&row, tags, &echo);
+                segments.sack(i);
+                segments.clear_retransmitted(i);
+                let s = &mut literal.segments[i];
+                s.delivered = true;
+                literal.rtt = now.since(s.sent.0);
+                literal.latest = literal.latest.max(Some(s.sent));
+            }
+            let reo_wnd = Span::from_micros(dice.below(3) * 500);
+            let expected = literal.detect(now, reo_wnd);
+            let before: Vec<bool> = (0..segments.len()).map(|i| waiting(&segments, i)).collect();
+            let lost = rack.detect(now, reo_wnd, &mut segments);
+            let found: Vec<usize> = (0..segments.len()).filter(|&i| waiting(&segments, i) && !before[i]).collect();
+            assert_eq!((&found, lost as usize), (&expected, expected.len()), "seed {seed}, step {step}");
+            assert_eq!(segments.check(), Ok(()));
+            // Some of the lost ones go again.
+            while dice.chance(0.6) && let Some(i) = segments.first_waiting() {
+                segments.mark_retransmitted(i, now, snd_nxt);
+                rack.on_retransmit(now, segments.row(i).expect("a row").seq, &segments);
+                sends += 1;
+                let s = &mut literal.segments[i];
+                (s.sent, s.lost, s.in_flight) = ((now, sends), false, true);
+            }
+        }
+    }
+}
+
+fn waiting(segments: &Segments, i: usize) -> bool {
+    segments.tags(i).any(Tags::LOST) && !segments.tags(i).any(Tags::RETRANSMITTED)
+}
+
+/// Breaks: the table of RFC 8985 §6.2 step 4. `(reordering seen, in recovery, SACKed, D-SACK rounds, window in ms)`
+/// at a least round trip of 40 ms and a smoothed one of 50 ms.
+#[test]
+fn the_reordering_window() {
+    let table = [
+        (false, false, 0, 0, 10),
+        (false, false, 2, 0, 10),
+        (false, false, 3, 0, 0),
+        (false, true, 0, 0, 0),
+        (true, true, 9, 0, 10),
+        (true, false, 3, 2, 30),
+        (true, false, 3, 9, 50),
+    ];
+    for (seen, recovery, sacked, rounds, ms) in table {
+        let mut segments = Segments::default();
+        for i in 0..10 {
+            segments.push(Seq::new(i * MSS), MSS, Instant::ZERO);
+        }
+        (1..=sacked).for_each(|i| segments.sack(i));
+        let mut rack = Rack { reordering_seen: seen, ..Rack::default() };
+        for round in 0..rounds {
+            rack.on_ack(Seq::new(round), Seq::new(round + 1), true);
+        }
+        let window = rack.reo_wnd(recovery, Some(Span::from_millis(40)), Span::from_millis(50), &segments);
+        assert_eq!(window, Span::from_millis(ms), "{:?}", (seen, recovery, sacked, rounds));
+    }
+}
+
+/// Breaks: the widened window lasts for sixteen recoveries without a D-SACK, then it shrinks; and several D-SACKs
+/// of one round trip count once.
+#[test]
+fn the_window_shrinks_after_sixteen_recoveries() {
+    let mut rack = Rack::default();
+    let segments = Segments::default();
+    let window = |rack: &Rack| rack.reo_wnd(false, Some(Span::from_millis(40)), Span::from_secs(1), &segments);
+    rack.on_ack(Seq::new(0), Seq::new(100), true);
+    rack.on_ack(Seq::new(50), Seq::new(120), true);
+    assert_eq!(window(&rack), Span::from_millis(20));
+    for _ in 0..15 {
+        rack.on_recovered();
+    }
+    assert_eq!(window(&rack), Span::from_millis(20));
+    rack.on_recovered();
+    assert_eq!(window(&rack), Span::from_millis(10));
+}
+
+/// Breaks: a copy that was answered by an older timestamp, or faster than the path can be, must not set RACK's
+/// clock (RFC 8985 §6.2 step 2).
+#[test]
+fn ambiguous_answers_are_ignored() {
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    for (age, min_rtt, counts) in [(Some(4), None, true), (Some(30), None, false), (None, Some(20), false), (None, Some(5), true)] {
+        let mut segments = Segments::default();
+        segments.push(Seq::new(0), MSS, at(0));
+        segments.mark_lost(0);
+        segments.mark_retransmitted(0, at(100), Seq::new(MSS));
+        let mut rack = Rack::default();
+        let echo = Echo { now: at(110), age: age.map(Span::from_millis), min_rtt: min_rtt.map(Span::from_millis) };
+        rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
+        assert_eq!(rack.latest.is_some(), counts, "{age:?} {min_rtt:?}");
+    }
+}

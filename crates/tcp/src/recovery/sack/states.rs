@@ -1,0 +1,262 @@
+//! Entering and leaving the congestion states, and the window in each of them.
+
+use super::*;
+use crate::cc::{Cut, Event};
+
+impl SackRecovery {
+    /// Timestamps and F-RTO: was the last recovery for nothing?
+    pub(super) fn check_spurious(
+        &mut self,
+        ack: &AckInput<'_>,
+        advanced: bool,
+        news: &News,
+        cx: &mut Context<'_>,
+    ) {
+        let by_timestamp =
+            advanced && self.in_recovery() && self.undo.is_some_and(|u| u.is_spurious_by(ack.tsecr));
+        if by_timestamp {
+            if self.state == RecoveryState::Recovery {
+                self.rack.on_spurious();
+            }
+            self.take_back(ack.now, Cause::UndoTimestamp, cx);
+        }
+        if self.state != RecoveryState::Loss {
+            return;
+        }
+        let sign = Sign {
+            snd_una: ack.snd_una,
+            snd_nxt: ack.snd_nxt,
+            advanced,
+            original: news.original,
+            beyond: news.beyond,
+            duplicate: !advanced && !ack.has_data && !ack.window_update,
+            new_data: ack.new_data_waiting,
+        };
+        if self.f_rto.on_ack(&sign) {
+            self.take_back(ack.now, Cause::UndoFRto, cx);
+        }
+    }
+
+    /// The reduction was a mistake.
+    pub(super) fn take_back(&mut self, now: Instant, cause: Cause, cx: &mut Context<'_>) {
+        if self.in_recovery() {
+            cx.segments.clear_lost();
+            self.rack.reset();
+            self.counting.reset();
+            self.state = RecoveryState::Open;
+            self.f_rto = FRto::Off;
+            (self.timed_out, self.fast) = (false, false);
+        }
+        if let Some(undo) = self.undo.take() {
+            undo.apply(now, cause, cx);
+        }
+    }
+
+    /// The receiver has dropped what it had SACKed (RFC 2018 §8): believe nothing, begin at the head.
+    pub(super) fn on_reneging(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
+        cx.causes.push(Cause::Reneging);
+        let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
+        let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: ack.new_data_waiting };
+        self.enter_loss(&expiry, true, cx);
+    }
+
+    /// Everything that was outstanding when the state began is acknowledged. True: a recovery ended.
+    pub(super) fn leave(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> bool {
+        if !ack.snd_una.after_eq(self.high_seq) {
+            return false;
+        }
+        match self.state {
+            RecoveryState::Recovery | RecoveryState::Cwr => {
+                cx.reduce_to(cx.window.ssthresh()); // RFC 9937 §6.4
+                cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery);
+            }
+            RecoveryState::Loss => cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery),
+            RecoveryState::Open | RecoveryState::Disorder => return false,
+        }
+        if self.in_recovery() {
+            self.rack.on_recovered();
+        }
+        self.state = RecoveryState::Open;
+        self.f_rto = FRto::Off;
+        (self.timed_out, self.fast) = (false, false);
+        true
+    }
+
+    /// Remembers what a reduction may have to restore, and asks congestion control for the threshold.
+    fn cut(&mut self, now: Instant, cut: Cut, snd_una: Seq, cx: &mut Context<'_>) {
+        self.undo = self.switches.undo.then(|| Undo::new(cx, snd_una, cx.segments.retrans_out()));
+        cx.cut(now, cut);
+    }
+
+    /// RFC 6675 §5 step 4, RFC 9937 §6.1. `delivered`: what the ACK at hand brought.
+    pub(super) fn enter_recovery(
+        &mut self,
+        now: Instant,
+        snd_una: Seq,
+        snd_nxt: Seq,
+        delivered: Packets,
+        cx: &mut Context<'_>,
+    ) {
+        // A window that is coming down already is not cut twice for one round trip.
+        if self.state != RecoveryState::Cwr {
+            self.cut(now, Cut::FastRetransmit, snd_una, cx);
+        }
+        self.begin_reduction(snd_nxt, delivered, cx);
+        self.state = RecoveryState::Recovery;
+        self.fast = true;
+        self.counting.on_recovery();
+        self.tail.reset();
+        cx.cc.on_event(now, cx.window, Event::EnterRecovery);
+    }
+
+    fn begin_reduction(&mut self, snd_nxt: Seq, delivered: Packets, cx: &mut Context<'_>) {
+        self.high_seq = snd_nxt;
+        self.prr = Prr::new(cx.segments.packets_out() - cx.segments.sacked_out() + delivered);
+        if self.switches.reduction == Reduction::AtOnce {
+            cx.reduce_to(cx.window.ssthresh());
+        }
+    }
+
+    /// RFC 3168 §6.1.2: a mark counts like a loss, once per round trip, and nothing is sent again.
+    pub(super) fn on_ece(&mut self, ack: &AckInput<'_>, delivered: Packets, cx: &mut Context<'_>) {
+        if !matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            return;
+        }
+        self.cut(ack.now, Cut::Ecn, ack.snd_una, cx);
+        self.undo = None; // the network has said it itself
+        self.begin_reduction(ack.snd_nxt, delivered, cx);
+        self.state = RecoveryState::Cwr;
+    }
+
+    /// RFC 8985 §7.4.2: the probe repaired the only loss; the window comes down as for any other.
+    pub(super) fn on_probe_repair(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            return;
+        }
+        self.undo = None;
+        cx.cut_because(now, Cut::FastRetransmit, Cause::CutTailLoss);
+        cx.reduce_to(cx.window.cwnd().min(cx.window.ssthresh()));
+        cx.cc.on_event(now, cx.window, Event::EnterRecovery);
+        cx.cc.on_event(now, cx.window, Event::ExitRecovery);
+    }
+
+    /// RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3.
+    pub(super) fn enter_loss(&mut self, expiry: &Expiry, forget: bool, cx: &mut Context<'_>) {
+        // One reduction per window, but another for each timeout that nothing was heard before.
+        let fresh = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder)
+            || expiry.snd_una.after_eq(self.high_seq)
+            || (self.state == RecoveryState::Loss && self.timeouts == 0);
+        let again = self.state == RecoveryState::Loss && self.f_rto == FRto::First;
+        if fresh {
+            self.cut(expiry.now, Cut::Timeout, expiry.snd_una, cx);
+        }
+        if forget {
+            self.undo = None;
+            self.scoreboard.forget();
+        }
+        let by_time = self.uses_rack() && !forget;
+        if by_time {
+            let reo_wnd = self.reo_wnd(cx);
+            self.rack.mark_at_timeout(expiry.now, reo_wnd, cx.segments);
+        } else {
+            cx.segments.lose_all(forget);
+            self.rack.reset();
+            self.counting.reset();
+        }
+        self.f_rto = if self.switches.f_rto && !forget && (fresh || again) { FRto::First } else { FRto::Off };
+        self.state = RecoveryState::Loss;
+        self.high_seq = expiry.snd_nxt;
+        self.timeouts += 1;
+        (self.timed_out, self.fast) = (true, true);
+        self.tail.reset();
+        cx.window.cwnd_cnt = 0;
+        cx.window.bytes_acked = 0;
+        // One segment more than what may still be in flight: the head.
+        cx.reduce_to(cx.segments.in_flight() + Packets::new(1));
+        cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
+    }
+
+    /// Segments that were too big for the path go again in parts, in the state Loss, which cuts nothing: they say
+    /// nothing of congestion.
+    pub(super) fn repair_without_cut(&mut self, why: Resegmented, at: &Expiry, cx: &mut Context<'_>) {
+        match (why, self.state) {
+            (Resegmented::PathShrank, RecoveryState::Cwr) => cx.reduce_to(cx.window.ssthresh()),
+            (Resegmented::PathShrank, RecoveryState::Open | RecoveryState::Disorder) => {}
+            (Resegmented::ProbeLost { alone: true }, RecoveryState::Recovery) => {
+                // RFC 4821 §7.6.2: the probe alone was the reason for the cut.
+                let Some(undo) = self.undo.take() else { return };
+                undo.apply(at.now, Cause::Undo, cx);
+            }
+            _ => return,
+        }
+        self.undo = None;
+        self.f_rto = FRto::Off;
+        self.tail.reset();
+        (self.timed_out, self.fast) = (false, true);
+        self.state = RecoveryState::Loss;
+        self.high_seq = at.snd_nxt;
+    }
+
+    /// Open or Disorder, by what is SACKed.
+    pub(super) fn settle_disorder(&mut self, cx: &Context<'_>) {
+        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+            let orderly = cx.segments.sacked_out().is_zero();
+            self.state = if orderly { RecoveryState::Open } else { RecoveryState::Disorder };
+        }
+    }
+
+    /// The window in a reduction (RFC 9937 §6.2).
+    pub(super) fn reduce(&mut self, delivered: Packets, safe: bool, cx: &mut Context<'_>) {
+        if self.switches.reduction == Reduction::Prr
+            && let Some(cwnd) =
+                self.prr.on_ack(delivered, cx.segments.in_flight(), cx.window.ssthresh(), safe)
+        {
+            cx.reduce_to(cwnd);
+        }
+    }
+
+    /// The window after an ACK: it comes down, grows (if it may `grow`), or stays.
+    #[allow(clippy::too_many_arguments, reason = "all of them are what the ACK was found to mean")]
+    pub(super) fn resize(
+        &mut self,
+        ack: &AckInput<'_>,
+        before: Packets,
+        news: &News,
+        advanced: bool,
+        lost: u32,
+        grow: bool,
+        cx: &mut Context<'_>,
+    ) {
+        let mut sample = cx.sample(ack, &Default::default(), before);
+        sample.acked = Packets::new(news.acked);
+        sample.delivered = news.delivered();
+        sample.lost = Packets::new(lost);
+        sample.rtt = news.newest.map(|at| ack.now.since(at));
+        sample.state = self.state;
+        // Segments that wait to be sent again fill the window as new ones would.
+        sample.cwnd_limited |= self.state == RecoveryState::Loss;
+        match self.state {
+            RecoveryState::Recovery | RecoveryState::Cwr => {
+                self.reduce(news.delivered(), advanced && lost == 0, cx);
+            }
+            _ if news.acked > 0 && grow => cx.grow(&sample),
+            _ => {}
+        }
+        if cx.cc.owns_window() {
+            sample.in_flight = cx.segments.in_flight();
+            cx.cc.on_ack(cx.window, &sample);
+        }
+    }
+
+    pub(super) fn arm_probe(&mut self, ack: &AckInput<'_>, advanced: bool, cx: &mut Context<'_>) {
+        if !self.switches.tail_loss_probe {
+            return;
+        }
+        if self.in_recovery() || cx.segments.is_empty() || !cx.segments.sacked_out().is_zero() {
+            self.tail.deadline = None;
+        } else if advanced {
+            let rto = Some(ack.now + cx.rto.rto());
+            self.tail.arm(ack.now, cx.rto.srtt(), rto, cx.segments);
+        }
+    }
+}

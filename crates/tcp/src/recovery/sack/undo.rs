@@ -1,0 +1,79 @@
+//! Taking a reduction back: a loss that was none must not cost the window (RFC 4015).
+//!
+//! Three proofs: the echoed timestamp is older than the retransmission (Eifel, RFC 3522); D-SACKs say that
+//! everything sent again had arrived (RFC 2883, RFC 3708 in spirit); after a timeout, data sent before it is
+//! acknowledged without having been sent again (F-RTO, RFC 5682).
+
+use crate::cc::Event;
+use crate::recovery::Context;
+use farpace_trace::Cause;
+use farpace_units::{Instant, Packets, Seq};
+
+/// Segments that may leave in one burst when the window is put back (RFC 4015 §3.2 step 7 allows the initial
+/// window).
+const MAX_BURST: u32 = 10;
+
+/// What it takes to undo the last reduction.
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    cwnd: Packets,
+    ssthresh: Packets,
+    /// SND.UNA when the episode began.
+    pub marker: Seq,
+    /// Our clock, as TSval, at the first retransmission of the episode.
+    first_retransmit: Option<u32>,
+    /// Retransmissions that no D-SACK has answered yet.
+    unanswered: u32,
+    retransmitted: bool,
+}
+
+impl Undo {
+    /// Remembers window and threshold before a reduction. `in_flight` retransmissions count as the episode's.
+    pub fn new(cx: &Context<'_>, marker: Seq, in_flight: Packets) -> Self {
+        Undo {
+            cwnd: cx.window.cwnd(),
+            ssthresh: cx.window.ssthresh(),
+            marker,
+            first_retransmit: None,
+            unanswered: in_flight.get(),
+            retransmitted: !in_flight.is_zero(),
+        }
+    }
+
+    /// A segment was sent again.
+    pub fn on_retransmit(&mut self, timestamp: u32) {
+        self.first_retransmit.get_or_insert(timestamp);
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.retransmitted = true;
+    }
+
+    /// A D-SACK covers `segments` of what was sent since the episode began. True: all of it was in vain.
+    pub fn on_dsack(&mut self, segments: u32) -> bool {
+        self.unanswered = self.unanswered.saturating_sub(segments);
+        self.retransmitted && self.unanswered == 0
+    }
+
+    /// RFC 3522 §3.2: the first acknowledgment after the retransmission echoes an older timestamp. `tsecr` of
+    /// an ACK that advances SND.UNA.
+    pub fn is_spurious_by(&self, tsecr: Option<u32>) -> bool {
+        match (tsecr, self.first_retransmit) {
+            (Some(echo), Some(first)) => (echo.wrapping_sub(first) as i32) < 0,
+            _ => false,
+        }
+    }
+
+    /// RFC 4015 §3.2: puts the window back, as far as that makes no burst; what is missing comes back by slow
+    /// start.
+    pub fn apply(self, now: Instant, cause: Cause, cx: &mut Context<'_>) {
+        cx.causes.push(cause);
+        if cx.cc.owns_window() {
+            return cx.cc.on_event(now, cx.window, Event::Undo);
+        }
+        let was = self.cwnd.max(cx.window.cwnd());
+        let most = cx.segments.in_flight() + Packets::new(MAX_BURST);
+        let ssthresh = if most < was { self.ssthresh.max(was) } else { self.ssthresh };
+        cx.window.set_ssthresh(ssthresh.max(cx.window.ssthresh()));
+        cx.window.set_cwnd(was.min(most).max(cx.window.cwnd()));
+        cx.cc.on_event(now, cx.window, Event::Undo);
+    }
+}

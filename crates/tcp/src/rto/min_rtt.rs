@@ -1,0 +1,72 @@
+//! The least round trip of late: what the path takes when its queues are empty.
+
+use farpace_units::{Instant, Span};
+
+/// How long a sample counts. Long, so that queues of our own making do not hide the path (RFC 8985 §6.2 step
+/// 1 leaves the choice open; Linux takes five minutes).
+const WINDOW: Span = Span::from_secs(300);
+
+/// A windowed minimum in three samples: the least of the window, and the least since each of the other two,
+/// so that one takes over when the first one is too old.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinRtt {
+    best: [(Instant, Span); 3],
+    any: bool,
+}
+
+impl MinRtt {
+    /// Takes a sample in.
+    pub fn sample(&mut self, now: Instant, rtt: Span) {
+        let new = (now, rtt);
+        if !self.any || rtt <= self.best[0].1 || now.since(self.best[2].0) > WINDOW {
+            self.any = true;
+            self.best = [new; 3];
+            return;
+        }
+        if rtt <= self.best[1].1 {
+            self.best[1] = new;
+            self.best[2] = new;
+        } else if rtt <= self.best[2].1 {
+            self.best[2] = new;
+        }
+        if now.since(self.best[0].0) > WINDOW {
+            self.best = [self.best[1], self.best[2], new];
+        } else if self.best[1].0 == self.best[0].0 && now.since(self.best[0].0) > WINDOW / 4 {
+            // A quarter of the window without anything better: remember a younger one.
+            self.best[1] = new;
+            self.best[2] = new;
+        } else if self.best[2].0 == self.best[1].0 && now.since(self.best[0].0) > WINDOW / 2 {
+            self.best[2] = new;
+        }
+    }
+
+    /// The minimum; none before the first sample.
+    pub fn get(&self) -> Option<Span> {
+        self.any.then_some(self.best[0].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: what counts as an empty queue, and that a path that has become longer is learned in the end.
+    #[test]
+    fn the_minimum_ages() {
+        let at = |s: u64| Instant::ZERO + Span::from_secs(s);
+        let ms = Span::from_millis;
+        let mut m = MinRtt::default();
+        assert_eq!(m.get(), None);
+        m.sample(at(0), ms(50));
+        m.sample(at(10), ms(80));
+        assert_eq!(m.get(), Some(ms(50)));
+        m.sample(at(20), ms(40));
+        assert_eq!(m.get(), Some(ms(40)), "less counts at once");
+        for s in 21..320 {
+            m.sample(at(s), ms(90));
+            assert_eq!(m.get(), Some(ms(40)), "at {s} s");
+        }
+        m.sample(at(321), ms(95));
+        assert_eq!(m.get(), Some(ms(90)), "the old minimum is five minutes old");
+    }
+}

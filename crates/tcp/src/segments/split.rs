@@ -1,0 +1,152 @@
+//! Rows cut in pieces: a smaller segment size also holds for what is outstanding.
+
+use super::{Row, Segments, Tags, is_waiting};
+use farpace_units::Seq;
+
+impl Segments {
+    /// Splits the row at `index` so that its first part has `len` sequence numbers; both parts keep the tags. Nothing
+    /// happens unless `len` lies within the row. Rows after it get new indices.
+    pub fn split(&mut self, index: usize, len: u32) {
+        let (Some(row), Some(&tag)) = (self.rows.get_mut(index), self.tags.get(index)) else { return };
+        if len == 0 || len >= row.len {
+            return;
+        }
+        let rest = Row { seq: row.seq + len, len: row.len - len, ..*row };
+        row.len = len;
+        self.rows.insert(index + 1, rest);
+        self.tags.insert(index + 1, tag);
+        if let Some(rates) = &mut self.rates {
+            rates.split(index);
+        }
+        self.sacked_out += u32::from(tag & Tags::SACKED.0 != 0);
+        self.lost_out += u32::from(tag & Tags::LOST.0 != 0);
+        self.retrans_out += u32::from(tag & Tags::RETRANSMITTED.0 != 0);
+        self.waiting += u32::from(is_waiting(tag));
+        self.fackets_out += u32::from((index as u32) < self.fackets_out);
+        self.waiting_floor += usize::from(index < self.waiting_floor);
+    }
+
+    /// Splits all rows with more than `most` payload bytes into rows of at most that many, and marks the parts lost; a
+    /// retransmission of such a row was lost as well. Parts of rows with S have arrived, and keep S. `fin` is the number
+    /// of our FIN, which counts no byte. True if there was such a row: then indices have changed.
+    pub fn split_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
+        let most = most.max(1);
+        let payload = |r: &Row| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
+        if !self.rows.iter().any(|r| payload(r) > most) {
+            return false;
+        }
+        let (rows, tags) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.tags));
+        let mut parts = Vec::with_capacity(rows.len());
+        for (mut row, mut tag) in rows.into_iter().zip(tags) {
+            let first = self.rows.len();
+            if payload(&row) > most && tag & Tags::SACKED.0 == 0 {
+                row.lost_again |= tag & Tags::RETRANSMITTED.0 != 0;
+                tag = (tag & !Tags::RETRANSMITTED.0) | Tags::LOST.0;
+            }
+            while payload(&row) > most {
+                self.rows.push_back(Row { len: most, ..row });
+                self.tags.push_back(tag);
+                row = Row { seq: row.seq + most, len: row.len - most, ..row };
+            }
+            self.rows.push_back(row);
+            self.tags.push_back(tag);
+            parts.push(self.rows.len() - first);
+        }
+        if let Some(rates) = &mut self.rates {
+            rates.split_each(&parts);
+        }
+        self.recount();
+        true
+    }
+
+    /// All counters anew.
+    fn recount(&mut self) {
+        let count = |t: Tags| self.tags.iter().filter(|x| *x & t.0 != 0).count() as u32;
+        (self.sacked_out, self.lost_out, self.retrans_out) =
+            (count(Tags::SACKED), count(Tags::LOST), count(Tags::RETRANSMITTED));
+        self.waiting = self.tags.iter().filter(|t| is_waiting(**t)).count() as u32;
+        self.waiting_floor = 0;
+        let highest = self.tags.iter().rposition(|t| t & Tags::SACKED.0 != 0);
+        self.fackets_out = highest.map_or(0, |i| i as u32 + 1);
+        self.bound_assumed_out();
+        self.refresh_rtx_nxt_floor();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Instant;
+    use proptest::prelude::*;
+
+    fn queue(lens: &[u32]) -> Segments {
+        let mut s = Segments::default();
+        s.measure_rates();
+        let mut seq = Seq::new(u32::MAX - 3000);
+        for len in lens {
+            s.push(seq, *len, Instant::ZERO);
+            seq += *len;
+        }
+        s
+    }
+
+    fn tag(s: &mut Segments, index: usize, how: u8) {
+        match how {
+            1 => s.sack(index),
+            2 => s.mark_lost(index),
+            3 => s.mark_retransmitted(index, Instant::ZERO, Seq::new(9)),
+            4 => s.mark_retransmission_lost(index),
+            _ => {}
+        }
+    }
+
+    proptest! {
+        /// Breaks: the counters, or the sequence numbers that rows stand for, when rows are cut; and no row that is too
+        /// long may be left, or a path that lost its size swallows it for ever.
+        #[test]
+        fn the_counters_survive_a_cut(
+            rows in prop::collection::vec((1u32..3000, 0u8..5), 1..40),
+            at in 0usize..40,
+            len in 1u32..3000,
+            most in 1u32..1500,
+            fin in any::<bool>(),
+        ) {
+            let mut s = queue(&rows.iter().map(|r| r.0).collect::<Vec<_>>());
+            for (i, (_, how)) in rows.iter().enumerate() {
+                tag(&mut s, i, *how);
+            }
+            let (start, end) = (s.row(0).map(|r| r.seq), s.end());
+            let arrived = |s: &Segments| -> u32 {
+                (0..s.len()).filter(|i| s.tags(*i).any(Tags::SACKED)).filter_map(|i| s.row(i)).map(|r| r.len).sum()
+            };
+            let bytes = arrived(&s);
+            s.split(at, len);
+            prop_assert_eq!(s.check(), Ok(()));
+            let fin = end.filter(|_| fin).map(|e| e - 1);
+            let longest = (0..s.len()).filter_map(|i| s.row(i)).map(|r| r.len).max().unwrap_or(0);
+            let cut = s.split_longer(most, fin);
+            prop_assert_eq!(s.check(), Ok(()));
+            prop_assert!(cut || longest <= most + 1);
+            prop_assert_eq!((s.row(0).map(|r| r.seq), s.end(), arrived(&s)), (start, end, bytes));
+            for r in (0..s.len()).filter_map(|i| s.row(i)) {
+                let payload = r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
+                prop_assert!(payload <= most && r.len > 0);
+            }
+        }
+    }
+
+    /// Breaks: what was cut must be sent again, in order, and what has arrived must not.
+    #[test]
+    fn parts_are_lost_unless_they_have_arrived() {
+        let mut s = queue(&[1000, 1000, 400, 1000]);
+        s.sack(1);
+        s.mark_retransmitted(0, Instant::ZERO, Seq::new(5));
+        assert!(s.split_longer(500, None));
+        let tags: Vec<_> =
+            (0..s.len()).map(|i| (s.tags(i).any(Tags::LOST), s.tags(i).any(Tags::SACKED))).collect();
+        let (lost, arrived, flying) = ((true, false), (false, true), (false, false));
+        assert_eq!(tags, [lost, lost, arrived, arrived, flying, lost, lost]);
+        assert_eq!((s.first_waiting(), s.row(0).map(|r| r.lost_again)), (Some(0), Some(true)));
+        assert!(!s.split_longer(500, None), "nothing is left to cut");
+    }
+}

@@ -1,0 +1,158 @@
+//! Whole connections over a bottleneck, for each congestion control: what throughput, and what queue.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod path;
+
+use farpace_tcp::config::{Congestion, Profile, Settings};
+use farpace_tcp::{Blocked, Reason, Transmit};
+use farpace_units::{ByteCount, Packets, Span};
+use path::{Path, World};
+
+const SEC: Span = Span::from_secs(1);
+
+fn settings(congestion: Congestion) -> Settings {
+    Settings {
+        profile: Some(Profile::Modern),
+        congestion: Some(congestion),
+        send_buffer: Some(ByteCount::new(1 << 22)),
+        initial_window: Some(Packets::new(10)),
+        ..Settings::default()
+    }
+}
+
+fn run(path: Path, settings: &Settings, time: Span) -> World {
+    let mut world = World::new(path, settings);
+    world.run(time);
+    world
+}
+
+/// 10 Mbit/s and 40 ms: 33 segments, and as many in the queue.
+fn short() -> Path {
+    Path::new(10, 40)
+}
+
+/// The largest and the mean queue from `from` on, as parts of the bandwidth-delay product.
+fn queue(world: &World, from: Span) -> (f64, f64) {
+    let bdp = world.path.bdp() as f64;
+    let queues: Vec<_> = world.since(from).map(|l| l.queue as f64 / bdp).collect();
+    (queues.iter().copied().fold(0.0, f64::max), queues.iter().sum::<f64>() / queues.len() as f64)
+}
+
+/// Breaks: what TCP is for. A queue of one bandwidth-delay product is enough for every algorithm.
+#[test]
+fn each_fills_the_line() {
+    for congestion in Congestion::ALL {
+        for pacing in [false, true] {
+            let s = Settings { pacing: pacing.then_some(true), ..settings(congestion) };
+            let world = run(short(), &s, SEC * 15);
+            let used = world.utilisation(SEC * 3);
+            assert!(used > 0.94, "{congestion:?}, pacing {pacing}: {used}");
+            assert_eq!(world.sender.inspect().timeouts, 0, "{congestion:?}, pacing {pacing}");
+        }
+    }
+}
+
+/// Breaks: BBR's promise: nearly all of the line, with a queue that is nearly empty.
+#[test]
+fn bbr_keeps_the_queue_short() {
+    for path in [short(), Path { buffer: short().bdp() * 8, ..short() }, Path::new(20, 100)] {
+        let world = run(path, &settings(Congestion::Bbr3), SEC * 15);
+        let used = world.utilisation(SEC * 3);
+        let (most, mean) = queue(&world, SEC * 3);
+        assert!(used > 0.9, "{path:?}: {used}");
+        // While it probes, the window is 2.25 BDP and what ACKs bunch; a queue of one BDP cannot grow longer.
+        let bound = if path.buffer > path.bdp() { 1.5 } else { 1.25 };
+        assert!(most < bound && mean < 0.3, "{path:?}: queue {most}, mean {mean}");
+    }
+    let cubic = run(Path { buffer: short().bdp() * 8, ..short() }, &settings(Congestion::Cubic), SEC * 15);
+    assert!(queue(&cubic, SEC * 3).1 > 2.0, "the queue is there to be filled");
+}
+
+/// Breaks: throughput where segments are lost by chance, for which losses mean congestion to others.
+#[test]
+fn bbr_bears_random_loss() {
+    let path = Path { loss: 0.01, ..short() };
+    let used = |c| run(path, &settings(c), SEC * 20).utilisation(SEC * 3);
+    let (bbr, cubic) = (used(Congestion::Bbr3), used(Congestion::Cubic));
+    assert!(bbr > 0.8, "{bbr}");
+    assert!(cubic < 0.5, "{cubic}");
+}
+
+/// Breaks: pacing. With it at most a quantum leaves at once; without it the first window does.
+#[test]
+fn pacing_bounds_bursts() {
+    let burst = |congestion, pacing: bool| {
+        let s = Settings { pacing: pacing.then_some(true), ..settings(congestion) };
+        run(short(), &s, SEC * 5).largest_burst
+    };
+    for congestion in Congestion::ALL {
+        let paced = burst(congestion, true);
+        // What leaves in a millisecond at twice the rate of the line, at least two segments.
+        assert!(paced <= 4, "{congestion:?}: {paced}");
+        let unpaced = burst(congestion, false);
+        assert_eq!(unpaced >= 10, congestion != Congestion::Bbr3, "{congestion:?}: {unpaced}");
+    }
+}
+
+/// Breaks: the way back from an outage of two seconds, in which everything is lost.
+#[test]
+fn each_comes_back_from_an_outage() {
+    for congestion in Congestion::ALL {
+        let mut world = run(short(), &settings(congestion), SEC * 4);
+        world.path.loss = 1.0;
+        world.run(SEC * 2);
+        assert!(world.sender.inspect().timeouts > 0);
+        world.path.loss = 0.0;
+        world.run(SEC * 10);
+        let used = world.utilisation(SEC * 11);
+        assert!(used > 0.9, "{congestion:?}: {used}");
+    }
+}
+
+/// Breaks: applications that pause: what they send in between must not make the path look slow or fast.
+#[test]
+fn pauses_cost_nothing_afterwards() {
+    for congestion in Congestion::ALL {
+        let mut world = run(short(), &settings(congestion), SEC * 5);
+        world.set_greedy(false);
+        world.run(SEC * 5);
+        for _ in 0..40 {
+            world.write(3000);
+            world.run(Span::from_millis(100));
+        }
+        let drops = world.drops;
+        world.set_greedy(true);
+        world.run(SEC * 5);
+        let used = world.utilisation(SEC * 15);
+        assert!(used > 0.9, "{congestion:?}: {used}");
+        assert!(world.drops - drops < 40, "{congestion:?}: {} drops after a pause", world.drops - drops);
+    }
+}
+
+/// Breaks: HyStart++: fewer segments lost when slow start meets the end of the line, and no slower a start.
+#[test]
+fn hystart_ends_slow_start_before_the_queue_overflows() {
+    let path = Path { buffer: 4 * short().bdp(), ..Path::new(20, 50) };
+    let start = |hystart| {
+        let s = Settings { hystart: Some(hystart), ..settings(Congestion::Cubic) };
+        run(path, &s, SEC * 4)
+    };
+    let (with, without) = (start(true), start(false));
+    assert!(with.drops * 2 < without.drops, "{} against {}", with.drops, without.drops);
+}
+
+/// Breaks: a caller must be told that pacing holds data back, and until when; the first window is paced too.
+#[test]
+fn blocked_by_pacing() {
+    for (congestion, pacing) in [(Congestion::Cubic, Some(true)), (Congestion::Bbr3, None)] {
+        let mut world = World::new(short(), &Settings { pacing, ..settings(congestion) });
+        world.run(Span::from_millis(22));
+        let mut out = Vec::new();
+        let result = world.sender.poll_transmit(world.now, &mut out, 64);
+        assert_eq!(result, Transmit::Blocked(Blocked::Pacing), "{congestion:?}");
+        let (at, why) = world.sender.deadline().unwrap();
+        assert!(why == Reason::Pacing && at > world.now, "{congestion:?}: {why:?} at {at}");
+        assert!(world.sender.inspect().in_flight.get() <= 4, "{congestion:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! RFC 5682, RFC 3522, RFC 4015, RFC 2883: what was sent again for nothing, and the window that comes back.
+
+use crate::{sending, settings};
+use farpace_tcp::config::{Profile, Settings};
+
+fn without_probe() -> Settings {
+    Settings { tail_loss_probe: Some(false), ..settings(Profile::RackTlp) }
+}
+
+/// Breaks: RFC 5682 §3: after a delay, not a loss, nothing but the head is sent again and the window comes back.
+#[test]
+fn f_rto_finds_a_delay() {
+    let mut s = sending(&without_probe(), 20_000, 10);
+    s.run(
+        "210 > . 1+1000 ack 1 why timeout_retransmit
+         220        < . 1 ack 1001                # the original's: two new segments ask again
+         220 > . 10001+1000 ack 1 why new_data
+         220 > . 11001+1000 ack 1 why new_data
+         221        < . 1 ack 2001                # sent once, before the timeout: it was spurious
+         221 ! recovery Open
+         221 ! cwnd 11                            # what it was, and one acknowledged
+         221 > . 12001+1000 ack 1
+         222        < . 1 ack 10001",
+    );
+    for i in 13..20 {
+        s.run(&format!("222 > . {}+1000 ack 1", 1 + i * 1000));
+    }
+    assert!(s.connection.inspect().ssthresh.get() > 1000, "the threshold is back");
+}
+
+/// Breaks: RFC 5682 §3 step 3 a: a loss is told from a delay; the rest goes again.
+#[test]
+fn f_rto_finds_a_loss() {
+    let mut s = sending(&without_probe(), 20_000, 10);
+    s.run(
+        "210 > . 1+1000 ack 1 why timeout_retransmit
+         220        < . 1 ack 1001
+         220 > . 10001+1000 ack 1 why new_data
+         220 > . 11001+1000 ack 1 why new_data
+         230        < . 1 ack 1001 sack 10001-11001
+         230 ! recovery Loss
+         230 > . 1001+1000 ack 1 why loss_retransmit",
+    );
+}
+
+/// Breaks: RFC 3522: a timestamp older than the retransmission proves it wrong at the first ACK.
+#[test]
+fn eifel_undoes_a_timeout() {
+    let settings = Settings { timestamps: Some(true), mss: Some(1012), ..without_probe() };
+    let mut s = crate::Script::connect(&settings);
+    s.run(
+        "0   > S 0 sackok ts 0/0
+         10         < S. 0 ack 1 win 60000 mss 1012 sackok ts 5000/0
+         10  > . 1 ack 1
+         10         < . 1 ack 1 win 60000 ts 5000/10
+         10  ! write 3000
+         10  > . 1+1000 ack 1
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1
+         210 > . 1+1000 ack 1 why timeout_retransmit
+         211        < . 1 ack 1001 ts 5201/10     # an answer to what was sent at 10 ms
+         211 ! recovery Open
+         211 ! cwnd 10
+         221        < . 1 ack 3001 ts 5211/10",
+    );
+}
+
+/// Breaks: RFC 2883: when every copy is reported as a duplicate, the reduction is taken back, even after the
+/// recovery has ended.
+#[test]
+fn d_sacks_undo_a_recovery() {
+    let mut s = sending(&without_probe(), 10_000, 10);
+    s.run(
+        "20         < . 1 ack 1 sack 1001-4001
+         20  > . 1+1000 ack 1 why fast_retransmit
+         20  ! recovery Recovery
+         20  ! ssthresh 5
+         21         < . 1 ack 10001               # all of it was on its way
+         21  ! recovery Open
+         21  ! cwnd 5
+         30         < . 1 ack 10001 sack 1-1001   # and so was the copy
+         30  ! cwnd 10",
+    );
+}
+
+/// Breaks: without the switch nothing is taken back (the profiles of RFC 6675 are to be what they say).
+#[test]
+fn undo_can_be_off() {
+    let mut s = sending(&Settings { undo: Some(false), ..without_probe() }, 10_000, 10);
+    s.run(
+        "20         < . 1 ack 1 sack 1001-4001
+         20  > . 1+1000 ack 1 why fast_retransmit
+         21         < . 1 ack 10001
+         30         < . 1 ack 10001 sack 1-1001
+         30  ! cwnd 5",
+    );
+}

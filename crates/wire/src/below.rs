@@ -1,0 +1,199 @@
+//! The short way to a packet: TCP, UDP or ICMP over IPv4 or IPv6 and Ethernet between two fixed addresses.
+
+use crate::checksum::Sum;
+use crate::error::{Layer, WireError};
+use crate::ethernet::{ETHERNET_LEN, EtherType, MacAddr};
+use crate::icmp::{Icmp, IpVersion};
+use crate::ip::{AddressPair, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::ipv4::{IPV4_LEN, Ipv4Header};
+use crate::ipv6::{IPV6_LEN, Ipv6Header};
+use crate::packet::{Checksum, HEADER_ROOM, Inner, Packet};
+use crate::tcp::TcpHeader;
+use crate::udp::{UDP_LEN, UdpHeader};
+use bytes::Bytes;
+use std::net::Ipv4Addr;
+
+/// What all packets of one connection have in common below their transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Below {
+    /// Ethernet source.
+    pub src_mac: MacAddr,
+    /// Ethernet destination.
+    pub dst_mac: MacAddr,
+    /// IP source and destination.
+    pub addresses: AddressPair,
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+    /// DSCP and ECN: the byte as on the wire.
+    pub tos: u8,
+    /// The don't fragment flag of IPv4. Nobody cuts IPv6 packets on their way.
+    pub dont_fragment: bool,
+    /// Flow label of IPv6, 20 bits.
+    pub flow_label: u32,
+}
+
+impl Below {
+    /// Between two hosts, with the don't fragment flag and without ECN or flow label.
+    pub const fn new(src_mac: MacAddr, dst_mac: MacAddr, addresses: AddressPair, ttl: u8) -> Self {
+        Below { src_mac, dst_mac, addresses, ttl, tos: 0, dont_fragment: true, flow_label: 0 }
+    }
+
+    /// The way back.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        let (src_mac, dst_mac) = (self.dst_mac, self.src_mac);
+        Below { src_mac, dst_mac, addresses: self.addresses.reversed(), ..self }
+    }
+
+    /// The packet for one TCP segment. The IPv4 checksum is right, the TCP checksum is [`Checksum::Partial`].
+    /// `ident` goes into IPv4 alone. A payload that is too long for an IP packet (65535 bytes with its headers)
+    /// is cut to what fits: cutting streams into segments is TCP's business.
+    #[inline]
+    pub fn tcp(&self, ident: u16, header: &TcpHeader, mut payload: Bytes) -> Packet {
+        let mut inner = self.frame(Checksum::Partial);
+        let at = ETHERNET_LEN + self.addresses.ip_header_len();
+        // The room is there: `HEADER_ROOM` counts the longest headers.
+        let len = inner.header[at..].first_chunk_mut().map_or(0, |room| header.encode(room));
+        payload.truncate(usize::from(u16::MAX) - IPV4_LEN - len);
+        self.finish(inner, ident, PROTOCOL_TCP, len, payload)
+    }
+
+    /// The packet for one UDP datagram, its checksum [`Checksum::Partial`]. It may be longer than any link
+    /// takes; see [`fragment`](crate::fragment).
+    ///
+    /// # Errors
+    /// The payload is too long for an IPv4 packet: more than 65507 bytes, for IPv6 as well.
+    #[inline]
+    pub fn udp(&self, ident: u16, header: UdpHeader, payload: Bytes) -> Result<Packet, WireError> {
+        if payload.len() > usize::from(u16::MAX) - IPV4_LEN - UDP_LEN {
+            return Err(WireError::CannotEncode { layer: Layer::Udp });
+        }
+        let mut inner = self.frame(Checksum::Partial);
+        let at = ETHERNET_LEN + self.addresses.ip_header_len();
+        if let Some(room) = inner.header[at..].first_chunk_mut() {
+            header.encode(payload.len(), room)?;
+        }
+        Ok(self.finish(inner, ident, PROTOCOL_UDP, UDP_LEN, payload))
+    }
+
+    /// The packet for one ICMP message, with its checksum. The message is copied.
+    ///
+    /// # Errors
+    /// A message that this IP version does not have, or one too long for an IP packet.
+    pub fn icmp(&self, ident: u16, message: &Icmp<'_>) -> Result<Packet, WireError> {
+        let (version, protocol) = match self.addresses {
+            AddressPair::V4(..) => (IpVersion::V4, PROTOCOL_ICMP),
+            AddressPair::V6(..) => (IpVersion::V6, PROTOCOL_ICMPV6),
+        };
+        let message = message.encode(version, |len| match version {
+            IpVersion::V4 => Sum::new(),
+            IpVersion::V6 => self.addresses.pseudo_header(PROTOCOL_ICMPV6, len as u32),
+        });
+        let message = message.filter(|m| m.len() <= usize::from(u16::MAX) - IPV4_LEN);
+        let message = message.ok_or(WireError::CannotEncode { layer: Layer::Icmp })?;
+        Ok(self.finish(self.frame(Checksum::Complete), ident, protocol, 0, message.into()))
+    }
+
+    /// A frame to be filled in place, so that the headers are not moved once more.
+    #[inline]
+    fn frame(&self, checksum: Checksum) -> Box<Inner> {
+        let ip_len = self.addresses.ip_header_len();
+        Box::new(Inner {
+            payload: Bytes::new(),
+            header: [0; HEADER_ROOM],
+            header_len: 0,
+            network_offset: ETHERNET_LEN as u8,
+            transport_offset: (ETHERNET_LEN + ip_len) as u8,
+            checksum,
+        })
+    }
+
+    /// Writes what lies below a transport header of `transport_len` bytes. The whole has been made to fit.
+    #[inline]
+    fn finish(
+        &self,
+        mut inner: Box<Inner>,
+        ident: u16,
+        protocol: u8,
+        transport_len: usize,
+        payload: Bytes,
+    ) -> Packet {
+        let bytes = &mut inner.header;
+        bytes[0..6].copy_from_slice(&self.dst_mac.0);
+        bytes[6..12].copy_from_slice(&self.src_mac.0);
+        let (ether_type, ip_len) = match self.addresses {
+            AddressPair::V4(src, dst) => {
+                let ip = Ipv4Header {
+                    tos: self.tos,
+                    ident,
+                    dont_fragment: self.dont_fragment,
+                    more_fragments: false,
+                    fragment_offset: 0,
+                    ttl: self.ttl,
+                    protocol,
+                    src,
+                    dst,
+                    options: &[],
+                };
+                if let Some(room) = bytes[ETHERNET_LEN..].first_chunk_mut() {
+                    let written = ip.encode(transport_len + payload.len(), room);
+                    debug_assert_eq!(written, Ok(IPV4_LEN));
+                }
+                (EtherType::IPV4, IPV4_LEN)
+            }
+            AddressPair::V6(src, dst) => {
+                let (traffic_class, flow_label) = (self.tos, self.flow_label);
+                let ip = Ipv6Header {
+                    traffic_class,
+                    flow_label,
+                    next_header: protocol,
+                    hop_limit: self.ttl,
+                    src,
+                    dst,
+                };
+                if let Some(room) = bytes[ETHERNET_LEN..].first_chunk_mut() {
+                    let written = ip.encode(transport_len + payload.len(), room);
+                    debug_assert_eq!(written, Ok(()));
+                }
+                (EtherType::IPV6, IPV6_LEN)
+            }
+        };
+        bytes[12..14].copy_from_slice(&ether_type.0.to_be_bytes());
+        inner.header_len = (ETHERNET_LEN + ip_len + transport_len) as u8;
+        inner.payload = payload;
+        Packet::from_inner(inner)
+    }
+}
+
+/// [`Below`] for TCP over IPv4, with the don't fragment flag set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4Tcp {
+    /// Ethernet source.
+    pub src_mac: MacAddr,
+    /// Ethernet destination.
+    pub dst_mac: MacAddr,
+    /// IPv4 source.
+    pub src: Ipv4Addr,
+    /// IPv4 destination.
+    pub dst: Ipv4Addr,
+    /// Time to live.
+    pub ttl: u8,
+    /// DSCP and ECN: the byte as on the wire.
+    pub tos: u8,
+}
+
+impl From<Ipv4Tcp> for Below {
+    #[inline]
+    fn from(lower: Ipv4Tcp) -> Below {
+        let Ipv4Tcp { src_mac, dst_mac, src, dst, ttl, tos } = lower;
+        Below { tos, ..Below::new(src_mac, dst_mac, AddressPair::V4(src, dst), ttl) }
+    }
+}
+
+impl Ipv4Tcp {
+    /// The packet for one segment, as [`Below::tcp`] makes it.
+    #[inline]
+    pub fn build(&self, ident: u16, header: &TcpHeader, payload: Bytes) -> Packet {
+        Below::from(*self).tcp(ident, header, payload)
+    }
+}

@@ -1,0 +1,282 @@
+//! ICMP for IPv4 (RFC 792, RFC 1191) and IPv6 (RFC 4443) in one form, with neighbour discovery (RFC 4861).
+
+mod neighbour;
+
+pub use neighbour::{Neighbour, solicited_node, solicited_node_mac};
+
+use crate::checksum::Sum;
+use crate::error::{Layer, WireError};
+use crate::quoted::Quoted;
+
+/// Bytes that every message of this crate has.
+pub const ICMP_LEN: usize = 8;
+/// Where the checksum field is.
+const CHECKSUM_AT: usize = 2;
+
+/// Which IP a message travels in: numbers differ, meanings do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Why something cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unreachable {
+    /// No way to the network.
+    Route,
+    /// No such host.
+    Host,
+    /// The host does not know the protocol. Over IPv6 this is a parameter problem instead.
+    Protocol,
+    /// Nobody listens at the port.
+    Port,
+    /// Forbidden by an administrator.
+    Prohibited,
+    /// Any other code.
+    Other(u8),
+}
+
+impl Unreachable {
+    /// From the code field.
+    pub const fn from_code(version: IpVersion, code: u8) -> Self {
+        match (version, code) {
+            (_, 0) => Unreachable::Route,
+            (IpVersion::V4, 1) | (IpVersion::V6, 3) => Unreachable::Host,
+            (IpVersion::V4, 2) => Unreachable::Protocol,
+            (IpVersion::V4, 3) | (IpVersion::V6, 4) => Unreachable::Port,
+            (IpVersion::V4, 13) | (IpVersion::V6, 1) => Unreachable::Prohibited,
+            (_, code) => Unreachable::Other(code),
+        }
+    }
+    /// The code field, if the version has one for it.
+    pub const fn code(self, version: IpVersion) -> Option<u8> {
+        Some(match (version, self) {
+            (_, Unreachable::Route) => 0,
+            (IpVersion::V4, Unreachable::Host) => 1,
+            (IpVersion::V4, Unreachable::Protocol) => 2,
+            (IpVersion::V6, Unreachable::Protocol) => return None,
+            (IpVersion::V4, Unreachable::Port) => 3,
+            (IpVersion::V4, Unreachable::Prohibited) => 13,
+            (IpVersion::V6, Unreachable::Host) => 3,
+            (IpVersion::V6, Unreachable::Port) => 4,
+            (IpVersion::V6, Unreachable::Prohibited) => 1,
+            (_, Unreachable::Other(code)) => code,
+        })
+    }
+}
+
+/// One message. What it carries is borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Icmp<'a> {
+    /// Are you there?
+    EchoRequest {
+        /// Whose requests these are.
+        ident: u16,
+        /// Which of them this is.
+        seq: u16,
+        /// Comes back as it is.
+        data: &'a [u8],
+    },
+    /// I am here.
+    EchoReply {
+        /// As in the request.
+        ident: u16,
+        /// As in the request.
+        seq: u16,
+        /// As in the request.
+        data: &'a [u8],
+    },
+    /// Could not be delivered.
+    Unreachable {
+        /// Why.
+        why: Unreachable,
+        /// The beginning of the packet; see [`Quoted::parse`].
+        quoted: &'a [u8],
+    },
+    /// Is too big for the next link: over IPv4 "fragmentation needed" with the MTU of RFC 1191.
+    TooBig {
+        /// The MTU of that link, in bytes. Zero from routers older than RFC 1191. Written into 16 bits over
+        /// IPv4.
+        mtu: u32,
+        /// The beginning of the packet.
+        quoted: &'a [u8],
+    },
+    /// Was too long under way.
+    TimeExceeded {
+        /// 0: time to live. 1: fragments did not come together.
+        code: u8,
+        /// The beginning of the packet.
+        quoted: &'a [u8],
+    },
+    /// Has a header that was not understood.
+    ParameterProblem {
+        /// Over IPv6 1 means an unknown next header, 2 an unknown option.
+        code: u8,
+        /// Which byte of the packet. Written into 8 bits over IPv4.
+        pointer: u32,
+        /// The beginning of the packet.
+        quoted: &'a [u8],
+    },
+    /// Neighbour discovery; over IPv6 alone.
+    Neighbour(Neighbour),
+    /// Anything else.
+    Other {
+        /// The type field.
+        kind: u8,
+        /// The code field.
+        code: u8,
+        /// What follows the checksum: at least four bytes.
+        body: &'a [u8],
+    },
+}
+
+/// Type numbers, in the order of [`Numbers`].
+struct Numbers {
+    unreachable: u8,
+    time_exceeded: u8,
+    parameter_problem: u8,
+    echo_request: u8,
+    echo_reply: u8,
+}
+
+impl IpVersion {
+    const fn numbers(self) -> Numbers {
+        match self {
+            IpVersion::V4 => Numbers {
+                unreachable: 3,
+                time_exceeded: 11,
+                parameter_problem: 12,
+                echo_request: 8,
+                echo_reply: 0,
+            },
+            IpVersion::V6 => Numbers {
+                unreachable: 1,
+                time_exceeded: 3,
+                parameter_problem: 4,
+                echo_request: 128,
+                echo_reply: 129,
+            },
+        }
+    }
+}
+
+/// Destination unreachable code 4 over IPv4: fragmentation needed and DF set.
+const V4_FRAGMENTATION_NEEDED: u8 = 4;
+/// ICMPv6 type of packet too big.
+const V6_TOO_BIG: u8 = 2;
+
+impl<'a> Icmp<'a> {
+    /// Reads a message of the given version. The checksum is not looked at. Refuses one that is cut off before
+    /// its eighth byte, and neighbour discovery with options that cannot be.
+    pub fn parse(version: IpVersion, bytes: &'a [u8]) -> Result<Icmp<'a>, WireError> {
+        let Some((header, rest)) = bytes.split_first_chunk::<ICMP_LEN>() else {
+            return Err(WireError::Truncated { layer: Layer::Icmp, need: ICMP_LEN, have: bytes.len() });
+        };
+        let &[kind, code, _, _, a, b, c, d] = header;
+        let (ident, seq) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let word = u32::from_be_bytes([a, b, c, d]);
+        let numbers = version.numbers();
+        Ok(match (version, kind) {
+            (_, n) if n == numbers.echo_request && code == 0 => Icmp::EchoRequest { ident, seq, data: rest },
+            (_, n) if n == numbers.echo_reply && code == 0 => Icmp::EchoReply { ident, seq, data: rest },
+            (IpVersion::V4, 3) if code == V4_FRAGMENTATION_NEEDED => {
+                Icmp::TooBig { mtu: seq.into(), quoted: rest }
+            }
+            (IpVersion::V6, V6_TOO_BIG) if code == 0 => Icmp::TooBig { mtu: word, quoted: rest },
+            (_, n) if n == numbers.unreachable => {
+                Icmp::Unreachable { why: Unreachable::from_code(version, code), quoted: rest }
+            }
+            (_, n) if n == numbers.time_exceeded => Icmp::TimeExceeded { code, quoted: rest },
+            (_, n) if n == numbers.parameter_problem => {
+                let pointer = if version == IpVersion::V4 { a.into() } else { word };
+                Icmp::ParameterProblem { code, pointer, quoted: rest }
+            }
+            (IpVersion::V6, neighbour::SOLICITATION | neighbour::ADVERTISEMENT) if code == 0 => {
+                Icmp::Neighbour(Neighbour::parse(kind, a, rest)?)
+            }
+            _ => Icmp::Other { kind, code, body: bytes.get(4..).unwrap_or(&[]) },
+        })
+    }
+
+    /// The bytes of the message, with a checksum over them and `pseudo`: nothing for IPv4, the pseudo header
+    /// for IPv6 (RFC 4443 §2.3).
+    ///
+    /// None if the version has no such message.
+    pub(crate) fn encode(&self, version: IpVersion, pseudo: impl FnOnce(usize) -> Sum) -> Option<Vec<u8>> {
+        let numbers = version.numbers();
+        let is_v4 = version == IpVersion::V4;
+        let pair = |a: u16, b: u16| {
+            let ([a, b], [c, d]) = (a.to_be_bytes(), b.to_be_bytes());
+            [a, b, c, d]
+        };
+        let (kind, code, word, body) = match *self {
+            Icmp::EchoRequest { ident, seq, data } => (numbers.echo_request, 0, pair(ident, seq), data),
+            Icmp::EchoReply { ident, seq, data } => (numbers.echo_reply, 0, pair(ident, seq), data),
+            Icmp::Unreachable { why, quoted } => (numbers.unreachable, why.code(version)?, [0; 4], quoted),
+            Icmp::TooBig { mtu, quoted } if is_v4 => {
+                let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+                (numbers.unreachable, V4_FRAGMENTATION_NEEDED, pair(0, mtu), quoted)
+            }
+            Icmp::TooBig { mtu, quoted } => (V6_TOO_BIG, 0, mtu.to_be_bytes(), quoted),
+            Icmp::TimeExceeded { code, quoted } => (numbers.time_exceeded, code, [0; 4], quoted),
+            Icmp::ParameterProblem { code, pointer, quoted } => {
+                let word = match is_v4 {
+                    true => [u8::try_from(pointer).unwrap_or(u8::MAX), 0, 0, 0],
+                    false => pointer.to_be_bytes(),
+                };
+                (numbers.parameter_problem, code, word, quoted)
+            }
+            Icmp::Neighbour(_) if is_v4 => return None,
+            Icmp::Neighbour(neighbour) => {
+                let (kind, flags, body) = neighbour.encode();
+                return Some(message(kind, 0, [flags, 0, 0, 0], &body, pseudo));
+            }
+            Icmp::Other { kind, code, body } => {
+                let (word, rest) = body.split_first_chunk()?;
+                (kind, code, *word, rest)
+            }
+        };
+        Some(message(kind, code, word, body, pseudo))
+    }
+
+    /// True for the messages that say that something went wrong: there is never an error about one of these
+    /// (RFC 1122 §3.2.2, RFC 4443 §2.4).
+    pub fn is_error(&self, version: IpVersion) -> bool {
+        match self {
+            Icmp::Unreachable { .. }
+            | Icmp::TooBig { .. }
+            | Icmp::TimeExceeded { .. }
+            | Icmp::ParameterProblem { .. } => true,
+            Icmp::EchoRequest { .. } | Icmp::EchoReply { .. } | Icmp::Neighbour(_) => false,
+            // Source quench and redirect; over IPv6 the upper half of the numbers informs.
+            Icmp::Other { kind, .. } => match version {
+                IpVersion::V4 => matches!(kind, 4 | 5),
+                IpVersion::V6 => *kind < 128,
+            },
+        }
+    }
+
+    /// The packet that an error is about, if this is an error and enough of the packet is there.
+    pub fn quoted(&self) -> Option<Quoted> {
+        match self {
+            Icmp::Unreachable { quoted, .. }
+            | Icmp::TooBig { quoted, .. }
+            | Icmp::TimeExceeded { quoted, .. }
+            | Icmp::ParameterProblem { quoted, .. } => Quoted::parse(quoted).ok(),
+            _ => None,
+        }
+    }
+}
+
+fn message(kind: u8, code: u8, word: [u8; 4], body: &[u8], pseudo: impl FnOnce(usize) -> Sum) -> Vec<u8> {
+    let mut out = Vec::with_capacity(ICMP_LEN + body.len());
+    out.extend_from_slice(&[kind, code, 0, 0]);
+    out.extend_from_slice(&word);
+    out.extend_from_slice(body);
+    let sum = pseudo(out.len()).bytes(&out).finish();
+    out[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
+    out
+}

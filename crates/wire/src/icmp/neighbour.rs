@@ -1,0 +1,120 @@
+//! Neighbour solicitations and advertisements (RFC 4861 §4.3, §4.4).
+
+use crate::error::{Layer, WireError};
+use crate::ethernet::MacAddr;
+use std::net::Ipv6Addr;
+
+/// ICMPv6 type of a neighbour solicitation.
+pub(super) const SOLICITATION: u8 = 135;
+/// ICMPv6 type of a neighbour advertisement.
+pub(super) const ADVERTISEMENT: u8 = 136;
+/// Bytes of the target address.
+const TARGET_LEN: usize = 16;
+/// Option kind: link-layer address of the source.
+const SOURCE_LINK: u8 = 1;
+/// Option kind: link-layer address of the target.
+const TARGET_LINK: u8 = 2;
+
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
+/// A message of neighbour discovery. Options other than the link-layer address are skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Neighbour {
+    /// Who has the target address?
+    Solicitation {
+        /// Whom it is about.
+        target: Ipv6Addr,
+        /// Link-layer address of who asks. None while its address is not yet its own (RFC 4862).
+        source_link: Option<MacAddr>,
+    },
+    /// The target is here.
+    Advertisement {
+        /// Whom it is about.
+        target: Ipv6Addr,
+        /// Its link-layer address.
+        target_link: Option<MacAddr>,
+        /// The target is a router.
+        router: bool,
+        /// This answers a solicitation.
+        solicited: bool,
+        /// A link-layer address that is known shall be replaced.
+        overrides: bool,
+    },
+}
+
+impl Neighbour {
+    /// Reads what follows the word of flags of a message of type `kind`.
+    pub(super) fn parse(kind: u8, flags: u8, bytes: &[u8]) -> Result<Neighbour, WireError> {
+        let Some((octets, options)) = bytes.split_first_chunk::<TARGET_LEN>() else {
+            let (need, have) = (super::ICMP_LEN + TARGET_LEN, super::ICMP_LEN + bytes.len());
+            return Err(WireError::Truncated { layer: Layer::Icmp, need, have });
+        };
+        let target = Ipv6Addr::from(*octets);
+        Ok(match kind {
+            SOLICITATION => {
+                Neighbour::Solicitation { target, source_link: link_address(SOURCE_LINK, options)? }
+            }
+            _ => Neighbour::Advertisement {
+                target,
+                target_link: link_address(TARGET_LINK, options)?,
+                router: flags & ROUTER != 0,
+                solicited: flags & SOLICITED != 0,
+                overrides: flags & OVERRIDE != 0,
+            },
+        })
+    }
+
+    /// Type, flags and what follows the word of flags.
+    pub(super) fn encode(&self) -> (u8, u8, Vec<u8>) {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let (kind, flags, target, option, link) = match *self {
+            Neighbour::Solicitation { target, source_link } => {
+                (SOLICITATION, 0, target, SOURCE_LINK, source_link)
+            }
+            Neighbour::Advertisement { target, target_link, router, solicited, overrides } => {
+                let flags = bit(router, ROUTER) | bit(solicited, SOLICITED) | bit(overrides, OVERRIDE);
+                (ADVERTISEMENT, flags, target, TARGET_LINK, target_link)
+            }
+        };
+        let mut body = target.octets().to_vec();
+        if let Some(mac) = link {
+            body.extend_from_slice(&[option, 1]);
+            body.extend_from_slice(&mac.0);
+        }
+        (kind, flags, body)
+    }
+}
+
+/// The Ethernet address in the first option of the given kind. Every option is walked: a message with one of
+/// length zero is to be discarded as a whole (RFC 4861 §7.1).
+fn link_address(wanted: u8, mut options: &[u8]) -> Result<Option<MacAddr>, WireError> {
+    let mut found = None;
+    while let Some(&kind) = options.first() {
+        let len = 8 * usize::from(options.get(1).copied().unwrap_or(0));
+        let Some((option, rest)) = options.split_at_checked(len).filter(|_| len > 0) else {
+            return Err(WireError::NeighbourOption { kind });
+        };
+        if kind == wanted
+            && found.is_none()
+            && let &[_, _, a, b, c, d, e, f] = option
+        {
+            found = Some(MacAddr([a, b, c, d, e, f]));
+        }
+        options = rest;
+    }
+    Ok(found)
+}
+
+/// The group that a solicitation for `target` goes to (RFC 4291 §2.7.1).
+pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
+    let [.., g, h] = target.segments();
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | g & 0xff, h)
+}
+
+/// The Ethernet group of [`solicited_node`] (RFC 2464 §7).
+pub const fn solicited_node_mac(target: Ipv6Addr) -> MacAddr {
+    let [.., b, c, d] = target.octets();
+    MacAddr([0x33, 0x33, 0xff, b, c, d])
+}

@@ -1,0 +1,80 @@
+//! The UDP header (RFC 768).
+
+use crate::error::{Layer, WireError};
+
+/// Bytes of the header.
+pub const UDP_LEN: usize = 8;
+/// Where the checksum field is.
+pub(crate) const CHECKSUM_AT: usize = 6;
+
+/// The ports of a datagram; lengths and checksum are worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct UdpHeader {
+    /// Source port; zero if no answer is wanted.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+}
+
+impl UdpHeader {
+    /// Writes the header, with a checksum field of zero, for `payload_len` bytes after it. Refuses a total
+    /// beyond 65535.
+    #[inline]
+    pub fn encode(&self, payload_len: usize, out: &mut [u8; UDP_LEN]) -> Result<(), WireError> {
+        let len = payload_len.checked_add(UDP_LEN).and_then(|len| u16::try_from(len).ok());
+        let len = len.ok_or(WireError::CannotEncode { layer: Layer::Udp })?;
+        out[0..2].copy_from_slice(&self.src_port.to_be_bytes());
+        out[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
+        out[4..6].copy_from_slice(&len.to_be_bytes());
+        out[6..8].fill(0);
+        Ok(())
+    }
+}
+
+/// A UDP header as it stands in a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpView<'a> {
+    bytes: &'a [u8; UDP_LEN],
+}
+
+impl<'a> UdpView<'a> {
+    /// Finds the header at the start of `bytes`; what follows it need not be there. Comparing
+    /// [`total_len`](Self::total_len) with the payload is left to whoever has the payload.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
+        match bytes.first_chunk() {
+            Some(bytes) => Ok(UdpView { bytes }),
+            None => Err(WireError::Truncated { layer: Layer::Udp, need: UDP_LEN, have: bytes.len() }),
+        }
+    }
+
+    /// The header in host form.
+    pub const fn header(&self) -> UdpHeader {
+        UdpHeader { src_port: self.src_port(), dst_port: self.dst_port() }
+    }
+    /// Source port.
+    pub const fn src_port(&self) -> u16 {
+        self.word(0)
+    }
+    /// Destination port.
+    pub const fn dst_port(&self) -> u16 {
+        self.word(2)
+    }
+    /// Header and payload in bytes, as the header says.
+    pub const fn total_len(&self) -> u16 {
+        self.word(4)
+    }
+    /// The checksum field. Zero says that there is none, which only IPv4 allows.
+    pub const fn checksum(&self) -> u16 {
+        self.word(CHECKSUM_AT)
+    }
+
+    const fn word(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
+    }
+}
+
+/// What goes into the field for the checksum `sum`: a sum of zero is sent as its other form (RFC 768).
+pub(crate) const fn checksum_field(sum: u16) -> u16 {
+    if sum == 0 { 0xffff } else { sum }
+}
