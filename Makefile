@@ -25,6 +25,7 @@ run: build ## send a real file of 1 GB over the paper's path and write a report
 test: ## everything that must hold before a change goes in
 	@tools/setup test
 	@$(MAKE) --no-print-directory fmt-check clippy doc fuzz-check
+	@tools/bare-target
 	$(CARGO) test --workspace --locked --no-run
 	@tools/readme-commands
 	$(CARGO) test --workspace --locked --no-fail-fast

@@ -49,7 +49,17 @@ impl Pair {
         let syn = wire.remove(0).segment;
         let receiver = Connection::accept(now, &config, Ports { local: 2, remote: 1 }, Seq::new(9), &syn);
         let chunk = Bytes::from(vec![0x5a; CHUNK]);
-        let mut pair = Pair { now, sender, receiver, wire, answers: Vec::new(), rest: Bytes::new(), chunk, delivered: 0, acks: 0 };
+        let mut pair = Pair {
+            now,
+            sender,
+            receiver,
+            wire,
+            answers: Vec::new(),
+            rest: Bytes::new(),
+            chunk,
+            delivered: 0,
+            acks: 0,
+        };
         for _ in 0..10_000 {
             pair.turn();
         }

@@ -86,7 +86,7 @@ struct SmallDisk<'a>(&'a std::path::Path);
 impl<'a> SmallDisk<'a> {
     fn mount(at: &'a std::path::Path) -> Option<Self> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=256k", "none"]).arg(at).stderr(Stdio::null());
+        mount.args(["-t", "tmpfs", "-o", "size=400k", "none"]).arg(at).stderr(Stdio::null());
         match mount.status() {
             Ok(status) if status.success() => Some(SmallDisk(at)),
             // The right to mount is rare even in CI, so this may be left out there as well.
@@ -113,7 +113,7 @@ fn a_full_disk_leaves_nothing_half_written() {
     let Some(_mounted) = SmallDisk::mount(&disk) else { return };
     for (options, file) in [
         (&[][..], ".pcapng`"),
-        (&["--no-captures", "--trace", "csv"], "trace.csv"),
+        (&["--no-captures", "--trace", "csv", "--set", "flows.0.size=20 MB"], "trace.csv"),
         (&["--trace", "none", "--no-captures", "--received", "disk/copy"], "disk/copy"),
     ] {
         let mut arguments = vec!["run", "scenario.toml", "--out", "disk/out"];

@@ -190,7 +190,11 @@ impl Net {
             assert!(side.edge.is_some_and(|edge| !end.after(edge)), "{end} is beyond the peer's window");
             let i = side.connection.inspect();
             let most = if cause == Cause::MtuProbe { i.largest_mss } else { i.mss };
-            assert!(segment.payload.len() as u32 <= most, "{} bytes for {cause:?}, {i:?}", segment.payload.len());
+            assert!(
+                segment.payload.len() as u32 <= most,
+                "{} bytes for {cause:?}, {i:?}",
+                segment.payload.len()
+            );
         }
     }
 

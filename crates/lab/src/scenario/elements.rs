@@ -39,10 +39,8 @@ impl Mtu {
     /// # Errors
     /// What a checked scenario does not have: limits that are too small, or changes out of order.
     pub fn way(&self) -> Result<MtuWay, MtuError> {
-        let changes = self
-            .changes
-            .iter()
-            .map(|c| farpace_path::MtuChange { at: Instant::ZERO + c.at, mtu: c.limit });
+        let changes =
+            self.changes.iter().map(|c| farpace_path::MtuChange { at: Instant::ZERO + c.at, mtu: c.limit });
         let way = MtuWay::new(self.limit, changes.collect())?;
         Ok(if self.silent { way.silent() } else { way })
     }

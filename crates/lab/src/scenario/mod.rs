@@ -28,8 +28,8 @@ pub use explain::explain;
 pub use figures::{Bottleneck, Segment};
 pub use quantity::QueueLimit;
 pub use spec::{
-    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder,
-    Router, Scenario, Trace, Way,
+    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder, Router,
+    Scenario, Trace, Way,
 };
 pub use topology::{Hop, Tap};
 

@@ -109,10 +109,8 @@ pub struct Way {
     pub marks: Option<(f64, f64)>,
 }
 
-/// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards. So far a
-/// jump of days is believed to be a round trip of days, and pacing waits for it: until echoes older than the connection
-/// are refused, two minutes must do.
-const MOST_TICKS: u64 = 1 << 17;
+/// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
+const MOST_TICKS: u64 = 1 << 29;
 
 fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()

@@ -1,6 +1,7 @@
 //! The acknowledgment field of a segment (RFC 9293 §3.10.7.4, fifth check).
 
 use super::{CloseReason, Connection, Event, State};
+use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_trace::RecoveryState;
@@ -24,12 +25,17 @@ impl Connection {
         }
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
-        let ece = h.ack.after_eq(prior_snd_una)
-            && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
+        let ece =
+            h.ack.after_eq(prior_snd_una) && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
         let window_update = self.update_send_window(segment);
         let advanced = h.ack.after(prior_snd_una);
         if advanced {
             self.snd_una = h.ack;
+        }
+        if !advanced && self.segments.is_empty() && h.options.sack.is_empty() && !segment.payload.is_empty() {
+            // Data from a peer to whom we send nothing: there is nothing to recover.
+            self.update_persist(now);
+            return true;
         }
         let tsecr = h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo);
         let clock = self.timestamp(now);
@@ -43,8 +49,7 @@ impl Connection {
             tsecr,
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))
-                .filter(|ms| *ms < 1 << 30)
-                .map(|ms| Span::from_millis(u64::from(ms))),
+                .and_then(|ms| self.believable(now, ms)),
             has_data: !segment.payload.is_empty(),
             window_update,
             ece,
@@ -83,13 +88,28 @@ impl Connection {
         true
     }
 
+    /// A segment as new as the last update. The kernel of the historical profiles does not believe it if it shrinks the
+    /// window.
+    fn changes_window(&self, window: u32) -> bool {
+        match self.config.recovery {
+            Recovery::Linux26(_) => window > self.snd_wnd,
+            Recovery::Modern(_) | Recovery::NewReno => window != self.snd_wnd,
+        }
+    }
+
+    /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is no echo.
+    fn believable(&self, now: Instant, ms: u32) -> Option<Span> {
+        let rtt = Span::from_millis(u64::from(ms));
+        (rtt <= now.since(self.opened_at) + Span::from_millis(1)).then_some(rtt)
+    }
+
     /// RFC 9293 §3.10.7.4: a segment newer than the last update tells the window. True: it was newer.
     fn update_send_window(&mut self, segment: &Segment) -> bool {
         let h = &segment.header;
         let window = u32::from(h.window) << self.snd_wscale;
         let newer = h.ack.after(self.snd_una)
             || h.seq.after(self.snd_wl1)
-            || (h.seq == self.snd_wl1 && h.ack == self.snd_una && window > self.snd_wnd);
+            || (h.seq == self.snd_wl1 && h.ack == self.snd_una && self.changes_window(window));
         if h.ack.before(self.snd_una) || !newer {
             return false;
         }

@@ -116,6 +116,7 @@ impl Connection {
                 State::SynReceived if segment.header.seq == self.irs => {
                     if !flags.contains(TcpFlags::ACK) {
                         self.syn_pending = Some(Cause::SynRetransmit);
+                        self.syn_retransmitted = true;
                         return;
                     }
                     again = true;
@@ -162,9 +163,10 @@ impl Connection {
 
     /// The four cases of RFC 9293 table 6, the first two taken together.
     fn acceptable(&self, segment: &Segment) -> bool {
-        let (seq, len) = (segment.header.seq, segment.sequence_length());
-        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         let reset = segment.header.flags.contains(TcpFlags::RST);
+        // What a reset carries does not matter, only where it stands (RFC 9293 §3.10.7.4, MUST-66).
+        let (seq, len) = (segment.header.seq, if reset { 0 } else { segment.sequence_length() });
+        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         // In SYN-RECEIVED the peer's SYN itself may come again.
         if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
@@ -208,7 +210,10 @@ impl Connection {
         }
         // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
         let end = segment.header.seq + segment.sequence_length();
-        if self.state == State::TimeWait && segment.header.flags.contains(TcpFlags::FIN) && end == self.rcv_nxt {
+        if self.state == State::TimeWait
+            && segment.header.flags.contains(TcpFlags::FIN)
+            && end == self.rcv_nxt
+        {
             self.time_wait_until = Some(now + self.config.time_wait);
         }
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);

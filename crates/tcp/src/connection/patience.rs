@@ -115,6 +115,8 @@ impl Connection {
         match self.state {
             State::SynSent => waited >= SYN_R2,
             State::SynReceived => self.timeouts_in_row > MAX_SYN_ACKS,
+            // A peer that has taken its window back and says so is not gone (RFC 9293 §3.8.6, SHLD-17).
+            _ if self.snd_wnd == 0 && now.since(self.patience.heard_at) <= crate::rto::MAX_RTO => false,
             _ => self.timeouts_in_row > MAX_TIMEOUTS && waited >= R2,
         }
     }

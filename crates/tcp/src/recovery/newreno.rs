@@ -4,7 +4,7 @@ use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmen
 use crate::cc::{AckSample, Cut, Event};
 use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
-use farpace_units::{Packets, Seq};
+use farpace_units::{Instant, Packets, Seq};
 
 /// Duplicate ACKs that prove a loss (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
@@ -20,7 +20,7 @@ pub struct NewReno {
     recover: Option<Seq>,
     /// SND.NXT when the window was cut for a congestion mark: until then it is not cut again (RFC 3168 §6.1.2).
     cwr_end: Seq,
-    /// Duplicates that may inflate the window: the segments outstanding when recovery began.
+    /// Duplicates that may still inflate the window in this recovery: as many as segments were outstanding.
     inflation: u32,
     /// Window and threshold before the latest fast recovery.
     before: (Packets, Packets),
@@ -29,6 +29,13 @@ pub struct NewReno {
 }
 
 impl NewReno {
+    /// RFC 5681 eq. 4 speaks of FlightSize; a window that was not used must not count.
+    fn cut(now: Instant, cut: Cut, cx: &mut Context<'_>) {
+        let flight = cx.segments.packets_out().max(Packets::new(1));
+        cx.reduce_to(cx.window.cwnd().min(flight));
+        cx.cut(now, cut);
+    }
+
     /// The head is lost; `next_segment` will send it.
     fn retransmit_head(segments: &mut Segments) {
         if segments.tags(0).any(Tags::RETRANSMITTED) {
@@ -111,7 +118,7 @@ impl LossRecovery for NewReno {
 
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         if self.state != RecoveryState::Loss {
-            cx.cut(expiry.now, Cut::Timeout);
+            Self::cut(expiry.now, Cut::Timeout, cx);
         }
         cx.segments.lose_all(true);
         cx.reduce_to(Packets::new(1));
@@ -165,7 +172,7 @@ impl NewReno {
     fn on_mark(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
         let may = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
         if ack.ece && may {
-            cx.cut(ack.now, Cut::Ecn);
+            Self::cut(ack.now, Cut::Ecn, cx);
             cx.reduce_to(cx.window.ssthresh());
             cx.window.cwnd_cnt = 0;
             self.cwr_end = ack.snd_nxt;
@@ -177,7 +184,8 @@ impl NewReno {
         self.dup_acks += 1;
         match self.state {
             // RFC 5681 §3.2 step 4: as long as there can have been a segment for each duplicate.
-            RecoveryState::Recovery if self.dup_acks < self.inflation => {
+            RecoveryState::Recovery if self.inflation > 0 => {
+                self.inflation -= 1;
                 cx.reduce_to(cx.window.cwnd() + Packets::new(1));
             }
             RecoveryState::Recovery => {}
@@ -187,11 +195,10 @@ impl NewReno {
                 let flight = cx.segments.packets_out();
                 let was = cx.window.cwnd();
                 self.before = (was, cx.window.ssthresh());
-                self.inflation = flight.get();
+                // One segment is missing, and three are in the threshold.
+                self.inflation = flight.get().saturating_sub(1 + DUP_THRESH);
                 if self.state != RecoveryState::Cwr {
-                    // RFC 5681 eq. 4 speaks of FlightSize; a window that was not used must not count.
-                    cx.reduce_to(was.min(flight));
-                    cx.cut(ack.now, Cut::FastRetransmit);
+                    Self::cut(ack.now, Cut::FastRetransmit, cx);
                 }
                 cx.window.cwnd_cnt = 0;
                 cx.reduce_to(cx.window.ssthresh() + Packets::new(DUP_THRESH));

@@ -6,6 +6,7 @@ mod common;
 mod script;
 
 mod closing;
+mod conformance;
 mod congestion_marks;
 mod limits;
 mod opening;

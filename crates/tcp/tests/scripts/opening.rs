@@ -2,7 +2,7 @@
 
 use crate::full;
 use crate::script::{Script, linux, plain};
-use farpace_tcp::config::Settings;
+use farpace_tcp::config::{Profile, Settings};
 use farpace_units::{ByteCount, Packets};
 
 /// Breaks: options are used only if both sides offered them. `(ours, the peer's SYN-ACK, our SYN, first data)`.
@@ -210,4 +210,30 @@ fn peers_window_scale() {
     let mut s = Script::connect(&settings);
     s.run("0 > S 0 ws 0\n 10 < S. 0 ack 1 ws 200\n 10 > . 1 ack 1\n 20 < . 1 ack 1 win 2");
     assert_eq!(s.connection.inspect().rwnd, ByteCount::new(2 << 14));
+}
+
+/// Breaks: RFC 6928 in the modern profiles: ten segments, or what 14600 bytes make; RFC 3390 in the others.
+#[test]
+fn initial_window_of_ten() {
+    for (profile, mss, first) in [
+        (Profile::Modern, 1460, 10),
+        (Profile::Modern, 1000, 10),
+        (Profile::Modern, 4000, 3),
+        (Profile::Modern, 8960, 2),
+        (Profile::NewReno, 1000, 4),
+        (Profile::AistFix, 1460, 3),
+    ] {
+        let settings = Settings { profile: Some(profile), mss: Some(mss), ..Settings::default() };
+        let config = settings.resolve().expect("settings");
+        assert_eq!(config.first_window(u32::from(mss)), Packets::new(first), "{profile:?} {mss}");
+    }
+}
+
+/// Breaks: RFC 5681 §3.1, RFC 6928 §2: where the SYN was lost, something on the way may be full: one segment to begin.
+#[test]
+fn a_lost_syn_leaves_one_segment() {
+    let mut s = Script::connect(&plain());
+    s.run("0 > S 0\n 1000 > S 0\n 1010 < S. 0 ack 1 mss 1000\n 1010 > . 1 ack 1\n 1010 ! cwnd 1");
+    let mut s = Script::accept(&plain(), "S 0 win 5000 mss 1000");
+    s.run("0 > S. 0 ack 1\n 1000 > S. 0 ack 1\n 1010 < . 1 ack 1\n 1010 ! cwnd 1");
 }

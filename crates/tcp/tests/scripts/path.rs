@@ -293,7 +293,8 @@ fn black_hole_for_a_short_segment() {
 /// Breaks: the same with RACK: the reduction for a lost probe is taken back.
 #[test]
 fn a_lost_probe_with_rack() {
-    let settings = Settings { mtu_probing: Some(MtuProbing::Always), profile: Some(Profile::RackTlp), ..probing(9) };
+    let settings =
+        Settings { mtu_probing: Some(MtuProbing::Always), profile: Some(Profile::RackTlp), ..probing(9) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 sackok

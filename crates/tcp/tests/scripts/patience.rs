@@ -177,3 +177,26 @@ fn a_window_that_is_not_used_decays() {
     }
     s.run("999999 ! ssthresh 4294967295");
 }
+
+/// Breaks: RFC 9293 §3.8.6 (SHLD-15 to SHLD-17): a peer that takes its window back gets nothing new, what it has been sent
+/// goes again at its times, and the connection lives as long as the peer answers.
+#[test]
+fn a_window_that_is_taken_back() {
+    let mut s = Script::established(&plain(), 4000);
+    s.run(
+        "10   ! write 3000
+         10   > . 1+1000 ack 1
+         10   > . 1001+1000 ack 1
+         10   > . 2001+1000 ack 1
+         20         < . 1 ack 1 win 0
+         30   ! write 1000",
+    );
+    let (mut at, mut wait) = (10u64, 200u64);
+    for _ in 0..30 {
+        at += wait;
+        wait = (wait * 2).min(120_000);
+        s.run(&format!("{at} > . 1+1000 ack 1 why timeout_retransmit\n {at} < . 1 ack 1 win 0"));
+    }
+    s.run(&format!("{at} ! state Established\n {at} < . 1 ack 1001 win 9000\n {at} > . 1001+1000 ack 1"));
+    s.run(&format!("{at} > . 2001+1000 ack 1"));
+}

@@ -57,7 +57,9 @@ impl FRto {
                 };
                 false
             }
-            FRto::Second { .. } if !sign.advanced && !sign.duplicate && !sign.original && !sign.beyond => false,
+            FRto::Second { .. } if !sign.advanced && !sign.duplicate && !sign.original && !sign.beyond => {
+                false
+            }
             FRto::Second { .. } => {
                 *self = FRto::Off;
                 sign.original && !sign.beyond

@@ -246,10 +246,8 @@ impl LossRecovery for SackRecovery {
         if self.uses_rack() || self.state != RecoveryState::Recovery || view.can_send_new {
             return None;
         }
-        let index = self
-            .counting
-            .forward(&self.scoreboard, segments)
-            .or_else(|| self.counting.rescue(segments))?;
+        let index =
+            self.counting.forward(&self.scoreboard, segments).or_else(|| self.counting.rescue(segments))?;
         Some(Grant { index, cause: Cause::ForwardRetransmit })
     }
 

@@ -218,7 +218,8 @@ impl Rack {
     pub fn mark_at_timeout(&mut self, now: Instant, reo_wnd: Span, segments: &mut Segments) {
         for index in 0..segments.len() {
             let Some(row) = segments.row(index) else { break };
-            if segments.tags(index).any(Tags::SACKED) || (index > 0 && row.sent_at + self.rtt + reo_wnd > now) {
+            if segments.tags(index).any(Tags::SACKED) || (index > 0 && row.sent_at + self.rtt + reo_wnd > now)
+            {
                 continue;
             }
             segments.clear_retransmitted(index);

@@ -101,7 +101,9 @@ impl Scoreboard {
         }
         while from < to {
             let mut index = segments.index_at_or_after(self.seq(from));
-            let Some(first) = segments.row(index).copied().filter(|row| row.end().before_eq(end)) else { break };
+            let Some(first) = segments.row(index).copied().filter(|row| row.end().before_eq(end)) else {
+                break;
+            };
             if segments.tags(index).any(Tags::SACKED) {
                 // The block began inside the segment before a run.
                 from = self.runs.get(&self.at(first.seq)).copied().unwrap_or(to);

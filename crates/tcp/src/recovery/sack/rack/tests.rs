@@ -40,7 +40,8 @@ const MSS: u32 = 1000;
 fn equals_the_literal_algorithm() {
     for seed in 0..400 {
         let mut dice = Stream::new(seed, "rack");
-        let (mut rack, mut segments, mut literal) = (Rack::default(), Segments::default(), Literal::default());
+        let (mut rack, mut segments, mut literal) =
+            (Rack::default(), Segments::default(), Literal::default());
         let (mut now, mut sends) = (Instant::ZERO, 0);
         for step in 0..300 {
             now += Span::from_micros(1 + dice.below(3) * 400);
@@ -49,12 +50,18 @@ fn equals_the_literal_algorithm() {
                 let seq = Seq::new(literal.segments.len() as u32 * MSS);
                 segments.push(seq, MSS, now);
                 sends += 1;
-                literal.segments.push(Seg { sent: (now, sends), delivered: false, lost: false, in_flight: true });
+                literal.segments.push(Seg {
+                    sent: (now, sends),
+                    delivered: false,
+                    lost: false,
+                    in_flight: true,
+                });
             }
             let snd_nxt = Seq::new(literal.segments.len() as u32 * MSS);
             // Something that flies arrives, or nothing.
-            let flying: Vec<usize> =
-                (0..literal.segments.len()).filter(|&i| literal.segments[i].in_flight && !literal.segments[i].delivered).collect();
+            let flying: Vec<usize> = (0..literal.segments.len())
+                .filter(|&i| literal.segments[i].in_flight && !literal.segments[i].delivered)
+                .collect();
             rack.on_ack(Seq::new(0), snd_nxt, false);
             if !flying.is_empty() && dice.chance(0.7) {
                 let i = flying[dice.below(flying.len() as u64) as usize];
@@ -72,11 +79,14 @@ fn equals_the_literal_algorithm() {
             let expected = literal.detect(now, reo_wnd);
             let before: Vec<bool> = (0..segments.len()).map(|i| waiting(&segments, i)).collect();
             let lost = rack.detect(now, reo_wnd, &mut segments);
-            let found: Vec<usize> = (0..segments.len()).filter(|&i| waiting(&segments, i) && !before[i]).collect();
+            let found: Vec<usize> =
+                (0..segments.len()).filter(|&i| waiting(&segments, i) && !before[i]).collect();
             assert_eq!((&found, lost as usize), (&expected, expected.len()), "seed {seed}, step {step}");
             assert_eq!(segments.check(), Ok(()));
             // Some of the lost ones go again.
-            while dice.chance(0.6) && let Some(i) = segments.first_waiting() {
+            while dice.chance(0.6)
+                && let Some(i) = segments.first_waiting()
+            {
                 segments.mark_retransmitted(i, now, snd_nxt);
                 rack.on_retransmit(now, segments.row(i).expect("a row").seq, &segments);
                 sends += 1;
@@ -125,7 +135,8 @@ fn the_reordering_window() {
 fn the_window_shrinks_after_sixteen_recoveries() {
     let mut rack = Rack::default();
     let segments = Segments::default();
-    let window = |rack: &Rack| rack.reo_wnd(false, Some(Span::from_millis(40)), Span::from_secs(1), &segments);
+    let window =
+        |rack: &Rack| rack.reo_wnd(false, Some(Span::from_millis(40)), Span::from_secs(1), &segments);
     rack.on_ack(Seq::new(0), Seq::new(100), true);
     rack.on_ack(Seq::new(50), Seq::new(120), true);
     assert_eq!(window(&rack), Span::from_millis(20));
@@ -142,13 +153,16 @@ fn the_window_shrinks_after_sixteen_recoveries() {
 #[test]
 fn ambiguous_answers_are_ignored() {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
-    for (age, min_rtt, counts) in [(Some(4), None, true), (Some(30), None, false), (None, Some(20), false), (None, Some(5), true)] {
+    for (age, min_rtt, counts) in
+        [(Some(4), None, true), (Some(30), None, false), (None, Some(20), false), (None, Some(5), true)]
+    {
         let mut segments = Segments::default();
         segments.push(Seq::new(0), MSS, at(0));
         segments.mark_lost(0);
         segments.mark_retransmitted(0, at(100), Seq::new(MSS));
         let mut rack = Rack::default();
-        let echo = Echo { now: at(110), age: age.map(Span::from_millis), min_rtt: min_rtt.map(Span::from_millis) };
+        let echo =
+            Echo { now: at(110), age: age.map(Span::from_millis), min_rtt: min_rtt.map(Span::from_millis) };
         rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
         assert_eq!(rack.latest.is_some(), counts, "{age:?} {min_rtt:?}");
     }

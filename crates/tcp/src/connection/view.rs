@@ -1,0 +1,161 @@
+//! What can be seen of a connection from outside: its state, what happened, and what it holds.
+
+use farpace_trace::{Cause, RecoveryState};
+use farpace_units::{ByteCount, Packets, Span};
+
+/// The states of RFC 9293 §3.3.2, without LISTEN, which belongs to the host's listeners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// SYN sent, nothing heard.
+    SynSent,
+    /// SYN received and answered.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We closed; our FIN is not acknowledged.
+    FinWait1,
+    /// Our FIN is acknowledged; the peer may still send.
+    FinWait2,
+    /// The peer closed; we may still send.
+    CloseWait,
+    /// Both closed at once.
+    Closing,
+    /// The peer closed, then we; our FIN is not acknowledged.
+    LastAck,
+    /// Both closed; waiting for stray segments to die.
+    TimeWait,
+    /// Nothing is left.
+    Closed,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CloseReason {
+    /// Both sides closed in order.
+    Finished,
+    /// The peer sent a reset.
+    Reset,
+    /// Nobody answered for too long.
+    TimedOut,
+    /// The network says that the peer cannot be reached; or nobody answered for too long, and the network has reported trouble on the way (RFC 1122 §4.2.3.9).
+    Unreachable,
+    /// [`Connection::abort`](crate::Connection::abort) was called, or data came that nobody will read.
+    Aborted,
+}
+
+/// What an application should hear of. Each stands at most once in the queue, so it cannot grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// There is something to read.
+    Readable,
+    /// There is room to write again.
+    Writable,
+    /// The peer has finished sending, and everything it sent can be read.
+    PeerClosed,
+    /// The peer has sent urgent data: see [`Connection::urgent_ahead`](crate::Connection::urgent_ahead).
+    Urgent,
+    /// Three retransmissions in a row were not answered (R1 of RFC 9293 §3.8.3): another route may help.
+    Unanswered,
+    /// The network has reported trouble on the way, which may pass (RFC 9293 §3.9.2.2).
+    PathTrouble,
+    /// The connection is over.
+    Closed(CloseReason),
+}
+
+/// Ports of a connection, as seen from this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// Ours.
+    pub local: u16,
+    /// The peer's.
+    pub remote: u16,
+}
+
+/// Counters of one connection since it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments sent, by cause (index: position in [`Cause::ALL`]).
+    pub sent: [u64; Cause::ALL.len()],
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Window reductions, undos and renegings, by cause.
+    pub window_changes: [u64; Cause::ALL.len()],
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: ByteCount,
+    /// Payload bytes delivered in order.
+    pub bytes_received: ByteCount,
+    /// Segments received, good or bad.
+    pub segments_received: u64,
+    /// Segments received that were dropped as unacceptable (RFC 9293 §3.10.7.4), PAWS included.
+    pub unacceptable: u64,
+    /// Segments received whose payload was there already.
+    pub duplicates: u64,
+    /// Segments received out of order.
+    pub out_of_order: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            sent: [0; Cause::ALL.len()],
+            timeouts: 0,
+            window_changes: [0; Cause::ALL.len()],
+            bytes_sent: ByteCount::ZERO,
+            bytes_received: ByteCount::ZERO,
+            segments_received: 0,
+            unacceptable: 0,
+            duplicates: 0,
+            out_of_order: 0,
+        }
+    }
+}
+
+/// What can be seen of a connection from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// State of RFC 9293.
+    pub state: State,
+    /// Congestion state.
+    pub recovery: RecoveryState,
+    /// Congestion window.
+    pub cwnd: Packets,
+    /// Slow-start threshold; [`Packets::MAX`] while there is none.
+    pub ssthresh: Packets,
+    /// Segments in flight.
+    pub in_flight: Packets,
+    /// Payload bytes acknowledged by the peer.
+    pub acknowledged: ByteCount,
+    /// Retransmission timeouts so far.
+    pub timeouts: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Span,
+    /// Retransmission timeout in force.
+    pub rto: Span,
+    /// The peer's window.
+    pub rwnd: ByteCount,
+    /// Effective segment size: payload bytes of a full segment.
+    pub mss: u32,
+    /// The same as both ends allow it; the path may carry less.
+    pub largest_mss: u32,
+}
+
+/// What a connection holds besides itself; each of these has a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Rows of the retransmission queue, one for each outstanding segment.
+    pub rows: usize,
+    /// Bytes written by the application and not acknowledged, at most the send buffer.
+    pub send_bytes: ByteCount,
+    /// Chunks they are in: as many as there were writes.
+    pub send_chunks: usize,
+    /// Bytes in order that wait to be read.
+    pub readable_bytes: ByteCount,
+    /// Bytes that wait beyond a hole; with the readable ones at most the receive buffer.
+    pub waiting_bytes: ByteCount,
+    /// Pieces that they arrived in: see [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
+    pub waiting_chunks: usize,
+    /// Events that wait: at most one of each kind.
+    pub events: usize,
+}
