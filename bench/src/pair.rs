@@ -93,8 +93,8 @@ impl Pair {
         }
         if self.receiver.deadline().is_some_and(|(at, _)| at <= now) {
             self.receiver.on_deadline(now);
-            self.receiver.poll_transmit(now, &mut self.answers, BATCH);
         }
+        self.receiver.poll_transmit(now, &mut self.answers, BATCH);
         for out in self.answers.drain(..) {
             self.acks += 1;
             self.sender.on_segment(now, out.segment);

@@ -29,6 +29,7 @@ impl Connection {
             h.ack.after_eq(prior_snd_una) && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
         let window_update = self.update_send_window(segment);
         let advanced = h.ack.after(prior_snd_una);
+        let unsent = self.unsent();
         if advanced {
             self.snd_una = h.ack;
         }
@@ -53,7 +54,7 @@ impl Connection {
             has_data: !segment.payload.is_empty(),
             window_update,
             ece,
-            new_data_waiting: self.new_data_fits(),
+            new_data_waiting: self.fits(unsent),
             max_window: self.max_window,
             cwnd_limited: self.limited_at.is_some_and(|at| self.snd_una.before_eq(at)),
         };

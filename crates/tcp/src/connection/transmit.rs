@@ -194,8 +194,9 @@ impl Connection {
         (fin, self.buffer.slice(start, (len - u32::from(fin)) as usize))
     }
 
-    /// Bytes written and not sent yet.
-    fn unsent(&self) -> u64 {
+    /// Bytes written and not sent yet. Not to be asked between an advance of SND.UNA and the release of what it
+    /// acknowledges.
+    pub(super) fn unsent(&self) -> u64 {
         let sent = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
         self.buffer.end().saturating_sub(sent)
     }
@@ -207,7 +208,12 @@ impl Connection {
 
     /// New data is there and the peer's window has room for a segment of it.
     pub(super) fn new_data_fits(&self) -> bool {
-        let next = self.unsent().min(u64::from(self.mss)) as u32;
+        self.fits(self.unsent())
+    }
+
+    /// The same, when so many bytes are unsent.
+    pub(super) fn fits(&self, unsent: u64) -> bool {
+        let next = unsent.min(u64::from(self.mss)) as u32;
         self.fin_seq.is_none() && next > 0 && next <= self.usable_window()
     }
 

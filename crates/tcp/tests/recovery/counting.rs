@@ -28,12 +28,14 @@ fn more_than_two_segments_above_the_hole() {
          32         < . 1 ack 9001                # the retransmission: four out, room for one
          32  > . 13001+1000 ack 1
          32  ! recovery Recovery
-         33         < . 1 ack 12001               # all that was out when recovery began
-         33  ! recovery Open
-         33  ! cwnd 5
+         33         < . 1 ack 11001
+         33  ! recovery Recovery
          33  > . 14001+1000 ack 1
          33  > . 15001+1000 ack 1
-         33  > . 16001+1000 ack 1",
+         34         < . 1 ack 12001               # all that was out when recovery began
+         34  ! recovery Open
+         34  ! cwnd 5
+         34  > . 16001+1000 ack 1",
     );
 }
 
@@ -86,9 +88,12 @@ fn forward_and_rescue_retransmission() {
          32         < . 1 ack 4001 sack 5001-7001
          32  > . 7001+1000 ack 1 why forward_retransmit
          33         < . 1 ack 7001
+         33  ! write 1000
+         33  > . 8001+1000 ack 1 why new_data     # there is room, but no second rescue
          33  ! quiet
          34         < . 1 ack 8001
-         34  ! recovery Open",
+         34  ! recovery Open
+         35         < . 1 ack 9001",
     );
 }
 

@@ -1,7 +1,7 @@
 //! RFC 5682, RFC 3522, RFC 4015, RFC 2883: what was sent again for nothing, and the window that comes back.
 
 use crate::{sending, settings};
-use farpace_tcp::config::{Profile, Settings};
+use farpace_tcp::config::{EcnMode, Profile, Settings};
 
 fn without_probe() -> Settings {
     Settings { tail_loss_probe: Some(false), ..settings(Profile::RackTlp) }
@@ -62,6 +62,76 @@ fn eifel_undoes_a_timeout() {
          211 ! recovery Open
          211 ! cwnd 10
          221        < . 1 ack 3001 ts 5211/10",
+    );
+}
+
+/// Breaks: RFC 3522 §3.2: an echo of the retransmission itself proves nothing.
+#[test]
+fn eifel_wants_an_older_echo() {
+    let settings = Settings { timestamps: Some(true), mss: Some(1012), ..without_probe() };
+    let mut s = crate::Script::connect(&settings);
+    s.run(
+        "0   > S 0 sackok ts 0/0
+         10         < S. 0 ack 1 win 60000 mss 1012 sackok ts 5000/0
+         10  > . 1 ack 1
+         10         < . 1 ack 1 win 60000 ts 5000/10
+         10  ! write 3000
+         10  > . 1+1000 ack 1
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1
+         210 > . 1+1000 ack 1 why timeout_retransmit
+         220        < . 1 ack 1001 ts 5210/210
+         220 ! recovery Loss
+         220 ! cwnd 2
+         220 > . 1001+1000 ack 1 why loss_retransmit
+         220 > . 2001+1000 ack 1
+         220 ! recovery Loss
+         230        < . 1 ack 3001 ts 5220/220",
+    );
+}
+
+/// Breaks: RFC 2883: one copy that was in vain does not make the other losses unreal.
+#[test]
+fn one_d_sack_of_two_undoes_nothing() {
+    let mut s = sending(&without_probe(), 10_000, 10);
+    s.run(
+        "20         < . 1 ack 1 sack 2001-9001
+         20  > . 1+1000 ack 1 why fast_retransmit
+         20  > . 1001+1000 ack 1 why fast_retransmit
+         30         < . 1 ack 10001
+         30  ! cwnd 5
+         31         < . 1 ack 10001 sack 1-1001
+         31  ! cwnd 5
+         32         < . 1 ack 10001 sack 1001-2001
+         32  ! cwnd 10",
+    );
+}
+
+/// Breaks: RFC 3168 §6.1.2: a mark and a loss in the same round trip are one cut, not two.
+#[test]
+fn a_mark_and_a_loss_are_one_cut() {
+    let settings = Settings { ecn: Some(EcnMode::On), ..without_probe() };
+    let mut s = crate::Script::connect(&settings);
+    s.run(
+        "0   > SEW 0 sackok
+         10         < S.E 0 ack 1 win 60000 mss 1000 sackok
+         10  > . 1 ack 1
+         10         < . 1 ack 1 win 60000
+         10  ! write 10000",
+    );
+    for i in 0..10 {
+        s.run(&format!("10 > . {}+1000 ack 1", 1 + i * 1000));
+    }
+    s.run(
+        "20         < .E 1 ack 1001
+         20  ! recovery Cwr
+         20  ! ssthresh 4                         # half of the nine in flight
+         21         < .E 1 ack 1001 sack 2001-6001
+         21  > . 1001+1000 ack 1 why fast_retransmit
+         21  ! recovery Recovery
+         21  ! ssthresh 4
+         31         < . 1 ack 10001
+         31  ! recovery Open",
     );
 }
 

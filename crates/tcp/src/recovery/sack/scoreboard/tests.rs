@@ -113,3 +113,19 @@ fn known_blocks_cost_nothing() {
     }
     assert_eq!((shown, board.runs.len()), (rows - 2, 1));
 }
+
+/// Breaks: the pipe: what has arrived does not fly any more, even if a copy of it was sent that nobody called lost.
+#[test]
+fn an_arrived_copy_does_not_fly() {
+    let mut segments = Segments::default();
+    for i in 0..4 {
+        segments.push(ISS + i * MSS, MSS, Instant::ZERO);
+    }
+    segments.mark_retransmitted(2, Instant::ZERO, ISS + 4 * MSS);
+    assert_eq!(segments.in_flight(), Packets::new(5));
+    let mut board = Scoreboard::default();
+    board.advance(ISS);
+    let blocks: SackBlocks = [block(2 * MSS, 3 * MSS)].into_iter().collect();
+    board.take(&ack(&blocks, ISS, ISS + 4 * MSS), &mut segments, |_, _| ());
+    assert_eq!((segments.in_flight(), segments.retrans_out()), (Packets::new(3), Packets::new(0)));
+}
