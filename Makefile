@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak bench bench-ns3 clean
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-ns3 clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ deny: ## licences, advisories, sources and duplicates of dependencies (cargo-den
 
 soak: ## long property tests, the fault campaign, then each fuzz target; docs/soak.md (fuzzing needs nightly)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) SOAK_MINUTES=$(SOAK_MINUTES) tools/soak
+
+mutants: ## break the recovery code in many places and see that the tests notice
+	@tools/mutants.py
 
 bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it
 	@tools/setup build

@@ -4,17 +4,25 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::Flight;
 use farpace_tcp::config::Profile;
-use farpace_tcp::recovery::{Linux26Recovery, LossRecovery, NewReno};
+use farpace_tcp::recovery::{Linux26Recovery, LossRecovery, NewReno, SackRecovery};
 use std::time::Duration;
 
 fn flight(c: &mut Criterion) {
     let mut group = c.benchmark_group("flight");
     group.sample_size(10).measurement_time(Duration::from_secs(3)).throughput(Throughput::Elements(1));
-    for profile in [Profile::Linux2617, Profile::AistFix, Profile::Linux2624, Profile::NewReno] {
+    for profile in [
+        Profile::Linux2617,
+        Profile::AistFix,
+        Profile::Linux2624,
+        Profile::NewReno,
+        Profile::Rfc6675,
+        Profile::Modern,
+    ] {
         for in_flight in [100, 2_500, 100_000] {
-            let recovery: Box<dyn LossRecovery> = match profile.linux26() {
-                Some(switches) => Box::new(Linux26Recovery::new(switches)),
-                None => Box::new(NewReno::default()),
+            let recovery: Box<dyn LossRecovery> = match (profile.linux26(), profile.modern()) {
+                (Some(switches), _) => Box::new(Linux26Recovery::new(switches)),
+                (_, Some(switches)) => Box::new(SackRecovery::new(switches)),
+                _ => Box::new(NewReno::default()),
             };
             let mut flight = Flight::new(recovery, in_flight, 0.01);
             group.bench_function(format!("{}, {in_flight} in flight, 1 % lost", profile.name()), |b| {

@@ -264,3 +264,33 @@ fn the_timeout_exceeds_the_round_trip() {
     }
     s.run("410 ! rto 11");
 }
+
+/// Breaks: RFC 5681 eq. 4 at a timeout: half of what was in flight, not of a window that nobody used.
+#[test]
+fn a_timeout_of_newreno_halves_the_flight() {
+    let settings = Settings { initial_window: Some(Packets::new(20)), ..plain() };
+    let mut s = Script::established(&settings, 60_000);
+    s.run(
+        "10  ! write 4000
+         10  > . 1+1000 ack 1
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1
+         10  > . 3001+1000 ack 1
+         210 > . 1+1000 ack 1 why timeout_retransmit
+         210 ! ssthresh 2",
+    );
+}
+
+/// Breaks: RFC 9293 §3.10.7.4, MUST-66: a reset that carries data must be heard through a closed window.
+#[test]
+fn a_reset_with_data_passes_a_closed_window() {
+    let settings = Settings { receive_buffer: Some(farpace_units::ByteCount::new(2000)), ..plain() };
+    let mut s = Script::established(&settings, 60_000);
+    s.run(
+        "20         < . 1+1000 ack 1
+         20         < . 1001+1000 ack 1
+         20  > . 1 ack 2001 win 0
+         30         < R 2001+10
+         30  ! state Closed",
+    );
+}
