@@ -31,6 +31,16 @@ fn flight(c: &mut Criterion) {
             println!("    {} outstanding, {} timeouts", flight.outstanding(), flight.timeouts());
         }
     }
+    // The same number of holes, or as many as fit, in flights of very different size.
+    if let Some(switches) = Profile::Modern.modern() {
+        for (in_flight, loss) in [(1_000, 0.1), (100_000, 0.1), (1_000_000, 0.01)] {
+            let mut flight = Flight::new(Box::new(SackRecovery::new(switches)), in_flight, loss);
+            group.bench_function(format!("modern, {in_flight} in flight, {loss} lost"), |b| {
+                b.iter(|| flight.step());
+            });
+            println!("    {} outstanding, {} timeouts", flight.outstanding(), flight.timeouts());
+        }
+    }
     group.finish();
 }
 
