@@ -88,7 +88,7 @@ def main():
 
 
 def run(chosen, tree):
-    test = ["cargo", "test", "-q", "--offline", "-p", "farpace-tcp", "--lib", "--test", "recovery", "--test", "scripts"]
+    test = ["cargo", "test", "-q", "--locked", "-p", "farpace-tcp", "--lib", "--test", "recovery", "--test", "scripts"]
     if not passes(test, tree):
         print("mutants: the tests fail without any mutant", file=sys.stderr)
         return 1

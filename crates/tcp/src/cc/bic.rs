@@ -82,11 +82,13 @@ impl Bic {
 }
 
 impl CongestionControl for Bic {
-    fn on_acked(&mut self, acked: Packets, state: RecoveryState) {
-        if state == RecoveryState::Open {
+    fn on_acked(&mut self, ack: &AckSample) {
+        if ack.state == RecoveryState::Open {
             // ratio += acked - ratio/16
-            self.ack_ratio =
-                self.ack_ratio.saturating_add(acked.get()).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
+            self.ack_ratio = self
+                .ack_ratio
+                .saturating_add(ack.acked.get())
+                .saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
         }
     }
 

@@ -197,7 +197,7 @@ impl CongestionControl for Cubic {
                     epoch.last = epoch.last.max(now);
                 }
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::EnterLoss => {}
+            Event::EnterRecovery | Event::ExitRecovery | Event::EnterLoss | Event::Established(_) => {}
         }
     }
 

@@ -1,24 +1,52 @@
 //! Congestion control: one algorithm a file, behind one contract.
 
 mod bbr;
+mod bbr1;
 mod bic;
 mod cubic;
+mod dctcp;
+mod highspeed;
+mod htcp;
+mod hybla;
 mod hystart;
+mod illinois;
+mod ledbat_plus_plus;
 #[cfg(test)]
 mod operations;
 mod per_ack_reno;
 mod reno;
+mod scalable;
 mod slow_start;
+mod star;
+mod tcp_j;
 #[cfg(test)]
 mod testing;
+mod vegas;
+mod veno;
+mod westwood;
+mod westwood_plus;
 
 pub use bbr::Bbr;
+pub use bbr1::Bbr1;
 pub use bic::Bic;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use highspeed::HighSpeed;
+pub use htcp::HTcp;
+pub use hybla::Hybla;
 pub use hystart::HyStart;
+pub use illinois::Illinois;
+pub use ledbat_plus_plus::LedbatPlusPlus;
 pub use per_ack_reno::PerAckReno;
 pub use reno::Reno;
+pub use scalable::Scalable;
 pub use slow_start::SlowStart;
+pub use star::Star;
+pub use tcp_j::TcpJ;
+pub use vegas::Vegas;
+pub use veno::Veno;
+pub use westwood::Westwood;
+pub use westwood_plus::WestwoodPlus;
 
 use crate::config::{Config, Congestion, Recovery};
 use crate::segments::{LostSegment, RateSample};
@@ -112,6 +140,8 @@ pub enum Event {
     Undo,
     /// The connection sends again after it was idle for this long.
     Restart(Span),
+    /// The handshake is over, and took this long; zero if its segments were sent again.
+    Established(Span),
 }
 
 /// A segment that was just sent.
@@ -130,12 +160,12 @@ pub struct SentSample {
 /// How a connection sizes its congestion window.
 ///
 /// The contract: recovery decides when each method is called, because the order is part of the algorithm.
-/// `on_acked` comes for every ACK that acknowledges data; `on_ack` only for those that may raise the window
+/// `on_acked` comes for every ACK that acknowledges or SACKs data; `on_ack` after it, but only for those that may raise the window
 /// (never in fast recovery), unless the algorithm [`owns_window`](CongestionControl::owns_window): then for
 /// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
-    /// Data was acknowledged in `state`; only measures.
-    fn on_acked(&mut self, _acked: Packets, _state: RecoveryState) {}
+    /// Data has arrived, in whatever state; only measures.
+    fn on_acked(&mut self, _ack: &AckSample) {}
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
     /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize
@@ -185,6 +215,20 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Reno, Recovery::Linux26(_) | Recovery::NewReno) => Box::new(PerAckReno),
         (Congestion::Bic, _) => Box::new(Bic::default()),
         (Congestion::Cubic, _) => Box::new(Cubic::new(slow_start())),
+        (Congestion::HighSpeed, _) => Box::new(HighSpeed::new(slow_start())),
+        (Congestion::Scalable, _) => Box::new(Scalable::new(slow_start())),
+        (Congestion::Westwood, _) => Box::new(Westwood::new(slow_start())),
+        (Congestion::WestwoodPlus, _) => Box::new(WestwoodPlus::new(slow_start())),
+        (Congestion::Hybla, _) => Box::new(Hybla::new(slow_start())),
+        (Congestion::HTcp, _) => Box::new(HTcp::new(slow_start())),
+        (Congestion::Vegas, _) => Box::new(Vegas::new(slow_start())),
+        (Congestion::Veno, _) => Box::new(Veno::new(slow_start())),
+        (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
+        (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
+        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::new(slow_start())),
+        (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start())),
+        (Congestion::Star | Congestion::StarRobust, _) => Box::new(Star::new(slow_start())),
+        (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }
 }

@@ -1,9 +1,11 @@
 //! What can be chosen per connection: profiles by name, and every switch on its own.
 
+mod congestion;
 mod profile;
 mod settings;
 mod switches;
 
+pub use congestion::Congestion;
 pub use profile::Profile;
 pub use settings::{Settings, SettingsError};
 pub use switches::*;

@@ -260,18 +260,23 @@ impl Settings {
             Profile::Modern => Congestion::Cubic,
             _ => Congestion::Reno,
         });
-        if congestion == Congestion::Bbr3 {
+        if congestion.is_model_based() {
             if !matches!(recovery, Recovery::Modern(_)) {
-                foreign("modern", &[("congestion = bbr3", true)])?;
+                foreign("modern", &[("congestion = bbr1 or bbr3", true)])?;
             }
             if *pacing == Some(false) {
-                return Err(SettingsError::Range { key: "pacing", expected: "true, or not given, for bbr3" });
+                return Err(SettingsError::Range {
+                    key: "pacing",
+                    expected: "true, or not given, for bbr1 and bbr3",
+                });
             }
         }
-        let slow_starts = matches!(congestion, Congestion::Reno | Congestion::Cubic);
-        if !slow_starts && (*hystart == Some(true) || slow_start_limit.is_some()) {
+        if !congestion.slow_starts() && (*hystart == Some(true) || slow_start_limit.is_some()) {
             let key = if slow_start_limit.is_some() { "slow_start_limit" } else { "hystart" };
-            return Err(SettingsError::Range { key, expected: "used with reno or cubic" });
+            return Err(SettingsError::Range {
+                key,
+                expected: "used with a congestion control that has the common slow start",
+            });
         }
         let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
         Ok(Config {
@@ -295,7 +300,7 @@ impl Settings {
             cwnd_clamp,
             hystart,
             slow_start_limit: *slow_start_limit,
-            pacing: pacing.unwrap_or(congestion == Congestion::Bbr3),
+            pacing: pacing.unwrap_or(congestion.is_model_based()),
             nagle: nagle.unwrap_or(true),
             ecn: ecn.unwrap_or(EcnMode::Off),
             mtu_probing: mtu_probing.unwrap_or(if historical {

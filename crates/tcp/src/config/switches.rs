@@ -134,25 +134,6 @@ pub enum Recovery {
     NewReno,
 }
 
-/// Congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Congestion {
-    /// Reno (RFC 5681): the simplest, fair, slow on long paths.
-    Reno,
-    /// BIC with the constants of Linux 2.6.17.
-    Bic,
-    /// CUBIC (RFC 9438): grows by a cubic function of time, so that long paths are no slower than short ones.
-    Cubic,
-    /// BBRv3 (draft-ietf-ccwg-bbr): follows a model of the path instead of losses; always paced.
-    Bbr3,
-}
-
-impl Congestion {
-    /// All of them.
-    pub const ALL: [Congestion; 4] = [Congestion::Reno, Congestion::Bic, Congestion::Cubic, Congestion::Bbr3];
-}
-
 /// Round-trip estimation and retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

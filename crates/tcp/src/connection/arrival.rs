@@ -3,6 +3,7 @@
 use super::log::Entry;
 use super::{CloseReason, Connection, Event, State};
 use crate::ack::{DataArrival, Decision};
+use crate::cc;
 use crate::config::Recovery;
 use crate::receive::Arrival;
 use crate::segment::Segment;
@@ -70,17 +71,17 @@ impl Connection {
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
-        match self.syn_sent_at {
-            Some(sent) if !self.syn_retransmitted => {
-                self.rto.sample(now.since(sent), self.snd_una, self.snd_nxt);
-            }
-            Some(_) => {
+        let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
+        self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
+        match (self.syn_sent_at, rtt) {
+            (Some(_), Some(rtt)) => self.rto.sample(rtt, self.snd_una, self.snd_nxt),
+            (Some(_), None) => {
                 self.rto.restart_after_syn_timeout();
                 if !matches!(self.config.recovery, Recovery::Linux26(_)) {
                     self.window.set_cwnd(Packets::new(1)); // RFC 5681 §3.1, RFC 6928 §2
                 }
             }
-            None => {} // a cookie came back: nothing was measured, nothing lost
+            (None, _) => {} // a cookie came back: nothing was measured, nothing lost
         }
         self.tell(Event::Connected);
         self.tell(Event::Writable);

@@ -199,10 +199,11 @@ impl Connection {
         } else {
             wanted.min(u32::from(u16::MAX))
         };
-        let (abc, mss) = match config.recovery {
-            Recovery::Linux26(switches) => (switches.abc, u32::from(config.mss)),
-            Recovery::Modern(_) | Recovery::NewReno => (Abc::Off, u32::from(config.mss)),
+        let abc = match config.recovery {
+            Recovery::Linux26(switches) => switches.abc,
+            Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
         };
+        let mss = u32::from(config.mss);
         let cc = cc::make(config, iss.get());
         let pacer = pacer::Pacer::new(cc.as_ref());
         Connection {

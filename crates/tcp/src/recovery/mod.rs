@@ -106,6 +106,7 @@ impl Context<'_> {
         AckSample {
             snd_una: ack.snd_una,
             snd_nxt: ack.snd_nxt,
+            rtt: done.first_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at)),
             in_flight_before: before,
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get(),
@@ -115,6 +116,13 @@ impl Context<'_> {
             sack: self.sack,
             rate,
             ..AckSample::of(ack.now, done.packets)
+        }
+    }
+
+    /// Lets congestion control measure.
+    pub(crate) fn measure(&mut self, sample: &AckSample) {
+        if !sample.delivered.is_zero() {
+            self.cc.on_acked(sample);
         }
     }
 

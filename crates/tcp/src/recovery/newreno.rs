@@ -63,8 +63,8 @@ impl LossRecovery for NewReno {
             return outcome;
         }
         self.dup_acks = 0;
-        let grow = cx.sample(ack, &done, before);
-        cx.cc.on_acked(done.packets, self.state);
+        let grow = AckSample { state: self.state, ..cx.sample(ack, &done, before) };
+        cx.measure(&grow);
         let covered = self.recover.is_none_or(|r| ack.snd_una.after_eq(r));
         match self.state {
             RecoveryState::Recovery if covered => {

@@ -325,6 +325,7 @@ impl CongestionControl for Bbr {
                 self.handle_spurious_loss_detection();
             }
             Event::Restart(_) => self.handle_restart_from_idle(),
+            Event::Established(_) => {}
         }
         self.set_window(window);
     }

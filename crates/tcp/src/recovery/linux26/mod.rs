@@ -7,6 +7,7 @@ mod states;
 mod undo;
 
 use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, Sent};
+use crate::cc::AckSample;
 use crate::config::{self, Abc, LostRtx};
 use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
@@ -130,13 +131,13 @@ impl LossRecovery for Linux26Recovery {
         flags.data_acked = !done.packets.is_zero();
         if flags.data_acked {
             self.hint = None; // every segment that is dropped clears the hints
-            cx.cc.on_acked(done.packets, self.state);
         }
         let advanced = ack.snd_una != ack.prior_snd_una;
         flags.is_dupack = !advanced && !ack.has_data && !ack.window_update && !flags.data_acked;
         let plain = ack.has_data || ack.window_update || flags.data_acked;
         let dubious = !plain || flags.data_sacked || flags.ece || self.state != RecoveryState::Open;
-        let grow = cx.sample(ack, &done, prior_in_flight);
+        let grow = AckSample { state: self.state, ..cx.sample(ack, &done, prior_in_flight) };
+        cx.measure(&grow);
         if flags.data_acked && (!dubious || self.may_raise_cwnd(flags, cx)) {
             cx.cc.on_ack(cx.window, &grow);
         }

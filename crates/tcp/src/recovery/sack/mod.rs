@@ -65,6 +65,12 @@ struct News {
     original: bool,
     /// One of them left after it.
     beyond: bool,
+    /// SND.UNA has moved.
+    advanced: bool,
+    /// Segments found lost.
+    lost: u32,
+    /// The window may grow: no recovery has just ended, and the receiver has dropped nothing.
+    may_grow: bool,
 }
 
 impl News {
@@ -114,7 +120,7 @@ impl SackRecovery {
     fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (News, AckOutcome) {
         let echo = Echo { now: ack.now, age: ack.rtt_by_timestamp, min_rtt: cx.min_rtt.get() };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
-        let mut news = News::default();
+        let mut news = News { advanced: ack.snd_una.after(ack.prior_snd_una), ..News::default() };
         let rack = &mut self.rack;
         let acknowledged = cx.drop_acknowledged_each(ack, |row, tags| {
             if !tags.any(Tags::SACKED) {
@@ -182,12 +188,8 @@ impl LossRecovery for SackRecovery {
             return AckOutcome::default();
         }
         let before = cx.segments.in_flight();
-        let advanced = ack.snd_una.after(ack.prior_snd_una);
-        let (news, mut outcome) = self.deliver(ack, cx);
-        let done = outcome.acknowledged;
-        if !done.packets.is_zero() {
-            cx.cc.on_acked(done.packets, self.state);
-        }
+        let (mut news, mut outcome) = self.deliver(ack, cx);
+        let advanced = news.advanced;
         if advanced {
             self.timeouts = 0;
         }
@@ -197,14 +199,14 @@ impl LossRecovery for SackRecovery {
         self.counting.on_ack(advanced, news.sacked > 0);
         // Proofs that nothing was lost come before anything is found lost.
         self.on_dsack(ack, dsack, cx);
-        self.check_spurious(ack, advanced, &news, cx);
+        self.check_spurious(ack, &news, cx);
         let probe_repaired = self.switches.tail_loss_probe && self.tail.on_ack(ack, dsack);
         if cx.segments.tags(0).any(Tags::SACKED) {
             // What is next in order was SACKed and is not acknowledged: the receiver has dropped it.
             outcome.reneged = true;
             self.on_reneging(ack, cx);
         }
-        let lost = if self.f_rto.holds() { 0 } else { self.detect(ack.now, cx) };
+        news.lost = if self.f_rto.holds() { 0 } else { self.detect(ack.now, cx) };
         let left = self.leave(ack, cx);
         if probe_repaired {
             self.on_probe_repair(ack.now, cx);
@@ -216,8 +218,8 @@ impl LossRecovery for SackRecovery {
             self.enter_recovery(ack.now, ack.snd_una, ack.snd_nxt, news.delivered(), cx);
         }
         self.settle_disorder(cx);
-        let grow = !left && !outcome.reneged;
-        self.resize(ack, before, &news, advanced, lost, grow, cx);
+        news.may_grow = !left && !outcome.reneged;
+        self.resize(ack, before, &news, cx);
         self.arm_probe(ack, advanced, cx);
         #[cfg(debug_assertions)]
         debug_assert_eq!(self.scoreboard.check(cx.segments), Ok(()));

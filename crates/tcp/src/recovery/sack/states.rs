@@ -5,15 +5,9 @@ use crate::cc::{Cut, Event};
 
 impl SackRecovery {
     /// Timestamps and F-RTO: was the last recovery for nothing?
-    pub(super) fn check_spurious(
-        &mut self,
-        ack: &AckInput<'_>,
-        advanced: bool,
-        news: &News,
-        cx: &mut Context<'_>,
-    ) {
+    pub(super) fn check_spurious(&mut self, ack: &AckInput<'_>, news: &News, cx: &mut Context<'_>) {
         let by_timestamp =
-            advanced && self.in_recovery() && self.undo.is_some_and(|u| u.is_spurious_by(ack.tsecr));
+            news.advanced && self.in_recovery() && self.undo.is_some_and(|u| u.is_spurious_by(ack.tsecr));
         if by_timestamp {
             if self.state == RecoveryState::Recovery {
                 self.rack.on_spurious();
@@ -26,10 +20,10 @@ impl SackRecovery {
         let sign = Sign {
             snd_una: ack.snd_una,
             snd_nxt: ack.snd_nxt,
-            advanced,
+            advanced: news.advanced,
             original: news.original,
             beyond: news.beyond,
-            duplicate: !advanced && !ack.has_data && !ack.window_update,
+            duplicate: !news.advanced && !ack.has_data && !ack.window_update,
             new_data: ack.new_data_waiting,
         };
         if self.f_rto.on_ack(&sign) {
@@ -215,31 +209,22 @@ impl SackRecovery {
         }
     }
 
-    /// The window after an ACK: it comes down, grows (if it may `grow`), or stays.
-    #[allow(clippy::too_many_arguments, reason = "all of them are what the ACK was found to mean")]
-    pub(super) fn resize(
-        &mut self,
-        ack: &AckInput<'_>,
-        before: Packets,
-        news: &News,
-        advanced: bool,
-        lost: u32,
-        grow: bool,
-        cx: &mut Context<'_>,
-    ) {
+    /// The window after an ACK: it comes down, grows, or stays. `before`: segments in flight when it arrived.
+    pub(super) fn resize(&mut self, ack: &AckInput<'_>, before: Packets, news: &News, cx: &mut Context<'_>) {
         let mut sample = cx.sample(ack, &Default::default(), before);
         sample.acked = Packets::new(news.acked);
         sample.delivered = news.delivered();
-        sample.lost = Packets::new(lost);
+        sample.lost = Packets::new(news.lost);
         sample.rtt = news.newest.map(|at| ack.now.since(at));
         sample.state = self.state;
         // Segments that wait to be sent again fill the window as new ones would.
         sample.cwnd_limited |= self.state == RecoveryState::Loss;
+        cx.measure(&sample);
         match self.state {
             RecoveryState::Recovery | RecoveryState::Cwr => {
-                self.reduce(news.delivered(), advanced && lost == 0, cx);
+                self.reduce(news.delivered(), news.advanced && news.lost == 0, cx);
             }
-            _ if news.acked > 0 && grow => cx.grow(&sample),
+            _ if news.acked > 0 && news.may_grow => cx.grow(&sample),
             _ => {}
         }
         if cx.cc.owns_window() {

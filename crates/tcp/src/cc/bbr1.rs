@@ -1,0 +1,3 @@
+//! Bbr1.
+
+pub use super::Reno as Bbr1;

@@ -1,0 +1,3 @@
+//! Dctcp.
+
+pub use super::Reno as Dctcp;

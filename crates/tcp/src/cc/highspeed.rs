@@ -1,0 +1,3 @@
+//! HighSpeed TCP.
+
+pub use super::Reno as HighSpeed;

@@ -1,0 +1,3 @@
+//! HTcp.
+
+pub use super::Reno as HTcp;

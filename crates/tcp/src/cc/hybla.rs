@@ -1,0 +1,3 @@
+//! Hybla.
+
+pub use super::Reno as Hybla;

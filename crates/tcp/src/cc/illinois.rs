@@ -1,0 +1,3 @@
+//! Illinois.
+
+pub use super::Reno as Illinois;

@@ -1,0 +1,3 @@
+//! LedbatPlusPlus.
+
+pub use super::Reno as LedbatPlusPlus;

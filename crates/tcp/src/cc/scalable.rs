@@ -1,0 +1,3 @@
+//! Scalable.
+
+pub use super::Reno as Scalable;

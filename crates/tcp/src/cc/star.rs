@@ -1,0 +1,3 @@
+//! TCP-STAR.
+
+pub use super::Reno as Star;

@@ -1,0 +1,3 @@
+//! TCP-J.
+
+pub use super::Reno as TcpJ;

@@ -1,0 +1,3 @@
+//! Vegas.
+
+pub use super::Reno as Vegas;

@@ -1,0 +1,3 @@
+//! Veno.
+
+pub use super::Reno as Veno;

@@ -1,0 +1,3 @@
+//! Westwood.
+
+pub use super::Reno as Westwood;

@@ -1,0 +1,3 @@
+//! WestwoodPlus.
+
+pub use super::Reno as WestwoodPlus;
