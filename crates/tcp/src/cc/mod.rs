@@ -6,6 +6,7 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod farpace;
 mod highspeed;
 mod htcp;
 mod hybla;
@@ -33,6 +34,7 @@ pub use bbr1::Bbr1;
 pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use farpace::Farpace;
 pub use highspeed::HighSpeed;
 pub use htcp::HTcp;
 pub use hybla::Hybla;
@@ -239,6 +241,7 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
         (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
         (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
+        (Congestion::Farpace, _) => Box::new(Farpace::new()),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }
 }
