@@ -5,6 +5,7 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod fraction;
 mod highspeed;
 mod htcp;
 mod hybla;
