@@ -104,9 +104,8 @@ mod tests {
         ];
         for ((cwnd, least, smoothed), expected) in table {
             let w = window(cwnd, 2);
-            let got = [FastRetransmit, Ecn, Timeout].map(|cut| {
-                veno(least, smoothed).ssthresh(Instant::ZERO, &w, Packets::new(cwnd), cut).get()
-            });
+            let got = [FastRetransmit, Ecn, Timeout]
+                .map(|cut| veno(least, smoothed).ssthresh(Instant::ZERO, &w, Packets::new(cwnd), cut).get());
             assert_eq!(got, expected, "{cwnd} {least} {smoothed}");
         }
         let mut new = Veno::new(SlowStart::new(None, None));

@@ -68,12 +68,7 @@ pub struct Westwood {
 impl Westwood {
     /// Westwood that grows like this below its threshold.
     pub fn new(slow_start: SlowStart) -> Self {
-        Westwood {
-            reno: Reno::new(slow_start),
-            filter: Filter::default(),
-            rtt_min: None,
-            measured: None,
-        }
+        Westwood { reno: Reno::new(slow_start), filter: Filter::default(), rtt_min: None, measured: None }
     }
 
     /// b RTTmin; none before something is measured.
