@@ -22,8 +22,8 @@ use crate::window::Window;
 use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
 
-/// The round trip of the connection to be as fast as, in seconds.
-const RTT0: f64 = 0.025;
+/// The round trip of the connection to be as fast as.
+const RTT0: Span = Span::from_millis(25);
 /// Largest rho in slow start.
 const MAX_RHO: f64 = 16.0;
 
@@ -57,7 +57,7 @@ impl Hybla {
     fn measure(&mut self, rtt: Span) {
         if !rtt.is_zero() && self.least.is_none_or(|least| rtt < least) {
             self.least = Some(rtt);
-            self.rho = (rtt.as_secs_f64() / RTT0).max(1.0);
+            self.rho = (rtt.as_nanos() as f64 / RTT0.as_nanos() as f64).max(1.0);
         }
     }
 
