@@ -7,6 +7,7 @@ mod bic;
 mod cubic;
 mod dctcp;
 mod farpace;
+mod fraction;
 mod highspeed;
 mod htcp;
 mod hybla;
@@ -94,6 +95,8 @@ pub struct AckSample {
     pub min_rtt: Option<Span>,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
+    /// Bytes of a full segment.
+    pub mss: u32,
     /// The largest window that the peer has had, in segments.
     pub max_window: Packets,
     /// The window held data back during the round trip that this ACK ends: it may grow (RFC 7661 §4.1).
@@ -110,7 +113,7 @@ pub struct AckSample {
 }
 
 impl AckSample {
-    /// An ACK for `acked` segments that tells nothing else, on a connection that fills its window.
+    /// An ACK for `acked` segments of 1448 bytes that tells nothing else, on a connection that fills its window.
     pub fn of(now: Instant, acked: Packets) -> Self {
         AckSample {
             now,
@@ -124,6 +127,7 @@ impl AckSample {
             rtt: None,
             min_rtt: None,
             srtt: Span::ZERO,
+            mss: 1448,
             max_window: Packets::MAX,
             cwnd_limited: true,
             ece: false,
@@ -172,7 +176,7 @@ pub struct SentSample {
 /// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
     /// Data has arrived, in whatever state; only measures.
-    fn on_acked(&mut self, _window: &Window, _ack: &AckSample) {}
+    fn on_acked(&mut self, _ack: &AckSample) {}
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
     /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize

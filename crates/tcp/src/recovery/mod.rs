@@ -111,6 +111,7 @@ impl Context<'_> {
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get(),
             srtt: self.rto.srtt(),
+            mss: self.window.mss(),
             max_window: Packets::new(ack.max_window / self.window.mss().max(1)),
             cwnd_limited: ack.cwnd_limited,
             ece: ack.ece,
@@ -123,7 +124,7 @@ impl Context<'_> {
     /// Lets congestion control measure.
     pub(crate) fn measure(&mut self, sample: &AckSample) {
         if !sample.delivered.is_zero() {
-            self.cc.on_acked(self.window, sample);
+            self.cc.on_acked(sample);
         }
     }
 

@@ -27,12 +27,6 @@ pub struct LossJudge {
 }
 
 impl LossJudge {
-    /// The part that is lost usually.
-    #[cfg(test)]
-    pub fn usual(&self) -> f64 {
-        self.usual
-    }
-
     /// This many of so many segments were lost at a rate that cannot have been too much: that is the usual. False: it is
     /// too much all the same.
     pub fn learn(&mut self, lost: f64, delivered: f64) -> bool {
