@@ -15,6 +15,11 @@ impl ClockJump {
         let back = ClockJumpWay::new(ClockField::Echo, jumps.clone());
         TwoWay::new(ClockJumpWay::new(ClockField::Value, jumps), back)
     }
+    /// The clock of the machine at port 1 jumps by `jumps`.
+    pub fn of_port_1(jumps: Vec<Jump>) -> Self {
+        let forward = ClockJumpWay::new(ClockField::Echo, jumps.clone());
+        TwoWay::new(forward, ClockJumpWay::new(ClockField::Value, jumps))
+    }
 }
 
 /// A jump of a clock.
