@@ -1,3 +1,299 @@
-//! LedbatPlusPlus.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus, LP below; RFC 6817): a transfer that gives way to all others.
+//!
+//! With `base` the least round trip and `delay` the least of the last four less `base`, for each round trip:
+//! * GAIN = 1/min(16, ceil(2·60 ms/base)); slow start grows by GAIN for each segment acknowledged;
+//! * delay < 60 ms: W += GAIN; else W += max(GAIN − W·(delay/60 ms − 1), −W/2);
+//! * the first slow start ends at delay > 45 ms.
+//!
+//! Two round trips later, and then each time nine times as long as it took, comes a slowdown: two segments for two
+//! round trips, and slow start to the window before. In it the queue of this transfer goes, and `base` is seen. All of
+//! it runs on the ACK clock: a sender that waits for its application does not slow down.
 
-pub use super::Reno as LedbatPlusPlus;
+use super::{AckSample, CongestionControl, Cut, Event};
+use crate::rto::MinRtt;
+use crate::window::Window;
+use farpace_trace::RecoveryState;
+use farpace_units::{Instant, Packets, Span};
+
+/// The queueing delay that it keeps to (LP §4.5).
+const TARGET: Span = Span::from_millis(60);
+/// The smallest GAIN is 1 by this (LP §4.2).
+const MAX_DIVISOR: f64 = 16.0;
+/// The window in a slowdown, and the least one, segments (LP §4.4).
+const MIN_CWND: u32 = 2;
+/// Round trips that a slowdown waits, and from the first slow start to the first slowdown.
+const SLOWDOWN_ROUNDS: u64 = 2;
+/// The time between slowdowns is this times the length of the last one: a tenth of the rate at most is lost.
+const SLOWDOWN_INTERVAL: u64 = 9;
+/// Samples that the current delay is the least of (RFC 6817 §4.2: CURRENT_FILTER).
+const CURRENT_FILTER: usize = 4;
+
+/// Where it is between slowdowns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The first slow start.
+    Start,
+    /// The next slowdown comes then.
+    Steady { slowdown_at: Instant },
+    /// Two segments in flight.
+    Frozen { since: Instant, until: Instant },
+    /// Slow start to the window before.
+    Climbing { since: Instant },
+}
+
+/// State of LEDBAT++.
+#[derive(Clone, Debug)]
+pub struct LedbatPlusPlus {
+    phase: Phase,
+    base: MinRtt,
+    current: [Span; CURRENT_FILTER],
+    samples: usize,
+    /// The part of a segment by which the window should be larger, in -1..1.
+    fraction: f64,
+    /// Window and phase before the last reduction.
+    prior: Option<(Packets, Phase)>,
+}
+
+impl Default for LedbatPlusPlus {
+    fn default() -> Self {
+        LedbatPlusPlus {
+            phase: Phase::Start,
+            base: MinRtt::default(),
+            current: [Span::ZERO; CURRENT_FILTER],
+            samples: 0,
+            fraction: 0.0,
+            prior: None,
+        }
+    }
+}
+
+impl LedbatPlusPlus {
+    /// GAIN, 1/16 to 1 (LP §4.2); the least before the first sample.
+    fn gain(&self) -> f64 {
+        let base = self.base.get().map_or(0.0, Span::as_secs_f64);
+        1.0 / (2.0 * TARGET.as_secs_f64() / base).ceil().clamp(1.0, MAX_DIVISOR)
+    }
+
+    /// The current queueing delay.
+    fn delay(&self) -> Span {
+        let least = self.current.iter().take(self.samples).min();
+        least.zip(self.base.get()).map_or(Span::ZERO, |(least, base)| *least - base)
+    }
+
+    /// Grows by `step` segments, or falls.
+    fn add(&mut self, window: &mut Window, step: f64) {
+        let cwnd = f64::from(window.cwnd().get());
+        let sum = self.fraction + step;
+        self.fraction = sum.fract();
+        // A cast from floating point saturates.
+        let cwnd = Packets::new((cwnd + sum.trunc()) as u32).max(Packets::new(MIN_CWND));
+        window.set_cwnd(cwnd);
+    }
+
+    fn slow_start(&mut self, window: &mut Window, ack: &AckSample) {
+        if self.phase == Phase::Start && self.delay() > TARGET * 3 / 4 {
+            window.set_ssthresh(window.cwnd()); // LP §4.3
+            return;
+        }
+        // RFC 3465 §2.3: after a timeout an ACK may cover what arrived long before.
+        let limit = if ack.state == RecoveryState::Loss { 1 } else { u32::MAX };
+        let room = f64::from((window.ssthresh() - window.cwnd()).get());
+        let step = self.gain() * f64::from(ack.acked.get().min(limit));
+        self.add(window, step.min(room));
+    }
+
+    fn follow_delay(&mut self, window: &mut Window, ack: &AckSample) {
+        let cwnd = f64::from(window.cwnd().get());
+        let excess = self.delay().as_secs_f64() / TARGET.as_secs_f64() - 1.0;
+        let per_round = if excess < 0.0 {
+            self.gain()
+        } else {
+            (self.gain() - cwnd * excess).max(-cwnd / 2.0) // LP §4.2
+        };
+        self.add(window, per_round * (f64::from(ack.acked.get()) / cwnd).min(1.0));
+        // Below the threshold slow start would undo the step.
+        window.set_ssthresh(window.ssthresh().min(window.cwnd()));
+    }
+
+    /// The slowdown is over: the next one comes nine times as long from now.
+    fn schedule(&mut self, now: Instant, since: Instant) {
+        self.phase = Phase::Steady { slowdown_at: now + now.since(since) * SLOWDOWN_INTERVAL };
+    }
+}
+
+impl CongestionControl for LedbatPlusPlus {
+    fn on_acked(&mut self, ack: &AckSample) {
+        let Some(rtt) = ack.rtt else { return };
+        self.base.sample(ack.now, rtt);
+        self.current.rotate_right(1);
+        self.current[0] = rtt;
+        self.samples = (self.samples + 1).min(CURRENT_FILTER);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !ack.cwnd_limited || ack.acked.is_zero() {
+            return;
+        }
+        let wait = ack.srtt * SLOWDOWN_ROUNDS;
+        match self.phase {
+            Phase::Frozen { until, .. } if ack.now < until => return,
+            Phase::Frozen { since, .. } => self.phase = Phase::Climbing { since },
+            _ => {}
+        }
+        if window.cwnd() < window.ssthresh() {
+            return self.slow_start(window, ack);
+        }
+        match self.phase {
+            Phase::Start => self.phase = Phase::Steady { slowdown_at: ack.now + wait },
+            Phase::Climbing { since } => self.schedule(ack.now, since),
+            Phase::Steady { slowdown_at } if ack.now >= slowdown_at => {
+                window.set_ssthresh(window.cwnd());
+                window.set_cwnd(Packets::new(MIN_CWND));
+                self.fraction = 0.0;
+                self.phase = Phase::Frozen { since: ack.now, until: ack.now + wait };
+                return;
+            }
+            _ => {}
+        }
+        self.follow_delay(window, ack);
+    }
+
+    fn ssthresh(&mut self, now: Instant, window: &Window, flight: Packets, _: Cut) -> Packets {
+        self.prior = Some((window.cwnd(), self.phase));
+        self.fraction = 0.0;
+        let mut cwnd = window.cwnd();
+        match self.phase {
+            Phase::Frozen { since, .. } => {
+                // What is lost was sent by the window before, and that is what has to come down.
+                cwnd = window.ssthresh();
+                self.schedule(now, since);
+            }
+            Phase::Climbing { since } => self.schedule(now, since),
+            Phase::Start | Phase::Steady { .. } => {}
+        }
+        Packets::new((cwnd.min(flight).get() / 2).max(2))
+    }
+
+    fn min_cwnd(&self, window: &Window) -> Packets {
+        window.ssthresh()
+    }
+
+    fn undo_cwnd(&self, window: &Window) -> Packets {
+        window.cwnd().max(self.prior.map_or(Packets::ZERO, |p| p.0))
+    }
+
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
+        if let (Event::Undo, Some((_, phase))) = (event, self.prior) {
+            self.phase = phase;
+            self.prior = None;
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "ledbat-plus-plus"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::testing::window;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    /// An ACK for `acked` segments after so many ms, with this round trip.
+    fn ack(cc: &mut LedbatPlusPlus, w: &mut Window, ms: u64, acked: u32, rtt_ms: u64) -> u32 {
+        let rtt = Span::from_millis(rtt_ms);
+        let ack = AckSample { rtt: Some(rtt), srtt: rtt, ..AckSample::of(at(ms), Packets::new(acked)) };
+        cc.on_acked(&ack);
+        cc.on_ack(w, &ack);
+        w.cwnd().get()
+    }
+
+    /// One with this least round trip, and the last four at `rtt_ms`; no slowdown is due.
+    fn ledbat(base_ms: u64, rtt_ms: u64) -> LedbatPlusPlus {
+        let mut cc = LedbatPlusPlus { phase: Phase::Steady { slowdown_at: at(1_000_000) }, ..Default::default() };
+        cc.base.sample(at(0), Span::from_millis(base_ms));
+        cc.current = [Span::from_millis(rtt_ms); 4];
+        cc.samples = 4;
+        cc
+    }
+
+    /// Breaks: GAIN: 1/16 to base = 7.5 ms, then 1/ceil(120 ms/base), and 1 from 120 ms on.
+    #[test]
+    fn gain_by_round_trip() {
+        for (base, divisor) in [(1, 16.0), (7, 16.0), (8, 15.0), (50, 3.0), (60, 2.0), (119, 2.0), (120, 1.0), (600, 1.0)]
+        {
+            assert_eq!(ledbat(base, base).gain(), 1.0 / divisor, "{base} ms");
+        }
+        assert_eq!(LedbatPlusPlus::default().gain(), 1.0 / 16.0);
+    }
+
+    /// Breaks: the window for each round trip by the delay: base 60 ms, GAIN 1/2, W = 100.
+    #[test]
+    fn follows_the_delay() {
+        // 66 ms of delay: 0.5 − 100·0.1 = −9.5; 120 ms: −99.5, but −50 at most.
+        for (rtt, expected, fraction) in [(119, 100, 0.5), (120, 100, 0.5), (126, 91, -0.5), (180, 50, 0.0)] {
+            let (mut cc, mut w) = (ledbat(60, rtt), window(100, 100));
+            assert_eq!(ack(&mut cc, &mut w, 1, 100, rtt), expected, "{rtt} ms");
+            assert!((cc.fraction - fraction).abs() < 1e-9, "{rtt} ms: {}", cc.fraction);
+            assert!(w.ssthresh() <= w.cwnd());
+        }
+        let (mut cc, mut w) = (ledbat(60, 400), window(2, 2));
+        assert_eq!(ack(&mut cc, &mut w, 1, 2, 400), 2);
+    }
+
+    /// Breaks: the first slow start: GAIN for each segment, until more than 45 ms of delay.
+    #[test]
+    fn first_slow_start() {
+        let (mut cc, mut w) = (ledbat(60, 60), window(10, u32::MAX));
+        cc.phase = Phase::Start;
+        assert_eq!(ack(&mut cc, &mut w, 1, 10, 60), 15);
+        for i in 0..4 {
+            ack(&mut cc, &mut w, 2 + i, 0, 105);
+        }
+        assert_eq!(ack(&mut cc, &mut w, 6, 10, 105), 20, "45 ms are not more");
+        for i in 0..4 {
+            ack(&mut cc, &mut w, 7 + i, 0, 106);
+        }
+        assert_eq!(ack(&mut cc, &mut w, 11, 10, 106), 20);
+        assert_eq!(w.ssthresh().get(), 20);
+    }
+
+    /// Breaks: the slowdown: two segments for two round trips, slow start to the window before, and the next one after
+    /// nine times as long.
+    #[test]
+    fn slowdown() {
+        let (mut cc, mut w) = (ledbat(120, 120), window(32, 32));
+        cc.phase = Phase::Steady { slowdown_at: at(1000) };
+        assert_eq!(ack(&mut cc, &mut w, 999, 1, 120), 32);
+        assert_eq!(ack(&mut cc, &mut w, 1000, 1, 120), 2);
+        assert_eq!(w.ssthresh().get(), 32);
+        assert_eq!(ack(&mut cc, &mut w, 1239, 20, 120), 2, "the old window arrives");
+        for (i, cwnd) in [4, 8, 16, 32].into_iter().enumerate() {
+            let now = 1240 + 120 * i as u64;
+            assert_eq!(ack(&mut cc, &mut w, now, cwnd / 2, 120), cwnd);
+        }
+        ack(&mut cc, &mut w, 1720, 1, 120);
+        assert_eq!(cc.phase, Phase::Steady { slowdown_at: at(1720 + 9 * 720) });
+    }
+
+    /// Breaks: the cut by half, of the window before if a slowdown is under way, which it ends; and the undo of both.
+    #[test]
+    fn cuts_and_undo() {
+        let mut cc = ledbat(60, 60);
+        let mut cut = |cc: &mut LedbatPlusPlus, w: &Window, flight| {
+            cc.ssthresh(at(1100), w, Packets::new(flight), Cut::FastRetransmit).get()
+        };
+        assert_eq!([100, 60, 1].map(|flight| cut(&mut cc, &window(80, 80), flight)), [40, 30, 2]);
+        let frozen = Phase::Frozen { since: at(1000), until: at(1120) };
+        cc.phase = frozen;
+        let mut w = window(2, 80);
+        assert_eq!(cut(&mut cc, &w, 78), 39);
+        assert_eq!(cc.phase, Phase::Steady { slowdown_at: at(1100 + 9 * 100) });
+        cc.on_event(at(1200), &mut w, Event::Undo);
+        assert_eq!((cc.phase, cc.undo_cwnd(&w).get()), (frozen, 2));
+    }
+}

@@ -5,6 +5,7 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod dice;
 mod highspeed;
 mod htcp;
 mod hybla;
@@ -15,6 +16,7 @@ mod ledbat_plus_plus;
 mod operations;
 mod per_ack_reno;
 mod reno;
+mod rounds;
 mod scalable;
 mod slow_start;
 mod star;
@@ -25,6 +27,7 @@ mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
+mod windowed_max;
 
 pub use bbr::Bbr;
 pub use bbr1::Bbr1;
@@ -94,6 +97,8 @@ pub struct AckSample {
     pub cwnd_limited: bool,
     /// The ACK echoes a congestion mark.
     pub ece: bool,
+    /// Of the delivered segments, those that it says were marked.
+    pub marked: Packets,
     /// Congestion state after this ACK.
     pub state: RecoveryState,
     /// The connection has SACK, so that more than one loss is found in a round trip.
@@ -120,6 +125,7 @@ impl AckSample {
             srtt: Span::ZERO,
             cwnd_limited: true,
             ece: false,
+            marked: Packets::ZERO,
             state: RecoveryState::Open,
             sack: true,
             rate: None,
@@ -225,10 +231,10 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Veno, _) => Box::new(Veno::new(slow_start())),
         (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
         (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
-        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::new(slow_start())),
+        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::default()),
         (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start())),
         (Congestion::Star | Congestion::StarRobust, _) => Box::new(Star::new(slow_start())),
-        (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
+        (Congestion::Bbr1, _) => Box::new(Bbr1::new(seed)),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }
 }
