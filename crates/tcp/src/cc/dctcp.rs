@@ -30,7 +30,13 @@ pub struct Dctcp {
 impl Dctcp {
     /// DCTCP that grows like this below its threshold. α begins at 1: the first mark halves the window.
     pub fn new(slow_start: SlowStart) -> Self {
-        Dctcp { reno: Reno::new(slow_start), alpha: 1.0, round: SeqRounds::default(), delivered: 0, marked: 0 }
+        Dctcp {
+            reno: Reno::new(slow_start),
+            alpha: 1.0,
+            round: SeqRounds::default(),
+            delivered: 0,
+            marked: 0,
+        }
     }
 }
 
@@ -120,7 +126,7 @@ mod tests {
     fn cuts() {
         let mut cc = dctcp();
         assert_eq!(cut(&mut cc, 1000, Cut::Ecn), 500);
-        rounds(&mut cc, 400, 20);
+        cc.alpha = 0.2;
         assert_eq!([1000, 500].map(|flight| cut(&mut cc, flight, Cut::Ecn)), [900, 450]);
         assert_eq!(cut(&mut cc, 1000, Cut::FastRetransmit), 500);
         rounds(&mut cc, 400, 0);

@@ -109,8 +109,10 @@ impl Illinois {
             self.gains = Gains { alpha: RENO.alpha, beta: RENO.beta, ..self.gains };
         } else if let (1.., Some(base)) = (samples, self.base.get()) {
             let base = base.as_secs_f64();
-            let mean = sum / f64::from(samples);
-            self.gains.update((mean - base).max(0.0), self.longest.as_secs_f64() - base);
+            let dm = self.longest.as_secs_f64() - base;
+            // Rounding must not make the mean greater than the greatest.
+            let da = (sum / f64::from(samples) - base).clamp(0.0, dm.max(0.0));
+            self.gains.update(da, dm);
         }
     }
 }

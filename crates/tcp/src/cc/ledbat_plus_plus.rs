@@ -9,6 +9,7 @@
 //! round trips, and slow start to the window before. In it the queue of this transfer goes, and `base` is seen. All of
 //! it runs on the ACK clock: a sender that waits for its application does not slow down.
 
+use super::rounds::SeqRounds;
 use super::{AckSample, CongestionControl, Cut, Event};
 use crate::rto::MinRtt;
 use crate::window::Window;
@@ -35,8 +36,8 @@ enum Phase {
     Start,
     /// The next slowdown comes then.
     Steady { slowdown_at: Instant },
-    /// Two segments in flight.
-    Frozen { since: Instant, until: Instant },
+    /// Two segments in flight, for so many more round trips.
+    Frozen { since: Instant, rounds: u64 },
     /// Slow start to the window before.
     Climbing { since: Instant },
 }
@@ -45,6 +46,8 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct LedbatPlusPlus {
     phase: Phase,
+    /// Round trips of a slowdown.
+    round: SeqRounds,
     base: MinRtt,
     current: [Span; CURRENT_FILTER],
     samples: usize,
@@ -58,6 +61,7 @@ impl Default for LedbatPlusPlus {
     fn default() -> Self {
         LedbatPlusPlus {
             phase: Phase::Start,
+            round: SeqRounds::default(),
             base: MinRtt::default(),
             current: [Span::ZERO; CURRENT_FILTER],
             samples: 0,
@@ -93,7 +97,7 @@ impl LedbatPlusPlus {
     fn slow_start(&mut self, window: &mut Window, ack: &AckSample) {
         if self.phase == Phase::Start && self.delay() > TARGET * 3 / 4 {
             window.set_ssthresh(window.cwnd()); // LP §4.3
-            return;
+            return self.leave_start(ack);
         }
         // RFC 3465 §2.3: after a timeout an ACK may cover what arrived long before.
         let limit = if ack.state == RecoveryState::Loss { 1 } else { u32::MAX };
@@ -115,6 +119,10 @@ impl LedbatPlusPlus {
         window.set_ssthresh(window.ssthresh().min(window.cwnd()));
     }
 
+    fn leave_start(&mut self, ack: &AckSample) {
+        self.phase = Phase::Steady { slowdown_at: ack.now + ack.srtt * SLOWDOWN_ROUNDS };
+    }
+
     /// The slowdown is over: the next one comes nine times as long from now.
     fn schedule(&mut self, now: Instant, since: Instant) {
         self.phase = Phase::Steady { slowdown_at: now + now.since(since) * SLOWDOWN_INTERVAL };
@@ -134,23 +142,25 @@ impl CongestionControl for LedbatPlusPlus {
         if !ack.cwnd_limited || ack.acked.is_zero() {
             return;
         }
-        let wait = ack.srtt * SLOWDOWN_ROUNDS;
-        match self.phase {
-            Phase::Frozen { until, .. } if ack.now < until => return,
-            Phase::Frozen { since, .. } => self.phase = Phase::Climbing { since },
-            _ => {}
+        if let Phase::Frozen { since, rounds } = self.phase {
+            // By round trips, not by time: the one that was measured last has the queue in it.
+            let rounds = rounds - u64::from(self.round.on_ack(ack));
+            self.phase = if rounds > 0 { Phase::Frozen { since, rounds } } else { Phase::Climbing { since } };
+            return;
         }
         if window.cwnd() < window.ssthresh() {
             return self.slow_start(window, ack);
         }
         match self.phase {
-            Phase::Start => self.phase = Phase::Steady { slowdown_at: ack.now + wait },
+            Phase::Start => self.leave_start(ack),
             Phase::Climbing { since } => self.schedule(ack.now, since),
             Phase::Steady { slowdown_at } if ack.now >= slowdown_at => {
                 window.set_ssthresh(window.cwnd());
                 window.set_cwnd(Packets::new(MIN_CWND));
                 self.fraction = 0.0;
-                self.phase = Phase::Frozen { since: ack.now, until: ack.now + wait };
+                self.phase = Phase::Frozen { since: ack.now, rounds: SLOWDOWN_ROUNDS };
+                self.round = SeqRounds::default();
+                self.round.on_ack(ack);
                 return;
             }
             _ => {}
@@ -165,7 +175,9 @@ impl CongestionControl for LedbatPlusPlus {
         match self.phase {
             Phase::Frozen { since, .. } => {
                 // What is lost was sent by the window before, and that is what has to come down.
-                cwnd = window.ssthresh();
+                if cwnd.get() <= MIN_CWND {
+                    cwnd = window.ssthresh();
+                }
                 self.schedule(now, since);
             }
             Phase::Climbing { since } => self.schedule(now, since),
@@ -214,7 +226,8 @@ mod tests {
 
     /// One with this least round trip, and the last four at `rtt_ms`; no slowdown is due.
     fn ledbat(base_ms: u64, rtt_ms: u64) -> LedbatPlusPlus {
-        let mut cc = LedbatPlusPlus { phase: Phase::Steady { slowdown_at: at(1_000_000) }, ..Default::default() };
+        let mut cc =
+            LedbatPlusPlus { phase: Phase::Steady { slowdown_at: at(1_000_000) }, ..Default::default() };
         cc.base.sample(at(0), Span::from_millis(base_ms));
         cc.current = [Span::from_millis(rtt_ms); 4];
         cc.samples = 4;
@@ -224,7 +237,8 @@ mod tests {
     /// Breaks: GAIN: 1/16 to base = 7.5 ms, then 1/ceil(120 ms/base), and 1 from 120 ms on.
     #[test]
     fn gain_by_round_trip() {
-        for (base, divisor) in [(1, 16.0), (7, 16.0), (8, 15.0), (50, 3.0), (60, 2.0), (119, 2.0), (120, 1.0), (600, 1.0)]
+        for (base, divisor) in
+            [(1, 16.0), (7, 16.0), (8, 15.0), (50, 3.0), (60, 2.0), (119, 2.0), (120, 1.0), (600, 1.0)]
         {
             assert_eq!(ledbat(base, base).gain(), 1.0 / divisor, "{base} ms");
         }
@@ -271,7 +285,10 @@ mod tests {
         assert_eq!(ack(&mut cc, &mut w, 999, 1, 120), 32);
         assert_eq!(ack(&mut cc, &mut w, 1000, 1, 120), 2);
         assert_eq!(w.ssthresh().get(), 32);
-        assert_eq!(ack(&mut cc, &mut w, 1239, 20, 120), 2, "the old window arrives");
+        cc.round = SeqRounds::default();
+        assert_eq!(ack(&mut cc, &mut w, 1001, 1, 120), 2);
+        assert_eq!(ack(&mut cc, &mut w, 1120, 30, 120), 2, "the old window has arrived");
+        assert_eq!(ack(&mut cc, &mut w, 1230, 2, 120), 2, "and the two segments");
         for (i, cwnd) in [4, 8, 16, 32].into_iter().enumerate() {
             let now = 1240 + 120 * i as u64;
             assert_eq!(ack(&mut cc, &mut w, now, cwnd / 2, 120), cwnd);
@@ -284,11 +301,11 @@ mod tests {
     #[test]
     fn cuts_and_undo() {
         let mut cc = ledbat(60, 60);
-        let mut cut = |cc: &mut LedbatPlusPlus, w: &Window, flight| {
+        let cut = |cc: &mut LedbatPlusPlus, w: &Window, flight| {
             cc.ssthresh(at(1100), w, Packets::new(flight), Cut::FastRetransmit).get()
         };
         assert_eq!([100, 60, 1].map(|flight| cut(&mut cc, &window(80, 80), flight)), [40, 30, 2]);
-        let frozen = Phase::Frozen { since: at(1000), until: at(1120) };
+        let frozen = Phase::Frozen { since: at(1000), rounds: 1 };
         cc.phase = frozen;
         let mut w = window(2, 80);
         assert_eq!(cut(&mut cc, &w, 78), 39);

@@ -331,7 +331,7 @@ impl Model {
             self.check();
             // BBR holds what its model says; it may come down to it, but not below the least that keeps ACKs coming.
             let enough = if self.loss_based() { after > before } else { after >= 4 };
-            assert!(enough || after == self.clamp, "{before} to {after}");
+            assert!(enough || after == self.clamp, "{}: {before} to {after}", self.cc.name());
         }
     }
 }

@@ -116,9 +116,9 @@ impl CongestionControl for Vegas {
     }
 
     fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
-        // What was measured in a recovery or before a pause says nothing of the window that follows. A cut changes
-        // nothing else here, so that an undo has nothing more to put back.
-        if !matches!(event, Event::EnterRecovery | Event::Established(_)) {
+        // What was measured in a recovery says nothing of the window that follows. A cut changes nothing else here, so
+        // that an undo has nothing more to put back. Restart is no reason: with a window of two each ACK empties it.
+        if matches!(event, Event::ExitRecovery | Event::EnterLoss | Event::Undo) {
             (self.round, self.least, self.samples) = (SeqRounds::default(), None, 0);
         }
     }
@@ -146,15 +146,13 @@ mod tests {
             vegas.on_acked(&ack);
             vegas.on_ack(w, &ack);
         }
-        vegas.round = SeqRounds::default();
-        vegas.round.on_ack(&AckSample { snd_nxt: Seq::new(2000), ..AckSample::of(Instant::ZERO, Packets::ZERO) });
         w.cwnd().get()
     }
 
     fn vegas(base_us: u64) -> Vegas {
         let mut v = Vegas::new(SlowStart::new(None, None));
         v.base.sample(Instant::ZERO, Span::from_micros(base_us));
-        round(&mut v, &mut window(10, 2), 1, base_us);
+        v.round.on_ack(&AckSample { snd_nxt: Seq::new(2000), ..AckSample::of(Instant::ZERO, Packets::ZERO) });
         v
     }
 

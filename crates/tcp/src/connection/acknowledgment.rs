@@ -5,7 +5,7 @@ use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_trace::RecoveryState;
-use farpace_units::{Instant, Span};
+use farpace_units::{Instant, Packets, Span};
 
 impl Connection {
     /// Processes SEG.ACK, the window and the SACK blocks. `opening`: it completes the handshake. False: the segment is
@@ -25,8 +25,11 @@ impl Connection {
         }
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
-        let ece =
-            h.ack.after_eq(prior_snd_una) && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
+        let marked = if h.ack.after_eq(prior_snd_una) {
+            self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment))
+        } else {
+            Packets::ZERO
+        };
         let window_update = self.update_send_window(segment);
         let advanced = h.ack.after(prior_snd_una);
         let unsent = self.unsent();
@@ -53,7 +56,8 @@ impl Connection {
                 .and_then(|ms| self.believable(now, ms)),
             has_data: !segment.payload.is_empty(),
             window_update,
-            ece,
+            ece: !marked.is_zero(),
+            marked,
             new_data_waiting: self.fits(unsent),
             max_window: self.max_window,
             cwnd_limited: self.limited_at.is_some_and(|at| self.snd_una.before_eq(at)),

@@ -4,8 +4,9 @@
 mod common;
 mod path;
 
-use farpace_tcp::config::{Congestion, Profile, Settings};
+use farpace_tcp::config::{Congestion, EcnMode, Profile, Settings};
 use farpace_tcp::{Blocked, Reason, Transmit};
+use farpace_trace::RecoveryState;
 use farpace_units::{ByteCount, Packets, Span};
 use path::{Path, World};
 
@@ -154,5 +155,44 @@ fn blocked_by_pacing() {
         let (at, why) = world.sender.deadline().unwrap();
         assert!(why == Reason::Pacing && at > world.now, "{congestion:?}: {why:?} at {at}");
         assert!(world.sender.inspect().in_flight.get() <= 4, "{congestion:?}");
+    }
+}
+
+/// Breaks: DCTCP on whole connections: the part that is marked comes back over delayed ACKs, and each cut is half of it.
+#[test]
+fn dctcp_cuts_by_the_marked_part() {
+    for ecn in [EcnMode::Dctcp, EcnMode::Accurate] {
+        for every in [4, 10, 40] {
+            let path = Path { mark_every: every, ..Path::new(100, 20) };
+            let s = Settings { ecn: Some(ecn), ..settings(Congestion::Dctcp) };
+            let mut world = run(path, &s, SEC * 10);
+            let (mut cuts, mut left) = (0.0, 0.0);
+            for _ in 0..4000 {
+                let before = world.sender.inspect();
+                world.run(Span::from_millis(1));
+                let after = world.sender.inspect();
+                if after.recovery == RecoveryState::Cwr && before.recovery != RecoveryState::Cwr {
+                    cuts += 1.0;
+                    left += (f64::from(after.ssthresh.get()) + 0.5) / f64::from(before.cwnd.get());
+                }
+            }
+            let expected = 1.0 - 0.5 / every as f64;
+            println!("{ecn:?} {every} {cuts} {} {expected}", left / cuts);
+        }
+    }
+}
+
+/// Breaks: what DCTCP is for: a line that is full though the queue marks early, and holds no more than that.
+#[test]
+fn dctcp_fills_the_line_with_a_short_queue() {
+    // RFC 8257 §3.1: more than a seventh of the bandwidth-delay product.
+    let path = Path { mark_above: Path::new(100, 20).bdp() / 5, ..Path::new(100, 20) };
+    for ecn in [EcnMode::Dctcp, EcnMode::Accurate, EcnMode::On] {
+        for cc in [Congestion::Dctcp, Congestion::Reno] {
+            let s = Settings { ecn: Some(ecn), ..settings(cc) };
+            let world = run(path, &s, SEC * 10);
+            let (most, mean) = queue(&world, SEC * 2);
+            println!("{ecn:?} {cc:?} {} {most} {mean} {}", world.utilisation(SEC * 2), world.drops);
+        }
     }
 }

@@ -72,6 +72,8 @@ pub struct Bbr1 {
     pacing_rate: f64,
     has_seen_rtt: bool,
     prior_cwnd: f64,
+    /// The same when the last recovery began.
+    cwnd_before_loss: f64,
     in_loss_recovery: bool,
     /// The next ACK is the first one of a fast recovery.
     entering: bool,
@@ -110,6 +112,7 @@ impl Bbr1 {
             pacing_rate: 0.0,
             has_seen_rtt: false,
             prior_cwnd: 0.0,
+            cwnd_before_loss: 0.0,
             in_loss_recovery: false,
             entering: false,
             packet_conservation: false,
@@ -203,7 +206,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn undo_cwnd(&self, window: &Window) -> Packets {
-        window.cwnd().max(Packets::new(self.prior_cwnd as u32))
+        window.cwnd().max(Packets::new(self.cwnd_before_loss as u32))
     }
 
     fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
@@ -211,6 +214,7 @@ impl CongestionControl for Bbr1 {
         match event {
             Event::EnterRecovery => {
                 self.save_cwnd();
+                self.cwnd_before_loss = self.prior_cwnd;
                 self.in_loss_recovery = true;
                 self.entering = true;
                 self.packet_conservation = true;
@@ -218,6 +222,7 @@ impl CongestionControl for Bbr1 {
             }
             Event::EnterLoss => {
                 self.save_cwnd();
+                self.cwnd_before_loss = self.prior_cwnd;
                 self.in_loss_recovery = true;
                 (self.entering, self.packet_conservation) = (false, false);
                 self.cwnd = 1.0; // BBR §4.2.3.3
@@ -225,11 +230,12 @@ impl CongestionControl for Bbr1 {
             Event::ExitRecovery | Event::Undo => {
                 self.in_loss_recovery = false;
                 (self.entering, self.packet_conservation) = (false, false);
-                self.restore_cwnd();
                 if event == Event::Undo {
+                    self.prior_cwnd = self.prior_cwnd.max(self.cwnd_before_loss);
                     // A plateau during a slowdown that was none says nothing: look again.
                     (self.full_bw, self.full_bw_count) = (0.0, 0);
                 }
+                self.restore_cwnd();
             }
             Event::Restart(_) => self.handle_restart_from_idle(),
             Event::Established(_) => {}

@@ -28,7 +28,7 @@ fn used(w: &mut World, time: Span) -> f64 {
 /// Breaks: Startup finds the bandwidth in a logarithmic number of round trips, and Drain takes its queue away.
 #[test]
 fn startup_and_drain() {
-    for (mbit, rtt) in [(1, 200), (20, 40), (100, 10), (50, 600)] {
+    for (mbit, rtt) in [(1, 200), (20, 40), (100, 10), (50, 300)] {
         let mut w = world(mbit, rtt);
         w.buffer *= 4;
         assert!(w.run_until(SEC * 20, is(State::Drain)), "{mbit} Mbit/s, {rtt} ms");
@@ -72,11 +72,11 @@ fn cycles_begin_anywhere_but_draining() {
 fn probe_rtt() {
     let mut w = world(20, 40);
     w.run(SEC * 3);
-    // From here on no round trip is as short as before.
+    // From here on no round trip is as short as before, if one was.
     w.rtt += Span::from_millis(1);
-    let begin = w.now;
+    let since = w.cc.rtprop_stamp;
     assert!(w.run_until(SEC * 12, is(State::ProbeRtt)));
-    assert!(w.now.since(begin) > SEC * 9);
+    assert!((10_000..10_100).contains(&w.now.since(since).as_millis()), "{}", w.now.since(since));
     let before = w.cc.prior_cwnd;
     assert!(w.run_until(SEC, |w| w.cc.probe_rtt_done_stamp.is_some()));
     assert!(w.cc.cwnd == MIN_PIPE_CWND && w.cc.in_flight <= MIN_PIPE_CWND);
@@ -142,5 +142,8 @@ fn timeout_and_undo() {
     w.cc.on_event(w.now, &mut w.window, Event::EnterLoss);
     assert_eq!(w.window.cwnd().get(), 1);
     w.cc.on_event(w.now, &mut w.window, Event::Undo);
-    assert_eq!((f64::from(w.window.cwnd().get()), w.cc.full_bw_count, w.cc.full_bw), (before.floor(), 0, 0.0));
+    assert_eq!(
+        (f64::from(w.window.cwnd().get()), w.cc.full_bw_count, w.cc.full_bw),
+        (before.floor(), 0, 0.0)
+    );
 }
