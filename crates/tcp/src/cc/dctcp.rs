@@ -60,9 +60,9 @@ impl CongestionControl for Dctcp {
         if cut != Cut::Ecn {
             return halved;
         }
-        // Of what was in flight, as for losses: a window that was not used must not count. At least one segment goes,
-        // however small α has become.
-        let used = window.cwnd().min(flight);
+        // Of the window, because what the ACK took off FlightSize may be more than the cut; but a window of which not
+        // even half was used must not count (RFC 7661). At least one segment goes, however small α has become.
+        let used = if flight.get() >= window.cwnd().get() / 2 { window.cwnd() } else { flight };
         let left = f64::from(used.get()) * (1.0 - self.alpha / 2.0); // RFC 8257 §3.3 step 9
         Packets::new(left as u32).min(used - Packets::new(1)).max(Packets::new(2))
     }
@@ -127,7 +127,7 @@ mod tests {
         let mut cc = dctcp();
         assert_eq!(cut(&mut cc, 1000, Cut::Ecn), 500);
         cc.alpha = 0.2;
-        assert_eq!([1000, 500].map(|flight| cut(&mut cc, flight, Cut::Ecn)), [900, 450]);
+        assert_eq!([1000, 500, 400].map(|flight| cut(&mut cc, flight, Cut::Ecn)), [900, 900, 360]);
         assert_eq!(cut(&mut cc, 1000, Cut::FastRetransmit), 500);
         rounds(&mut cc, 400, 0);
         assert_eq!([1000, 5, 2].map(|flight| cut(&mut cc, flight, Cut::Ecn)), [999, 4, 2]);

@@ -199,7 +199,9 @@ impl Model {
         if self.loss_based() {
             assert!(ssthresh.get() >= 2);
             // BBR is exempt: it takes losses into its model instead of cutting.
-            let of = if self.by_flight { cwnd.min(flight) } else { cwnd };
+            // RFC 8257 §3.3: the part that was marked is that of the window.
+            let of_window = !self.by_flight || (self.cc.name() == "dctcp" && cut == Cut::Ecn);
+            let of = if of_window { cwnd } else { cwnd.min(flight) };
             assert!(ssthresh < of || of.get() <= 4, "a cut to {ssthresh} with {flight} of {cwnd} in flight");
             self.window.set_cwnd(self.window.ssthresh().min(cwnd));
         }
