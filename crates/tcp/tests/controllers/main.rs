@@ -6,7 +6,6 @@ mod path;
 
 use farpace_tcp::config::{Congestion, EcnMode, Profile, Settings};
 use farpace_tcp::{Blocked, Reason, Transmit};
-use farpace_trace::RecoveryState;
 use farpace_units::{ByteCount, Packets, Span};
 use path::{Path, World};
 
@@ -175,7 +174,7 @@ fn dctcp_follows_the_marked_part() {
             let mut world = run(Path::new(1000, 40), &s, SEC * 10);
             world.path.mark_every = every;
             let mut before = 200.0;
-            for cuts in 0..12 {
+            for cuts in 0u32..12 {
                 let ssthresh = world.sender.inspect().ssthresh;
                 while world.sender.inspect().ssthresh == ssthresh {
                     world.run(Span::from_millis(1));
@@ -183,8 +182,9 @@ fn dctcp_follows_the_marked_part() {
                 let after = f64::from(world.sender.inspect().ssthresh.get());
                 let alpha = 2.0 * (1.0 - after / before);
                 // α after so many round trips; the first marks came in the middle of one. A segment is rounded away.
-                let after_rounds = |n: i32| (1.0 - (15.0f64 / 16.0).powi(n)) / every as f64;
-                let (least, most) = (after_rounds((cuts - 1).max(0)), after_rounds(cuts) + 2.01 / before);
+                let after_rounds = |n: u32| (1.0 - libm::pow(15.0 / 16.0, f64::from(n))) / every as f64;
+                let (least, most) =
+                    (after_rounds(cuts.saturating_sub(1)), after_rounds(cuts) + 2.01 / before);
                 let place = format!("{ecn:?}, 1 of {every}, {before} to {after}: {least} {alpha} {most}");
                 assert!((least..=most).contains(&alpha), "{place}");
                 before = after;
