@@ -6,6 +6,7 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod dice;
 mod farpace;
 mod fraction;
 mod highspeed;
@@ -18,6 +19,7 @@ mod ledbat_plus_plus;
 mod operations;
 mod per_ack_reno;
 mod reno;
+mod rounds;
 mod scalable;
 mod slow_start;
 mod star;
@@ -28,6 +30,7 @@ mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
+mod windowed_max;
 
 pub use abe::Abe;
 pub use bbr::Bbr;
@@ -103,6 +106,8 @@ pub struct AckSample {
     pub cwnd_limited: bool,
     /// The ACK echoes a congestion mark.
     pub ece: bool,
+    /// Of the delivered segments, those that it says were marked.
+    pub marked: Packets,
     /// Congestion state after this ACK.
     pub state: RecoveryState,
     /// The connection has SACK, so that more than one loss is found in a round trip.
@@ -131,6 +136,7 @@ impl AckSample {
             max_window: Packets::MAX,
             cwnd_limited: true,
             ece: false,
+            marked: Packets::ZERO,
             state: RecoveryState::Open,
             sack: true,
             rate: None,
@@ -240,11 +246,11 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Veno, _) => Box::new(Veno::new(slow_start())),
         (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
         (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
-        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::new(slow_start())),
+        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::default()),
         (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start(), config.abe)),
         (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
         (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
-        (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
+        (Congestion::Bbr1, _) => Box::new(Bbr1::new(seed)),
         (Congestion::Farpace, _) => Box::new(Farpace::new()),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }

@@ -45,7 +45,7 @@ pub struct Settings {
     pub cwnd_clamp: Option<Packets>,
     /// Less than a full segment waits while anything is outstanding (default true).
     pub nagle: Option<bool>,
-    /// Explicit congestion notification (default: off).
+    /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
     pub ecn: Option<EcnMode>,
     /// Probing for the path's segment size (default: black-hole; off for the historical profiles).
     pub mtu_probing: Option<MtuProbing>,
@@ -324,7 +324,7 @@ impl Settings {
                     || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
             ),
             nagle: nagle.unwrap_or(true),
-            ecn: ecn.unwrap_or(EcnMode::Off),
+            ecn: ecn.unwrap_or(if congestion == Congestion::Dctcp { EcnMode::Dctcp } else { EcnMode::Off }),
             mtu_probing: mtu_probing.unwrap_or(if historical {
                 MtuProbing::Off
             } else {

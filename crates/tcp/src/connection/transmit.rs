@@ -62,6 +62,9 @@ impl Connection {
             // An old number: the peer answers, whatever it thinks of the rest (RFC 9293 §3.8.4).
             self.emit(now, out, self.snd_nxt - 1, TcpFlags::ACK, Bytes::new(), Cause::KeepAlive);
         }
+        if out.len() < full {
+            self.send_before_change(now, out);
+        }
         if !self.is_open() {
             self.update_patience(now);
             if out.len() < full {
@@ -311,7 +314,7 @@ impl Connection {
     }
 
     /// Builds the header around a payload; every segment carries the latest acknowledgment.
-    fn emit(
+    pub(super) fn emit(
         &mut self,
         now: Instant,
         out: &mut Vec<Outgoing>,

@@ -28,6 +28,7 @@ mod path;
 mod tests;
 mod train;
 
+use super::rounds::PacketRounds;
 use super::{AckSample, CongestionControl, Cut, Event, SentSample};
 use crate::window::Window;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
@@ -61,12 +62,12 @@ const BURST: Rate = Rate::from_mbit(1_000_000);
 enum Phase {
     /// The first flight is out: its ACKs are timed.
     Train,
-    /// At so many bytes a second, if the path bears it; the first round trip goes at half of it.
+    /// Half of what the train said is under way; with its ACKs the window grows to all of it.
     Ramp {
-        /// What the train said.
+        /// What the train said, bytes a second.
         rate: f64,
-        /// The round trip at half the rate is over.
-        full: bool,
+        /// ACKs of the half come.
+        clocked: bool,
     },
     /// The train said nothing: the window doubles.
     Double,
@@ -75,14 +76,12 @@ enum Phase {
 }
 
 /// What a round trip brought.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    began: Instant,
-    /// It ends when this much has been delivered before something was sent.
-    next_delivered: u64,
     delivered: f64,
     lost: f64,
-    rtt: Option<Span>,
+    /// The highest delivery rate, bytes a second.
+    bandwidth: f64,
     /// The window held data back.
     limited: bool,
     /// A congestion mark came back.
@@ -97,6 +96,7 @@ pub struct Farpace {
     w: f64,
     /// The window in force: less than `w` after a timeout.
     cwnd: f64,
+    rounds: PacketRounds,
     round: Round,
     path: Path,
     train: Train,
@@ -122,20 +122,12 @@ impl Default for Farpace {
 impl Farpace {
     /// A connection that knows nothing of its path.
     pub fn new() -> Self {
-        let round = Round {
-            began: Instant::ZERO,
-            next_delivered: 0,
-            delivered: 0.0,
-            lost: 0.0,
-            rtt: None,
-            limited: false,
-            marked: false,
-        };
         Farpace {
             phase: Phase::Train,
             w: 0.0,
             cwnd: 0.0,
-            round,
+            rounds: PacketRounds::default(),
+            round: Round::default(),
             path: Path::default(),
             train: Train::default(),
             loss: LossJudge::default(),
@@ -173,50 +165,49 @@ impl Farpace {
 
     /// The train has arrived, or what it says is no use.
     fn on_train(&mut self) {
-        let Some(rate) = self.train.rate(self.mss) else {
-            self.phase = Phase::Double;
-            return;
+        self.phase = match self.train.rate(self.mss) {
+            Some(rate) => {
+                // Not more than a train of this length can vouch for.
+                self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
+                Phase::Ramp { rate, clocked: false }
+            }
+            None => Phase::Double,
         };
-        self.phase = Phase::Ramp { rate, full: false };
-        self.ramp_to(rate / 2.0);
     }
 
-    /// The window for this rate, but not more than a train of that length vouches for.
-    fn ramp_to(&mut self, rate: f64) {
-        self.w = self.holds(rate).clamp(self.w, self.w * train::MAX_JUMP);
+    /// An ACK of the start.
+    fn open(&mut self, ack: &AckSample) {
+        let delivered = f64::from(ack.delivered.get());
+        match self.phase {
+            Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
+            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, self.alpha())) => self.settle(),
+            Phase::Ramp { rate, clocked: true } => {
+                self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
+            }
+            Phase::Double if ack.cwnd_limited => self.w += delivered,
+            Phase::Double => {}
+        }
     }
 
     fn end_round(&mut self, ack: &AckSample) {
-        let round = self.round;
-        let time = ack.now.since(round.began).max(Span::from_nanos(1)).as_secs_f64();
-        self.bandwidth = round.delivered * self.mss / time;
-        let queue = self.path.end_round(ack.now, round.rtt, self.w, self.alpha());
+        let round = std::mem::take(&mut self.round);
+        self.bandwidth = round.bandwidth;
+        let queue = self.path.end_round(ack.now, self.w, self.alpha());
         match self.phase {
             Phase::Train => {}
-            Phase::Ramp { rate, full: false } => {
+            Phase::Ramp { rate, clocked: false } => self.phase = Phase::Ramp { rate, clocked: true },
+            Phase::Ramp { rate, clocked: true } => {
                 // What half the rate loses, without a queue, is what the path loses.
-                if queue == Queue::Empty && self.loss.learn(round.lost, round.delivered) {
-                    self.ramp_to(rate);
-                    let full = self.w >= self.holds(rate);
-                    self.phase = Phase::Ramp { rate, full };
-                } else {
+                let usual = queue == Queue::Empty && self.loss.learn(round.lost, round.delivered);
+                if !usual || round.marked {
                     self.settle();
-                }
-            }
-            Phase::Ramp { full: true, .. } => {
-                let congested = self.loss.is_congestion(round.lost, round.delivered) || round.marked;
-                if congested || queue != Queue::Empty {
-                    self.settle();
-                } else {
+                } else if self.w >= self.holds(rate) {
                     self.phase = Phase::Steady;
                 }
             }
             Phase::Double => {
-                let congested = self.loss.is_congestion(round.lost, round.delivered) || round.marked;
-                if congested || queue != Queue::Empty {
+                if self.loss.is_congestion(round.lost, round.delivered) || round.marked {
                     self.settle();
-                } else if round.limited {
-                    self.w *= 2.0;
                 }
             }
             Phase::Steady => self.follow(&round, queue),
@@ -227,11 +218,14 @@ impl Farpace {
     /// The start is over: the window is what was delivered.
     fn settle(&mut self) {
         self.phase = Phase::Steady;
+        self.bandwidth = self.bandwidth.max(self.round.bandwidth);
         self.cut_to_delivered();
     }
 
     fn cut_to_delivered(&mut self) {
-        self.w = self.w.min(self.holds(self.bandwidth) * DRAIN);
+        if self.bandwidth > 0.0 {
+            self.w = self.w.min(self.holds(self.bandwidth) * DRAIN).max(MIN_WINDOW);
+        }
         self.calm = 0;
     }
 
@@ -251,7 +245,7 @@ impl Farpace {
             self.calm = 0;
         } else if congested {
             self.cut_to_delivered();
-        } else if let Some(rtt) = round.rtt {
+        } else if let Some(rtt) = self.path.latest() {
             self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
             let doublings = self.calm.saturating_sub(CALM_ROUNDS).min(30);
             let alpha =
@@ -270,11 +264,11 @@ impl CongestionControl for Farpace {
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         self.begin(window);
         self.srtt = ack.srtt;
-        let rtt = ack.rate.and_then(|r| r.rtt).or(ack.rtt);
-        if let Some(rtt) = rtt {
-            self.path.sample(ack.now, rtt);
-            self.round.rtt = Some(self.round.rtt.map_or(rtt, |least| least.min(rtt)));
+        if let Some(rtt) = ack.rate.and_then(|r| r.rtt).or(ack.rtt) {
+            self.path.sample(rtt);
         }
+        let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.bits_per_sec() as f64 / 8.0);
+        self.round.bandwidth = self.round.bandwidth.max(rate);
         self.round.delivered += f64::from(ack.delivered.get());
         self.round.lost += f64::from(ack.lost.get());
         self.round.limited |= ack.cwnd_limited;
@@ -283,21 +277,18 @@ impl CongestionControl for Farpace {
             self.timeouts = 0;
         }
         if self.phase == Phase::Train && self.train.on_ack(ack) {
+            self.path.end_round(ack.now, self.w, self.alpha());
             self.on_train();
+            if let Some(rate) = ack.rate {
+                self.rounds.restart(rate.total_delivered);
+            }
         }
-        if let Some(rate) = ack.rate
-            && rate.prior_delivered >= self.round.next_delivered
-        {
-            self.end_round(ack);
-            self.round = Round {
-                began: ack.now,
-                next_delivered: rate.total_delivered,
-                delivered: 0.0,
-                lost: 0.0,
-                rtt: None,
-                limited: false,
-                marked: false,
-            };
+        self.open(ack);
+        if let Some(rate) = ack.rate {
+            self.rounds.on_ack(Some(rate.prior_delivered), rate.total_delivered);
+            if self.rounds.start {
+                self.end_round(ack);
+            }
         }
         // After a timeout the window opens again by what arrives, from a quarter of what it was.
         let opening = (self.cwnd + f64::from(ack.delivered.get())).max(self.w / 4.0);
