@@ -17,7 +17,7 @@
 //!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
 //!   is usual.
 //! * **Neighbours**: a queue that others keep filled while this connection holds hardly anything of it would starve
-//!   it. Then the window grows by a fiftieth a round trip, and falls to 0.7 by loss, until the queue is gone.
+//!   it. Then the window grows by a 25th a round trip, and falls to 0.7 by loss, until the queue is gone.
 //! * **Pacing**: always, so that a window never leaves as a burst.
 //!
 //! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
@@ -49,7 +49,7 @@ const DRAIN: f64 = 0.95;
 /// What congestion marks and competition leave of the window.
 const BETA: f64 = 0.7;
 /// Growth a round trip beside others that fill the queue.
-const COMPETE: f64 = 0.02;
+const COMPETE: f64 = 0.04;
 /// The least window: what keeps ACKs coming.
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
@@ -70,7 +70,10 @@ enum Phase {
         clocked: bool,
     },
     /// The train said nothing: the window doubles.
-    Double,
+    Double {
+        /// What the first burst lost is no longer counted.
+        judged: bool,
+    },
     /// Following the queue.
     Steady,
 }
@@ -171,7 +174,7 @@ impl Farpace {
                 self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
                 Phase::Ramp { rate, clocked: false }
             }
-            None => Phase::Double,
+            None => Phase::Double { judged: false },
         };
     }
 
@@ -184,8 +187,8 @@ impl Farpace {
             Phase::Ramp { rate, clocked: true } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
-            Phase::Double if ack.cwnd_limited => self.w += delivered,
-            Phase::Double => {}
+            Phase::Double { .. } if ack.cwnd_limited => self.w += delivered,
+            Phase::Double { .. } => {}
         }
     }
 
@@ -205,7 +208,8 @@ impl Farpace {
                     self.phase = Phase::Steady;
                 }
             }
-            Phase::Double => {
+            Phase::Double { judged: false } => self.phase = Phase::Double { judged: true },
+            Phase::Double { judged: true } => {
                 if self.loss.is_congestion(round.lost, round.delivered) || round.marked {
                     self.settle();
                 }

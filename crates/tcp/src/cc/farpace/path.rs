@@ -5,20 +5,23 @@
 
 use farpace_units::{Instant, Span};
 
-/// The least median of this time is the empty path's; two windows of half the length take turns.
-const WINDOW: Span = Span::from_secs(60);
+/// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
+/// queue that all connections together like to keep would otherwise become part of the path.
+const WINDOW: Span = Span::from_secs(600);
 /// Samples of a round trip that are kept; of more, every second, fourth, ... one.
 const SAMPLES: usize = 64;
-/// A queue of others, or a path that has become longer, is at least this part of the base ...
-const FOREIGN: f64 = 0.05;
-/// ... for so many round trips ...
+/// A path that has become longer shows by a step of at least this part of the base ...
+const STEP: f64 = 0.01;
+/// ... after which round trips differ by less than this part ...
+const FLAT: f64 = 0.005;
+/// ... so many times. Queues grow more slowly, and move.
 const ROUNDS: usize = 4;
-/// ... and if it varies by less than this part, it is the path.
-const STEADY: f64 = 0.02;
+/// A queue of others is at least this part of the base ...
+const FOREIGN: f64 = 0.05;
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
-/// A single sample shows a queue that fills when it exceeds the base by this part of it, if alpha is not more: samples
-/// scatter more than medians.
+/// A single sample shows a queue that fills when it exceeds the base by this part of it: samples scatter more than
+/// medians.
 const FILLING: f64 = 0.02;
 
 /// Whose queue it is.
@@ -44,8 +47,10 @@ pub struct Path {
     current: Option<Span>,
     before: Option<Span>,
     since: Instant,
-    /// The latest medians of a queue that is not our own.
-    strange: Vec<Span>,
+    /// Medians since the last step upwards; empty if there was none.
+    flat: Vec<Span>,
+    /// Round trips in a row in which the queue was mostly that of others.
+    foreign: usize,
     competing: bool,
 }
 
@@ -99,7 +104,7 @@ impl Path {
         };
         samples.clear();
         self.samples = samples;
-        self.latest = Some(rtt);
+        let previous = self.latest.replace(rtt);
         if self.current.is_none() {
             self.since = now;
         } else if now.since(self.since) >= WINDOW / 2 {
@@ -107,44 +112,41 @@ impl Path {
             self.since = now;
         }
         self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
-        self.judge(now, rtt, w, alpha)
+        if self.is_longer(rtt, previous) {
+            (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
+            self.flat.clear();
+        }
+        self.judge(rtt, w, alpha)
     }
 
-    fn judge(&mut self, now: Instant, rtt: Span, w: f64, alpha: f64) -> Queue {
+    /// The path itself has become longer: a step, and then nothing moves.
+    fn is_longer(&mut self, rtt: Span, previous: Option<Span>) -> bool {
+        let long = self.base().as_secs_f64();
+        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > STEP * long);
+        if stepped {
+            self.flat.clear();
+            self.flat.push(rtt);
+        } else if let Some(first) = self.flat.first() {
+            if first.abs_diff(rtt).as_secs_f64() > FLAT * long {
+                self.flat.clear();
+            } else {
+                self.flat.push(rtt);
+            }
+        }
+        self.flat.len() > ROUNDS
+    }
+
+    fn judge(&mut self, rtt: Span, w: f64, alpha: f64) -> Queue {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
-        if own <= alpha / 2.0 || excess <= NOISE * long {
-            self.strange.clear();
-            self.competing = false;
-            return Queue::Empty;
-        }
         if excess < FOREIGN * long {
-            self.strange.clear();
-            self.competing = false;
-            return Queue::Own;
-        }
-        if self.competing {
-            return Queue::Foreign;
-        }
-        if own > 2.0 * alpha {
-            self.strange.clear();
-            return Queue::Own;
+            (self.foreign, self.competing) = (0, false);
+            return if own <= alpha / 2.0 || excess <= NOISE * long { Queue::Empty } else { Queue::Own };
         }
         // We hold next to nothing of it, and it stays.
-        self.strange.push(rtt);
-        if self.strange.len() < ROUNDS {
-            return Queue::Own;
-        }
-        let least = self.strange.iter().min().copied().unwrap_or(rtt);
-        let most = self.strange.iter().max().copied().unwrap_or(rtt);
-        self.strange.clear();
-        if (most - least).as_secs_f64() < STEADY * long {
-            // The queues of others move. This does not: the path is longer now.
-            (self.current, self.before, self.since) = (Some(least), None, now);
-            return Queue::Empty;
-        }
-        self.competing = true;
-        Queue::Foreign
+        self.foreign = if own <= 2.0 * alpha { self.foreign + 1 } else { 0 };
+        self.competing |= self.foreign >= ROUNDS;
+        if self.competing { Queue::Foreign } else { Queue::Own }
     }
 }
