@@ -74,7 +74,7 @@ impl QueueDiscipline for CoDel {
     }
 }
 
-/// CoDel's state for one queue, named as in RFC 8289 §5.
+/// CoDel's state for one queue (RFC 8289 §5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     config: CoDelConfig,
@@ -109,8 +109,8 @@ impl Control {
         }
     }
 
-    /// RFC 8289 §5.6. The packet to be sent, with those before it dropped; with ECN the packet itself is marked
-    /// instead, and goes (RFC 8290 §4.2 and §5.5 as Linux has them).
+    /// RFC 8289 §5.5. The packet to be sent, with those before it dropped; with ECN the packet itself is marked
+    /// instead, and goes (RFC 8290 §5.2.6).
     pub fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Cx<'_>) -> Option<Packet> {
         let now = cx.now();
         let mut next = self.candidate(fifo, now);
@@ -143,7 +143,7 @@ impl Control {
         next.map(|(packet, _)| packet)
     }
 
-    /// RFC 8289 §5.5 (`dodequeue`): the first packet, judged by its waiting time.
+    /// RFC 8289 §5.6 (`dodequeue`): the first packet, judged by its waiting time.
     fn candidate(&mut self, fifo: &mut Fifo, now: Instant) -> Candidate {
         let Some((came, packet)) = fifo.pop() else {
             self.first_above = None;
@@ -170,7 +170,7 @@ impl Control {
         marked
     }
 
-    /// RFC 8289 §5.4: the next drop is interval / sqrt(count) later, rounded down to a nanosecond.
+    /// RFC 8289 §5.6 (`control_law`): the next drop is interval / sqrt(count) later, rounded down to a nanosecond.
     fn control_law(&self, from: Instant) -> Instant {
         let interval = u128::from(self.config.interval.as_nanos());
         let step = (interval * interval / u128::from(self.count.max(1))).isqrt();
