@@ -54,6 +54,8 @@ const COMPETE: f64 = 0.04;
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
 const PACE: f64 = 1.1;
+/// Trains that are sent again before slow start does the work.
+const MAX_TRAINS: u32 = 2;
 /// The first flight is meant to be a burst.
 const BURST: Rate = Rate::from_mbit(1_000_000);
 
@@ -103,6 +105,8 @@ pub struct Farpace {
     round: Round,
     path: Path,
     train: Train,
+    /// Trains that told nothing.
+    trains: u32,
     loss: LossJudge,
     /// Round trips without a queue.
     calm: u32,
@@ -133,6 +137,7 @@ impl Farpace {
             round: Round::default(),
             path: Path::default(),
             train: Train::default(),
+            trains: 0,
             loss: LossJudge::default(),
             calm: 0,
             bandwidth: 0.0,
@@ -148,7 +153,6 @@ impl Farpace {
         if self.w <= 0.0 {
             self.w = f64::from(window.cwnd().get());
             self.cwnd = self.w;
-            self.train.expect(self.w);
         }
     }
 
@@ -167,12 +171,17 @@ impl Farpace {
     }
 
     /// The train has arrived, or what it says is no use.
-    fn on_train(&mut self) {
+    fn on_train(&mut self, delivered: u64) {
         self.phase = match self.train.rate(self.mss) {
             Some(rate) => {
                 // Not more than a train of this length can vouch for.
                 self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
                 Phase::Ramp { rate, clocked: false }
+            }
+            None if self.trains < MAX_TRAINS => {
+                self.trains += 1;
+                self.train = Train::after(delivered);
+                return;
             }
             None => Phase::Double { judged: false },
         };
@@ -280,12 +289,13 @@ impl CongestionControl for Farpace {
         if !ack.delivered.is_zero() {
             self.timeouts = 0;
         }
-        if self.phase == Phase::Train && self.train.on_ack(ack) {
+        if self.phase == Phase::Train
+            && self.train.on_ack(ack)
+            && let Some(rate) = ack.rate
+        {
             self.path.end_round(ack.now, self.w, self.alpha());
-            self.on_train();
-            if let Some(rate) = ack.rate {
-                self.rounds.restart(rate.total_delivered);
-            }
+            self.on_train(rate.total_delivered);
+            self.rounds.restart(rate.total_delivered);
         }
         self.open(ack);
         if let Some(rate) = ack.rate {

@@ -7,57 +7,63 @@ use farpace_units::Instant;
 /// Intervals that are enough for a median.
 const ENOUGH: usize = 4;
 /// Intervals that are needed at least.
-const NEEDED: usize = 3;
+const NEEDED: usize = 2;
 /// A window grows at most so many times in one round trip on the word of a train.
 pub const MAX_JUMP: f64 = 16.0;
 /// The median may be faster than the whole train by this factor; beyond it ACKs came bunched.
 const BUNCHED: f64 = 2.0;
 
-/// The ACKs of the first flight.
+/// The ACKs of a flight.
 #[derive(Clone, Debug, Default)]
 pub struct Train {
-    /// Its length in segments.
-    length: f64,
+    /// What was delivered before the flight left.
+    from: u64,
+    /// What was delivered when its first ACK came: what left after that is another flight.
+    until: Option<u64>,
     first: Option<Instant>,
     last: Option<Instant>,
-    /// Segments told by all ACKs, and by all but the first.
-    told: f64,
+    /// Segments told by all ACKs but the first.
     after_first: f64,
     /// Segments a second, one for each interval.
     rates: Vec<f64>,
 }
 
 impl Train {
-    /// So many segments are on their way.
-    pub fn expect(&mut self, length: f64) {
-        self.length = length;
+    /// The flight that leaves when this much has been delivered.
+    pub fn after(delivered: u64) -> Self {
+        Train { from: delivered, ..Train::default() }
     }
 
-    /// An ACK; true when there is enough of them, or no more to come.
+    /// An ACK; true when there is enough of them, or the next flight answers already.
     pub fn on_ack(&mut self, ack: &AckSample) -> bool {
         let told = f64::from(ack.delivered.get());
-        self.told += told + f64::from(ack.lost.get());
-        if told > 0.0 {
-            if let Some(last) = self.last {
-                self.after_first += told;
-                let gap = ack.now.since(last);
-                if !gap.is_zero() {
-                    self.rates.push(told / gap.as_secs_f64());
-                }
-            }
-            self.first.get_or_insert(ack.now);
-            self.last = Some(ack.now);
+        let Some(rate) = ack.rate.filter(|r| r.prior_delivered >= self.from && told > 0.0) else {
+            return false;
+        };
+        if self.until.is_some_and(|until| rate.prior_delivered >= until) {
+            return true;
         }
-        self.rates.len() >= ENOUGH || self.told >= self.length
+        self.until.get_or_insert(rate.total_delivered);
+        if let Some(last) = self.last {
+            self.after_first += told;
+            let gap = ack.now.since(last);
+            if !gap.is_zero() {
+                self.rates.push(told / gap.as_secs_f64());
+            }
+        }
+        self.first.get_or_insert(ack.now);
+        self.last = Some(ack.now);
+        self.rates.len() >= ENOUGH
     }
 
     /// The rate in bytes a second; none if the ACKs were too few.
-    pub fn rate(&mut self, mss: f64) -> Option<f64> {
+    pub fn rate(&self, mss: f64) -> Option<f64> {
         if self.rates.len() < NEEDED {
             return None;
         }
-        self.rates.sort_by(f64::total_cmp);
-        let median = *self.rates.get(self.rates.len() / 2)?;
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        let median = *rates.get(rates.len() / 2)?;
         let time = self.last?.since(self.first?).as_secs_f64();
         let whole = self.after_first / time.max(1e-9);
         Some(median.min(whole * BUNCHED) * mss)
