@@ -42,6 +42,8 @@ const MIN_ALPHA: f64 = 3.0;
 const ALPHA_SHARE: f64 = 0.005;
 /// Round trips without a queue after which alpha doubles.
 const CALM_ROUNDS: u32 = 2;
+/// Within these parts of the limit that was found last, the window grows by alpha only.
+const SLOW: (f64, f64) = (0.9, 1.1);
 /// Most that a window grows by in a round trip when it is doubling alpha.
 const MAX_GROWTH: f64 = 0.25;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
@@ -68,6 +70,8 @@ enum Phase {
     Ramp {
         /// What the train said, bytes a second.
         rate: f64,
+        /// The window at half of it.
+        half: f64,
         /// ACKs of the half come.
         clocked: bool,
     },
@@ -110,6 +114,8 @@ pub struct Farpace {
     loss: LossJudge,
     /// Round trips without a queue.
     calm: u32,
+    /// The window that was too much last; zero: not known.
+    limit: f64,
     /// The bandwidth of the last round trip, bytes a second.
     bandwidth: f64,
     srtt: Span,
@@ -140,6 +146,7 @@ impl Farpace {
             trains: 0,
             loss: LossJudge::default(),
             calm: 0,
+            limit: 0.0,
             bandwidth: 0.0,
             srtt: Span::ZERO,
             mss: 1.0,
@@ -176,7 +183,7 @@ impl Farpace {
             Some(rate) => {
                 // Not more than a train of this length can vouch for.
                 self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
-                Phase::Ramp { rate, clocked: false }
+                Phase::Ramp { rate, half: self.w, clocked: false }
             }
             None if self.trains < MAX_TRAINS => {
                 self.trains += 1;
@@ -193,7 +200,7 @@ impl Farpace {
         match self.phase {
             Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
             _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, self.alpha())) => self.settle(),
-            Phase::Ramp { rate, clocked: true } => {
+            Phase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
             Phase::Double { .. } if ack.cwnd_limited => self.w += delivered,
@@ -207,8 +214,10 @@ impl Farpace {
         let queue = self.path.end_round(ack.now, self.w, self.alpha());
         match self.phase {
             Phase::Train => {}
-            Phase::Ramp { rate, clocked: false } => self.phase = Phase::Ramp { rate, clocked: true },
-            Phase::Ramp { rate, clocked: true } => {
+            Phase::Ramp { rate, half, clocked: false } => {
+                self.phase = Phase::Ramp { rate, half, clocked: true };
+            }
+            Phase::Ramp { rate, clocked: true, .. } => {
                 // What half the rate loses, without a queue, is what the path loses.
                 let usual = queue == Queue::Empty && self.loss.learn(round.lost, round.delivered);
                 if !usual || round.marked {
@@ -230,16 +239,31 @@ impl Farpace {
 
     /// The start is over: the window is what was delivered.
     fn settle(&mut self) {
-        self.phase = Phase::Steady;
         self.bandwidth = self.bandwidth.max(self.round.bandwidth);
         self.cut_to_delivered();
+        if let Phase::Ramp { half, .. } = self.phase {
+            // Measured while it grew; at half the rate the path was not full.
+            self.w = self.w.max(half * DRAIN);
+            self.limit = 0.0;
+        }
+        self.phase = Phase::Steady;
     }
 
     fn cut_to_delivered(&mut self) {
         if self.bandwidth > 0.0 {
-            self.w = self.w.min(self.holds(self.bandwidth) * DRAIN).max(MIN_WINDOW);
+            self.limit = self.holds(self.bandwidth).min(self.w);
+            self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
         }
         self.calm = 0;
+    }
+
+    /// How much more than alpha the window may grow by, where there is no queue: twice as much each round trip, but not
+    /// where the limit was found last.
+    fn haste(&self) -> f64 {
+        if (self.limit * SLOW.0..self.limit * SLOW.1).contains(&self.w) {
+            return 1.0;
+        }
+        f64::from(1u32 << self.calm.saturating_sub(CALM_ROUNDS).min(30))
     }
 
     fn follow(&mut self, round: &Round, queue: Queue) {
