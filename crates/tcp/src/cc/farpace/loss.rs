@@ -9,7 +9,7 @@ const DEVIATIONS: f64 = 3.0;
 /// What the usual may be exceeded by besides.
 const MARGIN: f64 = 0.01;
 /// Round trips after a cut whose losses are still those of before.
-const LAG: u32 = 1;
+const LAG: u32 = 2;
 /// The usual follows what is lost: up slowly, down fast.
 const UP: f64 = 1.0 / 16.0;
 const DOWN: f64 = 1.0 / 4.0;
@@ -38,8 +38,9 @@ impl LossJudge {
         true
     }
 
-    /// A round trip's losses. True: the window has to come down.
-    pub fn is_congestion(&mut self, lost: f64, delivered: f64) -> bool {
+    /// A round trip's losses. True: the window has to come down. `empty`: there was no queue, so that what was lost was
+    /// not too much.
+    pub fn is_congestion(&mut self, lost: f64, delivered: f64, empty: bool) -> bool {
         self.lost += lost;
         self.total += lost + delivered;
         if self.total < FEW {
@@ -48,16 +49,18 @@ impl LossJudge {
         let (part, n) = (self.lost / self.total, self.total);
         (self.lost, self.total) = (0.0, 0.0);
         match self.looking {
-            Some(0) if part <= TOO_MUCH => {
+            Some(0) => {
                 self.looking = None;
-                self.usual = part;
-                return false;
+                if empty && part <= TOO_MUCH {
+                    self.usual = part;
+                    return false;
+                }
             }
-            Some(rounds) if rounds > 0 => {
+            Some(rounds) => {
                 self.looking = Some(rounds - 1);
                 return false;
             }
-            _ => {}
+            None => {}
         }
         // One more loss than none, for a path that has shown none.
         let p = self.usual.max(0.25 / n);
@@ -66,7 +69,11 @@ impl LossJudge {
             self.looking = Some(LAG);
             return true;
         }
-        self.usual += (part - self.usual) * if part > self.usual { UP } else { DOWN };
+        if part <= self.usual {
+            self.usual += (part - self.usual) * DOWN;
+        } else if empty {
+            self.usual += (part - self.usual) * UP;
+        }
         false
     }
 }

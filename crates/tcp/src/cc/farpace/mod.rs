@@ -228,7 +228,8 @@ impl Farpace {
             }
             Phase::Double { judged: false } => self.phase = Phase::Double { judged: true },
             Phase::Double { judged: true } => {
-                if self.loss.is_congestion(round.lost, round.delivered) || round.marked {
+                if self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty) || round.marked
+                {
                     self.settle();
                 }
             }
@@ -267,7 +268,7 @@ impl Farpace {
     }
 
     fn follow(&mut self, round: &Round, queue: Queue) {
-        let congested = self.loss.is_congestion(round.lost, round.delivered);
+        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty);
         if queue == Queue::Foreign {
             self.calm = 0;
             if congested || round.marked {
@@ -284,9 +285,8 @@ impl Farpace {
             self.cut_to_delivered();
         } else if let Some(rtt) = self.path.latest() {
             self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
-            let doublings = self.calm.saturating_sub(CALM_ROUNDS).min(30);
-            let alpha =
-                (self.alpha() * f64::from(1u32 << doublings)).min((self.w * MAX_GROWTH).max(MIN_ALPHA));
+            let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
+            let alpha = (self.alpha() * self.haste()).min(most);
             let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
             if round.limited || target < self.w {
                 self.w += (target - self.w) / 2.0;
