@@ -1,1 +1,209 @@
-//! Tests.
+use super::loss::LossJudge;
+use super::path::{Path, Queue};
+use super::train::Train;
+use super::*;
+use crate::cc::testing::{Bottleneck, MSS};
+use crate::segments::RateSample;
+
+const SEC: Span = Span::from_secs(1);
+
+fn ms(n: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(1_000 + n)
+}
+
+/// An ACK at so many milliseconds for `segments` that left when `prior` had been delivered; `total` are now.
+fn ack(at: u64, segments: u32, prior: u64, total: u64) -> AckSample {
+    let rate = RateSample { prior_delivered: prior, total_delivered: total, ..RateSample::default() };
+    AckSample { rate: Some(rate), ..AckSample::of(ms(at), Packets::new(segments)) }
+}
+
+/// Breaks: the rate that the first flight tells: 2 segments each 2.4 ms are 833 a second, whatever one late ACK says, and
+/// the ACKs of the next flight do not count.
+#[test]
+fn train() {
+    let mut train = Train::default();
+    for (i, us) in [0, 2_400, 4_800, 7_200].into_iter().enumerate() {
+        let told = 2 * (i as u64 + 1);
+        let now = ms(0) + Span::from_micros(us);
+        assert!(!train.on_ack(&AckSample { now, ..ack(0, 2, 0, told) }));
+    }
+    assert!(train.on_ack(&ack(50, 2, 0, 10)), "enough");
+    let rate = train.rate(f64::from(MSS)).unwrap();
+    // The whole train took 50 ms; twice its rate is the most that is believed.
+    assert!((rate / f64::from(MSS) - 320.0).abs() < 1.0, "{rate}");
+
+    let mut train = Train::default();
+    assert!(!train.on_ack(&ack(0, 2, 0, 2)));
+    assert!(!train.on_ack(&ack(3, 2, 0, 4)));
+    assert!(train.on_ack(&ack(500, 2, 2, 6)), "something that left after the first ACK");
+    assert_eq!(train.rate(1.0), None, "one interval is none");
+    let mut train = Train::after(6);
+    assert!(!train.on_ack(&ack(501, 2, 4, 8)), "left before");
+}
+
+/// A path whose medians so far were all 500 ms.
+fn path() -> Path {
+    let mut path = Path::default();
+    for i in 0..20 {
+        assert_eq!(round(&mut path, i, 500_000), Queue::Empty);
+    }
+    path
+}
+
+/// A round trip of so many microseconds in median, with a window of 400 segments of which 3 may wait.
+fn round(path: &mut Path, i: u64, us: u64) -> Queue {
+    (0..9).for_each(|n| path.sample(Span::from_micros(us - 40 + n * 10)));
+    path.end_round(ms(i * 500), 400.0, 3.0)
+}
+
+/// Breaks: what counts as a queue: less than half of alpha is none, more is ours.
+#[test]
+fn own_queue() {
+    let mut path = path();
+    // 400 · 1/501 = 0.8 segments; 400 · 4/504 = 3.2.
+    assert_eq!(round(&mut path, 20, 501_000), Queue::Empty);
+    assert_eq!(round(&mut path, 21, 504_000), Queue::Own);
+    assert!(!path.is_filling(Span::from_millis(505), 400.0, 3.0), "samples scatter");
+    assert!(path.is_filling(Span::from_millis(515), 400.0, 3.0));
+}
+
+/// Breaks: a hand-over to a longer path, which must not look like a queue for ever, and one to a shorter path.
+#[test]
+fn the_path_changes() {
+    let mut path = path();
+    let judged: Vec<_> = (20..26).map(|i| round(&mut path, i, 520_000 + i % 2 * 100)).collect();
+    assert_eq!(judged[..4], [Queue::Own; 4]);
+    assert_eq!(judged[4..], [Queue::Empty; 2], "a step, and then nothing moves");
+    assert_eq!(round(&mut path, 27, 480_000), Queue::Empty);
+    assert_eq!(path.base(), Span::from_millis(480));
+}
+
+/// Breaks: a queue that others fill starves the connection; or one of its own, that grows, is taken for the path.
+#[test]
+fn the_queues_of_others() {
+    let mut path = path();
+    for i in 0..10 {
+        assert_eq!(round(&mut path, 20 + i, 500_000 + i * 4_000), if i == 0 { Queue::Empty } else { Queue::Own });
+    }
+    let mut small = |i: u64, us: u64| {
+        path.sample(Span::from_micros(us));
+        path.end_round(ms(i * 500), 10.0, 3.0)
+    };
+    let judged: Vec<_> = (30..36).map(|i| small(i, 600_000 + i % 3 * 9_000)).collect();
+    assert_eq!(judged[..3], [Queue::Own; 3]);
+    assert_eq!(judged[3..], [Queue::Foreign; 3]);
+    assert_eq!(small(36, 501_000), Queue::Empty);
+}
+
+/// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is congestion, and when it stays after the
+/// cut, it is the usual.
+#[test]
+fn bit_errors_are_learned() {
+    let mut judge = LossJudge::default();
+    let mut cuts = 0;
+    for round in 0..200 {
+        // Between 7 and 13 %.
+        let lost = 40.0 + f64::from(round * 7 % 25) - 12.0;
+        cuts += u32::from(judge.is_congestion(lost, 400.0 - lost, true));
+    }
+    assert_eq!(cuts, 1);
+}
+
+/// Breaks: a policer, or a full queue: what is lost when too much is sent never becomes the usual.
+#[test]
+fn congestion_is_not_learned() {
+    for empty in [true, false] {
+        let mut judge = LossJudge::default();
+        let (mut w, mut cuts, mut lost_in_all) = (300.0_f64, 0, 0.0);
+        for _ in 0..400 {
+            let lost = (w - 400.0).max(0.0);
+            lost_in_all += lost / w;
+            // A policer makes no queue; a queue is there when something is lost.
+            if judge.is_congestion(lost, w - lost, empty || lost == 0.0) {
+                w = w.min(400.0) * 0.95;
+                cuts += 1;
+            } else {
+                w += 1.5;
+            }
+        }
+        assert!(cuts > 5, "{cuts}");
+        assert!(lost_in_all / 400.0 < 0.01, "{lost_in_all}");
+    }
+}
+
+/// Breaks: few losses among few segments, which say nothing.
+#[test]
+fn a_few_segments_say_nothing() {
+    let mut judge = LossJudge::default();
+    assert!(!judge.is_congestion(1.0, 3.0, true));
+    assert!(!judge.is_congestion(0.0, 10.0, true));
+    assert!(judge.is_congestion(9.0, 10.0, true), "put together they do");
+}
+
+/// Breaks: the start: the line is full after four round trips, and hardly anything is lost.
+#[test]
+fn it_starts_fast() {
+    let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+    b.run(SEC / 2 * 4);
+    assert!(f64::from(b.window.cwnd().get()) > 0.95 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
+    assert!(f64::from(b.window.cwnd().get()) < 1.1 * b.bdp());
+    assert_eq!(b.drops, 0);
+}
+
+/// Breaks: the short queue: full rate with a few segments waiting, whatever the buffer.
+#[test]
+fn it_keeps_the_queue_short() {
+    for buffer in [10, 430, 10_000] {
+        let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+        b.buffer = buffer;
+        b.run(SEC * 20);
+        let mut most = 0.0_f64;
+        b.run_until(SEC * 20, |b| {
+            most = most.max(b.queue());
+            false
+        });
+        assert!(most <= 9.0, "buffer {buffer}: {most}");
+        assert!(f64::from(b.window.cwnd().get()) >= b.bdp(), "buffer {buffer}");
+    }
+}
+
+/// Breaks: bit errors cost the window.
+#[test]
+fn it_bears_bit_errors() {
+    for lose_every in [100, 9] {
+        let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+        b.lose_every = lose_every;
+        b.run(SEC * 30);
+        assert!(f64::from(b.window.cwnd().get()) > 0.9 * b.bdp(), "every {lose_every}: {}", b.window.cwnd());
+    }
+}
+
+/// Breaks: capacity that appears is found within seconds, and capacity that goes is given up within a few round trips.
+#[test]
+fn it_follows_the_rate() {
+    let mut b = Bottleneck::new(Farpace::new(), 10, 100);
+    b.buffer = 10;
+    b.run(SEC * 5);
+    b.set_rate(50);
+    b.run(SEC * 5);
+    assert!(f64::from(b.window.cwnd().get()) > 0.9 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
+    b.set_rate(10);
+    b.run(SEC * 3);
+    assert!(f64::from(b.window.cwnd().get()) < 1.2 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
+}
+
+/// Breaks: a timeout: the window opens again from a quarter of the model, not from one, and two in a row halve it.
+#[test]
+fn timeouts() {
+    let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+    b.run(SEC * 10);
+    let w = b.cc.w;
+    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
+    assert_eq!(b.window.cwnd().get(), 1);
+    let one = AckSample { rate: None, ..AckSample::of(b.now, Packets::new(1)) };
+    b.cc.on_ack(&mut b.window, &one);
+    assert_eq!(b.window.cwnd().get(), (w / 4.0) as u32);
+    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
+    assert!((b.cc.w - w / 2.0).abs() < 1.0);
+}
