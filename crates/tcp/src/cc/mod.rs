@@ -200,6 +200,10 @@ pub trait CongestionControl: Send {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// The bandwidth that it has measured, to be looked at; none: it measures none.
+    fn bandwidth(&self) -> Option<Rate> {
+        None
+    }
     /// The algorithm's name, as scenarios write it.
     fn name(&self) -> &'static str;
 }
