@@ -53,6 +53,7 @@ fn row(time: Instant) -> Record {
         rttvar: Span::from_millis(1),
         rto: Span::from_millis(210),
         rwnd: ByteCount::new(3_000_000),
+        bandwidth: Default::default(),
         cause: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Made-up rows for tests.
 
 use farpace_trace::{Direction, Record, RecoveryState};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 
 /// A row of connection 0 in which nothing is wrong: a segment of 1448 bytes sent at `seq`.
 pub(crate) fn row(time: Instant, seq: u32) -> Record {
@@ -28,6 +28,7 @@ pub(crate) fn row(time: Instant, seq: u32) -> Record {
         rttvar: Span::from_millis(5),
         rto: Span::from_millis(210),
         rwnd: ByteCount::new(3_000_000),
+        bandwidth: Rate::default(),
         cause: None,
     }
 }

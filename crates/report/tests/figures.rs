@@ -74,6 +74,7 @@ fn row(us: u64, n: u32) -> Record {
         rttvar: Span::ZERO,
         rto: Span::ZERO,
         rwnd: ByteCount::ZERO,
+        bandwidth: Default::default(),
         cause: match n % 5 {
             0 => Some(Cause::TimerRto),
             1 => Some(Cause::FastRetransmit),

@@ -1,6 +1,6 @@
 //! One row per segment sent, ACK processed, window cut and timer.
 
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
 
 /// Which way a segment went, or that there was none.
@@ -95,6 +95,8 @@ causes! {
     LossRetransmit = "loss_retransmit",
     /// The last segment, because nothing was heard for two round trips (RFC 8985 §7).
     TailLossProbe = "tail_loss_probe",
+    /// The newest segment, because the retransmission timer fired: what comes back tells what was lost (TCP-STAR, AEN).
+    AenProbe = "aen_probe",
     /// One byte or segment into a closed window.
     WindowProbe = "window_probe",
     /// New data in a segment that tries a larger size (RFC 4821 §7).
@@ -129,6 +131,14 @@ causes! {
     UndoDsack = "undo_d_sack",
     /// A timeout was taken back: data sent before it arrived after it (F-RTO, RFC 5682).
     UndoFRto = "undo_f_rto",
+    /// AEN: a timeout without any data lost; the window stays.
+    AenAcksLost = "aen_acks_lost",
+    /// AEN: the newest segment alone was lost, and the probe has repaired it.
+    AenTailLost = "aen_tail_lost",
+    /// AEN: data was lost; repair begins.
+    AenDataLost = "aen_data_lost",
+    /// AEN: the probe was not answered; repair begins.
+    AenProbeLost = "aen_probe_lost",
     /// The peer has dropped data it had SACKed.
     Reneging = "reneging",
     /// A probe of a larger size was lost, which is no sign of congestion.
@@ -164,6 +174,7 @@ impl Cause {
                 | Cause::TimeoutRetransmit
                 | Cause::LossRetransmit
                 | Cause::TailLossProbe
+                | Cause::AenProbe
         )
     }
 }
@@ -216,6 +227,8 @@ pub struct Record {
     pub rto: Span,
     /// The peer's receive window.
     pub rwnd: ByteCount,
+    /// Bandwidth that congestion control has estimated; zero if it estimates none.
+    pub bandwidth: Rate,
     /// Why; none for a received segment.
     pub cause: Option<Cause>,
 }

@@ -144,7 +144,8 @@ schema! {
     // Without `..`: a new field of the record does not compile until it has its columns.
     Record {
         time, connection, direction, seq, len, ack, sack, snd_una, snd_nxt, cwnd, ssthresh, in_flight,
-        packets_out, lost_out, sacked_out, fackets_out, retrans_out, state, srtt, rttvar, rto, rwnd, cause,
+        packets_out, lost_out, sacked_out, fackets_out, retrans_out, state, srtt, rttvar, rto, rwnd, bandwidth,
+        cause,
     } =>
     time_ns: u64, "ns", "Time since the start of the run" = time.as_nanos();
     connection: u32, "", "Which connection, counted from 0 within the run" = *connection;
@@ -175,6 +176,7 @@ schema! {
     rttvar_ns: u64, "ns", "Variation of the round-trip time" = rttvar.as_nanos();
     rto_ns: u64, "ns", "Retransmission timeout in force, back-off included" = rto.as_nanos();
     rwnd: u64, "bytes", "Receive window of the peer" = rwnd.get();
+    bandwidth: u64, "bit/s", "Bandwidth that congestion control has estimated; 0 if it estimates none" = bandwidth.bits_per_sec();
     cause: Option<&'static str>, "", "Why; none for a received segment" = cause.map(|c| c.name());
 }
 
@@ -236,6 +238,7 @@ mod tests {
             ("rttvar_ns", Cell::U64(25)),
             ("rto_ns", Cell::U64(26)),
             ("rwnd", Cell::U64(27)),
+            ("bandwidth", Cell::U64(28)),
             ("cause", Cell::Name("fast_retransmit")),
         ];
         let names: Vec<_> = COLUMNS.iter().map(|c| c.name).collect();

@@ -1,7 +1,7 @@
 //! Records and writers for the tests of this crate.
 
 use crate::record::{Cause, Direction, Record, RecoveryState};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 use farpace_wire::{Ipv4Tcp, MacAddr, Packet, TcpFlags, TcpHeader};
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ pub(crate) fn distinct() -> Record {
         rttvar: Span::from_nanos(25),
         rto: Span::from_nanos(26),
         rwnd: ByteCount::new(27),
+        bandwidth: Rate::from_bits_per_sec(28),
         cause: Some(Cause::FastRetransmit),
     }
 }
@@ -42,7 +43,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let numbers32 =
         proptest::array::uniform16(prop_oneof![4 => any::<u32>(), 1 => Just(u32::MAX), 1 => Just(0)]);
     let numbers64 =
-        proptest::array::uniform6(prop_oneof![4 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]);
+        proptest::array::uniform7(prop_oneof![4 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]);
     let block = (any::<u32>(), any::<u32>())
         .prop_map(|(start, end)| SackBlock { start: Seq::new(start), end: Seq::new(end) });
     let words = (
@@ -82,6 +83,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             rttvar: Span::from_nanos(b[3]),
             rto: Span::from_nanos(b[4]),
             rwnd: ByteCount::new(b[5]),
+            bandwidth: Rate::from_bits_per_sec(b[6]),
             cause,
         },
     )

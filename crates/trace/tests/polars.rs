@@ -62,6 +62,7 @@ fn record(n: u64) -> Record {
         rttvar: Span::from_millis(1),
         rto: Span::from_millis(210),
         rwnd: ByteCount::new(u64::MAX),
+        bandwidth: Default::default(),
         cause: even.then_some(Cause::NewData),
     };
     if n == 7 {

@@ -1,8 +1,6 @@
 //! Who sends: a congestion control with the TCP around it.
 
-use farpace_lab::scenario::schema;
 use farpace_tcp::config::Congestion;
-use serde_json::Value;
 
 /// A sender: a name and the settings that make it, as a scenario writes them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,16 +14,13 @@ pub struct Contender {
 impl Contender {
     /// A congestion control of the paper on a stack of its time.
     pub fn paper(name: &str) -> Contender {
-        let mut settings = set(&[
+        let settings = set(&[
             ("profile", "rfc6675"),
             ("congestion", name),
             ("initial_window", "2 packets"),
             ("min_rto", "1 s"),
         ]);
-        if name == "star" {
-            settings.extend(set(&[("timeout", "aen")]));
-        }
-        Contender { name: name.to_owned(), settings: known(settings) }
+        Contender { name: name.to_owned(), settings }
     }
 
     /// STAR with another estimator: a filter, the interval assumed before the first ACK (none: the round trip of the
@@ -35,7 +30,7 @@ impl Contender {
         let mut more = set(&[("abe_filter", filter)]);
         more.extend(set(&[("abe_first_interval", first_interval.unwrap_or("0 s"))]));
         more.extend(cap.map(|cap| ("abe_cap".to_owned(), cap.to_owned())));
-        star.settings.extend(known(more));
+        star.settings.extend(more);
         star.name = format!("star, {filter}");
         star
     }
@@ -70,13 +65,6 @@ pub fn name(congestion: Congestion) -> String {
 
 fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-}
-
-/// Those settings that the scenario language has.
-fn known(settings: Vec<(String, String)>) -> Vec<(String, String)> {
-    let schema = schema();
-    let properties = schema.pointer("/$defs/Settings/properties").and_then(Value::as_object);
-    settings.into_iter().filter(|(key, _)| properties.is_some_and(|p| p.contains_key(key))).collect()
 }
 
 #[cfg(test)]

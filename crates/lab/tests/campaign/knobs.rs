@@ -4,7 +4,9 @@
 use farpace_lab::scenario::{Outage, Policer};
 use farpace_path::{BurstLossConfig, Jump, MtuChange};
 use farpace_tcp::FLOOR_IPV4;
-use farpace_tcp::config::{Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings};
+use farpace_tcp::config::{
+    Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
+};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
 use std::fmt;
 
@@ -195,6 +197,14 @@ fn most(ends: &[End; 2], ways: &[Way; 2], i: usize) -> u64 {
         .max(1)
 }
 
+/// What a timeout may do.
+const TIMEOUTS: [TimeoutProcedure; 4] = [
+    TimeoutProcedure::Conventional,
+    TimeoutProcedure::FRto,
+    TimeoutProcedure::Aen,
+    TimeoutProcedure::AenLiteral,
+];
+
 /// Any configuration that a scenario can ask for.
 fn end(rng: &mut Stream, heal: Span) -> End {
     let mss = pick(rng, &[88, 88, 536, 1000, 1460, 1460, 8960]);
@@ -226,13 +236,13 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         keep_alive: sometimes(rng, 0.2, |_| Span::from_secs(400)),
         user_timeout: sometimes(rng, 0.2, |_| Span::from_secs(7_200)),
         tail_loss_probe: sometimes(rng, 0.1, |r| r.chance(0.5)),
-        f_rto: sometimes(rng, 0.1, |r| r.chance(0.5)),
+        timeout: sometimes(rng, 0.2, |r| pick(r, &TIMEOUTS)),
         undo: sometimes(rng, 0.1, |r| r.chance(0.5)),
         pacing: sometimes(rng, 0.2, |r| r.chance(0.5)),
         ..Settings::default()
     };
     // What a profile does not have is left to it.
-    let historical = Settings { tail_loss_probe: None, f_rto: None, undo: None, ..settings.clone() };
+    let historical = Settings { tail_loss_probe: None, timeout: None, undo: None, ..settings.clone() };
     let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();
     let jumps = sometimes(rng, 0.1, |r| {
         let jump = |r: &mut Stream| Jump {

@@ -1,5 +1,6 @@
 //! Congestion control: one algorithm a file, behind one contract.
 
+mod abe;
 mod bbr;
 mod bbr1;
 mod bic;
@@ -26,6 +27,7 @@ mod veno;
 mod westwood;
 mod westwood_plus;
 
+pub use abe::Abe;
 pub use bbr::Bbr;
 pub use bbr1::Bbr1;
 pub use bic::Bic;
@@ -90,6 +92,8 @@ pub struct AckSample {
     pub min_rtt: Option<Span>,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
+    /// The largest window that the peer has had, in segments.
+    pub max_window: Packets,
     /// The window held data back during the round trip that this ACK ends: it may grow (RFC 7661 §4.1).
     pub cwnd_limited: bool,
     /// The ACK echoes a congestion mark.
@@ -118,6 +122,7 @@ impl AckSample {
             rtt: None,
             min_rtt: None,
             srtt: Span::ZERO,
+            max_window: Packets::MAX,
             cwnd_limited: true,
             ece: false,
             state: RecoveryState::Open,
@@ -165,7 +170,7 @@ pub struct SentSample {
 /// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
     /// Data has arrived, in whatever state; only measures.
-    fn on_acked(&mut self, _ack: &AckSample) {}
+    fn on_acked(&mut self, _window: &Window, _ack: &AckSample) {}
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
     /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize
@@ -200,7 +205,7 @@ pub trait CongestionControl: Send {
     fn pacing(&self) -> Option<Rate> {
         None
     }
-    /// The bandwidth that it has measured, to be looked at; none: it measures none.
+    /// The bandwidth that it has estimated, if it estimates one; for the trace.
     fn bandwidth(&self) -> Option<Rate> {
         None
     }
@@ -230,8 +235,9 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
         (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
         (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::new(slow_start())),
-        (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start())),
-        (Congestion::Star | Congestion::StarRobust, _) => Box::new(Star::new(slow_start())),
+        (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start(), config.abe)),
+        (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
+        (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
         (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }

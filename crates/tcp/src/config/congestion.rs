@@ -1,5 +1,7 @@
 //! The congestion controls by name.
 
+use super::{Abe, AbeFilter};
+use farpace_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +75,24 @@ impl Congestion {
         Congestion::Bbr3,
     ];
 
+    /// It estimates the bandwidth from ACKs as TCP-J does: `abe_filter` and `abe_first_interval` change that.
+    pub const fn has_abe(self) -> bool {
+        matches!(self, Congestion::TcpJ | Congestion::Star | Congestion::StarRobust)
+    }
+
+    /// How it estimates the bandwidth unless told otherwise: literally as TCP-J and TCP-STAR print it, or robustly.
+    pub(super) const fn abe(self) -> Abe {
+        match self {
+            Congestion::StarRobust => {
+                Abe { filter: AbeFilter::Tsw, first_interval: Span::ZERO, cap: Some(2.0) }
+            }
+            Congestion::TcpJ => {
+                Abe { filter: AbeFilter::None, first_interval: Span::from_micros(1), cap: None }
+            }
+            _ => Abe { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None },
+        }
+    }
+
     /// It follows a model of the path, measured by delivery rates, and paces by it: it needs the modern recovery.
     pub const fn is_model_based(self) -> bool {
         matches!(self, Congestion::Bbr1 | Congestion::Bbr3)
@@ -80,6 +100,10 @@ impl Congestion {
 
     /// Its slow start is the common one, which `hystart` and `slow_start_limit` change.
     pub const fn slow_starts(self) -> bool {
-        !self.is_model_based() && !matches!(self, Congestion::Bic | Congestion::LedbatPlusPlus)
+        !self.is_model_based()
+            && !matches!(
+                self,
+                Congestion::Bic | Congestion::LedbatPlusPlus | Congestion::Star | Congestion::StarRobust
+            )
     }
 }

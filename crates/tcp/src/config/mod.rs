@@ -47,6 +47,8 @@ pub struct Config {
     pub hystart: bool,
     /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it acknowledges.
     pub slow_start_limit: Option<Packets>,
+    /// Bandwidth estimation of TCP-J and TCP-STAR.
+    pub abe: Abe,
     /// Segments leave at a rate, not as the window allows.
     pub pacing: bool,
     /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4).

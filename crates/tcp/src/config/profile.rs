@@ -1,6 +1,9 @@
 //! Profiles: sets of choices with a name.
 
-use super::{Abc, Congestion, Detection, DsackScope, Hint, Linux26, LostRtx, Modern, Reduction, SackSort};
+use super::{
+    Abc, Congestion, Detection, DsackScope, Hint, Linux26, LostRtx, Modern, Reduction, SackSort,
+    TimeoutProcedure,
+};
 use farpace_units::Packets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,13 +124,13 @@ impl Profile {
             detection: Detection::Rack,
             reduction: Reduction::Prr,
             tail_loss_probe: true,
-            f_rto: true,
+            timeout: TimeoutProcedure::FRto,
             undo: true,
         };
         let counting = Modern {
             detection: Detection::Rfc6675,
             tail_loss_probe: false,
-            f_rto: false,
+            timeout: TimeoutProcedure::Conventional,
             undo: false,
             ..full
         };

@@ -1,8 +1,9 @@
 //! Settings: a profile and what differs from it, as people write them.
 
 use super::{
-    Abc, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux26, LostRtx,
-    MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing, Profile, Recovery, Reduction, Rto, SackSort,
+    Abc, Abe, AbeFilter, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode, Hint, KeepAlive,
+    Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing, Profile, Recovery, Reduction, Rto,
+    SackSort, TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -74,8 +75,8 @@ pub struct Settings {
     pub detection: Option<Detection>,
     /// Tail loss probes (modern profiles).
     pub tail_loss_probe: Option<bool>,
-    /// Detection of spurious timeouts without timestamps (modern profiles).
-    pub f_rto: Option<bool>,
+    /// What a retransmission timeout does first (modern profiles; default: aen-literal with star, aen with star-robust).
+    pub timeout: Option<TimeoutProcedure>,
     /// Taking reductions back for losses that were none (modern profiles).
     pub undo: Option<bool>,
     /// HyStart++ in the first slow start (modern profiles; default: with cubic in profile modern).
@@ -83,7 +84,15 @@ pub struct Settings {
     /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as it
     /// acknowledges).
     pub slow_start_limit: Option<Packets>,
-    /// Segments leave at a rate, not as the window allows (modern profiles; default: only with bbr3).
+    /// How bandwidth samples become an estimate (tcp-j, star, star-robust; default: none, for star-robust tsw).
+    pub abe_filter: Option<AbeFilter>,
+    /// The interval taken for the first ACK, which has no predecessor; 0 s: the handshake's round trip (tcp-j: 1 us,
+    /// star: 1 ms, star-robust: 0 s).
+    pub abe_first_interval: Option<Span>,
+    /// The window is at most so many times the measured bandwidth-delay product; 0: no such bound (star: 0,
+    /// star-robust: 2).
+    pub abe_cap: Option<f64>,
+    /// Segments leave at a rate, not as the window allows (modern profiles; default: with bbr1, bbr3 and star-robust).
     pub pacing: Option<bool>,
 }
 
@@ -149,10 +158,13 @@ impl Settings {
             reduction,
             detection,
             tail_loss_probe,
-            f_rto,
+            timeout,
             undo,
             hystart,
             slow_start_limit,
+            abe_filter,
+            abe_first_interval,
+            abe_cap,
             pacing,
         } = self;
         let profile = profile.unwrap_or(Profile::Modern);
@@ -171,7 +183,7 @@ impl Settings {
         let of_modern = [
             ("detection", detection.is_some()),
             ("tail_loss_probe", tail_loss_probe.is_some()),
-            ("f_rto", f_rto.is_some()),
+            ("timeout", timeout.is_some()),
             ("undo", undo.is_some()),
             ("hystart", hystart.is_some()),
             ("slow_start_limit", slow_start_limit.is_some()),
@@ -207,7 +219,11 @@ impl Settings {
                     detection: detection.unwrap_or(base.detection),
                     reduction: reduction.unwrap_or(base.reduction),
                     tail_loss_probe: tail_loss_probe.unwrap_or(base.tail_loss_probe),
-                    f_rto: f_rto.unwrap_or(base.f_rto),
+                    timeout: timeout.unwrap_or(match congestion {
+                        Some(Congestion::Star) => TimeoutProcedure::AenLiteral,
+                        Some(Congestion::StarRobust) => TimeoutProcedure::Aen,
+                        _ => base.timeout,
+                    }),
                     undo: undo.unwrap_or(base.undo),
                 })
             } else {
@@ -278,6 +294,7 @@ impl Settings {
                 expected: "used with a congestion control that has the common slow start",
             });
         }
+        let abe = abe(congestion, *abe_filter, *abe_first_interval, *abe_cap)?;
         let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
         Ok(Config {
             recovery,
@@ -300,7 +317,11 @@ impl Settings {
             cwnd_clamp,
             hystart,
             slow_start_limit: *slow_start_limit,
-            pacing: pacing.unwrap_or(congestion.is_model_based()),
+            abe,
+            pacing: pacing.unwrap_or(
+                congestion.is_model_based()
+                    || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
+            ),
             nagle: nagle.unwrap_or(true),
             ecn: ecn.unwrap_or(EcnMode::Off),
             mtu_probing: mtu_probing.unwrap_or(if historical {
@@ -318,4 +339,30 @@ impl Settings {
             time_wait: Span::from_secs(60),
         })
     }
+}
+
+/// The estimator of `congestion` with these changes.
+fn abe(
+    congestion: Congestion,
+    filter: Option<AbeFilter>,
+    first_interval: Option<Span>,
+    cap: Option<f64>,
+) -> Result<Abe, SettingsError> {
+    let keys = [
+        ("abe_filter", filter.is_some()),
+        ("abe_first_interval", first_interval.is_some()),
+        ("abe_cap", cap.is_some()),
+    ];
+    if let Some((key, _)) = keys.iter().find(|(_, given)| *given && !congestion.has_abe()) {
+        return Err(SettingsError::Range { key, expected: "used with tcp-j, star or star-robust" });
+    }
+    if cap.is_some_and(|cap| !(0.0..=1e6).contains(&cap)) {
+        return Err(SettingsError::Range { key: "abe_cap", expected: "from 0 to 1000000" });
+    }
+    let own = congestion.abe();
+    Ok(Abe {
+        filter: filter.unwrap_or(own.filter),
+        first_interval: first_interval.unwrap_or(own.first_interval),
+        cap: cap.or(own.cap).filter(|cap| *cap > 0.0),
+    })
 }

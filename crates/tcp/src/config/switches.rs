@@ -89,6 +89,49 @@ pub enum Detection {
     Rack,
 }
 
+/// How bandwidth samples become an estimate (TCP-J and TCP-STAR do not say).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AbeFilter {
+    /// The latest sample.
+    None,
+    /// An eighth of each sample.
+    EwmaAck,
+    /// Tustin's filter with 0.9, as in the first Westwood.
+    Tustin,
+    /// One sample a round trip, through two stages of 7/8, as in Westwood+.
+    WestwoodPlus,
+    /// A sliding window of one round trip, as in TCP-Jersey.
+    Tsw,
+    /// The highest delivery rate of the last ten round trips, as BBR measures it.
+    DeliveryRate,
+}
+
+/// Available bandwidth estimation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Abe {
+    /// Filter.
+    pub filter: AbeFilter,
+    /// The interval that is taken for the first ACK, which has no predecessor; zero: the handshake's round trip.
+    pub first_interval: Span,
+    /// The window is at most so many times the measured bandwidth-delay product (TCP-STAR); none: no such bound.
+    pub cap: Option<f64>,
+}
+
+/// What a retransmission timeout does first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeoutProcedure {
+    /// The head is sent again, and slow start follows (RFC 6298 §5).
+    Conventional,
+    /// The same, but new data tells whether the timeout was spurious (F-RTO, RFC 5682).
+    FRto,
+    /// The newest segment is sent again, and its answer tells whether data or only ACKs were lost (TCP-STAR's AEN).
+    Aen,
+    /// AEN as the paper prints it: any ACK counts as the answer.
+    AenLiteral,
+}
+
 /// The switches of the modern recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Modern {
@@ -98,8 +141,8 @@ pub struct Modern {
     pub reduction: Reduction,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,
-    /// Spurious retransmission timeouts are detected without timestamps (F-RTO, RFC 5682).
-    pub f_rto: bool,
+    /// Timeouts.
+    pub timeout: TimeoutProcedure,
     /// Reductions for losses that were none are taken back (Eifel, D-SACK; RFC 3522, 4015, 2883).
     pub undo: bool,
 }

@@ -60,6 +60,7 @@ impl Connection {
                 rttvar: self.rto.rttvar(),
                 rto: self.rto.rto(),
                 rwnd: ByteCount::new(u64::from(self.snd_wnd)),
+                bandwidth: self.cc.bandwidth().unwrap_or_default(),
                 cause: entry.cause,
             });
         }

@@ -111,6 +111,7 @@ impl Context<'_> {
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get(),
             srtt: self.rto.srtt(),
+            max_window: Packets::new(ack.max_window / self.window.mss().max(1)),
             cwnd_limited: ack.cwnd_limited,
             ece: ack.ece,
             sack: self.sack,
@@ -122,7 +123,7 @@ impl Context<'_> {
     /// Lets congestion control measure.
     pub(crate) fn measure(&mut self, sample: &AckSample) {
         if !sample.delivered.is_zero() {
-            self.cc.on_acked(sample);
+            self.cc.on_acked(self.window, sample);
         }
     }
 

@@ -33,7 +33,7 @@ struct Newest {
 }
 
 /// A sample of the rate at which the path delivers (RS of the draft).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments that this ACK newly shows to have arrived.
     pub newly_delivered: Packets,

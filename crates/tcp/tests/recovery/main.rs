@@ -6,6 +6,7 @@ mod common;
 #[path = "../script/mod.rs"]
 mod script;
 
+mod aen;
 mod counting;
 mod rack;
 mod spurious;
@@ -24,6 +25,23 @@ fn settings(profile: Profile) -> Settings {
         initial_window: Some(Packets::new(10)),
         ..plain()
     }
+}
+
+/// A connection with timestamps that has just sent three segments (at 10 ms).
+fn timestamped(settings: &Settings) -> Script {
+    let settings = Settings { timestamps: Some(true), mss: Some(1012), ..settings.clone() };
+    let mut s = Script::connect(&settings);
+    s.run(
+        "0   > S 0 sackok ts 0/0
+         10         < S. 0 ack 1 win 60000 mss 1012 sackok ts 5000/0
+         10  > . 1 ack 1
+         10         < . 1 ack 1 win 60000 ts 5000/10
+         10  ! write 3000
+         10  > . 1+1000 ack 1
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1",
+    );
+    s
 }
 
 /// A connection that has just sent `n` segments (at 10 ms) of `bytes` bytes written.

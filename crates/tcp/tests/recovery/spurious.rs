@@ -1,6 +1,6 @@
 //! RFC 5682, RFC 3522, RFC 4015, RFC 2883: what was sent again for nothing, and the window that comes back.
 
-use crate::{sending, settings};
+use crate::{sending, settings, timestamped};
 use farpace_tcp::config::{EcnMode, Profile, Settings};
 
 fn without_probe() -> Settings {
@@ -46,18 +46,9 @@ fn f_rto_finds_a_loss() {
 /// Breaks: RFC 3522: a timestamp older than the retransmission proves it wrong at the first ACK.
 #[test]
 fn eifel_undoes_a_timeout() {
-    let settings = Settings { timestamps: Some(true), mss: Some(1012), ..without_probe() };
-    let mut s = crate::Script::connect(&settings);
+    let mut s = timestamped(&without_probe());
     s.run(
-        "0   > S 0 sackok ts 0/0
-         10         < S. 0 ack 1 win 60000 mss 1012 sackok ts 5000/0
-         10  > . 1 ack 1
-         10         < . 1 ack 1 win 60000 ts 5000/10
-         10  ! write 3000
-         10  > . 1+1000 ack 1
-         10  > . 1001+1000 ack 1
-         10  > . 2001+1000 ack 1
-         210 > . 1+1000 ack 1 why timeout_retransmit
+        "210 > . 1+1000 ack 1 why timeout_retransmit
          211        < . 1 ack 1001 ts 5201/10     # an answer to what was sent at 10 ms
          211 ! recovery Open
          211 ! cwnd 10
@@ -68,18 +59,9 @@ fn eifel_undoes_a_timeout() {
 /// Breaks: RFC 3522 §3.2: an echo of the retransmission itself proves nothing.
 #[test]
 fn eifel_wants_an_older_echo() {
-    let settings = Settings { timestamps: Some(true), mss: Some(1012), ..without_probe() };
-    let mut s = crate::Script::connect(&settings);
+    let mut s = timestamped(&without_probe());
     s.run(
-        "0   > S 0 sackok ts 0/0
-         10         < S. 0 ack 1 win 60000 mss 1012 sackok ts 5000/0
-         10  > . 1 ack 1
-         10         < . 1 ack 1 win 60000 ts 5000/10
-         10  ! write 3000
-         10  > . 1+1000 ack 1
-         10  > . 1001+1000 ack 1
-         10  > . 2001+1000 ack 1
-         210 > . 1+1000 ack 1 why timeout_retransmit
+        "210 > . 1+1000 ack 1 why timeout_retransmit
          220        < . 1 ack 1001 ts 5210/210
          220 ! recovery Loss
          220 ! cwnd 2

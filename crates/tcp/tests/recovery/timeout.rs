@@ -1,12 +1,12 @@
 //! RFC 5681 §3.1, RFC 6298 §5, RFC 8985 §6.3: the retransmission timeout.
 
 use crate::{sending, settings};
-use farpace_tcp::config::{MtuProbing, Profile, Settings};
+use farpace_tcp::config::{MtuProbing, Profile, Settings, TimeoutProcedure};
 
 fn without_probe() -> Settings {
     Settings {
         tail_loss_probe: Some(false),
-        f_rto: Some(false),
+        timeout: Some(TimeoutProcedure::Conventional),
         mtu_probing: Some(MtuProbing::Off),
         ..settings(Profile::RackTlp)
     }

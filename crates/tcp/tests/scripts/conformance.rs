@@ -2,7 +2,7 @@
 
 use crate::full;
 use crate::script::{Script, plain, segment};
-use farpace_tcp::config::{Congestion, Profile, Settings};
+use farpace_tcp::config::{Congestion, Profile, Settings, TimeoutProcedure};
 use farpace_tcp::{PathError, Segment};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 
@@ -214,7 +214,7 @@ fn no_probe_without_a_new_sample() {
     let settings = Settings {
         profile: Some(Profile::RackTlp),
         congestion: Some(Congestion::Reno),
-        f_rto: Some(false),
+        timeout: Some(TimeoutProcedure::Conventional),
         ..plain()
     };
     let mut s = Script::established(&settings, 60_000);

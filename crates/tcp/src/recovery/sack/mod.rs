@@ -2,9 +2,10 @@
 //! and D-SACK take it back when nothing was lost.
 //!
 //! One file for each RFC: [`scoreboard`] (2018, 2883), [`rack`] and [`tail_loss_probe`] (8985), [`counting`]
-//! (6675), [`prr`] (9937), [`f_rto`] (5682), [`undo`] (3522, 4015). This file lets an ACK go through them in
+//! (6675), [`prr`] (9937), [`f_rto`] (5682), [`undo`] (3522, 4015); [`aen`] is TCP-STAR's. This file lets an ACK go through them in
 //! order; `states` enters and leaves the congestion states.
 
+mod aen;
 mod counting;
 mod f_rto;
 mod prr;
@@ -17,8 +18,9 @@ mod undo;
 use super::{
     AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, RecoveryTimer, Resegmented, SendView, Sent,
 };
-use crate::config::{Detection, Modern, Reduction};
+use crate::config::{Detection, Modern, Reduction, TimeoutProcedure};
 use crate::segments::{Row, Segments, Tags};
+use aen::Aen;
 use counting::Counting;
 use f_rto::{FRto, Sign};
 use farpace_trace::{Cause, RecoveryState};
@@ -43,6 +45,7 @@ pub struct SackRecovery {
     prr: Prr,
     tail: TailLossProbe,
     f_rto: FRto,
+    aen: Aen,
     undo: Option<Undo>,
     /// Timeouts since the last ACK that advanced SND.UNA.
     timeouts: u32,
@@ -101,6 +104,7 @@ impl SackRecovery {
             prr: Prr::default(),
             tail: TailLossProbe::default(),
             f_rto: FRto::default(),
+            aen: Aen::default(),
             undo: None,
             timeouts: 0,
             timed_out: false,
@@ -110,6 +114,11 @@ impl SackRecovery {
 
     fn uses_rack(&self) -> bool {
         self.switches.detection == Detection::Rack
+    }
+
+    /// Retransmissions have to wait for a verdict.
+    fn holds(&self) -> bool {
+        self.f_rto.holds() || self.aen.holds()
     }
 
     fn in_recovery(&self) -> bool {
@@ -197,8 +206,10 @@ impl LossRecovery for SackRecovery {
             self.tail.on_sample();
         }
         self.counting.on_ack(advanced, news.sacked > 0);
+        let answers = dsack.is_some_and(|block| self.aen.explains(block));
+        self.judge_probe(ack, dsack, cx);
         // Proofs that nothing was lost come before anything is found lost.
-        self.on_dsack(ack, dsack, cx);
+        self.on_dsack(ack, dsack.filter(|_| !answers), cx);
         self.check_spurious(ack, &news, cx);
         let probe_repaired = self.switches.tail_loss_probe && self.tail.on_ack(ack, dsack);
         if cx.segments.tags(0).any(Tags::SACKED) {
@@ -206,7 +217,7 @@ impl LossRecovery for SackRecovery {
             outcome.reneged = true;
             self.on_reneging(ack, cx);
         }
-        news.lost = if self.f_rto.holds() { 0 } else { self.detect(ack.now, cx) };
+        news.lost = if self.holds() { 0 } else { self.detect(ack.now, cx) };
         let left = self.leave(ack, cx);
         if probe_repaired {
             self.on_probe_repair(ack.now, cx);
@@ -232,7 +243,11 @@ impl LossRecovery for SackRecovery {
             let index = segments.len().checked_sub(1)?;
             return Some(Grant { index, cause: Cause::TailLossProbe });
         }
-        if self.f_rto.holds() || !(self.fast || segments.in_flight() < view.cwnd) {
+        if self.aen == Aen::Due {
+            let index = segments.len().checked_sub(1)?;
+            return Some(Grant { index, cause: Cause::AenProbe });
+        }
+        if self.holds() || !(self.fast || segments.in_flight() < view.cwnd) {
             return None;
         }
         if let Some(index) = segments.first_waiting() {
@@ -257,7 +272,7 @@ impl LossRecovery for SackRecovery {
         if matches!(self.state, RecoveryState::Recovery | RecoveryState::Cwr) {
             self.prr.on_sent();
         }
-        let probe = self.tail.pending.is_some();
+        let probe = self.tail.pending.is_some() || self.aen == Aen::Due;
         self.tail.on_sent(sent.snd_nxt);
         if sent.fresh {
             self.f_rto.on_new();
@@ -266,8 +281,11 @@ impl LossRecovery for SackRecovery {
             }
             return;
         }
-        self.timed_out = false;
-        self.fast = false;
+        if let (Aen::Due, Some(row)) = (self.aen, segments.row(sent.index)) {
+            self.aen.on_sent(row.end(), sent.timestamp);
+        } else {
+            (self.timed_out, self.fast) = (false, false);
+        }
         if let Some(undo) = self.undo.as_mut().filter(|_| !probe) {
             undo.on_retransmit(sent.timestamp);
         }
@@ -282,7 +300,9 @@ impl LossRecovery for SackRecovery {
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         // RFC 2018 §8: a SACKed head that times out was dropped by the receiver.
         let forget = cx.segments.tags(0).any(Tags::SACKED);
-        self.enter_loss(expiry, forget, cx);
+        if forget || !self.probe_first(cx) {
+            self.enter_loss(expiry, forget, cx);
+        }
     }
 
     fn deadline(&self) -> Option<(Instant, RecoveryTimer)> {
@@ -320,6 +340,6 @@ impl LossRecovery for SackRecovery {
     fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
         self.tail.pending == Some(Probe::New)
             || self.f_rto.allows_new()
-            || (!self.f_rto.holds() && segments.in_flight() < cwnd)
+            || (!self.holds() && segments.in_flight() < cwnd)
     }
 }

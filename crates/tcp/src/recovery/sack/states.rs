@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::cc::{Cut, Event};
+use aen::Verdict;
+use farpace_wire::tcp::SackBlock;
 
 impl SackRecovery {
     /// Timestamps and F-RTO: was the last recovery for nothing?
@@ -97,6 +99,7 @@ impl SackRecovery {
         }
         self.begin_reduction(snd_nxt, delivered, cx);
         self.state = RecoveryState::Recovery;
+        self.aen = Aen::Off;
         self.fast = true;
         self.counting.on_recovery();
         self.tail.reset();
@@ -157,8 +160,10 @@ impl SackRecovery {
             self.rack.reset();
             self.counting.reset();
         }
-        self.f_rto = if self.switches.f_rto && !forget && (fresh || again) { FRto::First } else { FRto::Off };
+        let f_rto = self.switches.timeout == TimeoutProcedure::FRto;
+        self.f_rto = if f_rto && !forget && (fresh || again) { FRto::First } else { FRto::Off };
         self.state = RecoveryState::Loss;
+        self.aen = Aen::Off;
         self.high_seq = expiry.snd_nxt;
         self.timeouts += 1;
         (self.timed_out, self.fast) = (true, true);
@@ -168,6 +173,49 @@ impl SackRecovery {
         // One segment more than what may still be in flight: the head.
         cx.reduce_to(cx.segments.in_flight() + Packets::new(1));
         cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
+    }
+
+    /// A timeout has come. True: what was lost is asked first.
+    pub(super) fn probe_first(&mut self, cx: &mut Context<'_>) -> bool {
+        let literal = match self.switches.timeout {
+            TimeoutProcedure::AenLiteral => true,
+            TimeoutProcedure::Aen => false,
+            TimeoutProcedure::Conventional | TimeoutProcedure::FRto => return false,
+        };
+        if self.aen.holds() {
+            self.aen = Aen::Off;
+            cx.causes.push(Verdict::Probe.cause());
+            return false;
+        }
+        let newest = cx.segments.tags(cx.segments.len() - 1);
+        if !literal && newest.any(Tags::SACKED) {
+            cx.causes.push(Verdict::Data.cause());
+            return false;
+        }
+        self.aen = Aen::Due;
+        self.tail.reset();
+        self.rack.deadline = None;
+        true
+    }
+
+    /// Is this ACK the answer to the probe, and what does it say?
+    pub(super) fn judge_probe(&mut self, ack: &AckInput<'_>, dsack: Option<SackBlock>, cx: &mut Context<'_>) {
+        let Aen::Sent { end, .. } = self.aen else { return };
+        let literal = self.switches.timeout == TimeoutProcedure::AenLiteral;
+        let newest = cx.segments.len().checked_sub(1).map(|i| cx.segments.tags(i));
+        let sacked = newest.is_some_and(|t| t.any(Tags::SACKED)) || dsack.is_some_and(|d| d.end == end);
+        let Some(verdict) = self.aen.judge(literal, ack, sacked, dsack) else { return };
+        self.aen = Aen::Off;
+        cx.causes.push(verdict.cause());
+        match verdict {
+            Verdict::Acks | Verdict::Probe => {}
+            Verdict::Tail => self.on_probe_repair(ack.now, cx),
+            Verdict::Data => {
+                let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
+                let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: ack.new_data_waiting };
+                self.enter_loss(&expiry, false, cx);
+            }
+        }
     }
 
     /// Segments that were too big for the path go again in parts, in the state Loss, which cuts nothing: they say
@@ -237,7 +285,11 @@ impl SackRecovery {
         if !self.switches.tail_loss_probe {
             return;
         }
-        if self.in_recovery() || cx.segments.is_empty() || !cx.segments.sacked_out().is_zero() {
+        if self.in_recovery()
+            || self.aen.holds()
+            || cx.segments.is_empty()
+            || !cx.segments.sacked_out().is_zero()
+        {
             self.tail.deadline = None;
         } else if advanced {
             let rto = Some(ack.now + cx.rto.rto());
