@@ -90,11 +90,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("--time must be from 4 s to 3600 s");
     }
     interrupt::install();
-    let plan = if args.frontier {
-        frontier::plan(args, &crate::cc::chosen(&args.only)?)
-    } else {
-        Plan::paper(args)
-    };
+    let plan =
+        if args.frontier { frontier::plan(args, &crate::cc::chosen(&args.only)?) } else { Plan::paper(args) };
     plan.check()?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
     let measured = run_all(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));

@@ -91,14 +91,13 @@ impl Results {
     /// least 90 % of what had been delivered in a second before arrives.
     pub fn recovers_after(&self, name: &str) -> Option<f64> {
         let readings = self.cell(&blackout(name)).readings(0);
-        let lost = Instant::ZERO + Satellite::blackout_at(self.time);
-        let second = Span::from_secs(1);
-        let before = delivered(readings, lost - second * 3, lost) as f64 / 3.0;
-        let back = lost + second;
+        let (lost, second) = (Satellite::blackout_at(self.time), Span::from_secs(1));
+        let at = |span| Instant::ZERO + span;
+        let before = delivered(readings, at(lost - second * 3), at(lost)) as f64 / 3.0;
+        let back = at(lost + second);
         let starts = readings.iter().map(|r| r.at).filter(|at| *at >= back);
-        let whole = starts.filter(|at| *at + second <= Instant::ZERO + self.time);
+        let mut whole = starts.filter(|at| *at + second <= Instant::ZERO + self.time);
         let recovered = |at: &Instant| delivered(readings, *at, *at + second) as f64 >= 0.9 * before;
-        let mut whole = whole;
         whole.find(recovered).map(|at| at.since(back).as_secs_f64())
     }
 }
