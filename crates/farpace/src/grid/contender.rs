@@ -14,12 +14,16 @@ pub struct Contender {
 impl Contender {
     /// A congestion control of the paper on a stack of its time.
     pub fn paper(name: &str) -> Contender {
-        let settings = set(&[
+        let mut settings = set(&[
             ("profile", "rfc6675"),
             ("congestion", name),
             ("initial_window", "2 packets"),
             ("min_rto", "1 s"),
         ]);
+        // One segment for each ACK in slow start; STAR has a start of its own.
+        if name != "star" {
+            settings.extend(set(&[("slow_start_limit", "1 packet")]));
+        }
         Contender { name: name.to_owned(), settings }
     }
 
