@@ -45,7 +45,7 @@ impl Results {
         };
         // Both flows of both kinds have the same chances.
         let twins = of(Congestion::Cubic, Company::Twin);
-        let measure = Summary::of(twins.flat_map(|m| shares(m))).mean;
+        let measure = Summary::of(twins.flat_map(shares)).mean;
         let line = |c: &Congestion| {
             let alone = |of_run: fn(&Measurement) -> f64| Summary::of(of(*c, Company::Alone).map(of_run));
             let (company, of_cubic): (_, fn(&Measurement) -> Vec<f64>) = match c {
