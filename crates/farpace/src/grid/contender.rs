@@ -39,6 +39,13 @@ impl Contender {
         star
     }
 
+    /// The same sender, whose segments leave at a rate instead of in bursts.
+    pub fn paced(mut self) -> Contender {
+        self.settings.extend(set(&[("pacing", "true")]));
+        self.name.push_str(", paced");
+        self
+    }
+
     /// A congestion control on the stack of today.
     pub fn modern(congestion: Congestion) -> Contender {
         let name = name(congestion);

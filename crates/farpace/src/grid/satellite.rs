@@ -96,17 +96,22 @@ pub struct Satellite {
     pub queue: Queue,
     /// All ACKs are lost for a second, after three quarters of the time.
     pub blackout: bool,
+    /// Rate of the link between each sender and the router, in Mbit/s.
+    pub access: u32,
 }
+
+/// The usual rate of access links, in Mbit/s.
+pub const ACCESS: u32 = 1_000;
 
 impl Satellite {
     /// A single flow, as in the paper's first testbed.
     pub fn single(sender: Contender, ber: Ber) -> Satellite {
-        Satellite { senders: vec![sender], ber, queue: Queue::Unlimited, blackout: false }
+        Satellite { senders: vec![sender], ber, queue: Queue::Unlimited, blackout: false, access: ACCESS }
     }
 
     /// Two flows through a router.
     pub fn pair(first: Contender, second: Contender, ber: Ber, queue: Queue) -> Satellite {
-        Satellite { senders: vec![first, second], ber, queue, blackout: false }
+        Satellite { senders: vec![first, second], ber, queue, blackout: false, access: ACCESS }
     }
 
     /// True if the seed has no effect: nothing is drawn, and no second flow starts at a time of its own.
@@ -125,10 +130,10 @@ impl Satellite {
     /// What `set` or a sender's settings make impossible.
     pub fn scenario(&self, seed: u64, time: Span, set: &[(String, String)]) -> Result<Scenario> {
         let two = self.senders.len() > 1;
-        let (text, name, flows): (_, _, &[&str]) = if two {
-            (TWO, "scenarios/papers/satellite-two.toml", &["first", "second"])
+        let (text, name, flows, links): (_, _, &[&str], &[&str]) = if two {
+            (TWO, "scenarios/papers/satellite-two.toml", &["first", "second"], &["left", "right"])
         } else {
-            (ONE, "scenarios/papers/satellite.toml", &["bulk"])
+            (ONE, "scenarios/papers/satellite.toml", &["bulk"], &["access"])
         };
         let key = |key: &str, value: String| (key.to_owned(), value);
         let mut all = vec![
@@ -148,6 +153,9 @@ impl Satellite {
             // Runs at a bit error rate of 0 differ in this alone.
             all.push(key("flows.second.start", format!("{} ms", seed.saturating_sub(1) % 100 * STEP_MS)));
         }
+        for link in links {
+            all.push((format!("links.{link}.rate"), format!("{} Mbit/s", self.access)));
+        }
         for (flow, sender) in flows.iter().zip(&self.senders) {
             all.extend(sender.overrides(flow));
         }
@@ -165,6 +173,9 @@ impl fmt::Display for Satellite {
         write!(f, "{}, BER {}", names.join(" beside "), self.ber.name())?;
         if self.queue != Queue::Unlimited {
             write!(f, ", queue {}", self.queue.name())?;
+        }
+        if self.access != ACCESS {
+            write!(f, ", access {} Mbit/s", self.access)?;
         }
         if self.blackout { write!(f, ", ACKs lost") } else { Ok(()) }
     }

@@ -36,8 +36,8 @@ impl Place {
         all
     }
     fn cell(&self, c: Congestion) -> Satellite {
-        let senders = vec![Contender::modern(c); self.flows];
-        Satellite { senders, ber: self.ber, queue: self.queue, blackout: false }
+        let single = Satellite::single(Contender::modern(c), self.ber);
+        Satellite { senders: vec![Contender::modern(c); self.flows], queue: self.queue, ..single }
     }
     fn name(&self) -> String {
         let plural = if self.flows == 1 { "" } else { "s" };

@@ -34,6 +34,7 @@ pub fn assumptions(results: &Results) -> Vec<String> {
         "All senders have the same recovery (RFC 6675 with SACK), an initial window of 2 segments, a least timeout \
          of 1 s, and in slow start one segment more for each ACK, as stacks of the time had; the paper's HighSpeed and Scalable TCP ran on Linux, the others on NetBSD"
             .to_owned(),
+        "Senders reach the router by 1 Gbit/s without delay; the rate of these links is not stated".to_owned(),
         "What is in flight is limited to 625 kB by the receive window; the send buffer is larger".to_owned(),
         "STAR is literal: ABE unfiltered, 1 ms as the first interval, no cap but the windows of 625 kB, AEN takes any \
          ACK for its answer. TCP-J has the same estimator with 1 us"

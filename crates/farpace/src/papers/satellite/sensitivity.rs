@@ -1,7 +1,8 @@
-//! What the paper leaves open about STAR's estimator, turned one by one: filter, first interval, cap.
+//! What the paper leaves open, turned one by one: filter, first interval and cap of STAR's estimator; how fast senders
+//! reach the router.
 
 use super::results::Results;
-use crate::grid::{Ber, Contender, Satellite};
+use crate::grid::{Ber, Contender, Queue, Satellite};
 use farpace_report::{Cell, Column, Table};
 
 /// Filters of the bandwidth samples.
@@ -17,7 +18,43 @@ fn cell(filter: &str, first: Option<&str>, cap: Option<&str>, ber: Ber) -> Satel
     Satellite::single(Contender::star(filter, first, cap), ber)
 }
 
-/// All of its cells.
+/// Rates of the access links, Mbit/s.
+const ACCESS: [u32; 4] = [1_000, 100, 20, 10];
+
+fn senders() -> [(&'static str, Contender); 3] {
+    let star = Contender::paper("star");
+    [("STAR", star.clone()), ("STAR, paced", star.paced()), ("TCP-J", Contender::paper("tcp-j"))]
+}
+
+fn burst(sender: Contender, access: u32) -> Satellite {
+    Satellite { access, ..Satellite::pair(sender.clone(), sender, Ber::Zero, Queue::Small) }
+}
+
+/// Cells of [`bursts`].
+pub fn burst_cells() -> Vec<Satellite> {
+    let of = |access: u32| senders().map(|(_, sender)| burst(sender, access));
+    ACCESS.into_iter().flat_map(of).collect()
+}
+
+/// Two flows behind 15 kB without errors, by the rate at which their bursts reach the queue.
+pub fn bursts(results: &Results) -> Table {
+    let mut columns = vec![Column::text("access link")];
+    columns.extend(senders().map(|(name, _)| Column::number(name, "Mbit/s (timeouts)")));
+    let mut table =
+        Table::new("Two flows together, queue 15 kB, BER 0: how fast bursts reach the queue", columns);
+    for access in ACCESS {
+        let mut row: Vec<Cell> = vec![format!("{access} Mbit/s").into()];
+        row.extend(senders().map(|(_, sender)| {
+            let runs = results.cell(&burst(sender, access));
+            let timeouts = runs.over(|m| m.flows.iter().map(|f| f.timeouts as f64).sum());
+            format!("{} ({:.0})", runs.total().text(2), timeouts.mean).into()
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// Cells of [`table`].
 pub fn cells() -> Vec<Satellite> {
     let mut cells = Vec::new();
     for filter in FILTERS {

@@ -103,7 +103,7 @@ pub fn all(results: &Results) -> Vec<Table> {
         tables.extend([totals(results, queue), shares(results, queue)]);
     }
     if sensitivity::measured(results) {
-        tables.push(sensitivity::table(results));
+        tables.extend([sensitivity::table(results), sensitivity::bursts(results)]);
     }
     tables
 }
