@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Every congestion control sends over the same path, in virtual time, for so long and with so many seeds: alone, beside
-a second flow of its own kind, and beside a flow of CUBIC. The first flow of the scenario says what TCP there is
-around it. Flows are never short of data.
+Every congestion control sends over the same path, in virtual time, for so long and with so many
+seeds: alone, beside a second flow of its own kind, and beside a flow of CUBIC. The first flow of
+the scenario says what TCP there is around it. Flows are never short of data.
 
 Columns:
   goodput        payload per time, alone
-  delay          time in queues on the way of data, alone: mean, and what 95 % of readings do not exceed
+  delay          time in queues on the way of data, alone: mean, and 95th percentile
   retransmitted  of all segments sent, alone
   fairness       Jain's index of two flows of the same kind: 1 is equal, 0.5 is all for one
   CUBIC keeps    what a flow of CUBIC gets beside it, of what it gets beside another CUBIC
@@ -54,7 +54,7 @@ pub struct Args {
     /// Runs of each kind, with different dice
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
-    /// Virtual time of each run, as in "90 s" [default: the scenario's, for files at most 60 s]
+    /// Virtual time of each run, as in "90 s" [default: the scenario's; of a file at most 60 s]
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
     /// Print JSON; the report is written all the same

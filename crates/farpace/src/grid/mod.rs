@@ -1,6 +1,6 @@
 //! Many runs in virtual time: who sends over which path, with which seed, and what came out.
 //!
-//! [`satellite`] builds the scenarios of a satellite path, [`contender`] says who may send, [`measure`] makes one
+//! [`satellite`] builds the scenarios of a satellite path, [`contender`] says who may send, [`mod@measure`] makes one
 //! run and notes what tables need. [`run_all`] makes many of them in parallel: results come in the order of the
 //! jobs, whatever the number of threads.
 

@@ -28,9 +28,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Every run is a bulk transfer of 60 s in virtual time; every byte received is compared with the byte sent. The result
-depends on nothing but the scenarios (scenarios/papers/satellite.toml and satellite-two.toml, with --set) and the
-version of farpace.
+Every run is a bulk transfer of 60 s in virtual time; every byte received is compared with the byte
+sent. The result depends on nothing but the scenarios (scenarios/papers/satellite.toml and
+satellite-two.toml, with --set) and the version of farpace.
 
 Examples:
   farpace papers satellite                   report in out/satellite/report.html
