@@ -129,6 +129,7 @@ impl Flight {
             has_data: false,
             window_update: false,
             ece: false,
+            marked: Packets::ZERO,
             new_data_waiting: true,
             max_window: 1 << 30,
             cwnd_limited: true,

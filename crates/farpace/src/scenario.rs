@@ -87,7 +87,15 @@ pub fn load(file: &Path, set: &[(String, String)]) -> Result<Scenario> {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
         anyhow::anyhow!("{}: line {line} is not text (UTF-8)", cannot())
     })?;
-    Ok(Scenario::parse_with(&text, &name, set)?)
+    let folder = file.parent().unwrap_or(Path::new(""));
+    Ok(Scenario::parse_beside(&text, &name, set, &|beside| read_beside(&folder.join(beside)))?)
+}
+
+/// The text of a file that a scenario names.
+fn read_beside(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|f| f.take(MAX_TEXT.get() + 1).read_to_string(&mut text));
+    read.map(|_| text).map_err(|e| e.to_string())
 }
 
 /// `farpace scenario`.

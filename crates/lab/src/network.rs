@@ -1,6 +1,6 @@
 //! From a scenario to a world: hosts, routers, and the chain of elements that makes each link.
 
-use crate::scenario::{Direction, Scenario, Way};
+use crate::scenario::{self, Direction, Scenario, Way};
 use crate::world::{ElementId, End, World, WorldError};
 use farpace_host::{Host, Secret};
 use farpace_path as path;
@@ -125,20 +125,22 @@ fn router(
 fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2], NetworkError> {
     let link = &scenario.links[index];
     let mut ids = Vec::new();
-    let refuse = |error: Box<dyn std::error::Error + Send + Sync>| NetworkError::Element {
-        link: link.name.clone(),
-        error,
-    };
+    let refuse = |error: Refusal| NetworkError::Element { link: link.name.clone(), error };
     let (forward, backward) = (link.direction(Way::Forward), link.direction(Way::Backward));
     for (name, element) in troubles(&forward, Way::Forward).map_err(refuse)? {
         ids.push(world.add(&format!("{}.forward.{name}", link.name), element)?);
     }
-    let way = |d: &Direction<'_>| path::LinkWay::new(d.link());
-    let line = TwoWay::new(
-        way(&forward).map_err(|e| refuse(e.into()))?,
-        way(&backward).map_err(|e| refuse(e.into()))?,
-    );
-    ids.push(world.add(&link.name, Box::new(line))?);
+    // Bits go wrong on the line, whose time they have taken: behind it.
+    let bit_errors = |d: &Direction<'_>, way| {
+        (d.bit_errors > 0.0).then(|| one_way(path::BitErrorsWay::new(d.bit_errors), way))
+    };
+    if let Some(element) = bit_errors(&backward, Way::Backward) {
+        ids.push(world.add(&format!("{}.backward.bit-errors", link.name), element)?);
+    }
+    ids.push(world.add(&link.name, line(&forward, &backward).map_err(refuse)?)?);
+    if let Some(element) = bit_errors(&forward, Way::Forward) {
+        ids.push(world.add(&format!("{}.forward.bit-errors", link.name), element)?);
+    }
     let mut back = troubles(&backward, Way::Backward).map_err(refuse)?;
     back.reverse(); // the policer is the first that a packet meets
     for (name, element) in back {
@@ -151,11 +153,35 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
     Ok([(first, Port(0)), (last, Port(1))])
 }
 
+/// Queues, rates and delays of both directions. Only what needs it pays for a managed queue or a changing line.
+fn line(forward: &Direction<'_>, backward: &Direction<'_>) -> Result<Box<dyn Element>, Refusal> {
+    if forward.is_managed() || backward.is_managed() {
+        let way = |d: &Direction<'_>| -> Result<path::ManagedLinkWay, Refusal> {
+            let way = path::ManagedLinkWay::new(d.discipline()?, d.line()?, d.framing());
+            Ok(if d.schedule.is_some_and(|s| s.reorders) { way.reordering() } else { way })
+        };
+        return Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)));
+    }
+    let way = |d: &Direction<'_>| path::LinkWay::new(d.link());
+    Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)))
+}
+
+type Refusal = Box<dyn std::error::Error + Send + Sync>;
 type Troubles = Vec<(&'static str, Box<dyn Element>)>;
 
 /// What one direction has before its queue, in the order in which packets meet it.
-fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Box<dyn std::error::Error + Send + Sync>> {
+fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Refusal> {
     let mut list: Troubles = Vec::new();
+    if !d.clock_jumps.is_empty() {
+        let jumps = d.clock_jumps.iter().map(scenario::ClockJump::jump).collect();
+        list.push((
+            "clock",
+            Box::new(match way {
+                Way::Forward => path::ClockJump::of_port_0(jumps),
+                Way::Backward => path::ClockJump::of_port_1(jumps),
+            }),
+        ));
+    }
     if let Some(p) = d.policer {
         list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));
     }
@@ -167,6 +193,9 @@ fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Box<dyn std::error:
     }
     if d.loss > 0.0 {
         list.push(("loss", one_way(path::LossWay::new(d.loss), way)));
+    }
+    if let Some(burst) = d.burst_loss {
+        list.push(("burst-loss", one_way(path::BurstLossWay::new(burst.config()), way)));
     }
     if d.corrupt > 0.0 {
         list.push(("corrupt", one_way(path::CorruptWay::new(d.corrupt), way)));

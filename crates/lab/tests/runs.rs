@@ -27,11 +27,14 @@ fn run(scenario: &Scenario, inputs: Inputs) -> (Outcome, Vec<Record>) {
 /// troubles are for happens.
 #[test]
 fn the_gallery_arrives_intact() {
-    let cases: [(&str, &[DropReason]); 4] = [
+    let cases: [(&str, &[DropReason]); 7] = [
         ("gallery/lossy.toml", &[DropReason::Loss]),
         ("gallery/troubled.toml", &[DropReason::BadChecksum]),
         ("gallery/small-queue.toml", &[DropReason::QueueFull]),
         ("gallery/shared.toml", &[DropReason::QueueFull]),
+        ("gallery/satellite.toml", &[DropReason::BitErrors]),
+        ("gallery/leo.toml", &[]),
+        ("gallery/aqm.toml", &[]),
     ];
     for (file, expected) in cases {
         let (outcome, _) = run(&scenario(file, &[("flows.*.size", "8 MB")]), Inputs::default());

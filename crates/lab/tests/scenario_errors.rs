@@ -117,6 +117,35 @@ fn every_mistake_is_found_where_it_is() {
         (22, "bin = \"0 s\"", (22, 7), "a bin of 0 s", ""),
         (22, "bin = \"1 ns\"", (22, 7), "are too many", "10000000 bins"),
         (22, "snaplen = \"40 B\"", (22, 11), "a snaplen of 40 B", "96 B"),
+        // What makes a line
+        (14, "forward = { bit_errors = 2 }", (14, 26), "2 is not a probability", "from 0 to 1"),
+        (14, "forward = { bit_error = 1e-7 }", (14, 13), "unknown key `bit_error`", "did you mean `bit_errors`?"),
+        (10, "bit_errors = 1e-7", (10, 1), "unknown key `bit_errors`", "belongs to `forward` or `backward` of a link"),
+        (14, "forward = { burst_loss = { begin = 0.1 } }", (14, 26), "`burst_loss` has no `end`", "1/`end` packets long"),
+        (14, "forward = { burst_loss = { begin = 0.1, end = 9 } }", (14, 47), "9 is not a probability", ""),
+        (14, "forward = { clock_jumps = [{ at = \"1 s\", ticks = 0 }] }", (14, 50), "a jump by 0 ticks", ""),
+        (14, "forward = { aqm = { codel = {} } }", (14, 13), "on an infinitely fast line nothing queues", "a `rate`"),
+        (10, "aqm = { codel = {} }", (10, 1), "on an infinitely fast line nothing queues", "a `rate`"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = {} }", (14, 38), "this manages nothing", "red, codel or fq_codel"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { red = {}, codel = {} } }", (14, 38), "a queue has one discipline", "leave one"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { pie = {} } }", (14, 40), "unknown key `pie`", ""),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { red = { target = \"5 ms\" } } }", (14, 48), "unknown key `target`", "belongs to `codel` in `aqm`"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { red = { min = \"0 packets\" } } }", (14, 54), "threshold of 0 packets", ""),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { red = { max = \"5 packets\" } } }", (14, 54), "not above the lower one of 5 packets", "three times"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { red = { weight = 0 } } }", (14, 57), "0 is not possible", "at most 1"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { codel = { target = \"0 s\" } } }", (14, 59), "never met", "5 ms"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { codel = { interval = \"5 ms\" } } }", (14, 61), "not above the target of 5 ms", "round trip"),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { fq_codel = { quantum = \"0 B\" } } }", (14, 63), "nobody's turn", ""),
+        (14, "forward = { rate = \"1 Mbit/s\", aqm = { fq_codel = { flows = 0 } } }", (14, 61), "0 queues are not possible", "65536"),
+        (10, "schedule = {}", (10, 12), "without steps changes nothing", "`file`"),
+        (10, "schedule = { steps = [{ at = \"1 s\" }] }", (10, 30), "this step changes nothing", "a `rate`, a `delay` or both"),
+        (10, "schedule = { steps = [{ at = \"1 s\", rate = \"0 bit/s\" }] }", (10, 44), "a rate of 0", "outages"),
+        (10, "schedule = { steps = [{ at = \"2 s\", delay = \"1 ms\" }, { at = \"1 s\", delay = \"2 ms\" }] }", (10, 62), "the step at 1 s is not later", "order of time"),
+        (10, "schedule = { period = \"2 s\", steps = [{ at = \"2 s\", delay = \"1 ms\" }] }", (10, 46), "not within the period of 2 s", ""),
+        (10, "schedule = { period = \"0 s\", steps = [{ at = \"2 s\", delay = \"1 ms\" }] }", (10, 23), "a period of 0 s", "do not repeat"),
+        (10, "schedule = { file = \"leo.csv\" }", (10, 21), "leo.csv: no files can be read here", ""),
+        (10, "schedule = { file = \"../leo.csv\" }", (10, 21), "is not the name of a file in the scenario's folder", ""),
+        (10, "schedule = { file = \"leo.csv\", steps = [{ at = \"2 s\", delay = \"1 ms\" }] }", (10, 21), "two ways to say the same", ""),
         // Names
         (3, "[hosts.\"a b\"]", (3, 8), "`a b` cannot be a name", "begins with a letter"),
         (8, "name = \"\"", (8, 8), "the name is empty", ""),
@@ -245,6 +274,8 @@ fn limits_hold() {
     says(spoil(22, &format!("taps = [{taps}]")), "65 taps; the limit is 64");
     let outages = "{at = \"1 s\", lasts = \"1 s\"},".repeat(scenario::MAX_OUTAGES + 1);
     says(spoil(14, &format!("forward = {{ outages = [{outages}] }}")), "10001 outages; the limit is 10000");
+    let steps = "{at = \"1 s\", delay = \"1 s\"},".repeat(scenario::MAX_STEPS + 1);
+    says(spoil(10, &format!("schedule = {{ steps = [{steps}] }}")), "10001 steps; the limit is 10000");
     says(spoil(8, &format!("name = \"{}\"", "n".repeat(scenario::MAX_NAME + 1))), "cannot be a name");
     says(format!("a = {}", "[".repeat(100_000)), "not TOML");
     let many = vec![("seed".to_string(), "1".to_string()); scenario::MAX_OVERRIDES + 1];

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 const STOPS: &str = include_str!("../../../scenarios/papers/stops.toml");
 const SHARED: &str = include_str!("../../../scenarios/gallery/shared.toml");
+const LEO: &str = include_str!("../../../scenarios/gallery/leo.toml");
+const AQM: &str = include_str!("../../../scenarios/gallery/aqm.toml");
 
 fn set(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, String> {
     let owned: Vec<_> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
@@ -244,6 +246,23 @@ fn the_schema_knows_every_key() {
         "phase",
         "counts",
         "loss",
+        "burst_loss",
+        "begin",
+        "bit_errors",
+        "clock_jumps",
+        "ticks",
+        "aqm",
+        "red",
+        "codel",
+        "fq_codel",
+        "target",
+        "interval",
+        "quantum",
+        "schedule",
+        "period",
+        "steps",
+        "file",
+        "reorders",
         "duplicate",
         "corrupt",
         "reorder",
@@ -301,7 +320,7 @@ proptest! {
     /// Breaks: the same for files that are nearly right: a good one with a piece replaced.
     #[test]
     fn nearly_good_text_is_answered(
-        file in prop::sample::select(vec![STOPS, SHARED]),
+        file in prop::sample::select(vec![STOPS, SHARED, LEO, AQM]),
         at in any::<prop::sample::Index>(),
         cut in 0usize..30,
         piece in prop::sample::select(vec!["", "\"", "0", "=", "[", "{}", "\n", "name", "-1", "999999999999 h", "a", "\u{e9}"]),
@@ -337,7 +356,7 @@ proptest! {
             ("flows.*.receiver.mss", mss.to_string()),
         ];
         let overrides: Vec<_> = overrides.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        for text in [STOPS, SHARED] {
+        for text in [STOPS, SHARED, LEO, AQM] {
             match set(text, &overrides) {
                 Ok(s) => prop_assert!(!explain(&s).is_empty()),
                 Err(e) => prop_assert!(e.contains("`window` must be"), "{}", e),

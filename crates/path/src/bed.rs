@@ -3,7 +3,7 @@
 use crate::{Cx, DropReason, Effects, Element, Port};
 use bytes::Bytes;
 use farpace_units::{Instant, Stream};
-use farpace_wire::{Ipv4Tcp, MacAddr, Packet, TcpFlags, TcpHeader};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 
 /// What came out of an element.
 pub(crate) struct Bed<E> {
@@ -55,16 +55,10 @@ impl<E: Element> Bed<E> {
 
 /// A TCP packet of 54 B and `payload`, told from others by `ident`.
 pub(crate) fn packet(ident: u16, payload: usize) -> Packet {
-    let lower = Ipv4Tcp {
-        src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-        dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 1, 2].into(),
-        ttl: 64,
-        tos: 0,
-    };
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
+    let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
     let header = TcpHeader { src_port: 40_000, dst_port: 80, flags: TcpFlags::ACK, ..TcpHeader::default() };
-    lower.build(ident, &header, Bytes::from(vec![0x5a; payload]))
+    lower.tcp(ident, &header, Bytes::from(vec![0x5a; payload]))
 }
 
 pub(crate) fn ident(packet: &Packet) -> u16 {

@@ -46,7 +46,7 @@ impl Way for BurstLossWay {
         self.is_bad ^= turns;
         if cx.rng().chance(if self.is_bad { bad } else { good }) {
             self.lost += 1;
-            cx.drop(packet, DropReason::Loss);
+            cx.drop(packet, DropReason::BurstLoss);
         } else {
             cx.emit(out, packet);
         }

@@ -15,6 +15,11 @@ impl ClockJump {
         let back = ClockJumpWay::new(ClockField::Echo, jumps.clone());
         TwoWay::new(ClockJumpWay::new(ClockField::Value, jumps), back)
     }
+    /// The clock of the machine at port 1 jumps by `jumps`.
+    pub fn of_port_1(jumps: Vec<Jump>) -> Self {
+        let forward = ClockJumpWay::new(ClockField::Echo, jumps.clone());
+        TwoWay::new(forward, ClockJumpWay::new(ClockField::Value, jumps))
+    }
 }
 
 /// A jump of a clock.
@@ -131,22 +136,16 @@ mod tests {
     use bytes::Bytes;
     use farpace_units::Seq;
     use farpace_wire::tcp::{TcpHeader, TcpOptions, Timestamps};
-    use farpace_wire::{Ipv4Tcp, MacAddr};
+    use farpace_wire::{AddressPair, Below, MacAddr};
     use proptest::prelude::*;
 
     fn packet(flags: TcpFlags, value: u32, echo: u32, seq: u32, payload: usize) -> Packet {
-        let lower = Ipv4Tcp {
-            src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-            dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-            src: [10, 0, 0, 1].into(),
-            dst: [10, 0, 1, 2].into(),
-            ttl: 64,
-            tos: 0,
-        };
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
+        let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
         let timestamps = Some(Timestamps { value, echo });
         let options = TcpOptions { mss: Some(1460), timestamps, ..TcpOptions::default() };
         let header = TcpHeader { flags, seq: Seq::new(seq), options, ..TcpHeader::default() };
-        lower.build(7, &header, Bytes::from(vec![seq as u8; payload]))
+        lower.tcp(7, &header, Bytes::from(vec![seq as u8; payload]))
     }
 
     fn through(at: u64, port: Port, packet: Packet) -> Packet {

@@ -54,6 +54,15 @@ pub enum DropReason {
     Policed,
     /// Random loss.
     Loss,
+    /// Random loss in bursts.
+    BurstLoss,
+    /// A bit of it was wrong, and the link noticed.
+    BitErrors,
+    /// RED dropped it early.
+    Red,
+    /// CoDel dropped it: packets had waited for too long.
+    #[serde(rename = "codel")]
+    CoDel,
     /// A link was down.
     Outage,
     /// No way to the destination.
@@ -80,12 +89,16 @@ pub enum DropReason {
 
 impl DropReason {
     /// How many there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 18;
     /// All of them, in the order of reports.
     pub const ALL: [DropReason; Self::COUNT] = [
         DropReason::QueueFull,
         DropReason::Policed,
         DropReason::Loss,
+        DropReason::BurstLoss,
+        DropReason::BitErrors,
+        DropReason::Red,
+        DropReason::CoDel,
         DropReason::Outage,
         DropReason::NoRoute,
         DropReason::BadChecksum,
@@ -108,6 +121,10 @@ impl DropReason {
             DropReason::QueueFull => "queue_full",
             DropReason::Policed => "policed",
             DropReason::Loss => "loss",
+            DropReason::BurstLoss => "burst_loss",
+            DropReason::BitErrors => "bit_errors",
+            DropReason::Red => "red",
+            DropReason::CoDel => "codel",
             DropReason::Outage => "outage",
             DropReason::NoRoute => "no_route",
             DropReason::BadChecksum => "bad_checksum",

@@ -53,6 +53,28 @@ proptest! {
         };
         same_twice(|| Link::symmetric(way).unwrap(), &arrivals);
         same_twice(|| Link::symmetric(LinkWayConfig { rate: None, ..way }).unwrap(), &arrivals);
+        let least = Span::from_nanos(1);
+        let codel = CoDelConfig { target: least, interval: span + least * 2, ecn: limit > 9 };
+        let red = RedConfig { min: Packets::new(limit), max: Packets::new(limit * 2), weight: 1.0, ..RedConfig::default() };
+        let fq = FqCoDelConfig { codel, quantum: ByteCount::new(ns + 1), flows: limit };
+        for kind in 0..4 {
+            let managed = || {
+                let queue: Box<dyn QueueDiscipline> = match kind {
+                    0 => Box::new(DropTail::new(way.queue).unwrap()),
+                    1 => Box::new(Red::new(QueueLimit::Packets(Packets::new(limit * 3)), red).unwrap()),
+                    2 => Box::new(CoDel::new(way.queue, codel).unwrap()),
+                    _ => Box::new(FqCoDel::new(way.queue, fq).unwrap()),
+                };
+                let steps = vec![
+                    Step { at: Span::ZERO, rate: way.rate, delay: span },
+                    Step { at: span + least, rate: None, delay: Span::ZERO },
+                ];
+                let schedule = Schedule::new(steps, Some(span * 2 + least * 2)).unwrap();
+                let way = ManagedLinkWay::new(queue, schedule, Framing::ETHERNET);
+                if limit > 9 { way.reordering() } else { way }
+            };
+            same_twice(|| TwoWay::new(managed(), managed()), &arrivals);
+        }
         same_twice(|| {
             Policer::one_way(Port(1), PolicerConfig {
                 rate,
@@ -67,6 +89,7 @@ proptest! {
             same_twice(|| Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, None)), &arrivals);
         }
         same_twice(|| Loss::new(LossWay::new(p), LossWay::new(1.0 - p)), &arrivals);
+        same_twice(|| BitErrors::new(BitErrorsWay::new(p / 1e4), BitErrorsWay::new(p)), &arrivals);
         let burst = BurstLossConfig { begin: p, end: 1.0 - p, good: p / 2.0, bad: 1.0 };
         same_twice(|| BurstLoss::new(BurstLossWay::new(burst), BurstLossWay::new(burst)), &arrivals);
         same_twice(|| {

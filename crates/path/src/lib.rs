@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bit_errors;
 mod burst_loss;
 mod clock_jump;
 mod corrupt;
@@ -18,12 +19,15 @@ mod element;
 mod hold;
 mod link;
 mod loss;
+mod managed_link;
 mod meter;
 mod mtu;
 mod outage;
 mod policer;
+mod queue;
 mod reorder;
 mod router;
+mod schedule;
 mod two_way;
 
 #[cfg(test)]
@@ -31,6 +35,7 @@ mod bed;
 #[cfg(test)]
 mod laws;
 
+pub use bit_errors::{BitErrors, BitErrorsWay};
 pub use burst_loss::{BurstLoss, BurstLossConfig, BurstLossWay};
 pub use clock_jump::{ClockField, ClockJump, ClockJumpWay, Jump};
 pub use corrupt::{Corrupt, CorruptWay};
@@ -39,10 +44,16 @@ pub use duplicate::{Duplicate, DuplicateWay};
 pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
 pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig, QueueLimit};
 pub use loss::{Loss, LossWay};
+pub use managed_link::{ManagedLink, ManagedLinkWay};
 pub use meter::{Meter, MeterBin};
 pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
 pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
+pub use queue::{
+    Backlog, CoDel, CoDelConfig, DropTail, FqCoDel, FqCoDelConfig, QueueDiscipline, QueueError, Red,
+    RedConfig,
+};
 pub use reorder::{Reorder, ReorderWay};
 pub use router::{Prefix, Router, RouterError, Routes};
+pub use schedule::{Schedule, ScheduleError, Step};
 pub use two_way::{TwoWay, Way};

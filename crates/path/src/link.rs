@@ -38,7 +38,7 @@ impl QueueLimit {
     pub const CAP: Packets = Packets::new(1 << 24);
 
     /// As the greatest numbers of bytes and of packets.
-    const fn bounds(self) -> (u64, u64) {
+    pub(crate) const fn bounds(self) -> (u64, u64) {
         let cap = Self::CAP.get() as u64;
         match self {
             QueueLimit::Bytes(most) => (most.get(), cap),

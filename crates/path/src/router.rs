@@ -194,13 +194,14 @@ impl Element for Router {
 mod tests {
     use super::*;
     use crate::bed::{Bed, packet};
-    use farpace_wire::{Ipv4Tcp, MacAddr, TcpHeader};
+    use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
     use proptest::prelude::*;
 
     fn to(dst: [u8; 4], ttl: u8) -> Packet {
         let (src_mac, dst_mac) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
-        let lower = Ipv4Tcp { src_mac, dst_mac, src: [10, 0, 0, 1].into(), dst: dst.into(), ttl, tos: 0 };
-        lower.build(1, &TcpHeader::default(), "payload".into())
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), dst.into());
+        let lower = Below::new(src_mac, dst_mac, addresses, ttl);
+        lower.tcp(1, &TcpHeader::default(), "payload".into())
     }
 
     /// Breaks: a packet takes the wrong way, or one that cannot go on gets through or has the wrong cause.

@@ -43,7 +43,7 @@ fn any_config(rng: &mut Stream) -> Config {
         initial_ssthresh: pick(rng, &[None, Some(2), Some(100)]).map(Packets::new),
         cwnd_clamp: pick(rng, &[None, None, Some(1), Some(7)]).map(Packets::new),
         nagle: Some(rng.chance(0.8)),
-        ecn: Some(pick(rng, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate])),
+        ecn: Some(pick(rng, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp])),
         mtu_probing: Some(pick(rng, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])),
         ..Settings::default()
     };

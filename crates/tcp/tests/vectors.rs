@@ -89,6 +89,7 @@ impl Sender {
             has_data: false,
             window_update: false,
             ece: false,
+            marked: Packets::ZERO,
             new_data_waiting: true,
             max_window: 1 << 20,
             cwnd_limited: true,

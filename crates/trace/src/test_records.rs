@@ -3,7 +3,7 @@
 use crate::record::{Cause, Direction, Record, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::{SackBlock, SackBlocks};
-use farpace_wire::{Ipv4Tcp, MacAddr, Packet, TcpFlags, TcpHeader};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 use proptest::prelude::*;
 use std::io;
 
@@ -115,14 +115,8 @@ impl io::Write for FullDisk {
 
 /// A TCP segment with `len` bytes from sequence number `seq` on.
 pub(crate) fn packet(seq: u32, len: usize) -> Packet {
-    let lower = Ipv4Tcp {
-        src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-        dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 0, 2].into(),
-        ttl: 64,
-        tos: 0,
-    };
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
     let header = TcpHeader {
         src_port: 40_000,
         dst_port: 80,
@@ -130,5 +124,5 @@ pub(crate) fn packet(seq: u32, len: usize) -> Packet {
         flags: TcpFlags::ACK,
         ..TcpHeader::default()
     };
-    lower.build(1, &header, vec![0x55; len].into())
+    lower.tcp(1, &header, vec![0x55; len].into())
 }

@@ -7,7 +7,7 @@ mod common;
 use bytes::Bytes;
 use farpace_trace::PcapngWriter;
 use farpace_units::{Instant, Seq};
-use farpace_wire::{Ipv4Tcp, MacAddr, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::{AddressPair, Below, MacAddr, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
@@ -17,16 +17,10 @@ const MSS: u32 = 1448;
 /// A connection with a lost segment and its retransmission, seen at the sender and, cut to 96 bytes, behind the
 /// policer. Times are odd nanoseconds.
 fn write_capture(path: &Path) {
-    let there = Ipv4Tcp {
-        src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-        dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 0, 2].into(),
-        ttl: 64,
-        tos: 0,
-    };
-    let back =
-        Ipv4Tcp { src_mac: there.dst_mac, dst_mac: there.src_mac, src: there.dst, dst: there.src, ..there };
+    let macs = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let there = Below::new(macs.0, macs.1, addresses, 64);
+    let back = there.reversed();
     let syn = TcpOptions {
         mss: Some(1460),
         window_scale: Some(7),
@@ -54,7 +48,7 @@ fn write_capture(path: &Path) {
     // Odd bytes and an odd length at the end: the checksum's last byte counts.
     let payload = |n: u32, len: u32| Bytes::from_iter((0..len).map(|i| (i * 7 + n) as u8));
     let data = |n: u32, len| {
-        there.build(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
+        there.tcp(10 + n as u16, &header(TcpFlags::ACK, 101 + n * MSS, 501, &timestamps), payload(n, len))
     };
     let sacked = TcpOptions {
         sack: [SackBlock { start: Seq::new(101 + 2 * MSS), end: Seq::new(101 + 3 * MSS) }]
@@ -69,19 +63,19 @@ fn write_capture(path: &Path) {
     let policer = capture.add_interface("policer:out", "behind the policer", Some(96)).unwrap();
     let ack = TcpFlags::ACK;
     let packets = [
-        (sender, 1, there.build(1, &header(TcpFlags::SYN, 100, 0, &syn), Bytes::new()), None),
+        (sender, 1, there.tcp(1, &header(TcpFlags::SYN, 100, 0, &syn), Bytes::new()), None),
         (
             sender,
             10_000_001,
-            back.build(1, &reply(TcpFlags::SYN.with(ack), 500, 101, &syn), Bytes::new()),
+            back.tcp(1, &reply(TcpFlags::SYN.with(ack), 500, 101, &syn), Bytes::new()),
             None,
         ),
-        (sender, 10_000_003, there.build(2, &header(ack, 101, 501, &timestamps), Bytes::new()), None),
+        (sender, 10_000_003, there.tcp(2, &header(ack, 101, 501, &timestamps), Bytes::new()), None),
         (sender, 10_000_005, data(0, MSS), None),
         (policer, 10_500_007, data(0, MSS), None),
         (sender, 10_600_001, data(1, MSS), Some("dropped at policer: policed, \u{3bc}")),
         (sender, 10_700_009, data(2, MSS), None),
-        (sender, 20_000_011, back.build(2, &reply(ack, 501, 101 + MSS, &sacked), Bytes::new()), None),
+        (sender, 20_000_011, back.tcp(2, &reply(ack, 501, 101 + MSS, &sacked), Bytes::new()), None),
         (sender, 330_000_013, data(1, MSS), None),
         (sender, 340_000_017, data(3, 333), None),
     ];

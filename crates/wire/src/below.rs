@@ -11,7 +11,6 @@ use crate::packet::{Checksum, HEADER_ROOM, Inner, Packet};
 use crate::tcp::TcpHeader;
 use crate::udp::{UDP_LEN, UdpHeader};
 use bytes::Bytes;
-use std::net::Ipv4Addr;
 
 /// What all packets of one connection have in common below their transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,38 +161,5 @@ impl Below {
         inner.header_len = (ETHERNET_LEN + ip_len + transport_len) as u8;
         inner.payload = payload;
         Packet::from_inner(inner)
-    }
-}
-
-/// [`Below`] for TCP over IPv4, with the don't fragment flag set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv4Tcp {
-    /// Ethernet source.
-    pub src_mac: MacAddr,
-    /// Ethernet destination.
-    pub dst_mac: MacAddr,
-    /// IPv4 source.
-    pub src: Ipv4Addr,
-    /// IPv4 destination.
-    pub dst: Ipv4Addr,
-    /// Time to live.
-    pub ttl: u8,
-    /// DSCP and ECN: the byte as on the wire.
-    pub tos: u8,
-}
-
-impl From<Ipv4Tcp> for Below {
-    #[inline]
-    fn from(lower: Ipv4Tcp) -> Below {
-        let Ipv4Tcp { src_mac, dst_mac, src, dst, ttl, tos } = lower;
-        Below { tos, ..Below::new(src_mac, dst_mac, AddressPair::V4(src, dst), ttl) }
-    }
-}
-
-impl Ipv4Tcp {
-    /// The packet for one segment, as [`Below::tcp`] makes it.
-    #[inline]
-    pub fn build(&self, ident: u16, header: &TcpHeader, payload: Bytes) -> Packet {
-        Below::from(*self).tcp(ident, header, payload)
     }
 }

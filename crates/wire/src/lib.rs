@@ -44,7 +44,7 @@ pub mod tcp;
 pub mod udp;
 
 pub use arp::{Arp, ArpOperation};
-pub use below::{Below, Ipv4Tcp};
+pub use below::Below;
 pub use error::{Layer, WireError};
 pub use ethernet::{EtherType, EthernetHeader, MacAddr};
 pub use fragment::{fragment, join};

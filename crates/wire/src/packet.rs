@@ -201,14 +201,6 @@ impl Packet {
             Network::Other(other) => Err(WireError::NotIp(other.0)),
         }
     }
-    /// The same for IPv4 alone.
-    #[inline]
-    pub fn ipv4_tcp(&self) -> Result<(Ipv4View<'_>, TcpView<'_>), WireError> {
-        match self.ip_tcp()? {
-            (IpView::V4(ip), tcp) => Ok((ip, tcp)),
-            (IpView::V6(_), _) => Err(WireError::NotIp(EtherType::IPV6.0)),
-        }
-    }
     /// The UDP header. An error if the packet is not a whole UDP datagram, or if its length field is not that
     /// of the IP packet.
     #[inline]

@@ -4,18 +4,15 @@ use bytes::Bytes;
 use farpace_units::{ByteCount, Seq};
 use farpace_wire::checksum::checksum;
 use farpace_wire::{
-    Checksum, Ipv4Header, Ipv4Tcp, Layer, MacAddr, Packet, SackBlock, TcpFlags, TcpHeader, TcpOptions,
-    Timestamps, WireError,
+    AddressPair, Below, Checksum, Ipv4Header, Layer, MacAddr, Packet, SackBlock, TcpFlags, TcpHeader,
+    TcpOptions, Timestamps, WireError,
 };
+use std::net::Ipv4Addr;
 
-const LOWER: Ipv4Tcp = Ipv4Tcp {
-    src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-    dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
-    src: std::net::Ipv4Addr::new(10, 0, 0, 1),
-    dst: std::net::Ipv4Addr::new(10, 0, 0, 2),
-    ttl: 64,
-    tos: 0,
-};
+const SRC: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const LOWER: Below =
+    Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), AddressPair::V4(SRC, DST), 64);
 const IP: Ipv4Header<'static> = Ipv4Header {
     tos: 0,
     ident: 0,
@@ -24,8 +21,8 @@ const IP: Ipv4Header<'static> = Ipv4Header {
     fragment_offset: 0,
     ttl: 1,
     protocol: 6,
-    src: LOWER.src,
-    dst: LOWER.dst,
+    src: SRC,
+    dst: DST,
     options: &[],
 };
 const TS: Option<Timestamps> = Some(Timestamps { value: 0x0102_0304, echo: 0x0506_0708 });
@@ -113,7 +110,7 @@ fn the_example_of_rfc_1071() {
 /// Breaks: checksum offload: the field is worked out when nobody looks, or never.
 #[test]
 fn a_partial_checksum_is_trusted_and_then_completed() {
-    let mut packet = LOWER.build(7, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
+    let mut packet = LOWER.tcp(7, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
     assert_eq!((packet.checksum(), packet.verify_checksums()), (Checksum::Partial, Ok(())));
     assert_eq!(packet.tcp().unwrap().checksum(), 0);
     let written = frame(&packet);
@@ -127,7 +124,7 @@ fn a_partial_checksum_is_trusted_and_then_completed() {
 #[test]
 fn lengths_are_those_of_the_wire() {
     let header = segment(TcpOptions { timestamps: TS, ..Default::default() });
-    let packet = LOWER.build(1, &header, Bytes::from(vec![0; 1448]));
+    let packet = LOWER.tcp(1, &header, Bytes::from(vec![0; 1448]));
     assert_eq!((packet.len(), packet.network_len()), (ByteCount::new(1514), ByteCount::new(1500)));
     assert_eq!(packet.ipv4().unwrap().total_len(), 1500);
     assert_eq!(packet.headers().len(), 66);
@@ -143,7 +140,7 @@ fn a_packet_is_one_pointer() {
 /// Breaks: a payload beyond an IPv4 packet panics or gives a packet that nobody can read.
 #[test]
 fn a_payload_too_long_is_cut() {
-    let packet = LOWER.build(1, &segment(TcpOptions::default()), Bytes::from(vec![1; 70_000]));
+    let packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from(vec![1; 70_000]));
     assert_eq!(packet.network_len(), ByteCount::new(65_535));
     assert_eq!(Packet::from_frame(&frame(&packet)).unwrap().payload().len(), 65_495);
 }
@@ -151,7 +148,7 @@ fn a_payload_too_long_is_cut() {
 /// Breaks: impossible IP and TCP headers are taken for packets.
 #[test]
 fn impossible_headers_are_refused() {
-    let good = frame(&LOWER.build(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
+    let good = frame(&LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();
         bytes[at] = byte;
@@ -179,7 +176,7 @@ fn other_frames_pass_through() {
     assert_eq!((packet.payload().len(), packet.verify_checksums()), (5, Ok(())));
     assert_eq!(frame(&packet), arp);
 
-    let tcp = frame(&LOWER.build(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
+    let tcp = frame(&LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc")));
     let rewrite = |header: Ipv4Header<'_>| {
         let mut bytes = tcp.clone();
         let mut out = [0; 60];
@@ -212,7 +209,7 @@ fn what_does_not_fit_into_ipv4_is_refused() {
 /// Breaks: logs and test failures that people read.
 #[test]
 fn debug_is_one_readable_line() {
-    let mut packet = LOWER.build(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
+    let mut packet = LOWER.tcp(1, &segment(TcpOptions::default()), Bytes::from_static(b"abc"));
     assert_eq!(format!("{packet:?}"), "10.0.0.1:5001 > 10.0.0.2:80 PSH|ACK seq 0 ack 0 win 229 len 3");
     packet.flip_bit(14 * 8);
     assert_eq!(format!("{packet:?}"), "malformed (IPv4 header says version 12) len 57");
@@ -235,7 +232,7 @@ fn damaged_lengths_are_refused() {
         packet.tcp().map(|_| ())
     };
     let options = TcpOptions { mss: Some(1460), window_scale: Some(7), ..Default::default() };
-    let good = frame(&LOWER.build(1, &segment(options), Bytes::from_static(b"abc")));
+    let good = frame(&LOWER.tcp(1, &segment(options), Bytes::from_static(b"abc")));
     // Data offset 7 becomes 5.
     assert_eq!(damaged(&good, bit(46, 0x20)), Err(WireError::HeaderLength { layer: Layer::Tcp, len: 20 }));
     // A total length of 51 becomes 50.

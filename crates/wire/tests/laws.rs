@@ -94,15 +94,9 @@ proptest! {
     fn damage_stays_in_one_copy(payload in vec(any::<u8>(), 1..100), header in header(), bit in any::<u64>()) {
         let payload = Bytes::from(payload);
         let before = payload.to_vec();
-        let lower = farpace_wire::Ipv4Tcp {
-            src_mac: Default::default(),
-            dst_mac: Default::default(),
-            src: [10, 0, 0, 1].into(),
-            dst: [10, 0, 0, 2].into(),
-            ttl: 64,
-            tos: 0,
-        };
-        let packet = lower.build(0, &header, payload.clone());
+        let addresses = farpace_wire::AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+ let lower = farpace_wire::Below::new(Default::default(), Default::default(), addresses, 64);
+        let packet = lower.tcp(0, &header, payload.clone());
         prop_assert_eq!(packet.payload().as_ptr(), payload.as_ptr(), "by reference");
         let mut copy = packet.clone();
         prop_assert_eq!(copy.payload().as_ptr(), payload.as_ptr(), "by reference");

@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{fitting, frame, lower};
+use common::{fitting, frame, ipv4, lower};
 use etherparse::{
     Ethernet2Header, IpNumber, Ipv4Header, Ipv6Header, LinkSlice, NetSlice, SingleVlanHeader, SlicedPacket,
     TransportSlice, VlanId,
@@ -26,7 +26,7 @@ proptest! {
     fn etherparse_reads_what_we_write(
         lower in lower(), ident in any::<u16>(), header in header(), payload in vec(any::<u8>(), 0..1500),
     ) {
-        let bytes = frame(&lower.build(ident, &header, Bytes::from(payload.clone())));
+        let bytes = frame(&lower.tcp(ident, &header, Bytes::from(payload.clone())));
         let seen = SlicedPacket::from_ethernet(&bytes).unwrap();
 
         let Some(LinkSlice::Ethernet2(link)) = seen.link else { panic!("Ethernet") };
@@ -34,7 +34,7 @@ proptest! {
         let Some(NetSlice::Ipv4(net)) = seen.net else { panic!("IPv4") };
         let ip = net.header().to_header();
         prop_assert_eq!(ip.header_checksum, ip.calc_header_checksum());
-        prop_assert_eq!((ip.source, ip.destination), (lower.src.octets(), lower.dst.octets()));
+        prop_assert_eq!((ip.source, ip.destination), (ipv4(&lower).0.octets(), ipv4(&lower).1.octets()));
         prop_assert_eq!((ip.time_to_live, ip.identification), (lower.ttl, ident));
         prop_assert_eq!(ip.dscp.value() << 2 | ip.ecn.value(), lower.tos);
         prop_assert_eq!((ip.dont_fragment, ip.more_fragments, ip.fragment_offset.value()), (true, false, 0));
@@ -101,13 +101,13 @@ proptest! {
                 hop_limit: lower.ttl,
                 traffic_class: lower.tos,
                 flow_label: 0xabcde.try_into().unwrap(),
-                source: lower.src.to_ipv6_mapped().octets(),
-                destination: lower.dst.to_ipv6_mapped().octets(),
+                source: ipv4(&lower).0.to_ipv6_mapped().octets(),
+                destination: ipv4(&lower).1.to_ipv6_mapped().octets(),
             };
             theirs.checksum = theirs.calc_checksum_ipv6(&ip, &payload).unwrap();
             ip.write(&mut bytes).unwrap();
         } else {
-            let (src, dst) = (lower.src.octets(), lower.dst.octets());
+            let (src, dst) = (ipv4(&lower).0.octets(), ipv4(&lower).1.octets());
             let mut ip = Ipv4Header::new(tcp_len as u16, lower.ttl, IpNumber::TCP, src, dst).unwrap();
             ip.options = vec![1; ip_options].as_slice().try_into().unwrap();
             ip.set_payload_len(tcp_len).unwrap();
@@ -139,7 +139,7 @@ proptest! {
             let ip = packet.ipv6().unwrap();
             prop_assert_eq!((ip.hop_limit(), ip.traffic_class()), (lower.ttl, lower.tos));
             prop_assert_eq!((ip.flow_label(), ip.next_header()), (0xabcde, 6));
-            prop_assert_eq!((ip.src(), ip.dst()), (lower.src.to_ipv6_mapped(), lower.dst.to_ipv6_mapped()));
+            prop_assert_eq!((ip.src(), ip.dst()), (ipv4(&lower).0.to_ipv6_mapped(), ipv4(&lower).1.to_ipv6_mapped()));
             let header = farpace_wire::Ipv6Header {
                 traffic_class: ip.traffic_class(),
                 flow_label: ip.flow_label(),
@@ -153,7 +153,7 @@ proptest! {
             prop_assert_eq!(&again[..], &bytes[len..len + 40]);
         } else {
             let ip = packet.ipv4().unwrap();
-            prop_assert_eq!((ip.src(), ip.dst(), ip.ttl()), (lower.src, lower.dst, lower.ttl));
+            prop_assert_eq!((ip.src(), ip.dst(), ip.ttl()), (ipv4(&lower).0, ipv4(&lower).1, lower.ttl));
             prop_assert_eq!(ip.options(), &vec![1; ip_options]);
         }
     }
@@ -167,7 +167,7 @@ proptest! {
         let options = vec![1; options * 4];
         let header = farpace_wire::Ipv4Header {
             tos: lower.tos, ident, dont_fragment: flags.0, more_fragments: flags.1, fragment_offset,
-            ttl: lower.ttl, protocol, src: lower.src, dst: lower.dst, options: &options,
+            ttl: lower.ttl, protocol, src: ipv4(&lower).0, dst: ipv4(&lower).1, options: &options,
         };
         let mut out = [0xaa; 60];
         let len = header.encode(payload_len, &mut out).unwrap();

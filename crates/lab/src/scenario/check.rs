@@ -6,6 +6,7 @@ use super::error::Fault;
 use super::hint::{list, nearest};
 use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Mtu, Scenario};
 use super::topology::Graph;
+use super::troubles::BurstLoss;
 use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NAME, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
 use farpace_tcp::config::{Settings, SettingsError};
 use farpace_units::{ByteCount, Rate, Span};
@@ -83,6 +84,9 @@ macro_rules! path {
 }
 
 mod datagrams;
+mod line;
+
+pub(super) use line::fetch;
 
 impl Checker<'_> {
     /// A value is wrong.
@@ -118,12 +122,14 @@ impl Checker<'_> {
         }
         for (i, link) in s.links.iter().enumerate() {
             for (key, d) in [("forward", &link.forward), ("backward", &link.backward)] {
-                if d.outages.len() > MAX_OUTAGES {
-                    let n = d.outages.len();
-                    self.key(
-                        path!["links", i, key, "outages"],
-                        format!("{n} outages; the limit is {MAX_OUTAGES}"),
-                    );
+                for (list, n) in [("outages", d.outages.len()), ("clock_jumps", d.clock_jumps.len())] {
+                    if n > MAX_OUTAGES {
+                        let what = list.replace('_', " ");
+                        self.key(
+                            path!["links", i, key, list],
+                            format!("{n} {what}; the limit is {MAX_OUTAGES}"),
+                        );
+                    }
                 }
             }
         }
@@ -177,7 +183,18 @@ impl Checker<'_> {
 
     fn link(&mut self, i: usize, link: &LinkSpec) {
         // Every field is named, so that a new one cannot be forgotten.
-        let LinkSpec { name: _, between: _, rate, delay: _, queue, overhead, forward, backward } = link;
+        let LinkSpec {
+            name: _,
+            between: _,
+            rate,
+            delay: _,
+            queue,
+            aqm,
+            schedule,
+            overhead,
+            forward,
+            backward,
+        } = link;
         self.rate(path!["links", i, "rate"], *rate);
         if queue.is_zero() {
             self.value(path!["links", i, "queue"], "a queue that holds nothing drops every packet");
@@ -188,6 +205,8 @@ impl Checker<'_> {
             self.value(path!["links", i, "overhead"], format!("an overhead of {overhead} is not possible"))
                 .hint("it is the part of a frame that is not in the packet: 24 B for Ethernet");
         }
+        self.line(&[Step::from("links"), Step::from(i)], aqm.as_ref(), schedule.as_ref());
+        self.managed_queues(i, link);
         for (key, d) in [("forward", forward), ("backward", backward)] {
             self.direction(&[Step::from("links"), Step::from(i), Step::from(key)], d);
         }
@@ -203,15 +222,21 @@ impl Checker<'_> {
             rate,
             delay: _,
             queue,
+            aqm,
+            schedule,
             policer,
             mtu,
             loss,
+            burst_loss,
+            bit_errors,
             duplicate,
             corrupt,
             reorder,
             jitter: _,
             outages,
+            clock_jumps,
         } = d;
+        self.line(at, aqm.as_ref(), schedule.as_ref());
         self.rate(below(&["rate"]), *rate);
         if let Some(queue) = queue {
             if queue.is_zero() {
@@ -220,9 +245,21 @@ impl Checker<'_> {
                 self.queue(below(&["queue"]), *queue);
             }
         }
-        let chances = [("loss", *loss), ("duplicate", *duplicate), ("corrupt", *corrupt)];
+        let chances =
+            [("loss", *loss), ("bit_errors", *bit_errors), ("duplicate", *duplicate), ("corrupt", *corrupt)];
         for (key, p) in chances {
             self.probability(below(&[key]), p);
+        }
+        if let Some(BurstLoss { begin, end, good, bad }) = burst_loss {
+            for (key, p) in [("begin", *begin), ("end", *end), ("good", *good), ("bad", *bad)] {
+                self.probability(below(&["burst_loss", key]), p);
+            }
+        }
+        for (n, jump) in clock_jumps.iter().enumerate() {
+            if jump.ticks == 0 {
+                let path = [below(&["clock_jumps"]), path![n, "ticks"]].concat();
+                self.value(path, "a jump by 0 ticks is none");
+            }
         }
         if let Some(r) = reorder {
             self.probability(below(&["reorder", "chance"]), r.chance);

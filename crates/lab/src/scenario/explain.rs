@@ -1,11 +1,15 @@
 //! What a scenario means, in words and numbers: what the path can carry, what the window allows, and where
 //! trouble is to be expected.
 
-use super::figures::{Bottleneck, Segment, dry_after, narrowest, on_line, scale};
+use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
 use super::quantity::QueueLimit;
 use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
+use super::troubles::BurstLoss;
+use farpace_path::BitErrorsWay;
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
+
+mod line;
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -62,12 +66,16 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
     let both = if alike { " and back" } else { "" };
     let directions = if alike { vec![forward] } else { vec![forward, backward] };
     for d in directions {
-        let rate = d.rate.map_or("infinitely fast".to_string(), |r| r.to_string());
+        let rate = d.fastest().map_or("infinitely fast".to_string(), |r| r.to_string());
         let mut text = format!(
             "{}, {} to {}{both}: {rate}, delay {}, queue {}",
-            link.name, d.from, d.to, d.delay, d.queue
+            link.name,
+            d.from,
+            d.to,
+            d.shortest(),
+            d.queue
         );
-        if let (Some(r), Some(g)) = (d.rate, segment) {
+        if let (Some(r), Some(g)) = (d.fastest(), segment) {
             let (data, ack) = (on_line(&d, g.frame), on_line(&d, g.ack_frame));
             text.push_str(&format!(
                 ". A full frame of {} takes {} on the line, an ACK of {} {}",
@@ -81,6 +89,9 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
         }
         text.push('.');
         page.item(1, &text);
+        for words in [line::schedule(&d), line::aqm(&d)].into_iter().flatten() {
+            page.item(2, &words);
+        }
         if let Some(p) = d.policer {
             let refill = match p.refill {
                 r if r.is_zero() => "continuously".to_string(),
@@ -110,12 +121,30 @@ fn queue_overhead(d: &Direction<'_>, g: &Segment) -> ByteCount {
     ByteCount::new(frames.saturating_mul(d.overhead.get()))
 }
 
+/// The IP packet whose loss by bit errors is given as an example.
+const FULL: ByteCount = ByteCount::new(1_500);
+
 fn troubles(d: &Direction<'_>) -> String {
     let mut parts = Vec::new();
     for (p, what) in [(d.loss, "lost"), (d.duplicate, "duplicated"), (d.corrupt, "corrupted")] {
         if p > 0.0 {
             parts.push(format!("{} of packets {what}", percent(p)));
         }
+    }
+    if let Some(burst) = d.burst_loss {
+        parts.push(format!(
+            "{} of packets lost in bursts of {:.1} in the mean",
+            percent(burst.mean()),
+            1.0 / burst.end.max(f64::MIN_POSITIVE)
+        ));
+    }
+    if d.bit_errors > 0.0 {
+        let loss = BitErrorsWay::new(d.bit_errors).loss_of(FULL);
+        parts.push(format!(
+            "a bit error rate of {:e} ({} of packets of {FULL} lost)",
+            d.bit_errors,
+            percent(loss)
+        ));
     }
     if let Some(r) = d.reorder {
         parts.push(format!("{} of packets held back by {}", percent(r.chance), r.extra));
@@ -135,6 +164,9 @@ fn troubles(d: &Direction<'_>) -> String {
         let down: Span = d.outages.iter().fold(Span::ZERO, |t, o| t + o.lasts);
         let plural = if d.outages.len() == 1 { "outage" } else { "outages" };
         parts.push(format!("{} {plural} of {} in all", d.outages.len(), time(down)));
+    }
+    if !d.clock_jumps.is_empty() {
+        parts.push(format!("{} jumps of the sender's timestamp clock", d.clock_jumps.len()));
     }
     parts.join(", ")
 }
@@ -284,6 +316,15 @@ impl FlowPage<'_> {
             return;
         }
         let Some(d) = self.s.direction(line.hop) else { return };
+        if d.aqm.is_some() {
+            let (line, at) = (self.name_of(&line), d.from);
+            let text = format!(
+                "It is more than {line} keeps under way: the rest would stand in its queue at {at}, whose management \
+                 tells the sender early."
+            );
+            page.item(2, &text);
+            return;
+        }
         let room = d.queue.in_bytes(self.segment.frame).get() / self.segment.frame.get().max(1);
         let standing = excess.min(room);
         let wait = line.goodput.time_for(ByteCount::new(standing.saturating_mul(self.segment.payload.get())));
@@ -390,11 +431,15 @@ impl FlowPage<'_> {
     }
 
     fn losses(&self, page: &mut Page) {
-        let survive = |hops: &mut dyn Iterator<Item = Direction<'_>>| {
-            hops.fold(1.0, |p, d| p * (1.0 - d.loss) * (1.0 - d.corrupt))
+        let survive = |hops: &mut dyn Iterator<Item = Direction<'_>>, ip: ByteCount| {
+            hops.fold(1.0, |p, d| {
+                let errors = BitErrorsWay::new(d.bit_errors).loss_of(ip);
+                let bursts = d.burst_loss.map_or(0.0, BurstLoss::mean);
+                p * (1.0 - d.loss) * (1.0 - d.corrupt) * (1.0 - errors) * (1.0 - bursts)
+            })
         };
         let path = self.s.path(self.flow);
-        let p = 1.0 - survive(&mut path.iter().filter_map(|h| self.s.direction(*h)));
+        let p = 1.0 - survive(&mut path.iter().filter_map(|h| self.s.direction(*h)), self.segment.ip);
         if p > 0.0 {
             let packets = self.packets(self.flow.size) as f64;
             let per_gb = self.packets(ByteCount::new(1_000_000_000)) as f64;
@@ -424,7 +469,7 @@ impl FlowPage<'_> {
             let hop = path.iter().find(|h| h.link == i)?;
             Some(l.direction(if hop.way == Way::Forward { Way::Backward } else { Way::Forward }))
         });
-        let p = 1.0 - survive(&mut back.into_iter());
+        let p = 1.0 - survive(&mut back.into_iter(), self.segment.ack_frame - ETHERNET_HEADER);
         if p > 0.0 {
             page.item(
                 1,

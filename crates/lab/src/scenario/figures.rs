@@ -5,7 +5,7 @@ use super::topology::Hop;
 use farpace_units::{ByteCount, Rate, Span};
 
 /// Ethernet header: two addresses and the type.
-const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
+pub(super) const ETHERNET_HEADER: ByteCount = ByteCount::new(14);
 /// IPv4 and TCP headers without options.
 const IP_AND_TCP: ByteCount = ByteCount::new(40);
 /// The timestamp option with its padding (RFC 7323 appendix A).
@@ -71,7 +71,8 @@ impl Scenario {
     }
 
     /// Time from sending a full-size segment to receiving its acknowledgment, when all queues are empty:
-    /// delays and serialisation on every link, there and back. (Policers and routers take no time.)
+    /// delays and serialisation on every link, there and back. (Policers and routers take no time.) Where rate or delay
+    /// change, the highest rate and the shortest delay count, here and in the bottleneck.
     pub fn base_rtt(&self, flow: &Flow) -> Span {
         let segment = self.segment(flow);
         let mut total = Span::ZERO;
@@ -83,7 +84,7 @@ impl Scenario {
             };
             for (way, frame) in [(hop.way, segment.frame), (back, segment.ack_frame)] {
                 let d = link.direction(way);
-                total += d.delay + on_line(&d, frame);
+                total += d.shortest() + on_line(&d, frame);
             }
         }
         total
@@ -105,7 +106,7 @@ impl Scenario {
                 let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
                 limits.push(Bottleneck { rate: p.rate, goodput, hop, is_policer: true });
             }
-            if let Some(rate) = d.rate {
+            if let Some(rate) = d.fastest() {
                 let goodput = scale(rate, segment.payload, d.framing().on_the_line(segment.frame));
                 limits.push(Bottleneck { rate, goodput, hop, is_policer: false });
             }
@@ -139,7 +140,7 @@ pub(super) fn narrowest(limits: &[Bottleneck]) -> Option<Bottleneck> {
 
 /// Time of a frame on the line.
 pub(super) fn on_line(d: &Direction<'_>, frame: ByteCount) -> Span {
-    d.rate.map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
+    d.fastest().map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
 }
 
 /// `rate` times `part` / `whole`, rounded to the nearest bit/s.

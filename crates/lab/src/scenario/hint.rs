@@ -88,12 +88,20 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 }
 
 /// The tables of a scenario as the schema and as people call them.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 17] = [
     ("Scenario", "the top of the file"),
     ("Host", "a host"),
     ("LinkSpec", "a link"),
     ("DirectionSpec", "`forward` or `backward` of a link"),
     ("Policer", "`policer` in `forward` or `backward` of a link"),
+    ("Mtu", "`mtu` in `forward` or `backward` of a link"),
+    ("BurstLoss", "`burst_loss` in `forward` or `backward` of a link"),
+    ("Aqm", "`aqm` of a link, or of its `forward` or `backward`"),
+    ("Red", "`red` in `aqm` of a link"),
+    ("CoDel", "`codel` in `aqm` of a link"),
+    ("FqCoDel", "`fq_codel` in `aqm` of a link"),
+    ("Schedule", "`schedule` of a link, or of its `forward` or `backward`"),
+    ("Step", "`steps` in `schedule` of a link"),
     ("Reorder", "`reorder` in `forward` or `backward` of a link"),
     ("Flow", "a flow"),
     ("Trace", "`trace`"),

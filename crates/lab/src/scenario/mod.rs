@@ -7,6 +7,7 @@
 //! Start reading at [`Scenario`]; `check` holds the rules, `topology` the routes, `figures` the arithmetic
 //! that [`explain`] puts into words.
 
+mod aqm;
 mod check;
 mod datagrams;
 mod document;
@@ -17,21 +18,26 @@ mod figures;
 mod hint;
 mod quantity;
 mod read;
+mod schedule;
 mod set;
 mod spec;
 mod topology;
+mod troubles;
 
+pub use aqm::{Aqm, CoDel, FqCoDel, Red};
 pub use check::MAX_BINS;
 pub use datagrams::DatagramFlow;
 pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
 pub use figures::{Bottleneck, Segment};
 pub use quantity::QueueLimit;
+pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{
     Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder, Router,
     Scenario, Trace, Way,
 };
 pub use topology::{Hop, Tap};
+pub use troubles::{BurstLoss, ClockJump};
 
 use farpace_units::ByteCount;
 
@@ -54,6 +60,9 @@ pub const MAX_NAME: usize = 32;
 /// Longest virtual time limit: 30 days.
 pub const MAX_DURATION: farpace_units::Span = farpace_units::Span::from_secs(30 * 24 * 3600);
 
+/// Where files beside a scenario come from: text by name, or what went wrong.
+pub type Beside<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
 impl Scenario {
     /// Reads and checks a scenario. `name` is what errors call the text: its file name.
     ///
@@ -74,6 +83,20 @@ impl Scenario {
         name: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_beside(text, name, overrides, &|_| Err("no files can be read here".to_owned()))
+    }
+
+    /// Reads a scenario that may name files in its folder, like the steps of a link's `schedule`: `beside` returns the
+    /// text of the file of that name, or why there is none. What they hold becomes part of the scenario.
+    ///
+    /// # Errors
+    /// As for [`parse_with`](Scenario::parse_with), and for files that are missing or wrong.
+    pub fn parse_beside(
+        text: &str,
+        name: &str,
+        overrides: &[(String, String)],
+        beside: Beside<'_>,
+    ) -> Result<Scenario, ScenarioError> {
         let source = error::Source { name, text, overrides };
         let fail = |faults: Vec<error::Fault>| source.explain(faults);
         if text.len() > MAX_TEXT.as_len() {
@@ -92,8 +115,11 @@ impl Scenario {
         for (i, (path, value)) in overrides.iter().enumerate() {
             set::apply(&mut root, i, path, value).map_err(|f| fail(vec![f]))?;
         }
-        let scenario: Scenario = read::read(&root).map_err(|f| fail(vec![f]))?;
-        let findings = check::check(&scenario);
+        let mut scenario: Scenario = read::read(&root).map_err(|f| fail(vec![f]))?;
+        let mut findings = check::fetch(&mut scenario, beside);
+        if findings.is_empty() {
+            findings = check::check(&scenario);
+        }
         if findings.is_empty() {
             return Ok(scenario);
         }

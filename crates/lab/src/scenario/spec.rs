@@ -1,8 +1,11 @@
 //! The tables and keys of a scenario file, as plain structs. The descriptions here are what
 //! `farpace scenario schema` prints and what error messages quote.
 
+use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
 use super::quantity::QueueLimit;
+use super::schedule::Schedule;
+use super::troubles::{BurstLoss, ClockJump};
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
@@ -59,7 +62,7 @@ pub struct Host {
 pub struct Router {}
 
 /// A full-duplex link. In each direction a packet meets the policer, then the troubles (MTU, outage, loss,
-/// corruption, duplication, jitter, reordering), then the queue, the line with its rate, and the delay.
+/// corruption, duplication, jitter, reordering), then the queue, the line with its rate, the delay, and bit errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -77,6 +80,12 @@ pub struct LinkSpec {
     /// are dropped.
     #[serde(default)]
     pub queue: QueueLimit,
+    /// Active queue management: `red`, `codel` or `fq_codel`; omitted: a queue that drops only when it is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aqm: Option<Aqm>,
+    /// Rate and delay over time, in place of the constant ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// Bytes that each frame takes on the line beyond its own: 24 B are Ethernet's checksum, preamble and gap.
     /// With 0 B, short frames are not padded to Ethernet's minimum either.
     #[serde(default = "default_overhead")]
@@ -99,6 +108,10 @@ pub struct DirectionSpec {
     pub delay: Option<Span>,
     /// Queue in this direction, in place of the link's.
     pub queue: Option<QueueLimit>,
+    /// Active queue management in this direction, in place of the link's.
+    pub aqm: Option<Aqm>,
+    /// Rate and delay over time in this direction, in place of the link's.
+    pub schedule: Option<Schedule>,
     /// A token bucket at the entrance: it drops what exceeds its rate, and never queues.
     pub policer: Option<Policer>,
     /// The longest IP packet that passes; omitted: any.
@@ -106,6 +119,11 @@ pub struct DirectionSpec {
     /// Probability that a packet is lost.
     #[schemars(range(min = 0, max = 1))]
     pub loss: f64,
+    /// Loss in bursts (Gilbert-Elliott).
+    pub burst_loss: Option<BurstLoss>,
+    /// Probability that a bit is wrong when it arrives: an IP packet of n bytes is lost with 1 - (1 - this)^(8 n).
+    #[schemars(range(min = 0, max = 1))]
+    pub bit_errors: f64,
     /// Probability that a packet arrives twice.
     #[schemars(range(min = 0, max = 1))]
     pub duplicate: f64,
@@ -119,6 +137,9 @@ pub struct DirectionSpec {
     /// Times when the link is down and drops everything, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
+    /// Jumps of the TCP timestamp clocks of whatever sends into this direction; their echoes are moved back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clock_jumps: Vec<ClockJump>,
 }
 
 impl DirectionSpec {
@@ -281,6 +302,10 @@ pub struct Direction<'a> {
     pub mtu: Option<&'a Mtu>,
     /// Probability of loss, 0 to 1.
     pub loss: f64,
+    /// Loss in bursts.
+    pub burst_loss: Option<&'a BurstLoss>,
+    /// Probability of a wrong bit on the line, 0 to 1.
+    pub bit_errors: f64,
     /// Probability of arriving twice, 0 to 1.
     pub duplicate: f64,
     /// Probability of a flipped bit, 0 to 1.
@@ -291,8 +316,14 @@ pub struct Direction<'a> {
     pub jitter: Span,
     /// Times without service, ordered and apart.
     pub outages: &'a [Outage],
+    /// Jumps of the senders' timestamp clocks.
+    pub clock_jumps: &'a [ClockJump],
     /// The queue in front of the line.
     pub queue: QueueLimit,
+    /// What manages it.
+    pub aqm: Option<&'a Aqm>,
+    /// Steps of rate and delay; before the first one `rate` and `delay` hold.
+    pub schedule: Option<&'a Schedule>,
     /// The line's rate; none: infinitely fast.
     pub rate: Option<Rate>,
     /// Bytes on the line beyond each frame's own.
@@ -305,11 +336,14 @@ impl Direction<'_> {
     /// True if anything random, an outage or an MTU befalls packets here; false: no trouble element is needed.
     pub fn has_troubles(&self) -> bool {
         self.loss > 0.0
+            || self.burst_loss.is_some()
+            || self.bit_errors > 0.0
             || self.duplicate > 0.0
             || self.corrupt > 0.0
             || self.reorder.is_some()
             || !self.jitter.is_zero()
             || !self.outages.is_empty()
+            || !self.clock_jumps.is_empty()
             || self.mtu.is_some()
     }
 }
@@ -327,14 +361,19 @@ impl LinkSpec {
             rate,
             delay,
             queue,
+            aqm,
+            schedule,
             policer,
             mtu,
             loss,
+            burst_loss,
+            bit_errors,
             duplicate,
             corrupt,
             reorder,
             jitter,
             outages,
+            clock_jumps,
         } = d;
         Direction {
             from,
@@ -342,12 +381,17 @@ impl LinkSpec {
             policer: policer.as_ref(),
             mtu: mtu.as_ref(),
             loss: *loss,
+            burst_loss: burst_loss.as_ref(),
+            bit_errors: *bit_errors,
             duplicate: *duplicate,
             corrupt: *corrupt,
             reorder: reorder.as_ref(),
             jitter: *jitter,
             outages,
+            clock_jumps,
             queue: queue.unwrap_or(self.queue),
+            aqm: aqm.as_ref().or(self.aqm.as_ref()),
+            schedule: schedule.as_ref().or(self.schedule.as_ref()),
             rate: rate.or(self.rate),
             overhead: self.overhead,
             delay: delay.unwrap_or(self.delay),

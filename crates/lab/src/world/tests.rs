@@ -7,7 +7,7 @@ use farpace_path::{
     Delay, DelayWay, DropReason, Framing, Inspection, Jitter, Link, LinkWayConfig, Loss, LossWay, QueueLimit,
 };
 use farpace_units::{ByteCount, Rate, Span};
-use farpace_wire::{Ipv4Tcp, MacAddr, TcpHeader};
+use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,15 +20,9 @@ fn at(ns: u64) -> Instant {
 
 fn packet(ident: u16) -> Packet {
     let mac = MacAddr([2, 0, 0, 0, 0, 1]);
-    let lower = Ipv4Tcp {
-        src_mac: mac,
-        dst_mac: mac,
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 0, 2].into(),
-        ttl: 9,
-        tos: 0,
-    };
-    lower.build(ident, &TcpHeader::default(), Bytes::from_static(b"payload"))
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let lower = Below::new(mac, mac, addresses, 9);
+    lower.tcp(ident, &TcpHeader::default(), Bytes::from_static(b"payload"))
 }
 
 type Log = Rc<RefCell<Vec<(u64, &'static str, String)>>>;

@@ -228,7 +228,9 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         initial_ssthresh: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[2, 100]))),
         cwnd_clamp: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[1, 2, 7, 100]))),
         nagle: sometimes(rng, 0.2, |r| r.chance(0.5)),
-        ecn: sometimes(rng, 0.4, |r| pick(r, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate])),
+        ecn: sometimes(rng, 0.4, |r| {
+            pick(r, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp])
+        }),
         mtu_probing: sometimes(rng, 0.3, |r| {
             pick(r, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])
         }),

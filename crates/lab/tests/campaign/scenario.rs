@@ -2,15 +2,25 @@
 
 use super::knobs::{Knobs, Program, Way};
 use farpace_lab::scenario::{
-    DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, QueueLimit, Reorder, Scenario, Trace,
+    BurstLoss, ClockJump, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, QueueLimit, Reorder, Scenario,
+    Trace,
 };
+use farpace_path::BurstLossConfig;
 use farpace_units::{ByteCount, Instant, Span};
 use std::collections::BTreeMap;
 
 /// The text, with a comment for each thing that cannot be said in it.
 pub fn text(knobs: &Knobs) -> String {
     let mut unsaid = Vec::new();
-    let directions = [0, 1].map(|i| direction(&knobs.ways[i], knobs.heal, i, &mut unsaid));
+    let directions = [0, 1].map(|i| {
+        let jumps = knobs.ends[i].jumps.iter();
+        let jump = |j: &farpace_path::Jump| ClockJump {
+            at: j.at.since(Instant::ZERO),
+            ticks: j.ticks.cast_signed(),
+        };
+        let way = direction(&knobs.ways[i], knobs.heal, i, &mut unsaid);
+        DirectionSpec { clock_jumps: jumps.map(jump).collect(), ..way }
+    });
     let [forward, backward] = directions;
     let link = LinkSpec {
         name: "path".into(),
@@ -18,6 +28,8 @@ pub fn text(knobs: &Knobs) -> String {
         rate: None,
         delay: Span::ZERO,
         queue: QueueLimit::default(),
+        aqm: None,
+        schedule: None,
         overhead: ByteCount::new(24),
         forward,
         backward,
@@ -47,11 +59,6 @@ pub fn text(knobs: &Knobs) -> String {
         }
         unsaid.push(format!("the {from} reads: {read:?}"));
     }
-    for (i, name) in ["client", "server"].into_iter().enumerate() {
-        for jump in &knobs.ends[i].jumps {
-            unsaid.push(format!("the clock of the {name} jumps: {jump:?}"));
-        }
-    }
     if flows.len() == 2 {
         unsaid.push("both ways on one connection".into());
     }
@@ -77,9 +84,6 @@ pub fn text(knobs: &Knobs) -> String {
 
 fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> DirectionSpec {
     let name = ["forward", "backward"][i];
-    if let Some(burst) = way.burst {
-        unsaid.push(format!("{name}: bursts of loss {burst:?}"));
-    }
     if way.split > 0.0 || way.marks.is_some() {
         unsaid.push(format!("{name}: cut in two {}, marks {:?}", way.split, way.marks));
     }
@@ -102,10 +106,17 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
                 .collect(),
         }),
         loss: way.loss,
+        burst_loss: way.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLoss {
+            begin,
+            end,
+            good,
+            bad,
+        }),
         duplicate: way.duplicate,
         corrupt: way.corrupt,
         reorder: way.reorder.map(|(chance, extra)| Reorder { chance, extra }),
         jitter: way.jitter,
         outages: way.outages.clone(),
+        ..DirectionSpec::default()
     }
 }

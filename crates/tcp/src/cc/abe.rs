@@ -80,7 +80,7 @@ impl Abe {
     }
 
     /// Something was acknowledged.
-    pub fn on_acked(&mut self, ack: &AckSample, mss: u32) {
+    pub fn on_acked(&mut self, ack: &AckSample) {
         self.note_rtt(ack.rtt.or(ack.min_rtt));
         let segments = if self.careful { ack.delivered } else { ack.acked };
         if segments.is_zero() {
@@ -92,11 +92,11 @@ impl Abe {
             None if !self.settings.first_interval.is_zero() => self.settings.first_interval,
             None => self.handshake.max(ack.rtt.unwrap_or_default()),
         };
-        let least = self.least_interval(mss);
+        let least = self.least_interval(ack.mss);
         if interval < least || interval.is_zero() {
             return; // together with the next
         }
-        let bytes = std::mem::take(&mut self.pending) * f64::from(mss);
+        let bytes = std::mem::take(&mut self.pending) * f64::from(ack.mss);
         let sample = bytes / interval.as_secs_f64();
         self.last = Some(ack.now);
         // A sender without data measures itself.
@@ -204,7 +204,7 @@ mod tests {
             let now = Instant::ZERO + Span::from_secs(1) + Span::from_millis(ms);
             let ack =
                 AckSample { srtt: Span::from_millis(500), ..AckSample::of(now, Packets::new(segments)) };
-            abe.on_acked(&ack, MSS);
+            abe.on_acked(&ack);
             (abe.bandwidth().unwrap_or_default().as_mbit_f64() * 1000.0).round() / 1000.0
         };
         acks.iter().map(&mut of).collect()
@@ -248,11 +248,11 @@ mod tests {
         // that a segment takes at that rate: it waits for the ACK at 200 ms.
         let now = |ms| Instant::ZERO + Span::from_secs(1) + Span::from_micros(ms);
         for (at, want) in [(0, 23), (500, 23), (200_000, 115)] {
-            a.on_acked(&AckSample::of(now(at), Packets::new(1)), MSS);
+            a.on_acked(&AckSample::of(now(at), Packets::new(1)));
             assert_eq!(a.bandwidth().unwrap().bits_per_sec() / 1000, want, "at {at} us");
         }
         let idle = AckSample { cwnd_limited: false, ..AckSample::of(now(9_000_000), Packets::new(1)) };
-        a.on_acked(&idle, MSS);
+        a.on_acked(&idle);
         assert_eq!(a.bandwidth().unwrap().bits_per_sec() / 1000, 115);
     }
 
@@ -269,7 +269,7 @@ mod tests {
                 rate: Some(rate(mbit)),
                 ..AckSample::of(now, Packets::new(1))
             };
-            a.on_acked(&ack, MSS);
+            a.on_acked(&ack);
             a.bandwidth().unwrap().bits_per_sec() / 1_000_000
         };
         at(0, 8);

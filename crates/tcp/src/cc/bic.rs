@@ -82,7 +82,7 @@ impl Bic {
 }
 
 impl CongestionControl for Bic {
-    fn on_acked(&mut self, _: &Window, ack: &AckSample) {
+    fn on_acked(&mut self, ack: &AckSample) {
         if ack.state == RecoveryState::Open {
             // ratio += acked - ratio/16
             self.ack_ratio = self

@@ -1,5 +1,6 @@
 //! CUBIC (RFC 9438): the window follows a cubic function of the time since the last reduction.
 
+use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
 use super::{AckSample, CongestionControl, Cut, Event};
 use crate::window::Window;
@@ -47,10 +48,7 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// The next stage is the first one after a timeout.
     after_timeout: bool,
-    /// The part of a segment by which the window is larger than `whole`, in 0..1.
-    fraction: f64,
-    /// The window as CUBIC left it: if somebody else has set it since, the fraction is void.
-    whole: u32,
+    fraction: Fraction,
     undo: Option<Undo>,
 }
 
@@ -63,22 +61,9 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             after_timeout: false,
-            fraction: 0.0,
-            whole: 0,
+            fraction: Fraction::default(),
             undo: None,
         }
-    }
-
-    fn cwnd(&self, window: &Window) -> f64 {
-        let whole = window.cwnd().get();
-        f64::from(whole) + if whole == self.whole { self.fraction } else { 0.0 }
-    }
-
-    fn set_cwnd(&mut self, window: &mut Window, cwnd: f64) {
-        // A cast from floating point saturates.
-        window.set_cwnd(Packets::new(cwnd as u32));
-        self.whole = window.cwnd().get();
-        self.fraction = (cwnd - f64::from(self.whole)).clamp(0.0, 0.999_999);
     }
 
     /// RFC 9438 §4.2, at the begin of a congestion avoidance stage.
@@ -110,7 +95,7 @@ impl Cubic {
     /// segment: taken literally, one that acknowledges every eighth would make the window grow at an eighth of
     /// the rate. Here each acknowledged segment counts, as it does for W_est.
     fn avoid_congestion(&mut self, window: &mut Window, ack: &AckSample, acked: u32) {
-        let cwnd = self.cwnd(window);
+        let cwnd = self.fraction.cwnd(window);
         let mut epoch = match self.epoch {
             Some(epoch) => epoch,
             None => self.begin_epoch(ack.now, cwnd),
@@ -134,7 +119,7 @@ impl Cubic {
             let target = self.w_cubic(&epoch, t + ack.srtt).clamp(cwnd, MAX_STEP * cwnd);
             cwnd + (target - cwnd) * share
         };
-        self.set_cwnd(window, next);
+        self.fraction.set_cwnd(window, next);
     }
 }
 
@@ -147,7 +132,7 @@ impl CongestionControl for Cubic {
     }
 
     fn ssthresh(&mut self, _: Instant, window: &Window, flight: Packets, cut: Cut) -> Packets {
-        let cwnd = self.cwnd(window);
+        let cwnd = self.fraction.cwnd(window);
         self.undo = Some(Undo {
             cwnd: window.cwnd().get(),
             cwnd_prior: self.cwnd_prior,
@@ -162,10 +147,8 @@ impl CongestionControl for Cubic {
         });
         self.cwnd_prior = cwnd;
         self.epoch = None;
-        self.fraction = 0.0;
         self.after_timeout = cut == Cut::Timeout;
-        let flight = f64::from(window.cwnd().min(flight).get());
-        Packets::new(((flight * BETA) as u32).max(2))
+        part_of(window, flight, BETA)
     }
 
     fn min_cwnd(&self, window: &Window) -> Packets {

@@ -6,6 +6,9 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
+mod dice;
+mod farpace;
+mod fraction;
 mod highspeed;
 mod htcp;
 mod hybla;
@@ -16,6 +19,7 @@ mod ledbat_plus_plus;
 mod operations;
 mod per_ack_reno;
 mod reno;
+mod rounds;
 mod scalable;
 mod slow_start;
 mod star;
@@ -26,6 +30,7 @@ mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
+mod windowed_max;
 
 pub use abe::Abe;
 pub use bbr::Bbr;
@@ -33,6 +38,7 @@ pub use bbr1::Bbr1;
 pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use farpace::Farpace;
 pub use highspeed::HighSpeed;
 pub use htcp::HTcp;
 pub use hybla::Hybla;
@@ -92,12 +98,16 @@ pub struct AckSample {
     pub min_rtt: Option<Span>,
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
+    /// Bytes of a full segment.
+    pub mss: u32,
     /// The largest window that the peer has had, in segments.
     pub max_window: Packets,
     /// The window held data back during the round trip that this ACK ends: it may grow (RFC 7661 §4.1).
     pub cwnd_limited: bool,
     /// The ACK echoes a congestion mark.
     pub ece: bool,
+    /// Of the delivered segments, those that it says were marked.
+    pub marked: Packets,
     /// Congestion state after this ACK.
     pub state: RecoveryState,
     /// The connection has SACK, so that more than one loss is found in a round trip.
@@ -108,7 +118,7 @@ pub struct AckSample {
 }
 
 impl AckSample {
-    /// An ACK for `acked` segments that tells nothing else, on a connection that fills its window.
+    /// An ACK for `acked` segments of 1448 bytes that tells nothing else, on a connection that fills its window.
     pub fn of(now: Instant, acked: Packets) -> Self {
         AckSample {
             now,
@@ -122,9 +132,11 @@ impl AckSample {
             rtt: None,
             min_rtt: None,
             srtt: Span::ZERO,
+            mss: 1448,
             max_window: Packets::MAX,
             cwnd_limited: true,
             ece: false,
+            marked: Packets::ZERO,
             state: RecoveryState::Open,
             sack: true,
             rate: None,
@@ -170,7 +182,7 @@ pub struct SentSample {
 /// every ACK, last of all. `ssthresh` is asked once per reduction and changes nothing in the window itself.
 pub trait CongestionControl: Send {
     /// Data has arrived, in whatever state; only measures.
-    fn on_acked(&mut self, _window: &Window, _ack: &AckSample) {}
+    fn on_acked(&mut self, _ack: &AckSample) {}
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
     /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize
@@ -234,11 +246,12 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Veno, _) => Box::new(Veno::new(slow_start())),
         (Congestion::Illinois, _) => Box::new(Illinois::new(slow_start())),
         (Congestion::Dctcp, _) => Box::new(Dctcp::new(slow_start())),
-        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::new(slow_start())),
+        (Congestion::LedbatPlusPlus, _) => Box::new(LedbatPlusPlus::default()),
         (Congestion::TcpJ, _) => Box::new(TcpJ::new(slow_start(), config.abe)),
         (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
         (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
-        (Congestion::Bbr1, _) => Box::new(Bbr1::new(slow_start())),
+        (Congestion::Bbr1, _) => Box::new(Bbr1::new(seed)),
+        (Congestion::Farpace, _) => Box::new(Farpace::new()),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }
 }

@@ -68,8 +68,8 @@ impl Star {
 }
 
 impl CongestionControl for Star {
-    fn on_acked(&mut self, window: &Window, ack: &AckSample) {
-        self.abe.on_acked(ack, window.mss());
+    fn on_acked(&mut self, ack: &AckSample) {
+        self.abe.on_acked(ack);
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
@@ -162,7 +162,7 @@ mod tests {
     fn ack(star: &mut Star, w: &mut Window, ms: u64, most: u32) -> u32 {
         let now = Instant::ZERO + Span::from_millis(1_000 + ms);
         let ack = AckSample { max_window: Packets::new(most), ..AckSample::of(now, Packets::new(1)) };
-        star.on_acked(w, &ack);
+        star.on_acked(&ack);
         star.on_ack(w, &ack);
         w.cwnd().get()
     }

@@ -34,8 +34,8 @@ impl TcpJ {
 }
 
 impl CongestionControl for TcpJ {
-    fn on_acked(&mut self, window: &Window, ack: &AckSample) {
-        self.abe.on_acked(ack, window.mss());
+    fn on_acked(&mut self, ack: &AckSample) {
+        self.abe.on_acked(ack);
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
@@ -104,7 +104,7 @@ mod tests {
         w.set_cwnd(Packets::new(400));
         for ms in [0, 4] {
             let ack = AckSample::of(Instant::ZERO + Span::from_millis(1_000 + ms), Packets::new(2));
-            j.on_acked(&w, &ack);
+            j.on_acked(&ack);
             j.on_ack(&mut w, &ack);
         }
         assert_eq!(w.cwnd().get(), 400, "Reno");

@@ -49,11 +49,13 @@ pub enum Congestion {
     Bbr1,
     /// BBRv3 (draft-ietf-ccwg-bbr): up to 2 % of random loss; always paced.
     Bbr3,
+    /// For far paths of which nothing is known: bit errors, any queue, fair to its like; always paced.
+    Farpace,
 }
 
 impl Congestion {
     /// All of them.
-    pub const ALL: [Congestion; 19] = [
+    pub const ALL: [Congestion; 20] = [
         Congestion::Reno,
         Congestion::Bic,
         Congestion::Cubic,
@@ -73,6 +75,7 @@ impl Congestion {
         Congestion::StarRobust,
         Congestion::Bbr1,
         Congestion::Bbr3,
+        Congestion::Farpace,
     ];
 
     /// It estimates the bandwidth from ACKs as TCP-J does: `abe_filter` and `abe_first_interval` change that.
@@ -95,7 +98,7 @@ impl Congestion {
 
     /// It follows a model of the path, measured by delivery rates, and paces by it: it needs the modern recovery.
     pub const fn is_model_based(self) -> bool {
-        matches!(self, Congestion::Bbr1 | Congestion::Bbr3)
+        matches!(self, Congestion::Bbr1 | Congestion::Bbr3 | Congestion::Farpace)
     }
 
     /// Its slow start is the common one, which `hystart` and `slow_start_limit` change.

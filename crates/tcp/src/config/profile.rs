@@ -44,11 +44,14 @@ pub enum Profile {
     /// What a good TCP does today: RACK-TLP, PRR, F-RTO, undo and CUBIC.
     #[serde(rename = "modern")]
     Modern,
+    /// For far paths: the modern recovery with AEN, and a congestion control that knows bit errors from congestion.
+    #[serde(rename = "farpace")]
+    Farpace,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 11] = [
+    pub const ALL: [Profile; 12] = [
         Profile::Linux2617,
         Profile::Linux2617Ab,
         Profile::Linux2622,
@@ -60,6 +63,7 @@ impl Profile {
         Profile::Prr,
         Profile::RackTlp,
         Profile::Modern,
+        Profile::Farpace,
     ];
 
     /// The name as scenarios write it.
@@ -76,6 +80,7 @@ impl Profile {
             Profile::Prr => "prr",
             Profile::RackTlp => "rack-tlp",
             Profile::Modern => "modern",
+            Profile::Farpace => "farpace",
         }
     }
 
@@ -138,6 +143,7 @@ impl Profile {
             Profile::Rfc6675 => Modern { reduction: Reduction::AtOnce, ..counting },
             Profile::Prr => counting,
             Profile::RackTlp | Profile::Modern => full,
+            Profile::Farpace => Modern { timeout: TimeoutProcedure::Aen, ..full },
             _ => return None,
         })
     }

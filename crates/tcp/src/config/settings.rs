@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// The named set of choices to begin with (default: modern).
     pub profile: Option<Profile>,
-    /// Congestion control (default: cubic for modern, bic for the historical profiles, else reno).
+    /// Congestion control (default: cubic for modern, farpace for farpace, bic for the historical profiles, else reno).
     pub congestion: Option<Congestion>,
     /// Retransmission timeout.
     pub rto: Option<Rto>,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub cwnd_clamp: Option<Packets>,
     /// Less than a full segment waits while anything is outstanding (default true).
     pub nagle: Option<bool>,
-    /// Explicit congestion notification (default: off).
+    /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
     pub ecn: Option<EcnMode>,
     /// Probing for the path's segment size (default: black-hole; off for the historical profiles).
     pub mtu_probing: Option<MtuProbing>,
@@ -274,16 +274,17 @@ impl Settings {
         let congestion = congestion.unwrap_or(match profile {
             _ if historical => Congestion::Bic,
             Profile::Modern => Congestion::Cubic,
+            Profile::Farpace => Congestion::Farpace,
             _ => Congestion::Reno,
         });
         if congestion.is_model_based() {
             if !matches!(recovery, Recovery::Modern(_)) {
-                foreign("modern", &[("congestion = bbr1 or bbr3", true)])?;
+                foreign("modern", &[("congestion = bbr1, bbr3 or farpace", true)])?;
             }
             if *pacing == Some(false) {
                 return Err(SettingsError::Range {
                     key: "pacing",
-                    expected: "true, or not given, for bbr1 and bbr3",
+                    expected: "true, or not given, for bbr1, bbr3 and farpace",
                 });
             }
         }
@@ -323,7 +324,7 @@ impl Settings {
                     || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
             ),
             nagle: nagle.unwrap_or(true),
-            ecn: ecn.unwrap_or(EcnMode::Off),
+            ecn: ecn.unwrap_or(if congestion == Congestion::Dctcp { EcnMode::Dctcp } else { EcnMode::Off }),
             mtu_probing: mtu_probing.unwrap_or(if historical {
                 MtuProbing::Off
             } else {

@@ -211,6 +211,9 @@ pub enum EcnMode {
     On,
     /// Offered and accepted with a count of the marks (AccECN, RFC 9768); with peers that cannot count, as `on`.
     Accurate,
+    /// As `on`, but the receiver echoes each mark and no more (RFC 8257 §3.2), so that the sender learns the marked part.
+    /// Nothing in the handshake tells it from `on`: both ends must be set to it.
+    Dctcp,
 }
 
 /// How the segment size follows the path without ICMP (RFC 4821).

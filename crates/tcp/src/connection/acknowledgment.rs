@@ -5,7 +5,10 @@ use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
 use farpace_trace::RecoveryState;
-use farpace_units::{Instant, Span};
+use farpace_units::{Instant, Packets, Span};
+
+/// Room in the send buffer of which the application is always told.
+const USEFUL_ROOM: u64 = 16_384;
 
 impl Connection {
     /// Processes SEG.ACK, the window and the SACK blocks. `opening`: it completes the handshake. False: the segment is
@@ -25,8 +28,11 @@ impl Connection {
         }
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
-        let ece =
-            h.ack.after_eq(prior_snd_una) && self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment));
+        let marked = if h.ack.after_eq(prior_snd_una) {
+            self.ecn.echoed(h.flags, opening, Self::is_plain_ack(segment))
+        } else {
+            Packets::ZERO
+        };
         let window_update = self.update_send_window(segment);
         let advanced = h.ack.after(prior_snd_una);
         let unsent = self.unsent();
@@ -53,7 +59,8 @@ impl Connection {
                 .and_then(|ms| self.believable(now, ms)),
             has_data: !segment.payload.is_empty(),
             window_update,
-            ece,
+            ece: !marked.is_zero(),
+            marked,
             new_data_waiting: self.fits(unsent),
             max_window: self.max_window,
             cwnd_limited: self.limited_at.is_some_and(|at| self.snd_una.before_eq(at)),
@@ -129,8 +136,9 @@ impl Connection {
         self.una_offset += bytes;
         let had_room = !self.buffer.room().is_zero();
         self.buffer.release(self.una_offset);
-        // Tell of room when there is a useful amount of it, not for every ACK.
-        let useful = self.buffer.room().get() >= self.config.send_buffer.get() / 4;
+        // Tell of room when there is a useful amount of it, not for every ACK; but a buffer that just holds what the path
+        // does must not run dry.
+        let useful = self.buffer.room().get() >= (self.config.send_buffer.get() / 4).min(USEFUL_ROOM);
         if !self.fin_queued && (useful || (!had_room && self.buffer.len().is_zero())) {
             self.tell(Event::Writable);
         }

@@ -151,7 +151,9 @@ impl Connection {
             self.ack_now = Some(Cause::AckNow);
         }
         self.on_urgent(flags, segment.header.seq, segment.header.urgent);
-        if self.ecn.on_segment(flags, segment.ecn, !segment.payload.is_empty()) {
+        let waits = self.ack_by.is_some() || self.ack_now.is_some();
+        let unacknowledged = waits.then_some(self.rcv_nxt);
+        if self.ecn.on_segment(flags, segment.ecn, !segment.payload.is_empty(), unacknowledged) {
             self.ack_now.get_or_insert(Cause::AckNow);
         }
         self.note_received(now, &segment);

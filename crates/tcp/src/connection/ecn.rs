@@ -1,9 +1,12 @@
-//! Explicit congestion notification: the classic form (RFC 3168) and the accurate one (RFC 9768).
+//! Explicit congestion notification: the classic form (RFC 3168), the accurate one (RFC 9768), and that of DCTCP
+//! (RFC 8257 §3.2).
 
-use super::Connection;
+use super::{Connection, State};
 use crate::config::EcnMode;
-use crate::segment::Segment;
+use crate::segment::{Outgoing, Segment};
+use bytes::Bytes;
 use farpace_trace::Cause;
+use farpace_units::{Instant, Packets, Seq};
 use farpace_wire::Ecn;
 use farpace_wire::tcp::TcpFlags;
 
@@ -21,6 +24,7 @@ enum Agreed {
     Nothing,
     Classic,
     Accurate,
+    Dctcp,
 }
 
 /// State of both halves: what we tell of marks that arrive, and what we are told of ours.
@@ -32,8 +36,11 @@ pub(super) struct EcnState {
     offered: bool,
     /// What we send may be marked.
     marks: bool,
-    /// Classic receiver: a mark came, and the peer has not said that it has reduced its window.
+    /// Classic receiver: a mark came, and the peer has not said that it has reduced its window. DCTCP receiver: the last
+    /// data was marked (DCTCP.CE).
     echo: bool,
+    /// DCTCP receiver: the data below this number came before `echo` changed, and is not acknowledged.
+    before_change: Option<Seq>,
     /// Classic sender: the next new data says that the window was reduced.
     reduced: bool,
     /// Accurate receiver: marks that came (r.cep).
@@ -77,6 +84,7 @@ impl EcnState {
             offered: false,
             marks: false,
             echo: false,
+            before_change: None,
             reduced: false,
             received: FIRST_COUNT,
             untold: 0,
@@ -95,7 +103,7 @@ impl EcnState {
         match self.mode {
             _ if !self.offered => TcpFlags::NONE,
             EcnMode::Accurate => ACE,
-            EcnMode::On | EcnMode::Off => TcpFlags::ECE.with(TcpFlags::CWR),
+            EcnMode::On | EcnMode::Dctcp | EcnMode::Off => TcpFlags::ECE.with(TcpFlags::CWR),
         }
     }
 
@@ -104,6 +112,7 @@ impl EcnState {
         self.agreed = match (self.mode, ace(flags)) {
             (EcnMode::Off, _) => Agreed::Nothing,
             (EcnMode::Accurate, 0b111) => Agreed::Accurate,
+            (EcnMode::Dctcp, 0b011 | 0b111) => Agreed::Dctcp,
             (_, 0b011 | 0b111) => Agreed::Classic,
             // RFC 9768 §3.1.3: combinations of the future get the answer that this form gives.
             (EcnMode::Accurate, 1..=6) => Agreed::Accurate,
@@ -121,6 +130,7 @@ impl EcnState {
             (EcnMode::Accurate, 0b001 | 0b101) => Agreed::Classic,
             // Both flags back are a peer that reflects what it does not know (RFC 3168 §6.1.1).
             (EcnMode::On, a) if a & 0b011 == 0b001 => Agreed::Classic,
+            (EcnMode::Dctcp, a) if a & 0b011 == 0b001 => Agreed::Dctcp,
             _ => Agreed::Nothing,
         };
         self.marks = self.agreed != Agreed::Nothing;
@@ -135,7 +145,7 @@ impl EcnState {
     pub fn answer(&self) -> TcpFlags {
         match self.agreed {
             Agreed::Nothing => TcpFlags::NONE,
-            Agreed::Classic => TcpFlags::ECE,
+            Agreed::Classic | Agreed::Dctcp => TcpFlags::ECE,
             Agreed::Accurate => flags_of(reflection(self.syn)),
         }
     }
@@ -146,7 +156,7 @@ impl EcnState {
     pub fn flags(&mut self, fresh: bool, plain: bool) -> TcpFlags {
         match self.agreed {
             Agreed::Nothing => TcpFlags::NONE,
-            Agreed::Classic => {
+            Agreed::Classic | Agreed::Dctcp => {
                 let cwr = fresh && std::mem::take(&mut self.reduced);
                 let echo = if self.echo { TcpFlags::ECE } else { TcpFlags::NONE };
                 if cwr { echo.with(TcpFlags::CWR) } else { echo }
@@ -167,9 +177,16 @@ impl EcnState {
         if fresh && self.marks { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// An acceptable segment has arrived. True: what it told us should be acknowledged at once.
+    /// An acceptable segment has arrived; all below `unacknowledged` waits for an acknowledgment. True: what the segment
+    /// told us should be acknowledged at once.
     #[inline]
-    pub fn on_segment(&mut self, flags: TcpFlags, ecn: Ecn, has_data: bool) -> bool {
+    pub fn on_segment(
+        &mut self,
+        flags: TcpFlags,
+        ecn: Ecn,
+        has_data: bool,
+        unacknowledged: Option<Seq>,
+    ) -> bool {
         match self.agreed {
             Agreed::Nothing => false,
             Agreed::Classic => {
@@ -178,6 +195,15 @@ impl EcnState {
                 }
                 self.echo |= has_data && ecn == Ecn::Ce;
                 false
+            }
+            Agreed::Dctcp => {
+                // Acknowledgments are never marked: only data tells.
+                let changed = has_data && self.echo != (ecn == Ecn::Ce);
+                if changed {
+                    self.echo = !self.echo;
+                    self.before_change = unacknowledged;
+                }
+                changed
             }
             Agreed::Accurate => {
                 let marked = ecn == Ecn::Ce;
@@ -191,12 +217,14 @@ impl EcnState {
         }
     }
 
-    /// The acknowledgment that arrived tells of marks on what we sent.
+    /// How many segments the acknowledgment that arrived says were marked: [`Packets::MAX`] for all that it tells of,
+    /// where there is only a flag (RFC 8257 §3.3 step 3).
     #[inline]
-    pub fn echoed(&mut self, flags: TcpFlags, opening: bool, plain: bool) -> bool {
+    pub fn echoed(&mut self, flags: TcpFlags, opening: bool, plain: bool) -> Packets {
         match self.agreed {
-            Agreed::Nothing => false,
-            Agreed::Classic => flags.contains(TcpFlags::ECE),
+            Agreed::Nothing => Packets::ZERO,
+            Agreed::Classic | Agreed::Dctcp if flags.contains(TcpFlags::ECE) => Packets::MAX,
+            Agreed::Classic | Agreed::Dctcp => Packets::ZERO,
             Agreed::Accurate => {
                 let first = !std::mem::replace(&mut self.heard, true);
                 if first && ace(flags) == 0 {
@@ -206,18 +234,18 @@ impl EcnState {
                 if opening && plain {
                     // The last segment of the handshake reflects our SYN-ACK's codepoint (table 4).
                     self.told = if ace(flags) == 0b110 { FIRST_COUNT + 1 } else { FIRST_COUNT };
-                    return false;
+                    return Packets::ZERO;
                 }
                 let more = u32::from(ace(flags)).wrapping_sub(self.told) & 7;
                 self.told = self.told.wrapping_add(more);
-                more > 0 && self.marks
+                if self.marks { Packets::new(more) } else { Packets::ZERO }
             }
         }
     }
 
     /// The window was reduced: the peer is told with the next new data (RFC 3168 §6.1.2).
     pub fn on_cut(&mut self) {
-        self.reduced = self.agreed == Agreed::Classic;
+        self.reduced = matches!(self.agreed, Agreed::Classic | Agreed::Dctcp);
     }
 }
 
@@ -230,6 +258,19 @@ impl Connection {
         }
     }
 
+    /// RFC 8257 §3.2: the mark of the latest data was another than that of the data before it. What came before is
+    /// acknowledged on its own, with the mark that it had.
+    pub(super) fn send_before_change(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        let Some(until) = self.ecn.before_change.take().filter(|_| self.state != State::Closed) else {
+            return;
+        };
+        let (next, due) = (std::mem::replace(&mut self.rcv_nxt, until), self.ack_now);
+        self.ecn.echo = !self.ecn.echo;
+        self.emit(now, out, self.snd_nxt, TcpFlags::ACK, Bytes::new(), Cause::AckNow);
+        self.ecn.echo = !self.ecn.echo;
+        (self.rcv_nxt, self.ack_now) = (next, due);
+    }
+
     /// The segment acknowledges, without data and SACK blocks.
     pub(super) fn is_plain_ack(segment: &Segment) -> bool {
         segment.payload.is_empty() && segment.header.options.sack.is_empty()
@@ -240,7 +281,7 @@ impl Connection {
 mod tests {
     use super::*;
 
-    const MODES: [EcnMode; 3] = [EcnMode::Off, EcnMode::On, EcnMode::Accurate];
+    const MODES: [EcnMode; 4] = [EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp];
 
     fn agree(client: EcnMode, server: EcnMode) -> (EcnState, EcnState) {
         let (mut c, mut s) = (EcnState::new(client), EcnState::new(server));
@@ -255,12 +296,14 @@ mod tests {
         for client in MODES {
             for server in MODES {
                 let (c, s) = agree(client, server);
+                // DCTCP is agreed on outside of the connection; on it, it is the classic form.
+                let form = |mode| if mode == EcnMode::Dctcp { Agreed::Dctcp } else { Agreed::Classic };
                 let expected = match (client, server) {
-                    (EcnMode::Off, _) | (_, EcnMode::Off) => Agreed::Nothing,
-                    (EcnMode::Accurate, EcnMode::Accurate) => Agreed::Accurate,
-                    _ => Agreed::Classic,
+                    (EcnMode::Off, _) | (_, EcnMode::Off) => (Agreed::Nothing, Agreed::Nothing),
+                    (EcnMode::Accurate, EcnMode::Accurate) => (Agreed::Accurate, Agreed::Accurate),
+                    _ => (form(client), form(server)),
                 };
-                assert_eq!((c.agreed, s.agreed), (expected, expected), "{client:?} with {server:?}");
+                assert_eq!((c.agreed, s.agreed), expected, "{client:?} with {server:?}");
             }
         }
     }
@@ -290,7 +333,7 @@ mod tests {
             c.on_syn_ack(s.answer(), ecn);
             let first = c.flags(false, true);
             assert_eq!((ace(first), ace(c.flags(false, true))), (field, count), "{ecn:?}");
-            assert!(!s.echoed(first, true, true));
+            assert!(s.echoed(first, true, true).is_zero());
             assert_eq!(s.told, u32::from(count));
         }
     }
@@ -303,9 +346,10 @@ mod tests {
         let mut told = 0;
         for i in 0..40 {
             let ecn = if i % 3 == 0 { Ecn::Ce } else { Ecn::Ect0 };
-            s.on_segment(TcpFlags::ACK, ecn, true);
+            s.on_segment(TcpFlags::ACK, ecn, true, None);
             let before = c.told;
-            assert_eq!(c.echoed(s.flags(false, true), false, true), ecn == Ecn::Ce, "segment {i}");
+            let marked = c.echoed(s.flags(false, true), false, true).get();
+            assert_eq!(marked, u32::from(ecn == Ecn::Ce), "segment {i}");
             told += c.told - before;
         }
         assert_eq!(told, 14, "the first reflection of the server is on its SYN-ACK");
@@ -316,12 +360,12 @@ mod tests {
     fn the_echo_lasts_until_it_is_heard() {
         let (_, mut s) = agree(EcnMode::On, EcnMode::On);
         assert!(s.flags(false, true).is_empty());
-        s.on_segment(TcpFlags::ACK, Ecn::Ce, true);
-        s.on_segment(TcpFlags::ACK, Ecn::Ect0, true);
+        s.on_segment(TcpFlags::ACK, Ecn::Ce, true, None);
+        s.on_segment(TcpFlags::ACK, Ecn::Ect0, true, None);
         assert_eq!((s.flags(false, true), s.flags(false, true)), (TcpFlags::ECE, TcpFlags::ECE));
-        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ce, true);
+        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ce, true, None);
         assert_eq!(s.flags(false, true), TcpFlags::ECE);
-        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ect0, true);
+        s.on_segment(TcpFlags::ACK | TcpFlags::CWR, Ecn::Ect0, true, None);
         assert!(s.flags(false, true).is_empty());
     }
 }

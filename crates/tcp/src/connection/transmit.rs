@@ -62,6 +62,9 @@ impl Connection {
             // An old number: the peer answers, whatever it thinks of the rest (RFC 9293 §3.8.4).
             self.emit(now, out, self.snd_nxt - 1, TcpFlags::ACK, Bytes::new(), Cause::KeepAlive);
         }
+        if out.len() < full {
+            self.send_before_change(now, out);
+        }
         if !self.is_open() {
             self.update_patience(now);
             if out.len() < full {
@@ -206,7 +209,7 @@ impl Connection {
         self.fin_seq.is_none() && (self.unsent() > 0 || self.fin_queued)
     }
 
-    /// New data is there and the peer's window has room for a segment of it.
+    /// New data is there, the peer's window has room for a segment of it, and Nagle's algorithm lets it go.
     pub(super) fn new_data_fits(&self) -> bool {
         self.fits(self.unsent())
     }
@@ -214,7 +217,13 @@ impl Connection {
     /// The same, when so many bytes are unsent.
     pub(super) fn fits(&self, unsent: u64) -> bool {
         let next = unsent.min(u64::from(self.mss)) as u32;
-        self.fin_seq.is_none() && next > 0 && next <= self.usable_window()
+        self.fin_seq.is_none() && next > 0 && next <= self.usable_window() && !self.nagle_holds(next, unsent)
+    }
+
+    /// RFC 9293 §3.7.4: a segment of `len` of the `unsent` bytes has to wait while others are outstanding.
+    fn nagle_holds(&self, len: u32, unsent: u64) -> bool {
+        let last = self.fin_queued && u64::from(len) == unsent;
+        self.config.nagle && len < self.mss && !last && !self.segments.is_empty()
     }
 
     fn usable_window(&self) -> u32 {
@@ -252,8 +261,7 @@ impl Connection {
             }
             len = usable;
         }
-        let last = self.fin_queued && u64::from(len) == unsent;
-        if len < self.mss && outstanding && !last && self.config.nagle {
+        if self.nagle_holds(len, unsent) {
             return Err(Some(Blocked::Nagle));
         }
         Ok(len)
@@ -306,7 +314,7 @@ impl Connection {
     }
 
     /// Builds the header around a payload; every segment carries the latest acknowledgment.
-    fn emit(
+    pub(super) fn emit(
         &mut self,
         now: Instant,
         out: &mut Vec<Outgoing>,

@@ -37,7 +37,8 @@ pub enum CloseReason {
     Reset,
     /// Nobody answered for too long.
     TimedOut,
-    /// The network says that the peer cannot be reached; or nobody answered for too long, and the network has reported trouble on the way (RFC 1122 §4.2.3.9).
+    /// The network says that the peer cannot be reached; or nobody answered for too long, and the network has
+    /// reported trouble on the way (RFC 1122 §4.2.3.9).
     Unreachable,
     /// [`Connection::abort`](crate::Connection::abort) was called, or data came that nobody will read.
     Aborted,

@@ -43,6 +43,8 @@ pub struct AckInput<'a> {
     pub window_update: bool,
     /// ECN echo.
     pub ece: bool,
+    /// Segments that it says were marked; [`Packets::MAX`] for all that it delivers.
+    pub marked: Packets,
     /// New data could be sent if the congestion window allowed it.
     pub new_data_waiting: bool,
     /// The greatest send window ever seen, in bytes.
@@ -111,9 +113,11 @@ impl Context<'_> {
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get(),
             srtt: self.rto.srtt(),
+            mss: self.window.mss(),
             max_window: Packets::new(ack.max_window / self.window.mss().max(1)),
             cwnd_limited: ack.cwnd_limited,
             ece: ack.ece,
+            marked: ack.marked.min(done.packets),
             sack: self.sack,
             rate,
             ..AckSample::of(ack.now, done.packets)
@@ -123,7 +127,7 @@ impl Context<'_> {
     /// Lets congestion control measure.
     pub(crate) fn measure(&mut self, sample: &AckSample) {
         if !sample.delivered.is_zero() {
-            self.cc.on_acked(self.window, sample);
+            self.cc.on_acked(sample);
         }
     }
 

@@ -44,10 +44,17 @@ impl Rfc6298 {
     }
 
     /// RTO = SRTT + max(G, 4 RTTVAR), at least the minimum.
+    ///
+    /// On a path whose round trips hardly vary RTTVAR goes to nothing, and an ACK that is a millisecond late would be a
+    /// timeout. The minimum of 1 s that RFC 6298 §2.4 wants prevents that where the path is short. So a minimum that
+    /// is lower does not replace it: it also counts above SRTT, there as a quarter of SRTT at most.
     pub fn rto(&self) -> Span {
         match self.srtt {
             None => self.initial,
-            Some(srtt) => (srtt + (self.rttvar * 4).max(G)).max(self.min),
+            Some(srtt) => {
+                let margin = (self.rttvar * 4).max(G).max((srtt / 4).min(self.min));
+                (srtt + margin).max(self.min)
+            }
         }
     }
 
@@ -78,6 +85,10 @@ mod tests {
             }
             assert_eq!(e.rto(), Span::from_micros(rto), "{samples:?}");
         }
+        // A satellite's round trip that does not vary any more.
+        let mut e = Rfc6298::new(Span::from_millis(200));
+        (0..40).for_each(|_| e.sample(Span::from_millis(600)));
+        assert_eq!(e.rto(), Span::from_millis(750));
         let mut e = Rfc6298::new(Span::from_millis(1));
         e.sample(Span::from_millis(100));
         e.sample(Span::from_millis(200));

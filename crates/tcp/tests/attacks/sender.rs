@@ -1,7 +1,7 @@
 //! Attacks on the sending side.
 
 use super::bed::*;
-use farpace_tcp::config::{Profile, Recovery, Settings};
+use farpace_tcp::config::{Congestion, Profile, Recovery, Settings};
 use farpace_units::{ByteCount, Packets, Seq, Span, Stream};
 
 /// In debug builds the queue is counted anew with every call, which costs more than all else.
@@ -10,6 +10,8 @@ const SEGMENTS: u32 = if cfg!(debug_assertions) { 3_000 } else { 80_000 };
 /// A victim with `segments` of the smallest size outstanding.
 fn in_flight(profile: Profile, mss: u16, segments: u32) -> Victim {
     let settings = Settings {
+        // A pace would take time to send so much; what is attacked here is recovery.
+        congestion: (profile == Profile::Farpace).then_some(Congestion::Cubic),
         initial_window: Some(Packets::new(segments)),
         send_buffer: Some(ByteCount::new(u64::from(segments) * 1_460)),
         ..settings(profile)

@@ -5,7 +5,7 @@
 use crate::common::{drain, expire};
 use bytes::Bytes;
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Ports, Segment};
+use farpace_tcp::{Connection, Ecn, Ports, Segment};
 use farpace_units::{ByteCount, Instant, Rate, Seq, Serialiser, Span, Stream};
 use std::collections::BTreeMap;
 
@@ -24,12 +24,16 @@ pub struct Path {
     pub buffer: u64,
     /// Part of the segments that are lost by chance.
     pub loss: f64,
+    /// A queue of more bytes than this marks what comes.
+    pub mark_above: u64,
+    /// Each so many-th segment is marked; zero: none.
+    pub mark_every: u64,
 }
 
 impl Path {
     pub fn new(mbit: u64, rtt_ms: u64) -> Self {
         let (rate, rtt) = (Rate::from_mbit(mbit), Span::from_millis(rtt_ms));
-        Path { rate, rtt, buffer: rate.bytes_in(rtt).get(), loss: 0.0 }
+        Path { rate, rtt, buffer: rate.bytes_in(rtt).get(), loss: 0.0, mark_above: u64::MAX, mark_every: 0 }
     }
 
     /// Bandwidth-delay product in bytes on the line.
@@ -68,6 +72,7 @@ pub struct World {
     departures: std::collections::VecDeque<(Instant, u64)>,
     queue: u64,
     pub drops: u64,
+    sent: u64,
     /// Most segments that left at one instant.
     pub largest_burst: usize,
     dice: Stream,
@@ -86,8 +91,11 @@ impl World {
         let now = Instant::from_nanos(1_000_000);
         let mut sender = Connection::connect(now, &config, Ports { local: 1, remote: 2 }, Seq::new(77));
         let syn = drain(&mut sender, now, 1).remove(0).segment;
-        let peer =
-            Settings { window: None, receive_buffer: Some(ByteCount::new(1 << 29)), ..Settings::default() };
+        let peer = Settings {
+            ecn: Some(config.ecn),
+            receive_buffer: Some(ByteCount::new(1 << 29)),
+            ..Settings::default()
+        };
         let config = peer.resolve().unwrap();
         let receiver = Connection::accept(now, &config, Ports { local: 2, remote: 1 }, Seq::new(99), &syn);
         let mut world = World {
@@ -99,6 +107,7 @@ impl World {
             departures: Default::default(),
             queue: 0,
             drops: 0,
+            sent: 0,
             largest_burst: 0,
             dice: Stream::new(7, "losses"),
             events: BTreeMap::new(),
@@ -123,7 +132,7 @@ impl World {
         }
         let segments = drain(&mut self.sender, self.now, 64);
         self.largest_burst = self.largest_burst.max(segments.len());
-        for out in segments {
+        for mut out in segments {
             while self.departures.front().is_some_and(|(end, _)| *end <= self.now) {
                 self.queue -= self.departures.pop_front().unwrap().1;
             }
@@ -132,6 +141,11 @@ impl World {
             if lost || self.queue + size > self.path.buffer + MSS + HEADERS {
                 self.drops += 1;
                 continue;
+            }
+            self.sent += 1;
+            let by_count = self.path.mark_every > 0 && self.sent.is_multiple_of(self.path.mark_every);
+            if out.segment.ecn == Ecn::Ect0 && (by_count || self.queue > self.path.mark_above) {
+                out.segment.ecn = Ecn::Ce;
             }
             let end = self.line.send(self.now, ByteCount::new(size));
             self.queue += size;

@@ -43,6 +43,19 @@ fn f_rto_finds_a_loss() {
     );
 }
 
+/// Breaks: RFC 5682 §3 step 2 b: what Nagle's algorithm holds back cannot ask again, and waiting for it would take
+/// one timeout for each loss.
+#[test]
+fn f_rto_does_not_wait_for_nagle() {
+    let mut s = sending(&without_probe(), 10_500, 10);
+    s.run(
+        "210 > . 1+1000 ack 1 why timeout_retransmit
+         220        < . 1 ack 1001
+         220 > . 1001+1000 ack 1 why loss_retransmit
+         220 > . 2001+1000 ack 1 why loss_retransmit",
+    );
+}
+
 /// Breaks: RFC 3522: a timestamp older than the retransmission proves it wrong at the first ACK.
 #[test]
 fn eifel_undoes_a_timeout() {

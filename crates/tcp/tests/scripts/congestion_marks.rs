@@ -57,6 +57,30 @@ fn classic_receiver() {
     );
 }
 
+/// Breaks: RFC 8257 §3.2: the echo is that of the data acknowledged: at a change what came before is acknowledged on its
+/// own, the new at once, and neither CWR nor acknowledgments change anything.
+#[test]
+fn dctcp_receiver() {
+    let mut s = Script::accept(&ecn(EcnMode::Dctcp), "SEW 0 win 9000 mss 1000");
+    s.run(
+        "0   > S.E 0 ack 1
+         10         < . 1 ack 1
+         20         < . 1+1000 ack 1 ecn ect0
+         21         < . 1001+1000 ack 1 ecn ce
+         21  > . 1 ack 1001                            # unmarked, though the next one has come
+         21  > .E 1 ack 2001
+         30         < .W 2001+1000 ack 1 ecn ce
+         31         < . 3001 ack 1
+         32         < . 3001+1000 ack 1 ecn ce
+         32  > .E 1 ack 4001                           # delayed as usual
+         40         < . 4001+1000 ack 1 ecn ect0
+         40  > . 1 ack 5001                            # nothing waited: one is enough
+         50         < . 5001+1000 ack 1 ecn ect0
+         51         < . 6001+1000 ack 1 ecn ect0
+         51  > . 1 ack 7001",
+    );
+}
+
 /// Breaks: a peer that does not know ECN, one that reflects the flags, and a SYN that has to be repeated: nothing is
 /// marked then, and the connection works.
 #[test]

@@ -6,12 +6,13 @@
 use bytes::Bytes;
 use farpace_units::Seq;
 use farpace_wire::{
-    AddressPair, Below, Icmp, IpVersion, Ipv4Tcp, MacAddr, Neighbour, Packet, SackBlock, TcpFlags, TcpHeader,
+    AddressPair, Below, Icmp, IpVersion, MacAddr, Neighbour, Packet, SackBlock, TcpFlags, TcpHeader,
     TcpOptions, Timestamps, UdpHeader, Unreachable,
 };
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use std::net::Ipv4Addr;
 
 pub fn options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo }));
@@ -42,22 +43,27 @@ pub fn header() -> impl Strategy<Value = TcpHeader> {
     )
 }
 
-pub fn lower() -> impl Strategy<Value = Ipv4Tcp> {
-    any::<([u8; 6], [u8; 6], [u8; 4], [u8; 4], u8, u8)>().prop_map(
-        |(src_mac, dst_mac, src, dst, ttl, tos)| Ipv4Tcp {
-            src_mac: MacAddr(src_mac),
-            dst_mac: MacAddr(dst_mac),
-            src: src.into(),
-            dst: dst.into(),
-            ttl,
-            tos,
+/// Over IPv4, with the don't fragment flag.
+pub fn lower() -> impl Strategy<Value = Below> {
+    (mac(), mac(), any::<([u8; 4], [u8; 4], u8, u8)>()).prop_map(
+        |(src_mac, dst_mac, (src, dst, ttl, tos))| {
+            let addresses = AddressPair::V4(src.into(), dst.into());
+            Below { tos, ..Below::new(src_mac, dst_mac, addresses, ttl) }
         },
     )
 }
 
+/// The addresses of what [`lower`] makes.
+pub fn ipv4(lower: &Below) -> (Ipv4Addr, Ipv4Addr) {
+    match lower.addresses {
+        AddressPair::V4(src, dst) => (src, dst),
+        AddressPair::V6(..) => (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED),
+    }
+}
+
 pub fn packet() -> impl Strategy<Value = Packet> {
     (lower(), any::<u16>(), header(), vec(any::<u8>(), 0..200))
-        .prop_map(|(lower, ident, header, payload)| lower.build(ident, &header, Bytes::from(payload)))
+        .prop_map(|(lower, ident, header, payload)| lower.tcp(ident, &header, Bytes::from(payload)))
 }
 
 pub fn mac() -> impl Strategy<Value = MacAddr> {

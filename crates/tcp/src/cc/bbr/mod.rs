@@ -18,11 +18,13 @@ mod startup;
 mod tests;
 mod undo;
 
+use super::dice::Dice;
+use super::rounds::PacketRounds;
 use super::{AckSample, CongestionControl, Cut, Event, SentSample};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
-use model::{ExtraAcked, MaxBandwidth, Rounds};
+use model::{ExtraAcked, MaxBandwidth};
 use undo::Undo;
 
 /// BBR.LossThresh: the loss rate of a round trip that is too much.
@@ -103,7 +105,7 @@ pub struct Bbr {
     in_loss_recovery: bool,
     initial_cwnd: Option<f64>,
     // Model
-    rounds: Rounds,
+    rounds: PacketRounds,
     max_bw: MaxBandwidth,
     bw: f64,
     bw_shortterm: f64,
@@ -138,7 +140,7 @@ pub struct Bbr {
     cycle_stamp: Instant,
     prev_probe_too_high: bool,
     prev_probe_precautionary: bool,
-    random: u64,
+    dice: Dice,
     // ProbeRTT
     probe_rtt_min_delay: Option<Span>,
     probe_rtt_min_stamp: Instant,
@@ -171,7 +173,7 @@ impl Bbr {
             has_sack: true,
             in_loss_recovery: false,
             initial_cwnd: None,
-            rounds: Rounds::default(),
+            rounds: PacketRounds::default(),
             max_bw: MaxBandwidth::default(),
             bw: 0.0,
             bw_shortterm: f64::INFINITY,
@@ -202,7 +204,7 @@ impl Bbr {
             cycle_stamp: Instant::ZERO,
             prev_probe_too_high: false,
             prev_probe_precautionary: false,
-            random: u64::from(seed),
+            dice: Dice::new(seed),
             probe_rtt_min_delay: None,
             probe_rtt_min_stamp: Instant::ZERO,
             probe_rtt_expired: false,

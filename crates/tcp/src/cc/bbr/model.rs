@@ -1,8 +1,8 @@
-//! The model of the path: round trips by packets, bandwidth, propagation delay, aggregation (§5.5).
+//! The model of the path: bandwidth, propagation delay, aggregation (§5.5).
 
 use super::Bbr;
+use crate::cc::windowed_max::WindowedMax;
 use farpace_units::{Instant, Span};
-use std::collections::VecDeque;
 
 /// BBR.MinRTTFilterLen.
 const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
@@ -10,15 +10,6 @@ const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 /// BBR.ExtraAckedFilterLen, round trips.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
-
-/// Round trips counted by packets: one is over when something sent after its begin is delivered (§5.5.1).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
-    next_delivered: u64,
-    pub count: u64,
-    /// The ACK at hand begins a round trip.
-    pub start: bool,
-}
 
 /// The highest delivery rate of this bandwidth probing cycle and the one before (§5.5.3).
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,42 +36,27 @@ impl MaxBandwidth {
 pub(super) struct ExtraAcked {
     interval_start: Instant,
     delivered: f64,
-    /// Greatest values of late, falling, by round trip: one entry for a round trip at most.
-    filter: VecDeque<(u64, f64)>,
+    filter: WindowedMax,
 }
 
 impl ExtraAcked {
     pub fn get(&self) -> f64 {
-        self.filter.front().map_or(0.0, |&(_, extra)| extra)
+        self.filter.get()
     }
 
     pub fn restart(&mut self, now: Instant) {
         self.interval_start = now;
     }
-
-    fn note(&mut self, round: u64, extra: f64, rounds: u64) {
-        while self.filter.back().is_some_and(|&(_, e)| e <= extra) {
-            self.filter.pop_back();
-        }
-        if self.filter.back().is_none_or(|&(r, _)| r != round) {
-            self.filter.push_back((round, extra));
-        }
-        while self.filter.front().is_some_and(|&(r, _)| r + rounds <= round) {
-            self.filter.pop_front();
-        }
-    }
 }
 
 impl Bbr {
     pub(super) fn start_round(&mut self) {
-        self.rounds.next_delivered = self.delivered;
+        self.rounds.restart(self.delivered);
     }
 
     fn update_round(&mut self) {
-        self.rounds.start = self.rs.has_data && self.rs.prior_delivered >= self.rounds.next_delivered;
+        self.rounds.on_ack(self.rs.has_data.then_some(self.rs.prior_delivered), self.delivered);
         if self.rounds.start {
-            self.start_round();
-            self.rounds.count += 1;
             self.rounds_since_probe_up = self.rounds_since_probe_up.saturating_add(1);
         }
     }
@@ -114,7 +90,7 @@ impl Bbr {
         extra.delivered += self.rs.newly_acked;
         let more = (extra.delivered - expected).min(self.cwnd);
         let rounds = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
-        extra.note(self.rounds.count, more, rounds);
+        extra.filter.note(self.rounds.count, more, rounds);
     }
 
     /// §5.3.4.3. The least round trip of ten seconds, from the least ones of five.

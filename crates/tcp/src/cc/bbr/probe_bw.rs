@@ -115,18 +115,9 @@ impl Bbr {
     }
 
     fn pick_probe_wait(&mut self) {
-        let dice = self.dice();
+        let dice = self.dice.roll();
         self.rounds_since_probe_up = (dice & 1) as u32;
         self.bw_probe_wait = Span::from_secs(2) + Span::from_nanos((dice >> 1) % 1_000_000_000);
-    }
-
-    /// SplitMix64: what a flow does at random need not be hard to guess, only different from others.
-    fn dice(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 
     /// The long-term bound less what is left to others; infinite without a bound.

@@ -262,6 +262,7 @@ impl SackRecovery {
         let mut sample = cx.sample(ack, &Default::default(), before);
         sample.acked = Packets::new(news.acked);
         sample.delivered = news.delivered();
+        sample.marked = ack.marked.min(sample.delivered);
         sample.lost = Packets::new(news.lost);
         sample.rtt = news.newest.map(|at| ack.now.since(at));
         sample.state = self.state;

@@ -437,6 +437,7 @@ impl Pair {
             has_data: false,
             window_update: false,
             ece: false,
+            marked: Packets::ZERO,
             new_data_waiting: false,
             max_window: 100_000,
             cwnd_limited: true,

@@ -19,6 +19,7 @@ fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
         has_data: false,
         window_update: false,
         ece: false,
+        marked: Packets::ZERO,
         new_data_waiting: false,
         max_window: 1 << 20,
         cwnd_limited: true,

@@ -1,0 +1,138 @@
+//! `aqm` of a link: which queue discipline manages its queue, with the constants of the papers and RFCs as defaults.
+
+use super::spec::Direction;
+use farpace_path as path;
+use farpace_path::{QueueDiscipline, QueueError};
+use farpace_units::{ByteCount, Packets, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Active queue management: one of `red`, `codel` and `fq_codel`. `{}` after its name takes all defaults. What
+/// exceeds `queue` is dropped all the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Aqm {
+    /// RED: drops at random, the more the longer the queue is in the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub red: Option<Red>,
+    /// CoDel (RFC 8289): drops by how long packets have waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codel: Option<CoDel>,
+    /// FQ-CoDel (RFC 8290): a queue for each flow, each under CoDel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fq_codel: Option<FqCoDel>,
+}
+
+/// RED (Floyd and Jacobson 1993, with Floyd's later recommendations).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Red {
+    /// Mean queue from which on packets are dropped; 5 packets if omitted.
+    pub min: Packets,
+    /// Mean queue at which the probability is `max_p`; 15 packets if omitted.
+    pub max: Packets,
+    /// Probability at `max`; 0.1 if omitted.
+    #[schemars(range(min = 0, max = 1))]
+    pub max_p: f64,
+    /// Weight of each packet's queue in the mean; 0.002 if omitted.
+    #[schemars(range(min = 0, max = 1))]
+    pub weight: f64,
+    /// Beyond `max` the probability grows to 1 at twice `max`; if false, everything is dropped there.
+    pub gentle: bool,
+    /// Packets whose senders take part in ECN are marked in place of being dropped.
+    pub ecn: bool,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        let path::RedConfig { min, max, max_p, weight, gentle, ecn, idle_packet: _ } =
+            path::RedConfig::default();
+        Red { min, max, max_p, weight, gentle, ecn }
+    }
+}
+
+impl Red {
+    /// As an element is made from it, on a line of `rate`.
+    fn config(&self, rate: Option<Rate>) -> path::RedConfig {
+        /// Bytes of a usual packet.
+        const USUAL: ByteCount = ByteCount::new(1_000);
+        let Red { min, max, max_p, weight, gentle, ecn } = *self;
+        let idle_packet = rate.map_or(Span::ZERO, |rate| rate.time_for(USUAL));
+        path::RedConfig { min, max, max_p, weight, gentle, ecn, idle_packet }
+    }
+}
+
+/// CoDel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoDel {
+    /// A standing queue of this delay is accepted; 5 ms if omitted.
+    pub target: Span,
+    /// Time within which the delay must be below `target` once; 100 ms if omitted. It should be as long as the
+    /// longest usual round trip: longer than 500 ms over a geostationary satellite.
+    pub interval: Span,
+    /// Packets whose senders take part in ECN are marked in place of being dropped.
+    pub ecn: bool,
+}
+
+impl Default for CoDel {
+    fn default() -> Self {
+        let path::CoDelConfig { target, interval, ecn } = path::CoDelConfig::default();
+        CoDel { target, interval, ecn }
+    }
+}
+
+impl CoDel {
+    const fn config(&self) -> path::CoDelConfig {
+        let CoDel { target, interval, ecn } = *self;
+        path::CoDelConfig { target, interval, ecn }
+    }
+}
+
+/// FQ-CoDel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FqCoDel {
+    /// A standing queue of this delay is accepted in each flow; 5 ms if omitted.
+    pub target: Span,
+    /// Time within which the delay must be below `target` once; 100 ms if omitted.
+    pub interval: Span,
+    /// Packets whose senders take part in ECN are marked in place of being dropped; true if omitted.
+    pub ecn: bool,
+    /// Bytes of frames that a flow may send in its turn; 1514 B if omitted.
+    pub quantum: ByteCount,
+    /// Queues into which flows are hashed, 1 to 65536; 1024 if omitted.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub flows: u32,
+}
+
+impl Default for FqCoDel {
+    fn default() -> Self {
+        let path::FqCoDelConfig { codel, quantum, flows } = path::FqCoDelConfig::default();
+        let path::CoDelConfig { target, interval, ecn } = codel;
+        FqCoDel { target, interval, ecn, quantum, flows }
+    }
+}
+
+impl FqCoDel {
+    const fn config(&self) -> path::FqCoDelConfig {
+        let FqCoDel { target, interval, ecn, quantum, flows } = *self;
+        path::FqCoDelConfig { codel: path::CoDelConfig { target, interval, ecn }, quantum, flows }
+    }
+}
+
+impl Direction<'_> {
+    /// The queue that is made from `queue` and `aqm`.
+    ///
+    /// # Errors
+    /// What a checked scenario does not have: limits and parameters that are impossible.
+    pub fn discipline(&self) -> Result<Box<dyn QueueDiscipline>, QueueError> {
+        let limit = self.queue.into();
+        Ok(match self.aqm {
+            Some(Aqm { red: Some(red), .. }) => Box::new(path::Red::new(limit, red.config(self.fastest()))?),
+            Some(Aqm { codel: Some(codel), .. }) => Box::new(path::CoDel::new(limit, codel.config())?),
+            Some(Aqm { fq_codel: Some(fq), .. }) => Box::new(path::FqCoDel::new(limit, fq.config())?),
+            _ => Box::new(path::DropTail::new(limit)?),
+        })
+    }
+}

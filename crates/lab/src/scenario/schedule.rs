@@ -1,0 +1,166 @@
+//! `schedule` of a link: rate and delay over time, in the scenario or in a CSV file beside it.
+
+use super::spec::{Direction, Scenario};
+use farpace_path as path;
+use farpace_units::{Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most steps of one schedule.
+pub const MAX_STEPS: usize = 10_000;
+
+/// Steps of rate and delay. A frame has the rate at which it began to be sent; packets keep their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Schedule {
+    /// The steps begin anew after this time; omitted: the last one holds to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<Span>,
+    /// After a step to a shorter delay, packets overtake those that are on their way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reorders: bool,
+    /// Name of a CSV file in the scenario's folder that holds the steps: `at,rate,delay`, then a line for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The steps, in the order of time. Before the first one the link's own values hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// Rate and delay from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// From the start of the run, or of the period.
+    pub at: Span,
+    /// Rate from then on; omitted: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Delay from then on; omitted: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+}
+
+const HEADER: &str = "at,rate,delay";
+
+/// Reads steps from CSV: the line `at,rate,delay`, then values with their units; an empty one is left as before.
+/// Lines that are empty or begin with `#` are skipped.
+pub(super) fn from_csv(text: &str) -> Result<Vec<Step>, String> {
+    let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    match lines.next() {
+        Some((_, header)) if header.split(',').map(str::trim).eq(HEADER.split(',')) => {}
+        Some((n, _)) => return Err(format!("line {n}: expected `{HEADER}`")),
+        None => return Err(format!("there is nothing in it: expected `{HEADER}`")),
+    }
+    let mut steps = Vec::new();
+    for (n, line) in lines {
+        if steps.len() == MAX_STEPS {
+            return Err(format!("line {n}: the limit is {MAX_STEPS} steps"));
+        }
+        let values: Vec<&str> = line.split(',').map(str::trim).collect();
+        let [at, rate, delay] = values[..] else {
+            return Err(format!("line {n}: {} values, expected 3: `{HEADER}`", values.len()));
+        };
+        let bad = |error: farpace_units::UnitError| format!("line {n}: {error}");
+        let given = |text: &str| !text.is_empty();
+        steps.push(Step {
+            at: at.parse().map_err(bad)?,
+            rate: given(rate).then(|| rate.parse()).transpose().map_err(bad)?,
+            delay: given(delay).then(|| delay.parse()).transpose().map_err(bad)?,
+        });
+    }
+    Ok(steps)
+}
+
+impl Scenario {
+    /// All schedules, and the keys that lead to them: the number of the link, and `forward` or `backward` if it is not
+    /// of both directions.
+    pub(super) fn schedules(&mut self) -> impl Iterator<Item = (usize, Option<&'static str>, &mut Schedule)> {
+        self.links.iter_mut().enumerate().flat_map(|(i, link)| {
+            let [both, forward, backward] =
+                [&mut link.schedule, &mut link.forward.schedule, &mut link.backward.schedule];
+            [(None, both), (Some("forward"), forward), (Some("backward"), backward)]
+                .into_iter()
+                .filter_map(move |(way, schedule)| schedule.as_mut().map(|s| (i, way, s)))
+        })
+    }
+}
+
+impl Direction<'_> {
+    /// Every rate and delay that this direction ever has, with all that was left out filled in; the first is at 0 s.
+    pub fn steps(&self) -> Vec<path::Step> {
+        let mut last = path::Step { at: Span::ZERO, rate: self.rate, delay: self.delay };
+        let mut steps = Vec::new();
+        for step in self.schedule.into_iter().flat_map(|s| &s.steps) {
+            if steps.is_empty() && !step.at.is_zero() {
+                steps.push(last);
+            }
+            last = path::Step {
+                at: step.at,
+                rate: step.rate.or(last.rate),
+                delay: step.delay.unwrap_or(last.delay),
+            };
+            steps.push(last);
+        }
+        if steps.is_empty() {
+            steps.push(last);
+        }
+        steps
+    }
+    /// Rate of the line, the highest if it changes; none is infinitely fast.
+    pub fn fastest(&self) -> Option<Rate> {
+        match self.schedule {
+            None => self.rate,
+            Some(_) => self.steps().iter().map(|s| s.rate).try_fold(Rate::default(), |a, b| Some(a.max(b?))),
+        }
+    }
+    /// Propagation time, the shortest if it changes.
+    pub fn shortest(&self) -> Span {
+        match self.schedule {
+            None => self.delay,
+            Some(_) => self.steps().iter().map(|s| s.delay).min().unwrap_or(self.delay),
+        }
+    }
+    /// The schedule of the line, as an element is made with it.
+    ///
+    /// # Errors
+    /// What a checked scenario does not have: steps out of order.
+    pub fn line(&self) -> Result<path::Schedule, path::ScheduleError> {
+        path::Schedule::new(self.steps(), self.schedule.and_then(|s| s.period))
+    }
+    /// True if the line changes or the queue is managed: then a plain link cannot do it.
+    pub const fn is_managed(&self) -> bool {
+        self.schedule.is_some() || self.aqm.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: steps from a file are not what the file says, or a file that is wrong is taken.
+    #[test]
+    fn csv_is_read_strictly() {
+        let good = "# a pass\nat, rate, delay\n0 s, 10 Mbit/s, 30 ms\n\n15 s,,25 ms\n30 s,4 Mbit/s,\n";
+        let step = |at, mbit: Option<u64>, ms: Option<u64>| Step {
+            at: Span::from_secs(at),
+            rate: mbit.map(Rate::from_mbit),
+            delay: ms.map(Span::from_millis),
+        };
+        let steps = vec![step(0, Some(10), Some(30)), step(15, None, Some(25)), step(30, Some(4), None)];
+        assert_eq!(from_csv(good), Ok(steps));
+        for (text, part) in [
+            ("", "there is nothing in it"),
+            ("\n0 s,1 Mbit/s,1 ms\n", "line 2: expected `at,rate,delay`"),
+            ("at,rate,delay\n0 s,1 Mbit/s\n", "line 2: 2 values, expected 3"),
+            ("at,rate,delay\n0 s,1 Mbps,1 ms\n", "line 2: unknown unit `Mbps`"),
+            ("at,rate,delay\n15,1 Mbit/s,1 ms\n", "line 2: `15` has no unit"),
+        ] {
+            let error = from_csv(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        let long = format!("{HEADER}\n{}", "1 s,1 Mbit/s,1 ms\n".repeat(MAX_STEPS + 1));
+        assert_eq!(from_csv(&long), Err(format!("line {}: the limit is {MAX_STEPS} steps", MAX_STEPS + 2)));
+    }
+}

@@ -1,0 +1,215 @@
+//! Scenarios whose lines have bit errors, schedules, managed queues and one-way outages: whole runs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_lab::scenario::{Scenario, explain};
+use farpace_lab::{Inputs, Outcome, Run};
+use farpace_path::DropReason;
+use farpace_units::{ByteCount, Instant, Span};
+
+/// A link of 10 Mbit/s and 2 times 20 ms with `keys`, and a transfer of 2 MB.
+fn line(keys: &str) -> String {
+    format!(
+        "title = \"t\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+         rate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n{keys}\n[[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\n\
+         size = \"2 MB\"\nsender = {{ ecn = \"on\" }}\nreceiver = {{ ecn = \"on\" }}\n"
+    )
+}
+
+fn run(text: &str) -> Outcome {
+    let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    let outcome = run.finish().unwrap();
+    for flow in &outcome.flows {
+        assert!(flow.is_intact(), "{}: {:?}", flow.name, flow.verified);
+    }
+    outcome
+}
+
+fn drops(outcome: &Outcome, element: &str, reason: DropReason) -> u64 {
+    let those = outcome.drops.iter().filter(|d| d.place == element && d.reason == reason);
+    those.map(|d| d.packets).sum()
+}
+
+fn all_drops(outcome: &Outcome) -> u64 {
+    outcome.drops.iter().map(|d| d.packets).sum()
+}
+
+fn took(outcome: &Outcome) -> Span {
+    outcome.flows[0].completed.unwrap().since(Instant::ZERO)
+}
+
+/// Breaks: bit errors befall the wrong direction, or before the line in place of behind it, where the frame has taken
+/// its time already.
+#[test]
+fn bit_errors_befall_what_has_been_sent() {
+    let outcome = run(&line("forward = { bit_errors = 1e-6 }"));
+    let lost = drops(&outcome, "l.forward.bit-errors", DropReason::BitErrors);
+    // About 1400 packets, 1.2 % of them: 16.8, give or take four times 4.1.
+    assert!((1..=34).contains(&lost), "{lost}");
+    assert_eq!(all_drops(&outcome), lost);
+    let back = run(&line("backward = { bit_errors = 1e-4 }"));
+    assert!(drops(&back, "l.backward.bit-errors", DropReason::BitErrors) > 0);
+    assert_eq!(back.flows[0].retransmissions(), 0, "no data is lost");
+    // 12 Mbit/s come, a third of them with errors. The rest would fit into the line if they alone were sent.
+    let text = line("queue = \"20 packets\"\nforward = { bit_errors = 5e-5 }");
+    let text = text.replace("from = \"a\"\nto = \"b\"", "from = \"b\"\nto = \"a\"");
+    let video =
+        "[[datagrams]]\nname = \"video\"\nfrom = \"a\"\nto = \"b\"\nrate = \"12 Mbit/s\"\nlasts = \"3 s\"\n";
+    assert!(drops(&run(&(text + video)), "l", DropReason::QueueFull) > 100);
+}
+
+/// Breaks: bursts of loss and jumping clocks have no key, or no effect.
+#[test]
+fn bursts_and_clocks_have_keys() {
+    let outcome = run(&line("forward = { burst_loss = { begin = 0.005, end = 0.5 } }"));
+    assert!(drops(&outcome, "l.forward.burst-loss", DropReason::BurstLoss) > 0);
+    // A clock that jumps back far makes everything from there look old: RFC 7323 §5 drops it to the end. Forward does
+    // no harm.
+    for (direction, ticks, arrives) in [
+        ("backward", 1_000_000, true),
+        ("backward", -1_000_000_000, false),
+        ("forward", -1_000_000_000, false),
+    ] {
+        let keys = format!("{direction} = {{ clock_jumps = [{{ at = \"500 ms\", ticks = {ticks} }}] }}");
+        let text = line(&keys).replace("title", "duration = \"30 s\"\ntitle");
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        while !run.advance(None).unwrap().finished {}
+        assert_eq!(run.finish().unwrap().flows[0].is_intact(), arrives, "{keys}");
+    }
+}
+
+/// Breaks: an outage of one direction takes anything from the other, or packets before or after its time.
+#[test]
+fn acks_alone_can_be_blacked_out() {
+    let plain = run(&line(""));
+    let dark = run(&line("backward = { outages = [{ at = \"1 s\", lasts = \"300 ms\" }] }"));
+    let lost = drops(&dark, "l.backward.outage", DropReason::Outage);
+    assert!(lost > 10, "{lost} ACKs");
+    assert_eq!(all_drops(&dark) - lost, all_drops(&plain), "data comes through");
+    assert!(took(&dark) < took(&plain) + Span::from_millis(700), "{} and {}", took(&dark), took(&plain));
+}
+
+/// Breaks: steps of rate and delay do not reach the line, or not in the direction they are for.
+#[test]
+fn a_schedule_changes_the_line() {
+    let constant = took(&run(&line("")));
+    // Half of the time 10, half 2.5 Mbit/s: 6.25 in the mean.
+    let steps = "steps = [{ at = \"250 ms\", rate = \"2500 kbit/s\" }]";
+    let slow = took(&run(&line(&format!("forward = {{ schedule = {{ period = \"500 ms\", {steps} }} }}"))));
+    let ratio = slow.as_secs_f64() / constant.as_secs_f64();
+    assert!((1.4..1.8).contains(&ratio), "{ratio}: {slow} and {constant}");
+    let back = took(&run(&line(&format!("backward = {{ schedule = {{ period = \"500 ms\", {steps} }} }}"))));
+    assert!(back < constant + Span::from_millis(100), "ACKs need little: {back} and {constant}");
+
+    // A second of delay from 1 s on. The pipe's contents arrive before, everything else later.
+    let late = "schedule = { steps = [{ at = \"1 s\", delay = \"1 s\" }] }";
+    assert!(took(&run(&line(late))) > constant + Span::from_secs(1));
+}
+
+/// Breaks: a shorter delay loses or reorders packets although links are first in, first out.
+#[test]
+fn a_step_of_delay_causes_no_retransmission() {
+    let steps = "steps = [{ at = \"0 s\", delay = \"40 ms\" }, { at = \"700 ms\", delay = \"5 ms\" }]";
+    let keys = |more: &str| line(&format!("queue = \"10 MB\"\nschedule = {{ {more}{steps} }}"));
+    assert_eq!(run(&keys("")).flows[0].retransmissions(), 0);
+    let text = keys("reorders = true, ");
+    assert!(explain(&Scenario::parse(&text, "t").unwrap()).contains("Packets may overtake others"));
+    assert_eq!(all_drops(&run(&text)), 0);
+}
+
+/// Breaks: a schedule cannot come from a file, or the file's mistakes are not told at the key that names it.
+#[test]
+fn steps_come_from_a_file() {
+    let text = line("schedule = { period = \"500 ms\", file = \"pass.csv\" }");
+    let read = |csv: &'static str| {
+        Scenario::parse_beside(&text, "t.toml", &[], &|name| match name {
+            "pass.csv" => Ok(csv.to_owned()),
+            _ => Err("it is not there".to_owned()),
+        })
+    };
+    let from_file = read("at,rate,delay\n0 s,10 Mbit/s,20 ms\n250 ms,2500 kbit/s,\n").unwrap();
+    let inline = line(
+        "schedule = { period = \"500 ms\", steps = [{ at = \"0 s\", rate = \"10 Mbit/s\", delay = \"20 ms\" }, \
+         { at = \"250 ms\", rate = \"2500 kbit/s\" }] }",
+    );
+    assert_eq!(Ok(from_file), Scenario::parse(&inline, "t.toml"));
+    let error = read("at,rate,delay\n0 s,10 Mbit,20 ms\n").unwrap_err();
+    assert_eq!(error.problems[0].position(), Some((9, 40)), "{error}");
+    assert!(error.to_string().contains("pass.csv: line 2: unknown unit `Mbit`"), "{error}");
+}
+
+/// Breaks: managed queues are not in the link, drop under another name, or mark nobody.
+#[test]
+fn queues_are_managed() {
+    let long = "queue = \"10 MB\"\n";
+    for (aqm, reason) in [
+        ("red = { min = \"20 packets\", max = \"60 packets\" }", DropReason::Red),
+        ("codel = {}", DropReason::CoDel),
+        ("fq_codel = { ecn = false }", DropReason::CoDel),
+    ] {
+        let outcome = run(&line(&format!("{long}aqm = {{ {aqm} }}")));
+        assert!(drops(&outcome, "l", reason) > 0, "{aqm}: {:?}", outcome.drops);
+        assert_eq!(drops(&outcome, "l", reason), all_drops(&outcome), "{aqm}");
+    }
+    for aqm in ["codel = { ecn = true }", "fq_codel = {}"] {
+        let outcome = run(&line(&format!("{long}aqm = {{ {aqm} }}")));
+        assert_eq!((all_drops(&outcome), outcome.flows[0].retransmissions()), (0, 0), "{aqm}");
+        assert!(took(&outcome) < Span::from_secs(3), "{aqm}: {}", took(&outcome));
+    }
+    let own = line("aqm = { codel = {} }\nbackward = { aqm = { fq_codel = {} } }");
+    let words = explain(&Scenario::parse(&own, "t").unwrap());
+    assert!(words.contains("under CoDel") && words.contains("under FQ-CoDel"), "{words}");
+    assert!(words.contains("tells the sender early") && !words.contains("there will be loss"), "{words}");
+}
+
+/// Breaks: unequal rates of the two directions, or a queue in bytes that two senders share.
+#[test]
+fn two_senders_share_a_satellite_router() {
+    let text = r#"
+title = "Two senders, one satellite router"
+duration = "200 s"
+[hosts.a]
+[hosts.b]
+[hosts.c]
+[routers.ground]
+[[links]]
+name = "left"
+between = ["a", "ground"]
+rate = "100 Mbit/s"
+delay = "1 ms"
+[[links]]
+name = "right"
+between = ["b", "ground"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[links]]
+name = "space"
+between = ["ground", "c"]
+rate = "10 Mbit/s"
+delay = "50 ms"
+queue = "15 kB"
+backward = { rate = "100 kbit/s" }
+[[flows]]
+name = "first"
+from = "a"
+to = "c"
+size = "2 MB"
+[[flows]]
+name = "second"
+from = "b"
+to = "c"
+size = "2 MB"
+"#;
+    let outcome = run(text);
+    let full = drops(&outcome, "space", DropReason::QueueFull);
+    assert!(full > 0 && full == all_drops(&outcome), "{:?}", outcome.drops);
+    let s = Scenario::parse(text, "t").unwrap();
+    let back = s.links[2].direction(farpace_lab::scenario::Way::Backward);
+    assert_eq!(
+        (back.rate.map(|r| r.bits_per_sec()), back.queue.in_bytes(ByteCount::new(1))),
+        (Some(100_000), ByteCount::new(15_000))
+    );
+}

@@ -1,0 +1,176 @@
+//! A link whose queue is managed or whose line changes with time: what [`LinkWay`](crate::LinkWay) cannot know in
+//! advance.
+
+use crate::hold::Hold;
+use crate::{
+    Backlog, Cx, DropTail, Framing, Inspection, LinkError, LinkStats, LinkWayConfig, Port, QueueDiscipline,
+    Schedule, TwoWay, Way,
+};
+use farpace_units::{Instant, Serialiser, Span};
+use farpace_wire::Packet;
+
+/// A link between two ports of which at least one direction has a managed queue or a changing line.
+pub type ManagedLink = TwoWay<ManagedLinkWay>;
+
+/// One direction of a [`ManagedLink`]: a [`QueueDiscipline`], a line whose rate and delay follow a [`Schedule`], and
+/// what is on its way. With [`DropTail`] and a constant line it does exactly what [`LinkWay`](crate::LinkWay) does,
+/// which needs half of the events.
+///
+/// * A frame is sent at the rate that holds when its first bit leaves: the frame on the line at a step ends when it
+///   would have ended, and the next one has the new rate.
+/// * It takes the delay that holds when its last bit leaves.
+/// * After a step to a shorter delay, packets wait for those before them and arrive with them, unless
+///   [`reordering`](ManagedLinkWay::reordering) lets them overtake.
+pub struct ManagedLinkWay {
+    queue: Box<dyn QueueDiscipline>,
+    schedule: Schedule,
+    framing: Framing,
+    keeps_order: bool,
+    serialiser: Option<Serialiser>,
+    /// On the line, and when it will have left.
+    line: Option<(Instant, Packet)>,
+    /// Latest arrival so far.
+    latest: Instant,
+    on_the_way: Hold,
+    busy: Span,
+    /// Packets that came.
+    came: u64,
+    stats: LinkStats,
+}
+
+impl ManagedLinkWay {
+    /// An idle direction.
+    pub fn new(queue: Box<dyn QueueDiscipline>, schedule: Schedule, framing: Framing) -> Self {
+        ManagedLinkWay {
+            queue,
+            schedule,
+            framing,
+            keeps_order: true,
+            serialiser: None,
+            line: None,
+            latest: Instant::ZERO,
+            on_the_way: Hold::default(),
+            busy: Span::ZERO,
+            came: 0,
+            stats: LinkStats::default(),
+        }
+    }
+    /// One with a plain queue and a line that does not change.
+    ///
+    /// # Errors
+    /// A rate of zero, or a queue that holds nothing.
+    pub fn plain(config: LinkWayConfig) -> Result<Self, LinkError> {
+        let queue = DropTail::new(config.queue).map_err(|_| LinkError::ZeroQueue)?;
+        let schedule = Schedule::constant(config.rate, config.delay).map_err(|_| LinkError::ZeroRate)?;
+        Ok(ManagedLinkWay::new(Box::new(queue), schedule, config.framing))
+    }
+    /// The same direction, in which packets overtake each other when the delay becomes shorter.
+    #[must_use]
+    pub fn reordering(self) -> Self {
+        ManagedLinkWay { keeps_order: false, ..self }
+    }
+    /// What has happened so far. Packets and bytes are those that have been given to the line.
+    pub const fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+    /// Packets marked CE instead of being dropped.
+    pub fn marked(&self) -> u64 {
+        self.queue.marked()
+    }
+
+    fn line_load(&self) -> Backlog {
+        self.line.as_ref().map_or(Backlog::default(), |(_, packet)| Backlog::of(packet))
+    }
+
+    /// Takes from the line what has left it by now, and gives it the next packets.
+    fn work(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            match self.line.take() {
+                Some((left, packet)) if left > cx.now() => {
+                    self.line = Some((left, packet));
+                    return;
+                }
+                Some((left, packet)) => {
+                    let mut arrival = left + self.schedule.at(left).delay;
+                    if self.keeps_order {
+                        self.latest = self.latest.max(arrival);
+                        arrival = self.latest;
+                    }
+                    self.on_the_way.push(arrival, packet);
+                }
+                None => {
+                    let Some(packet) = self.queue.dequeue(cx) else { return };
+                    self.start(packet, cx.now());
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, packet: Packet, now: Instant) {
+        let line_bytes = self.framing.on_the_line(packet.len());
+        let left = match self.schedule.at(now).rate {
+            Some(rate) => {
+                let serialiser = self.serialiser.get_or_insert(Serialiser::new(rate));
+                serialiser.set_rate(rate);
+                serialiser.send(now, line_bytes)
+            }
+            None => now,
+        };
+        self.busy += left.since(now);
+        self.stats.packets += 1;
+        self.stats.bytes += packet.len();
+        self.stats.line_bytes += line_bytes;
+        self.line = Some((left, packet));
+    }
+}
+
+impl Way for ManagedLinkWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        self.work(cx);
+        self.came += 1;
+        self.queue.enqueue(packet, self.line_load(), cx);
+        let load = self.queue.backlog() + self.line_load();
+        self.work(cx);
+        // A line without a rate never makes anything wait.
+        if self.line.is_some() {
+            self.stats.peak_packets = self.stats.peak_packets.max(load.packets);
+            self.stats.peak_bytes = self.stats.peak_bytes.max(load.bytes);
+        }
+        let inside = self.queue.backlog().packets;
+        self.stats.drops = self.came.saturating_sub(self.stats.packets + inside);
+        self.on_the_way.release(out, cx);
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        self.work(cx);
+        self.stats.drops = self.came.saturating_sub(self.stats.packets + self.queue.backlog().packets);
+        self.on_the_way.release(out, cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        let free = self.line.as_ref().map(|(left, _)| *left);
+        match (free, self.on_the_way.due()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+    fn held(&self) -> u64 {
+        self.queue.backlog().packets + u64::from(self.line.is_some()) + self.on_the_way.len()
+    }
+    fn inspect(&self) -> Inspection {
+        let s = &self.stats;
+        let mut readings = vec![
+            ("packets", s.packets.to_string()),
+            ("bytes", s.bytes.to_string()),
+            ("drops", s.drops.to_string()),
+            ("marked", self.queue.marked().to_string()),
+            ("peak queue", format!("{} packets", s.peak_packets)),
+            ("peak queue bytes", s.peak_bytes.to_string()),
+            ("busy", self.busy.to_string()),
+        ];
+        readings.extend(self.queue.inspect());
+        readings
+    }
+}
+
+#[cfg(test)]
+mod tests;

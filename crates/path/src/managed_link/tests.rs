@@ -1,0 +1,131 @@
+//! The managed link against the plain one, and its steps.
+
+use super::*;
+use crate::bed::{Bed, ident, packet};
+use crate::{FqCoDel, FqCoDelConfig, Link, QueueLimit, Step};
+use farpace_units::{ByteCount, Packets, Rate};
+use proptest::prelude::*;
+
+fn at(us: u64) -> Instant {
+    Instant::ZERO + Span::from_micros(us)
+}
+
+/// Steps of (time in us, Mbit/s, delay in us). A frame of 1000 B takes 8 us at 1 Gbit/s.
+fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkWay {
+    let step = |(us, mbit, delay): &(u64, u64, u64)| Step {
+        at: Span::from_micros(*us),
+        rate: Some(Rate::from_mbit(*mbit)),
+        delay: Span::from_micros(*delay),
+    };
+    let schedule = Schedule::new(steps.iter().map(step).collect(), period.map(Span::from_micros)).unwrap();
+    let queue = DropTail::new(QueueLimit::Unlimited).unwrap();
+    ManagedLinkWay::new(Box::new(queue), schedule, Framing::NONE)
+}
+
+fn bed(way: ManagedLinkWay) -> Bed<ManagedLink> {
+    Bed::new(TwoWay::new(way, stepped(&[(0, 1_000, 0)], None)))
+}
+
+/// Arrivals in us.
+fn arrivals(bed: &Bed<ManagedLink>) -> Vec<(u64, u16)> {
+    bed.emitted.iter().map(|(at, _, p)| (at.as_nanos() / 1_000, ident(p))).collect()
+}
+
+proptest! {
+    /// Breaks: the managed link with a plain queue differs from the plain link in a single nanosecond or drop.
+    #[test]
+    fn a_plain_queue_makes_a_plain_link(
+        came in prop::collection::vec((0u64..30_000, any::<bool>(), 0usize..1_460), 1..120),
+        limit in 1u64..12, in_bytes: bool, rate in prop::option::of(1_000_000u64..100_000_000_000), delay in 0u64..200_000,
+    ) {
+        let queue = if in_bytes {
+            QueueLimit::Bytes(ByteCount::new(limit * 700))
+        } else {
+            QueueLimit::Packets(Packets::new(limit as u32))
+        };
+        let config = LinkWayConfig {
+            rate: rate.map(Rate::from_bits_per_sec),
+            delay: Span::from_nanos(delay),
+            queue,
+            framing: Framing::ETHERNET,
+        };
+        let mut plain = Bed::new(Link::symmetric(config).unwrap());
+        let way = || ManagedLinkWay::plain(config).unwrap();
+        let mut managed = Bed::new(TwoWay::new(way(), way()));
+        let mut now = Instant::ZERO;
+        for (n, (gap, port, payload)) in came.into_iter().enumerate() {
+            now += Span::from_nanos(gap);
+            plain.packet(now, Port(u16::from(port)), packet(n as u16, payload));
+            managed.packet(now, Port(u16::from(port)), packet(n as u16, payload));
+        }
+        plain.run();
+        managed.run();
+        for port in [Port(0), Port(1)] {
+            let came = |emitted: &[(Instant, Port, Packet)]| -> Vec<_> {
+                emitted.iter().filter(|(_, p, _)| *p == port).map(|(at, _, p)| (*at, ident(p))).collect()
+            };
+            prop_assert_eq!(came(&plain.emitted), came(&managed.emitted));
+            prop_assert_eq!(plain.element.way(port).stats(), managed.element.way(port).stats());
+        }
+        prop_assert_eq!(&plain.dropped, &managed.dropped);
+    }
+}
+
+/// Breaks: the rate of a step holds too early, for the frame on the line, or too late, or the next period forgets it.
+#[test]
+fn the_frame_on_the_line_keeps_its_rate() {
+    // 1 Gbit/s, from 20 us on 0.1 Gbit/s, and from 200 us on the same again.
+    let mut bed = bed(stepped(&[(0, 1_000, 0), (20, 100, 0)], Some(200)));
+    for n in 0..5 {
+        bed.packet(at(0), Port(0), packet(n, 946));
+    }
+    bed.packet(at(196), Port(0), packet(5, 946));
+    bed.packet(at(196), Port(0), packet(6, 946));
+    bed.run();
+    // The third begins at 16 us and ends at 24 us, across the step; then each takes 80 us. The sixth begins at 196 us
+    // and keeps the low rate until 276 us, when the next period has long begun.
+    assert_eq!(arrivals(&bed), [(8, 0), (16, 1), (24, 2), (104, 3), (184, 4), (276, 5), (356, 6)]);
+}
+
+/// Breaks: a shorter delay lets packets overtake within a link, or does not where that is wanted.
+#[test]
+fn a_step_of_delay_reorders_only_if_asked() {
+    let steps = [(0, 1_000, 100), (20, 1_000, 10), (1_000, 1_000, 300)];
+    for reorders in [false, true] {
+        let way = stepped(&steps, None);
+        let mut bed = bed(if reorders { way.reordering() } else { way });
+        for n in 0..4 {
+            bed.packet(at(0), Port(0), packet(n, 946));
+        }
+        bed.packet(at(2_000), Port(0), packet(4, 946));
+        bed.run();
+        // They leave at 8, 16, 24 and 32 us; the last two have the delay of 10 us.
+        let expected = if reorders {
+            [(34, 2), (42, 3), (108, 0), (116, 1), (2_308, 4)]
+        } else {
+            [(108, 0), (116, 1), (116, 2), (116, 3), (2_308, 4)]
+        };
+        assert_eq!(arrivals(&bed), expected);
+    }
+}
+
+/// Breaks: packets that the queue drops on their way to the line are not counted as drops of the link, or the line
+/// stands still while packets wait.
+#[test]
+fn a_managed_queue_keeps_the_account() {
+    let queue = FqCoDel::new(QueueLimit::Unlimited, FqCoDelConfig::default()).unwrap();
+    let schedule = Schedule::constant(Some(Rate::from_mbit(1)), Span::from_millis(10)).unwrap();
+    let mut bed = bed(ManagedLinkWay::new(Box::new(queue), schedule, Framing::NONE));
+    for n in 0..400 {
+        bed.packet(at(u64::from(n) * 1_000), Port(0), packet(n, 446));
+    }
+    bed.run();
+    let way = bed.element.way(Port(0));
+    let (sent, drops) = (way.stats().packets, way.stats().drops);
+    assert_eq!((sent + drops, drops), (400, bed.dropped.len() as u64));
+    assert!(drops > 5, "{drops}: one packet of 4 ms comes each millisecond");
+    // 500 B take 4 ms: the line was busy from the first to the last.
+    let last = bed.emitted.last().map(|(at, ..)| *at);
+    assert_eq!(last, Some(Instant::ZERO + Span::from_millis(4 * sent + 10)));
+    assert_eq!(way.busy, Span::from_millis(4 * sent));
+}

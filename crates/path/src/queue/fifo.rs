@@ -1,0 +1,35 @@
+//! Packets in the order in which they came, each with its time.
+
+use super::Backlog;
+use farpace_units::{ByteCount, Instant};
+use farpace_wire::Packet;
+use std::collections::VecDeque;
+
+/// First in, first out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fifo {
+    packets: VecDeque<(Instant, Packet)>,
+    bytes: ByteCount,
+}
+
+impl Fifo {
+    /// A packet comes at `now`.
+    pub fn push(&mut self, now: Instant, packet: Packet) {
+        self.bytes += packet.len();
+        self.packets.push_back((now, packet));
+    }
+    /// The first, and when it came.
+    pub fn pop(&mut self) -> Option<(Instant, Packet)> {
+        let (came, packet) = self.packets.pop_front()?;
+        self.bytes -= packet.len();
+        Some((came, packet))
+    }
+    /// What is inside.
+    pub fn backlog(&self) -> Backlog {
+        Backlog { packets: self.packets.len() as u64, bytes: self.bytes }
+    }
+    /// True if nothing is inside.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+}

@@ -1,3 +1,0 @@
-//! Bbr1.
-
-pub use super::Reno as Bbr1;

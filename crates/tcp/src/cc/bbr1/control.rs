@@ -1,0 +1,94 @@
+//! What follows from the model for the pacing rate and the window (BBR §4.2).
+
+use super::{Bbr1, MIN_PIPE_CWND, State};
+use farpace_units::Span;
+
+/// The round trip to assume for the first pacing rate.
+const NOMINAL_RTT: Span = Span::from_millis(1);
+/// BBR §4.2.2: what is sent at once: a segment below the first rate, two below the second (bytes/s), else what is sent
+/// in a millisecond, at most 64 kB.
+const ONE_SEGMENT_RATE: f64 = 1.2e6 / 8.0;
+const TWO_SEGMENTS_RATE: f64 = 24e6 / 8.0;
+const QUANTUM_TIME: f64 = 0.001;
+const MAX_QUANTUM: f64 = 64_000.0;
+
+impl Bbr1 {
+    /// BBR §4.2.1.
+    pub(super) fn init_pacing_rate(&mut self, srtt: Span) {
+        let srtt = if srtt.is_zero() { NOMINAL_RTT } else { srtt };
+        let nominal = self.initial_cwnd.unwrap_or(self.cwnd) * self.mss / srtt.as_secs_f64();
+        self.pacing_rate = self.pacing_gain() * nominal;
+    }
+
+    pub(super) fn set_pacing_rate(&mut self, gain: f64) {
+        let rate = gain * self.btl_bw.get();
+        // Before the pipe was full once, the rate only rises.
+        if (self.filled_pipe && rate > 0.0) || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    /// Segments.
+    fn send_quantum(&self) -> f64 {
+        if self.pacing_rate < ONE_SEGMENT_RATE {
+            1.0
+        } else if self.pacing_rate < TWO_SEGMENTS_RATE {
+            2.0
+        } else {
+            (self.pacing_rate * QUANTUM_TIME).min(MAX_QUANTUM) / self.mss
+        }
+    }
+
+    /// BBRInflight: what has to be under way at `gain`, segments (BBR §4.2.3.2).
+    pub(super) fn inflight(&self, gain: f64) -> f64 {
+        match self.rtprop {
+            Some(rtprop) => {
+                let bdp = self.btl_bw.get() * rtprop.as_secs_f64() / self.mss;
+                gain * bdp + 3.0 * self.send_quantum()
+            }
+            None => self.initial_cwnd.unwrap_or(self.cwnd),
+        }
+    }
+
+    /// BBR §4.2.3.
+    pub(super) fn set_cwnd(&mut self) {
+        self.modulate_for_recovery();
+        if !self.packet_conservation {
+            let target = self.inflight(self.cwnd_gain());
+            let grown = self.cwnd + self.newly_delivered;
+            if self.filled_pipe {
+                self.cwnd = grown.min(target);
+            } else if self.cwnd < target || (self.delivered as f64) < self.initial_cwnd.unwrap_or(self.cwnd) {
+                self.cwnd = grown;
+            }
+            self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
+        }
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_PIPE_CWND);
+        }
+    }
+
+    /// BBR §4.2.3.3: what is lost leaves the window; in the first round trip of a recovery no more is sent than arrives.
+    fn modulate_for_recovery(&mut self) {
+        self.cwnd = (self.cwnd - self.newly_lost).max(1.0);
+        if std::mem::take(&mut self.entering) {
+            self.cwnd = self.in_flight + self.newly_delivered.max(1.0);
+        }
+        if self.packet_conservation {
+            self.cwnd = self.cwnd.max(self.in_flight + self.newly_delivered);
+        }
+    }
+
+    /// The last window that was modulated neither by a recovery nor by ProbeRTT.
+    pub(super) fn save_cwnd(&mut self) {
+        self.prior_cwnd = if !self.in_loss_recovery && self.state != State::ProbeRtt {
+            self.cwnd
+        } else {
+            self.prior_cwnd.max(self.cwnd)
+        };
+    }
+
+    pub(super) fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+}

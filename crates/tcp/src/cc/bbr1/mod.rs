@@ -1,0 +1,265 @@
+//! BBRv1 (draft-cardwell-iccrg-bbr-congestion-control-00, BBR below): window and rate from a model of the path.
+//!
+//! BtlBw is the greatest delivery rate of ten round trips, RTprop the least round trip of ten seconds. The pacing rate
+//! is pacing_gain·BtlBw, the window cwnd_gain·BtlBw·RTprop and three quanta. This file holds the state and the order of
+//! the steps, [`phases`] the cycle, [`control`] window and rate.
+//!
+//! Left out: what Linux added later, that is the estimate of policers (lt_bw), of ACK aggregation (extra_acked), and the
+//! pacing margin. Losses change nothing but the window during a recovery: that is what v3 was made for.
+
+mod control;
+mod phases;
+#[cfg(test)]
+mod tests;
+
+use super::dice::Dice;
+use super::rounds::PacketRounds;
+use super::windowed_max::WindowedMax;
+use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use crate::segments::RateSample;
+use crate::window::Window;
+use farpace_units::{Instant, Packets, Rate, Span};
+
+/// BtlBwFilterLen, round trips (BBR §4.1.1.5).
+const BTL_BW_FILTER_LEN: u64 = 10;
+/// RTpropFilterLen (BBR §4.1.2.3).
+const RTPROP_FILTER_LEN: Span = Span::from_secs(10);
+/// BBRMinPipeCwnd, segments (BBR §4.2.3.4).
+const MIN_PIPE_CWND: f64 = 4.0;
+
+/// BBR §3.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// State of BBRv1. Volumes in segments, rates in bytes per second.
+#[derive(Clone, Debug)]
+pub struct Bbr1 {
+    state: State,
+    // The connection, as of the call under way
+    now: Instant,
+    cwnd: f64,
+    in_flight: f64,
+    in_flight_before: f64,
+    mss: f64,
+    /// Segments delivered over the whole connection, and by the ACK at hand.
+    delivered: u64,
+    newly_delivered: f64,
+    newly_lost: f64,
+    app_limited: bool,
+    initial_cwnd: Option<f64>,
+    // Model
+    rounds: PacketRounds,
+    btl_bw: WindowedMax,
+    rtprop: Option<Span>,
+    rtprop_stamp: Instant,
+    rtprop_expired: bool,
+    // Phases
+    filled_pipe: bool,
+    full_bw: f64,
+    full_bw_count: u32,
+    cycle_index: usize,
+    cycle_stamp: Instant,
+    probe_rtt_done_stamp: Option<Instant>,
+    probe_rtt_round_done: bool,
+    idle_restart: bool,
+    dice: Dice,
+    // Control
+    pacing_rate: f64,
+    has_seen_rtt: bool,
+    prior_cwnd: f64,
+    /// The same when the last recovery began.
+    cwnd_before_loss: f64,
+    in_loss_recovery: bool,
+    /// The next ACK is the first one of a fast recovery.
+    entering: bool,
+    packet_conservation: bool,
+}
+
+impl Bbr1 {
+    /// One that knows nothing (BBR §4.3.1.1). Connections with different seeds probe at different times.
+    pub fn new(seed: u32) -> Self {
+        Bbr1 {
+            state: State::Startup,
+            now: Instant::ZERO,
+            cwnd: 1.0,
+            in_flight: 0.0,
+            in_flight_before: 0.0,
+            mss: 1.0,
+            delivered: 0,
+            newly_delivered: 0.0,
+            newly_lost: 0.0,
+            app_limited: false,
+            initial_cwnd: None,
+            rounds: PacketRounds::default(),
+            btl_bw: WindowedMax::default(),
+            rtprop: None,
+            rtprop_stamp: Instant::ZERO,
+            rtprop_expired: false,
+            filled_pipe: false,
+            full_bw: 0.0,
+            full_bw_count: 0,
+            cycle_index: 0,
+            cycle_stamp: Instant::ZERO,
+            probe_rtt_done_stamp: None,
+            probe_rtt_round_done: false,
+            idle_restart: false,
+            dice: Dice::new(seed),
+            pacing_rate: 0.0,
+            has_seen_rtt: false,
+            prior_cwnd: 0.0,
+            cwnd_before_loss: 0.0,
+            in_loss_recovery: false,
+            entering: false,
+            packet_conservation: false,
+        }
+    }
+
+    fn begin(&mut self, now: Instant, window: &Window) {
+        self.now = now;
+        self.cwnd = f64::from(window.cwnd().get());
+        self.mss = f64::from(window.mss().max(1));
+    }
+
+    fn set_window(&self, window: &mut Window) {
+        debug_assert!(self.cwnd.is_finite() && self.pacing_rate.is_finite());
+        window.set_cwnd(Packets::new(self.cwnd as u32));
+    }
+
+    /// BBR §4.1.1: a rate that the application limited counts only if it is greater than what is known.
+    fn update_btl_bw(&mut self, sample: Option<&RateSample>) {
+        self.rounds.on_ack(sample.map(|s| s.prior_delivered), self.delivered);
+        if self.rounds.start {
+            self.packet_conservation = false;
+        }
+        let Some(rate) = sample.and_then(|s| s.rate) else { return };
+        let rate = rate.bits_per_sec() as f64 / 8.0;
+        if rate >= self.btl_bw.get() || !self.app_limited {
+            self.btl_bw.note(self.rounds.count, rate, BTL_BW_FILTER_LEN);
+        }
+    }
+
+    /// BBR §4.1.2.
+    fn update_rtprop(&mut self, rtt: Option<Span>) {
+        self.rtprop_expired = self.now > self.rtprop_stamp + RTPROP_FILTER_LEN;
+        if let Some(rtt) = rtt
+            && (self.rtprop_expired || self.rtprop.is_none_or(|least| rtt <= least))
+        {
+            self.rtprop = Some(rtt);
+            self.rtprop_stamp = self.now;
+        }
+    }
+}
+
+impl CongestionControl for Bbr1 {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.begin(ack.now, window);
+        self.in_flight = f64::from(ack.in_flight.get());
+        self.in_flight_before = f64::from(ack.in_flight_before.get());
+        self.newly_lost = f64::from(ack.lost.get());
+        self.newly_delivered = ack.rate.map_or(0.0, |r| f64::from(r.newly_delivered.get()));
+        self.app_limited = ack.rate.is_some_and(|r| r.app_limited);
+        self.delivered = ack.rate.map_or(self.delivered, |r| r.total_delivered);
+        let rtt = ack.rate.and_then(|r| r.rtt).or(ack.rtt);
+        if let Some(rtt) = rtt
+            && !self.has_seen_rtt
+        {
+            self.has_seen_rtt = true;
+            self.init_pacing_rate(rtt);
+        }
+        self.update_btl_bw(ack.rate.as_ref());
+        self.check_cycle_phase();
+        self.check_full_pipe();
+        self.check_drain();
+        self.update_rtprop(rtt);
+        self.check_probe_rtt();
+        self.set_pacing_rate(self.pacing_gain());
+        self.set_cwnd();
+        self.set_window(window);
+    }
+
+    fn on_sent(&mut self, window: &mut Window, sent: &SentSample) {
+        if self.initial_cwnd.is_some() {
+            return;
+        }
+        self.begin(sent.now, window);
+        self.initial_cwnd = Some(self.cwnd);
+        self.rtprop_stamp = sent.now;
+        if !sent.srtt.is_zero() {
+            self.rtprop = Some(sent.srtt);
+            self.has_seen_rtt = true;
+        }
+        self.init_pacing_rate(sent.srtt);
+    }
+
+    /// The threshold means nothing to BBR, and losses do not cut its model.
+    fn ssthresh(&mut self, _: Instant, window: &Window, _: Packets, _: Cut) -> Packets {
+        window.ssthresh()
+    }
+
+    fn min_cwnd(&self, _: &Window) -> Packets {
+        Packets::new(MIN_PIPE_CWND as u32)
+    }
+
+    fn undo_cwnd(&self, window: &Window) -> Packets {
+        window.cwnd().max(Packets::new(self.cwnd_before_loss as u32))
+    }
+
+    fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
+        self.begin(now, window);
+        match event {
+            Event::EnterRecovery => {
+                self.save_cwnd();
+                self.cwnd_before_loss = self.prior_cwnd;
+                self.in_loss_recovery = true;
+                self.entering = true;
+                self.packet_conservation = true;
+                self.rounds.restart(self.delivered);
+            }
+            Event::EnterLoss => {
+                self.save_cwnd();
+                self.cwnd_before_loss = self.prior_cwnd;
+                self.in_loss_recovery = true;
+                (self.entering, self.packet_conservation) = (false, false);
+                self.cwnd = 1.0; // BBR §4.2.3.3
+            }
+            Event::ExitRecovery | Event::Undo => {
+                self.in_loss_recovery = false;
+                (self.entering, self.packet_conservation) = (false, false);
+                if event == Event::Undo {
+                    self.prior_cwnd = self.prior_cwnd.max(self.cwnd_before_loss);
+                    // A plateau during a slowdown that was none says nothing: look again.
+                    (self.full_bw, self.full_bw_count) = (0.0, 0);
+                }
+                self.restore_cwnd();
+            }
+            Event::Restart(_) => self.handle_restart_from_idle(),
+            Event::Established(_) => {}
+        }
+        self.set_window(window);
+    }
+
+    fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn wants_rates(&self) -> bool {
+        true
+    }
+
+    fn hides_rate(&self) -> bool {
+        self.state == State::ProbeRtt
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        (self.pacing_rate > 0.0).then(|| Rate::from_bits_per_sec(((self.pacing_rate * 8.0) as u64).max(8)))
+    }
+
+    fn name(&self) -> &'static str {
+        "bbr1"
+    }
+}

@@ -1,0 +1,381 @@
+//! The congestion control of the profile `farpace`: for paths of which nothing is known but that they are far.
+//!
+//! Each part answers one thing that goes wrong on such paths.
+//!
+//! * **Start** ([`train`]): the first flight leaves in one burst, and the spacing of its ACKs tells what the path carries.
+//!   The next round trip goes at half of that, the one after at all of it: three round trips instead of a dozen.
+//! * **Queue** ([`path`]): the window is what the path holds when empty, and a few segments more,
+//!
+//!   ```text
+//!   each round trip:  w <- w + ((w · base/rtt + alpha) - w) / 2        (the fixed point of FAST TCP)
+//!   ```
+//!
+//!   with `rtt` the least of the round trip, which jitter hardly moves, and `alpha` the segments that this connection
+//!   keeps in the queue. So the queue stays short, connections share alike, and a loss is no news. Where there is no queue,
+//!   alpha doubles each round trip.
+//! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a policer loses more
+//!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
+//!   is usual.
+//! * **Neighbours**: a queue that others keep filled while this connection holds hardly anything of it would starve
+//!   it. Then the window grows by a 25th a round trip, and falls to 0.7 by loss, until the queue is gone.
+//! * **Pacing**: always, so that a window never leaves as a burst.
+//!
+//! Timeouts are AEN's business (`timeout = "aen"`); one that was right opens the window again from a quarter.
+
+mod loss;
+mod path;
+#[cfg(test)]
+mod tests;
+mod train;
+
+use super::rounds::PacketRounds;
+use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use crate::window::Window;
+use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
+use loss::LossJudge;
+use path::{Path, Queue};
+use train::Train;
+
+/// Segments that a connection keeps in the queue, at least ...
+const MIN_ALPHA: f64 = 3.0;
+/// ... and as a part of its window, so that fast paths give a delay that can be measured.
+const ALPHA_SHARE: f64 = 0.005;
+/// Round trips without a queue after which alpha doubles.
+const CALM_ROUNDS: u32 = 2;
+/// Most that a window grows by in a round trip when it is doubling alpha.
+const MAX_GROWTH: f64 = 0.25;
+/// The part of what was delivered that a cut leaves, so that the queue drains.
+const DRAIN: f64 = 0.95;
+/// What congestion marks and competition leave of the window.
+const BETA: f64 = 0.7;
+/// Growth a round trip beside others that fill the queue.
+const COMPETE: f64 = 0.04;
+/// The least window: what keeps ACKs coming.
+const MIN_WINDOW: f64 = 4.0;
+/// Pacing is a little faster than the window, so that it smooths and does not limit.
+const PACE: f64 = 1.1;
+/// The first flight is meant to be a burst.
+const BURST: Rate = Rate::from_mbit(1_000_000);
+
+/// What the connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// The first flight is out: its ACKs are timed.
+    Train,
+    /// Half of what the train said is under way; with its ACKs the window grows to all of it.
+    Ramp {
+        /// What the train said, bytes a second.
+        rate: f64,
+        /// ACKs of the half come.
+        clocked: bool,
+    },
+    /// The train said nothing: the window doubles.
+    Double {
+        /// What the first burst lost is no longer counted.
+        judged: bool,
+    },
+    /// Following the queue.
+    Steady,
+}
+
+/// What a round trip brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    delivered: f64,
+    lost: f64,
+    /// The highest delivery rate, bytes a second.
+    bandwidth: f64,
+    /// The window held data back.
+    limited: bool,
+    /// A congestion mark came back.
+    marked: bool,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Farpace {
+    phase: Phase,
+    /// The window that the model wants, segments.
+    w: f64,
+    /// The window in force: less than `w` after a timeout.
+    cwnd: f64,
+    rounds: PacketRounds,
+    round: Round,
+    path: Path,
+    train: Train,
+    loss: LossJudge,
+    /// Round trips without a queue.
+    calm: u32,
+    /// The bandwidth of the last round trip, bytes a second.
+    bandwidth: f64,
+    srtt: Span,
+    mss: f64,
+    /// Timeouts since something was delivered.
+    timeouts: u32,
+    /// Before the last reduction.
+    before: (f64, f64),
+}
+
+impl Default for Farpace {
+    fn default() -> Self {
+        Farpace::new()
+    }
+}
+
+impl Farpace {
+    /// A connection that knows nothing of its path.
+    pub fn new() -> Self {
+        Farpace {
+            phase: Phase::Train,
+            w: 0.0,
+            cwnd: 0.0,
+            rounds: PacketRounds::default(),
+            round: Round::default(),
+            path: Path::default(),
+            train: Train::default(),
+            loss: LossJudge::default(),
+            calm: 0,
+            bandwidth: 0.0,
+            srtt: Span::ZERO,
+            mss: 1.0,
+            timeouts: 0,
+            before: (0.0, 0.0),
+        }
+    }
+
+    fn begin(&mut self, window: &Window) {
+        self.mss = f64::from(window.mss().max(1));
+        if self.w <= 0.0 {
+            self.w = f64::from(window.cwnd().get());
+            self.cwnd = self.w;
+            self.train.expect(self.w);
+        }
+    }
+
+    fn set_window(&self, window: &mut Window) {
+        debug_assert!(self.w.is_finite() && self.cwnd.is_finite());
+        window.set_cwnd(Packets::new(self.cwnd as u32)); // a cast from floating point saturates
+    }
+
+    fn alpha(&self) -> f64 {
+        MIN_ALPHA.max(ALPHA_SHARE * self.w)
+    }
+
+    /// Segments that the empty path holds at so many bytes a second.
+    fn holds(&self, rate: f64) -> f64 {
+        rate * self.path.base().as_secs_f64() / self.mss
+    }
+
+    /// The train has arrived, or what it says is no use.
+    fn on_train(&mut self) {
+        self.phase = match self.train.rate(self.mss) {
+            Some(rate) => {
+                // Not more than a train of this length can vouch for.
+                self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
+                Phase::Ramp { rate, clocked: false }
+            }
+            None => Phase::Double { judged: false },
+        };
+    }
+
+    /// An ACK of the start.
+    fn open(&mut self, ack: &AckSample) {
+        let delivered = f64::from(ack.delivered.get());
+        match self.phase {
+            Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
+            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, self.alpha())) => self.settle(),
+            Phase::Ramp { rate, clocked: true } => {
+                self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
+            }
+            Phase::Double { .. } if ack.cwnd_limited => self.w += delivered,
+            Phase::Double { .. } => {}
+        }
+    }
+
+    fn end_round(&mut self, ack: &AckSample) {
+        let round = std::mem::take(&mut self.round);
+        self.bandwidth = round.bandwidth;
+        let queue = self.path.end_round(ack.now, self.w, self.alpha());
+        match self.phase {
+            Phase::Train => {}
+            Phase::Ramp { rate, clocked: false } => self.phase = Phase::Ramp { rate, clocked: true },
+            Phase::Ramp { rate, clocked: true } => {
+                // What half the rate loses, without a queue, is what the path loses.
+                let usual = queue == Queue::Empty && self.loss.learn(round.lost, round.delivered);
+                if !usual || round.marked {
+                    self.settle();
+                } else if self.w >= self.holds(rate) {
+                    self.phase = Phase::Steady;
+                }
+            }
+            Phase::Double { judged: false } => self.phase = Phase::Double { judged: true },
+            Phase::Double { judged: true } => {
+                if self.loss.is_congestion(round.lost, round.delivered) || round.marked {
+                    self.settle();
+                }
+            }
+            Phase::Steady => self.follow(&round, queue),
+        }
+        self.w = self.w.clamp(MIN_WINDOW, f64::from(u32::MAX));
+    }
+
+    /// The start is over: the window is what was delivered.
+    fn settle(&mut self) {
+        self.phase = Phase::Steady;
+        self.bandwidth = self.bandwidth.max(self.round.bandwidth);
+        self.cut_to_delivered();
+    }
+
+    fn cut_to_delivered(&mut self) {
+        if self.bandwidth > 0.0 {
+            self.w = self.w.min(self.holds(self.bandwidth) * DRAIN).max(MIN_WINDOW);
+        }
+        self.calm = 0;
+    }
+
+    fn follow(&mut self, round: &Round, queue: Queue) {
+        let congested = self.loss.is_congestion(round.lost, round.delivered);
+        if queue == Queue::Foreign {
+            self.calm = 0;
+            if congested || round.marked {
+                self.w *= BETA;
+            } else if round.limited {
+                self.w += (COMPETE * self.w).max(1.0);
+            }
+            return;
+        }
+        if round.marked {
+            self.w *= BETA;
+            self.calm = 0;
+        } else if congested {
+            self.cut_to_delivered();
+        } else if let Some(rtt) = self.path.latest() {
+            self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
+            let doublings = self.calm.saturating_sub(CALM_ROUNDS).min(30);
+            let alpha =
+                (self.alpha() * f64::from(1u32 << doublings)).min((self.w * MAX_GROWTH).max(MIN_ALPHA));
+            let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
+            if round.limited || target < self.w {
+                self.w += (target - self.w) / 2.0;
+            } else {
+                self.calm = 0;
+            }
+        }
+    }
+}
+
+impl CongestionControl for Farpace {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.begin(window);
+        self.srtt = ack.srtt;
+        if let Some(rtt) = ack.rate.and_then(|r| r.rtt).or(ack.rtt) {
+            self.path.sample(rtt);
+        }
+        let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.bits_per_sec() as f64 / 8.0);
+        self.round.bandwidth = self.round.bandwidth.max(rate);
+        self.round.delivered += f64::from(ack.delivered.get());
+        self.round.lost += f64::from(ack.lost.get());
+        self.round.limited |= ack.cwnd_limited;
+        self.round.marked |= ack.ece;
+        if !ack.delivered.is_zero() {
+            self.timeouts = 0;
+        }
+        if self.phase == Phase::Train && self.train.on_ack(ack) {
+            self.path.end_round(ack.now, self.w, self.alpha());
+            self.on_train();
+            if let Some(rate) = ack.rate {
+                self.rounds.restart(rate.total_delivered);
+            }
+        }
+        self.open(ack);
+        if let Some(rate) = ack.rate {
+            self.rounds.on_ack(Some(rate.prior_delivered), rate.total_delivered);
+            if self.rounds.start {
+                self.end_round(ack);
+            }
+        }
+        // After a timeout the window opens again by what arrives, from a quarter of what it was.
+        let opening = (self.cwnd + f64::from(ack.delivered.get())).max(self.w / 4.0);
+        self.cwnd = if self.cwnd < self.w && !ack.delivered.is_zero() {
+            opening.min(self.w)
+        } else {
+            self.cwnd.min(self.w)
+        };
+        if !matches!(self.phase, Phase::Steady) {
+            self.cwnd = self.w;
+        }
+        self.set_window(window);
+    }
+
+    fn on_sent(&mut self, window: &mut Window, sent: &SentSample) {
+        self.begin(window);
+        if self.srtt.is_zero() {
+            self.srtt = sent.srtt;
+        }
+    }
+
+    /// The threshold means nothing here; but a reduction may begin, and may have to be taken back.
+    fn ssthresh(&mut self, _: Instant, window: &Window, _: Packets, _: Cut) -> Packets {
+        self.begin(window);
+        self.before = (self.w, self.cwnd);
+        window.ssthresh()
+    }
+
+    fn min_cwnd(&self, _: &Window) -> Packets {
+        Packets::new(MIN_WINDOW as u32)
+    }
+
+    fn undo_cwnd(&self, window: &Window) -> Packets {
+        window.cwnd().max(Packets::new(self.before.1 as u32))
+    }
+
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
+        self.begin(window);
+        match event {
+            Event::Established(rtt) => {
+                self.srtt = rtt;
+                return;
+            }
+            Event::EnterLoss => {
+                if self.timeouts > 0 {
+                    // Not even the retransmission was answered.
+                    self.w = (self.w / 2.0).max(MIN_WINDOW);
+                }
+                self.timeouts = self.timeouts.saturating_add(1);
+                self.phase = Phase::Steady;
+                self.cwnd = 1.0;
+            }
+            Event::Undo => {
+                self.w = self.w.max(self.before.0);
+                self.cwnd = self.cwnd.max(self.before.1).min(self.w);
+            }
+            Event::EnterRecovery | Event::ExitRecovery | Event::Restart(_) => return,
+        }
+        self.set_window(window);
+    }
+
+    fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn wants_rates(&self) -> bool {
+        true
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        if self.phase == Phase::Train {
+            return Some(BURST);
+        }
+        let rtt = if self.srtt.is_zero() { return Some(BURST) } else { self.srtt };
+        let bytes = (self.cwnd.max(1.0) * self.mss * PACE) as u64;
+        Some(Rate::of(ByteCount::new(bytes), rtt).max(Rate::from_bits_per_sec(8)))
+    }
+
+    fn bandwidth(&self) -> Option<Rate> {
+        (self.bandwidth > 0.0).then(|| Rate::from_bits_per_sec((self.bandwidth * 8.0) as u64))
+    }
+
+    fn name(&self) -> &'static str {
+        "farpace"
+    }
+}

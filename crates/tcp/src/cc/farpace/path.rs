@@ -1,0 +1,152 @@
+//! Round trips: how long the empty path is, and whose queue there is.
+//!
+//! A round trip of the path is the median of the samples of that time, and the empty path's is the least of these medians: so
+//! jitter, which moves every median alike, does not look like a queue.
+
+use farpace_units::{Instant, Span};
+
+/// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
+/// queue that all connections together like to keep would otherwise become part of the path.
+const WINDOW: Span = Span::from_secs(600);
+/// Samples of a round trip that are kept; of more, every second, fourth, ... one.
+const SAMPLES: usize = 64;
+/// A path that has become longer shows by a step of at least this part of the base ...
+const STEP: f64 = 0.01;
+/// ... after which round trips differ by less than this part ...
+const FLAT: f64 = 0.005;
+/// ... so many times. Queues grow more slowly, and move.
+const ROUNDS: usize = 4;
+/// A queue of others is at least this part of the base ...
+const FOREIGN: f64 = 0.05;
+/// Queues shorter than this part of the base cannot be told from noise.
+const NOISE: f64 = 0.001;
+/// A single sample shows a queue that fills when it exceeds the base by this part of it: samples scatter more than
+/// medians.
+const FILLING: f64 = 0.02;
+
+/// Whose queue it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Nobody's: less than half of what this connection wants to keep there.
+    Empty,
+    /// This connection's.
+    Own,
+    /// Mostly that of others.
+    Foreign,
+}
+
+/// The path's round trips.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    samples: Vec<Span>,
+    /// Every so many-th sample is kept, and how many were passed over since.
+    stride: usize,
+    passed: usize,
+    latest: Option<Span>,
+    /// Least medians of this window and the one before, and when this one began.
+    current: Option<Span>,
+    before: Option<Span>,
+    since: Instant,
+    /// Medians since the last step upwards; empty if there was none.
+    flat: Vec<Span>,
+    /// Round trips in a row in which the queue was mostly that of others.
+    foreign: usize,
+    competing: bool,
+}
+
+impl Path {
+    /// A round trip was measured.
+    pub fn sample(&mut self, rtt: Span) {
+        self.passed += 1;
+        if self.passed <= self.stride {
+            return;
+        }
+        self.passed = 0;
+        if self.samples.len() >= SAMPLES {
+            let mut keep = false;
+            self.samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride = self.stride * 2 + 1;
+        }
+        self.samples.push(rtt);
+    }
+
+    /// The median of the last round trip that had samples.
+    pub fn latest(&self) -> Option<Span> {
+        self.latest
+    }
+
+    /// The empty path's round trip; zero before the first.
+    pub fn base(&self) -> Span {
+        match (self.current, self.before) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b).unwrap_or_default(),
+        }
+    }
+
+    /// A single round trip is long enough to show that the queue fills.
+    pub fn is_filling(&self, rtt: Span, w: f64, alpha: f64) -> bool {
+        let long = self.base().as_secs_f64();
+        let excess = (rtt - self.base()).as_secs_f64();
+        excess > FILLING * long && w * excess > 2.0 * alpha * long
+    }
+
+    /// A round trip is over; the window is `w` and what this connection wants to keep in the queue `alpha` segments.
+    pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64) -> Queue {
+        self.stride = 0;
+        self.passed = 0;
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.sort_unstable();
+        let Some(rtt) = samples.get(samples.len() / 2).copied() else {
+            return if self.competing { Queue::Foreign } else { Queue::Own };
+        };
+        samples.clear();
+        self.samples = samples;
+        let previous = self.latest.replace(rtt);
+        if self.current.is_none() {
+            self.since = now;
+        } else if now.since(self.since) >= WINDOW / 2 {
+            (self.before, self.current) = (self.current, None);
+            self.since = now;
+        }
+        self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
+        if self.is_longer(rtt, previous) {
+            (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
+            self.flat.clear();
+        }
+        self.judge(rtt, w, alpha)
+    }
+
+    /// The path itself has become longer: a step, and then nothing moves.
+    fn is_longer(&mut self, rtt: Span, previous: Option<Span>) -> bool {
+        let long = self.base().as_secs_f64();
+        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > STEP * long);
+        if stepped {
+            self.flat.clear();
+            self.flat.push(rtt);
+        } else if let Some(first) = self.flat.first() {
+            if first.abs_diff(rtt).as_secs_f64() > FLAT * long {
+                self.flat.clear();
+            } else {
+                self.flat.push(rtt);
+            }
+        }
+        self.flat.len() > ROUNDS
+    }
+
+    fn judge(&mut self, rtt: Span, w: f64, alpha: f64) -> Queue {
+        let long = self.base().as_secs_f64();
+        let excess = (rtt - self.base()).as_secs_f64();
+        let own = w * excess / rtt.as_secs_f64().max(1e-9);
+        if excess < FOREIGN * long {
+            (self.foreign, self.competing) = (0, false);
+            return if own <= alpha / 2.0 || excess <= NOISE * long { Queue::Empty } else { Queue::Own };
+        }
+        // We hold next to nothing of it, and it stays.
+        self.foreign = if own <= 2.0 * alpha { self.foreign + 1 } else { 0 };
+        self.competing |= self.foreign >= ROUNDS;
+        if self.competing { Queue::Foreign } else { Queue::Own }
+    }
+}
