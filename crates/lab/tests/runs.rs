@@ -123,8 +123,8 @@ fn every_policed_packet_is_retransmitted_once() {
     assert_eq!(recorded, policed, "records tell the same");
 }
 
-/// Breaks: the queueing delay of a run: a sender with more in flight than the path holds keeps the rest in the
-/// queue, so that the round trip beyond the least one is what waits there.
+/// Breaks: the queueing delay of a run, on plain and on managed links: a sender with more in flight than the path holds
+/// keeps the rest in the queue, so that the round trip beyond the least one is what waits there.
 #[test]
 fn the_queueing_delay_is_what_waits() {
     let set = [
@@ -133,12 +133,19 @@ fn the_queueing_delay_is_what_waits() {
         ("flows.bulk.receiver.window", "1000 packets"),
         ("flows.bulk.sender.hystart", "false"),
     ];
-    let scenario = scenario("gallery/lossy.toml", &set);
-    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
-    assert!(run.queueing_delay(0).is_zero() && run.queueing_delay(7).is_zero());
-    while run.advance(None).unwrap().now.as_secs_f64() < 0.7 {}
-    let sender = run.samples()[0].sender;
-    let beyond = sender.srtt.as_secs_f64() - scenario.base_rtt(&scenario.flows[0]).as_secs_f64();
-    let waits = run.queueing_delay(0).as_secs_f64();
-    assert!(beyond > 0.05 && (waits - beyond).abs() < 0.01, "{waits} s wait, {beyond} s in the round trip");
+    // A step that changes nothing makes the link a managed one.
+    let managed = ("links.wan.schedule.steps", "[{ at = \"0 s\", rate = \"100 Mbit/s\" }]");
+    for set in [set.to_vec(), [&set[..], &[managed]].concat()] {
+        let scenario = scenario("gallery/lossy.toml", &set);
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        assert!(run.queueing_delay(0).is_zero() && run.queueing_delay(7).is_zero());
+        while run.advance(None).unwrap().now.as_secs_f64() < 0.7 {}
+        let sender = run.samples()[0].sender;
+        let beyond = sender.srtt.as_secs_f64() - scenario.base_rtt(&scenario.flows[0]).as_secs_f64();
+        let waits = run.queueing_delay(0).as_secs_f64();
+        assert!(
+            beyond > 0.05 && (waits - beyond).abs() < 0.01,
+            "{waits} s wait, {beyond} s in the round trip"
+        );
+    }
 }

@@ -90,7 +90,7 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
          of every ACK:",
     );
     page.command(
-        "farpace run scenarios/papers/satellite.toml --set links.satellite.forward.loss=0.0012 --out star",
+        "farpace run scenarios/papers/satellite.toml --set links.satellite.forward.bit_errors=1e-7 --out star",
     );
     page.details("The scenario of single flows", satellite::ONE);
     page.details("The scenario of two flows", satellite::TWO);

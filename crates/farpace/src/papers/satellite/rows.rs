@@ -26,8 +26,8 @@ pub fn assumptions(results: &Results) -> Vec<String> {
              errors there is one run, as the dice have no say in it",
             results.seeds
         ),
-        "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): 1 - (1 - BER)^12000 \
-         of 1500 bytes"
+        "Bit errors lose packets on the way of data only (Fig. 5 is on the loss of data segments): each by its length, \
+         1 - (1 - BER)^12000 for 1500 bytes"
             .to_owned(),
         "The link's 10 Mbit/s count Ethernet frames of 1514 bytes without preamble and gap: at most 9.56 Mbit/s of payload"
             .to_owned(),
