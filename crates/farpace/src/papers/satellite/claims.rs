@@ -70,7 +70,7 @@ fn gains(results: &Results) -> Claim {
         let gain = results.gain(other);
         let (ours, theirs) = (1.0 + gain / 100.0, 1.0 + paper / 100.0);
         holds &= (ours / theirs - 1.0).abs() <= AGREES;
-        format!("{}: +{paper:.1} % | {gain:+.1} %", label(other))
+        format!("{}: +{paper:.1} % | {gain:+.1} ± {:.1} %", label(other), results.gain_ci95(other))
     });
     let text = "At 1e-8 STAR is 152 % faster than NewReno, 95.9 % than HSTCP, 41.6 % than Scalable, 13.5 % than TCP-J \
                 (each ratio within 20 %)";

@@ -81,6 +81,15 @@ impl Results {
         (mean("star") / mean(other) - 1.0) * 100.0
     }
 
+    /// Half the 95 % confidence interval of [`gain`](Results::gain), in percentage points: relative errors of the two
+    /// means added as independent ones.
+    pub fn gain_ci95(&self, other: &str) -> f64 {
+        let [star, other] = ["star", other].map(|name| self.single(name, Ber::E8).goodput(0));
+        let error = |s: Summary| s.ci95 / s.mean;
+        let both = error(star) * error(star) + error(other) * error(other);
+        star.mean / other.mean * both.sqrt() * 100.0
+    }
+
     /// When the window of a single error-free flow first held the bandwidth-delay product, in seconds (Fig. 7).
     pub fn fills_at(&self, name: &str) -> Option<f64> {
         let full = |r: &&Reading| in_bytes(r) >= WINDOW.get() - SEGMENT.get();

@@ -29,7 +29,9 @@ pub fn gains(results: &Results) -> Table {
     for (other, paper) in GAINS {
         let gain = results.gain(other);
         let measured = if gain.is_finite() { Cell::from(format!("{gain:+.1}")) } else { Cell::Missing };
-        table.row(vec![label(other).into(), format!("{paper:+.1}").into(), measured]);
+        let ci95 = results.gain_ci95(other);
+        let interval = if ci95.is_finite() { Cell::Number(ci95, Some(1)) } else { Cell::Missing };
+        table.row(vec![label(other).into(), format!("{paper:+.1}").into(), measured, interval]);
     }
     table
 }
