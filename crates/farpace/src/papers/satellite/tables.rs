@@ -23,8 +23,12 @@ fn row(table: &mut Table, head: &str, cell: impl Fn(Ber) -> Cell) {
 
 /// The gains at 1e-8.
 pub fn gains(results: &Results) -> Table {
-    let columns =
-        vec![Column::text("STAR over"), Column::number("paper", "%"), Column::number("measured", "%")];
+    let columns = vec![
+        Column::text("STAR over"),
+        Column::number("paper", "%"),
+        Column::number("measured", "%"),
+        Column::number("95 % confidence", "± points"),
+    ];
     let mut table = Table::new("How much faster STAR is alone at BER 1e-8", columns);
     for (other, paper) in GAINS {
         let gain = results.gain(other);
