@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{papers, profiles, run, scenario};
+use crate::{cc, papers, profiles, run, scenario};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ Examples:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
   farpace run wan.toml --payload film.mp4 --received copy.mp4
   farpace scenario explain wan.toml                  what the path can carry, before running it
+  farpace cc compare --path satellite                every congestion control on one path
   farpace papers stops                               a paper's numbers beside what is measured here
 
 Exit codes of all commands:
@@ -45,6 +46,8 @@ pub enum Command {
     Scenario(scenario::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
+    /// Congestion controls: what each is for, and all of them on one path
+    Cc(cc::Args),
     /// List the TCP profiles and congestion controls that scenarios can name
     Profiles(profiles::Args),
 }
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Papers(args) => papers::run(args),
+        Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),
     };
     result.unwrap_or_else(|error| {

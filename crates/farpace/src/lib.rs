@@ -48,11 +48,14 @@ pub use farpace_trace as trace;
 pub use farpace_units as units;
 pub use farpace_wire as wire;
 
+pub mod cc;
 pub mod cli;
+pub mod grid;
 pub mod interrupt;
 pub mod outdir;
 pub mod papers;
 pub mod profiles;
 pub mod run;
 pub mod scenario;
+pub mod statistics;
 pub mod stopwatch;

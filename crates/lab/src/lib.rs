@@ -11,6 +11,7 @@ mod network;
 mod outcome;
 mod payload;
 mod programs;
+mod queueing;
 mod run;
 pub mod scenario;
 mod silence;

@@ -5,6 +5,7 @@ use crate::network::{self, Network, NetworkError};
 use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
 use crate::payload::{Payload, Verifier, VerifyError};
 use crate::programs::{Receiver, Sender};
+use crate::queueing::Lines;
 use crate::scenario::{DatagramFlow, Scenario};
 use crate::silence::SilenceMeter;
 use crate::watch::{CaptureError, Watch};
@@ -106,6 +107,7 @@ struct FlowRun {
     size: ByteCount,
     sender: ConnectionId,
     receiver: Option<ConnectionId>,
+    lines: Lines,
     silence: SilenceMeter,
     arrived: u64,
     delivered: ByteCount,
@@ -198,6 +200,7 @@ impl Run {
         let size = payload.len();
         let log_as = inputs.records.then_some(index as u32);
         let rtt = self.scenario.base_rtt(flow);
+        let lines = Lines::of(&self.world, &self.scenario, flow);
         let name = flow.name.clone();
         let listener = self.world.element_mut::<Host>(to);
         listener
@@ -223,6 +226,7 @@ impl Run {
             size,
             sender,
             receiver: None,
+            lines,
             silence: SilenceMeter::new(self.bin, rtt),
             arrived: 0,
             delivered: ByteCount::ZERO,
@@ -370,6 +374,12 @@ impl Run {
     /// Bandwidth at each receiving host: its name, and what came in per bin.
     pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
         self.watch.meters()
+    }
+
+    /// How long a packet sent now would wait in queues on the way of a flow's data, if nothing else came: bytes
+    /// queued over rate, all lines together. Zero for a flow that there is not.
+    pub fn queueing_delay(&mut self, flow: usize) -> Span {
+        self.flows.get(flow).map_or(Span::ZERO, |f| f.lines.delay(&mut self.world, self.now))
     }
 
     /// The world, to look at.

@@ -122,3 +122,30 @@ fn every_policed_packet_is_retransmitted_once() {
     let recorded = records.iter().filter(|r| r.cause.is_some_and(Cause::is_retransmission)).count() as u64;
     assert_eq!(recorded, policed, "records tell the same");
 }
+
+/// Breaks: the queueing delay of a run, on plain and on managed links: a sender with more in flight than the path holds
+/// keeps the rest in the queue, so that the round trip beyond the least one is what waits there.
+#[test]
+fn the_queueing_delay_is_what_waits() {
+    let set = [
+        ("links.wan.forward.loss", "0.0"),
+        ("links.wan.queue", "5000 packets"),
+        ("flows.bulk.receiver.window", "1000 packets"),
+        ("flows.bulk.sender.hystart", "false"),
+    ];
+    // A step that changes nothing makes the link a managed one.
+    let managed = ("links.wan.schedule.steps", "[{ at = \"0 s\", rate = \"100 Mbit/s\" }]");
+    for set in [set.to_vec(), [&set[..], &[managed]].concat()] {
+        let scenario = scenario("gallery/lossy.toml", &set);
+        let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+        assert!(run.queueing_delay(0).is_zero() && run.queueing_delay(7).is_zero());
+        while run.advance(None).unwrap().now.as_secs_f64() < 0.7 {}
+        let sender = run.samples()[0].sender;
+        let beyond = sender.srtt.as_secs_f64() - scenario.base_rtt(&scenario.flows[0]).as_secs_f64();
+        let waits = run.queueing_delay(0).as_secs_f64();
+        assert!(
+            beyond > 0.05 && (waits - beyond).abs() < 0.01,
+            "{waits} s wait, {beyond} s in the round trip"
+        );
+    }
+}

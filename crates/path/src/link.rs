@@ -180,6 +180,11 @@ impl LinkWay {
         self.find_departed(now);
         (self.queued_packets(), ByteCount::new(self.queued_bytes))
     }
+    /// How long what is in the queue at `now` takes to leave; the frame on the line counts in full.
+    pub fn drains_in(&mut self, now: Instant) -> Span {
+        let (_, bytes) = self.queue(now);
+        self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+    }
 
     /// Emits what has arrived at the far end.
     fn arrive(&mut self, out: Port, cx: &mut Cx<'_>) {

@@ -73,6 +73,11 @@ impl ManagedLinkWay {
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
+    /// How long what is here takes to leave at the rate of `now`; the frame on the line counts in full.
+    pub fn drains_in(&mut self, now: Instant) -> Span {
+        let bytes = (self.queue.backlog() + self.line_load()).bytes;
+        self.schedule.at(now).rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+    }
     /// Packets marked CE instead of being dropped.
     pub fn marked(&self) -> u64 {
         self.queue.marked()

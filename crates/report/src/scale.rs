@@ -7,6 +7,8 @@ pub(crate) enum Kind {
     Linear,
     /// By factors; values below the low end stand at it.
     Log,
+    /// Evenly, for cases that are named, not numbered: no ticks.
+    Cases,
 }
 
 /// One axis: values `lo` to `hi`, always with `lo < hi`, and above zero when logarithmic.
@@ -31,6 +33,10 @@ impl Scale {
         let hi = if hi.is_finite() && hi >= lo * 2.0 { hi } else { lo * 10.0 };
         Scale { lo, hi, kind: Kind::Log }
     }
+    /// An axis for `n` cases at 0, 1, ...
+    pub(crate) fn cases(n: usize) -> Scale {
+        Scale { lo: -0.5, hi: n.max(1) as f64 - 0.5, kind: Kind::Cases }
+    }
     pub(crate) fn lo(&self) -> f64 {
         self.lo
     }
@@ -41,7 +47,7 @@ impl Scale {
     /// Where `value` lies, 0 at the low end and 1 at the high; values beyond an end stand at it.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
-            Kind::Linear => (value - self.lo) / (self.hi - self.lo),
+            Kind::Linear | Kind::Cases => (value - self.lo) / (self.hi - self.lo),
             Kind::Log => libm::log(value.max(self.lo) / self.lo) / libm::log(self.hi / self.lo),
         };
         if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
@@ -52,6 +58,7 @@ impl Scale {
         match self.kind {
             Kind::Linear => self.linear_ticks(wanted.clamp(1, 50)),
             Kind::Log => self.log_ticks(wanted),
+            Kind::Cases => Vec::new(),
         }
     }
 

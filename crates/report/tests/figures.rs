@@ -1,8 +1,9 @@
 //! Laws of every figure, and of a page that holds them all.
 
 use farpace_report::{
-    BandwidthSeries, BinnedSeries, ComparisonRow, Drawing, Estimate, FlightRecorder, Interval, Limit, Page,
-    WindowHistory, bandwidth, comparison, time_sequence, variables, window,
+    BandwidthSeries, BinnedSeries, ComparisonRow, Curve, Dot, Drawing, Estimate, FlightRecorder, Interval,
+    Level, Limit, Page, TimeLine, WindowHistory, bandwidth, comparison, curves, lines, scatter,
+    time_sequence, variables, window,
 };
 use farpace_trace::{Cause, Direction, Record, RecordSink, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
@@ -101,6 +102,14 @@ fn all(n: u32) -> Vec<Drawing> {
     let odd = Estimate { mean: f64::NAN, range: None };
     let rows: Vec<ComparisonRow<'_>> =
         (0..n).map(|_| ComparisonRow { label: TITLE, paper: Some(estimate), measured: Some(odd) }).collect();
+    let line = TimeLine { label: TITLE, points: (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect() };
+    let level = Level { label: TITLE, value: 3.0 };
+    let cases: Vec<&str> = (0..n).map(|_| TITLE).collect();
+    let curve =
+        Curve { label: TITLE, points: (0..n).map(|_| Some(estimate)).chain([None, Some(odd)]).collect() };
+    let dots: Vec<Dot<'_>> = (0..n)
+        .map(|i| Dot { label: TITLE, x: if i == 1 { f64::NAN } else { f64::from(i) }, y: f64::from(i % 5) })
+        .collect();
     let nowhere = Interval::new(Instant::FAR_FUTURE, Instant::ZERO);
     vec![
         bandwidth(TITLE, std::slice::from_ref(&series), &limits),
@@ -111,6 +120,9 @@ fn all(n: u32) -> Vec<Drawing> {
         variables(TITLE, &records, ByteCount::ZERO, None),
         variables(TITLE, &records, ByteCount::new(1448), Some(nowhere)),
         comparison(TITLE, TITLE, &rows),
+        lines(TITLE, TITLE, &[line, TimeLine { label: "", points: Vec::new() }], Some(&level)),
+        curves(TITLE, TITLE, TITLE, &cases, &[curve.clone(), curve]),
+        scatter(TITLE, TITLE, TITLE, &dots),
     ]
 }
 
@@ -180,8 +192,8 @@ fn a_page_needs_nothing_else() {
     ] {
         assert!(!html.contains(bad), "{bad}");
     }
-    assert_eq!(html.matches("<svg ").count(), 16);
-    assert!(html.contains("Figure 8."));
+    assert_eq!(html.matches("<svg ").count(), 22);
+    assert!(html.contains("Figure 11."));
 }
 
 /// Breaks: what the flight recorder keeps cannot be drawn.
@@ -194,4 +206,37 @@ fn a_flight_is_drawn() {
     let rows = recorder.into_records();
     check(&time_sequence("t", &rows, origin, interval));
     check(&variables("t", &rows, ByteCount::new(1448), interval));
+}
+
+/// Breaks: two algorithms at nearly the same place have names that cover each other.
+#[test]
+fn names_of_points_stand_apart() {
+    let dots: Vec<Dot<'_>> =
+        (0..12).map(|i| Dot { label: "highspeed", x: f64::from(i) * 1e-3, y: 9.0 }).collect();
+    let drawing = scatter("t", "x", "y", &[&dots[..], &[Dot { label: "far", x: 100.0, y: 1.0 }]].concat());
+    check(&drawing);
+    let attribute = |text: &str, name: &str| -> f64 {
+        let (_, rest) = text.split_once(&format!("{name}=\"")).expect("an attribute");
+        rest.split_once('"').expect("its end").0.parse().expect("a number")
+    };
+    let names = drawing.wide.split("<text ").filter(|t| t.contains(">highspeed<"));
+    let places: Vec<(f64, f64)> = names.map(|t| (attribute(t, " x"), attribute(t, " y"))).collect();
+    assert_eq!(places.len(), 12);
+    for (i, a) in places.iter().enumerate() {
+        for b in &places[i + 1..] {
+            assert!((a.0 - b.0).abs() > 50.0 || (a.1 - b.1).abs() >= 12.0, "{a:?} {b:?}");
+        }
+    }
+}
+
+/// Breaks: a curve's cases have no names on the axis, or its points are out of place.
+#[test]
+fn curves_stand_over_their_cases() {
+    let at = |mean| Some(Estimate { mean, range: Some((mean - 1.0, mean + 1.0)) });
+    let curve = Curve { label: "a", points: vec![at(10.0), None, at(5.0)] };
+    let svg = curves("t", "BER", "Mbit/s", &["0", "1e-8", "1e-7"], &[curve]).wide;
+    for case in ["0", "1e-8", "1e-7"] {
+        assert!(svg.contains(&format!(">{case}</text>")), "{case}");
+    }
+    assert_eq!(svg.matches("<circle").count(), 2);
 }

@@ -2,10 +2,12 @@
 //!
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
+pub mod satellite;
 pub mod stops;
 
 use anyhow::Result;
 use clap::Subcommand;
+use farpace_report::Claim;
 use std::process::ExitCode;
 
 /// The arguments of `farpace papers`.
@@ -21,6 +23,8 @@ pub struct Args {
 pub enum Paper {
     /// Why transfers behind a policer stop for seconds in Linux 2.6.17, and what cures it
     Stops(stops::Args),
+    /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
+    Satellite(satellite::Args),
 }
 
 /// `farpace papers`.
@@ -30,5 +34,40 @@ pub enum Paper {
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.paper {
         Paper::Stops(args) => stops::run(args),
+        Paper::Satellite(args) => satellite::run(args),
     }
+}
+
+/// Claims with their verdicts and evidence, for a terminal.
+fn claims_text(claims: &[Claim]) -> String {
+    let mut out = String::from("Claims\n");
+    for claim in claims {
+        out.push_str(&wrapped(&format!("{}  {}", claim.verdict(), claim.text), "  ", "         "));
+        out.push_str(&wrapped(&claim.evidence, "         ", "         "));
+    }
+    out
+}
+
+const WIDTH: usize = 110;
+
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let mut out = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split(' ') {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
 }

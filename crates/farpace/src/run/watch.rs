@@ -256,6 +256,7 @@ mod tests {
             rwnd: ByteCount::new(144_800),
             mss: 1_448,
             largest_mss: 1_448,
+            bandwidth: None,
         };
         Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived }
     }

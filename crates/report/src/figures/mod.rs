@@ -2,12 +2,18 @@
 
 mod bandwidth;
 mod comparison;
+mod curves;
+mod lines;
+mod scatter;
 mod time_sequence;
 mod variables;
 mod window;
 
 pub use bandwidth::{BandwidthSeries, Limit, bandwidth};
 pub use comparison::{ComparisonRow, Estimate, comparison};
+pub use curves::{Curve, curves};
+pub use lines::{Level, TimeLine, lines};
+pub use scatter::{Dot, scatter};
 pub use time_sequence::time_sequence;
 pub use variables::variables;
 pub use window::window;

@@ -442,6 +442,7 @@ impl Connection {
             rwnd: ByteCount::new(u64::from(self.snd_wnd)),
             mss: self.mss,
             largest_mss: self.path.ceiling(),
+            bandwidth: self.cc.bandwidth(),
         }
     }
 

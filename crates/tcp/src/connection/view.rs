@@ -1,7 +1,7 @@
 //! What can be seen of a connection from outside: its state, what happened, and what it holds.
 
 use farpace_trace::{Cause, RecoveryState};
-use farpace_units::{ByteCount, Packets, Span};
+use farpace_units::{ByteCount, Packets, Rate, Span};
 
 /// The states of RFC 9293 §3.3.2, without LISTEN, which belongs to the host's listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,6 +140,8 @@ pub struct Inspection {
     pub mss: u32,
     /// The same as both ends allow it; the path may carry less.
     pub largest_mss: u32,
+    /// The bandwidth that congestion control has measured, if it measures any.
+    pub bandwidth: Option<Rate>,
 }
 
 /// What a connection holds besides itself; each of these has a limit.

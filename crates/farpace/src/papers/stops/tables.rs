@@ -4,6 +4,7 @@ use super::claims::state_name;
 use super::plan::{Burst, Key, TABLE_2, Variant};
 use super::results::{Group, Results, Spread};
 use super::rows::{SHALLOW, printed};
+use crate::papers::claims_text;
 use farpace_report::{Cell, Column, Reproduction, Table};
 
 /// Table 2 with one window: paper beside measurement.
@@ -142,34 +143,6 @@ pub fn text(results: &Results, reproduction: &Reproduction) -> String {
         out.push_str(&switches(results, window).to_text());
         out.push('\n');
     }
-    out.push_str("Claims\n");
-    for claim in &reproduction.claims {
-        out.push_str(&wrapped(&format!("{}  {}", claim.verdict(), claim.text), "  ", "         "));
-        out.push_str(&wrapped(&claim.evidence, "         ", "         "));
-    }
-    out
-}
-
-const WIDTH: usize = 110;
-
-fn wrapped(text: &str, first: &str, rest: &str) -> String {
-    let mut out = String::new();
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out.push_str(&line);
-            out.push('\n');
-            line = rest.to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    out.push_str(&line);
-    out.push('\n');
+    out.push_str(&claims_text(&reproduction.claims));
     out
 }

@@ -1,0 +1,105 @@
+//! `farpace cc`: the congestion controls, what each is for, and how they compare on a path.
+
+pub mod compare;
+
+use crate::cli;
+use crate::profiles::{Choice, choices};
+use anyhow::Result;
+use serde_json::json;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace cc list
+  farpace cc compare --path satellite
+  farpace cc compare --path my-link.toml --only cubic,bbr3,star-robust --seeds 5";
+const LIST_HELP: &str = "\
+Example:
+  farpace cc list --json | jq -r '.congestion[].name'";
+
+/// The arguments of `farpace cc`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// List the congestion controls, with one line each on when to use it
+    #[command(after_help = LIST_HELP)]
+    List {
+        /// Print JSON: {"congestion": [{"name", "description"}]}
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare them on one path: goodput, delay, retransmissions, fairness
+    Compare(compare::Args),
+}
+
+/// `farpace cc`.
+///
+/// # Errors
+/// What keeps the comparison from being made, or output that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::List { json } => list(*json),
+        Command::Compare(args) => compare::run(args),
+    }
+}
+
+/// Every congestion control with its line, as the schema of scenarios has them.
+pub fn listed() -> Vec<Choice> {
+    choices(&farpace_lab::scenario::schema(), "Congestion")
+}
+
+fn list(as_json: bool) -> Result<ExitCode> {
+    let all = listed();
+    if as_json {
+        cli::print_json(&json!({ "congestion": all }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = all.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = all.iter().map(|c| format!("{:width$}  {}\n", c.name, c.description)).collect();
+    cli::print(&lines.concat())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The congestion controls named in `only`, or all of them, in their usual order.
+///
+/// # Errors
+/// A name that none has.
+pub fn chosen(only: &[String]) -> Result<Vec<farpace_tcp::config::Congestion>> {
+    use farpace_tcp::config::Congestion;
+    let name = crate::grid::contender::name;
+    let known = |word: &String| Congestion::ALL.iter().any(|c| name(*c) == *word);
+    if let Some(word) = only.iter().find(|word| !known(word)) {
+        anyhow::bail!("there is no congestion control `{word}`; `farpace cc list` lists them");
+    }
+    let wanted = |c: &Congestion| only.is_empty() || only.contains(&name(*c));
+    Ok(Congestion::ALL.into_iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_tcp::config::Congestion;
+
+    /// Breaks: a congestion control is missing from the list, or nobody says when to use it.
+    #[test]
+    fn every_one_is_listed() {
+        let names: Vec<String> = listed().into_iter().map(|c| c.name).collect();
+        assert_eq!(names, Congestion::ALL.map(crate::grid::contender::name));
+        assert!(listed().iter().all(|c| c.description.len() > 20), "{:?}", listed());
+    }
+
+    /// Breaks: `--only` takes words that mean nothing, or changes the order.
+    #[test]
+    fn only_what_is_named() {
+        let words = |list: &[&str]| chosen(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(&["cubic", "reno"]).unwrap(), [Congestion::Reno, Congestion::Cubic]);
+        assert_eq!(words(&[]).unwrap().len(), Congestion::ALL.len());
+        assert!(words(&["cubik"]).unwrap_err().to_string().contains("cubik"));
+    }
+}

@@ -1,0 +1,92 @@
+//! One value over a few named cases, one curve per algorithm: throughput over bit error rates.
+
+use super::Estimate;
+use super::lines::style;
+use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, SMALL, Size};
+use crate::scale::Scale;
+use crate::svg::{Colour, Px, escape};
+
+/// One curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve<'a> {
+    /// Its name.
+    pub label: &'a str,
+    /// One estimate per case; none where there was no measurement.
+    pub points: Vec<Option<Estimate>>,
+}
+
+/// Curves over `cases`, which stand evenly spaced; whiskers show the range of each estimate. The labels name the
+/// axes with their units.
+pub fn curves(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[Curve<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, x_label, y_label, cases, curves))
+}
+
+/// Curves stand beside each other by so much of the room of a case, so that whiskers do not cover each other.
+const ASIDE: f64 = 0.05;
+/// Curves and cases beyond this are left out.
+const MOST: usize = 40;
+
+fn draw(
+    size: Size,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    cases: &[&str],
+    curves: &[Curve<'_>],
+) -> String {
+    let cases = cases.get(..MOST).unwrap_or(cases);
+    let curves = curves.get(..MOST).unwrap_or(curves);
+    let all = curves.iter().flat_map(|c| c.points.iter().flatten());
+    let top = all.map(|e| e.range.map_or(e.mean, |r| r.1.max(e.mean))).filter(|v| v.is_finite());
+    let top = top.fold(0.0f64, f64::max) * 1.06;
+    let legend = curves.iter().enumerate().map(|(i, c)| {
+        let (colour, dash) = style(i);
+        (Key::Line(colour, dash), c.label.to_owned())
+    });
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend: legend.collect(),
+        panels: vec![PanelSpec {
+            heading: String::new(),
+            y_label: y_label.to_owned(),
+            height: size.pick(280.0, 250.0),
+            y: Some(Scale::linear(0.0, top)),
+        }],
+        x_label,
+        x: Scale::cases(cases.len()),
+        left: 48.0,
+        right: 20.0,
+    });
+    let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
+    for (i, case) in cases.iter().enumerate() {
+        chart.raw(&format!(
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-size=\"{SMALL}\">{}</text>",
+            Px(panel.px(i as f64)),
+            Px(panel.bottom() + 16.0),
+            escape(case)
+        ));
+    }
+    let middle = curves.len().saturating_sub(1) as f64 / 2.0;
+    for (i, curve) in curves.iter().enumerate() {
+        let (colour, dash) = style(i);
+        let aside = (i as f64 - middle) * ASIDE;
+        let (mut path, mut whiskers, mut dots) = (String::new(), String::new(), String::new());
+        for (n, point) in curve.points.iter().enumerate().take(cases.len()) {
+            let Some(e) = point.filter(|e| e.mean.is_finite()) else { continue };
+            let (x, y) = (Px(panel.px(n as f64 + aside)), Px(panel.py(e.mean)));
+            path.push_str(&format!("{}{x} {y}", if path.is_empty() { 'M' } else { 'L' }));
+            dots.push_str(&format!("<circle {} cx=\"{x}\" cy=\"{y}\" r=\"3\"/>", colour.fill()));
+            if let Some((low, high)) = e.range {
+                whiskers.push_str(&format!("M{x} {}V{}", Px(panel.py(low)), Px(panel.py(high))));
+            }
+        }
+        chart.line(&path, colour, 1.6, dash);
+        chart.line(&whiskers, colour, 1.2, "");
+        chart.raw(&dots);
+    }
+    if curves.is_empty() || cases.is_empty() {
+        chart.note(panel.left + 8.0, panel.top + 20.0, "start", Colour::Grey, "no data");
+    }
+    chart.finish()
+}

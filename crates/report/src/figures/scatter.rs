@@ -1,0 +1,128 @@
+//! Points with names: goodput against delay, one point per algorithm.
+
+use crate::chart::{Chart, ChartSpec, Drawing, Panel, PanelSpec, SMALL, Size};
+use crate::scale::Scale;
+use crate::svg::{Colour, Px, text_width};
+
+/// One point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dot<'a> {
+    /// Its name, written beside it.
+    pub label: &'a str,
+    /// Along.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+}
+
+/// Points in a plane from (0, 0), each with its name. The labels name the axes with their units.
+pub fn scatter(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, x_label, y_label, dots))
+}
+
+/// Points beyond this are left out.
+const MOST: usize = 200;
+/// Radius of a point.
+const RADIUS: f64 = 4.0;
+
+fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> String {
+    let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MOST).collect();
+    let (right, top) = dots.iter().fold((0.0f64, 0.0f64), |(x, y), d| (x.max(d.x), y.max(d.y)));
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend: Vec::new(),
+        panels: vec![PanelSpec {
+            heading: String::new(),
+            y_label: y_label.to_owned(),
+            height: size.pick(420.0, 380.0),
+            y: Some(Scale::linear(0.0, top * 1.08)),
+        }],
+        x_label,
+        x: Scale::linear(0.0, right * 1.1),
+        left: 48.0,
+        right: 20.0,
+    });
+    let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
+    if dots.is_empty() {
+        chart.nothing("no data");
+    }
+    let places: Vec<(f64, f64)> = dots.iter().map(|d| (panel.px(d.x), panel.py(d.y))).collect();
+    let mut taken: Vec<Area> = places.iter().map(|p| Area::around(*p)).collect();
+    for (dot, at) in dots.iter().zip(&places) {
+        chart.raw(&format!(
+            "<circle {} cx=\"{}\" cy=\"{}\" r=\"{RADIUS}\"/>",
+            Colour::Blue.fill(),
+            Px(at.0),
+            Px(at.1)
+        ));
+        let area = place(&panel, *at, text_width(dot.label, SMALL), &taken);
+        let (x, y) = (area.left, area.bottom - 3.0);
+        let near = Area::around(*at).grown(4.0).meets(&area);
+        if !near {
+            let (nx, ny) = area.nearest(*at);
+            let path = format!("M{} {}L{} {}", Px(at.0), Px(at.1), Px(nx), Px(ny));
+            chart.line(&path, Colour::Grey, 0.8, "");
+        }
+        chart.note(x, y, "start", Colour::Ink, dot.label);
+        taken.push(area);
+    }
+    chart.finish()
+}
+
+/// What a label or a point covers, in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+impl Area {
+    fn around((x, y): (f64, f64)) -> Area {
+        Area { left: x - RADIUS, top: y - RADIUS, right: x + RADIUS, bottom: y + RADIUS }
+    }
+    fn grown(self, by: f64) -> Area {
+        Area { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
+    }
+    fn meets(&self, other: &Area) -> bool {
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
+    }
+    fn nearest(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom))
+    }
+}
+
+/// The nearest free place for a label: right, left, above, below, ever further out. If none is free, the right.
+fn place(panel: &Panel, (x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
+    let height = SMALL + 3.0;
+    let at = |left: f64, middle: f64| Area {
+        left,
+        top: middle - height / 2.0,
+        right: left + width,
+        bottom: middle + height / 2.0,
+    };
+    let ring = |r: f64| {
+        let (beside, over) = (RADIUS + 2.0 + r, RADIUS + height / 2.0 + r);
+        [
+            at(x + beside, y),
+            at(x - beside - width, y),
+            at(x - width / 2.0, y - over),
+            at(x - width / 2.0, y + over),
+            at(x + beside, y - over),
+            at(x + beside, y + over),
+            at(x - beside - width, y - over),
+            at(x - beside - width, y + over),
+        ]
+    };
+    let inside = |a: &Area| {
+        a.left >= panel.left && a.right <= panel.right() && a.top >= panel.top && a.bottom <= panel.bottom()
+    };
+    let free = |a: &Area| inside(a) && !taken.iter().any(|t| t.meets(a));
+    let rings = (0..24).map(|n| f64::from(n) * 8.0);
+    rings.flat_map(ring).find(free).unwrap_or_else(|| at(x + RADIUS + 2.0, y))
+}
