@@ -46,11 +46,12 @@ impl Contender {
         self
     }
 
-    /// A congestion control on the stack of today.
+    /// A congestion control on the stack of today; `farpace` on that of its own profile.
     pub fn modern(congestion: Congestion) -> Contender {
         let name = name(congestion);
+        let profile = if congestion == Congestion::Farpace { "farpace" } else { "modern" };
         let settings = set(&[
-            ("profile", "modern"),
+            ("profile", profile),
             ("congestion", &name),
             ("initial_window", "10 packets"),
             ("min_rto", "200 ms"),
