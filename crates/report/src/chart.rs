@@ -254,14 +254,15 @@ impl Chart {
 
     /// Writes `text` with a halo, so that it can be read on top of lines.
     pub(crate) fn note(&mut self, x: f64, y: f64, anchor: &str, colour: Colour, text: &str) {
+        // The halo is a text of its own: not every viewer knows `paint-order`.
+        let (at, text) = (
+            format!("x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" font-size=\"{SMALL}\"", Px(x), Px(y)),
+            escape(text),
+        );
         self.raw(&format!(
-            "<text class=\"halo f-{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" font-size=\"{SMALL}\" fill=\"{}\" \
-             paint-order=\"stroke\" stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\">{}</text>",
-            colour.class(),
-            Px(x),
-            Px(y),
-            colour.hex(),
-            escape(text)
+            "<text class=\"halo\" aria-hidden=\"true\" {at} fill=\"#ffffff\" stroke=\"#ffffff\" stroke-width=\"3\" \
+             stroke-linejoin=\"round\">{text}</text><text {} {at}>{text}</text>",
+            colour.fill(),
         ));
     }
 

@@ -170,7 +170,7 @@ summary{cursor:pointer;padding:.4rem 0}
 
 const DARK: &str = "
 :root{--ink:#ececec;--soft:#a8a8a8;--line:#3c3c3c;--paper:#161616;--wash:#222222;--good:#2fcf9f;--bad:#ff8a3d}
-.paper,.hollow{fill:#161616}.grid{stroke:#303030}.halo{stroke:#161616}
+.paper,.hollow{fill:#161616}.grid{stroke:#303030}.halo{stroke:#161616;fill:#161616}
 ";
 
 #[cfg(test)]

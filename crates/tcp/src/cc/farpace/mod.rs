@@ -118,6 +118,8 @@ pub struct Farpace {
     limit: f64,
     /// The bandwidth of the last round trip, bytes a second.
     bandwidth: f64,
+    /// The highest of all.
+    best: f64,
     srtt: Span,
     mss: f64,
     /// Timeouts since something was delivered.
@@ -148,6 +150,7 @@ impl Farpace {
             calm: 0,
             limit: 0.0,
             bandwidth: 0.0,
+            best: 0.0,
             srtt: Span::ZERO,
             mss: 1.0,
             timeouts: 0,
@@ -211,7 +214,8 @@ impl Farpace {
     fn end_round(&mut self, ack: &AckSample) {
         let round = std::mem::take(&mut self.round);
         self.bandwidth = round.bandwidth;
-        let queue = self.path.end_round(ack.now, self.w, self.alpha());
+        self.best = self.best.max(round.bandwidth);
+        let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
         match self.phase {
             Phase::Train => {}
             Phase::Ramp { rate, half, clocked: false } => {
@@ -288,10 +292,10 @@ impl Farpace {
             let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
             let alpha = (self.alpha() * self.haste()).min(most);
             let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
-            if round.limited || target < self.w {
+            if round.limited {
                 self.w += (target - self.w) / 2.0;
             } else {
-                self.calm = 0;
+                self.calm = 0; // a window that is not used says nothing, and is no reason for a queue
             }
         }
     }
@@ -317,7 +321,7 @@ impl CongestionControl for Farpace {
             && self.train.on_ack(ack)
             && let Some(rate) = ack.rate
         {
-            self.path.end_round(ack.now, self.w, self.alpha());
+            self.path.end_round(ack.now, self.w, self.alpha(), 0.0);
             self.on_train(rate.total_delivered);
             self.rounds.restart(rate.total_delivered);
         }

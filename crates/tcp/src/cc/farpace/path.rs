@@ -8,6 +8,8 @@ use farpace_units::{Instant, Span};
 /// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
 /// queue that all connections together like to keep would otherwise become part of the path.
 const WINDOW: Span = Span::from_secs(600);
+/// Samples that make a median; fewer wait for those of the next round trip, because a delayed ACK is one in two.
+const ENOUGH: usize = 8;
 /// Samples of a round trip that are kept; of more, every second, fourth, ... one.
 const SAMPLES: usize = 64;
 /// A path that has become longer shows by a step of at least this part of the base ...
@@ -16,8 +18,8 @@ const STEP: f64 = 0.01;
 const FLAT: f64 = 0.005;
 /// ... so many times. Queues grow more slowly, and move.
 const ROUNDS: usize = 4;
-/// A queue of others is at least this part of the base ...
-const FOREIGN: f64 = 0.05;
+/// A queue of others is at least this part of the base, and so many times alpha at the best rate seen.
+const FOREIGN: (f64, f64) = (0.05, 4.0);
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
 /// A single sample shows a queue that fills when it exceeds the base by this part of it: samples scatter more than
@@ -47,6 +49,8 @@ pub struct Path {
     current: Option<Span>,
     before: Option<Span>,
     since: Instant,
+    /// The windows of the last round trips: a window that grew makes a step of its own.
+    windows: [f64; 3],
     /// Medians since the last step upwards; empty if there was none.
     flat: Vec<Span>,
     /// Round trips in a row in which the queue was mostly that of others.
@@ -93,15 +97,19 @@ impl Path {
         excess > FILLING * long && w * excess > 2.0 * alpha * long
     }
 
-    /// A round trip is over; the window is `w` and what this connection wants to keep in the queue `alpha` segments.
-    pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64) -> Queue {
+    /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
+    /// most that it has ever had delivered `best` segments a second.
+    pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> Queue {
+        let grew = self.windows.iter().any(|before| w > before + alpha);
+        self.windows = [w, self.windows[0], self.windows[1]];
+        if self.samples.len() < ENOUGH && self.latest.is_some() {
+            return if self.competing { Queue::Foreign } else { Queue::Own };
+        }
         self.stride = 0;
         self.passed = 0;
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_unstable();
-        let Some(rtt) = samples.get(samples.len() / 2).copied() else {
-            return if self.competing { Queue::Foreign } else { Queue::Own };
-        };
+        let Some(rtt) = samples.get(samples.len().saturating_sub(1) / 2).copied() else { return Queue::Own };
         samples.clear();
         self.samples = samples;
         let previous = self.latest.replace(rtt);
@@ -112,11 +120,11 @@ impl Path {
             self.since = now;
         }
         self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
-        if self.is_longer(rtt, previous) {
+        if self.is_longer(rtt, previous.filter(|_| !grew)) {
             (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
             self.flat.clear();
         }
-        self.judge(rtt, w, alpha)
+        self.judge(rtt, w, alpha, best)
     }
 
     /// The path itself has become longer: a step, and then nothing moves.
@@ -136,11 +144,11 @@ impl Path {
         self.flat.len() > ROUNDS
     }
 
-    fn judge(&mut self, rtt: Span, w: f64, alpha: f64) -> Queue {
+    fn judge(&mut self, rtt: Span, w: f64, alpha: f64, best: f64) -> Queue {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
-        if excess < FOREIGN * long {
+        if excess < FOREIGN.0 * long || excess * best < FOREIGN.1 * alpha {
             (self.foreign, self.competing) = (0, false);
             return if own <= alpha / 2.0 || excess <= NOISE * long { Queue::Empty } else { Queue::Own };
         }

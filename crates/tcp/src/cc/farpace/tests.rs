@@ -53,7 +53,7 @@ fn path() -> Path {
 /// A round trip of so many microseconds in median, with a window of 400 segments of which 3 may wait.
 fn round(path: &mut Path, i: u64, us: u64) -> Queue {
     (0..9).for_each(|n| path.sample(Span::from_micros(us - 40 + n * 10)));
-    path.end_round(ms(i * 500), 400.0, 3.0)
+    path.end_round(ms(i * 500), 400.0, 3.0, 800.0)
 }
 
 /// Breaks: what counts as a queue: less than half of alpha is none, more is ours.
@@ -83,11 +83,14 @@ fn the_path_changes() {
 fn the_queues_of_others() {
     let mut path = path();
     for i in 0..10 {
-        assert_eq!(round(&mut path, 20 + i, 500_000 + i * 4_000), if i == 0 { Queue::Empty } else { Queue::Own });
+        assert_eq!(
+            round(&mut path, 20 + i, 500_000 + i * 4_000),
+            if i == 0 { Queue::Empty } else { Queue::Own }
+        );
     }
     let mut small = |i: u64, us: u64| {
-        path.sample(Span::from_micros(us));
-        path.end_round(ms(i * 500), 10.0, 3.0)
+        (0..9).for_each(|_| path.sample(Span::from_micros(us)));
+        path.end_round(ms(i * 500), 10.0, 3.0, 800.0)
     };
     let judged: Vec<_> = (30..36).map(|i| small(i, 600_000 + i % 3 * 9_000)).collect();
     assert_eq!(judged[..3], [Queue::Own; 3]);
@@ -165,6 +168,22 @@ fn it_keeps_the_queue_short() {
         assert!(most <= 9.0, "buffer {buffer}: {most}");
         assert!(f64::from(b.window.cwnd().get()) >= b.bdp(), "buffer {buffer}");
     }
+}
+
+/// Breaks: the same on a short path, where the few segments that it keeps in the queue are a tenth of the round trip: its own
+/// queue must not look like that of others.
+#[test]
+fn it_keeps_the_queue_short_on_short_paths() {
+    let mut b = Bottleneck::new(Farpace::new(), 10, 40);
+    b.buffer = 200;
+    b.run(SEC * 5);
+    let mut most = 0.0_f64;
+    b.run_until(SEC * 10, |b| {
+        most = most.max(b.queue());
+        false
+    });
+    assert!(most <= 9.0, "{most}");
+    assert!(f64::from(b.window.cwnd().get()) >= b.bdp());
 }
 
 /// Breaks: bit errors cost the window.
