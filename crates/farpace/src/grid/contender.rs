@@ -46,6 +46,13 @@ impl Contender {
         self
     }
 
+    /// The same with another filter of its bandwidth samples, for those that measure.
+    pub fn filtered(mut self, filter: &str) -> Contender {
+        self.settings.extend(set(&[("abe_filter", filter)]));
+        self.name = format!("{}, {filter}", self.name);
+        self
+    }
+
     /// A congestion control on the stack of today; `farpace` on that of its own profile.
     pub fn modern(congestion: Congestion) -> Contender {
         let name = name(congestion);

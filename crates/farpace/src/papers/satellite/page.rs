@@ -74,6 +74,12 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
             "The paper prints no smoothing formula, changes the interval taken for the first ACK from 1 us to 1 ms by \
              experiment, and bounds the window by the sockets alone. How much each of these matters:",
         );
+        page.table(&sensitivity::filters(results)).paragraph(
+            "The filter matters most, and to TCP-J more than to STAR. When a segment is lost, the next one makes the \
+             receiver send the ACK that it was delaying, for one segment after the time of three: a sample of a third \
+             of the rate, the last one before the loss asks for the estimate. With any filter TCP-J keeps its window, \
+             and STAR's gain over it is close to the paper's. So the paper's estimator must have had one.",
+        );
         page.table(&sensitivity::table(results)).paragraph(
             "Nor does it print the rate of the links to the router. STAR opens its window at once, so that hundreds of \
              segments leave together: in a queue of 15 kB all but ten of them are lost, and after the timeout the same \

@@ -106,6 +106,9 @@ impl Plan {
             for cell in sensitivity::cells() {
                 plan.add_seeds(cell, 1, false);
             }
+            for cell in sensitivity::filter_cells() {
+                plan.add(cell, false);
+            }
             for cell in sensitivity::burst_cells() {
                 // Some of them are there already.
                 if !plan.jobs.iter().any(|j| j.cell == cell) {

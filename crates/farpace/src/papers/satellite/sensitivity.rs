@@ -54,6 +54,42 @@ pub fn bursts(results: &Results) -> Table {
     table
 }
 
+/// STAR alone, TCP-J alone, and both beside each other, all with the same filter.
+fn filtered(filter: &str) -> [Satellite; 3] {
+    let [star, j] = ["star", "tcp-j"].map(|name| Contender::paper(name).filtered(filter));
+    let alone = |sender: &Contender| Satellite::single(sender.clone(), Ber::E8);
+    [alone(&star), alone(&j), Satellite::pair(star, j, Ber::E8, Queue::Large)]
+}
+
+/// Cells of [`filters`].
+pub fn filter_cells() -> Vec<Satellite> {
+    FILTERS.into_iter().flat_map(filtered).collect()
+}
+
+/// What a filter in both does to STAR and TCP-J: neither paper prints one.
+pub fn filters(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("filter of both"),
+        Column::number("STAR alone", "Mbit/s"),
+        Column::number("TCP-J alone", "Mbit/s"),
+        Column::number("gain (paper +13.5)", "%"),
+        Column::number("beside each other, 625 kB", "Mbit/s"),
+    ];
+    let mut table = Table::new("STAR and TCP-J at BER 1e-8: which filter", columns);
+    for filter in FILTERS {
+        let [star, j, both] = filtered(filter).map(|c| results.cell(&c));
+        let gain = (star.goodput(0).mean / j.goodput(0).mean - 1.0) * 100.0;
+        table.row(vec![
+            filter.into(),
+            star.goodput(0).text(2).into(),
+            j.goodput(0).text(2).into(),
+            if gain.is_finite() { format!("{gain:+.1}").into() } else { Cell::Missing },
+            format!("{:.2} / {:.2}", both.goodput(0).mean, both.goodput(1).mean).into(),
+        ]);
+    }
+    table
+}
+
 /// Cells of [`table`].
 pub fn cells() -> Vec<Satellite> {
     let mut cells = Vec::new();

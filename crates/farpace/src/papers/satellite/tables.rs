@@ -109,7 +109,11 @@ pub fn all(results: &Results) -> Vec<Table> {
         tables.extend([totals(results, queue), shares(results, queue)]);
     }
     if sensitivity::measured(results) {
-        tables.extend([sensitivity::table(results), sensitivity::bursts(results)]);
+        tables.extend([
+            sensitivity::filters(results),
+            sensitivity::table(results),
+            sensitivity::bursts(results),
+        ]);
     }
     tables
 }
