@@ -83,7 +83,10 @@ fn the_path_changes() {
 fn the_queues_of_others() {
     let mut path = path();
     for i in 0..10 {
-        assert_eq!(round(&mut path, 20 + i, 500_000 + i * 4_000), if i == 0 { Queue::Empty } else { Queue::Own });
+        assert_eq!(
+            round(&mut path, 20 + i, 500_000 + i * 4_000),
+            if i == 0 { Queue::Empty } else { Queue::Own }
+        );
     }
     let mut small = |i: u64, us: u64| {
         path.sample(Span::from_micros(us));
