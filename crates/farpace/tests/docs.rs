@@ -5,11 +5,12 @@
 
 use farpace::lab::scenario::{Scenario, schema};
 use farpace::path::DropReason;
-use farpace::tcp::config::Profile;
+use farpace::tcp::config::{Congestion, Profile};
 use farpace::trace::{COLUMNS, Cause};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
@@ -113,4 +114,35 @@ fn every_key_of_a_scenario_is_mentioned() {
 fn every_profile_is_listed() {
     let names = Profile::ALL.iter().map(|profile| profile.name()).collect();
     assert_eq!(first_cells(&document("profiles.md")), names);
+}
+
+/// Breaks: docs/profiles.md, when there is a new congestion control.
+#[test]
+fn every_congestion_control_is_listed() {
+    let text = document("profiles.md");
+    for congestion in Congestion::ALL {
+        let name = serde_json::to_value(congestion).unwrap();
+        let row = format!("| {} | ", name.as_str().unwrap());
+        assert!(text.contains(&row), "{name}");
+    }
+}
+
+/// Breaks: the commands in docs/satellite.md, which people copy: files, keys, values. None is run, each is explained.
+#[test]
+fn the_commands_of_the_satellite_page_are_valid() {
+    let text = document("satellite.md");
+    let blocks: String =
+        text.split("```sh\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(blocks.matches("--set").count() > 50);
+    let shell = format!(
+        "set -eu\nfarpace() {{ while [ $1 != run ] && [ $1 != explain ]; do shift; done; shift
+         \"$FARPACE\" scenario explain \"$@\" >/dev/null || {{ echo \"$@\" >&2; exit 1; }}; }}\n{blocks}"
+    );
+    let output = Command::new("sh")
+        .args(["-c", &shell])
+        .env("FARPACE", env!("CARGO_BIN_EXE_farpace"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

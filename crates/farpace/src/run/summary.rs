@@ -304,7 +304,7 @@ impl FlowSummary {
             name: outcome.name.clone(),
             from: flow.from.clone(),
             to: flow.to.clone(),
-            profile: flow.sender.profile.unwrap_or(farpace_tcp::config::Profile::AistFix).name(),
+            profile: flow.sender.profile.unwrap_or_default().name(),
             start: outcome.start,
             size: outcome.size,
             delivered: outcome.delivered,

@@ -182,7 +182,7 @@ struct FlowPage<'a> {
 impl FlowPage<'_> {
     fn write(&self, index: usize, page: &mut Page) {
         let (s, flow) = (self.s, self.flow);
-        let profile = |p: Option<Profile>| p.unwrap_or(Profile::AistFix).name();
+        let profile = |p: Option<Profile>| p.unwrap_or_default().name();
         page.item(
             0,
             &format!(
@@ -354,10 +354,7 @@ impl FlowPage<'_> {
 
     fn slow_start(&self, window: ByteCount, limits: &[Bottleneck], page: &mut Page) {
         let Ok(config) = self.flow.sender.resolve() else { return };
-        let mss = u64::from(config.mss);
-        // RFC 3390 §1: 2 to 4 segments, about 4380 bytes.
-        let rfc3390 = (4 * mss).min((2 * mss).max(4_380)) / mss.max(1);
-        let first = config.initial_window.map_or(rfc3390, |w| u64::from(w.get())).max(1);
+        let first = u64::from(config.first_window(u32::from(config.mss)).get());
         let threshold = config.initial_ssthresh.map_or(u64::MAX, |t| u64::from(t.get()));
         // A policer with a full bucket does not stop slow start: what counts is the narrowest line.
         let line = self.narrowest_line(limits);

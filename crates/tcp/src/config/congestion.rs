@@ -5,7 +5,7 @@ use farpace_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Congestion control. The first line of each says when to use it; `farpace cc list` prints it.
+/// Congestion control. The first line of each says when to use it; `farpace profiles` prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A named set of choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Profile {
     /// The paper's patient: all three defects.
     #[serde(rename = "linux-2.6.17")]
@@ -42,6 +42,7 @@ pub enum Profile {
     #[serde(rename = "rack-tlp")]
     RackTlp,
     /// What a good TCP does today: RACK-TLP, PRR, F-RTO, undo and CUBIC.
+    #[default]
     #[serde(rename = "modern")]
     Modern,
     /// For far paths: the modern recovery with AEN, and a congestion control that knows bit errors from congestion.

@@ -92,7 +92,7 @@ pub struct Settings {
     /// The window is at most so many times the measured bandwidth-delay product; 0: no such bound (star: 0,
     /// star-robust: 2).
     pub abe_cap: Option<f64>,
-    /// Segments leave at a rate, not as the window allows (modern profiles; default: with bbr1, bbr3 and star-robust).
+    /// Segments leave at a rate, not as the window allows (modern profiles; default: with bbr1, bbr3, farpace and star-robust).
     pub pacing: Option<bool>,
 }
 
@@ -167,7 +167,7 @@ impl Settings {
             abe_cap,
             pacing,
         } = self;
-        let profile = profile.unwrap_or(Profile::Modern);
+        let profile = profile.unwrap_or_default();
         let foreign = |recovery, given: &[(&'static str, bool)]| match given.iter().find(|g| g.1) {
             Some(&(key, _)) => Err(SettingsError::Foreign { key, recovery, profile: profile.name() }),
             None => Ok(()),

@@ -224,7 +224,8 @@ impl Connection {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
             self.counters.duplicates += 1;
             if self.sack {
-                self.islands.set_duplicate(seq, end);
+                let end = seq + segment.sequence_length();
+                self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
             }
             self.decide_ack(now, segment.payload.len(), false, true);
             return;
@@ -296,20 +297,26 @@ impl Connection {
                     disorder = true;
                     self.counters.out_of_order += 1;
                     if self.sack {
-                        self.islands.add(seq, seq + len as u32);
+                        self.islands.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 Arrival::Duplicate => {
                     duplicate = true;
                     self.counters.duplicates += 1;
                     if self.sack {
-                        self.islands.set_duplicate(seq, seq + len as u32);
+                        let known = fin_at.filter(|at| self.peer_fin == Some(*at));
+                        self.islands.set_duplicate(seq, known.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 Arrival::Refused => disorder = true,
             }
         }
         if let Some(at) = fin_at {
+            // A FIN ahead of its turn is kept, so it is told of, too: without it a sender would take its last segment,
+            // data and FIN, for lost.
+            if len == 0 && at.after(self.rcv_nxt) && self.sack {
+                self.islands.add(at, at + 1);
+            }
             self.peer_fin = Some(at);
         }
         if self.peer_fin == Some(self.rcv_nxt) {

@@ -82,6 +82,29 @@ fn out_of_order_data() {
     );
 }
 
+/// Breaks: a FIN that waits behind a hole is told of, so that a tail loss probe with FIN finds the hole, not the timeout.
+#[test]
+fn out_of_order_fin() {
+    let mut s = Script::established(&linux(), 60_000);
+    s.run(
+        "20         < F. 1001+1000 ack 1
+         20  > . 1 ack 1 sack 1001-2002
+         21         < F. 1001+1000 ack 1          # a duplicate, FIN and all
+         21  > . 1 ack 1 sack 1001-2002,1001-2002
+         22         < . 1+1000 ack 1
+         22  > . 1 ack 2002
+         23         < F. 1001+1000 ack 1
+         23  > . 1 ack 2002 sack 1001-2002",
+    );
+    let mut s = Script::established(&linux(), 60_000);
+    s.run(
+        "20         < F. 1001 ack 1               # nothing but a FIN
+         20  > . 1 ack 1 sack 1001-1002
+         21         < . 1+1000 ack 1
+         21  > . 1 ack 1002",
+    );
+}
+
 /// Breaks: old duplicates are reported once, first among the blocks (RFC 2883).
 #[test]
 fn duplicate_data_and_dsack() {
