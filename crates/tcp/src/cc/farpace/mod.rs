@@ -48,8 +48,10 @@ const SLOW: (f64, f64) = (0.9, 1.1);
 const MAX_GROWTH: f64 = 0.25;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
 const DRAIN: f64 = 0.95;
-/// What congestion marks and competition leave of the window.
+/// What a loss leaves of the window beside others that fill the queue.
 const BETA: f64 = 0.7;
+/// What a congestion mark leaves: it comes from a short queue (RFC 8511).
+const BETA_MARK: f64 = 0.85;
 /// Growth a round trip beside others that fill the queue.
 const COMPETE: f64 = 0.04;
 /// The least window: what keeps ACKs coming.
@@ -283,7 +285,7 @@ impl Farpace {
             return;
         }
         if round.marked {
-            self.w *= BETA;
+            self.w *= BETA_MARK;
             self.calm = 0;
         } else if congested {
             self.cut_to_delivered();

@@ -18,8 +18,10 @@ const STEP: f64 = 0.01;
 const FLAT: f64 = 0.005;
 /// ... so many times. Queues grow more slowly, and move.
 const ROUNDS: usize = 4;
-/// A queue of others is at least this part of the base, and so many times alpha at the best rate seen.
+/// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
 const FOREIGN: (f64, f64) = (0.05, 4.0);
+/// ... or this part: who comes late to a full queue has not seen a good rate.
+const CERTAINLY_FOREIGN: f64 = 0.25;
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
 /// A single sample shows a queue that fills when it exceeds the base by this part of it: samples scatter more than
@@ -148,7 +150,8 @@ impl Path {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
-        if excess < FOREIGN.0 * long || excess * best < FOREIGN.1 * alpha {
+        let large = excess * best >= FOREIGN.1 * alpha || excess >= CERTAINLY_FOREIGN * long;
+        if excess < FOREIGN.0 * long || !large {
             (self.foreign, self.competing) = (0, false);
             return if own <= alpha / 2.0 || excess <= NOISE * long { Queue::Empty } else { Queue::Own };
         }
