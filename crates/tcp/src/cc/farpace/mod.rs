@@ -202,9 +202,10 @@ impl Farpace {
     /// An ACK of the start.
     fn open(&mut self, ack: &AckSample) {
         let delivered = f64::from(ack.delivered.get());
+        let alpha = self.alpha();
         match self.phase {
             Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
-            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, self.alpha())) => self.settle(),
+            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
             Phase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }

@@ -24,9 +24,8 @@ const FOREIGN: (f64, f64) = (0.05, 4.0);
 const CERTAINLY_FOREIGN: f64 = 0.25;
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
-/// A single sample shows a queue that fills when it exceeds the base by this part of it: samples scatter more than
-/// medians.
-const FILLING: f64 = 0.02;
+/// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
+const FILLING: (f64, usize) = (0.02, 8);
 
 /// Whose queue it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +50,10 @@ pub struct Path {
     current: Option<Span>,
     before: Option<Span>,
     since: Instant,
+    /// The least median is one of few samples.
+    provisional: bool,
+    /// Samples in a row that were high.
+    high: usize,
     /// The windows of the last round trips: a window that grew makes a step of its own.
     windows: [f64; 3],
     /// Medians since the last step upwards; empty if there was none.
@@ -92,11 +95,13 @@ impl Path {
         }
     }
 
-    /// A single round trip is long enough to show that the queue fills.
-    pub fn is_filling(&self, rtt: Span, w: f64, alpha: f64) -> bool {
+    /// A single round trip; true if it and those before show that the queue fills.
+    pub fn is_filling(&mut self, rtt: Span, w: f64, alpha: f64) -> bool {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
-        excess > FILLING * long && w * excess > 2.0 * alpha * long
+        let high = excess > FILLING.0 * long && w * excess > 2.0 * alpha * long;
+        self.high = if high { self.high + 1 } else { 0 };
+        self.high >= FILLING.1
     }
 
     /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
@@ -109,6 +114,11 @@ impl Path {
         }
         self.stride = 0;
         self.passed = 0;
+        // What the train has shown is a few samples: the first real median takes its place.
+        let few = self.samples.len() < ENOUGH;
+        if std::mem::replace(&mut self.provisional, few) && !few {
+            self.current = None;
+        }
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_unstable();
         let Some(rtt) = samples.get(samples.len().saturating_sub(1) / 2).copied() else { return Queue::Own };

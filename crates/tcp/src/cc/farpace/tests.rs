@@ -63,8 +63,10 @@ fn own_queue() {
     // 400 · 1/501 = 0.8 segments; 400 · 4/504 = 3.2.
     assert_eq!(round(&mut path, 20, 501_000), Queue::Empty);
     assert_eq!(round(&mut path, 21, 504_000), Queue::Own);
-    assert!(!path.is_filling(Span::from_millis(505), 400.0, 3.0), "samples scatter");
-    assert!(path.is_filling(Span::from_millis(515), 400.0, 3.0));
+    let mut filling =
+        |ms| (0..8).map(|_| path.is_filling(Span::from_millis(ms), 400.0, 3.0)).collect::<Vec<_>>();
+    assert_eq!(filling(505), [false; 8], "samples scatter");
+    assert_eq!(filling(515)[6..], [false, true], "eight in a row");
 }
 
 /// Breaks: a hand-over to a longer path, which must not look like a queue for ever, and one to a shorter path.
