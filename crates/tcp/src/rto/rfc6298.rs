@@ -47,13 +47,14 @@ impl Rfc6298 {
     ///
     /// On a path whose round trips hardly vary RTTVAR goes to nothing, and an ACK that is a millisecond late would be a
     /// timeout. The minimum of 1 s that RFC 6298 §2.4 wants prevents that where the path is short. So a minimum that
-    /// is lower does not replace it: it also counts above SRTT, there as a quarter of SRTT at most.
+    /// is lower also counts above SRTT, there as a half of SRTT at most. And the margin is at least 3/8 of SRTT, so that
+    /// RACK, which may wait for a quarter (RFC 8985 §6.2 step 4), finds a lost retransmission first.
     pub fn rto(&self) -> Span {
         match self.srtt {
             None => self.initial,
             Some(srtt) => {
-                let margin = (self.rttvar * 4).max(G).max((srtt / 4).min(self.min));
-                (srtt + margin).max(self.min)
+                let steady = self.min.max(srtt * 3 / 8).min(srtt / 2);
+                (srtt + (self.rttvar * 4).max(G).max(steady)).max(self.min)
             }
         }
     }
@@ -86,9 +87,11 @@ mod tests {
             assert_eq!(e.rto(), Span::from_micros(rto), "{samples:?}");
         }
         // A satellite's round trip that does not vary any more.
-        let mut e = Rfc6298::new(Span::from_millis(200));
-        (0..40).for_each(|_| e.sample(Span::from_millis(600)));
-        assert_eq!(e.rto(), Span::from_millis(750));
+        for (rtt, rto) in [(500, 700), (600, 825), (1_600, 2_200), (10, 200)] {
+            let mut e = Rfc6298::new(Span::from_millis(200));
+            (0..60).for_each(|_| e.sample(Span::from_millis(rtt)));
+            assert_eq!(e.rto().as_nanos() / 1_000_000, rto);
+        }
         let mut e = Rfc6298::new(Span::from_millis(1));
         e.sample(Span::from_millis(100));
         e.sample(Span::from_millis(200));

