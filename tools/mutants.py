@@ -64,7 +64,10 @@ MUTANTS = [
     ("states: a cut for every timeout", SACK + "states.rs", "        if fresh {\n", "        {\n"),
     ("states: reneging is overlooked", SACK + "mod.rs", "if cx.segments.tags(0).any(Tags::SACKED) {", "if false {"),
     ("states: recovery ends one byte early", SACK + "states.rs", "if !ack.snd_una.after_eq(self.high_seq) {", "if !ack.snd_una.after_eq(self.high_seq - 1000) {"),
-    ("states: growth in recovery", SACK + "states.rs", "_ if news.acked > 0 && grow =>", "_ if news.acked > 0 =>"),
+    ("aen: any ACK is the answer", SACK + "aen.rs", "(literal || echoes || sacked)", "(true || literal || echoes || sacked)"),
+    ("aen: the tail is never what was lost", SACK + "aen.rs", "let first = !literal && echoes && !duplicate;", "let first = false && !literal && echoes && !duplicate;"),
+    ("aen: others are sent while it asks", SACK + "mod.rs", "self.f_rto.holds() || self.aen.holds()", "self.f_rto.holds()"),
+    ("states: growth in recovery", SACK + "states.rs", "_ if news.acked > 0 && news.may_grow =>", "_ if news.acked > 0 =>"),
 ]
 
 

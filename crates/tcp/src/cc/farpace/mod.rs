@@ -3,16 +3,17 @@
 //! Each part answers one thing that goes wrong on such paths.
 //!
 //! * **Start** ([`train`]): the first flight leaves in one burst, and the spacing of its ACKs tells what the path carries.
-//!   The next round trip goes at half of that, the one after at all of it: three round trips instead of a dozen.
+//!   The next round trip goes at half of that, and with its ACKs the window grows to all of it: three round trips instead
+//!   of a dozen.
 //! * **Queue** ([`path`]): the window is what the path holds when empty, and a few segments more,
 //!
 //!   ```text
 //!   each round trip:  w <- w + ((w · base/rtt + alpha) - w) / 2        (the fixed point of FAST TCP)
 //!   ```
 //!
-//!   with `rtt` the least of the round trip, which jitter hardly moves, and `alpha` the segments that this connection
+//!   with `rtt` the median of a round trip, `base` the least of the medians, and `alpha` the segments that this connection
 //!   keeps in the queue. So the queue stays short, connections share alike, and a loss is no news. Where there is no queue,
-//!   alpha doubles each round trip.
+//!   alpha doubles each round trip, except near the window that was too much last.
 //! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a policer loses more
 //!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
 //!   is usual.
