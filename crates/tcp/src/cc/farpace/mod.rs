@@ -25,6 +25,8 @@
 
 mod loss;
 mod path;
+mod start;
+mod steady;
 #[cfg(test)]
 mod tests;
 mod train;
@@ -34,33 +36,19 @@ use super::{AckSample, CongestionControl, Cut, Event, SentSample};
 use crate::window::Window;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use loss::LossJudge;
-use path::{Path, Queue};
+use path::Path;
 use train::Train;
 
 /// Segments that a connection keeps in the queue, at least ...
 const MIN_ALPHA: f64 = 3.0;
 /// ... and as a part of its window, so that fast paths give a delay that can be measured.
 const ALPHA_SHARE: f64 = 0.005;
-/// Round trips without a queue after which alpha doubles.
-const CALM_ROUNDS: u32 = 2;
-/// Within these parts of the limit that was found last, the window grows by alpha only.
-const SLOW: (f64, f64) = (0.9, 1.1);
-/// Most that a window grows by in a round trip when it is doubling alpha.
-const MAX_GROWTH: f64 = 0.25;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
 const DRAIN: f64 = 0.95;
-/// What a loss leaves of the window beside others that fill the queue.
-const BETA: f64 = 0.7;
-/// What a congestion mark leaves: it comes from a short queue (RFC 8511).
-const BETA_MARK: f64 = 0.85;
-/// Growth a round trip beside others that fill the queue.
-const COMPETE: f64 = 0.04;
 /// The least window: what keeps ACKs coming.
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
 const PACE: f64 = 1.1;
-/// Trains that are sent again before slow start does the work.
-const MAX_TRAINS: u32 = 2;
 /// The first flight is meant to be a burst.
 const BURST: Rate = Rate::from_mbit(1_000_000);
 
@@ -183,125 +171,17 @@ impl Farpace {
         rate * self.path.base().as_secs_f64() / self.mss
     }
 
-    /// The train has arrived, or what it says is no use.
-    fn on_train(&mut self, delivered: u64) {
-        self.phase = match self.train.rate(self.mss) {
-            Some(rate) => {
-                // Not more than a train of this length can vouch for.
-                self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
-                Phase::Ramp { rate, half: self.w, clocked: false }
-            }
-            None if self.trains < MAX_TRAINS => {
-                self.trains += 1;
-                self.train = Train::after(delivered);
-                return;
-            }
-            None => Phase::Double { judged: false },
-        };
-    }
-
-    /// An ACK of the start.
-    fn open(&mut self, ack: &AckSample) {
-        let delivered = f64::from(ack.delivered.get());
-        let alpha = self.alpha();
-        match self.phase {
-            Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
-            _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
-            Phase::Ramp { rate, clocked: true, .. } => {
-                self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
-            }
-            Phase::Double { .. } if ack.cwnd_limited => self.w += delivered,
-            Phase::Double { .. } => {}
-        }
-    }
-
     fn end_round(&mut self, ack: &AckSample) {
         let round = std::mem::take(&mut self.round);
         self.bandwidth = round.bandwidth;
         self.best = self.best.max(round.bandwidth);
         let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
-        match self.phase {
-            Phase::Train => {}
-            Phase::Ramp { rate, half, clocked: false } => {
-                self.phase = Phase::Ramp { rate, half, clocked: true };
-            }
-            Phase::Ramp { rate, clocked: true, .. } => {
-                // What half the rate loses, without a queue, is what the path loses.
-                let usual = queue == Queue::Empty && self.loss.learn(round.lost, round.delivered);
-                if !usual || round.marked {
-                    self.settle();
-                } else if self.w >= self.holds(rate) {
-                    self.phase = Phase::Steady;
-                }
-            }
-            Phase::Double { judged: false } => self.phase = Phase::Double { judged: true },
-            Phase::Double { judged: true } => {
-                if self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty) || round.marked
-                {
-                    self.settle();
-                }
-            }
-            Phase::Steady => self.follow(&round, queue),
+        if self.phase == Phase::Steady {
+            self.follow(&round, queue);
+        } else {
+            self.start_round(&round, queue);
         }
         self.w = self.w.clamp(MIN_WINDOW, f64::from(u32::MAX));
-    }
-
-    /// The start is over: the window is what was delivered.
-    fn settle(&mut self) {
-        self.bandwidth = self.bandwidth.max(self.round.bandwidth);
-        self.cut_to_delivered();
-        if let Phase::Ramp { half, .. } = self.phase {
-            // Measured while it grew; at half the rate the path was not full.
-            self.w = self.w.max(half * DRAIN);
-            self.limit = 0.0;
-        }
-        self.phase = Phase::Steady;
-    }
-
-    fn cut_to_delivered(&mut self) {
-        if self.bandwidth > 0.0 {
-            self.limit = self.holds(self.bandwidth).min(self.w);
-            self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
-        }
-        self.calm = 0;
-    }
-
-    /// How much more than alpha the window may grow by, where there is no queue: twice as much each round trip, but not
-    /// where the limit was found last.
-    fn haste(&self) -> f64 {
-        if (self.limit * SLOW.0..self.limit * SLOW.1).contains(&self.w) {
-            return 1.0;
-        }
-        f64::from(1u32 << self.calm.saturating_sub(CALM_ROUNDS).min(30))
-    }
-
-    fn follow(&mut self, round: &Round, queue: Queue) {
-        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty);
-        if queue == Queue::Foreign {
-            self.calm = 0;
-            if congested || round.marked {
-                self.w *= BETA;
-            } else if round.limited {
-                self.w += (COMPETE * self.w).max(1.0);
-            }
-            return;
-        }
-        if round.marked {
-            self.w *= BETA_MARK;
-            self.calm = 0;
-        } else if congested {
-            self.cut_to_delivered();
-        } else if let Some(rtt) = self.path.latest() {
-            self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
-            let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
-            let alpha = (self.alpha() * self.haste()).min(most);
-            let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
-            if round.limited {
-                self.w += (target - self.w) / 2.0;
-            } else {
-                self.calm = 0; // a window that is not used says nothing, and is no reason for a queue
-            }
-        }
     }
 }
 

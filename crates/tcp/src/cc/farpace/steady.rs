@@ -1,0 +1,66 @@
+//! After the start: following the queue, and coming down.
+
+use super::path::Queue;
+use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
+
+/// Round trips without a queue after which alpha doubles.
+const CALM_ROUNDS: u32 = 2;
+/// Within these parts of the limit that was found last, the window grows by alpha only.
+const SLOW: (f64, f64) = (0.9, 1.1);
+/// Most that a window grows by in a round trip when it is doubling alpha.
+const MAX_GROWTH: f64 = 0.25;
+/// What a loss leaves of the window beside others that fill the queue.
+const BETA: f64 = 0.7;
+/// What a congestion mark leaves: it comes from a short queue (RFC 8511).
+const BETA_MARK: f64 = 0.85;
+/// Growth a round trip beside others that fill the queue.
+const COMPETE: f64 = 0.04;
+
+impl Farpace {
+    pub(super) fn cut_to_delivered(&mut self) {
+        if self.bandwidth > 0.0 {
+            self.limit = self.holds(self.bandwidth).min(self.w);
+            self.w = self.w.min(self.limit * DRAIN).max(MIN_WINDOW);
+        }
+        self.calm = 0;
+    }
+
+    /// How much more than alpha the window may grow by, where there is no queue: twice as much each round trip, but not
+    /// where the limit was found last.
+    fn haste(&self) -> f64 {
+        if (self.limit * SLOW.0..self.limit * SLOW.1).contains(&self.w) {
+            return 1.0;
+        }
+        f64::from(1u32 << self.calm.saturating_sub(CALM_ROUNDS).min(30))
+    }
+
+    /// A round trip is over.
+    pub(super) fn follow(&mut self, round: &Round, queue: Queue) {
+        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty);
+        if queue == Queue::Foreign {
+            self.calm = 0;
+            if congested || round.marked {
+                self.w *= BETA;
+            } else if round.limited {
+                self.w += (COMPETE * self.w).max(1.0);
+            }
+            return;
+        }
+        if round.marked {
+            self.w *= BETA_MARK;
+            self.calm = 0;
+        } else if congested {
+            self.cut_to_delivered();
+        } else if let Some(rtt) = self.path.latest() {
+            self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
+            let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
+            let alpha = (self.alpha() * self.haste()).min(most);
+            let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;
+            if round.limited {
+                self.w += (target - self.w) / 2.0;
+            } else {
+                self.calm = 0; // a window that is not used says nothing, and is no reason for a queue
+            }
+        }
+    }
+}
