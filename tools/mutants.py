@@ -119,12 +119,14 @@ def run(chosen, tree):
 
 def passes(test, tree):
     """True if the tests pass. A mutant that does not compile proves nothing; one that hangs is caught."""
-    build = subprocess.run(test + ["--no-run"], cwd=tree, capture_output=True, text=True)
+    # A target folder of its own: in a shared one what a mutant has left would be taken for the real library.
+    own = os.environ | {"CARGO_TARGET_DIR": os.path.join(tree, "target")}
+    build = subprocess.run(test + ["--no-run"], cwd=tree, env=own, capture_output=True, text=True)
     if build.returncode != 0:
         sys.exit("mutants: does not compile:\n" + build.stderr)
     try:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.run(test, cwd=tree, timeout=300, **quiet).returncode == 0
+        return subprocess.run(test, cwd=tree, env=own, timeout=300, **quiet).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 

@@ -36,14 +36,17 @@ fn acks_were_lost() {
 /// Breaks: ACKs that were late: they move SND.UNA, nothing is sent, and the probe still decides.
 #[test]
 fn acks_were_late() {
-    let mut s = sending(&probing(TimeoutProcedure::Aen), 10_000, 10);
+    let mut s = sending(&probing(TimeoutProcedure::Aen), 20_000, 10);
     s.run(
         "210 > . 9001+1000 ack 1 why aen_probe
-         212        < . 1 ack 1001
+         212        < . 1 ack 1001               # room for new data, which waits for the verdict
          213        < . 1 ack 9001
          214        < . 1 ack 10001
          214 ! recovery Open",
     );
+    for i in 10..20 {
+        s.run(&format!("214 > . {}+1000 ack 1 why new_data", 1 + i * 1000));
+    }
     assert_eq!(verdicts(&s, Cause::AenAcksLost), 1);
 }
 
