@@ -22,6 +22,14 @@ impl Rate {
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
+    /// So many bytes per second; negative ones are none, and what is too much is the greatest rate.
+    pub fn from_bytes_per_sec_f64(bytes: f64) -> Self {
+        Rate((bytes * 8.0) as u64)
+    }
+    /// Byte/s, for estimates that need fractions.
+    pub fn as_bytes_per_sec_f64(self) -> f64 {
+        self.0 as f64 / 8.0
+    }
     /// Mbit/s, for people and figures.
     pub fn as_mbit_f64(self) -> f64 {
         self.0 as f64 / 1e6

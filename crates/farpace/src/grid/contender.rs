@@ -30,12 +30,9 @@ impl Contender {
     /// STAR with another estimator: a filter, the interval assumed before the first ACK (none: the round trip of the
     /// handshake) and a cap in bandwidth-delay products (none: no cap).
     pub fn star(filter: &str, first_interval: Option<&str>, cap: Option<&str>) -> Contender {
-        let mut star = Contender::paper("star");
-        let mut more = set(&[("abe_filter", filter)]);
-        more.extend(set(&[("abe_first_interval", first_interval.unwrap_or("0 s"))]));
-        more.extend(cap.map(|cap| ("abe_cap".to_owned(), cap.to_owned())));
-        star.settings.extend(more);
-        star.name = format!("star, {filter}");
+        let mut star = Contender::paper("star").filtered(filter);
+        star.settings.extend(set(&[("abe_first_interval", first_interval.unwrap_or("0 s"))]));
+        star.settings.extend(cap.map(|cap| ("abe_cap".to_owned(), cap.to_owned())));
         star
     }
 

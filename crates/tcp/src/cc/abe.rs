@@ -10,6 +10,7 @@
 //! 11.6 Mbit/s before anything was measured, which happens to suit a link of 10 Mbit/s.
 
 use super::AckSample;
+use super::filters::{Tustin, TwoStages};
 use crate::config::{Abe as Settings, AbeFilter};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Span};
@@ -41,8 +42,8 @@ pub struct Abe {
 /// What some filters keep besides BW.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// Tustin: the sample before. Westwood+: the first of the two stages.
-    stage: f64,
+    tustin: Tustin,
+    two_stages: TwoStages,
     /// Westwood+: bytes in this window, and when it began.
     bytes: f64,
     began: Option<Instant>,
@@ -115,26 +116,27 @@ impl Abe {
     }
 
     fn filter(&mut self, ack: &AckSample, sample: f64, bytes: f64, interval: Span) {
+        let m = &mut self.memory;
         let Some(bw) = self.bw else {
+            // The first sample is taken as it is, and seeds whatever filters the others.
+            m.tustin.take(sample);
+            m.two_stages.take(sample);
+            (m.current, m.began) = (sample, Some(ack.now));
             self.bw = Some(sample);
-            self.memory =
-                Memory { stage: sample, current: sample, began: Some(ack.now), ..Memory::default() };
             return;
         };
-        let m = &mut self.memory;
         self.bw = Some(match self.settings.filter {
             AbeFilter::None => sample,
             AbeFilter::EwmaAck => bw + (sample - bw) / 8.0,
-            AbeFilter::Tustin => 0.9 * bw + 0.1 * (sample + std::mem::replace(&mut m.stage, sample)) / 2.0,
+            AbeFilter::Tustin => m.tustin.take(sample),
             AbeFilter::WestwoodPlus => {
                 m.bytes += bytes;
                 let window = ack.now.since(*m.began.get_or_insert(ack.now));
                 if window < ack.srtt.max(WESTWOOD_WINDOW) {
                     bw
                 } else {
-                    m.stage = (7.0 * m.stage + m.bytes / window.as_secs_f64()) / 8.0;
-                    (m.bytes, m.began) = (0.0, Some(ack.now));
-                    (7.0 * bw + m.stage) / 8.0
+                    m.began = Some(ack.now);
+                    m.two_stages.take(std::mem::take(&mut m.bytes) / window.as_secs_f64())
                 }
             }
             // R = (RTT · R + L) / (interval + RTT), the time-sliding window of TCP-Jersey.
@@ -147,7 +149,7 @@ impl Abe {
                     (m.before, m.current) = (m.current, 0.0);
                     m.until = Some(ack.now + ack.srtt * HALF_OF_ROUNDS);
                 }
-                let measured = ack.rate.and_then(|r| r.rate).map(|r| r.bits_per_sec() as f64 / 8.0);
+                let measured = ack.rate.and_then(|r| r.rate).map(Rate::as_bytes_per_sec_f64);
                 m.current = m.current.max(measured.unwrap_or(0.0));
                 let highest = m.before.max(m.current);
                 if highest > 0.0 { highest } else { bw }
@@ -165,7 +167,7 @@ impl Abe {
 
     /// BW, for the trace.
     pub fn bandwidth(&self) -> Option<Rate> {
-        self.bw.map(|bw| Rate::from_bits_per_sec((bw * 8.0) as u64))
+        self.bw.map(Rate::from_bytes_per_sec_f64)
     }
 
     /// It lives on delivery rates.

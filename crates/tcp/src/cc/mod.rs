@@ -8,6 +8,7 @@ mod cubic;
 mod dctcp;
 mod dice;
 mod farpace;
+mod filters;
 mod fraction;
 mod highspeed;
 mod htcp;
@@ -100,8 +101,8 @@ pub struct AckSample {
     pub srtt: Span,
     /// Bytes of a full segment.
     pub mss: u32,
-    /// The largest window that the peer has had, in segments.
-    pub max_window: Packets,
+    /// The largest window that the peer has had, in bytes.
+    pub max_window: u32,
     /// The window held data back during the round trip that this ACK ends: it may grow (RFC 7661 §4.1).
     pub cwnd_limited: bool,
     /// The ACK echoes a congestion mark.
@@ -133,7 +134,7 @@ impl AckSample {
             min_rtt: None,
             srtt: Span::ZERO,
             mss: 1448,
-            max_window: Packets::MAX,
+            max_window: u32::MAX,
             cwnd_limited: true,
             ece: false,
             marked: Packets::ZERO,
@@ -251,7 +252,7 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
         (Congestion::Star, _) => Box::new(Star::literal(config.abe)),
         (Congestion::StarRobust, _) => Box::new(Star::robust(config.abe)),
         (Congestion::Bbr1, _) => Box::new(Bbr1::new(seed)),
-        (Congestion::Farpace, _) => Box::new(Farpace::new()),
+        (Congestion::Farpace, _) => Box::new(Farpace::default()),
         (Congestion::Bbr3, _) => Box::new(Bbr::new(seed)),
     }
 }

@@ -128,7 +128,7 @@ impl<C: CongestionControl> Bottleneck<C> {
 
     /// Segments that fill the path without a queue.
     pub fn bdp(&self) -> f64 {
-        self.line.rate().bits_per_sec() as f64 / 8.0 * self.rtt.as_secs_f64() / f64::from(MSS)
+        self.line.rate().as_bytes_per_sec_f64() * self.rtt.as_secs_f64() / f64::from(MSS)
     }
 
     pub fn set_rate(&mut self, mbit: u64) {
@@ -138,7 +138,7 @@ impl<C: CongestionControl> Bottleneck<C> {
     /// Segments that wait at the bottleneck.
     pub fn queue(&self) -> f64 {
         let wait = self.line.busy_until().since(self.now).as_secs_f64();
-        wait * self.line.rate().bits_per_sec() as f64 / 8.0 / f64::from(MSS)
+        wait * self.line.rate().as_bytes_per_sec_f64() / f64::from(MSS)
     }
 
     /// Runs until `done` holds, for at most `time`. True: it holds.

@@ -8,13 +8,11 @@
 //! ```
 //! Each ACK is a sample, however close it comes to the one before: compressed ACKs make b too large.
 
+use super::filters::Tustin;
 use super::slow_start::SlowStart;
 use super::{AckSample, CongestionControl, Cut, Event, Reno};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
-
-/// Weight of the last estimate in the filter.
-const MEMORY: f64 = 0.9;
 
 /// Tustin's filter over the rates of single ACKs, segments/s.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +21,7 @@ struct Filter {
     last: Option<Instant>,
     /// Segments of ACKs that came at the same time as `last`; no rate can be made of them alone.
     pending: f64,
-    /// s[k-1] and b[k-1].
-    state: Option<(f64, f64)>,
+    b: Tustin,
 }
 
 impl Filter {
@@ -38,12 +35,7 @@ impl Filter {
         if interval.is_zero() {
             return;
         }
-        let sample = self.pending / interval.as_secs_f64();
-        let estimate = match self.state {
-            Some((previous, b)) => MEMORY * b + (1.0 - MEMORY) * (sample + previous) / 2.0,
-            None => sample,
-        };
-        self.state = Some((sample, estimate));
+        self.b.take(self.pending / interval.as_secs_f64());
         self.last = Some(ack.now);
         self.pending = 0.0;
     }
@@ -73,7 +65,7 @@ impl Westwood {
 
     /// b RTTmin; none before something is measured.
     fn threshold(&self) -> Option<Packets> {
-        Some(window_for(self.filter.state?.1, self.rtt_min?))
+        Some(window_for(self.filter.b.get()?, self.rtt_min?))
     }
 }
 
@@ -142,7 +134,7 @@ mod tests {
     }
 
     fn estimate(acks: &[(u64, u32)]) -> f64 {
-        fed(acks).filter.state.map_or(0.0, |s| s.1)
+        fed(acks).filter.b.get().unwrap_or_default()
     }
 
     /// Breaks: Tustin's filter, and ACKs that arrive at the same time.

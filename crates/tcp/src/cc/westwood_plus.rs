@@ -11,6 +11,7 @@
 //! estimate that lags by some fifteen round trips: the loss that ends slow start finds it at a tenth of the
 //! bandwidth, and on a long path the way up from there takes minutes.
 
+use super::filters::TwoStages;
 use super::slow_start::SlowStart;
 use super::westwood::window_for;
 use super::{AckSample, CongestionControl, Cut, Event, Reno};
@@ -27,8 +28,8 @@ struct Filter {
     start: Option<Instant>,
     /// Segments in it.
     delivered: u64,
-    /// n and b, segments/s.
-    state: Option<(f64, f64)>,
+    /// Segments/s.
+    b: TwoStages,
 }
 
 impl Filter {
@@ -42,15 +43,7 @@ impl Filter {
         if length < rtt.max(LEAST_WINDOW) {
             return;
         }
-        let sample = self.delivered as f64 / length.as_secs_f64();
-        let low_pass = |old: f64, new: f64| (7.0 * old + new) / 8.0;
-        self.state = Some(match self.state {
-            Some((n, b)) => {
-                let n = low_pass(n, sample);
-                (n, low_pass(b, n))
-            }
-            None => (sample, sample),
-        });
+        self.b.take(self.delivered as f64 / length.as_secs_f64());
         self.start = Some(now);
         self.delivered = 0;
     }
@@ -94,7 +87,7 @@ impl WestwoodPlus {
 
     /// b RTTmin; none before something is measured.
     fn threshold(&self) -> Option<Packets> {
-        Some(window_for(self.filter.state?.1, self.rtt_min?))
+        Some(window_for(self.filter.b.get()?, self.rtt_min?))
     }
 }
 

@@ -114,7 +114,7 @@ impl Context<'_> {
             min_rtt: self.min_rtt.get(),
             srtt: self.rto.srtt(),
             mss: self.window.mss(),
-            max_window: Packets::new(ack.max_window / self.window.mss().max(1)),
+            max_window: ack.max_window,
             cwnd_limited: ack.cwnd_limited,
             ece: ack.ece,
             marked: ack.marked.min(done.packets),

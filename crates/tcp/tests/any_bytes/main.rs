@@ -102,6 +102,8 @@ fn any_segments_in_any_order_are_survived() {
     let seen = RefCell::new(BTreeSet::new());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         failure_persistence: None,
+        // So many that chance reaches every kind of state.
+        cases: 2_048,
         ..ProptestConfig::default()
     });
     let strategy = (start(), prop::collection::vec(op(), 1..80));
@@ -112,8 +114,7 @@ fn any_segments_in_any_order_are_survived() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    // What chance reaches varies; dead connections would be three.
-    assert!(seen.borrow().len() >= 6, "{:?}", seen.borrow());
+    assert!(seen.borrow().len() >= 8, "{:?}", seen.borrow());
 }
 
 proptest! {

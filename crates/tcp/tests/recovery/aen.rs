@@ -12,6 +12,13 @@ fn verdicts(s: &crate::Script, cause: Cause) -> u64 {
     s.connection.counters().window_changes[cause as usize]
 }
 
+/// At this time all of the second ten segments leave.
+fn expect_new_data(s: &mut crate::Script, ms: u32) {
+    for i in 10..20 {
+        s.run(&format!("{ms} > . {}+1000 ack 1 why new_data", 1 + i * 1000));
+    }
+}
+
 /// Breaks: the paper's cure: after a timeout that only lost ACKs caused, the newest segment alone goes again, and its
 /// answer opens the whole window for new data.
 #[test]
@@ -25,9 +32,7 @@ fn acks_were_lost() {
              220 ! recovery Open
              220 ! cwnd 20",
         );
-        for i in 10..20 {
-            s.run(&format!("220 > . {}+1000 ack 1 why new_data", 1 + i * 1000));
-        }
+        expect_new_data(&mut s, 220);
         assert_eq!(verdicts(&s, Cause::AenAcksLost), 1);
         assert_eq!(verdicts(&s, Cause::CutTimeout), 0);
     }
@@ -44,9 +49,7 @@ fn acks_were_late() {
          214        < . 1 ack 10001
          214 ! recovery Open",
     );
-    for i in 10..20 {
-        s.run(&format!("214 > . {}+1000 ack 1 why new_data", 1 + i * 1000));
-    }
+    expect_new_data(&mut s, 214);
     assert_eq!(verdicts(&s, Cause::AenAcksLost), 1);
 }
 

@@ -74,7 +74,7 @@ impl Sample {
     fn of(rate: Option<RateSample>) -> Self {
         let Some(rs) = rate else { return Sample::default() };
         Sample {
-            delivery_rate: rs.rate.map_or(0.0, |r| r.bits_per_sec() as f64 / 8.0),
+            delivery_rate: rs.rate.map_or(0.0, Rate::as_bytes_per_sec_f64),
             delivered: f64::from(rs.delivered.get()),
             prior_delivered: rs.prior_delivered,
             newly_acked: f64::from(rs.newly_delivered.get()),
@@ -345,7 +345,7 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        (self.pacing_rate > 0.0).then(|| Rate::from_bits_per_sec(((self.pacing_rate * 8.0) as u64).max(8)))
+        (self.pacing_rate > 0.0).then(|| Rate::from_bytes_per_sec_f64(self.pacing_rate.max(1.0)))
     }
 
     fn name(&self) -> &'static str {

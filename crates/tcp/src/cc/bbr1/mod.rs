@@ -137,7 +137,7 @@ impl Bbr1 {
             self.packet_conservation = false;
         }
         let Some(rate) = sample.and_then(|s| s.rate) else { return };
-        let rate = rate.bits_per_sec() as f64 / 8.0;
+        let rate = rate.as_bytes_per_sec_f64();
         if rate >= self.btl_bw.get() || !self.app_limited {
             self.btl_bw.note(self.rounds.count, rate, BTL_BW_FILTER_LEN);
         }
@@ -256,7 +256,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        (self.pacing_rate > 0.0).then(|| Rate::from_bits_per_sec(((self.pacing_rate * 8.0) as u64).max(8)))
+        (self.pacing_rate > 0.0).then(|| Rate::from_bytes_per_sec_f64(self.pacing_rate.max(1.0)))
     }
 
     fn name(&self) -> &'static str {

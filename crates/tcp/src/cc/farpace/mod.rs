@@ -53,9 +53,10 @@ const PACE: f64 = 1.1;
 const BURST: Rate = Rate::from_mbit(1_000_000);
 
 /// What the connection is doing.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Phase {
     /// The first flight is out: its ACKs are timed.
+    #[default]
     Train,
     /// Half of what the train said is under way; with its ACKs the window grows to all of it.
     Ramp {
@@ -88,8 +89,8 @@ struct Round {
     marked: bool,
 }
 
-/// The controller.
-#[derive(Clone, Debug)]
+/// The controller; one that knows nothing of its path by default.
+#[derive(Clone, Debug, Default)]
 pub struct Farpace {
     phase: Phase,
     /// The window that the model wants, segments.
@@ -119,36 +120,7 @@ pub struct Farpace {
     before: (f64, f64),
 }
 
-impl Default for Farpace {
-    fn default() -> Self {
-        Farpace::new()
-    }
-}
-
 impl Farpace {
-    /// A connection that knows nothing of its path.
-    pub fn new() -> Self {
-        Farpace {
-            phase: Phase::Train,
-            w: 0.0,
-            cwnd: 0.0,
-            rounds: PacketRounds::default(),
-            round: Round::default(),
-            path: Path::default(),
-            train: Train::default(),
-            trains: 0,
-            loss: LossJudge::default(),
-            calm: 0,
-            limit: 0.0,
-            bandwidth: 0.0,
-            best: 0.0,
-            srtt: Span::ZERO,
-            mss: 1.0,
-            timeouts: 0,
-            before: (0.0, 0.0),
-        }
-    }
-
     fn begin(&mut self, window: &Window) {
         self.mss = f64::from(window.mss().max(1));
         if self.w <= 0.0 {
@@ -192,7 +164,7 @@ impl CongestionControl for Farpace {
         if let Some(rtt) = ack.rate.and_then(|r| r.rtt).or(ack.rtt) {
             self.path.sample(rtt);
         }
-        let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.bits_per_sec() as f64 / 8.0);
+        let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.as_bytes_per_sec_f64());
         self.round.bandwidth = self.round.bandwidth.max(rate);
         self.round.delivered += f64::from(ack.delivered.get());
         self.round.lost += f64::from(ack.lost.get());
@@ -216,16 +188,13 @@ impl CongestionControl for Farpace {
                 self.end_round(ack);
             }
         }
-        // After a timeout the window opens again by what arrives, from a quarter of what it was.
-        let opening = (self.cwnd + f64::from(ack.delivered.get())).max(self.w / 4.0);
-        self.cwnd = if self.cwnd < self.w && !ack.delivered.is_zero() {
-            opening.min(self.w)
-        } else {
-            self.cwnd.min(self.w)
-        };
-        if !matches!(self.phase, Phase::Steady) {
+        if self.phase != Phase::Steady {
             self.cwnd = self.w;
+        } else if !ack.delivered.is_zero() {
+            // After a timeout the window opens again by what arrives, from a quarter of what it was.
+            self.cwnd = (self.cwnd + f64::from(ack.delivered.get())).max(self.w / 4.0);
         }
+        self.cwnd = self.cwnd.min(self.w);
         self.set_window(window);
     }
 
@@ -285,16 +254,15 @@ impl CongestionControl for Farpace {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        if self.phase == Phase::Train {
+        if self.phase == Phase::Train || self.srtt.is_zero() {
             return Some(BURST);
         }
-        let rtt = if self.srtt.is_zero() { return Some(BURST) } else { self.srtt };
         let bytes = (self.cwnd.max(1.0) * self.mss * PACE) as u64;
-        Some(Rate::of(ByteCount::new(bytes), rtt).max(Rate::from_bits_per_sec(8)))
+        Some(Rate::of(ByteCount::new(bytes), self.srtt).max(Rate::from_bits_per_sec(8)))
     }
 
     fn bandwidth(&self) -> Option<Rate> {
-        (self.bandwidth > 0.0).then(|| Rate::from_bits_per_sec((self.bandwidth * 8.0) as u64))
+        (self.bandwidth > 0.0).then(|| Rate::from_bytes_per_sec_f64(self.bandwidth))
     }
 
     fn name(&self) -> &'static str {

@@ -148,7 +148,7 @@ fn a_few_segments_say_nothing() {
 /// Breaks: the start: the line is full after four round trips, and hardly anything is lost.
 #[test]
 fn it_starts_fast() {
-    let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+    let mut b = Bottleneck::new(Farpace::default(), 10, 500);
     b.run(SEC / 2 * 4);
     assert!(f64::from(b.window.cwnd().get()) > 0.95 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
     assert!(f64::from(b.window.cwnd().get()) < 1.1 * b.bdp());
@@ -159,7 +159,7 @@ fn it_starts_fast() {
 #[test]
 fn it_keeps_the_queue_short() {
     for buffer in [10, 430, 10_000] {
-        let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+        let mut b = Bottleneck::new(Farpace::default(), 10, 500);
         b.buffer = buffer;
         b.run(SEC * 20);
         let mut most = 0.0_f64;
@@ -176,7 +176,7 @@ fn it_keeps_the_queue_short() {
 /// queue must not look like that of others.
 #[test]
 fn it_keeps_the_queue_short_on_short_paths() {
-    let mut b = Bottleneck::new(Farpace::new(), 10, 40);
+    let mut b = Bottleneck::new(Farpace::default(), 10, 40);
     b.buffer = 200;
     b.run(SEC * 5);
     let mut most = 0.0_f64;
@@ -192,7 +192,7 @@ fn it_keeps_the_queue_short_on_short_paths() {
 #[test]
 fn it_bears_bit_errors() {
     for lose_every in [100, 9] {
-        let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+        let mut b = Bottleneck::new(Farpace::default(), 10, 500);
         b.lose_every = lose_every;
         b.run(SEC * 30);
         assert!(f64::from(b.window.cwnd().get()) > 0.9 * b.bdp(), "every {lose_every}: {}", b.window.cwnd());
@@ -202,7 +202,7 @@ fn it_bears_bit_errors() {
 /// Breaks: capacity that appears is found within seconds, and capacity that goes is given up within a few round trips.
 #[test]
 fn it_follows_the_rate() {
-    let mut b = Bottleneck::new(Farpace::new(), 10, 100);
+    let mut b = Bottleneck::new(Farpace::default(), 10, 100);
     b.buffer = 10;
     b.run(SEC * 5);
     b.set_rate(50);
@@ -216,7 +216,7 @@ fn it_follows_the_rate() {
 /// Breaks: a timeout: the window opens again from a quarter of the model, not from one, and two in a row halve it.
 #[test]
 fn timeouts() {
-    let mut b = Bottleneck::new(Farpace::new(), 10, 500);
+    let mut b = Bottleneck::new(Farpace::default(), 10, 500);
     b.run(SEC * 10);
     let w = b.cc.w;
     b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);

@@ -37,7 +37,7 @@ fn filter() {
     let mut cc = WestwoodPlus::new(SlowStart::new(None, None));
     for (i, (ms, delivered, rtt, b)) in acks.into_iter().enumerate() {
         ack(&mut cc, ms, delivered, rtt);
-        let got = cc.filter.state.map_or(0.0, |s| s.1);
+        let got = cc.filter.b.get().unwrap_or_default();
         assert!((got - b).abs() < 1e-9, "ACK {i}: {got}, not {b}");
     }
 }

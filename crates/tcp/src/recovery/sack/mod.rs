@@ -330,6 +330,7 @@ impl LossRecovery for SackRecovery {
     }
 
     fn on_resegmented(&mut self, why: Resegmented, at: &Expiry, cx: &mut Context<'_>) {
+        self.aen = Aen::Off; // the reason is known
         self.repair_without_cut(why, at, cx);
     }
 
