@@ -126,6 +126,8 @@ impl Flight {
             sack,
             tsecr: None,
             rtt_by_timestamp: None,
+            timed_at: None,
+            undelayed: None,
             has_data: false,
             window_update: false,
             ece: false,

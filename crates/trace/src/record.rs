@@ -103,6 +103,8 @@ causes! {
     MtuProbe = "mtu_probe",
     /// An old number on an idle connection, to see whether the peer is still there (RFC 9293 §3.8.4).
     KeepAlive = "keep_alive",
+    /// An old byte, so that the peer does not hold its ACK back (CDL with a peer that knows nothing of it).
+    AckProbe = "ack_probe",
     // Pure acknowledgments
     /// ACK at once: every second segment, or quick-ACK mode.
     AckNow = "ack_now",
@@ -114,6 +116,8 @@ causes! {
     AckWindow = "ack_window",
     /// ACK to an unacceptable segment (RFC 9293 §3.10.7.4).
     AckUnacceptable = "ack_unacceptable",
+    /// ACK at once because the peer asked for it (CDL, TARR).
+    AckAsked = "ack_asked",
     // Window cuts
     /// ssthresh cut on entering fast recovery.
     CutFastRetransmit = "cut_fast_retransmit",

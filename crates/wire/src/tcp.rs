@@ -1,8 +1,10 @@
 //! The TCP header (RFC 9293 §3.1).
 
+mod ack_control;
 mod flags;
 mod options;
 
+pub use ack_control::{AckControl, AckDelay, CdlCapability, Tarr};
 pub use flags::TcpFlags;
 pub use options::{
     MAX_OPTIONS_LEN, RawOptions, SACK_BLOCKS, SackBlock, SackBlocks, TcpOptions, Timestamps, raw_options,
@@ -52,7 +54,7 @@ impl TcpHeader {
     }
 
     /// Writes the header, with a checksum field of zero, and says how long it is (a multiple of 4). The options
-    /// stand in Linux's order: MSS, SACK-permitted and timestamps, window scale, SACK. Trailing SACK blocks
+    /// stand in Linux's order: MSS, SACK-permitted and timestamps, window scale, control of ACKs, SACK. Trailing SACK blocks
     /// that do not fit beside the others are left out; nothing else can be too long.
     #[inline]
     pub fn encode(&self, out: &mut [u8; MAX_TCP_LEN]) -> usize {

@@ -59,7 +59,7 @@ impl AckPolicy {
         self.full_size = self.full_size.max(a.len);
         let quick = match self.kind {
             DelayedAck::Linux26 => self.linux26.on_data(a, self.full_size),
-            DelayedAck::Rfc5681 => false,
+            DelayedAck::Rfc5681 | DelayedAck::Linux | DelayedAck::Bsd | DelayedAck::Stretch => false,
             DelayedAck::None => true,
         };
         if a.disorder || a.duplicate {

@@ -1,10 +1,12 @@
 //! What can be chosen per connection: profiles by name, and every switch on its own.
 
+mod ack_control;
 mod congestion;
 mod profile;
 mod settings;
 mod switches;
 
+pub use ack_control::{AckControl, AskFor, AskSet, Asking, DEFAULT_BIT};
 pub use congestion::Congestion;
 pub use profile::Profile;
 pub use settings::{Settings, SettingsError};
@@ -25,6 +27,15 @@ pub struct Config {
     pub min_rto: Span,
     /// Receiver's acknowledgments.
     pub delayed_ack: DelayedAck,
+    /// Longest time for which an acknowledgment is held back; `bsd`: the tick at which they all leave. None: the policy's own.
+    pub ack_delay: Option<Span>,
+    /// Segments for each acknowledgment (`stretch`); none: the policy's own.
+    pub ack_every: Option<Packets>,
+    /// Asking the peer for acknowledgments, and answering when it asks.
+    pub asking: Asking,
+    /// Tick of the clocks: round trips are measured in whole ticks, timestamps count them, and the retransmission timer
+    /// fires at one. None: round trips and timers are exact, timestamps count milliseconds.
+    pub clock: Option<Span>,
     /// Largest payload of a received segment without options, announced in the SYN (RFC 9293 §3.7.1).
     pub mss: u16,
     /// Offer SACK (RFC 2018).

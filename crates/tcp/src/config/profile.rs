@@ -32,6 +32,9 @@ pub enum Profile {
     /// RFC 5681 and 6582 without SACK.
     #[serde(rename = "newreno")]
     NewReno,
+    /// What BSD/OS 2.1 and others had of 4.3BSD Net/2: Reno by ACKs, clocks of 500 ms, ACKs at the ticks of 200 ms.
+    #[serde(rename = "net2")]
+    Net2,
     /// RFC 6675 as written: SACK, the window halved at once.
     #[serde(rename = "rfc6675")]
     Rfc6675,
@@ -52,7 +55,7 @@ pub enum Profile {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 12] = [
+    pub const ALL: [Profile; 13] = [
         Profile::Linux2617,
         Profile::Linux2617Ab,
         Profile::Linux2622,
@@ -60,6 +63,7 @@ impl Profile {
         Profile::AistFixMaxEnd,
         Profile::Linux2624,
         Profile::NewReno,
+        Profile::Net2,
         Profile::Rfc6675,
         Profile::Prr,
         Profile::RackTlp,
@@ -77,6 +81,7 @@ impl Profile {
             Profile::AistFixMaxEnd => "aist-fix-max-end",
             Profile::Linux2624 => "linux-2.6.24",
             Profile::NewReno => "newreno",
+            Profile::Net2 => "net2",
             Profile::Rfc6675 => "rfc6675",
             Profile::Prr => "prr",
             Profile::RackTlp => "rack-tlp",

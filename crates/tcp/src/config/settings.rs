@@ -1,9 +1,9 @@
 //! Settings: a profile and what differs from it, as people write them.
 
 use super::{
-    Abc, Abe, AbeFilter, Config, Congestion, DelayedAck, Detection, DsackScope, EcnMode, Hint, KeepAlive,
-    Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing, Profile, Recovery, Reduction, Rto,
-    SackSort, TimeoutProcedure,
+    Abc, Abe, AbeFilter, AckControl, AskFor, Asking, Config, Congestion, DEFAULT_BIT, DelayedAck, Detection,
+    DsackScope, EcnMode, Hint, KeepAlive, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing,
+    Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -23,6 +23,20 @@ pub struct Settings {
     pub min_rto: Option<Span>,
     /// Receiver's acknowledgments.
     pub delayed_ack: Option<DelayedAck>,
+    /// Longest time for which an acknowledgment is held back (default: 40 ms; bsd: 200 ms, the tick at which they leave).
+    pub ack_delay: Option<Span>,
+    /// Segments for each acknowledgment (with delayed_ack stretch; default 8).
+    pub ack_every: Option<Packets>,
+    /// How this end asks for ACKs that are not held back, and answers such requests (default: off).
+    pub ack_control: Option<AckControl>,
+    /// Which segments ask (default, with ack_control: auto).
+    pub ask_for: Option<Vec<AskFor>>,
+    /// Besides, every so many segments ask.
+    pub ask_every: Option<Packets>,
+    /// The reserved header bit of ack_control classic and flag: 4, 5 or 6 (default 4).
+    pub cdl_bit: Option<u8>,
+    /// Tick of the clocks of round trips, timestamps and the retransmission timer (default: exact, timestamps 1 ms; net2: 500 ms).
+    pub clock: Option<Span>,
     /// Maximum segment size in bytes, without options (default 1460).
     pub mss: Option<u16>,
     /// Selective acknowledgments (default: true, but for newreno).
@@ -132,6 +146,13 @@ impl Settings {
             rto,
             min_rto,
             delayed_ack,
+            ack_delay,
+            ack_every,
+            ack_control,
+            ask_for,
+            ask_every,
+            cdl_bit,
+            clock,
             mss,
             sack,
             timestamps,
@@ -296,6 +317,7 @@ impl Settings {
             });
         }
         let abe = abe(congestion, *abe_filter, *abe_first_interval, *abe_cap)?;
+        let asking = asking(*ack_control, ask_for.as_deref(), *ask_every, *cdl_bit)?;
         let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
         Ok(Config {
             recovery,
@@ -307,6 +329,10 @@ impl Settings {
             } else {
                 DelayedAck::Rfc5681
             }),
+            ack_delay: *ack_delay,
+            ack_every: *ack_every,
+            asking,
+            clock: *clock,
             mss,
             sack: sack.unwrap_or(recovery != Recovery::NewReno),
             timestamps,
@@ -365,5 +391,38 @@ fn abe(
         filter: filter.unwrap_or(own.filter),
         first_interval: first_interval.unwrap_or(own.first_interval),
         cap: cap.or(own.cap).filter(|cap| *cap > 0.0),
+    })
+}
+
+/// The control of ACKs with these changes.
+fn asking(
+    control: Option<AckControl>,
+    when: Option<&[AskFor]>,
+    every: Option<Packets>,
+    bit: Option<u8>,
+) -> Result<Asking, SettingsError> {
+    let control = control.unwrap_or_default();
+    let keys = [("ask_for", when.is_some()), ("ask_every", every.is_some()), ("cdl_bit", bit.is_some())];
+    if let Some((key, _)) = keys.iter().find(|(_, given)| *given && control == AckControl::Off) {
+        return Err(SettingsError::Range { key, expected: "used with an ack_control" });
+    }
+    if bit.is_some() && !matches!(control, AckControl::Classic | AckControl::Flag) {
+        return Err(SettingsError::Range {
+            key: "cdl_bit",
+            expected: "used with ack_control classic or flag",
+        });
+    }
+    if bit.is_some_and(|bit| !(4..=6).contains(&bit)) {
+        return Err(SettingsError::Range { key: "cdl_bit", expected: "4, 5 or 6" });
+    }
+    if every.is_some_and(Packets::is_zero) {
+        return Err(SettingsError::Range { key: "ask_every", expected: "at least 1 packet" });
+    }
+    let default = if control == AckControl::Off || every.is_some() { &[][..] } else { &[AskFor::Auto] };
+    Ok(Asking {
+        control,
+        when: when.unwrap_or(default).iter().copied().collect(),
+        every,
+        bit: bit.unwrap_or(DEFAULT_BIT),
     })
 }

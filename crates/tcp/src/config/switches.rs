@@ -186,6 +186,11 @@ pub enum Rto {
     /// Linux 2.6: srtt + at least 200 ms.
     #[serde(rename = "linux-2.6")]
     Linux26,
+    /// 4.3BSD-Reno to Net/2: scaled integers of ticks, one segment timed at a time, at least two ticks.
+    Net2,
+    /// From ACKs that were not held back, plus what the receiver may hold back (the thesis's RTO of CDL); `rfc6298` where there
+    /// are none.
+    Cdl,
 }
 
 /// When the receiver acknowledges.
@@ -197,6 +202,12 @@ pub enum DelayedAck {
     /// Linux 2.6: quick ACKs at first, then every second segment, with a timer of 40 to 200 ms.
     #[serde(rename = "linux-2.6")]
     Linux26,
+    /// Linux of today: as `linux-2.6`, with a receiver that answers at once where data goes both ways no more.
+    Linux,
+    /// 4.3BSD to Net/2: every second segment, and at the ticks of a clock of 200 ms whatever waits.
+    Bsd,
+    /// Every n-th segment (`ack_every`), 40 ms at the latest.
+    Stretch,
     /// Every segment at once.
     None,
 }

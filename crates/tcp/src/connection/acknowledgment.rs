@@ -57,6 +57,8 @@ impl Connection {
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))
                 .and_then(|ms| self.believable(now, ms)),
+            timed_at: if advanced { self.timed.on_ack(self.snd_una) } else { None },
+            undelayed: None,
             has_data: !segment.payload.is_empty(),
             window_update,
             ece: !marked.is_zero(),

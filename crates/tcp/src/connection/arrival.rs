@@ -6,6 +6,7 @@ use crate::ack::{DataArrival, Decision};
 use crate::cc;
 use crate::config::Recovery;
 use crate::receive::Arrival;
+use crate::rto::RttSample;
 use crate::segment::Segment;
 use farpace_trace::{Cause, Direction};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
@@ -74,7 +75,10 @@ impl Connection {
         let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
         self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
         match (self.syn_sent_at, rtt) {
-            (Some(_), Some(rtt)) => self.rto.sample(rtt, self.snd_una, self.snd_nxt),
+            (Some(_), Some(rtt)) => {
+                let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+                self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
+            }
             (Some(_), None) => {
                 self.rto.restart_after_syn_timeout();
                 if !matches!(self.config.recovery, Recovery::Linux26(_)) {

@@ -20,7 +20,7 @@ use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, Recovery};
 use crate::receive::{Islands, Reassembly};
 use crate::recovery::{self, Context, LossRecovery};
-use crate::rto::{MinRtt, RtoEstimator};
+use crate::rto::{MinRtt, RtoEstimator, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
@@ -109,6 +109,7 @@ pub struct Connection {
     cc: Box<dyn CongestionControl>,
     rto: RtoEstimator,
     min_rtt: MinRtt,
+    timed: Timed,
     /// SND.NXT when the congestion window last held data back.
     limited_at: Option<Seq>,
     /// When at least half of the congestion window was in use.
@@ -234,6 +235,7 @@ impl Connection {
             cc,
             rto: RtoEstimator::new(config.rto, config.min_rto),
             min_rtt: MinRtt::default(),
+            timed: Timed::default(),
             limited_at: None,
             validated_at: now,
             rto_deadline: None,

@@ -8,7 +8,7 @@ use crate::segment::{Outgoing, Segment};
 use bytes::Bytes;
 use farpace_trace::{Cause, Direction};
 use farpace_units::{ByteCount, Instant, Seq};
-use farpace_wire::tcp::{SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::tcp::{AckControl, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
 /// What [`Connection::poll_transmit`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +158,7 @@ impl Connection {
         let seq = row.seq.later(self.snd_una);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
         self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
+        self.timed.cancel();
         if grant.index == 0 {
             self.rto_deadline = Some(now + self.rto.rto());
         }
@@ -298,6 +299,7 @@ impl Connection {
             self.cc.on_event(now, &mut self.window, cc::Event::Restart(idle));
         }
         self.segments.push(seq, sequence_length, now);
+        self.timed.on_sent(seq, now);
         self.snd_nxt += sequence_length;
         self.rto_deadline.get_or_insert(now + self.rto.rto());
         self.tell_sent(now, self.segments.len() - 1, true);
@@ -337,6 +339,7 @@ impl Connection {
                 value: self.timestamp(now),
                 echo: if has_ack { self.ts_recent } else { 0 },
             }),
+            ack_control: AckControl::default(),
             sack: SackBlocks::new(),
         };
         let fresh = !payload.is_empty() && matches!(cause, Cause::NewData | Cause::MtuProbe);

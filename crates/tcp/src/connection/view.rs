@@ -95,6 +95,14 @@ pub struct Counters {
     pub duplicates: u64,
     /// Segments received out of order.
     pub out_of_order: u64,
+    /// Segments sent that asked for an ACK at once.
+    pub asked: u64,
+    /// ACKs received that confirm such a request.
+    pub confirmed: u64,
+    /// Segments received that asked for an ACK at once.
+    pub requests: u64,
+    /// Confirmations sent. What lacks to `requests` was answered as if it had not asked, or lost its turn to another.
+    pub confirmations: u64,
 }
 
 impl Default for Counters {
@@ -109,6 +117,10 @@ impl Default for Counters {
             unacceptable: 0,
             duplicates: 0,
             out_of_order: 0,
+            asked: 0,
+            confirmed: 0,
+            requests: 0,
+            confirmations: 0,
         }
     }
 }

@@ -10,7 +10,7 @@ pub use sack::SackRecovery;
 
 use crate::cc::{AckSample, CongestionControl, Cut};
 use crate::config;
-use crate::rto::{MinRtt, RtoEstimator};
+use crate::rto::{MinRtt, RtoEstimator, RttSample};
 use crate::segments::{Acknowledged, Row, Segments, Tags};
 use crate::window::Window;
 use farpace_trace::{Cause, RecoveryState};
@@ -37,6 +37,10 @@ pub struct AckInput<'a> {
     pub tsecr: Option<u32>,
     /// Our timestamp clock less TSecr.
     pub rtt_by_timestamp: Option<Span>,
+    /// When the timed segment was sent, if this ACK is the first to cover it.
+    pub timed_at: Option<Instant>,
+    /// Round trip of a segment that asked for an ACK at once and was answered with this one.
+    pub undelayed: Option<Span>,
     /// The segment carried data.
     pub has_data: bool,
     /// The segment changed the send window.
@@ -93,11 +97,17 @@ impl Context<'_> {
                 measured.or(ack.rtt_by_timestamp)
             };
             if let Some(rtt) = sample {
-                self.rto.sample(rtt, ack.snd_una, ack.snd_nxt);
-                self.min_rtt.sample(ack.now, rtt);
+                self.sample_rtt(ack, rtt);
             }
         }
         done
+    }
+
+    /// Takes a round trip in.
+    pub(crate) fn sample_rtt(&mut self, ack: &AckInput<'_>, rtt: Span) {
+        let AckInput { now, undelayed, snd_una, snd_nxt, .. } = *ack;
+        self.rto.sample(&RttSample { now, rtt, undelayed, snd_una, snd_nxt });
+        self.min_rtt.sample(now, undelayed.map_or(rtt, |u| u.min(rtt)));
     }
 
     /// What congestion control is told of an ACK that took `done` off the queue, with `before` segments in

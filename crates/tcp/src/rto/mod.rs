@@ -3,13 +3,30 @@
 mod linux26;
 mod min_rtt;
 mod rfc6298;
+mod timed;
 
 pub use linux26::Linux26;
 pub use min_rtt::MinRtt;
 pub use rfc6298::Rfc6298;
+pub use timed::Timed;
 
 use crate::config;
-use farpace_units::{Seq, Span};
+use farpace_units::{Instant, Seq, Span};
+
+/// One measured round trip, and the ACK that ended it.
+#[derive(Clone, Copy, Debug)]
+pub struct RttSample {
+    /// When the ACK arrived.
+    pub now: Instant,
+    /// From the sending of the first segment that it acknowledges, or told by a timestamp: what RFC 6298 takes.
+    pub rtt: Span,
+    /// From the sending of a segment that had asked for an ACK at once and got it; none if none did.
+    pub undelayed: Option<Span>,
+    /// SND.UNA.
+    pub snd_una: Seq,
+    /// SND.NXT.
+    pub snd_nxt: Seq,
+}
 
 /// The estimators behind one front. Back-off (RFC 6298 §5.5) is kept here, because all have it: it doubles
 /// at each expiry and ends with the next valid sample (Karn).
@@ -32,18 +49,20 @@ impl RtoEstimator {
     /// An estimator without a sample.
     pub fn new(kind: config::Rto, min_rto: Span) -> Self {
         let kind = match kind {
-            config::Rto::Rfc6298 => Kind::Rfc6298(Rfc6298::new(min_rto)),
+            config::Rto::Rfc6298 | config::Rto::Net2 | config::Rto::Cdl => {
+                Kind::Rfc6298(Rfc6298::new(min_rto))
+            }
             config::Rto::Linux26 => Kind::Linux26(Linux26::default()),
         };
         RtoEstimator { kind, backoff: 0 }
     }
 
     /// A valid sample: of a segment sent once, or told by a timestamp.
-    pub fn sample(&mut self, rtt: Span, snd_una: Seq, snd_nxt: Seq) {
+    pub fn sample(&mut self, s: &RttSample) {
         self.backoff = 0;
         match &mut self.kind {
-            Kind::Rfc6298(e) => e.sample(rtt),
-            Kind::Linux26(e) => e.sample(rtt, snd_una, snd_nxt),
+            Kind::Rfc6298(e) => e.sample(s.rtt),
+            Kind::Linux26(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
         }
     }
 

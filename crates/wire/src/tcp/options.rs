@@ -1,5 +1,6 @@
 //! TCP options (RFC 9293 §3.2): the ones the engine uses, decoded, and all of them, raw.
 
+use super::ack_control::{AckControl, EXPERIMENT};
 use crate::error::WireError;
 use arrayvec::ArrayVec;
 use farpace_units::Seq;
@@ -50,6 +51,8 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps (kind 8).
     pub timestamps: Option<Timestamps>,
+    /// Control of acknowledgments (kinds 253 and 254).
+    pub ack_control: AckControl,
     /// SACK blocks (kind 5), raw, in wire order.
     pub sack: SackBlocks,
 }
@@ -84,6 +87,9 @@ impl TcpOptions {
                         options.sack = blocks.iter().take(SACK_BLOCKS).map(SackBlock::from_wire).collect();
                     }
                 }
+                (kind, data) if EXPERIMENT.contains(&kind) => {
+                    options.ack_control.take(data);
+                }
                 _ => {}
             }
         }
@@ -91,8 +97,8 @@ impl TcpOptions {
     }
 
     /// Writes the options in Linux's order, filled up to whole 32-bit words, and says how many bytes they take
-    /// (0 to 40): MSS; SACK-permitted and timestamps; window scale; SACK blocks. Trailing SACK blocks that do
-    /// not fit are left out; everything else always fits.
+    /// (0 to 40): MSS; SACK-permitted and timestamps; window scale; control of acknowledgments; SACK blocks. What does
+    /// not fit is left out, SACK blocks first; everything else fits in every combination that the engine sends.
     #[inline]
     pub(crate) fn encode(&self, out: &mut [u8]) -> usize {
         let mut at = 0;
@@ -118,6 +124,9 @@ impl TcpOptions {
         }
         if let Some(shift) = self.window_scale {
             put(&[NOP, WINDOW_SCALE, 3, shift]);
+        }
+        if !self.ack_control.is_empty() {
+            put(&self.ack_control.to_wire());
         }
         if !self.sack.is_empty() { self.encode_sack(at, out) } else { at }
     }

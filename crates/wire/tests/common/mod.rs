@@ -25,6 +25,7 @@ pub fn options() -> impl Strategy<Value = TcpOptions> {
             sack_permitted,
             timestamps,
             sack: sack.into_iter().collect(),
+            ..TcpOptions::default()
         })
 }
 

@@ -151,8 +151,7 @@ impl SackRecovery {
         {
             // A long recovery acknowledges nothing; round trips are measured all the same.
             let rtt = ack.now.since(sent_at);
-            cx.rto.sample(rtt, ack.snd_una, ack.snd_nxt);
-            cx.min_rtt.sample(ack.now, rtt);
+            cx.sample_rtt(ack, rtt);
         }
         (news, AckOutcome { acknowledged, reneged: false })
     }

@@ -434,6 +434,8 @@ impl Pair {
             sack: &sack,
             tsecr: None,
             rtt_by_timestamp: None,
+            timed_at: None,
+            undelayed: None,
             has_data: false,
             window_update: false,
             ece: false,

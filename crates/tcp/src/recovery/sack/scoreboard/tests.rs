@@ -16,6 +16,8 @@ fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
         sack,
         tsecr: None,
         rtt_by_timestamp: None,
+        timed_at: None,
+        undelayed: None,
         has_data: false,
         window_update: false,
         ece: false,

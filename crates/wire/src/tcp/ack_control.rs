@@ -1,0 +1,167 @@
+//! Options by which the two ends control each other's acknowledgments: CDL and TARR, both in the experimental kinds
+//! (RFC 6994).
+//!
+//! | bytes | what |
+//! |---|---|
+//! | `fe 04 cd 1a` | CDL-Allow, classic CDL, with SYN |
+//! | `fe 05 cd 1a 1f` | safe CDL, with SYN: version 1, and what the sender of it can do ([`CdlCapability`]) |
+//! | `fe 05 cd 1a 01` | safe CDL: this segment asks for an ACK at once |
+//! | `fe 07 cd 1a 02 dd dd` | safe CDL: this ACK answers, and was held back for so long ([`AckDelay`]) |
+//! | `fe 04 00 ac` | TARR (draft-ietf-tcpm-ack-rate-request), with SYN |
+//! | `fe 05 00 ac xx` | TARR: `xx >> 1` segments per ACK from now on; 0: this segment is answered at once |
+//!
+//! The identifier `cd1a` is our own choice, registered nowhere.
+
+use arrayvec::ArrayVec;
+use farpace_units::Span;
+
+/// All of them in one header, padded.
+const MAX_LEN: usize = 28;
+const NOP: u8 = 1;
+/// Kinds for experiments (RFC 6994).
+pub(super) const EXPERIMENT: [u8; 2] = [254, 253];
+const CDL: [u8; 2] = [0xcd, 0x1a];
+const TARR: [u8; 2] = [0x00, 0xac];
+const REQUEST: u8 = 1;
+const CONFIRMATION: u8 = 2;
+/// Version 1 in the high half of the capability byte.
+const VERSION: u8 = 0x10;
+
+/// What a header says about the control of acknowledgments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckControl {
+    /// CDL-Allow.
+    pub cdl_allow: bool,
+    /// What the sender of a SYN can do in the safe form of CDL.
+    pub capability: Option<CdlCapability>,
+    /// The segment asks for an ACK at once.
+    pub request: bool,
+    /// The ACK answers such a segment.
+    pub confirmation: Option<AckDelay>,
+    /// TARR.
+    pub tarr: Option<Tarr>,
+}
+
+/// What an end can do in the safe form of CDL: the low four bits of the capability byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CdlCapability(u8);
+
+impl CdlCapability {
+    /// It may ask.
+    pub const ASKS: CdlCapability = CdlCapability(1);
+    /// It answers, and says so.
+    pub const CONFIRMS: CdlCapability = CdlCapability(2);
+    /// A flag bit in place of the option will do.
+    pub const FLAG: CdlCapability = CdlCapability(4);
+    /// Its answers say how long they were held back.
+    pub const TELLS_DELAY: CdlCapability = CdlCapability(8);
+
+    /// Both.
+    #[must_use]
+    pub const fn with(self, other: CdlCapability) -> CdlCapability {
+        CdlCapability(self.0 | other.0)
+    }
+    /// True if every bit of `other` is set.
+    pub const fn contains(self, other: CdlCapability) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The low four bits of `bits`.
+    pub const fn from_bits(bits: u8) -> CdlCapability {
+        CdlCapability(bits & 0x0f)
+    }
+    /// The four bits.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// How long an acknowledgment was held back, in units of 8 us; the greatest value stands for "longer, or unknown".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AckDelay(u16);
+
+impl AckDelay {
+    /// Not at all.
+    pub const NONE: AckDelay = AckDelay(0);
+    /// Longer than can be told (524 ms), or unknown.
+    pub const UNKNOWN: AckDelay = AckDelay(u16::MAX);
+    const UNIT: u64 = 8;
+
+    /// From what stands in the option.
+    pub const fn from_wire(units: u16) -> AckDelay {
+        AckDelay(units)
+    }
+    /// What stands in the option.
+    pub const fn to_wire(self) -> u16 {
+        self.0
+    }
+    /// Rounded down to 8 us.
+    pub fn of(held: Span) -> AckDelay {
+        AckDelay(u16::try_from(held.as_nanos() / 1000 / Self::UNIT).unwrap_or(u16::MAX))
+    }
+    /// None if unknown.
+    pub fn span(self) -> Option<Span> {
+        (self != Self::UNKNOWN).then(|| Span::from_micros(u64::from(self.0) * Self::UNIT))
+    }
+}
+
+/// The TCP ACK rate request option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tarr {
+    /// With SYN: the option is understood.
+    Capable,
+    /// One ACK for so many segments from now on (1 to 127); 0: this segment is answered at once.
+    Rate(u8),
+}
+
+impl AckControl {
+    /// True if nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == AckControl::default()
+    }
+
+    /// Takes in an option of an experimental kind. False: it is nobody's that is known here, or malformed.
+    pub(super) fn take(&mut self, data: &[u8]) -> bool {
+        let Some((&id, data)) = data.split_first_chunk::<2>() else { return false };
+        match (id, data) {
+            (CDL, []) => self.cdl_allow = true,
+            (CDL, &[REQUEST]) => self.request = true,
+            (CDL, &[byte]) if byte & 0xf0 == VERSION => {
+                self.capability = Some(CdlCapability::from_bits(byte));
+            }
+            (CDL, &[CONFIRMATION, a, b]) => {
+                self.confirmation = Some(AckDelay(u16::from_be_bytes([a, b])));
+            }
+            (TARR, []) => self.tarr = Some(Tarr::Capable),
+            (TARR, &[rate]) => self.tarr = Some(Tarr::Rate(rate >> 1)),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The options as they stand in a header, padded to whole words.
+    pub fn to_wire(&self) -> ArrayVec<u8, MAX_LEN> {
+        let ([kind, _], [c, d], [t, r]) = (EXPERIMENT, CDL, TARR);
+        let mut out = ArrayVec::new();
+        if self.cdl_allow {
+            out.extend([kind, 4, c, d]);
+        }
+        if let Some(capability) = self.capability {
+            out.extend([kind, 5, c, d, VERSION | capability.bits()]);
+        }
+        if self.request {
+            out.extend([kind, 5, c, d, REQUEST]);
+        }
+        if let Some(delay) = self.confirmation {
+            let [a, b] = delay.to_wire().to_be_bytes();
+            out.extend([kind, 7, c, d, CONFIRMATION, a, b]);
+        }
+        match self.tarr {
+            Some(Tarr::Capable) => out.extend([kind, 4, t, r]),
+            Some(Tarr::Rate(rate)) => out.extend([kind, 5, t, r, rate << 1]),
+            None => {}
+        }
+        let padding = out.len().next_multiple_of(4) - out.len();
+        out.extend(std::iter::repeat_n(NOP, padding));
+        out
+    }
+}
