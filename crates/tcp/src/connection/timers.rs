@@ -91,6 +91,7 @@ impl Connection {
             self.note_internal(now, Cause::TimerDelayedAck);
             self.ack_by = None;
             self.ack_now.get_or_insert(Cause::AckDelayed);
+            self.ack_policy.on_timer(self.rto.rto());
         }
         if due(self.persist.deadline) {
             self.note_internal(now, Cause::TimerPersist);
@@ -128,7 +129,7 @@ impl Connection {
         cx.tell_losses(now);
         self.judge_probe(now, calm);
         if restart && !self.segments.is_empty() {
-            self.rto_deadline = Some(now + self.rto.rto());
+            self.rto_deadline = Some(self.rto.deadline(now));
         }
         let cause = match timer {
             RecoveryTimer::Reordering => Cause::TimerReordering,
@@ -158,7 +159,7 @@ impl Connection {
         }
         self.note_internal(now, Cause::TimerRto);
         self.rto.back_off(); // RFC 6298 §5.5
-        self.rto_deadline = Some(now + self.rto.rto());
+        self.rto_deadline = Some(self.rto.deadline(now));
     }
 
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that
