@@ -252,6 +252,7 @@ mod tests {
             acknowledged: ByteCount::ZERO,
             timeouts: 0,
             srtt: Span::from_millis(10),
+            undelayed_srtt: None,
             rto: Span::from_millis(210),
             rwnd: ByteCount::new(144_800),
             mss: 1_448,

@@ -18,8 +18,8 @@ pub struct QuickAck {
 }
 
 impl QuickAck {
-    /// Data has arrived; true while every segment is acknowledged at once.
-    pub fn on_data(&mut self, a: &DataArrival, full_size: u32) -> bool {
+    /// Data has arrived: until when its ACK may wait; none: not at all.
+    pub fn on_data(&mut self, a: &DataArrival, full_size: u32) -> Option<Instant> {
         let since = a.now.since(self.last);
         self.last = a.now;
         match self.ato {
@@ -36,7 +36,8 @@ impl QuickAck {
             self.arm(a, full_size);
             self.ato = Some(ATO_MIN);
         }
-        self.quick > 0
+        let now = self.quick > 0 || a.unacknowledged > full_size;
+        (!now).then(|| a.now + self.delay(a.srtt))
     }
 
     fn arm(&mut self, a: &DataArrival, full_size: u32) {
@@ -45,7 +46,7 @@ impl QuickAck {
     }
 
     /// How long the next ACK may wait: ato, at most a round trip, between 40 and 200 ms.
-    pub fn delay(&self, srtt: Span) -> Span {
+    fn delay(&self, srtt: Span) -> Span {
         let most = if srtt.is_zero() { DELAY_MAX } else { srtt.max(ATO_MIN).min(DELAY_MAX) };
         self.ato.unwrap_or(ATO_MIN).max(ATO_MIN).min(most)
     }
@@ -53,56 +54,5 @@ impl QuickAck {
     /// One quick ACK is spent.
     pub fn on_ack_sent(&mut self) {
         self.quick = self.quick.saturating_sub(1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ack::{AckPolicy, Decision};
-    use crate::config::DelayedAck;
-    use farpace_trace::Cause;
-
-    fn arrival(ms: u64, unacknowledged: u32) -> DataArrival {
-        DataArrival {
-            now: Instant::ZERO + Span::from_millis(ms),
-            len: 1448,
-            disorder: false,
-            duplicate: false,
-            unacknowledged,
-            window: 1448 * 2500,
-            rto: Span::from_millis(210),
-            srtt: Span::from_millis(10),
-        }
-    }
-
-    /// Breaks: the ACK clock of the first round trips, on which slow start depends.
-    #[test]
-    fn sixteen_quick_acks_then_every_second() {
-        let mut p = AckPolicy::new(DelayedAck::Linux26);
-        for i in 0..16 {
-            assert_eq!(p.on_data(&arrival(i, 1448)), Decision::Now(Cause::AckNow), "quick ACK {i}");
-            p.on_ack_sent();
-        }
-        let held = arrival(20, 1448);
-        assert_eq!(p.on_data(&held), Decision::Hold(held.now + Span::from_millis(40)));
-        assert_eq!(p.on_data(&arrival(20, 2896)), Decision::Now(Cause::AckNow));
-        p.on_ack_sent();
-        let duplicate = DataArrival { duplicate: true, ..arrival(21, 0) };
-        assert_eq!(p.on_data(&duplicate), Decision::Now(Cause::AckOutOfOrder));
-        p.on_ack_sent();
-        assert_eq!(
-            p.on_data(&arrival(21, 1448)),
-            Decision::Now(Cause::AckNow),
-            "quick again after a duplicate"
-        );
-    }
-
-    /// Breaks: RFC 5681 §4.2, an ACK at least for every second full-size segment.
-    #[test]
-    fn rfc5681_every_second() {
-        let mut p = AckPolicy::new(DelayedAck::Rfc5681);
-        assert_eq!(p.on_data(&arrival(0, 1448)), Decision::Hold(Instant::ZERO + Span::from_millis(40)));
-        assert_eq!(p.on_data(&arrival(0, 2896)), Decision::Now(Cause::AckNow));
     }
 }

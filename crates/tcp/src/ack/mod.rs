@@ -1,13 +1,18 @@
 //! When the receiver acknowledges: at once, or after a while.
+//!
+//! What all forms share stands here: out of order, duplicates, and what fills a hole are acknowledged at once (RFC 5681
+//! §4.2). The rest is one file for each form.
 
+mod bsd;
+mod linux;
 mod linux26;
+mod nth;
+#[cfg(test)]
+mod tests;
 
 use crate::config::DelayedAck;
 use farpace_trace::Cause;
-use farpace_units::{Instant, Span};
-
-/// Longest wait of the RFC 5681 form; the RFC allows 500 ms, today's stacks take 40.
-const RFC5681_DELAY: Span = Span::from_millis(40);
+use farpace_units::{Instant, Packets, Span};
 
 /// A decision about one arrival of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,8 @@ pub struct DataArrival {
     pub unacknowledged: u32,
     /// Receive window in bytes.
     pub window: u32,
+    /// Payload of a full segment of our own.
+    pub mss: u32,
     /// Our own retransmission timeout and smoothed round trip.
     pub rto: Span,
     /// Smoothed round-trip time; zero if unknown.
@@ -42,49 +49,54 @@ pub struct DataArrival {
 /// The receiver's acknowledgment policy.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
-    kind: DelayedAck,
-    linux26: linux26::QuickAck,
+    form: Form,
     /// Largest payload seen: what "a full-size segment" means (RFC 5681 §4.2).
     full_size: u32,
-    /// Segments for each ACK that the peer asks for.
-    rate: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    AtOnce,
+    Nth(nth::EveryNth),
+    Bsd(bsd::FastTimer),
+    Linux26(linux26::QuickAck),
+    Linux(linux::QuickAck),
 }
 
 impl AckPolicy {
-    /// The policy that was chosen.
-    pub fn new(kind: DelayedAck) -> Self {
-        AckPolicy { kind, linux26: linux26::QuickAck::default(), full_size: 0, rate: None }
+    /// The policy that was chosen; `delay` and `every` change it where it can be changed.
+    pub fn new(kind: DelayedAck, delay: Option<Span>, every: Option<Packets>) -> Self {
+        let form = match kind {
+            DelayedAck::None => Form::AtOnce,
+            DelayedAck::Rfc5681 => Form::Nth(nth::EveryNth::second(delay)),
+            DelayedAck::Stretch => Form::Nth(nth::EveryNth::stretch(delay, every)),
+            DelayedAck::Bsd => Form::Bsd(bsd::FastTimer::new(delay)),
+            DelayedAck::Linux26 => Form::Linux26(linux26::QuickAck::default()),
+            DelayedAck::Linux => Form::Linux(linux::QuickAck::default()),
+        };
+        AckPolicy { form, full_size: 0 }
     }
 
     /// Data has arrived: when is it acknowledged?
     pub fn on_data(&mut self, a: &DataArrival) -> Decision {
         self.full_size = self.full_size.max(a.len);
-        let quick = match self.kind {
-            DelayedAck::Linux26 => self.linux26.on_data(a, self.full_size),
-            DelayedAck::Rfc5681 | DelayedAck::Linux | DelayedAck::Bsd | DelayedAck::Stretch => false,
-            DelayedAck::None => true,
+        let hold = match &mut self.form {
+            Form::AtOnce => None,
+            Form::Nth(form) => form.on_data(a, self.full_size),
+            Form::Bsd(form) => form.on_data(a),
+            Form::Linux26(form) => form.on_data(a, self.full_size),
+            Form::Linux(form) => form.on_data(a, self.full_size),
         };
-        if a.disorder || a.duplicate {
-            return Decision::Now(Cause::AckOutOfOrder);
+        match hold {
+            _ if a.disorder || a.duplicate => Decision::Now(Cause::AckOutOfOrder),
+            Some(until) => Decision::Hold(until),
+            None => Decision::Now(Cause::AckNow),
         }
-        // RFC 5681 §4.2: for every second full-size segment; Linux 2.6: for more than one.
-        let due = match self.kind {
-            DelayedAck::Linux26 => a.unacknowledged > self.full_size,
-            _ => a.unacknowledged >= 2 * self.full_size,
-        };
-        if quick || due {
-            return Decision::Now(Cause::AckNow);
-        }
-        let delay = match self.kind {
-            DelayedAck::Linux26 => self.linux26.delay(a.srtt),
-            _ => RFC5681_DELAY,
-        };
-        Decision::Hold(a.now + delay)
     }
 
-    /// The peer asks for one ACK for so many segments (TARR).
-    pub fn set_rate(&mut self, segments: u32) {
-        self.rate = Some(segments.max(1));
+    /// The peer asks for one ACK for so many segments from now on (TARR).
+    pub fn set_rate(&mut self, segments: Packets) {
+        self.form = Form::Nth(nth::EveryNth::stretch(None, Some(segments.max(Packets::new(1)))));
     }
 
     /// Largest payload of a segment so far, in bytes.
@@ -94,6 +106,29 @@ impl AckPolicy {
 
     /// An acknowledgment went out, alone or with data.
     pub fn on_ack_sent(&mut self) {
-        self.linux26.on_ack_sent();
+        match &mut self.form {
+            Form::Linux26(form) => form.on_ack_sent(),
+            Form::Linux(form) => form.on_ack_sent(),
+            Form::AtOnce | Form::Nth(_) | Form::Bsd(_) => {}
+        }
+    }
+
+    /// Data of our own went out.
+    pub fn on_data_sent(&mut self, now: Instant) {
+        if let Form::Linux(form) = &mut self.form {
+            form.on_data_sent(now);
+        }
+    }
+
+    /// The time for which an acknowledgment was held back is over; `rto` is our own timeout.
+    pub fn on_timer(&mut self, rto: Span) {
+        if let Form::Linux(form) = &mut self.form {
+            form.on_timer(rto);
+        }
+    }
+
+    /// The application has read all there is. True: an acknowledgment that waits should go now.
+    pub fn on_all_read(&self) -> bool {
+        matches!(&self.form, Form::Linux(form) if form.on_all_read())
     }
 }

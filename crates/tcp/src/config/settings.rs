@@ -23,7 +23,8 @@ pub struct Settings {
     pub min_rto: Option<Span>,
     /// Receiver's acknowledgments.
     pub delayed_ack: Option<DelayedAck>,
-    /// Longest time for which an acknowledgment is held back (default: 40 ms; bsd: 200 ms, the tick at which they leave).
+    /// Longest time for which an acknowledgment is held back, 1 to 500 ms (with delayed_ack rfc5681 and stretch, default 40 ms; bsd:
+    /// the tick at which they leave, default 200 ms).
     pub ack_delay: Option<Span>,
     /// Segments for each acknowledgment (with delayed_ack stretch; default 8).
     pub ack_every: Option<Packets>,
@@ -35,15 +36,16 @@ pub struct Settings {
     pub ask_every: Option<Packets>,
     /// The reserved header bit of ack_control classic and flag: 4, 5 or 6 (default 4).
     pub cdl_bit: Option<u8>,
-    /// Tick of the clocks of round trips, timestamps and the retransmission timer (default: exact, timestamps 1 ms; net2: 500 ms).
+    /// Tick of the clocks of round trips, timestamps and the retransmission timer, 1 us to 1 s (default: exact, timestamps 1 ms;
+    /// net2: 500 ms).
     pub clock: Option<Span>,
     /// Maximum segment size in bytes, without options (default 1460).
     pub mss: Option<u16>,
-    /// Selective acknowledgments (default: true, but for newreno).
+    /// Selective acknowledgments (default: true, but for newreno and net2).
     pub sack: Option<bool>,
-    /// Timestamps (default true).
+    /// Timestamps (default: true, but for net2).
     pub timestamps: Option<bool>,
-    /// Window scaling (default true).
+    /// Window scaling (default: true, but for net2).
     pub window_scale: Option<bool>,
     /// Receive window in full-size segments. Sets the receive buffer.
     pub window: Option<Packets>,
@@ -51,17 +53,19 @@ pub struct Settings {
     pub receive_buffer: Option<ByteCount>,
     /// Send buffer in bytes (default 16 MB).
     pub send_buffer: Option<ByteCount>,
-    /// First congestion window (default: ten segments, RFC 6928; RFC 3390 for newreno and the historical profiles).
+    /// First congestion window (default: ten segments, RFC 6928; RFC 3390 for newreno and
+    /// the historical profiles; net2: 1).
     pub initial_window: Option<Packets>,
-    /// First slow-start threshold (default: 100 packets for BIC in the linux-2.6.17 profiles, else unlimited).
+    /// First slow-start threshold (default: 100 packets for BIC in the linux-2.6.17 profiles; net2: 65535
+    /// bytes; else unlimited).
     pub initial_ssthresh: Option<Packets>,
-    /// Upper limit of the congestion window.
+    /// Upper limit of the congestion window (default: none; net2: 65535 bytes).
     pub cwnd_clamp: Option<Packets>,
     /// Less than a full segment waits while anything is outstanding (default true).
     pub nagle: Option<bool>,
     /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
     pub ecn: Option<EcnMode>,
-    /// Probing for the path's segment size (default: black-hole; off for the historical profiles).
+    /// Probing for the path's segment size (default: black-hole; off for net2 and the historical profiles).
     pub mtu_probing: Option<MtuProbing>,
     /// A connection without a segment from the peer for so long is probed (default: never).
     pub keep_alive: Option<Span>,
@@ -258,7 +262,8 @@ impl Settings {
         if !(MIN_MSS..=MAX_MSS).contains(&mss) {
             return Err(SettingsError::Range { key: "mss", expected: "from 88 to 65495 bytes" });
         }
-        let timestamps = timestamps.unwrap_or(true);
+        let net2 = profile == Profile::Net2;
+        let timestamps = timestamps.unwrap_or(!net2);
         let payload = u64::from(mss) - if timestamps { 12 } else { 0 };
         let receive_buffer = match window {
             Some(w) => ByteCount::new(u64::from(w.get()) * payload),
@@ -274,7 +279,9 @@ impl Settings {
         if initial_window.is_some_and(Packets::is_zero) {
             return Err(SettingsError::Range { key: "initial_window", expected: "at least 1 packet" });
         }
-        let cwnd_clamp = cwnd_clamp.unwrap_or(Packets::MAX);
+        // Windows without scaling, and the first threshold, are at most 65535 bytes.
+        let unscaled = net2.then(|| Packets::new(u32::from(u16::MAX) / payload.max(1) as u32));
+        let cwnd_clamp = cwnd_clamp.or(unscaled).unwrap_or(Packets::MAX);
         if cwnd_clamp.is_zero() {
             return Err(SettingsError::Range { key: "cwnd_clamp", expected: "at least 1 packet" });
         }
@@ -318,29 +325,40 @@ impl Settings {
         }
         let abe = abe(congestion, *abe_filter, *abe_first_interval, *abe_cap)?;
         let asking = asking(*ack_control, ask_for.as_deref(), *ask_every, *cdl_bit)?;
+        let delayed_ack = delayed_ack.unwrap_or(match profile {
+            _ if historical => DelayedAck::Linux26,
+            Profile::Net2 => DelayedAck::Bsd,
+            _ => DelayedAck::Rfc5681,
+        });
+        check_delays(delayed_ack, *ack_delay, *ack_every)?;
+        let rto = rto.unwrap_or(match profile {
+            _ if historical => Rto::Linux26,
+            Profile::Net2 => Rto::Net2,
+            _ => Rto::Rfc6298,
+        });
+        if clock.is_some_and(|tick| tick < Span::from_micros(1) || tick > Span::from_secs(1)) {
+            return Err(SettingsError::Range { key: "clock", expected: "from 1 us to 1 s" });
+        }
+        let clock = clock.or((net2 || rto == Rto::Net2).then_some(SLOW_TICK));
         let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
         Ok(Config {
             recovery,
             congestion,
-            rto: rto.unwrap_or(if historical { Rto::Linux26 } else { Rto::Rfc6298 }),
+            rto,
             min_rto: min_rto.unwrap_or(Span::from_millis(200)),
-            delayed_ack: delayed_ack.unwrap_or(if historical {
-                DelayedAck::Linux26
-            } else {
-                DelayedAck::Rfc5681
-            }),
+            delayed_ack,
             ack_delay: *ack_delay,
             ack_every: *ack_every,
             asking,
-            clock: *clock,
+            clock,
             mss,
             sack: sack.unwrap_or(recovery != Recovery::NewReno),
             timestamps,
-            window_scale: window_scale.unwrap_or(true),
+            window_scale: window_scale.unwrap_or(!net2),
             receive_buffer,
             send_buffer,
-            initial_window: *initial_window,
-            initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)),
+            initial_window: initial_window.or(net2.then_some(Packets::new(1))),
+            initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)).or(unscaled),
             cwnd_clamp,
             hystart,
             slow_start_limit: *slow_start_limit,
@@ -351,7 +369,7 @@ impl Settings {
             ),
             nagle: nagle.unwrap_or(true),
             ecn: ecn.unwrap_or(if congestion == Congestion::Dctcp { EcnMode::Dctcp } else { EcnMode::Off }),
-            mtu_probing: mtu_probing.unwrap_or(if historical {
+            mtu_probing: mtu_probing.unwrap_or(if historical || net2 {
                 MtuProbing::Off
             } else {
                 MtuProbing::BlackHole
@@ -392,6 +410,35 @@ fn abe(
         first_interval: first_interval.unwrap_or(own.first_interval),
         cap: cap.or(own.cap).filter(|cap| *cap > 0.0),
     })
+}
+
+/// Tick of BSD's slow timer.
+const SLOW_TICK: Span = Span::from_millis(500);
+
+/// Only some policies can be changed, and none beyond what the RFC allows.
+fn check_delays(
+    policy: DelayedAck,
+    delay: Option<Span>,
+    every: Option<Packets>,
+) -> Result<(), SettingsError> {
+    let fixed = matches!(policy, DelayedAck::None | DelayedAck::Linux | DelayedAck::Linux26);
+    if delay.is_some() && fixed {
+        return Err(SettingsError::Range {
+            key: "ack_delay",
+            expected: "used with delayed_ack rfc5681, bsd or stretch",
+        });
+    }
+    if delay.is_some_and(|delay| delay < Span::from_millis(1) || delay > Span::from_millis(500)) {
+        // RFC 5681 §4.2 has the upper limit.
+        return Err(SettingsError::Range { key: "ack_delay", expected: "from 1 ms to 500 ms" });
+    }
+    if every.is_some() && policy != DelayedAck::Stretch {
+        return Err(SettingsError::Range { key: "ack_every", expected: "used with delayed_ack stretch" });
+    }
+    if every.is_some_and(Packets::is_zero) {
+        return Err(SettingsError::Range { key: "ack_every", expected: "at least 1 packet" });
+    }
+    Ok(())
 }
 
 /// The control of ACKs with these changes.

@@ -57,7 +57,7 @@ impl Connection {
             tsecr,
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))
-                .and_then(|ms| self.believable(now, ms)),
+                .and_then(|ticks| self.believable(now, ticks)),
             timed_at: if advanced { self.timed.on_ack(self.snd_una) } else { None },
             undelayed: told.undelayed,
             answers_probe: told.answers_probe,
@@ -89,7 +89,7 @@ impl Connection {
         }
         if advanced || outcome.reneged {
             // RFC 6298 §5.2, §5.3
-            self.rto_deadline = if self.segments.is_empty() { None } else { Some(now + self.rto.rto()) };
+            self.rto_deadline = if self.segments.is_empty() { None } else { Some(self.timeout_from(now)) };
         }
         self.update_persist(now);
         if let Some(fin) = self.fin_seq
@@ -110,9 +110,10 @@ impl Connection {
     }
 
     /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is no echo.
-    fn believable(&self, now: Instant, ms: u32) -> Option<Span> {
-        let rtt = Span::from_millis(u64::from(ms));
-        (rtt <= now.since(self.opened_at) + Span::from_millis(1)).then_some(rtt)
+    fn believable(&self, now: Instant, ticks: u32) -> Option<Span> {
+        let tick = self.rto.clock().tick();
+        let rtt = tick * u64::from(ticks);
+        (rtt <= now.since(self.opened_at) + tick).then_some(rtt)
     }
 
     /// RFC 9293 §3.10.7.4: a segment newer than the last update tells the window. True: it was newer.

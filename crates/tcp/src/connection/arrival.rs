@@ -16,8 +16,8 @@ use farpace_wire::tcp::TcpFlags;
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 /// Most answers in that time to unacceptable segments with data or FIN, which do ask for one.
 const MAX_ANSWERS: u32 = 100;
-/// Age at which TS.Recent tells nothing any more: half the circle of a clock of 1 ms, less a bit.
-const TS_RECENT_LIFE: Span = Span::from_secs(24 * 86_400);
+/// Age in ticks at which TS.Recent tells nothing any more: half the circle, less a bit (RFC 7323 §5.5: 24 days of 1 ms).
+const TS_RECENT_LIFE: u64 = 24 * 86_400_000;
 
 impl Connection {
     /// A segment has arrived.
@@ -195,12 +195,17 @@ impl Connection {
     /// PAWS (RFC 7323 §5.3), unless TS.Recent itself is so old that it tells nothing (§5.5).
     fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
         self.timestamps
-            && now.since(self.ts_recent_at) < TS_RECENT_LIFE
+            && now.since(self.ts_recent_at) < self.ts_recent_life()
             && segment
                 .header
                 .options
                 .timestamps
                 .is_some_and(|t| (t.value.wrapping_sub(self.ts_recent) as i32) < 0)
+    }
+
+    /// The peer's tick is not known: ours is taken for it if it is finer than 1 ms.
+    fn ts_recent_life(&self) -> Span {
+        self.rto.clock().tick().min(Span::from_millis(1)) * TS_RECENT_LIFE
     }
 
     fn update_ts_recent(&mut self, now: Instant, segment: &Segment) {
@@ -341,6 +346,7 @@ impl Connection {
             duplicate,
             unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
             window: self.receive_buffer,
+            mss: self.mss,
             rto: self.rto.rto(),
             srtt: self.rto.srtt(),
         });

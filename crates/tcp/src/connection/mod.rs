@@ -21,7 +21,7 @@ use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, Recovery};
 use crate::receive::{Islands, Reassembly};
 use crate::recovery::{self, Context, LossRecovery};
-use crate::rto::{MinRtt, RtoEstimator, Timed};
+use crate::rto::{Clock, MinRtt, RtoEstimator, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
@@ -242,7 +242,7 @@ impl Connection {
             window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),
             recovery: recovery::make(config.recovery, config.sack),
             cc,
-            rto: RtoEstimator::new(config.rto, config.min_rto),
+            rto: RtoEstimator::new(config.rto, config.min_rto, Clock::new(config.clock)),
             min_rtt: MinRtt::default(),
             timed: Timed::default(),
             limited_at: None,
@@ -264,7 +264,7 @@ impl Connection {
             reassembly: Reassembly::new(ByteCount::new(u64::from(receive_buffer))),
             islands: Islands::default(),
             peer_fin: None,
-            ack_policy: AckPolicy::new(config.delayed_ack),
+            ack_policy: AckPolicy::new(config.delayed_ack, config.ack_delay, config.ack_every),
             ack_now: None,
             ack_by: None,
             solicitor: AckSolicitor::new(config.asking),
@@ -352,6 +352,9 @@ impl Connection {
         let bytes = self.reassembly.read(take);
         if !bytes.is_zero() && self.window_opened() {
             self.ack_now.get_or_insert(Cause::AckWindow);
+        }
+        if self.ack_by.is_some() && self.reassembly.readable().is_zero() && self.ack_policy.on_all_read() {
+            self.ack_now.get_or_insert(Cause::AckNow);
         }
         bytes
     }
@@ -454,6 +457,7 @@ impl Connection {
             acknowledged: ByteCount::new(self.una_offset.min(self.buffer.end())),
             timeouts: self.counters.timeouts,
             srtt: self.rto.srtt(),
+            undelayed_srtt: self.rto.undelayed_srtt(),
             rto: self.rto.rto(),
             rwnd: ByteCount::new(u64::from(self.snd_wnd)),
             mss: self.mss,
@@ -493,15 +497,10 @@ impl Connection {
         }
     }
 
-    /// Our timestamp clock (RFC 7323 §5.4): 1 ms, from an arbitrary origin.
+    /// Our timestamp clock (RFC 7323 §5.4): 1 ms or the tick that was chosen, from an arbitrary origin.
     fn timestamp(&self, now: Instant) -> u32 {
-        milliseconds(now).wrapping_add(self.ts_offset)
+        self.rto.clock().timestamp(now).wrapping_add(self.ts_offset)
     }
-}
-
-/// `now` on a clock of 32 bits.
-fn milliseconds(now: Instant) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
 }
 
 /// The least shift that lets 16 bits tell `buffer`.

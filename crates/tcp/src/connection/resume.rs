@@ -42,11 +42,11 @@ impl Connection {
         c.learn_from_syn(now, &Segment { header, ..Segment::default() });
         if let Some(t) = ack.header.options.timestamps.filter(|_| c.timestamps) {
             // The peer drops what is older than what it has seen (PAWS).
-            c.ts_offset = t.echo.wrapping_sub(super::milliseconds(now));
+            c.ts_offset = t.echo.wrapping_sub(c.rto.clock().timestamp(now));
         }
         c.snd_nxt = iss + 1;
         // If `ack` does not fit after all, the SYN-ACK goes out again in time.
-        c.rto_deadline = Some(now + c.rto.rto());
+        c.rto_deadline = Some(c.rto.deadline(now));
         c.on_segment(now, ack.clone());
         c
     }

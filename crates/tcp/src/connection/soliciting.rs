@@ -145,7 +145,7 @@ impl Connection {
             Form::Safe => control.request,
             Form::Tarr => {
                 if let Some(Tarr::Rate(rate @ 1..)) = control.tarr {
-                    self.ack_policy.set_rate(u32::from(rate));
+                    self.ack_policy.set_rate(Packets::new(u32::from(rate)));
                 }
                 control.tarr == Some(Tarr::Rate(0))
             }

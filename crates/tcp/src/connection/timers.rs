@@ -91,6 +91,7 @@ impl Connection {
             self.note_internal(now, Cause::TimerDelayedAck);
             self.ack_by = None;
             self.ack_now.get_or_insert(Cause::AckDelayed);
+            self.ack_policy.on_timer(self.rto.rto());
         }
         if due(self.persist.deadline) {
             self.note_internal(now, Cause::TimerPersist);
@@ -108,6 +109,13 @@ impl Connection {
         }
         self.note_causes(now);
         debug_assert_eq!(self.segments.check(), Ok(()));
+    }
+
+    /// When the retransmission timer fires if it starts now.
+    pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
+        let outstanding = self.segments.len();
+        self.rto.set_guarded_asked(outstanding > 0 && self.solicitor.outstanding() == outstanding);
+        self.rto.deadline(now)
     }
 
     pub(super) fn expiry(&self, now: Instant) -> Expiry {
@@ -128,7 +136,7 @@ impl Connection {
         cx.tell_losses(now);
         self.judge_probe(now, calm);
         if restart && !self.segments.is_empty() {
-            self.rto_deadline = Some(now + self.rto.rto());
+            self.rto_deadline = Some(self.timeout_from(now));
         }
         let cause = match timer {
             RecoveryTimer::Reordering => Cause::TimerReordering,
@@ -162,7 +170,7 @@ impl Connection {
         }
         self.note_internal(now, Cause::TimerRto);
         self.rto.back_off(); // RFC 6298 §5.5
-        self.rto_deadline = Some(now + self.rto.rto());
+        self.rto_deadline = Some(self.timeout_from(now));
     }
 
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that

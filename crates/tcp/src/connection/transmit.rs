@@ -137,7 +137,7 @@ impl Connection {
         self.snd_nxt = self.iss + 1;
         self.syn_sent_at.get_or_insert(now);
         if self.rto_deadline.is_none_or(|d| d <= now) {
-            self.rto_deadline = Some(now + self.rto.rto());
+            self.rto_deadline = Some(self.timeout_from(now));
         }
         self.emit(now, out, self.iss, flags, Bytes::new(), cause);
     }
@@ -171,7 +171,7 @@ impl Connection {
         self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
         self.timed.cancel();
         if grant.index == 0 {
-            self.rto_deadline = Some(now + self.rto.rto());
+            self.rto_deadline = Some(self.timeout_from(now));
         }
         self.tell_sent(now, grant.index, false);
         let flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
@@ -317,7 +317,9 @@ impl Connection {
         self.snd_nxt += sequence_length;
         let timestamp = self.timestamp(now);
         self.solicitor.on_sent(now, self.snd_nxt, timestamp, &moment, mark);
-        self.rto_deadline.get_or_insert(now + self.rto.rto());
+        if self.rto_deadline.is_none() {
+            self.rto_deadline = Some(self.timeout_from(now));
+        }
         self.tell_sent(now, self.segments.len() - 1, true);
         self.validate_window(now);
         let cause = match len {
@@ -398,6 +400,9 @@ impl Connection {
         };
         self.counters.sent[cause as usize] += 1;
         self.counters.bytes_sent += ByteCount::of_len(payload.len());
+        if !payload.is_empty() {
+            self.ack_policy.on_data_sent(now);
+        }
         if !payload.is_empty() || syn {
             self.last_sent = now;
         }

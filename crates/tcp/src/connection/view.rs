@@ -144,6 +144,8 @@ pub struct Inspection {
     pub timeouts: u64,
     /// Smoothed round-trip time.
     pub srtt: Span,
+    /// The same of ACKs that were not held back, if the timeout is `cdl` and there were any.
+    pub undelayed_srtt: Option<Span>,
     /// Retransmission timeout in force.
     pub rto: Span,
     /// The peer's window.

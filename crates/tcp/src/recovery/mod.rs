@@ -10,7 +10,7 @@ pub use sack::SackRecovery;
 
 use crate::cc::{AckSample, CongestionControl, Cut};
 use crate::config;
-use crate::rto::{MinRtt, RtoEstimator, RttSample};
+use crate::rto::{MinRtt, RtoEstimator, RttSample, Source};
 use crate::segments::{Acknowledged, Row, Segments, Tags};
 use crate::window::Window;
 use farpace_trace::{Cause, RecoveryState};
@@ -93,23 +93,33 @@ impl Context<'_> {
         if !done.packets.is_zero() {
             // A timestamp is valid even for retransmissions (RFC 7323 §4); without one Karn's rule holds.
             let measured = done.first_sent_at.filter(|_| !done.retransmitted).map(|t| ack.now.since(t));
-            let sample = if self.rto.prefers_timestamps() {
-                ack.rtt_by_timestamp.or(measured)
-            } else {
-                measured.or(ack.rtt_by_timestamp)
+            let sample = match self.rto.source() {
+                Source::Segment => measured.or(ack.rtt_by_timestamp),
+                Source::Timestamp => ack.rtt_by_timestamp.or(measured),
+                Source::Timed => ack.rtt_by_timestamp.or(ack.timed_at.map(|at| ack.now.since(at))),
             };
-            if let Some(rtt) = sample {
-                self.sample_rtt(ack, rtt);
-            }
+            // Ticks say too little of the least round trip.
+            let least = if self.rto.clock().is_exact() { sample } else { measured };
+            self.sample_rtt(ack, sample, least);
         }
         done
     }
 
-    /// Takes a round trip in.
-    pub(crate) fn sample_rtt(&mut self, ack: &AckInput<'_>, rtt: Span) {
+    /// Takes a round trip in that a SACK told of a segment sent once.
+    pub(crate) fn sample_sacked(&mut self, ack: &AckInput<'_>, rtt: Span) {
+        let timed = self.rto.source() == Source::Timed;
+        self.sample_rtt(ack, (!timed).then_some(rtt), Some(rtt));
+    }
+
+    /// `rtt` is for the timeout, `least` for all that reckons with the least round trip.
+    fn sample_rtt(&mut self, ack: &AckInput<'_>, rtt: Option<Span>, least: Option<Span>) {
         let AckInput { now, undelayed, snd_una, snd_nxt, .. } = *ack;
-        self.rto.sample(&RttSample { now, rtt, undelayed, snd_una, snd_nxt });
-        self.min_rtt.sample(now, undelayed.map_or(rtt, |u| u.min(rtt)));
+        if let Some(rtt) = rtt {
+            self.rto.sample(&RttSample { now, rtt, undelayed, snd_una, snd_nxt });
+        }
+        if let Some(least) = least {
+            self.min_rtt.sample(now, undelayed.map_or(least, |u| u.min(least)));
+        }
     }
 
     /// What congestion control is told of an ACK that took `done` off the queue, with `before` segments in

@@ -1,19 +1,26 @@
 //! Round-trip estimation and the retransmission timeout: how long to wait before a segment counts as lost.
 
+mod cdl;
+mod clock;
 mod linux26;
 mod min_rtt;
+mod net2;
 mod rfc6298;
 mod timed;
 
+pub use cdl::Cdl;
+pub use clock::Clock;
 pub use linux26::Linux26;
 pub use min_rtt::MinRtt;
+pub use net2::Net2;
 pub use rfc6298::Rfc6298;
 pub use timed::Timed;
 
 use crate::config;
 use farpace_units::{Instant, Seq, Span};
 
-/// One measured round trip, and the ACK that ended it.
+/// One measured round trip, and the ACK that ended it. The times are exact, or told by a timestamp: the estimator reads
+/// them off its clock.
 #[derive(Clone, Copy, Debug)]
 pub struct RttSample {
     /// When the ACK arrived.
@@ -28,18 +35,32 @@ pub struct RttSample {
     pub snd_nxt: Seq,
 }
 
-/// The estimators behind one front. Back-off (RFC 6298 §5.5) is kept here, because all have it: it doubles
-/// at each expiry and ends with the next valid sample (Karn).
+/// Which of the round trips that an ACK tells an estimator takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Of the first segment that it acknowledges; by timestamp where that was sent twice.
+    Segment,
+    /// By timestamp wherever there are any, else of the segment.
+    Timestamp,
+    /// By timestamp, else only of the one segment that was being timed.
+    Timed,
+}
+
+/// The estimators behind one front, with the clock that they read. Back-off (RFC 6298 §5.5) is kept here, because all
+/// have it: it doubles at each expiry and ends with the next valid sample (Karn).
 #[derive(Clone, Debug)]
 pub struct RtoEstimator {
     kind: Kind,
     backoff: u32,
+    clock: Clock,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
     Rfc6298(Rfc6298),
     Linux26(Linux26),
+    Net2(Net2),
+    Cdl(Box<Cdl>),
 }
 
 /// Longest retransmission timeout (RFC 6298 §2.5 asks for 60 s at least; Linux has 120 s).
@@ -47,41 +68,70 @@ pub const MAX_RTO: Span = Span::from_secs(120);
 
 impl RtoEstimator {
     /// An estimator without a sample.
-    pub fn new(kind: config::Rto, min_rto: Span) -> Self {
+    pub fn new(kind: config::Rto, min_rto: Span, clock: Clock) -> Self {
+        let tick = clock.tick();
         let kind = match kind {
-            config::Rto::Rfc6298 | config::Rto::Net2 | config::Rto::Cdl => {
-                Kind::Rfc6298(Rfc6298::new(min_rto))
-            }
+            config::Rto::Rfc6298 => Kind::Rfc6298(Rfc6298::new(min_rto, tick)),
             config::Rto::Linux26 => Kind::Linux26(Linux26::default()),
+            config::Rto::Net2 => Kind::Net2(Net2::new(tick)),
+            config::Rto::Cdl => Kind::Cdl(Box::new(Cdl::new(min_rto, tick))),
         };
-        RtoEstimator { kind, backoff: 0 }
+        RtoEstimator { kind, backoff: 0, clock }
+    }
+
+    /// The clock in use.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// A valid sample: of a segment sent once, or told by a timestamp.
     pub fn sample(&mut self, s: &RttSample) {
         self.backoff = 0;
+        let shown = |span| self.clock.measure(s.now, span);
+        let s = RttSample { rtt: shown(s.rtt), undelayed: s.undelayed.map(shown), ..*s };
         match &mut self.kind {
             Kind::Rfc6298(e) => e.sample(s.rtt),
             Kind::Linux26(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
+            Kind::Net2(e) => e.sample(s.rtt),
+            Kind::Cdl(e) => e.sample(&s),
         }
     }
 
-    /// True for estimators that take their samples from timestamps wherever there are any.
-    pub fn prefers_timestamps(&self) -> bool {
-        matches!(self.kind, Kind::Linux26(_))
+    /// Which samples it wants.
+    pub fn source(&self) -> Source {
+        match self.kind {
+            Kind::Rfc6298(_) | Kind::Cdl(_) => Source::Segment,
+            Kind::Linux26(_) => Source::Timestamp,
+            Kind::Net2(_) => Source::Timed,
+        }
+    }
+
+    /// True: every segment that the timer guards has asked for an ACK at once, so the receiver holds none back. Say so
+    /// before the timer is set; only `cdl` heeds it.
+    pub fn set_guarded_asked(&mut self, asked: bool) {
+        if let Kind::Cdl(e) = &mut self.kind {
+            e.set_guarded_asked(asked);
+        }
     }
 
     /// The timer fired: wait twice as long next time.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);
+        if let Kind::Net2(e) = &mut self.kind {
+            e.on_timeout(self.backoff);
+        }
     }
 
-    /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7).
+    /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7). BSD's timer stays where
+    /// the SYN has left it, until something was measured.
     pub fn restart_after_syn_timeout(&mut self) {
-        self.backoff = 0;
-        if let Kind::Rfc6298(e) = &mut self.kind {
-            e.restart_after_syn_timeout();
+        match &mut self.kind {
+            Kind::Rfc6298(e) => e.restart_after_syn_timeout(),
+            Kind::Cdl(e) => e.restart_after_syn_timeout(),
+            Kind::Linux26(_) => {}
+            Kind::Net2(_) => return,
         }
+        self.backoff = 0;
     }
 
     /// The timeout in force, back-off included.
@@ -89,8 +139,20 @@ impl RtoEstimator {
         let base = match &self.kind {
             Kind::Rfc6298(e) => e.rto(),
             Kind::Linux26(e) => e.rto(),
+            Kind::Net2(e) => return e.rto(self.backoff),
+            Kind::Cdl(e) => e.rto(),
         };
         (base * (1u64 << self.backoff)).min(MAX_RTO)
+    }
+
+    /// When a timer that is set now fires: at a tick, and not before the timeout is over. BSD counts the ticks that come,
+    /// so its timer may fire up to a tick earlier.
+    pub fn deadline(&self, now: Instant) -> Instant {
+        if let Kind::Net2(_) = self.kind {
+            let tick = self.clock.tick();
+            return Instant::ZERO + tick * self.clock.ticks(now) + self.rto();
+        }
+        self.clock.tick_from(now + self.rto())
     }
 
     /// Smoothed round-trip time; zero before the first sample.
@@ -98,6 +160,8 @@ impl RtoEstimator {
         match &self.kind {
             Kind::Rfc6298(e) => e.srtt(),
             Kind::Linux26(e) => e.srtt(),
+            Kind::Net2(e) => e.srtt(),
+            Kind::Cdl(e) => e.srtt(),
         }
     }
 
@@ -106,6 +170,56 @@ impl RtoEstimator {
         match &self.kind {
             Kind::Rfc6298(e) => e.rttvar(),
             Kind::Linux26(e) => e.rttvar(),
+            Kind::Net2(e) => e.rttvar(),
+            Kind::Cdl(e) => e.rttvar(),
         }
+    }
+
+    /// Smoothed round-trip time of ACKs that were not held back, if the estimator keeps them apart and had any.
+    pub fn undelayed_srtt(&self) -> Option<Span> {
+        match &self.kind {
+            Kind::Cdl(e) => e.undelayed_srtt(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::Rto;
+
+    /// Breaks: when the timer of a coarse clock fires: BSD's after whole ticks that may have begun long ago, the others'
+    /// never before the timeout is over.
+    #[test]
+    fn deadlines() {
+        let (ms, tick) = (Span::from_millis, Clock::new(Some(Span::from_millis(500))));
+        let at = |now| Instant::ZERO + ms(now);
+        let table = [
+            (Rto::Net2, tick, 0, 6_000),
+            (Rto::Net2, tick, 499, 6_000),
+            (Rto::Net2, tick, 500, 6_500),
+            (Rto::Rfc6298, tick, 0, 1_000),
+            (Rto::Rfc6298, tick, 1, 1_500),
+            (Rto::Cdl, Clock::default(), 1, 1_001),
+        ];
+        for (kind, clock, now, fires) in table {
+            let e = RtoEstimator::new(kind, ms(200), clock);
+            assert_eq!(e.deadline(at(now)), at(fires), "{kind:?} at {now} ms");
+        }
+    }
+
+    /// Breaks: estimators that count ticks get them, and not the exact time: 499 ms across no tick are none.
+    #[test]
+    fn samples_are_read_off_the_clock() {
+        let mut e = RtoEstimator::new(Rto::Net2, Span::ZERO, Clock::new(Some(Span::from_millis(500))));
+        let (now, una) = (Instant::ZERO + Span::from_millis(499), Seq::new(0));
+        let rtt = Span::from_millis(499);
+        let sample = RttSample { now, rtt, undelayed: None, snd_una: una, snd_nxt: una };
+        e.sample(&sample);
+        assert_eq!((e.srtt(), e.rto()), (Span::from_millis(500), Span::from_millis(1_500)));
+        e.back_off();
+        e.restart_after_syn_timeout();
+        assert_eq!(e.rto(), Span::from_secs(3), "the back-off stays until the next sample");
     }
 }

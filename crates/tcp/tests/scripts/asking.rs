@@ -337,7 +337,8 @@ fn flag_form_and_its_fallback() {
     );
 }
 
-/// Breaks: TARR as the draft has it: R = 0 asks for one ACK, and its own echo is the answer.
+/// Breaks: TARR as the draft has it: R = 0 asks for one ACK, its own echo is the answer; R = n changes the ratio until told
+/// otherwise, and disorder is acknowledged at once all the same.
 #[test]
 fn tarr_both_ways() {
     let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[AskFor::Rtt]) };
@@ -359,7 +360,13 @@ fn tarr_both_ways() {
         "0   > S. 0 ack 1 tarr
          10         < . 1 ack 1
          20         < . 1+1000 ack 1 rate 0
-         20  > . 1 ack 1001 why ack_asked",
+         20  > . 1 ack 1001 why ack_asked
+         21         < . 1001+1000 ack 1 rate 3
+         22         < . 2001+1000 ack 1
+         23         < . 3001+1000 ack 1
+         23  > . 1 ack 4001 why ack_now
+         24         < . 5001+1000 ack 1
+         24  > . 1 ack 4001 why ack_out_of_order",
     );
 }
 

@@ -127,7 +127,8 @@ impl SackRecovery {
 
     /// Takes the rows that `ack` acknowledges or SACKs, and tells the detectors of them.
     fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (News, AckOutcome) {
-        let echo = Echo { now: ack.now, age: ack.rtt_by_timestamp, min_rtt: cx.min_rtt.get() };
+        let (clock, min_rtt) = (cx.rto.clock(), cx.min_rtt.get());
+        let echo = Echo { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = News { advanced: ack.snd_una.after(ack.prior_snd_una), ..News::default() };
         let rack = &mut self.rack;
@@ -151,7 +152,7 @@ impl SackRecovery {
         {
             // A long recovery acknowledges nothing; round trips are measured all the same.
             let rtt = ack.now.since(sent_at);
-            cx.sample_rtt(ack, rtt);
+            cx.sample_sacked(ack, rtt);
         }
         (news, AckOutcome { acknowledged, reneged: false })
     }

@@ -5,6 +5,7 @@
 //! parts: originals leave in the order of their sequence numbers, so one mark says up to where they have
 //! been judged; retransmissions stand in a queue of their own. Each ACK then looks at what it changes only.
 
+use crate::rto::Clock;
 use crate::segments::{Row, Segments, Tags};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::VecDeque;
@@ -80,8 +81,10 @@ pub struct Rack {
 pub struct Echo {
     /// Arrival of the ACK.
     pub now: Instant,
-    /// Age of the echoed timestamp, in whole milliseconds of its clock.
+    /// Age of the echoed timestamp, in whole ticks of its clock.
     pub age: Option<Span>,
+    /// That clock.
+    pub clock: Clock,
     /// Least round trip.
     pub min_rtt: Option<Span>,
 }
@@ -115,10 +118,10 @@ impl Rack {
         }
         let rtt = echo.now.since(row.sent_at);
         if retransmitted {
-            // The echo is older than the copy: the original has arrived. Both clocks count whole milliseconds.
-            let millis = |at: Instant| at.as_nanos() / 1_000_000;
-            let made = echo.age.map(|age| millis(echo.now).saturating_sub(age.as_millis()));
-            let before_copy = made.is_some_and(|made| made < millis(row.sent_at));
+            // The echo is older than the copy: the original has arrived. Both count whole ticks.
+            let tick = echo.clock.tick().as_nanos();
+            let made = echo.age.map(|age| echo.clock.ticks(echo.now).saturating_sub(age.as_nanos() / tick));
+            let before_copy = made.is_some_and(|made| made < echo.clock.ticks(row.sent_at));
             if before_copy || echo.min_rtt.is_some_and(|min| rtt < min) {
                 return;
             }

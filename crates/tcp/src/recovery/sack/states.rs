@@ -293,7 +293,7 @@ impl SackRecovery {
         {
             self.tail.deadline = None;
         } else if advanced {
-            let rto = Some(ack.now + cx.rto.rto());
+            let rto = Some(cx.rto.deadline(ack.now));
             self.tail.arm(ack.now, cx.rto.srtt(), rto, cx.segments);
         }
     }

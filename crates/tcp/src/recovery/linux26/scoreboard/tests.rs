@@ -4,7 +4,7 @@
 use super::*;
 use crate::cc::PerAckReno;
 use crate::config::{self, Abc, Linux26, Reduction};
-use crate::rto::{MinRtt, RtoEstimator};
+use crate::rto::{Clock, MinRtt, RtoEstimator};
 use crate::segments::Segments;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span, Stream};
@@ -453,7 +453,7 @@ impl Pair {
                 segments: &mut self.segments,
                 window: &mut self.window,
                 cc: &mut PerAckReno,
-                rto: &mut RtoEstimator::new(config::Rto::Linux26, Span::ZERO),
+                rto: &mut RtoEstimator::new(config::Rto::Linux26, Span::ZERO, Clock::default()),
                 min_rtt: &mut MinRtt::default(),
                 sack: true,
                 causes: &mut Vec::new(),

@@ -65,7 +65,7 @@ fn equals_the_literal_algorithm() {
             rack.on_ack(Seq::new(0), snd_nxt, false);
             if !flying.is_empty() && dice.chance(0.7) {
                 let i = flying[dice.below(flying.len() as u64) as usize];
-                let echo = Echo { now, age: None, min_rtt: None };
+                let echo = Echo { now, age: None, clock: Clock::default(), min_rtt: None };
                 let (row, tags) = (*segments.row(i).expect("a row"), segments.tags(i));
                 rack.on_delivered(&row, tags, &echo);
                 segments.sack(i);
@@ -161,8 +161,12 @@ fn ambiguous_answers_are_ignored() {
         segments.mark_lost(0);
         segments.mark_retransmitted(0, at(100), Seq::new(MSS));
         let mut rack = Rack::default();
-        let echo =
-            Echo { now: at(110), age: age.map(Span::from_millis), min_rtt: min_rtt.map(Span::from_millis) };
+        let echo = Echo {
+            now: at(110),
+            age: age.map(Span::from_millis),
+            clock: Clock::default(),
+            min_rtt: min_rtt.map(Span::from_millis),
+        };
         rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
         assert_eq!(rack.latest.is_some(), counts, "{age:?} {min_rtt:?}");
     }

@@ -1,0 +1,210 @@
+//! Tables: arrivals of data, and what each form decides.
+
+use super::{AckPolicy, DataArrival, Decision};
+use crate::config::DelayedAck;
+use farpace_trace::Cause;
+use farpace_units::{Instant, Packets, Span};
+
+const MSS: u32 = 1448;
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+/// A receiver whose acknowledgments leave as it decides.
+struct Receiver {
+    policy: AckPolicy,
+    unacknowledged: u32,
+    held: Option<Instant>,
+    window: u32,
+    srtt: Span,
+}
+
+impl Receiver {
+    fn new(kind: DelayedAck) -> Self {
+        Self::of(AckPolicy::new(kind, None, None))
+    }
+
+    fn of(policy: AckPolicy) -> Self {
+        Receiver { policy, unacknowledged: 0, held: None, window: MSS * 2500, srtt: ms(10) }
+    }
+
+    /// `len` bytes in order `at` ms: "now", or how long the acknowledgment is held back.
+    fn data(&mut self, at: u64, len: u32) -> String {
+        let now = Instant::ZERO + ms(at);
+        // The timer on the way.
+        if self.held.is_some_and(|held| held <= now) {
+            self.policy.on_timer(ms(210));
+            self.sent();
+        }
+        self.unacknowledged += len;
+        self.arrive(now, len, false, false)
+    }
+
+    fn arrive(&mut self, now: Instant, len: u32, disorder: bool, duplicate: bool) -> String {
+        let (unacknowledged, window, srtt) = (self.unacknowledged, self.window, self.srtt);
+        let rto = ms(210);
+        let decision = self.policy.on_data(&DataArrival {
+            now,
+            len,
+            disorder,
+            duplicate,
+            unacknowledged,
+            window,
+            mss: MSS,
+            rto,
+            srtt,
+        });
+        match decision {
+            Decision::Now(cause) => {
+                self.sent();
+                if cause == Cause::AckNow { "now".into() } else { "order".into() }
+            }
+            Decision::Hold(until) => {
+                self.held = Some(self.held.map_or(until, |held| held.min(until)));
+                until.since(now).as_millis().to_string()
+            }
+        }
+    }
+
+    fn sent(&mut self) {
+        self.policy.on_ack_sent();
+        (self.unacknowledged, self.held) = (0, None);
+    }
+
+    /// The decisions about full segments at these times.
+    fn full(&mut self, times: &[u64]) -> String {
+        let all: Vec<_> = times.iter().map(|at| self.data(*at, MSS)).collect();
+        all.join(" ")
+    }
+}
+
+const FORMS: [DelayedAck; 6] = [
+    DelayedAck::Rfc5681,
+    DelayedAck::Linux26,
+    DelayedAck::Linux,
+    DelayedAck::Bsd,
+    DelayedAck::Stretch,
+    DelayedAck::None,
+];
+
+/// Breaks: fast retransmit: whatever the form, disorder and duplicates are acknowledged at once (RFC 5681 §4.2).
+#[test]
+fn disorder_is_never_held_back() {
+    for kind in FORMS {
+        let mut r = Receiver::new(kind);
+        for at in 0..40 {
+            let now = Instant::ZERO + ms(at);
+            assert_eq!(r.arrive(now, MSS, true, false), "order", "{kind:?}");
+            assert_eq!(r.arrive(now, MSS, false, true), "order", "{kind:?}");
+        }
+    }
+}
+
+/// Breaks: the RFC's limit: nothing is held back for 500 ms or longer, whatever arrives when.
+#[test]
+fn nothing_waits_for_half_a_second() {
+    for kind in FORMS {
+        for (gap, len, srtt) in
+            [(1, 100, 600), (30, 100, 600), (39, 1448, 600), (150, 100, 0), (199, 1, 2_000)]
+        {
+            let mut r = Receiver { srtt: ms(srtt), ..Receiver::new(kind) };
+            for i in 0..200 {
+                let _ = r.data(i * gap, len);
+                let waits = r.held.map_or(Span::ZERO, |held| held.since(Instant::ZERO + ms(i * gap)));
+                assert!(waits < ms(500), "{kind:?} with a segment every {gap} ms: {waits}");
+            }
+        }
+    }
+}
+
+/// Breaks: RFC 5681 §4.2: every second full-size segment, and how long the other one waits.
+#[test]
+fn rfc5681_every_second() {
+    let mut r = Receiver::new(DelayedAck::Rfc5681);
+    assert_eq!(r.full(&[0, 0, 1, 30, 31, 100, 101]), "40 now 40 now 40 40 now");
+    let mut r = Receiver::of(AckPolicy::new(DelayedAck::Rfc5681, Some(ms(500)), None));
+    assert_eq!(r.full(&[0, 499]), "500 now");
+}
+
+/// Breaks: receivers that merge segments: every eighth, or as told, and 40 ms at the latest.
+#[test]
+fn stretch_every_nth() {
+    let mut r = Receiver::new(DelayedAck::Stretch);
+    assert_eq!(r.full(&[0; 9]), "40 40 40 40 40 40 40 now 40");
+    let mut r = Receiver::of(AckPolicy::new(DelayedAck::Stretch, Some(ms(25)), Some(Packets::new(3))));
+    assert_eq!(r.full(&[0, 1, 2, 3, 30]), "25 25 now 25 25");
+}
+
+/// Breaks: BSD's fast timer: it ticks for the machine, not for the segment, and windows move by two segments.
+#[test]
+fn bsd_ticks() {
+    let mut r = Receiver::new(DelayedAck::Bsd);
+    // 399: the tick comes at 400. 400: it has just been.
+    assert_eq!(r.full(&[0, 1, 10, 399, 399, 400]), "200 now 190 1 now 200");
+    let mut r = Receiver::new(DelayedAck::Bsd);
+    let short: Vec<_> = (0..5).map(|at| r.data(at, 700)).collect();
+    assert_eq!(short, ["200", "199", "198", "197", "now"], "2896 bytes, not two segments");
+    // Half of a small buffer is told, too.
+    let mut r = Receiver { window: 2 * MSS, ..Receiver::new(DelayedAck::Bsd) };
+    assert_eq!(r.full(&[0, 1]), "now now");
+    let mut r = Receiver::of(AckPolicy::new(DelayedAck::Bsd, Some(ms(50)), None));
+    assert_eq!(r.full(&[120, 160]), "30 40");
+}
+
+/// Breaks: the ACK clock of the first round trips, on which slow start depends.
+#[test]
+fn sixteen_quick_acks_then_every_second() {
+    for kind in [DelayedAck::Linux26, DelayedAck::Linux] {
+        let mut r = Receiver::new(kind);
+        assert_eq!(r.full(&[0; 16]), ["now"; 16].join(" "), "{kind:?}");
+        assert_eq!(r.full(&[20, 20]), "40 now", "{kind:?}");
+        assert_eq!(r.arrive(Instant::ZERO + ms(21), MSS, false, true), "order");
+        assert_eq!(r.full(&[21]), "now", "{kind:?}: quick again after a duplicate");
+        // Of a small window a quarter: half of its segments, each acknowledged.
+        let mut r = Receiver { window: 6 * MSS, ..Receiver::new(kind) };
+        assert_eq!(r.full(&[0, 0, 0, 0, 0]), "now now now 40 now", "{kind:?}");
+        // A pause longer than the timeout: the sender begins anew.
+        assert_eq!(r.full(&[300, 301, 302, 303]), "now now now 40", "{kind:?}");
+    }
+}
+
+/// Breaks: Linux in a conversation: no quick ACKs, because the answer carries them; and the way back from there.
+#[test]
+fn linux_conversation() {
+    let mut r = Receiver::new(DelayedAck::Linux);
+    assert_eq!(r.data(0, 100), "now");
+    assert!(!r.policy.on_all_read(), "nothing waits");
+    r.policy.on_data_sent(Instant::ZERO + ms(50));
+    assert_eq!(r.data(60, 100), "now", "50 ms later it is no answer");
+    r.policy.on_data_sent(Instant::ZERO + ms(65));
+    assert_eq!(r.data(70, 100), "40");
+    assert!(!r.policy.on_all_read(), "the answer is waited for");
+    // It does not come: 111 ms is after the timer, which ends the conversation.
+    assert_eq!(r.data(111, 100), "now");
+    // A bulk sender's short end is acknowledged when it was read.
+    let mut r = Receiver::new(DelayedAck::Linux);
+    assert_eq!(r.full(&[0; 17]), format!("{} 40", ["now"; 16].join(" ")));
+    assert!(!r.policy.on_all_read());
+    r.sent();
+    assert_eq!(r.data(1, 100), "40");
+    assert!(r.policy.on_all_read());
+}
+
+/// Breaks: Linux's timer: it grows with the sender's pace and with each time that it fires, up to 200 ms or a round trip,
+/// and one that is about to fire is not waited for.
+#[test]
+fn linux_timer() {
+    let quiet = |srtt| {
+        let mut r = Receiver { srtt: ms(srtt), ..Receiver::new(DelayedAck::Linux) };
+        let _ = r.full(&[0; 16]);
+        r
+    };
+    // A segment every 41 ms: the timer fires for each, and doubles; then it is late for the next one.
+    assert_eq!(quiet(600).full(&[41, 82, 123]), "40 80 now");
+    assert_eq!(quiet(60).full(&[41, 82]), "40 60", "at most a round trip");
+    // Short segments: one that comes when less than a quarter of the ato is left goes with it.
+    let mut r = quiet(600);
+    let short: Vec<_> = [100, 129, 200].map(|at| r.data(at, 100)).into();
+    assert_eq!(short, ["40", "49", "now"]);
+}
