@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, papers, profiles, run, scenario};
+use crate::{cc, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ Examples:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
   farpace run wan.toml --payload film.mp4 --received copy.mp4
   farpace scenario explain wan.toml                  what the path can carry, before running it
+  farpace show out/a.pcapng                          the packets of a capture, one a line
   farpace cc compare --path satellite                every congestion control on one path
   farpace papers stops                               a paper's numbers beside what is measured here
 
@@ -44,6 +45,8 @@ pub enum Command {
     Run(run::Args),
     /// Check scenario files, say in words what they mean, print their schema
     Scenario(scenario::Args),
+    /// Print a capture as text, in the style of tcpdump, or as JSON
+    Show(show::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
     let result = match &Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
+        Command::Show(args) => show::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),

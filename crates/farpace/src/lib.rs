@@ -57,5 +57,6 @@ pub mod papers;
 pub mod profiles;
 pub mod run;
 pub mod scenario;
+pub mod show;
 pub mod statistics;
 pub mod stopwatch;

@@ -1,7 +1,9 @@
-//! Reads pcapng captures: ours and, since the format is common, other people's.
+//! Reads captures: ours, which are pcapng, and other people's, pcapng or classic pcap.
 //!
 //! The framing of blocks is done here, so that lengths are checked before memory is taken; the blocks themselves are
 //! parsed by `pcap-parser`.
+
+mod classic;
 
 use crate::pcapng::InterfaceId;
 use farpace_units::{ByteCount, Instant};
@@ -62,9 +64,9 @@ pub enum CaptureError {
         /// Why.
         source: io::Error,
     },
-    /// The first block is not a section header.
-    #[error("not a pcapng file: it does not begin with a section header block")]
-    NotPcapng,
+    /// The file begins like neither pcapng nor pcap.
+    #[error("not a capture: it begins neither as pcapng nor as pcap do (editcap converts other formats)")]
+    NotACapture,
     /// The file ends within a block.
     #[error("the capture ends within the block at byte {offset}")]
     Truncated {
@@ -106,7 +108,7 @@ pub enum CaptureError {
     },
 }
 
-/// Reads a pcapng file block by block; memory is bounded by [`MAX_BLOCK`] and [`MAX_INTERFACES`].
+/// Reads a pcapng file block by block, or a pcap file packet by packet; memory is bounded by [`MAX_BLOCK`] and [`MAX_INTERFACES`].
 ///
 /// After an error the reader is at an undefined place of the file: stop.
 pub struct CaptureReader<R: Read> {
@@ -114,6 +116,8 @@ pub struct CaptureReader<R: Read> {
     /// Where the block in `block` begins.
     offset: u64,
     block: Vec<u8>,
+    /// The file is pcap, not pcapng.
+    classic: bool,
     big_endian: bool,
     interfaces: Vec<Interface>,
     /// Interfaces before this one belong to earlier sections.
@@ -124,25 +128,27 @@ impl<R: Read> CaptureReader<R> {
     /// Opens a capture. Give it a `BufReader` for a file.
     ///
     /// # Errors
-    /// [`CaptureError::NotPcapng`] and whatever is wrong with the first block.
+    /// [`CaptureError::NotACapture`] and whatever is wrong with the first block.
     pub fn new(input: R) -> Result<Self, CaptureError> {
         let mut reader = CaptureReader {
             input,
             offset: 0,
             block: Vec::new(),
+            classic: false,
             big_endian: false,
             interfaces: Vec::new(),
             section_start: 0,
         };
-        match reader.read_block() {
-            Ok(true) if reader.block.starts_with(&SECTION_HEADER) => {
-                reader.take_block()?;
-                Ok(reader)
-            }
-            Err(error @ CaptureError::Io { .. }) => Err(error),
-            Err(error) if reader.block.starts_with(&SECTION_HEADER) => Err(error),
-            _ => Err(CaptureError::NotPcapng),
+        reader.fill(4)?;
+        if reader.begin_classic()? {
+            return Ok(reader);
         }
+        if !reader.block.starts_with(&SECTION_HEADER) {
+            return Err(CaptureError::NotACapture);
+        }
+        reader.read_rest()?;
+        reader.take_block()?;
+        Ok(reader)
     }
 
     /// The interface a packet names.
@@ -160,6 +166,9 @@ impl<R: Read> CaptureReader<R> {
     /// # Errors
     /// What is wrong with the file and where.
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
+        if self.classic {
+            return self.next_classic();
+        }
         while self.read_block()? {
             if let Some(found) = self.take_block()? {
                 return Ok(Some(CapturedPacket {
@@ -177,8 +186,13 @@ impl<R: Read> CaptureReader<R> {
     /// Reads the next block whole. False at the end of the file.
     fn read_block(&mut self) -> Result<bool, CaptureError> {
         self.offset += self.block.len() as u64;
-        let offset = self.offset;
         self.block.clear();
+        self.read_rest()
+    }
+
+    /// The same for a block of which the first bytes may have been read.
+    fn read_rest(&mut self) -> Result<bool, CaptureError> {
+        let offset = self.offset;
         // Type, length, and what tells the byte order of a section.
         if !self.fill(12)? {
             return if self.block.is_empty() { Ok(false) } else { Err(CaptureError::Truncated { offset }) };
@@ -417,7 +431,7 @@ mod tests {
             let result = read_all(&whole[..cut]);
             match ends.iter().position(|&end| end == cut) {
                 Some(blocks) => assert_eq!(result.unwrap(), blocks.saturating_sub(1), "{cut}"),
-                None if cut < 4 => assert!(matches!(result, Err(CaptureError::NotPcapng)), "{cut}"),
+                None if cut < 4 => assert!(matches!(result, Err(CaptureError::NotACapture)), "{cut}"),
                 None => assert!(matches!(result, Err(CaptureError::Truncated { .. })), "{cut}"),
             }
         }
@@ -428,10 +442,11 @@ mod tests {
     fn errors_say_what_and_where() {
         let start = section(false);
         let after = |bytes: &[u8]| error(&[start.as_slice(), bytes].concat());
-        assert_eq!(error(b""), "not a pcapng file: it does not begin with a section header block");
+        assert_eq!(
+            error(b""),
+            "not a capture: it begins neither as pcapng nor as pcap do (editcap converts other formats)"
+        );
         assert_eq!(error(b"PAR1 and so on"), error(b""));
-        // The classic format.
-        assert_eq!(error(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]), error(b""));
         assert_eq!(
             after(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]),
             "the block at byte 28 claims 2147483647 bytes; at most 1048576 are allowed"

@@ -54,8 +54,8 @@ impl TcpHeader {
     }
 
     /// Writes the header, with a checksum field of zero, and says how long it is (a multiple of 4). The options
-    /// stand in Linux's order: MSS, SACK-permitted and timestamps, window scale, control of ACKs, SACK. Trailing SACK blocks
-    /// that do not fit beside the others are left out; nothing else can be too long.
+    /// stand in Linux's order: MSS, SACK-permitted and timestamps, window scale, control of acknowledgments, SACK. What
+    /// does not fit beside those before it is left out: control of acknowledgments as a whole, and trailing SACK blocks.
     #[inline]
     pub fn encode(&self, out: &mut [u8; MAX_TCP_LEN]) -> usize {
         let len = TCP_LEN + self.options.encode(&mut out[TCP_LEN..]);

@@ -79,6 +79,7 @@ fn blocks_that_do_not_fit_are_left_out() {
         sack_permitted: true,
         timestamps: TS,
         sack: blocks(4),
+        ..Default::default()
     };
     let mut out = [0; 60];
     segment(all.clone()).encode(&mut out);

@@ -119,6 +119,12 @@ impl AckControl {
         *self == AckControl::default()
     }
 
+    /// What a single option says; none if it is not one of those above. `data`: what follows its length.
+    pub fn of_option(kind: u8, data: &[u8]) -> Option<AckControl> {
+        let mut control = AckControl::default();
+        (EXPERIMENT.contains(&kind) && control.take(data)).then_some(control)
+    }
+
     /// Takes in an option of an experimental kind. False: it is nobody's that is known here, or malformed.
     pub(super) fn take(&mut self, data: &[u8]) -> bool {
         let Some((&id, data)) = data.split_first_chunk::<2>() else { return false };
@@ -157,7 +163,7 @@ impl AckControl {
         }
         match self.tarr {
             Some(Tarr::Capable) => out.extend([kind, 4, t, r]),
-            Some(Tarr::Rate(rate)) => out.extend([kind, 5, t, r, rate << 1]),
+            Some(Tarr::Rate(rate)) => out.extend([kind, 5, t, r, rate.min(127) << 1]),
             None => {}
         }
         let padding = out.len().next_multiple_of(4) - out.len();

@@ -27,12 +27,27 @@ impl TcpFlags {
     pub const CWR: TcpFlags = TcpFlags(0x080);
     /// Accurate ECN (RFC 9768), once NS.
     pub const AE: TcpFlags = TcpFlags(0x100);
+    /// Bit 4 of the header's 13th and 14th byte, counted from the most significant one: the first reserved one.
+    pub const RESERVED_4: TcpFlags = TcpFlags(0x800);
+    /// Bit 5, reserved.
+    pub const RESERVED_5: TcpFlags = TcpFlags(0x400);
+    /// Bit 6, reserved.
+    pub const RESERVED_6: TcpFlags = TcpFlags(0x200);
     /// No flag.
     pub const NONE: TcpFlags = TcpFlags(0);
 
     /// All twelve bits as they stand on the wire; higher bits of `bits` are ignored.
     pub const fn from_bits(bits: u16) -> Self {
         TcpFlags(bits & 0x0fff)
+    }
+    /// The reserved bit of that number, 4 to 6, counted as in RFC 9293 §3.1 from the left; none for other numbers.
+    pub const fn reserved(bit: u8) -> Option<TcpFlags> {
+        match bit {
+            4 => Some(TcpFlags::RESERVED_4),
+            5 => Some(TcpFlags::RESERVED_5),
+            6 => Some(TcpFlags::RESERVED_6),
+            _ => None,
+        }
     }
     /// All twelve bits.
     pub const fn bits(self) -> u16 {

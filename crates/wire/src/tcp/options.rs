@@ -97,8 +97,9 @@ impl TcpOptions {
     }
 
     /// Writes the options in Linux's order, filled up to whole 32-bit words, and says how many bytes they take
-    /// (0 to 40): MSS; SACK-permitted and timestamps; window scale; control of acknowledgments; SACK blocks. What does
-    /// not fit is left out, SACK blocks first; everything else fits in every combination that the engine sends.
+    /// (0 to 40): MSS; SACK-permitted and timestamps; window scale; control of acknowledgments; SACK blocks. All before
+    /// the control of acknowledgments take at most 20 bytes. That is left out as a whole if it does not fit beside them,
+    /// which takes four of its options at least; then as many SACK blocks as still fit are written, the first ones.
     #[inline]
     pub(crate) fn encode(&self, out: &mut [u8]) -> usize {
         let mut at = 0;

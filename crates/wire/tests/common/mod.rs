@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use farpace_units::Seq;
+use farpace_wire::tcp::{AckControl, AckDelay, CdlCapability, Tarr};
 use farpace_wire::{
     AddressPair, Below, Icmp, IpVersion, MacAddr, Neighbour, Packet, SackBlock, TcpFlags, TcpHeader,
     TcpOptions, Timestamps, UdpHeader, Unreachable,
@@ -18,15 +19,36 @@ pub fn options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo }));
     let block =
         any::<(u32, u32)>().prop_map(|(start, end)| SackBlock { start: Seq::new(start), end: Seq::new(end) });
-    (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), timestamps, vec(block, 0..=4))
-        .prop_map(|(mss, window_scale, sack_permitted, timestamps, sack)| TcpOptions {
+    let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>());
+    (syn, timestamps, ack_control(), vec(block, 0..=4)).prop_map(
+        |((mss, window_scale, sack_permitted), timestamps, ack_control, sack)| TcpOptions {
             mss,
             window_scale,
             sack_permitted,
             timestamps,
+            ack_control,
             sack: sack.into_iter().collect(),
-            ..TcpOptions::default()
-        })
+        },
+    )
+}
+
+/// Any control of acknowledgments, none at all as often as not.
+pub fn ack_control() -> impl Strategy<Value = AckControl> {
+    let tarr = prop_oneof![Just(Tarr::Capable), (0u8..=127).prop_map(Tarr::Rate)];
+    let some = (
+        any::<(bool, bool)>(),
+        option::of((0u8..16).prop_map(CdlCapability::from_bits)),
+        option::of(any::<u16>().prop_map(AckDelay::from_wire)),
+        option::of(tarr),
+    )
+        .prop_map(|((cdl_allow, request), capability, confirmation, tarr)| AckControl {
+            cdl_allow,
+            capability,
+            request,
+            confirmation,
+            tarr,
+        });
+    prop_oneof![Just(AckControl::default()), some]
 }
 
 pub fn header() -> impl Strategy<Value = TcpHeader> {
@@ -150,19 +172,39 @@ pub fn any_packet() -> impl Strategy<Value = Packet> {
     prop_oneof![tcp, udp, icmp]
 }
 
-/// What is left of the options when the header is written: SACK blocks that do not fit are gone.
+/// What is left of the options when the header is written. Control of acknowledgments that does not fit beside the
+/// options before it is gone as a whole; then the SACK blocks that do not fit are gone.
 pub fn fitting(header: &TcpHeader) -> TcpHeader {
     let mut header = header.clone();
-    let o = &header.options;
-    let others = 4 * usize::from(o.mss.is_some())
-        + 4 * usize::from(o.window_scale.is_some())
-        + match (o.sack_permitted, o.timestamps.is_some()) {
+    let o = &mut header.options;
+    let mut room = 40
+        - 4 * usize::from(o.mss.is_some())
+        - 4 * usize::from(o.window_scale.is_some())
+        - match (o.sack_permitted, o.timestamps.is_some()) {
             (_, true) => 12,
             (true, false) => 4,
             (false, false) => 0,
         };
-    header.options.sack.truncate((40 - others - 4) / 8);
+    match room.checked_sub(ack_control_len(&o.ack_control)) {
+        Some(left) => room = left,
+        None => o.ack_control = AckControl::default(),
+    }
+    o.sack.truncate(room.saturating_sub(4) / 8);
     header
+}
+
+/// Bytes that the control of acknowledgments takes, padded.
+fn ack_control_len(control: &AckControl) -> usize {
+    let bytes = 4 * usize::from(control.cdl_allow)
+        + 5 * usize::from(control.capability.is_some())
+        + 5 * usize::from(control.request)
+        + 7 * usize::from(control.confirmation.is_some())
+        + match control.tarr {
+            None => 0,
+            Some(Tarr::Capable) => 4,
+            Some(Tarr::Rate(_)) => 5,
+        };
+    bytes.next_multiple_of(4)
 }
 
 pub fn frame(packet: &Packet) -> Vec<u8> {

@@ -1,0 +1,143 @@
+//! The classic pcap format (draft-ietf-opsawg-pcap): one header, one link type, then packets.
+
+use super::{CaptureError, CaptureReader, CapturedPacket, Interface, MAX_BLOCK};
+use crate::pcapng::InterfaceId;
+use farpace_units::ByteCount;
+use std::io::Read;
+
+const FILE_HEADER: usize = 24;
+const RECORD_HEADER: usize = 16;
+/// Magic numbers for times in microseconds and in nanoseconds.
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+
+/// What the first four bytes of a file say, if it is classic: whether it is big-endian, and the power of ten by which it
+/// divides seconds.
+fn magic(start: &[u8]) -> Option<(bool, u8)> {
+    let &start = start.first_chunk()?;
+    match (u32::from_be_bytes(start), u32::from_le_bytes(start)) {
+        (MICROSECONDS, _) => Some((true, 6)),
+        (NANOSECONDS, _) => Some((true, 9)),
+        (_, MICROSECONDS) => Some((false, 6)),
+        (_, NANOSECONDS) => Some((false, 9)),
+        _ => None,
+    }
+}
+
+impl<R: Read> CaptureReader<R> {
+    /// Takes the first bytes of the file for a classic header, if they are one, and reads the rest of it. False if not.
+    pub(super) fn begin_classic(&mut self) -> Result<bool, CaptureError> {
+        let Some((big_endian, resolution)) = magic(&self.block) else { return Ok(false) };
+        self.classic = true;
+        self.big_endian = big_endian;
+        if !self.fill(FILE_HEADER)? {
+            return Err(CaptureError::Truncated { offset: self.offset });
+        }
+        self.interfaces.push(Interface {
+            name: None,
+            description: None,
+            // The upper half says how many bytes of a frame check sequence there are.
+            link_type: self.u32_at(20) as u16,
+            snaplen: Some(self.u32_at(16)).filter(|&n| n > 0),
+            resolution,
+            offset: 0,
+        });
+        Ok(true)
+    }
+
+    /// The next packet of a classic file.
+    pub(super) fn next_classic(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
+        self.offset += self.block.len() as u64;
+        let offset = self.offset;
+        self.block.clear();
+        if !self.fill(RECORD_HEADER)? {
+            return if self.block.is_empty() { Ok(None) } else { Err(CaptureError::Truncated { offset }) };
+        }
+        let [seconds, fraction, length, original] = [0, 4, 8, 12].map(|at| self.u32_at(at));
+        if length as usize > MAX_BLOCK {
+            return Err(CaptureError::BlockTooLong { offset, length });
+        }
+        if !self.fill(RECORD_HEADER + length as usize)? {
+            return Err(CaptureError::Truncated { offset });
+        }
+        let late = CaptureError::TimeOutOfRange { offset };
+        let interface =
+            self.interfaces.first().ok_or(CaptureError::UnknownInterface { offset, interface: 0 })?;
+        let ticks = 10u64.pow(u32::from(interface.resolution)) * u64::from(seconds) + u64::from(fraction);
+        Ok(Some(CapturedPacket {
+            interface: InterfaceId(0),
+            time: interface.time(ticks).ok_or(late)?,
+            original_len: ByteCount::new(u64::from(original)),
+            data: self.block.get(RECORD_HEADER..).unwrap_or_default(),
+            comment: None,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Instant;
+
+    const PACKETS: [(u32, u32, &[u8], u32); 2] =
+        [(3, 7, b"abcde", 5), (1_700_000_000, 999_999, b"xyz", 1514)];
+
+    fn file(big_endian: bool, magic: u32) -> Vec<u8> {
+        let n = |n: u32| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
+        let mut bytes = [n(magic), n(2 << 16 | 4), n(0), n(0), n(262_144), n(0x1000_0001)].concat();
+        for (seconds, fraction, data, original) in PACKETS {
+            let header = [n(seconds), n(fraction), n(data.len() as u32), n(original)];
+            bytes.extend([&header.concat(), data].concat());
+        }
+        bytes
+    }
+
+    fn count(bytes: &[u8]) -> Result<usize, CaptureError> {
+        let mut reader = CaptureReader::new(bytes)?;
+        let mut packets = 0;
+        while reader.next_packet()?.is_some() {
+            packets += 1;
+        }
+        Ok(packets)
+    }
+
+    /// Breaks: captures of tcpdump, of either byte order and either unit of time.
+    #[test]
+    fn all_four_kinds_are_read() {
+        for big_endian in [false, true] {
+            for (magic, unit) in [(MICROSECONDS, 1_000), (NANOSECONDS, 1)] {
+                let bytes = file(big_endian, magic);
+                let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+                for (seconds, fraction, data, original) in PACKETS {
+                    let packet = reader.next_packet().unwrap().unwrap();
+                    let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
+                    assert_eq!((packet.time, packet.data), (Instant::from_nanos(nanos), data));
+                    assert_eq!(packet.original_len, ByteCount::new(original.into()));
+                }
+                assert_eq!(reader.next_packet().unwrap(), None);
+                let interface = reader.interface(InterfaceId(0)).unwrap();
+                assert_eq!((interface.link_type, interface.snaplen), (1, Some(262_144)));
+            }
+        }
+    }
+
+    /// Breaks: a file that ends within a packet passes for a whole one, or one that lies about lengths takes memory.
+    #[test]
+    fn cuts_and_lies_are_noticed() {
+        let whole = file(false, MICROSECONDS);
+        let ends = [24, 24 + 16 + 5, whole.len()];
+        for cut in 4..=whole.len() {
+            match (count(&whole[..cut]), ends.iter().position(|&end| end == cut)) {
+                (Ok(packets), Some(expected)) => assert_eq!(packets, expected),
+                (Err(CaptureError::Truncated { .. }), None) => {}
+                (other, _) => panic!("{cut}: {other:?}"),
+            }
+        }
+        let mut lie = whole;
+        lie[24 + 8..24 + 12].fill(0xff);
+        assert_eq!(
+            count(&lie).unwrap_err().to_string(),
+            "the block at byte 24 claims 4294967295 bytes; at most 1048576 are allowed"
+        );
+    }
+}
