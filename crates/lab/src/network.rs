@@ -142,7 +142,7 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
         ids.push(world.add(&format!("{}.forward.bit-errors", link.name), element)?);
     }
     let mut back = troubles(&backward, Way::Backward).map_err(refuse)?;
-    back.reverse(); // the policer is the first that a packet meets
+    back.reverse(); // the first of the list is the first that a packet meets
     for (name, element) in back {
         ids.push(world.add(&format!("{}.backward.{name}", link.name), element)?);
     }
@@ -181,6 +181,12 @@ fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Refusal> {
                 Way::Backward => path::ClockJump::of_port_1(jumps),
             }),
         ));
+    }
+    if let Some(middlebox) = d.middlebox {
+        list.push(("middlebox", one_way(path::MiddleboxWay::new(middlebox.config()), way)));
+    }
+    if let Some(thinning) = d.ack_thinning {
+        list.push(("ack-thinning", one_way(thinning.way(), way)));
     }
     if let Some(p) = d.policer {
         list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));

@@ -1,10 +1,11 @@
 //! A sender whose timestamp clock jumps forward, as seen by everybody else: its timestamps are moved on the way
 //! out, and the echoes that it gets are moved back.
 
+use crate::tcp_edit::edited;
 use crate::{Cx, Inspection, Port, TwoWay, Way};
 use farpace_units::Instant;
 use farpace_wire::Packet;
-use farpace_wire::tcp::TcpFlags;
+use farpace_wire::tcp::{TCP_LEN, TcpFlags};
 
 /// A jumping clock at port 0: [`ClockField::Value`] one way, [`ClockField::Echo`] back.
 pub type ClockJump = TwoWay<ClockJumpWay>;
@@ -76,8 +77,6 @@ impl Way for ClockJumpWay {
     }
 }
 
-const TCP_LEN: usize = 20;
-const CHECKSUM_AT: usize = 16;
 const END: u8 = 0;
 const NOP: u8 = 1;
 const TIMESTAMPS: u8 = 8;
@@ -96,8 +95,7 @@ fn timestamps_at(options: &[u8]) -> Option<usize> {
     }
 }
 
-/// The packet with `field` moved; none if it has no such field. A checksum that was right stays right, and a wrong
-/// one wrong (RFC 1624 eq. 3, byte by byte: options have no alignment).
+/// The packet with `field` moved; none if it has no such field.
 fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
     let tcp = packet.tcp().ok()?;
     if field == ClockField::Echo && !tcp.flags().contains(TcpFlags::ACK) {
@@ -108,25 +106,11 @@ fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
         ClockField::Value => (TCP_LEN + option, offset),
         ClockField::Echo => (TCP_LEN + option + 4, offset.wrapping_neg()),
     };
-    let start = packet.headers().len() - tcp.header_len();
-    let mut frame = Vec::with_capacity(packet.len().as_len());
-    packet.write_frame(&mut frame);
-    let header = frame.get_mut(start..)?;
-    let old: [u8; 4] = *header.get(in_tcp..)?.first_chunk()?;
-    let new = u32::from_be_bytes(old).wrapping_add(step).to_be_bytes();
-    header.get_mut(in_tcp..in_tcp + 4)?.copy_from_slice(&new);
-    let word =
-        |at: usize, byte: u8| if at.is_multiple_of(2) { u32::from(byte) << 8 } else { u32::from(byte) };
-    let field: &mut [u8; 2] = header.get_mut(CHECKSUM_AT..)?.first_chunk_mut()?;
-    let mut sum = u32::from(!u16::from_be_bytes(*field));
-    for (n, (old, new)) in old.into_iter().zip(new).enumerate() {
-        sum += (0xffff - word(in_tcp + n, old)) + word(in_tcp + n, new);
-    }
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    *field = (!(sum as u16)).to_be_bytes();
-    Packet::from_frame(&frame).ok()
+    edited(packet, |header| {
+        if let Some(field) = header.get_mut(in_tcp..).and_then(<[u8]>::first_chunk_mut) {
+            *field = u32::from_be_bytes(*field).wrapping_add(step).to_be_bytes();
+        }
+    })
 }
 
 #[cfg(test)]

@@ -85,11 +85,15 @@ pub enum DropReason {
     Fragment,
     /// Nobody on the link answered for the next hop.
     Unresolved,
+    /// A middlebox takes no TCP segment without ACK, SYN and RST.
+    NoAck,
+    /// A middlebox sent a newer acknowledgment in its place.
+    AckThinned,
 }
 
 impl DropReason {
     /// How many there are.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 20;
     /// All of them, in the order of reports.
     pub const ALL: [DropReason; Self::COUNT] = [
         DropReason::QueueFull,
@@ -110,6 +114,8 @@ impl DropReason {
         DropReason::Martian,
         DropReason::Fragment,
         DropReason::Unresolved,
+        DropReason::NoAck,
+        DropReason::AckThinned,
     ];
     /// The place in [`ALL`](Self::ALL), for tables of counters.
     pub const fn index(self) -> usize {
@@ -136,6 +142,8 @@ impl DropReason {
             DropReason::Martian => "martian",
             DropReason::Fragment => "fragment",
             DropReason::Unresolved => "unresolved",
+            DropReason::NoAck => "no_ack",
+            DropReason::AckThinned => "ack_thinned",
         }
     }
 }

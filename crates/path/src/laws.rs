@@ -99,6 +99,13 @@ proptest! {
         }, &arrivals);
         let jump = Jump { at: Instant::from_nanos(ns), ticks: limit };
         same_twice(|| ClockJump::of_port_0(vec![jump]), &arrivals);
+        same_twice(|| AckThinning::new(AckThinningWay::new(limit, span), AckThinningWay::new(2, span * 2)), &arrivals);
+        let firewall = MiddleboxConfig {
+            strip: MiddleboxConfig::unknown_options(),
+            drop_without_ack: limit > 9,
+            ..MiddleboxConfig::default()
+        };
+        same_twice(|| Middlebox::new(MiddleboxWay::new(firewall.clone()), MiddleboxWay::new(firewall.clone())), &arrivals);
         same_twice(|| Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(1.0 - p)), &arrivals);
         same_twice(|| Corrupt::new(CorruptWay::new(p), CorruptWay::new(1.0 - p)), &arrivals);
         same_twice(|| Reorder::new(ReorderWay::new(p, span), ReorderWay::new(1.0 - p, span * 2)), &arrivals);

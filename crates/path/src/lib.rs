@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ack_thinning;
 mod bit_errors;
 mod burst_loss;
 mod clock_jump;
@@ -21,6 +22,7 @@ mod link;
 mod loss;
 mod managed_link;
 mod meter;
+mod middlebox;
 mod mtu;
 mod outage;
 mod policer;
@@ -28,6 +30,7 @@ mod queue;
 mod reorder;
 mod router;
 mod schedule;
+mod tcp_edit;
 mod two_way;
 
 #[cfg(test)]
@@ -35,6 +38,7 @@ mod bed;
 #[cfg(test)]
 mod laws;
 
+pub use ack_thinning::{AckThinning, AckThinningWay};
 pub use bit_errors::{BitErrors, BitErrorsWay};
 pub use burst_loss::{BurstLoss, BurstLossConfig, BurstLossWay};
 pub use clock_jump::{ClockField, ClockJump, ClockJumpWay, Jump};
@@ -46,6 +50,7 @@ pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig, Queu
 pub use loss::{Loss, LossWay};
 pub use managed_link::{ManagedLink, ManagedLinkWay};
 pub use meter::{Meter, MeterBin};
+pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxWay, StripOn};
 pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
 pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};

@@ -85,6 +85,7 @@ macro_rules! path {
 
 mod datagrams;
 mod line;
+mod middlebox;
 
 pub(super) use line::fetch;
 
@@ -224,6 +225,8 @@ impl Checker<'_> {
             queue,
             aqm,
             schedule,
+            middlebox,
+            ack_thinning,
             policer,
             mtu,
             loss,
@@ -236,6 +239,12 @@ impl Checker<'_> {
             outages,
             clock_jumps,
         } = d;
+        if let Some(middlebox) = middlebox {
+            self.middlebox(&below(&["middlebox"]), middlebox);
+        }
+        if let Some(thinning) = ack_thinning {
+            self.ack_thinning(&below(&["ack_thinning"]), thinning);
+        }
         self.line(at, aqm.as_ref(), schedule.as_ref());
         self.rate(below(&["rate"]), *rate);
         if let Some(queue) = queue {

@@ -10,6 +10,7 @@ use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
 
 mod line;
+mod middlebox;
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -89,7 +90,8 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
         }
         text.push('.');
         page.item(1, &text);
-        for words in [line::schedule(&d), line::aqm(&d)].into_iter().flatten() {
+        let boxes = [middlebox::middlebox(&d), middlebox::ack_thinning(&d)];
+        for words in [line::schedule(&d), line::aqm(&d)].into_iter().chain(boxes).flatten() {
             page.item(2, &words);
         }
         if let Some(p) = d.policer {

@@ -88,11 +88,13 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 }
 
 /// The tables of a scenario as the schema and as people call them.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 19] = [
     ("Scenario", "the top of the file"),
     ("Host", "a host"),
     ("LinkSpec", "a link"),
     ("DirectionSpec", "`forward` or `backward` of a link"),
+    ("Middlebox", "`middlebox` in `forward` or `backward` of a link"),
+    ("AckThinning", "`ack_thinning` in `forward` or `backward` of a link"),
     ("Policer", "`policer` in `forward` or `backward` of a link"),
     ("Mtu", "`mtu` in `forward` or `backward` of a link"),
     ("BurstLoss", "`burst_loss` in `forward` or `backward` of a link"),

@@ -16,6 +16,7 @@ mod error;
 mod explain;
 mod figures;
 mod hint;
+mod middlebox;
 mod quantity;
 mod read;
 mod schedule;
@@ -30,6 +31,7 @@ pub use datagrams::DatagramFlow;
 pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
 pub use figures::{Bottleneck, Segment};
+pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
 pub use quantity::QueueLimit;
 pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{

@@ -3,6 +3,7 @@
 
 use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
+use super::middlebox::{AckThinning, Middlebox};
 use super::quantity::QueueLimit;
 use super::schedule::Schedule;
 use super::troubles::{BurstLoss, ClockJump};
@@ -61,8 +62,9 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 pub struct Router {}
 
-/// A full-duplex link. In each direction a packet meets the policer, then the troubles (MTU, outage, loss,
-/// corruption, duplication, jitter, reordering), then the queue, the line with its rate, the delay, and bit errors.
+/// A full-duplex link. In each direction a packet meets the middlebox, the thinning of ACKs and the policer, then the
+/// troubles (MTU, outage, loss, corruption, duplication, jitter, reordering), then the queue, the line with its rate, the
+/// delay, and bit errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -112,6 +114,10 @@ pub struct DirectionSpec {
     pub aqm: Option<Aqm>,
     /// Rate and delay over time in this direction, in place of the link's.
     pub schedule: Option<Schedule>,
+    /// A firewall at the entrance, which strips options, clears bits and drops segments without ACK.
+    pub middlebox: Option<Middlebox>,
+    /// At the entrance, of several pure ACKs only the newest goes on.
+    pub ack_thinning: Option<AckThinning>,
     /// A token bucket at the entrance: it drops what exceeds its rate, and never queues.
     pub policer: Option<Policer>,
     /// The longest IP packet that passes; omitted: any.
@@ -289,13 +295,17 @@ pub enum Way {
 }
 
 /// Everything that happens to a packet in one direction of a link, with all defaults filled in. In the
-/// order of a packet's way: policer, troubles, queue, line, delay.
+/// order of a packet's way: middlebox, thinning of ACKs, policer, troubles, queue, line, delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Direction<'a> {
     /// The node that packets come from.
     pub from: &'a str,
     /// The node that they go to.
     pub to: &'a str,
+    /// The firewall at the entrance.
+    pub middlebox: Option<&'a Middlebox>,
+    /// How ACKs are thinned at the entrance.
+    pub ack_thinning: Option<&'a AckThinning>,
     /// The policer at the entrance.
     pub policer: Option<&'a Policer>,
     /// The longest packet that passes.
@@ -363,6 +373,8 @@ impl LinkSpec {
             queue,
             aqm,
             schedule,
+            middlebox,
+            ack_thinning,
             policer,
             mtu,
             loss,
@@ -378,6 +390,8 @@ impl LinkSpec {
         Direction {
             from,
             to,
+            middlebox: middlebox.as_ref(),
+            ack_thinning: ack_thinning.as_ref(),
             policer: policer.as_ref(),
             mtu: mtu.as_ref(),
             loss: *loss,

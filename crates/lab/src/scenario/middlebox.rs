@@ -1,0 +1,173 @@
+//! Boxes on the way that look into TCP segments: `middlebox`, a firewall, and `ack_thinning`.
+
+use farpace_path as path;
+use farpace_units::Span;
+use farpace_wire::TcpFlags;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// What a stateful firewall does to TCP segments. What is not a whole segment (another protocol, a fragment) passes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Middlebox {
+    /// Options that are overwritten with NOPs: a list of kinds, or "unknown" for all but MSS, window scale, SACK and
+    /// timestamps (2 to 5, 8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strip_options: Option<StripOptions>,
+    /// The segments from which they are stripped; all if omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strip_options_on: Option<StripOn>,
+    /// The three reserved bits of the header are cleared.
+    pub clear_reserved: bool,
+    /// The AE bit is cleared too (RFC 9768), as by boxes that count it among the reserved ones.
+    pub clear_ae: bool,
+    /// Segments without ACK are dropped, except those with SYN or RST.
+    pub drop_without_ack: bool,
+}
+
+/// Which options are stripped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StripOptions {
+    /// Every kind but 0 to 5 and 8.
+    Unknown,
+    /// These kinds, from 2.
+    Kinds(BTreeSet<u8>),
+}
+
+/// The segments from which options are stripped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StripOn {
+    /// Those with SYN.
+    Syn,
+    /// Those without SYN: data and ACKs.
+    Data,
+    /// All.
+    #[default]
+    All,
+}
+
+impl Middlebox {
+    /// As an element is made from it.
+    pub fn config(&self) -> path::MiddleboxConfig {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Middlebox { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } = self;
+        let bits = |cleared: bool, bits| if cleared { bits } else { TcpFlags::NONE };
+        path::MiddleboxConfig {
+            strip: match strip_options {
+                None => BTreeSet::new(),
+                Some(StripOptions::Unknown) => path::MiddleboxConfig::unknown_options(),
+                Some(StripOptions::Kinds(kinds)) => kinds.clone(),
+            },
+            strip_on: match strip_options_on.unwrap_or_default() {
+                StripOn::Syn => path::StripOn::Syn,
+                StripOn::Data => path::StripOn::Data,
+                StripOn::All => path::StripOn::All,
+            },
+            clear: bits(*clear_reserved, path::MiddleboxConfig::RESERVED) | bits(*clear_ae, TcpFlags::AE),
+            drop_without_ack: *drop_without_ack,
+        }
+    }
+}
+
+/// Thinning of acknowledgments: of the pure ACKs of a connection only the newest of several goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AckThinning {
+    /// One of so many goes on, from 2.
+    #[schemars(range(min = 2))]
+    pub every: u32,
+    /// For how long one waits for others at most; 5 ms if omitted.
+    #[serde(default = "default_hold")]
+    pub hold: Span,
+}
+
+fn default_hold() -> Span {
+    Span::from_millis(5)
+}
+
+impl AckThinning {
+    /// The element that is made from it.
+    pub const fn way(&self) -> path::AckThinningWay {
+        path::AckThinningWay::new(self.every, self.hold)
+    }
+}
+
+const UNKNOWN: &str = "unknown";
+
+impl Serialize for StripOptions {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StripOptions::Unknown => s.serialize_str(UNKNOWN),
+            StripOptions::Kinds(kinds) => kinds.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StripOptions {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = StripOptions;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FORM)
+    }
+    fn visit_str<E: Error>(self, word: &str) -> Result<StripOptions, E> {
+        if word == UNKNOWN { Ok(StripOptions::Unknown) } else { Err(E::unknown_variant(word, &[UNKNOWN])) }
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<StripOptions, A::Error> {
+        let mut kinds = BTreeSet::new();
+        while let Some(Kind(kind)) = seq.next_element()? {
+            kinds.insert(kind);
+        }
+        Ok(StripOptions::Kinds(kinds))
+    }
+}
+
+/// The kind of an option: 0 and 1 are none, but the end of the list and the filler.
+struct Kind(u8);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(Kind(0))
+    }
+}
+
+impl Visitor<'_> for Kind {
+    type Value = Kind;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the kind of a TCP option, from 2 to 255")
+    }
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Kind, E> {
+        match u8::try_from(n) {
+            Ok(kind @ 2..) => Ok(Kind(kind)),
+            _ => Err(E::invalid_value(Unexpected::Signed(n), &self)),
+        }
+    }
+}
+
+/// How it is written.
+const FORM: &str = "\"unknown\" or a list of kinds, like [30, 254]";
+
+impl JsonSchema for StripOptions {
+    fn schema_name() -> Cow<'static, str> {
+        "StripOptions".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "description": FORM, "pattern": "^unknown$" },
+                { "type": "array", "items": { "type": "integer", "minimum": 2, "maximum": 255 } },
+            ],
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! A box that thins acknowledgments (RFC 3449 §5.2.1): of the pure ACKs of a connection it sends on only the newest of
+//! several, as cable modems and satellite terminals do to save their way up.
+
+use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::tcp::TcpFlags;
+use farpace_wire::{AddressPair, Packet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Thinning in each direction.
+pub type AckThinning = TwoWay<AckThinningWay>;
+
+/// One direction of an [`AckThinning`].
+///
+/// It gathers pure ACKs that advance: each replaces the one before it, and the last goes on when `every` of them
+/// have come, or `hold` after the first of them, whichever is earlier. So the newest ACK always gets through, at most
+/// `hold` late. What else its connection sends goes on at once, after the ACK that waits: data, SYN, FIN, RST,
+/// urgent data, ACKs with SACK blocks, duplicate ACKs and window updates. Other options of an ACK that is
+/// replaced are lost with it.
+#[derive(Clone, Debug)]
+pub struct AckThinningWay {
+    every: u32,
+    hold: Span,
+    connections: BTreeMap<Connection, Seen>,
+    /// The ACKs that wait, by the time at which they go on.
+    due: BTreeSet<(Instant, Connection)>,
+    thinned: u64,
+}
+
+/// One direction of a connection: addresses, ports.
+type Connection = (AddressPair, u16, u16);
+
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Greatest acknowledgment number so far.
+    ack: Seq,
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    packet: Packet,
+    due: Instant,
+    /// ACKs gathered, this one included.
+    gathered: u32,
+}
+
+/// What matters of a segment.
+struct Segment {
+    connection: Connection,
+    /// None without ACK.
+    ack: Option<Seq>,
+    /// It carries nothing but its acknowledgment.
+    is_pure: bool,
+    /// The connection begins or ends with it.
+    is_turn: bool,
+}
+
+const SACK: u8 = 5;
+
+/// None for what is not a whole TCP segment.
+fn look(packet: &Packet) -> Option<Segment> {
+    let (ip, tcp) = packet.ip_tcp().ok()?;
+    let flags = tcp.flags();
+    let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+    let ack = flags.contains(TcpFlags::ACK).then_some(tcp.ack());
+    let plain = ack.is_some() && !flags.intersects(turn | TcpFlags::URG);
+    let has_sack = || tcp.raw_options().map_while(Result::ok).any(|(kind, _)| kind == SACK);
+    Some(Segment {
+        connection: (ip.addresses(), tcp.src_port(), tcp.dst_port()),
+        ack,
+        is_pure: plain && packet.payload().is_empty() && !has_sack(),
+        is_turn: flags.intersects(turn),
+    })
+}
+
+impl AckThinningWay {
+    /// Most connections that are watched in one direction; those beyond pass untouched.
+    pub const MOST: usize = 1_024;
+
+    /// Sends one of `every` ACKs on, none later than `hold` after it came. With less than two, or a hold of zero,
+    /// nothing is thinned.
+    pub const fn new(every: u32, hold: Span) -> Self {
+        AckThinningWay { every, hold, connections: BTreeMap::new(), due: BTreeSet::new(), thinned: 0 }
+    }
+    /// ACKs that newer ones replaced so far.
+    pub const fn thinned(&self) -> u64 {
+        self.thinned
+    }
+
+    /// Sends on what waits of a connection.
+    fn flush(&mut self, connection: Connection, out: Port, cx: &mut Cx<'_>) {
+        if let Some(waiting) = self.connections.get_mut(&connection).and_then(|seen| seen.waiting.take()) {
+            self.due.remove(&(waiting.due, connection));
+            cx.emit(out, waiting.packet);
+        }
+    }
+
+    /// An ACK that advances takes the place of the one before it.
+    fn gather(&mut self, connection: Connection, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        let Some(seen) = self.connections.get_mut(&connection) else { return cx.emit(out, packet) };
+        let (due, gathered) = match seen.waiting.take() {
+            Some(old) => {
+                self.due.remove(&(old.due, connection));
+                self.thinned += 1;
+                cx.drop(old.packet, DropReason::AckThinned);
+                (old.due, old.gathered + 1)
+            }
+            None => (cx.now() + self.hold, 1),
+        };
+        if gathered >= self.every || due <= cx.now() {
+            return cx.emit(out, packet);
+        }
+        seen.waiting = Some(Waiting { packet, due, gathered });
+        self.due.insert((due, connection));
+    }
+}
+
+impl Way for AckThinningWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        let Some(Segment { connection, ack, is_pure, is_turn }) = look(&packet) else {
+            return cx.emit(out, packet);
+        };
+        let has_room = self.connections.len() < Self::MOST;
+        if let Some(ack) = ack {
+            match self.connections.get_mut(&connection) {
+                Some(seen) => {
+                    let advances = ack.after(seen.ack);
+                    seen.ack = seen.ack.later(ack);
+                    if is_pure && advances {
+                        return self.gather(connection, packet, out, cx);
+                    }
+                }
+                None if is_pure && has_room => {
+                    self.connections.insert(connection, Seen { ack, waiting: None });
+                }
+                None => {}
+            }
+        }
+        self.flush(connection, out, cx);
+        if is_turn {
+            self.connections.remove(&connection);
+        }
+        cx.emit(out, packet);
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        while let Some(&(due, connection)) = self.due.first()
+            && due <= cx.now()
+        {
+            self.due.pop_first();
+            self.flush(connection, out, cx);
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+    fn held(&self) -> u64 {
+        self.due.len() as u64
+    }
+    fn inspect(&self) -> Inspection {
+        vec![
+            ("every", self.every.to_string()),
+            ("hold", self.hold.to_string()),
+            ("connections", self.connections.len().to_string()),
+            ("thinned", self.thinned.to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

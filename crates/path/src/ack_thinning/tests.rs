@@ -1,0 +1,160 @@
+use super::*;
+use crate::Element;
+use crate::bed::{Bed, ident};
+use bytes::Bytes;
+use farpace_wire::tcp::SackBlock;
+use farpace_wire::{Below, MacAddr, TcpHeader, TcpOptions};
+use proptest::prelude::*;
+
+const HOLD: Span = Span::from_millis(5);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Pure(u32),
+    Sack(u32),
+    Data(u32),
+    Flags(TcpFlags, u32),
+}
+use Kind::{Data, Flags, Pure, Sack};
+
+fn packet(n: u16, port: u16, kind: Kind) -> Packet {
+    let (flags, ack, payload, sack) = match kind {
+        Pure(ack) => (TcpFlags::ACK, ack, 0, false),
+        Sack(ack) => (TcpFlags::ACK, ack, 0, true),
+        Data(ack) => (TcpFlags::ACK, ack, 100, false),
+        Flags(flags, ack) => (flags, ack, 0, false),
+    };
+    let mut options = TcpOptions::default();
+    if sack {
+        options.sack.push(SackBlock { start: Seq::new(ack) + 10, end: Seq::new(ack) + 20 });
+    }
+    let header = TcpHeader {
+        src_port: port,
+        dst_port: 80,
+        flags,
+        ack: Seq::new(ack),
+        options,
+        ..TcpHeader::default()
+    };
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
+    let below = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);
+    below.tcp(n, &header, Bytes::from(vec![0; payload]))
+}
+
+/// Packets at their times in ms, numbered from 0: which came out, and at what time.
+fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
+    let way = AckThinningWay::new(every, HOLD);
+    let mut bed = Bed::new(AckThinning::new(way.clone(), way));
+    for (n, (ms, kind)) in packets.iter().enumerate() {
+        bed.packet(Instant::ZERO + Span::from_millis(*ms), Port(0), packet(n as u16, 7, *kind));
+    }
+    bed.run();
+    assert_eq!(bed.dropped.len() as u64, bed.element.way(Port(0)).thinned());
+    assert!(bed.dropped.iter().all(|(_, why)| *why == DropReason::AckThinned));
+    bed.emitted.iter().map(|(at, _, p)| (at.as_micros() / 1_000, ident(p))).collect()
+}
+
+/// `every`, what comes and when, what goes on and when.
+type Row = (u32, &'static [(u64, Kind)], &'static [(u64, u16)]);
+
+/// Breaks: which ACKs go on and when; what is not a plain ACK waits, is dropped, or overtakes the ACK before it.
+#[test]
+fn the_newest_of_several_goes_on() {
+    #[rustfmt::skip]
+    let table: &[Row] = &[
+        // The first is not held: nobody knows what is new. Then each third.
+        (3, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3)), (1, Pure(4)), (2, Pure(5)), (2, Pure(6)), (3, Pure(7))],
+            &[(0, 0), (1, 3), (3, 6)]),
+        // The hold counts from the first that waits.
+        (3, &[(0, Pure(1)), (1, Pure(2)), (5, Pure(3)), (7, Pure(4))], &[(0, 0), (6, 2), (12, 3)]),
+        // With the deadline comes another ACK: the wake is first.
+        (3, &[(0, Pure(1)), (1, Pure(2)), (6, Pure(3))], &[(0, 0), (6, 1), (11, 2)]),
+        // Duplicates, old ones, SACK and data go at once, behind what waits.
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(6)), (2, Pure(6))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(4))], &[(0, 0), (2, 1), (2, 2)]),
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Sack(7)), (2, Pure(7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (2, 3), (8, 4)]),
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Data(7)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::URG, 7))], &[(0, 0), (2, 1), (2, 2)]),
+        // Without ACK the number counts for nothing.
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::PSH, 9)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (7, 3)]),
+        // FIN, RST and SYN end what was known: the next ACK is a first one.
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::FIN, 7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
+        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::RST, 0)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
+        (9, &[(0, Pure(5)), (1, Flags(TcpFlags::ACK | TcpFlags::SYN, 7)), (3, Pure(8))], &[(0, 0), (1, 1), (3, 2)]),
+        // Numbers wrap.
+        (2, &[(0, Pure(u32::MAX)), (1, Pure(3)), (1, Pure(9))], &[(0, 0), (1, 2)]),
+        // One of one: nothing is thinned.
+        (1, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3))], &[(0, 0), (1, 1), (1, 2)]),
+    ];
+    for (every, packets, expected) in table {
+        assert_eq!(through(*every, packets), *expected, "{every}: {packets:?}");
+    }
+}
+
+/// Breaks: ACKs of one connection or direction take the place of another's.
+#[test]
+fn connections_are_apart() {
+    let way = AckThinningWay::new(3, HOLD);
+    let mut bed = Bed::new(AckThinning::new(way.clone(), way));
+    for ack in 1..=3 {
+        for port in [1, 2] {
+            bed.packet(Instant::ZERO, Port(0), packet((10 * port + ack) as u16, port as u16, Pure(ack)));
+        }
+        bed.packet(Instant::ZERO, Port(1), packet(30 + ack as u16, 1, Pure(ack)));
+    }
+    assert_eq!(bed.element.held(), 3);
+    bed.run();
+    assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![11, 21, 13, 23], vec![31, 33]));
+}
+
+/// Breaks: connections without end take memory without end, or those beyond the limit lose ACKs.
+#[test]
+fn memory_is_bounded() {
+    let mut bed = Bed::new(AckThinning::new(AckThinningWay::new(9, HOLD), AckThinningWay::new(9, HOLD)));
+    for ack in 1..=3 {
+        for port in 1..=AckThinningWay::MOST as u16 + 1 {
+            bed.packet(Instant::ZERO, Port(0), packet(port, port, Pure(ack)));
+        }
+    }
+    let most = AckThinningWay::MOST as u64;
+    assert_eq!((bed.element.held(), bed.dropped.len() as u64), (most, most));
+    let beyond = bed.emitted.iter().filter(|(_, _, p)| ident(p) == most as u16 + 1);
+    assert_eq!(beyond.count(), 3);
+    // One that ends makes room.
+    bed.packet(Instant::ZERO, Port(0), packet(1, 1, Flags(TcpFlags::RST, 0)));
+    for ack in 4..=5 {
+        bed.packet(Instant::ZERO, Port(0), packet(0, most as u16 + 1, Pure(ack)));
+    }
+    assert_eq!(bed.element.held(), most);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Breaks: an ACK is held for too long or for ever, the order changes, or anything but a pure ACK that a newer
+    /// one follows is dropped.
+    #[test]
+    fn the_newest_ack_gets_through(
+        every in 0u32..6, packets in prop::collection::vec((0u64..4, 0u32..4, 0u32..10), 1..100),
+    ) {
+        let (mut now, mut ack) = (0, u32::MAX - 50);
+        let packets: Vec<_> = packets
+            .into_iter()
+            .map(|(gap, step, kind)| {
+                now += gap;
+                ack = ack.wrapping_add(step);
+                (now, match kind { 0 => Data(ack), 1 => Sack(ack), _ => Pure(ack) })
+            })
+            .collect();
+        let out = through(every, &packets);
+        prop_assert!(out.windows(2).all(|pair| pair[0].1 < pair[1].1), "{:?}", out);
+        for (n, (came, kind)) in packets.iter().enumerate() {
+            // It or a later one leaves within the hold.
+            let next = out.iter().find(|(_, out)| usize::from(*out) >= n);
+            prop_assert!(next.is_some_and(|(at, _)| *at <= came + 5), "{n} {:?}", out);
+            let itself = next.is_some_and(|(at, out)| usize::from(*out) == n && at == came);
+            prop_assert!(matches!(kind, Pure(_)) || itself, "{n} {:?}", out);
+        }
+        prop_assert_eq!(out.last().map(|(_, n)| usize::from(*n)), Some(packets.len() - 1));
+    }
+}
