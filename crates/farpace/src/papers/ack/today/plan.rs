@@ -1,7 +1,8 @@
 //! Which runs are made.
 
 use super::words::{
-    AUTO, Choice, EVERYTHING, FLIGHT_END, GROWTHS, OFF, RECEIVERS, RTT, SLOW_START, asking, overrides,
+    AUTO, Choice, EVERYTHING, FLIGHT_END, GROWTHS, NEVER_HELD, OFF, RECEIVERS, RTT, SLOW_START, asking,
+    overrides,
 };
 use anyhow::{Result, anyhow};
 use farpace_lab::scenario::Scenario;
@@ -128,7 +129,7 @@ impl Plan {
                 sizes: &[100, 1_000],
                 receivers: vec![linux, bsd],
                 growths: vec![bytes, per_ack],
-                asked: vec![SLOW_START, AUTO, EVERYTHING],
+                asked: vec![SLOW_START, AUTO, EVERYTHING, NEVER_HELD],
                 cells: Vec::new(),
             }
         } else {
@@ -138,7 +139,7 @@ impl Plan {
                 sizes: &[100, 1_000, 10_000],
                 receivers: vec![linux, rfc5681, stretch, bsd],
                 growths: vec![bytes, per_ack, reno],
-                asked: vec![RTT, SLOW_START, FLIGHT_END, AUTO, EVERYTHING],
+                asked: vec![RTT, SLOW_START, FLIGHT_END, AUTO, EVERYTHING, NEVER_HELD],
                 cells: Vec::new(),
             }
         };

@@ -39,6 +39,9 @@ pub const AUTO: Choice = choice("auto", &[SAFE, ("ask_for", "[\"auto\"]")]);
 /// Every segment.
 pub const EVERYTHING: Choice = choice("everything", &[SAFE, ("ask_for", "[\"everything\"]")]);
 
+/// Nothing is asked, but the receiver acknowledges everything at once: what asking could gain at most.
+pub const NEVER_HELD: Choice = choice("(never held)", &[("delayed_ack", "none")]);
+
 /// Every segment of ProbeRTT, by CDL.
 pub const PROBE_RTT: Choice = choice("safe, probe-rtt", &[SAFE, ("ask_for", "[\"probe-rtt\"]")]);
 /// The same as the draft of TARR suggests it.
