@@ -128,6 +128,7 @@ impl Flight {
             rtt_by_timestamp: None,
             timed_at: None,
             undelayed: None,
+            answers_probe: false,
             has_data: false,
             window_update: false,
             ece: false,

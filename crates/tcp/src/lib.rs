@@ -18,6 +18,7 @@ pub mod rto;
 mod segment;
 mod segments;
 mod send_buffer;
+mod solicit;
 mod window;
 
 pub use connection::{

@@ -7,7 +7,9 @@ mod common;
 
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
-use farpace_tcp::config::{Config, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings};
+use farpace_tcp::config::{
+    AckControl, AskFor, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings,
+};
 use farpace_tcp::{CloseReason, Connection, Ecn, Event, Outgoing, Ports, Segment, State};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
@@ -28,8 +30,8 @@ fn any_config(rng: &mut Stream) -> Config {
     let settings = Settings {
         profile: Some(pick(rng, &Profile::ALL)),
         congestion: Some(pick(rng, &Congestion::ALL)),
-        rto: Some(pick(rng, &[Rto::Rfc6298, Rto::Linux26])),
-        delayed_ack: Some(pick(rng, &[DelayedAck::Rfc5681, DelayedAck::Linux26, DelayedAck::None])),
+        rto: Some(pick(rng, &[Rto::Rfc6298, Rto::Linux26, Rto::Net2, Rto::Cdl])),
+        delayed_ack: Some(pick(rng, &DelayedAck::ALL)),
         mss: Some(mss),
         sack: Some(rng.chance(0.7)),
         timestamps: Some(rng.chance(0.7)),
@@ -45,7 +47,14 @@ fn any_config(rng: &mut Stream) -> Config {
         nagle: Some(rng.chance(0.8)),
         ecn: Some(pick(rng, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp])),
         mtu_probing: Some(pick(rng, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])),
+        ack_control: Some(pick(rng, &AckControl::ALL)),
         ..Settings::default()
+    };
+    let asks = settings.ack_control != Some(AckControl::Off);
+    let settings = Settings {
+        ask_for: asks.then(|| AskFor::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
+        ask_every: (asks && rng.chance(0.2)).then(|| Packets::new(pick(rng, &[1, 2, 3, 10]))),
+        ..settings
     };
     let mut config = settings.resolve().unwrap_or_else(|_| Settings::default().resolve().expect("defaults"));
     config.time_wait = Span::from_secs(60);
@@ -217,7 +226,8 @@ impl Net {
             return;
         }
         let side = &mut self.sides[to];
-        if h.flags.contains(TcpFlags::ACK) {
+        // A CDL-only segment acknowledges without the flag.
+        if h.flags.intersects(TcpFlags::ACK | TcpFlags::from_bits(0x800)) {
             let shift = if syn { 0 } else { side.shift };
             let edge = h.ack + (u32::from(h.window) << shift);
             side.edge = Some(side.edge.filter(|e| *e != Seq::default()).map_or(edge, |e| e.later(edge)));

@@ -46,12 +46,14 @@ pub struct AckPolicy {
     linux26: linux26::QuickAck,
     /// Largest payload seen: what "a full-size segment" means (RFC 5681 §4.2).
     full_size: u32,
+    /// Segments for each ACK that the peer asks for.
+    rate: Option<u32>,
 }
 
 impl AckPolicy {
     /// The policy that was chosen.
     pub fn new(kind: DelayedAck) -> Self {
-        AckPolicy { kind, linux26: linux26::QuickAck::default(), full_size: 0 }
+        AckPolicy { kind, linux26: linux26::QuickAck::default(), full_size: 0, rate: None }
     }
 
     /// Data has arrived: when is it acknowledged?
@@ -78,6 +80,16 @@ impl AckPolicy {
             _ => RFC5681_DELAY,
         };
         Decision::Hold(a.now + delay)
+    }
+
+    /// The peer asks for one ACK for so many segments (TARR).
+    pub fn set_rate(&mut self, segments: u32) {
+        self.rate = Some(segments.max(1));
+    }
+
+    /// Largest payload of a segment so far, in bytes.
+    pub fn full_size(&self) -> u32 {
+        self.full_size
     }
 
     /// An acknowledgment went out, alone or with data.

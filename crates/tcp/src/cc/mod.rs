@@ -193,6 +193,11 @@ pub trait CongestionControl: Send {
     fn min_cwnd(&self, window: &Window) -> Packets;
     /// The window to return to when a reduction proves to be a mistake.
     fn undo_cwnd(&self, window: &Window) -> Packets;
+    /// The round trips of now are those of the path without a queue, and worth an ACK that is not held back
+    /// (draft-ietf-tcpm-ack-rate-request: R = 0).
+    fn measures_empty_path(&self) -> bool {
+        false
+    }
     /// Something happened.
     fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: Event) {}
     /// A segment was sent.

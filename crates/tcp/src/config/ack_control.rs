@@ -11,10 +11,12 @@ pub enum AckControl {
     /// Neither asks nor answers.
     #[default]
     Off,
-    /// CDL as the thesis has it: a flag bit in place of ACK asks, and beside ACK confirms. Both ends must be set to it; most
-    /// firewalls drop such segments.
+    /// CDL with the thesis's flag bit: in place of ACK it asks, beside ACK it confirms. Both ends must be set to a classic
+    /// form; most firewalls drop segments without ACK, so the path is tried out first.
     Classic,
-    /// CDL by options, ACK always set: the form for everywhere.
+    /// The same as the thesis prints it: the first data segment already goes without ACK.
+    ClassicLiteral,
+    /// CDL by options, ACK always set: the form for everywhere. A peer that knows TARR only is asked by that.
     Safe,
     /// The same with the flag bit in place of the option where the peer can, else `safe`.
     Flag,
@@ -36,14 +38,33 @@ pub enum AskFor {
     WindowEnd,
     /// The last one for which there is data.
     FlightEnd,
-    /// The first ones after a pause.
+    /// The first one after a pause, and of all.
     AfterIdle,
     /// All while the congestion control measures the empty path (BBR's ProbeRTT).
     ProbeRtt,
     /// Every one.
     Everything,
-    /// The timed one, and those of slow start, of the end of a flight and after a pause, as long as it pays.
+    /// The timed one, and those after which the sender has to wait: at the end of a flight, at the end of the window in
+    /// slow start, after a pause. Now and then one does not ask, which tells whether it pays.
     Auto,
+}
+
+impl AckControl {
+    /// All of them.
+    pub const ALL: [AckControl; 7] = [
+        AckControl::Off,
+        AckControl::Classic,
+        AckControl::ClassicLiteral,
+        AckControl::Safe,
+        AckControl::Flag,
+        AckControl::Tarr,
+        AckControl::Unilateral,
+    ];
+
+    /// One of the two forms with segments that have no ACK flag.
+    pub const fn is_classic(self) -> bool {
+        matches!(self, AckControl::Classic | AckControl::ClassicLiteral)
+    }
 }
 
 impl AskFor {

@@ -406,10 +406,10 @@ fn asking(
     if let Some((key, _)) = keys.iter().find(|(_, given)| *given && control == AckControl::Off) {
         return Err(SettingsError::Range { key, expected: "used with an ack_control" });
     }
-    if bit.is_some() && !matches!(control, AckControl::Classic | AckControl::Flag) {
+    if bit.is_some() && !control.is_classic() && control != AckControl::Flag {
         return Err(SettingsError::Range {
             key: "cdl_bit",
-            expected: "used with ack_control classic or flag",
+            expected: "used with ack_control classic, classic-literal or flag",
         });
     }
     if bit.is_some_and(|bit| !(4..=6).contains(&bit)) {

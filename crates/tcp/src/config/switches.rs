@@ -212,6 +212,18 @@ pub enum DelayedAck {
     None,
 }
 
+impl DelayedAck {
+    /// All of them.
+    pub const ALL: [DelayedAck; 6] = [
+        DelayedAck::Rfc5681,
+        DelayedAck::Linux26,
+        DelayedAck::Linux,
+        DelayedAck::Bsd,
+        DelayedAck::Stretch,
+        DelayedAck::None,
+    ];
+}
+
 /// Explicit congestion notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

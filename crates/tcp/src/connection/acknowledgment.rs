@@ -44,6 +44,7 @@ impl Connection {
             self.update_persist(now);
             return true;
         }
+        let told = self.read_answer(now, segment, advanced);
         let tsecr = h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo);
         let clock = self.timestamp(now);
         let input = AckInput {
@@ -52,13 +53,14 @@ impl Connection {
             snd_una: self.snd_una,
             ack: h.ack,
             snd_nxt: self.snd_nxt,
-            sack: &h.options.sack,
+            sack: told.sack.as_ref().unwrap_or(&h.options.sack),
             tsecr,
             rtt_by_timestamp: tsecr
                 .map(|echo| clock.wrapping_sub(echo))
                 .and_then(|ms| self.believable(now, ms)),
             timed_at: if advanced { self.timed.on_ack(self.snd_una) } else { None },
-            undelayed: None,
+            undelayed: told.undelayed,
+            answers_probe: told.answers_probe,
             has_data: !segment.payload.is_empty(),
             window_update,
             ece: !marked.is_zero(),

@@ -100,6 +100,7 @@ impl Connection {
             self.counters.unacceptable += 1;
             return;
         }
+        self.read_request(&segment);
         if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(now, &segment)) {
             self.on_unacceptable(now, &segment, reset);
             return;
@@ -132,7 +133,9 @@ impl Connection {
                 }
             }
         }
-        if !flags.contains(TcpFlags::ACK) {
+        if !flags.contains(TcpFlags::ACK)
+            && !self.is_bare_request(&segment.header, !segment.payload.is_empty())
+        {
             self.counters.unacceptable += 1;
             return;
         }
@@ -341,6 +344,11 @@ impl Connection {
             rto: self.rto.rto(),
             srtt: self.rto.srtt(),
         });
+        // What is out of order is answered at once anyway, and not for the segment that asked.
+        if !disorder && self.answer_request(now) {
+            self.ack_now = Some(Cause::AckAsked);
+            return;
+        }
         match decision {
             Decision::Now(cause) => self.ack_now = Some(cause),
             Decision::Hold(until) => {

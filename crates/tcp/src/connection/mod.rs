@@ -9,6 +9,7 @@ mod path;
 mod patience;
 mod resume;
 mod reuse;
+mod soliciting;
 mod timers;
 mod transmit;
 mod urgent;
@@ -24,6 +25,7 @@ use crate::rto::{MinRtt, RtoEstimator, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
+use crate::solicit::{AckSolicitor, Answers, Mark};
 use crate::window::Window;
 use bytes::Bytes;
 use farpace_trace::{Cause, Record};
@@ -140,6 +142,13 @@ pub struct Connection {
     ack_policy: AckPolicy,
     ack_now: Option<Cause>,
     ack_by: Option<Instant>,
+    // Acknowledgments that are asked for
+    solicitor: AckSolicitor,
+    /// How the segment that is being sent asks.
+    mark: Option<Mark>,
+    /// An old byte is to follow what was just sent.
+    probe_due: bool,
+    answering: Answers,
     /// When an unacceptable segment without data was last answered.
     challenged_at: Option<Instant>,
     /// Answers to unacceptable segments with data, and since when they are counted.
@@ -258,6 +267,10 @@ impl Connection {
             ack_policy: AckPolicy::new(config.delayed_ack),
             ack_now: None,
             ack_by: None,
+            solicitor: AckSolicitor::new(config.asking),
+            mark: None,
+            probe_due: false,
+            answering: Answers::default(),
             challenged_at: None,
             answers: 0,
             answers_since: now,
@@ -294,6 +307,7 @@ impl Connection {
         }
         self.timestamps = self.config.timestamps && options.timestamps.is_some();
         self.ts_recent = options.timestamps.map_or(0, |t| t.value);
+        self.solicitor.agree(&options.ack_control);
         self.ts_recent_at = now;
         match options.window_scale {
             // RFC 7323 §2.3: a shift above 14 counts as 14.

@@ -173,6 +173,8 @@ impl Connection {
 
     /// Cuts what is outstanding to the size in use; what was too long counts as lost.
     fn resegment(&mut self, now: Instant, why: Resegmented) {
+        self.solicitor.forget_all();
+        self.timed.cancel();
         // Of a row that was acknowledged in part only the rest counts: no piece may lie below SND.UNA.
         if let Some(head) = self.segments.row(0)
             && head.seq.before(self.snd_una)

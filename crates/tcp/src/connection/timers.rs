@@ -150,6 +150,10 @@ impl Connection {
             self.syn_retransmitted = true;
         } else {
             self.suspect_black_hole(now);
+            if let Some(head) = self.segments.row(0).map(|row| row.end()) {
+                self.solicitor.on_timeout(head);
+            }
+            self.timed.cancel();
             let expiry = self.expiry(now);
             let (recovery, mut cx) = self.recovery();
             recovery.on_timeout(&expiry, &mut cx);

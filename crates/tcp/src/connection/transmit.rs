@@ -1,14 +1,17 @@
 //! What a connection sends, and in which order: control, retransmissions, new data, acknowledgments.
 
 use super::log::Entry;
-use super::{Connection, State};
+use super::{Connection, State, TIMESTAMP_BYTES};
 use crate::cc::{self, SentSample};
 use crate::recovery::{SendView, Sent};
 use crate::segment::{Outgoing, Segment};
+use crate::solicit::Mark;
 use bytes::Bytes;
 use farpace_trace::{Cause, Direction};
 use farpace_units::{ByteCount, Instant, Seq};
-use farpace_wire::tcp::{AckControl, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::tcp::{
+    AckControl, MAX_OPTIONS_LEN, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps,
+};
 
 /// What [`Connection::poll_transmit`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +77,17 @@ impl Connection {
         }
         self.notice_empty_line(now);
         self.set_pace();
+        if out.len() < full && self.answer_goes_first() {
+            self.send_pure_ack(now, out);
+        }
         while out.len() < full && self.send_retransmission(now, out) {}
         let result = loop {
             if out.len() >= full {
                 break Transmit::Sent(0);
+            }
+            if std::mem::take(&mut self.probe_due) {
+                self.send_ack_probe(now, out);
+                continue;
             }
             match self.next_new_segment(now) {
                 Ok(len) if self.may_leave(now, len) => self.send_new(now, out, len),
@@ -157,6 +167,7 @@ impl Connection {
         // A row that was acknowledged in part is sent from SND.UNA on.
         let seq = row.seq.later(self.snd_una);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
+        self.withdraw_request(grant.index);
         self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
         self.timed.cancel();
         if grant.index == 0 {
@@ -227,7 +238,7 @@ impl Connection {
         self.config.nagle && len < self.mss && !last && !self.segments.is_empty()
     }
 
-    fn usable_window(&self) -> u32 {
+    pub(super) fn usable_window(&self) -> u32 {
         (self.snd_una + self.snd_wnd).bytes_since(self.snd_nxt)
     }
 
@@ -275,6 +286,9 @@ impl Connection {
     }
 
     fn send_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, len: u32) {
+        let (moment, mark) = self.request_for(now, len);
+        // The option comes off the segment that carries it, not on top of it (RFC 6691 §2).
+        let len = mark.map_or(len, |m| len.min(self.mss - m.cost()));
         let seq = self.snd_nxt;
         let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
         let payload = self.buffer.slice(start, len as usize);
@@ -301,6 +315,8 @@ impl Connection {
         self.segments.push(seq, sequence_length, now);
         self.timed.on_sent(seq, now);
         self.snd_nxt += sequence_length;
+        let timestamp = self.timestamp(now);
+        self.solicitor.on_sent(now, self.snd_nxt, timestamp, &moment, mark);
         self.rto_deadline.get_or_insert(now + self.rto.rto());
         self.tell_sent(now, self.segments.len() - 1, true);
         self.validate_window(now);
@@ -312,7 +328,9 @@ impl Connection {
             }
             _ => Cause::NewData,
         };
+        self.mark = mark.filter(|m| *m != Mark::Probe);
         self.emit(now, out, seq, flags, payload, cause);
+        self.probe_due = mark == Some(Mark::Probe);
     }
 
     /// Builds the header around a payload; every segment carries the latest acknowledgment.
@@ -339,17 +357,17 @@ impl Connection {
                 value: self.timestamp(now),
                 echo: if has_ack { self.ts_recent } else { 0 },
             }),
-            ack_control: AckControl::default(),
+            ack_control: if syn { self.ack_control_of_syn(offer) } else { AckControl::default() },
             sack: SackBlocks::new(),
         };
         let fresh = !payload.is_empty() && matches!(cause, Cause::NewData | Cause::MtuProbe);
         let (mut flags, mut urgent) = (flags, 0);
         if has_ack && !syn && cause != Cause::Reset {
-            let mut complete = true;
+            let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
             if self.sack && self.islands.any() {
-                let room = self.sack_room(payload.len());
-                complete = room > 0;
-                if complete {
+                let room = self.sack_room(payload.len(), &options.ack_control);
+                complete &= room > 0;
+                if room > 0 {
                     options.sack = self.islands.take_blocks(room);
                 }
             }
@@ -399,12 +417,14 @@ impl Connection {
 
     /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What
     /// does not fit goes with an acknowledgment of its own.
-    fn sack_room(&self, payload: usize) -> usize {
-        let most = if self.timestamps { 3 } else { 4 };
+    fn sack_room(&self, payload: usize, control: &AckControl) -> usize {
+        let control = if control.is_empty() { 0 } else { control.to_wire().len() };
+        let others = control + if self.timestamps { TIMESTAMP_BYTES as usize } else { 0 };
+        let most = (MAX_OPTIONS_LEN - others - 4) / 8;
         if payload == 0 {
             return most;
         }
-        ((self.mss as usize).saturating_sub(payload + 4) / 8).min(most)
+        ((self.mss as usize).saturating_sub(payload + control + 4) / 8).min(most)
     }
 
     /// The window field, and with it the right edge that is promised.

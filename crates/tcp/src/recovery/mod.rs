@@ -41,6 +41,8 @@ pub struct AckInput<'a> {
     pub timed_at: Option<Instant>,
     /// Round trip of a segment that asked for an ACK at once and was answered with this one.
     pub undelayed: Option<Span>,
+    /// It answers an old byte that was sent to get it, and is no duplicate.
+    pub answers_probe: bool,
     /// The segment carried data.
     pub has_data: bool,
     /// The segment changed the send window.
@@ -118,7 +120,9 @@ impl Context<'_> {
         AckSample {
             snd_una: ack.snd_una,
             snd_nxt: ack.snd_nxt,
-            rtt: done.first_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at)),
+            rtt: ack
+                .undelayed
+                .or_else(|| done.first_sent_at.filter(|_| !done.retransmitted).map(|at| ack.now.since(at))),
             in_flight_before: before,
             in_flight: self.segments.in_flight(),
             min_rtt: self.min_rtt.get(),

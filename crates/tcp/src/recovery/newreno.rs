@@ -57,7 +57,7 @@ impl LossRecovery for NewReno {
         self.on_mark(ack, cx);
         if done.packets.is_zero() {
             // RFC 5681 §2: a duplicate carries no data, no window update, and acknowledges nothing.
-            if !ack.has_data && !ack.window_update && ack.snd_una == ack.prior_snd_una {
+            if !ack.has_data && !ack.window_update && !ack.answers_probe && ack.snd_una == ack.prior_snd_una {
                 self.on_duplicate(ack, cx);
             }
             return outcome;

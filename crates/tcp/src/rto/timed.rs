@@ -16,6 +16,11 @@ impl Timed {
         free
     }
 
+    /// The next new segment will be timed.
+    pub fn is_free(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Everything before `ack` has arrived: when the timed segment was sent, if it is among that.
     pub fn on_ack(&mut self, ack: Seq) -> Option<Instant> {
         let (_, at) = self.0.take_if(|(seq, _)| ack.after(*seq))?;

@@ -6,10 +6,12 @@
 //! 10   ! write 500               the application writes
 //! 10   > . 1+500 ack 1           sequence number and payload length
 //! ```
-//! Flags are those of tcpdump: `S`, `F`, `R`, `.` for ACK, `U`, `E` (ECE), `W` (CWR), `e` (AE). Numbers are relative to the initial sequence numbers,
-//! so the first byte is 1. After them come `ack N`, `win N` (unscaled), `sack A-B,C-D`, `mss N`, `ws N`, `sackok`,
-//! `ts VALUE/ECHO`, `urg N` (the pointer), `ecn none`, `ect0` or `ce`, and for segments we send `why CAUSE`. Of a segment we send, what is not named is not checked, but
-//! for SACK blocks: none named means none sent. A segment that is sent and not in the script is an error, so every
+//! Flags are those of tcpdump: `S`, `F`, `R`, `.` for ACK, `U`, `E` (ECE), `W` (CWR), `e` (AE), and `D` for the CDL bit
+//! (alone: CDL-only). Numbers are relative to the initial sequence numbers, so the first byte is 1. After them come `ack N`,
+//! `win N` (unscaled), `sack A-B,C-D`, `mss N`, `ws N`, `sackok`, `ts VALUE/ECHO`, `urg N` (the pointer), `ecn none`, `ect0`
+//! or `ce`, and for segments we send `why CAUSE`; for the control of ACKs `allow`, `can BITS`, `asks`, `confirms MS`, `tarr`
+//! and `rate N`. Of a segment we send, what is not named is not checked, but for SACK blocks and the control of ACKs: none
+//! named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
 //! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `too_big MTU SEQ` and
@@ -23,8 +25,11 @@ use super::common::{drain, expire};
 use bytes::Bytes;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
 use farpace_tcp::{Connection, Ecn, Outgoing, PathError, Ports, Segment};
+use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Seq, Span};
-use farpace_wire::tcp::{SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::tcp::{
+    AckDelay, CdlCapability, SackBlock, Tarr, TcpFlags, TcpHeader, TcpOptions, Timestamps,
+};
 use std::collections::VecDeque;
 
 /// Our initial sequence number lies just below the wrap.
@@ -177,6 +182,7 @@ impl Script {
         let sack: Vec<_> = w.options.sack.iter().map(|b| (b.start + shift, b.end + shift)).collect();
         let _ = (sack != g.options.sack.iter().map(|b| (b.start, b.end)).collect::<Vec<_>>())
             .then(|| fail("SACK"));
+        let _ = (w.options.ack_control != g.options.ack_control).then(|| fail("control of ACKs"));
         let _ = (w.urgent != g.urgent).then(|| fail("urgent pointer"));
         let _ = (has(rest, "ecn") && want.ecn != got_segment.ecn).then(|| fail("ECN"));
         let _ = (has(rest, "mss") && w.options.mss != g.options.mss).then(|| fail("MSS"));
@@ -190,7 +196,8 @@ impl Script {
             let _ = (relative != Some((t.value, t.echo.wrapping_sub(ISS.get())))).then(|| fail("timestamps"));
         }
         let _ = (!cause.is_empty() && cause.trim() != got.cause.name()).then(|| fail("cause"));
-        if !got_segment.payload.is_empty() {
+        // The byte of a probe is old, and nobody's.
+        if !got_segment.payload.is_empty() && got.cause != Cause::AckProbe {
             let from = seq.get() - 1;
             assert_eq!(
                 got_segment.payload,
@@ -269,6 +276,7 @@ pub fn segment(text: &str) -> Segment {
             'E' => TcpFlags::ECE,
             'W' => TcpFlags::CWR,
             'e' => TcpFlags::AE,
+            'D' => TcpFlags::from_bits(0x800),
             '-' => TcpFlags::NONE,
             other => panic!("flag `{other}` in `{text}`"),
         }
@@ -306,6 +314,12 @@ pub fn segment(text: &str) -> Segment {
                 }
             }
             "sackok" => h.options.sack_permitted = true,
+            "allow" => h.options.ack_control.cdl_allow = true,
+            "can" => h.options.ack_control.capability = Some(CdlCapability::from_bits(int(value()) as u8)),
+            "asks" => h.options.ack_control.request = true,
+            "confirms" => h.options.ack_control.confirmation = Some(AckDelay::of(ms(value()))),
+            "tarr" => h.options.ack_control.tarr = Some(Tarr::Capable),
+            "rate" => h.options.ack_control.tarr = Some(Tarr::Rate(int(value()) as u8)),
             "ts" => {
                 let (v, e) = value().split_once('/').unwrap_or_else(|| panic!("ts VALUE/ECHO in `{text}`"));
                 h.options.timestamps =
@@ -329,7 +343,7 @@ fn show(o: &Outgoing) -> String {
     let sack: Vec<_> =
         h.options.sack.iter().map(|b| (b.start - PEER_ISS.get(), b.end - PEER_ISS.get())).collect();
     format!(
-        "{} {:?} {}+{} ack {} win {} sack {sack:?} mss {:?} ws {:?} sackok {} ts {:?} why {}",
+        "{} {:?} {}+{} ack {} win {} sack {sack:?} mss {:?} ws {:?} sackok {} ts {:?} {:?} why {}",
         h.flags,
         o.segment.ecn,
         h.seq - ISS.get(),
@@ -340,6 +354,7 @@ fn show(o: &Outgoing) -> String {
         h.options.window_scale,
         h.options.sack_permitted,
         h.options.timestamps.map(|t| (t.value.wrapping_sub(ISS.get()), t.echo)),
+        h.options.ack_control,
         o.cause.name()
     )
 }

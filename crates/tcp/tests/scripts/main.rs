@@ -5,6 +5,7 @@ mod common;
 #[path = "../script/mod.rs"]
 mod script;
 
+mod asking;
 mod closing;
 mod conformance;
 mod congestion_marks;

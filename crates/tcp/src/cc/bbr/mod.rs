@@ -336,6 +336,10 @@ impl CongestionControl for Bbr {
         true
     }
 
+    fn measures_empty_path(&self) -> bool {
+        self.state == State::ProbeRtt
+    }
+
     fn wants_rates(&self) -> bool {
         true
     }

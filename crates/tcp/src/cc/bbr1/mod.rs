@@ -247,6 +247,10 @@ impl CongestionControl for Bbr1 {
         true
     }
 
+    fn measures_empty_path(&self) -> bool {
+        self.state == State::ProbeRtt
+    }
+
     fn wants_rates(&self) -> bool {
         true
     }

@@ -133,7 +133,8 @@ impl LossRecovery for Linux26Recovery {
             self.hint = None; // every segment that is dropped clears the hints
         }
         let advanced = ack.snd_una != ack.prior_snd_una;
-        flags.is_dupack = !advanced && !ack.has_data && !ack.window_update && !flags.data_acked;
+        flags.is_dupack =
+            !advanced && !ack.has_data && !ack.window_update && !ack.answers_probe && !flags.data_acked;
         let plain = ack.has_data || ack.window_update || flags.data_acked;
         let dubious = !plain || flags.data_sacked || flags.ece || self.state != RecoveryState::Open;
         let grow = AckSample { state: self.state, ..cx.sample(ack, &done, prior_in_flight) };

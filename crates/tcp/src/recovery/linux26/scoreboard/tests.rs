@@ -436,6 +436,7 @@ impl Pair {
             rtt_by_timestamp: None,
             timed_at: None,
             undelayed: None,
+            answers_probe: false,
             has_data: false,
             window_update: false,
             ece: false,

@@ -18,6 +18,7 @@ fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
         rtt_by_timestamp: None,
         timed_at: None,
         undelayed: None,
+        answers_probe: false,
         has_data: false,
         window_update: false,
         ece: false,

@@ -1,0 +1,218 @@
+//! Requests for acknowledgments, and answers to them, in the headers of a connection (CDL, TARR).
+
+use super::Connection;
+use crate::recovery::SendView;
+use crate::segment::{Outgoing, Segment};
+use crate::segments::Tags;
+use crate::solicit::{Answer, Form, Mark, Moment};
+use bytes::Bytes;
+use farpace_trace::{Cause, RecoveryState};
+use farpace_units::{Instant, Packets, Span};
+use farpace_wire::tcp::{self, AckDelay, SackBlocks, Tarr, TcpFlags, TcpHeader};
+
+/// Offers in this many SYNs; then the path may be one that drops SYNs with options it does not know.
+const MAX_OFFERS: u64 = 2;
+/// Bytes of a header that a request and an answer take together.
+const ANSWER_ROOM: u64 = 12;
+
+/// What an ACK tells of requests, for the input of recovery.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The round trip of a segment that asked.
+    pub undelayed: Option<Span>,
+    /// The ACK is the answer to a probe, and no duplicate.
+    pub answers_probe: bool,
+    /// The SACK blocks without the one that speaks of the probe; none: as they are.
+    pub sack: Option<SackBlocks>,
+}
+
+impl Connection {
+    // What we ask
+
+    /// Options of our SYN or SYN-ACK.
+    pub(super) fn ack_control_of_syn(&self, offer: bool) -> tcp::AckControl {
+        if self.counters.timeouts >= MAX_OFFERS {
+            tcp::AckControl::default()
+        } else if offer {
+            self.solicitor.offer()
+        } else {
+            self.solicitor.reply()
+        }
+    }
+
+    /// Whether a new segment of at most `len` bytes asks for an ACK at once, and how.
+    pub(super) fn request_for(&self, now: Instant, len: u32) -> (Moment, Option<Mark>) {
+        if self.solicitor.form() == Form::None || len == 0 || len > self.mss {
+            return (Moment::default(), None);
+        }
+        let after = self.unsent() - u64::from(len);
+        let next = after.min(u64::from(self.mss)) as u32;
+        let in_flight = self.recovery.in_flight(&self.segments) + Packets::new(1);
+        let calm = self.recovery.state() <= RecoveryState::Disorder;
+        let moment = Moment {
+            timed: self.timed.is_free(),
+            slow_start: calm && self.window.in_slow_start(),
+            fills_window: after > 0 && (in_flight >= self.window.cwnd() || self.usable_window() < len + next),
+            last: after == 0,
+            first: self.segments.is_empty(),
+            probing: self.cc.measures_empty_path(),
+            fin: after == 0 && self.fin_queued,
+        };
+        (moment, self.solicitor.mark(now, &moment, self.rto.srtt()))
+    }
+
+    /// The old byte that makes the peer answer for the data before it.
+    pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        let seq = self.snd_una - 1;
+        self.solicitor.on_probe_sent(now, seq);
+        self.mark = (self.solicitor.form() == Form::Classic).then_some(Mark::Bare);
+        self.emit(now, out, seq, TcpFlags::ACK, Bytes::from_static(&[0]), Cause::AckProbe);
+    }
+
+    /// A row is sent again: it does not ask, and what it had asked is void.
+    pub(super) fn withdraw_request(&mut self, index: usize) {
+        let missing = |at: usize| self.segments.tags(at).any(Tags::LOST);
+        let before = index.checked_sub(1).is_some_and(missing);
+        let alone = !before && !missing(index + 1);
+        if let Some(end) = self.segments.row(index).map(|row| row.end()) {
+            self.solicitor.on_retransmit(end, alone);
+        }
+    }
+
+    /// What an ACK says of our requests. `advanced`: it acknowledges something new.
+    pub(super) fn read_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
+        let h = &segment.header;
+        let mut told = Told::default();
+        if let Some(seq) = self.solicitor.probe() {
+            // RFC 2883: the receiver tells what it had already.
+            let first = h.options.sack.first().filter(|b| b.start == seq && b.end == seq + 1);
+            if first.is_some() {
+                told.sack = Some(h.options.sack.iter().skip(1).copied().collect());
+            }
+            let plain = !self.sack && segment.payload.is_empty() && h.ack == self.snd_una && !advanced;
+            told.answers_probe = first.is_some() || plain;
+        }
+        if advanced {
+            let answer = Answer {
+                now,
+                ack: h.ack,
+                confirms: self.confirmation(segment),
+                echo: h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo),
+                to_probe: told.answers_probe,
+            };
+            told.undelayed = self.solicitor.on_ack(&answer);
+            self.counters.confirmed += u64::from(told.undelayed.is_some());
+        }
+        if told.answers_probe {
+            self.solicitor.on_probe_answered();
+        }
+        told
+    }
+
+    /// The segment says that it was sent because we had asked, and how long it was held back.
+    fn confirmation(&self, segment: &Segment) -> Option<Span> {
+        let flags = segment.header.flags;
+        let flag = flags.contains(self.solicitor.bit().with(TcpFlags::ACK));
+        let option = segment.header.options.ack_control.confirmation.and_then(AckDelay::span);
+        match self.solicitor.form() {
+            Form::Classic => flag.then_some(Span::ZERO),
+            Form::Flag => option.or((flag && segment.payload.is_empty()).then_some(Span::ZERO)),
+            Form::Safe => option,
+            Form::None | Form::Tarr | Form::Unilateral => None,
+        }
+    }
+
+    // What we are asked
+
+    /// A data segment without ACK whose acknowledgment counts all the same (CDL-only).
+    pub(super) fn is_bare_request(&self, h: &TcpHeader, data: bool) -> bool {
+        let others =
+            TcpFlags::ACK | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::PSH | TcpFlags::URG;
+        data && self.solicitor.answers() == Form::Classic
+            && h.flags.contains(self.solicitor.bit())
+            && !h.flags.intersects(others)
+    }
+
+    /// Looks whether a segment asks; [`answer_request`](Self::answer_request) decides what comes of it.
+    pub(super) fn read_request(&mut self, segment: &Segment) {
+        let (h, data) = (&segment.header, !segment.payload.is_empty());
+        let control = &h.options.ack_control;
+        let asked = match self.solicitor.answers() {
+            _ if !data => false,
+            Form::None | Form::Unilateral => false,
+            Form::Classic => self.is_bare_request(h, data),
+            Form::Flag => control.request || h.flags.contains(self.solicitor.bit()),
+            Form::Safe => control.request,
+            Form::Tarr => {
+                if let Some(Tarr::Rate(rate @ 1..)) = control.tarr {
+                    self.ack_policy.set_rate(u32::from(rate));
+                }
+                control.tarr == Some(Tarr::Rate(0))
+            }
+        };
+        self.counters.requests += u64::from(asked);
+        self.answering.asked = asked;
+    }
+
+    /// The data of the segment at hand has been taken; true: the request in it is answered at once.
+    pub(super) fn answer_request(&mut self, now: Instant) -> bool {
+        if !std::mem::take(&mut self.answering.asked) {
+            return false;
+        }
+        let window = self.receive_buffer / self.ack_policy.full_size().max(1);
+        let srtt = self.rto.srtt();
+        self.answering.take(now, window, srtt)
+    }
+
+    /// An answer is owed that must leave before any data, because data would carry the acknowledgment away without it.
+    pub(super) fn answer_goes_first(&self) -> bool {
+        if self.answering.owed.is_none() {
+            return false;
+        }
+        let view = SendView { segments: &self.segments, cwnd: self.window.cwnd(), can_send_new: false };
+        let short = self.unsent() > 0 && self.unsent() + ANSWER_ROOM <= u64::from(self.mss);
+        let carries = matches!(self.solicitor.answers(), Form::Safe | Form::Flag)
+            && short
+            && self.new_data_fits()
+            && self.recovery.may_send_new(&self.segments, self.window.cwnd())
+            && self.recovery.next_segment(&view).is_none();
+        !carries
+    }
+
+    /// Puts request and answer into a header that acknowledges. True: no answer is owed any more.
+    pub(super) fn put_ack_control(
+        &mut self,
+        now: Instant,
+        flags: &mut TcpFlags,
+        control: &mut tcp::AckControl,
+        payload: usize,
+    ) -> bool {
+        let mark = self.mark.take();
+        self.counters.asked += u64::from(mark.is_some_and(|m| m != Mark::Probe));
+        match mark {
+            Some(Mark::Bare) => {
+                *flags = flags.without(TcpFlags::ACK | TcpFlags::PSH).with(self.solicitor.bit());
+            }
+            Some(Mark::Flag) => *flags = flags.with(self.solicitor.bit()),
+            Some(Mark::Option(request)) => *control = request,
+            Some(Mark::Probe) | None => {}
+        }
+        let Some(since) = self.answering.owed else { return true };
+        match self.solicitor.answers() {
+            Form::Classic if mark.is_none() => *flags = flags.with(self.solicitor.bit()),
+            Form::Flag if payload == 0 => *flags = flags.with(self.solicitor.bit()),
+            Form::Safe | Form::Flag => {
+                let fits = payload as u64 + ANSWER_ROOM <= u64::from(self.mss);
+                if payload > 0 && !fits {
+                    return false;
+                }
+                control.confirmation = Some(AckDelay::of(now.since(since)));
+            }
+            Form::Tarr => {}
+            Form::Classic | Form::None | Form::Unilateral => return false,
+        }
+        self.answering.owed = None;
+        self.counters.confirmations += 1;
+        true
+    }
+}

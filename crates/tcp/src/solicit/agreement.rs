@@ -1,0 +1,136 @@
+//! What both ends can, by the options of their SYNs.
+
+use crate::config::AckControl;
+use farpace_wire::tcp::{self, CdlCapability, Tarr};
+
+/// How acknowledgments are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Not at all.
+    None,
+    /// By the bit in place of ACK.
+    Classic,
+    /// By the option.
+    Safe,
+    /// By the bit beside ACK.
+    Flag,
+    /// By TARR.
+    Tarr,
+    /// By an old byte.
+    Unilateral,
+}
+
+/// Everything that the safe form has; of the flag bit each end decides.
+const OURS: CdlCapability =
+    CdlCapability::ASKS.with(CdlCapability::CONFIRMS).with(CdlCapability::TELLS_DELAY);
+
+/// What an end offers in its SYN.
+pub(super) fn offer(control: AckControl) -> tcp::AckControl {
+    let capability = match control {
+        AckControl::Safe => Some(OURS),
+        AckControl::Flag => Some(OURS.with(CdlCapability::FLAG)),
+        _ => None,
+    };
+    let tarr = matches!(control, AckControl::Safe | AckControl::Flag | AckControl::Tarr);
+    tcp::AckControl {
+        cdl_allow: control.is_classic(),
+        capability,
+        tarr: tarr.then_some(Tarr::Capable),
+        ..tcp::AckControl::default()
+    }
+}
+
+/// What the two ends agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Agreement {
+    /// How this end asks.
+    pub ask: Form,
+    /// How the peer may.
+    pub answer: Form,
+}
+
+impl Agreement {
+    /// Before the peer's SYN.
+    pub fn before(control: AckControl) -> Self {
+        let ask = if control == AckControl::Unilateral { Form::Unilateral } else { Form::None };
+        Agreement { ask, answer: Form::None }
+    }
+
+    /// With a peer whose SYN or SYN-ACK has these options.
+    pub fn of(control: AckControl, peer: &tcp::AckControl) -> Self {
+        let ours = offer(control);
+        if ours.cdl_allow && peer.cdl_allow {
+            return Agreement { ask: Form::Classic, answer: Form::Classic };
+        }
+        if let (Some(ours), Some(theirs)) = (ours.capability, peer.capability) {
+            let both = |bit: CdlCapability| ours.contains(bit) && theirs.contains(bit);
+            let form = if both(CdlCapability::FLAG) { Form::Flag } else { Form::Safe };
+            let may = |bit| if theirs.contains(bit) { form } else { Form::None };
+            return Agreement { ask: may(CdlCapability::CONFIRMS), answer: may(CdlCapability::ASKS) };
+        }
+        if ours.tarr.is_some() && peer.tarr == Some(Tarr::Capable) {
+            return Agreement { ask: Form::Tarr, answer: Form::Tarr };
+        }
+        Self::before(control)
+    }
+
+    /// What goes into our SYN-ACK: that part of our offer which the peer has made, too.
+    pub fn reply(self, control: AckControl) -> tcp::AckControl {
+        let ours = offer(control);
+        let any = |form| self.ask == form || self.answer == form;
+        let safe = any(Form::Safe) || any(Form::Flag);
+        tcp::AckControl {
+            cdl_allow: any(Form::Classic),
+            capability: ours.capability.filter(|_| safe),
+            tarr: ours.tarr.filter(|_| any(Form::Tarr)),
+            ..tcp::AckControl::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: who may ask whom and how, for every pair of settings: rows offer, columns reply.
+    #[test]
+    fn every_pair() {
+        use AckControl as C;
+        use Form as F;
+        let expected = |client: C, server: C| match (client, server) {
+            (a, b) if a.is_classic() && b.is_classic() => F::Classic,
+            (C::Flag, C::Flag) => F::Flag,
+            (C::Safe | C::Flag, C::Safe | C::Flag) => F::Safe,
+            (C::Safe | C::Flag | C::Tarr, C::Safe | C::Flag | C::Tarr) => F::Tarr,
+            _ => F::None,
+        };
+        let own = |control, agreed| match (control, agreed) {
+            (C::Unilateral, F::None) => F::Unilateral,
+            _ => agreed,
+        };
+        for client in C::ALL {
+            for server in C::ALL {
+                let at_server = Agreement::of(server, &offer(client));
+                let at_client = Agreement::of(client, &at_server.reply(server));
+                let want = expected(client, server);
+                assert_eq!(at_client.ask, own(client, want), "{client:?} asks {server:?}");
+                assert_eq!(at_server.ask, own(server, want), "{server:?} asks {client:?}");
+                assert_eq!((at_client.answer, at_server.answer), (want, want), "{client:?} {server:?}");
+            }
+        }
+    }
+
+    /// Breaks: a peer that can do only a part: it may be asked, or ask, and not the other.
+    #[test]
+    fn halves() {
+        let peer = |bits| tcp::AckControl {
+            capability: Some(CdlCapability::from_bits(bits)),
+            ..tcp::AckControl::default()
+        };
+        let of = |bits| Agreement::of(AckControl::Flag, &peer(bits));
+        assert_eq!(of(1), Agreement { ask: Form::None, answer: Form::Safe });
+        assert_eq!(of(2), Agreement { ask: Form::Safe, answer: Form::None });
+        assert_eq!(of(6), Agreement { ask: Form::Flag, answer: Form::None });
+        assert_eq!(of(0), Agreement { ask: Form::None, answer: Form::None });
+    }
+}

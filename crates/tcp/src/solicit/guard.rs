@@ -1,0 +1,125 @@
+//! Paths and peers that do not bear being asked.
+//!
+//! Options are stripped, reserved bits cleared, and segments without ACK dropped, often on one way only, so that the
+//! handshake tells nothing of it. A request that gets lost must cost no more than the request.
+
+use super::Form;
+use crate::config::AckControl;
+
+/// Requests in a row without an answer, while there never was one, after which the form is given up.
+const NEVER_ANSWERED: u32 = 4;
+/// The same where some were answered: ACKs get lost, and a busy receiver answers when it can.
+const NOT_ANSWERED: u32 = 16;
+/// Segments without ACK that got lost alone, after which no more are sent.
+const MAX_STRIKES: u32 = 2;
+
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    /// Segments without ACK need no trial.
+    literal: bool,
+    answered: bool,
+    unanswered: u32,
+    strikes: u32,
+    /// The bit goes unheard; the option may not.
+    no_flag: bool,
+    off: bool,
+}
+
+impl Guard {
+    pub fn new(control: AckControl) -> Self {
+        Guard {
+            literal: control == AckControl::ClassicLiteral,
+            answered: false,
+            unanswered: 0,
+            strikes: 0,
+            no_flag: false,
+            off: false,
+        }
+    }
+
+    /// Nothing is asked any more.
+    pub fn forbids(&self) -> bool {
+        self.off
+    }
+
+    /// What is left of what was agreed on.
+    pub fn adapt(&self, form: Form) -> Form {
+        if form == Form::Flag && self.no_flag { Form::Safe } else { form }
+    }
+
+    /// Segments without ACK have come through, or are believed to.
+    pub fn is_proven(&self) -> bool {
+        self.literal || self.answered
+    }
+
+    pub fn on_answered(&mut self) {
+        (self.answered, self.unanswered, self.strikes) = (true, 0, 0);
+    }
+
+    /// An ACK covers a request, and is no answer. `flag`: the request was made by the bit beside ACK.
+    pub fn on_unanswered(&mut self, flag: bool) {
+        self.unanswered += 1;
+        let limit = if self.answered { NOT_ANSWERED } else { NEVER_ANSWERED };
+        if self.unanswered < limit {
+            return;
+        }
+        if flag && !self.no_flag {
+            (self.no_flag, self.answered, self.unanswered) = (true, false, 0);
+        } else {
+            self.off = true;
+        }
+    }
+
+    /// A segment without ACK is missing, and its neighbours are not.
+    pub fn on_bare_lost(&mut self) {
+        self.strikes += 1;
+        self.off |= self.strikes >= MAX_STRIKES;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: a stripped option or cleared bit ends the asking after four requests; lost ACKs of a working path do not.
+    #[test]
+    fn silence_ends_it() {
+        let mut g = Guard::new(AckControl::Safe);
+        (0..3).for_each(|_| g.on_unanswered(false));
+        assert!(!g.forbids());
+        g.on_unanswered(false);
+        assert!(g.forbids());
+        let mut g = Guard::new(AckControl::Safe);
+        g.on_answered();
+        (0..15).for_each(|_| g.on_unanswered(false));
+        assert!(!g.forbids());
+        g.on_answered();
+        (0..16).for_each(|_| g.on_unanswered(false));
+        assert!(g.forbids());
+    }
+
+    /// Breaks: a box that clears the bit costs `flag` the bit, not the answers.
+    #[test]
+    fn the_option_comes_after_the_bit() {
+        let mut g = Guard::new(AckControl::Flag);
+        (0..4).for_each(|_| g.on_unanswered(true));
+        assert_eq!((g.adapt(Form::Flag), g.forbids()), (Form::Safe, false));
+        (0..4).for_each(|_| g.on_unanswered(false));
+        assert!(g.forbids());
+    }
+
+    /// Breaks: a black hole for segments without ACK, found in use: two that were lost alone, with no answer between.
+    #[test]
+    fn two_strikes() {
+        let mut g = Guard::new(AckControl::Classic);
+        assert!(!g.is_proven());
+        g.on_answered();
+        assert!(g.is_proven());
+        g.on_bare_lost();
+        g.on_answered();
+        g.on_bare_lost();
+        assert!(!g.forbids());
+        g.on_bare_lost();
+        assert!(g.forbids());
+    }
+}

@@ -1,0 +1,221 @@
+//! Asking the peer for acknowledgments that are not held back (CDL), and what is asked of us.
+//!
+//! [`agreement`]: what both ends can, by the options of their SYNs. [`policy`]: which segments ask. [`requests`]: which ACK
+//! answers which of them. [`guard`]: a path or a peer that does not bear being asked. [`worth`]: whether it pays.
+//! [`answers`]: the receiver's half. The connection's `soliciting` puts all this into headers and reads it out of them.
+
+mod agreement;
+mod answers;
+mod guard;
+mod policy;
+mod requests;
+mod worth;
+
+pub(crate) use agreement::Form;
+pub(crate) use answers::Answers;
+pub(crate) use policy::Moment;
+pub(crate) use requests::Mark;
+
+use crate::config::Asking;
+use agreement::Agreement;
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::tcp::{self, TcpFlags};
+use guard::Guard;
+use policy::Policy;
+use requests::{Covered, Request, Requests};
+use worth::Worth;
+
+/// What an ACK says of requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// Arrival.
+    pub now: Instant,
+    /// SEG.ACK, which is beyond SND.UNA.
+    pub ack: Seq,
+    /// It says that it was sent because it was asked for, and how long it was held back.
+    pub confirms: Option<Span>,
+    /// TSecr.
+    pub echo: Option<u32>,
+    /// It tells that the byte of our last probe was there already.
+    pub to_probe: bool,
+}
+
+/// The sender's half: asks, and knows the answers.
+#[derive(Clone, Debug)]
+pub(crate) struct AckSolicitor {
+    asking: Asking,
+    agreement: Agreement,
+    policy: Policy,
+    requests: Requests,
+    guard: Guard,
+    worth: Worth,
+    /// The number of the last probe's byte, until it is answered.
+    probe: Option<Seq>,
+    probed_at: Option<Instant>,
+}
+
+impl AckSolicitor {
+    /// With nothing agreed on.
+    pub fn new(asking: Asking) -> Self {
+        AckSolicitor {
+            asking,
+            agreement: Agreement::before(asking.control),
+            policy: Policy::new(asking.when, asking.every),
+            requests: Requests::default(),
+            guard: Guard::new(asking.control),
+            worth: Worth::default(),
+            probe: None,
+            probed_at: None,
+        }
+    }
+
+    /// The header bit of the classic form and of `flag`.
+    pub fn bit(&self) -> TcpFlags {
+        TcpFlags::from_bits(1 << (15 - u16::from(self.asking.bit)))
+    }
+
+    /// Options of our SYN.
+    pub fn offer(&self) -> tcp::AckControl {
+        agreement::offer(self.asking.control)
+    }
+
+    /// Options of our SYN-ACK.
+    pub fn reply(&self) -> tcp::AckControl {
+        self.agreement.reply(self.asking.control)
+    }
+
+    /// The peer's SYN or SYN-ACK has come with these options.
+    pub fn agree(&mut self, peer: &tcp::AckControl) {
+        self.agreement = Agreement::of(self.asking.control, peer);
+    }
+
+    /// How this end asks now.
+    pub fn form(&self) -> Form {
+        if self.guard.forbids() { Form::None } else { self.guard.adapt(self.agreement.ask) }
+    }
+
+    /// How the peer may ask.
+    pub fn answers(&self) -> Form {
+        self.agreement.answer
+    }
+
+    /// How the next new segment asks; none: it does not.
+    pub fn mark(&self, now: Instant, moment: &Moment, srtt: Span) -> Option<Mark> {
+        let form = self.form();
+        if form == Form::None || moment.fin || self.requests.is_full() {
+            return None;
+        }
+        if !self.policy.wants(moment) || !self.worth.may_ask(self.policy.is_auto(moment)) {
+            return None;
+        }
+        match form {
+            Form::None => None,
+            Form::Classic if self.guard.is_proven() => Some(Mark::Bare),
+            Form::Classic | Form::Unilateral => {
+                // One at a time, and one a round trip: each is a segment of its own.
+                let early = self.probed_at.is_some_and(|at| now.since(at) < srtt);
+                (!early && self.probe.is_none()).then_some(Mark::Probe)
+            }
+            Form::Flag => Some(Mark::Flag),
+            Form::Safe => Some(Mark::Option(tcp::AckControl { request: true, ..Default::default() })),
+            Form::Tarr => {
+                let tarr = Some(tcp::Tarr::Rate(0));
+                Some(Mark::Option(tcp::AckControl { tarr, ..Default::default() }))
+            }
+        }
+    }
+
+    /// New data that ends before `end` leaves; `mark` is what [`mark`](Self::mark) said of it.
+    pub fn on_sent(&mut self, now: Instant, end: Seq, timestamp: u32, moment: &Moment, mark: Option<Mark>) {
+        if self.agreement.ask == Form::None {
+            return;
+        }
+        let candidate = self.policy.is_auto(moment) && self.policy.wants(moment);
+        if mark.is_some() || candidate {
+            self.requests.push(Request { end, sent_at: now, timestamp, mark });
+        }
+        if candidate {
+            self.worth.on_candidate(mark.is_some());
+        }
+        self.policy.on_sent();
+    }
+
+    /// A probe with the byte at `seq` leaves.
+    pub fn on_probe_sent(&mut self, now: Instant, seq: Seq) {
+        (self.probe, self.probed_at) = (Some(seq), Some(now));
+    }
+
+    /// The byte of the probe that is under way.
+    pub fn probe(&self) -> Option<Seq> {
+        self.probe
+    }
+
+    /// The answer to the probe has come.
+    pub fn on_probe_answered(&mut self) {
+        self.probe = None;
+    }
+
+    /// Something was acknowledged: the round trip of a segment that had asked, if this ACK answers it.
+    pub fn on_ack(&mut self, a: &Answer) -> Option<Span> {
+        if self.agreement.ask == Form::None {
+            return None;
+        }
+        let Covered { newest, silent } = self.requests.on_ack(a.ack);
+        if let Some(silent) = silent {
+            self.worth.on_silent(a.now.since(silent.sent_at));
+        }
+        let newest = newest?;
+        let held = match newest.mark? {
+            Mark::Probe if self.agreement.ask == Form::Unilateral => {
+                let echoed = newest.end == a.ack && a.echo == Some(newest.timestamp);
+                (a.to_probe || echoed).then_some(Span::ZERO)
+            }
+            Mark::Option(tcp::AckControl { tarr: Some(_), .. }) => {
+                // Nothing says so: the ACK is for this segment, and for no earlier one that waited.
+                let own = newest.end == a.ack && a.echo.is_none_or(|echo| echo == newest.timestamp);
+                own.then_some(Span::ZERO)
+            }
+            _ => a.confirms,
+        };
+        if newest.mark == Some(Mark::Probe) {
+            self.probe = None;
+        }
+        let Some(held) = held else {
+            self.guard.on_unanswered(newest.mark == Some(Mark::Flag));
+            return None;
+        };
+        self.guard.on_answered();
+        let rtt = a.now.since(newest.sent_at);
+        let undelayed = if held < rtt { rtt - held } else { rtt };
+        self.worth.on_answered(undelayed);
+        Some(undelayed)
+    }
+
+    /// A segment that ends before `end` is sent again. `alone`: its neighbours are not missing.
+    pub fn on_retransmit(&mut self, end: Seq, alone: bool) {
+        // Which of the two copies an ACK would answer cannot be told (Karn).
+        if let Some(request) = self.requests.forget(end)
+            && request.mark == Some(Mark::Bare)
+            && alone
+        {
+            self.guard.on_bare_lost();
+        }
+    }
+
+    /// The retransmission timer has fired for the segment that ends before `head`.
+    pub fn on_timeout(&mut self, head: Seq) {
+        self.on_retransmit(head, true);
+        self.forget_all();
+    }
+
+    /// Outstanding segments were cut anew.
+    pub fn forget_all(&mut self) {
+        self.requests.clear();
+        self.probe = None;
+    }
+
+    /// Outstanding segments that asked.
+    pub fn outstanding(&self) -> usize {
+        self.requests.asked()
+    }
+}
