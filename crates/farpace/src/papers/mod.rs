@@ -2,6 +2,7 @@
 //!
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
+pub mod ack;
 pub mod satellite;
 pub mod stops;
 
@@ -21,6 +22,8 @@ pub struct Args {
 /// The papers.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Paper {
+    /// Asking for acknowledgments that are not held back (CDL)
+    Ack(ack::Args),
     /// Why transfers behind a policer stop for seconds in Linux 2.6.17, and what cures it
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
@@ -33,6 +36,7 @@ pub enum Paper {
 /// Whatever keeps the measurement from being made or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.paper {
+        Paper::Ack(args) => ack::run(args),
         Paper::Stops(args) => stops::run(args),
         Paper::Satellite(args) => satellite::run(args),
     }

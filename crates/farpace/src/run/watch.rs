@@ -258,6 +258,7 @@ mod tests {
             mss: 1_448,
             largest_mss: 1_448,
             bandwidth: None,
+            min_rtt: None,
         };
         Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived }
     }

@@ -3,6 +3,7 @@
 mod bandwidth;
 mod comparison;
 mod curves;
+mod heat_map;
 mod lines;
 mod scatter;
 mod time_sequence;
@@ -12,6 +13,7 @@ mod window;
 pub use bandwidth::{BandwidthSeries, Limit, bandwidth};
 pub use comparison::{ComparisonRow, Estimate, comparison};
 pub use curves::{Curve, curves};
+pub use heat_map::{HeatRow, heat_map};
 pub use lines::{Level, TimeLine, lines};
 pub use scatter::{Dot, scatter};
 pub use time_sequence::time_sequence;

@@ -227,6 +227,10 @@ pub trait CongestionControl: Send {
     fn bandwidth(&self) -> Option<Rate> {
         None
     }
+    /// The round trip of the empty path that it goes by, if it has a filter of its own for it.
+    fn min_rtt(&self) -> Option<Span> {
+        None
+    }
     /// The algorithm's name, as scenarios write it.
     fn name(&self) -> &'static str;
 }

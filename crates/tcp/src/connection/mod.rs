@@ -463,6 +463,7 @@ impl Connection {
             mss: self.mss,
             largest_mss: self.path.ceiling(),
             bandwidth: self.cc.bandwidth(),
+            min_rtt: self.cc.min_rtt(),
         }
     }
 

@@ -156,6 +156,8 @@ pub struct Inspection {
     pub largest_mss: u32,
     /// The bandwidth that congestion control has measured, if it measures any.
     pub bandwidth: Option<Rate>,
+    /// The round trip of the empty path that congestion control goes by, if it has a filter of its own for it (BBR).
+    pub min_rtt: Option<Span>,
 }
 
 /// What a connection holds besides itself; each of these has a limit.

@@ -352,6 +352,15 @@ impl CongestionControl for Bbr {
         (self.pacing_rate > 0.0).then(|| Rate::from_bytes_per_sec_f64(self.pacing_rate.max(1.0)))
     }
 
+    fn bandwidth(&self) -> Option<Rate> {
+        let bw = self.max_bw.get();
+        (bw > 0.0).then(|| Rate::from_bytes_per_sec_f64(bw))
+    }
+
+    fn min_rtt(&self) -> Option<Span> {
+        self.min_rtt
+    }
+
     fn name(&self) -> &'static str {
         "bbr3"
     }

@@ -1,0 +1,49 @@
+//! `farpace papers ack --estimators`: what ACKs that are not held back give to the estimators of round trip, timeout and
+//! bandwidth, and to BBR's ProbeRTT.
+//!
+//! The path is known, so the truth is too: `truth` says when each segment would have been acknowledged had nothing been
+//! held back. `plan` says which runs are made, `results` compares estimators with the truth, `tables` and `page` show it.
+
+mod page;
+mod plan;
+mod results;
+mod tables;
+mod truth;
+
+use super::Args;
+use super::today::say_where;
+use crate::grid::run_all;
+use crate::outdir::OutDir;
+use crate::{cli, interrupt};
+use anyhow::Result;
+use results::Results;
+use std::process::ExitCode;
+
+/// The runs, the comparison, and the report.
+///
+/// # Errors
+/// A scenario that cannot run, or a file that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let cells = plan::cells(args.quick);
+    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let measured = match run_all(&cells, args.threads, results::measure) {
+        Ok(Some(measured)) => measured,
+        Ok(None) => {
+            cli::note("Interrupted: nothing was written.");
+            return Ok(ExitCode::from(cli::INTERRUPTED));
+        }
+        Err(error) => {
+            cli::complain(&error);
+            return Ok(ExitCode::from(cli::FAILED));
+        }
+    };
+    let results = Results::new(&cells, measured);
+    if args.json {
+        cli::print_json(&tables::json(&results))?;
+    } else {
+        cli::print(&tables::text(&results))?;
+    }
+    page::write(out, args, &results)?;
+    say_where(args)
+}

@@ -1,0 +1,102 @@
+//! When a segment would have been acknowledged, had its ACK not been held back.
+//!
+//! The line is first in, first out, nothing is lost, and ACKs meet no queue: each segment's arrival follows from what was
+//! sent before it. So the truth is worked out from the sender's own records, segment by segment, and a receiver that
+//! acknowledges everything at once agrees with it to the nanosecond.
+
+use farpace_trace::{Cause, Direction, Record};
+use farpace_units::{ByteCount, Instant, Rate, Seq, Serialiser, Span};
+use std::collections::VecDeque;
+
+/// Ethernet, IPv4 and TCP with timestamps; of a SYN, with all that it offers.
+const HEADERS: u64 = 14 + 20 + 20 + 12;
+const SYN_HEADERS: u64 = 14 + 20 + 40;
+
+/// A path between two hosts: one line, with the same rate and delay in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Of the line; its frames have no overhead.
+    pub rate: Rate,
+    /// One way.
+    pub delay: Span,
+}
+
+impl Path {
+    /// The round trip of a full segment and its ACK when nothing waits.
+    pub fn empty(self) -> Span {
+        let full = ByteCount::new(HEADERS + 1448);
+        self.rate.time_for(full) + self.rate.time_for(ByteCount::new(HEADERS)) + self.delay * 2
+    }
+}
+
+/// The segments under way on such a path.
+pub struct Truth {
+    path: Path,
+    line: Serialiser,
+    /// Of each connection by its number: the end of each outstanding segment, when it was sent first, and its round trip.
+    outstanding: Vec<VecDeque<Sent>>,
+}
+
+struct Sent {
+    end: Seq,
+    /// None if it was sent twice (Karn).
+    rtt: Option<Span>,
+}
+
+impl Truth {
+    /// An idle path.
+    pub fn new(path: Path) -> Self {
+        Truth { path, line: Serialiser::new(path.rate), outstanding: Vec::new() }
+    }
+
+    fn connection(&mut self, number: u32) -> Option<&mut VecDeque<Sent>> {
+        let number = usize::try_from(number).ok()?;
+        if self.outstanding.len() <= number {
+            self.outstanding.resize_with(number + 1, VecDeque::new);
+        }
+        self.outstanding.get_mut(number)
+    }
+
+    /// Takes a record of the sender in, in the order of time. For an ACK: the true round trips of the segments that it
+    /// acknowledges, in order.
+    pub fn on_record(&mut self, r: &Record) -> Vec<Span> {
+        match r.direction {
+            Direction::Internal => Vec::new(),
+            Direction::Sent => {
+                let syn = matches!(r.cause, Some(Cause::Syn | Cause::SynRetransmit));
+                let headers = if syn { SYN_HEADERS } else { HEADERS };
+                let left = self.line.send(r.time, ByteCount::new(headers + r.len.get()));
+                let back = self.path.rate.time_for(ByteCount::new(HEADERS)) + self.path.delay;
+                let rtt = (left + self.path.delay + back).since(r.time);
+                let again = r.cause.is_some_and(Cause::is_retransmission);
+                let length = u32::try_from(r.len.get()).unwrap_or(u32::MAX).max(u32::from(syn));
+                let end = r.seq + length;
+                let Some(all) = self.connection(r.connection) else { return Vec::new() };
+                if again {
+                    all.iter_mut()
+                        .filter(|s| s.end.after(r.seq) && s.end.before_eq(end))
+                        .for_each(|s| s.rtt = None);
+                } else if length > 0 {
+                    all.push_back(Sent { end, rtt: Some(rtt) });
+                }
+                Vec::new()
+            }
+            Direction::Received => {
+                let Some(all) = self.connection(r.connection) else { return Vec::new() };
+                let mut done = Vec::new();
+                while let Some(sent) = all.pop_front_if(|s| s.end.before_eq(r.snd_una)) {
+                    done.extend(sent.rtt);
+                }
+                done
+            }
+        }
+    }
+}
+
+/// How far apart: an estimate and the truth.
+pub fn error(estimate: Span, truth: Span) -> f64 {
+    (estimate.as_secs_f64() - truth.as_secs_f64()) * 1e3
+}
+
+/// The time from which errors count, in runs that last.
+pub const WARM: Instant = Instant::from_nanos(1_000_000_000);

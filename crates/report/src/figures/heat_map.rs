@@ -1,0 +1,127 @@
+//! Gains and losses over two lists of cases: the number in each field, and a colour as strong as it is large.
+
+use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, Size};
+use crate::scale::{Scale, number};
+use crate::svg::{Colour, Px, escape, text_width};
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeatRow<'a> {
+    /// Its name.
+    pub label: &'a str,
+    /// One value for each column; none where there was no measurement.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Fields of `rows` by `columns`. `signs` say what is positive and what negative, with the unit.
+pub fn heat_map(title: &str, signs: [&str; 2], columns: &[&str], rows: &[HeatRow<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, signs, columns, rows))
+}
+
+const ROW: f64 = 20.0;
+/// Type of the numbers and of the heads of columns.
+const TYPE: f64 = 11.0;
+/// Rows and columns beyond this are left out.
+const MOST: usize = 60;
+/// The strongest colour: numbers can still be read on it.
+const STRONGEST: f64 = 0.75;
+
+fn draw(
+    size: Size,
+    title: &str,
+    [positive, negative]: [&str; 2],
+    columns: &[&str],
+    rows: &[HeatRow<'_>],
+) -> String {
+    let (columns, rows) = (columns.get(..MOST).unwrap_or(columns), rows.get(..MOST).unwrap_or(rows));
+    let widest = |labels: &mut dyn Iterator<Item = &str>, size| {
+        labels.map(|l| text_width(l, size)).fold(0.0, f64::max)
+    };
+    let head = widest(&mut columns.iter().copied(), TYPE) + 14.0;
+    let left = widest(&mut rows.iter().map(|r| r.label), TYPE) + 14.0;
+    let values = rows.iter().flat_map(|r| r.values.iter().take(columns.len())).flatten();
+    let largest = values.copied().filter(|v| v.is_finite()).fold(0.0f64, |top, v| top.max(v.abs()));
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend: vec![
+            (Key::Area(Colour::Blue, STRONGEST), positive.to_owned()),
+            (Key::Area(Colour::Vermillion, STRONGEST), negative.to_owned()),
+        ],
+        panels: vec![PanelSpec {
+            heading: String::new(),
+            y_label: String::new(),
+            height: head + ROW * rows.len().max(1) as f64,
+            y: None,
+        }],
+        x_label: "",
+        x: Scale::cases(columns.len()),
+        left: left.clamp(40.0, size.pick(300.0, 150.0)),
+        right: 8.0,
+    });
+    let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
+    if rows.is_empty() || columns.is_empty() {
+        chart.nothing("no data");
+    }
+    for (i, label) in columns.iter().enumerate() {
+        let (x, y) = (Px(panel.px(i as f64) + 4.0), Px(panel.top + head - 6.0));
+        chart.raw(&format!(
+            "<text class=\"f-ink\" fill=\"{}\" font-size=\"{TYPE}\" transform=\"translate({x} {y}) rotate(-90)\">{}</text>",
+            Colour::Ink.hex(),
+            escape(label)
+        ));
+    }
+    for (n, row) in rows.iter().enumerate() {
+        let top = panel.top + head + ROW * n as f64;
+        text(&mut chart, panel.left - 8.0, top + 14.0, "end", row.label);
+        for (i, value) in row.values.iter().take(columns.len()).enumerate() {
+            let (from, to) = (panel.px(i as f64 - 0.5), panel.px(i as f64 + 0.5));
+            let Some(value) = value.filter(|v| v.is_finite()) else { continue };
+            let colour = if value < 0.0 { Colour::Vermillion } else { Colour::Blue };
+            let strength = (value.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
+            chart.raw(&format!(
+                "<rect {} fill-opacity=\"{strength:.2}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}, {}: {}</title></rect>",
+                colour.fill(),
+                Px(from + 0.5),
+                Px(top + 0.5),
+                Px(to - from - 1.0),
+                Px(ROW - 1.0),
+                escape(row.label),
+                escape(columns.get(i).copied().unwrap_or_default()),
+                number(value)
+            ));
+            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &format!("{:.0}", value + 0.0));
+        }
+    }
+    chart.finish()
+}
+
+fn text(chart: &mut Chart, x: f64, y: f64, anchor: &str, text: &str) {
+    chart.raw(&format!(
+        "<text class=\"f-ink\" fill=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" font-size=\"{TYPE}\">{}</text>",
+        Colour::Ink.hex(),
+        Px(x),
+        Px(y),
+        escape(text)
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: a field has another's number or the other sign's colour; what was not measured looks like a zero.
+    #[test]
+    fn fields_show_their_numbers() {
+        let rows = [
+            HeatRow { label: "<10 ms>", values: vec![Some(40.0), None] },
+            HeatRow { label: "50 ms", values: vec![Some(-10.0), Some(f64::NAN), Some(99.0)] },
+        ];
+        let svg = heat_map("Gain", ["saved", "lost"], &["small", "large"], &rows).wide;
+        assert!(svg.contains("&lt;10 ms&gt;, small: 40") && svg.contains("50 ms, small: -10"), "{svg}");
+        assert_eq!(svg.matches("<title>").count(), 3, "the figure's and two fields': {svg}");
+        let field = |says: &str| svg.lines().find(|l| l.contains(says)).unwrap();
+        assert!(field(": 40").contains("f-blue") && field(": 40").contains("\"0.75\""));
+        assert!(field(": -10").contains("f-vermillion") && field(": -10").contains("\"0.38\""));
+    }
+}
