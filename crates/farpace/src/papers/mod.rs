@@ -2,6 +2,7 @@
 //!
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
+pub mod ack;
 pub mod satellite;
 pub mod stops;
 
@@ -25,6 +26,8 @@ pub enum Paper {
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
     Satellite(satellite::Args),
+    /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks, timeouts
+    Ack(ack::Args),
 }
 
 /// `farpace papers`.
@@ -35,6 +38,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.paper {
         Paper::Stops(args) => stops::run(args),
         Paper::Satellite(args) => satellite::run(args),
+        Paper::Ack(args) => ack::run(args),
     }
 }
 
