@@ -1,14 +1,34 @@
 //! `farpace papers ack`: the thesis on CDL, by which a sender asks for ACKs that are not delayed.
 //!
 //! Its author put a flag into BSD's TCP that cancels the receiver's delayed ACK, and sent for 10 s over an emulated line
-//! of 512 kbit/s with six policies of when to set it. Here the same runs are made again.
+//! of 512 kbit/s with six policies of when to set it. Here the same runs are made again: [`plan`] says which, [`thesis`] holds the thesis' numbers, `claims`, `rows` and `tables` say
+//! what came out, `figures` and `page` show it. [`clocks`] measures what its chapter 6 proposes.
 //! [`today`] asks what is left of the gain on a stack of today, [`estimators`] compares estimators of the timeout.
 
+mod claims;
+mod clocks;
 mod estimators;
+mod figures;
+mod measure;
+mod page;
+mod plan;
+mod results;
+mod round_trips;
+mod rows;
+mod sensitivity;
+mod tables;
+mod thesis;
 mod today;
 
+use crate::grid::run_all;
+use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use anyhow::{Result, bail};
+use crate::{cli, interrupt};
+use anyhow::Result;
+use farpace_report::Reproduction;
+use measure::measure;
+use plan::Plan;
+use results::Results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -68,6 +88,43 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match args {
         Args { today: true, .. } => today::run(args),
         Args { estimators: true, .. } => estimators::run(args),
-        _ => bail!("not yet"),
+        _ => reproduce(args),
     }
+}
+
+fn reproduce(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let plan = Plan::new(args);
+    plan.check()?;
+    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let results = match run_all(&plan.jobs, args.threads, |job| measure(&plan, job)) {
+        Ok(Some(measured)) => Results::new(&plan, measured),
+        Ok(None) => {
+            cli::note("Interrupted: nothing was written.");
+            return Ok(ExitCode::from(cli::INTERRUPTED));
+        }
+        Err(error) => {
+            cli::complain(&error);
+            return Ok(ExitCode::from(cli::FAILED));
+        }
+    };
+    let reproduction = Reproduction {
+        paper: plan::PAPER.to_owned(),
+        rows: rows::rows(&results),
+        claims: claims::claims(&results),
+    };
+    if args.json {
+        cli::print_json(&reproduction)?;
+    } else {
+        cli::print(&tables::text(&results, &reproduction))?;
+    }
+    page::write(out, args, &results, &reproduction)?;
+    let line = format!("\nReport: {}\n", args.out.join("report.html").display());
+    if args.json {
+        cli::note(line.trim())
+    } else {
+        cli::print(&line)?
+    }
+    let failed = args.strict && !reproduction.holds();
+    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
 }
