@@ -5,7 +5,7 @@ use farpace_tcp::cc::{AckSample, CongestionControl, Cut};
 use farpace_tcp::config::{Abc, Rto};
 use farpace_tcp::receive::{Arrival, Islands, Reassembly};
 use farpace_tcp::recovery::{AckInput, Context, Expiry, LossRecovery, SendView, Sent};
-use farpace_tcp::rto::{MinRtt, RtoEstimator};
+use farpace_tcp::rto::{Clock, MinRtt, RtoEstimator};
 use farpace_tcp::{Segments, Window};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
 use farpace_wire::tcp::SackBlocks;
@@ -72,7 +72,7 @@ impl Flight {
             window: Window::new(target, None, Packets::MAX, Abc::Off, MSS),
             recovery,
             cc: Fixed(target),
-            rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200)),
+            rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200), Clock::new(None)),
             min_rtt: MinRtt::default(),
             causes: Vec::new(),
             network: VecDeque::new(),

@@ -59,6 +59,8 @@ pub struct FlowOutcome {
     pub timeouts: u64,
     /// All counters of the sending connection.
     pub counters: Counters,
+    /// All counters of the receiving connection.
+    pub receiver: Counters,
     /// The stretches in which nothing moved.
     pub silence: SilenceMeter,
 }

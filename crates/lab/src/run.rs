@@ -457,6 +457,9 @@ impl Run {
             .element::<Host>(flow.from)
             .and_then(|h| h.application::<Sender>(flow.sender))
             .and_then(|s| s.ended);
+        let receiver = self.world.element::<Host>(flow.to).zip(flow.receiver);
+        let receiver = receiver.and_then(|(host, id)| host.connection(id));
+        let receiver = receiver.map(|c| c.counters().clone()).unwrap_or_default();
         let (mut completed, mut verified) = (None, Ok(ByteCount::ZERO));
         if let Some(id) = flow.receiver
             && let Some(host) = self.world.element_mut::<Host>(flow.to)
@@ -480,6 +483,7 @@ impl Run {
             bottleneck: self.scenario.bottleneck(spec).map(|b| b.rate),
             timeouts: counters.timeouts,
             counters,
+            receiver,
             silence: flow.silence.clone(),
         }
     }

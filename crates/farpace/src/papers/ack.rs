@@ -1,45 +1,130 @@
-//! `farpace papers ack`: asking the receiver for ACKs that are not held back (CDL).
+//! `farpace papers ack`: the thesis on CDL, by which a sender asks for ACKs that are not delayed.
+//!
+//! Its author put a flag into BSD's TCP that cancels the receiver's delayed ACK, and sent for 10 s over an emulated line
+//! of 512 kbit/s with six policies of when to set it. Here the same runs are made again: [`plan`] says which, [`thesis`] holds the thesis' numbers, `claims`, `rows` and `tables` say
+//! what came out, `figures` and `page` show it. [`clocks`] measures what its chapter 6 proposes.
+//! [`today`] asks what is left of the gain on a stack of today, [`estimators`] compares estimators of the timeout.
 
+mod claims;
+mod clocks;
 mod estimators;
+mod figures;
+mod measure;
+mod page;
+mod plan;
+mod results;
+mod round_trips;
+mod rows;
+mod sensitivity;
+mod tables;
+mod thesis;
 mod today;
 
-use anyhow::{Result, bail};
+use crate::grid::run_all;
+use crate::outdir::OutDir;
+use crate::scenario::parse_set;
+use crate::{cli, interrupt};
+use anyhow::Result;
+use farpace_report::Reproduction;
+use measure::measure;
+use plan::Plan;
+use results::Results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const AFTER_HELP: &str = "\
+Every run is a bulk transfer of 10 s in virtual time; every byte received is compared with the byte
+sent. The result depends on nothing but the scenario (scenarios/papers/ack.toml, with --set) and the
+version of farpace.
+
+Examples:
+  farpace papers ack                         report in out/ack/report.html
+  farpace papers ack --quick                 two clock phases, no sensitivity table
+  farpace papers ack --json | jq '.claims[] | select(.holds | not)'
+  farpace papers ack --today                 not the thesis: the same idea on paths and stacks of today
+  farpace papers ack --estimators            not the thesis: estimators of the timeout, side by side
+
+Exit codes:
+  0    all runs were made and all bytes were right; claims may fail, which is printed
+  1    bytes arrived other than they were sent; with --strict also: a claim fails
+  2    wrong usage, or a file that cannot be written
+  130  interrupted; nothing was written";
+
 /// The arguments of `farpace papers ack`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Print JSON; the report is written all the same
+    /// Print {"paper", "rows", "claims"} as JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
     /// The directory for report.html and figures/*.svg
     #[arg(long, value_name = "DIR", default_value = "out/ack")]
     pub out: PathBuf,
-    /// Less of everything
+    /// Less of everything: two clock phases, and no sensitivity table
     #[arg(long)]
     pub quick: bool,
-    /// Not the thesis: what asking gains on paths of today
-    #[arg(long, conflicts_with = "estimators")]
+    /// Not the thesis: policies on the paths and stacks of today
+    #[arg(long, conflicts_with_all = ["estimators", "strict"])]
     pub today: bool,
-    /// Not the thesis: what asking gives estimators of round trip, timeout and bandwidth
-    #[arg(long)]
+    /// Not the thesis: estimators of the timeout, with and without confirmed samples
+    #[arg(long, conflicts_with = "strict")]
     pub estimators: bool,
     /// Runs at a time [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+    /// Replace a value of the scenario in every run, as in links.line.rate="1 Mbit/s"; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, String)>,
+    /// Exit with 1 if a claim fails
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// `farpace papers ack`.
 ///
 /// # Errors
-/// Whatever keeps the measurement from being made or written.
+/// A scenario that cannot run, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.today {
-        today::run(args)
-    } else if args.estimators {
-        estimators::run(args)
-    } else {
-        bail!("choose --today or --estimators")
+    match args {
+        Args { today: true, .. } => today::run(args),
+        Args { estimators: true, .. } => estimators::run(args),
+        _ => reproduce(args),
     }
+}
+
+fn reproduce(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let plan = Plan::new(args);
+    plan.check()?;
+    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let results = match run_all(&plan.jobs, args.threads, |job| measure(&plan, job)) {
+        Ok(Some(measured)) => Results::new(&plan, measured),
+        Ok(None) => {
+            cli::note("Interrupted: nothing was written.");
+            return Ok(ExitCode::from(cli::INTERRUPTED));
+        }
+        Err(error) => {
+            cli::complain(&error);
+            return Ok(ExitCode::from(cli::FAILED));
+        }
+    };
+    let reproduction = Reproduction {
+        paper: plan::PAPER.to_owned(),
+        rows: rows::rows(&results),
+        claims: claims::claims(&results),
+    };
+    if args.json {
+        cli::print_json(&reproduction)?;
+    } else {
+        cli::print(&tables::text(&results, &reproduction))?;
+    }
+    page::write(out, args, &results, &reproduction)?;
+    let line = format!("\nReport: {}\n", args.out.join("report.html").display());
+    if args.json {
+        cli::note(line.trim())
+    } else {
+        cli::print(&line)?
+    }
+    let failed = args.strict && !reproduction.holds();
+    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
 }

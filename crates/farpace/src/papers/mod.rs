@@ -22,12 +22,12 @@ pub struct Args {
 /// The papers.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Paper {
-    /// Asking for acknowledgments that are not held back (CDL)
-    Ack(ack::Args),
     /// Why transfers behind a policer stop for seconds in Linux 2.6.17, and what cures it
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
     Satellite(satellite::Args),
+    /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks, timeouts
+    Ack(ack::Args),
 }
 
 /// `farpace papers`.
@@ -36,9 +36,9 @@ pub enum Paper {
 /// Whatever keeps the measurement from being made or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.paper {
-        Paper::Ack(args) => ack::run(args),
         Paper::Stops(args) => stops::run(args),
         Paper::Satellite(args) => satellite::run(args),
+        Paper::Ack(args) => ack::run(args),
     }
 }
 

@@ -95,7 +95,8 @@ impl Comparison {
         if r.direction != Direction::Received || truths.is_empty() {
             return;
         }
-        let ideal = self.ideal.entry(r.connection).or_insert_with(|| Rfc6298::new(FLOOR));
+        let ideal =
+            self.ideal.entry(r.connection).or_insert_with(|| Rfc6298::new(FLOOR, Span::from_millis(1)));
         truths.into_iter().for_each(|rtt| ideal.sample(rtt));
         if self.lasts && r.time < WARM {
             return;

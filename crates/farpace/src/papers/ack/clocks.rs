@@ -1,0 +1,116 @@
+//! Chapter 6, which has no results: finer clocks, with and without CDL.
+
+use super::plan::{Case, MSS, Policy, Route};
+use super::results::Results;
+use farpace_report::{Cell, Column, Curve, Figure, Table, curves};
+use farpace_units::Span;
+
+/// Ticks, as scenarios write them. The first is BSD's.
+pub const CLOCKS: [&str; 5] = ["500 ms", "200 ms", "10 ms", "1 ms", "1 us"];
+/// The shortest timeout that estimators may give: none, so that the table shows what they would like.
+const MIN_RTO: &str = "1 ms";
+/// Segments of the short transfer whose last one is lost.
+const SEGMENTS: u64 = 40;
+
+/// A clock, with CDL for the timed segments and their samples, or with neither.
+pub fn case(clock: &str, cdl: bool) -> Case {
+    let (policy, rto) = if cdl { (Policy::Rtt, "cdl") } else { (Policy::None, "rfc6298") };
+    Case::new(Route::Even, policy, false)
+        .sender("rto", rto)
+        .sender("min_rto", MIN_RTO)
+        .sender("clock", clock)
+        .called(&format!("clock {clock}, {}", if cdl { "CDL" } else { "no CDL" }))
+}
+
+/// What BSD did: its estimator, its clock, its least timeout.
+pub fn bsd() -> Case {
+    Case::new(Route::Even, Policy::None, false).sender("rto", "net2").called("BSD's estimator")
+}
+
+/// All of them.
+pub fn cases() -> Vec<Case> {
+    let clocks = CLOCKS.into_iter().flat_map(|clock| [false, true].map(|cdl| case(clock, cdl)));
+    std::iter::once(bsd()).chain(clocks).collect()
+}
+
+/// The same with few segments.
+pub fn short(case: Case) -> Case {
+    case.with("flows.bulk.size", &format!("{} B", SEGMENTS * MSS))
+        .called_more("40 segments, the last one lost")
+}
+
+/// The setting that loses what arrives at the receiver around `whole`, and nothing else: segments come 23 ms apart, and
+/// a retransmission takes longer.
+pub fn last_lost(whole: Span) -> (&'static str, String) {
+    let at = whole - MARGIN;
+    ("links.lan-b.forward.outages", format!("[{{ at = \"{at}\", lasts = \"{}\" }}]", MARGIN * 2))
+}
+
+const MARGIN: Span = Span::from_millis(10);
+
+/// The table of chapter 6.
+pub fn table(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("clock"),
+        Column::text("CDL"),
+        Column::number("SRTT less path", "ms"),
+        Column::number("error of SRTT", "ms"),
+        Column::number("RTO", "ms"),
+        Column::number("longest round trip", "ms"),
+        Column::number("timeouts without loss", "in 10 s"),
+        Column::number("tail repaired after", "s"),
+    ];
+    let mut table =
+        Table::new("Clocks (chapter 6, where the thesis has no numbers): means over all phases", columns);
+    let mut row = |clock: &str, cdl: &str, case: &Case| {
+        let trips = |of: fn(&super::round_trips::Summary) -> f64| {
+            let range = results.over(case, |m| m.round_trips.as_ref().map_or(f64::NAN, of));
+            number(range.mean, 1)
+        };
+        table.row(vec![
+            clock.into(),
+            cdl.into(),
+            trips(|s| s.bias),
+            trips(|s| s.error),
+            trips(|s| s.rto),
+            trips(|s| s.longest),
+            number(results.over(case, |m| m.timeouts).mean, 1),
+            number(repaired(results, case).mean, 2),
+        ]);
+    };
+    row("500 ms", "no (BSD's estimator)", &bsd());
+    for clock in CLOCKS {
+        row(clock, "no", &case(clock, false));
+        row(clock, "yes", &case(clock, true));
+    }
+    table
+}
+
+fn number(value: f64, decimals: u8) -> Cell {
+    if value.is_finite() { Cell::Number(value, Some(decimals)) } else { Cell::Missing }
+}
+
+/// How long the repair of a lost tail took, in seconds.
+pub fn repaired(results: &Results, of: &Case) -> super::results::Range {
+    results.over(&short(of.clone()), |m| m.repaired.unwrap_or(f64::NAN))
+}
+
+/// The same as a picture.
+pub fn figure(results: &Results) -> Figure {
+    let curve = |cdl: bool, label: &'static str| Curve {
+        label,
+        points: CLOCKS.map(|clock| Some(repaired(results, &case(clock, cdl)).estimate())).into(),
+    };
+    curves(
+        "How long a lost tail takes",
+        "tick of the clocks",
+        "time to repair (s)",
+        &CLOCKS,
+        &[curve(false, "without CDL"), curve(true, "with CDL")],
+    )
+    .figure(
+        "figures/clocks.svg",
+        "The last of 40 segments is lost; nothing but the timeout can repair it. Means over the phases of the ticks, with \
+         the shortest and the longest (chapter 6: proposed there, not measured).",
+    )
+}

@@ -1,0 +1,64 @@
+//! What the thesis leaves open, turned one by one.
+
+use super::plan::{Case, Policy, Route};
+use super::results::Results;
+use farpace_report::{Cell, Column, Table};
+
+/// Settings of both ends or of the network, with the values to try. The base is the scenario's.
+const TURNED: [(&str, &str, &[&str]); 6] = [
+    ("emulator's queue", "links.line.queue", &["4 packets", "5 packets", "6 packets", "1000 packets"]),
+    (
+        "first slow-start threshold",
+        "flows.bulk.sender.initial_ssthresh",
+        &["4 packets", "45 packets", "1000000 packets"],
+    ),
+    ("receiver's tick", "flows.bulk.receiver.ack_delay", &["50 ms", "100 ms", "500 ms"]),
+    ("initial window", "flows.bulk.sender.initial_window", &["1 packet", "2 packets", "4 packets"]),
+    ("send buffer", "flows.bulk.sender.send_buffer", &["4096 B", "8192 B", "8760 B", "16 kB"]),
+    ("receive window", "flows.bulk.receiver.receive_buffer", &["4380 B", "5840 B", "17520 B"]),
+];
+
+/// Policies that are shown.
+const POLICIES: [Policy; 4] = [Policy::None, Policy::Rtt, Policy::Every(4), Policy::SlowStart];
+
+fn case(policy: Policy, key: &str, value: &str) -> Case {
+    let more = format!("{key} = {value}");
+    Case::new(Route::Even, policy, false).with(key, value).called_more(&more)
+}
+
+/// Cells of [`table`].
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (_, key, values) in TURNED {
+        for value in values {
+            cases.extend(POLICIES.map(|policy| case(policy, key, value)));
+        }
+    }
+    cases
+}
+
+/// What each policy delivers on the even path, for each value.
+pub fn table(results: &Results) -> Table {
+    let mut columns = vec![Column::text("what"), Column::text("value")];
+    columns.extend(POLICIES.map(|policy| Column::number(policy.label(), "kB")));
+    columns.push(Column::number("drops, RTT + slow start", "packets"));
+    let mut table = Table::new("What the thesis leaves open: delivered, 25+25 ms", columns);
+    let mut row = |what: &str, value: &str, cases: [Case; POLICIES.len()]| {
+        let mut row: Vec<Cell> = vec![what.into(), value.into()];
+        row.extend(cases.iter().map(|c| Cell::from(results.over(c, |m| m.delivered).text())));
+        row.extend(cases.last().map(|c| Cell::from(results.over(c, |m| m.dropped).text())));
+        table.row(row);
+    };
+    row("as assumed", "", POLICIES.map(|policy| Case::new(Route::Even, policy, false)));
+    for (what, key, values) in TURNED {
+        for value in values {
+            row(what, value, POLICIES.map(|policy| case(policy, key, value)));
+        }
+    }
+    table
+}
+
+/// True if these runs were made.
+pub fn measured(results: &Results) -> bool {
+    cases().iter().any(|c| !results.case(c).is_empty())
+}

@@ -1,0 +1,102 @@
+//! The tables, for the terminal and for the report.
+
+use super::plan::{Policy, Route};
+use super::results::Results;
+use super::thesis::{COLUMNS, Printed, TABLE_1, TABLE_2};
+use super::{clocks, sensitivity};
+use crate::papers::claims_text;
+use farpace_report::{Cell, Column, Reproduction, Table};
+
+/// What a row is called.
+pub fn label(printed: &Printed) -> String {
+    let with = if printed.timestamps { ", timestamps" } else { "" };
+    format!("{}{with}", printed.policy.label())
+}
+
+fn against(title: &str, rows: &[Printed], results: &Results, route: Route) -> Table {
+    // Its tables do not say which of the two paths; the figures beside them are of both.
+    let paper = route == Route::Even;
+    let mut columns = vec![Column::text("asks for"), Column::text("")];
+    columns.extend(COLUMNS.iter().map(|q| Column::number(q.name, q.unit)));
+    let mut table = Table::new(&format!("{title}, {}", route.name()), columns);
+    for printed in rows {
+        if paper && printed.numbers.iter().any(Option::is_some) {
+            let mut row: Vec<Cell> = vec![label(printed).into(), "thesis".into()];
+            row.extend(printed.numbers.map(|n| n.map_or(Cell::Missing, |n| Cell::Number(n, Some(0)))));
+            table.row(row);
+        }
+        let mut row: Vec<Cell> = vec![label(printed).into(), "measured".into()];
+        row.extend(COLUMNS.iter().map(|q| {
+            let range = results.row(route, printed.policy, printed.timestamps, q.of);
+            Cell::from(range.text())
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// Table 5.1.
+pub fn first(results: &Results, route: Route) -> Table {
+    against("Table 5.1: CDL for the timed segment", &TABLE_1, results, route)
+}
+
+/// Table 5.2.
+pub fn second(results: &Results, route: Route) -> Table {
+    against("Table 5.2: policies", &TABLE_2, results, route)
+}
+
+/// What each policy gains, and what it costs.
+pub fn costs(results: &Results) -> Table {
+    let mut columns = vec![Column::text("asks for")];
+    for route in Route::ALL {
+        columns.push(Column::number(&format!("delivered, {}", route.name()), "kB"));
+        columns.push(Column::number("more than none", "kB"));
+    }
+    columns.push(Column::number("ACKs", "per MB"));
+    columns.push(Column::number("more ACKs than none", "%"));
+    let mut table = Table::new("Gain and cost: mean (least-most) over the phases of the ticks", columns);
+    for policy in Policy::ALL {
+        let mut row: Vec<Cell> = vec![policy.label().into()];
+        for route in Route::ALL {
+            let delivered = results.delivered(route, policy);
+            row.push(delivered.text().into());
+            row.push(signed(results.gain(route, policy), 1));
+        }
+        let per_mb = results.row(Route::Even, policy, false, |m| m.acks / m.delivered * 1e3);
+        row.push(per_mb.text().into());
+        row.push(signed(results.more_acks(Route::Even, policy), 0));
+        table.row(row);
+    }
+    table
+}
+
+fn signed(value: f64, decimals: usize) -> Cell {
+    if value.is_finite() { format!("{value:+.decimals$}").into() } else { Cell::Missing }
+}
+
+/// All tables, in order.
+pub fn all(results: &Results) -> Vec<Table> {
+    let mut tables = vec![costs(results)];
+    for route in Route::ALL {
+        tables.extend([first(results, route), second(results, route)]);
+    }
+    tables.push(clocks::table(results));
+    if sensitivity::measured(results) {
+        tables.push(sensitivity::table(results));
+    }
+    tables
+}
+
+/// Everything for a terminal.
+pub fn text(results: &Results, reproduction: &Reproduction) -> String {
+    let mut out = format!(
+        "Cancel Delayed ACK on a line of 512 kbit/s: {} runs, every byte compared\n\n",
+        results.runs()
+    );
+    for table in all(results) {
+        out.push_str(&table.to_text());
+        out.push('\n');
+    }
+    out.push_str(&claims_text(&reproduction.claims));
+    out
+}
