@@ -79,19 +79,10 @@ impl Receiver {
     }
 }
 
-const FORMS: [DelayedAck; 6] = [
-    DelayedAck::Rfc5681,
-    DelayedAck::Linux26,
-    DelayedAck::Linux,
-    DelayedAck::Bsd,
-    DelayedAck::Stretch,
-    DelayedAck::None,
-];
-
 /// Breaks: fast retransmit: whatever the form, disorder and duplicates are acknowledged at once (RFC 5681 §4.2).
 #[test]
 fn disorder_is_never_held_back() {
-    for kind in FORMS {
+    for kind in DelayedAck::ALL {
         let mut r = Receiver::new(kind);
         for at in 0..40 {
             let now = Instant::ZERO + ms(at);
@@ -104,7 +95,7 @@ fn disorder_is_never_held_back() {
 /// Breaks: the RFC's limit: nothing is held back for 500 ms or longer, whatever arrives when.
 #[test]
 fn nothing_waits_for_half_a_second() {
-    for kind in FORMS {
+    for kind in DelayedAck::ALL {
         for (gap, len, srtt) in
             [(1, 100, 600), (30, 100, 600), (39, 1448, 600), (150, 100, 0), (199, 1, 2_000)]
         {

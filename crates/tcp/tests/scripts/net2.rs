@@ -1,8 +1,8 @@
 //! Profile net2: the clocks of 4.3BSD Net/2.
 
 use crate::script::{Script, plain};
-use farpace_tcp::config::{DelayedAck, MtuProbing, Profile, Settings};
-use farpace_units::Span;
+use farpace_tcp::config::{DelayedAck, MtuProbing, Profile, Rto, Settings};
+use farpace_units::{Packets, Span};
 
 fn net2() -> Settings {
     Settings { profile: Some(Profile::Net2), mss: Some(1000), ..Settings::default() }
@@ -116,6 +116,40 @@ fn windows() {
          30     > . 3001+1000 ack 1
          30     ! rto 1500",
     );
+}
+
+/// Breaks: settings that mean nothing, or that no RFC allows, are taken in silence.
+#[test]
+fn settings_of_receivers_and_clocks() {
+    let (ms, us) = (Span::from_millis, Span::from_micros);
+    let with = |delayed_ack, ack_delay, every: Option<u32>| {
+        let ack_every = every.map(Packets::new);
+        Settings { delayed_ack, ack_delay, ack_every, ..Settings::default() }
+    };
+    let clock = |clock| Settings { clock: Some(clock), ..Settings::default() };
+    let wrong = [
+        (with(None, Some(us(999)), None), "ack_delay"),
+        (with(Some(DelayedAck::Bsd), Some(ms(501)), None), "ack_delay"),
+        (with(Some(DelayedAck::None), Some(ms(40)), None), "ack_delay"),
+        (with(Some(DelayedAck::Linux), Some(ms(40)), None), "ack_delay"),
+        (with(None, None, Some(8)), "ack_every"),
+        (with(Some(DelayedAck::Stretch), None, Some(0)), "ack_every"),
+        (clock(Span::from_nanos(999)), "clock"),
+        (clock(ms(1_001)), "clock"),
+    ];
+    for (settings, key) in wrong {
+        let error = settings.resolve().expect_err(key);
+        assert!(error.to_string().starts_with(&format!("`{key}`")), "{error}");
+    }
+    let right = [
+        with(Some(DelayedAck::Stretch), Some(ms(500)), Some(1)),
+        with(Some(DelayedAck::Bsd), Some(ms(1)), None),
+        clock(us(1)),
+        clock(ms(1_000)),
+    ];
+    right.iter().for_each(|settings| assert!(settings.resolve().is_ok(), "{settings:?}"));
+    let ticks = Settings { rto: Some(Rto::Net2), ..Settings::default() };
+    assert_eq!(ticks.resolve().expect("settings").clock, Some(ms(500)), "it counts ticks");
 }
 
 /// Breaks: a clock for any profile: timestamps of a microsecond, or a timer that waits for its tick.
