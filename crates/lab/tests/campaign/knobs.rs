@@ -5,7 +5,7 @@ use farpace_lab::scenario::{Outage, Policer};
 use farpace_path::{BurstLossConfig, Jump, MtuChange};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
-    Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
+    AckControl, AskFor, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
 use std::fmt;
@@ -213,11 +213,9 @@ fn end(rng: &mut Stream, heal: Span) -> End {
     let settings = Settings {
         profile: Some(pick(rng, &Profile::ALL)),
         congestion: sometimes(rng, 0.3, |r| pick(r, &Congestion::ALL)),
-        rto: sometimes(rng, 0.3, |r| pick(r, &[Rto::Rfc6298, Rto::Linux26])),
+        rto: sometimes(rng, 0.3, |r| pick(r, &[Rto::Rfc6298, Rto::Linux26, Rto::Net2, Rto::Cdl])),
         min_rto: sometimes(rng, 0.2, |r| span(r, Span::from_millis(10), Span::from_secs(1))),
-        delayed_ack: sometimes(rng, 0.5, |r| {
-            pick(r, &[DelayedAck::Rfc5681, DelayedAck::Linux26, DelayedAck::None])
-        }),
+        delayed_ack: sometimes(rng, 0.5, |r| pick(r, &DelayedAck::ALL)),
         mss: Some(mss),
         sack: sometimes(rng, 0.5, |r| r.chance(0.6)),
         timestamps: sometimes(rng, 0.5, |r| r.chance(0.6)),
@@ -241,8 +239,13 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         timeout: sometimes(rng, 0.2, |r| pick(r, &TIMEOUTS)),
         undo: sometimes(rng, 0.1, |r| r.chance(0.5)),
         pacing: sometimes(rng, 0.2, |r| r.chance(0.5)),
+        ack_control: sometimes(rng, 0.5, |r| pick(r, &AckControl::ALL)),
+        clock: sometimes(rng, 0.2, |r| Span::from_micros(pick(r, &[1, 1_000, 10_000, 500_000]))),
         ..Settings::default()
     };
+    let rules = AskFor::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
+    let asks = settings.ack_control.is_some_and(|control| control != AckControl::Off);
+    let settings = Settings { ask_for: asks.then_some(rules), ..settings };
     // What a profile does not have is left to it.
     let historical = Settings { tail_loss_probe: None, timeout: None, undo: None, ..settings.clone() };
     let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();

@@ -367,7 +367,7 @@ impl Connection {
     /// The peer's FIN is next in order.
     fn on_peer_fin(&mut self, now: Instant) {
         self.rcv_nxt += 1;
-        self.ack_now = Some(Cause::AckNow);
+        self.ack_now = Some(if self.answer_request(now) { Cause::AckAsked } else { Cause::AckNow });
         self.state = match self.state {
             State::Established => State::CloseWait,
             State::FinWait1 => State::Closing,

@@ -51,6 +51,7 @@ impl Connection {
         let calm = self.recovery.state() <= RecoveryState::Disorder;
         let moment = Moment {
             timed: self.timed.is_free(),
+            calm,
             slow_start: calm && self.window.in_slow_start(),
             fills_window: after > 0 && (in_flight >= self.window.cwnd() || self.usable_window() < len + next),
             last: after == 0,
@@ -64,18 +65,23 @@ impl Connection {
     /// The old byte that makes the peer answer for the data before it.
     pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
         let seq = self.snd_una - 1;
-        self.solicitor.on_probe_sent(now, seq);
+        self.solicitor.on_probe_sent(now, seq, self.snd_nxt);
         self.mark = (self.solicitor.form() == Form::Classic).then_some(Mark::Bare);
         self.emit(now, out, seq, TcpFlags::ACK, Bytes::from_static(&[0]), Cause::AckProbe);
     }
 
     /// A row is sent again: it does not ask, and what it had asked is void.
-    pub(super) fn withdraw_request(&mut self, index: usize) {
-        let missing = |at: usize| self.segments.tags(at).any(Tags::LOST);
-        let before = index.checked_sub(1).is_some_and(missing);
-        let alone = !before && !missing(index + 1);
-        if let Some(end) = self.segments.row(index).map(|row| row.end()) {
-            self.solicitor.on_retransmit(end, alone);
+    pub(super) fn withdraw_request(&mut self, now: Instant, index: usize) {
+        if self.solicitor.form() == Form::None {
+            return;
+        }
+        let end = |at: usize| self.segments.row(at).map(|row| row.end());
+        let missing = |at: usize| {
+            self.segments.tags(at).any(Tags::LOST) && !end(at).is_some_and(|e| self.solicitor.is_bare(e))
+        };
+        let alone = !index.checked_sub(1).is_some_and(missing) && !missing(index + 1);
+        if let Some(end) = end(index) {
+            self.solicitor.on_retransmit(now, end, alone);
         }
     }
 
@@ -83,30 +89,43 @@ impl Connection {
     pub(super) fn read_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
         let h = &segment.header;
         let mut told = Told::default();
-        if let Some(seq) = self.solicitor.probe() {
-            // RFC 2883: the receiver tells what it had already.
-            let first = h.options.sack.first().filter(|b| b.start == seq && b.end == seq + 1);
-            if first.is_some() {
-                told.sack = Some(h.options.sack.iter().skip(1).copied().collect());
-            }
-            let plain = !self.sack && segment.payload.is_empty() && h.ack == self.snd_una && !advanced;
-            told.answers_probe = first.is_some() || plain;
-        }
         if advanced {
             let answer = Answer {
                 now,
                 ack: h.ack,
                 confirms: self.confirmation(segment),
                 echo: h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo),
-                to_probe: told.answers_probe,
             };
             told.undelayed = self.solicitor.on_ack(&answer);
-            self.counters.confirmed += u64::from(told.undelayed.is_some());
         }
-        if told.answers_probe {
-            self.solicitor.on_probe_answered();
-        }
+        self.read_probe_answer(now, segment, advanced, &mut told);
+        self.counters.confirmed += u64::from(told.undelayed.is_some());
         told
+    }
+
+    fn read_probe_answer(&mut self, now: Instant, segment: &Segment, advanced: bool, told: &mut Told) {
+        let Some(probe) = self.solicitor.probe() else { return };
+        let h = &segment.header;
+        // RFC 2883: the receiver tells what it had already.
+        if h.options.sack.first().is_some_and(|b| b.start == probe.seq && b.end == probe.seq + 1) {
+            told.sack = Some(h.options.sack.iter().skip(1).copied().collect());
+            told.answers_probe = true;
+        }
+        // A receiver may answer an old byte without ACK though it knows nothing of the bit.
+        let answered = match self.solicitor.form() {
+            Form::Classic => self.confirmation(segment).is_some(),
+            _ => told.answers_probe,
+        };
+        if answered {
+            told.undelayed = told.undelayed.or(self.solicitor.on_probe_answered(now, true));
+        } else if !self.sack && self.solicitor.form() == Form::Unilateral {
+            // Nobody says so, but the ACK for the data before it cannot have been held back beyond it; another may follow.
+            told.answers_probe = segment.payload.is_empty() && h.ack == self.snd_una && !advanced;
+            if told.answers_probe || (advanced && h.ack.after_eq(probe.end)) {
+                told.undelayed = self.solicitor.on_probe_answered(now, told.answers_probe);
+            }
+        }
+        told.answers_probe &= !advanced;
     }
 
     /// The segment says that it was sent because we had asked, and how long it was held back.
@@ -151,6 +170,9 @@ impl Connection {
             }
         };
         self.counters.requests += u64::from(asked);
+        if asked {
+            self.answering.by_flag = !control.request;
+        }
         self.answering.asked = asked;
     }
 
@@ -187,7 +209,6 @@ impl Connection {
         payload: usize,
     ) -> bool {
         let mark = self.mark.take();
-        self.counters.asked += u64::from(mark.is_some_and(|m| m != Mark::Probe));
         match mark {
             Some(Mark::Bare) => {
                 *flags = flags.without(TcpFlags::ACK | TcpFlags::PSH).with(self.solicitor.bit());
@@ -199,7 +220,7 @@ impl Connection {
         let Some(since) = self.answering.owed else { return true };
         match self.solicitor.answers() {
             Form::Classic if mark.is_none() => *flags = flags.with(self.solicitor.bit()),
-            Form::Flag if payload == 0 => *flags = flags.with(self.solicitor.bit()),
+            Form::Flag if payload == 0 && self.answering.by_flag => *flags = flags.with(self.solicitor.bit()),
             Form::Safe | Form::Flag => {
                 let fits = payload as u64 + ANSWER_ROOM <= u64::from(self.mss);
                 if payload > 0 && !fits {

@@ -113,8 +113,11 @@ impl Connection {
 
     /// When the retransmission timer fires if it starts now.
     pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
-        let outstanding = self.segments.len();
-        self.rto.set_guarded_asked(outstanding > 0 && self.solicitor.outstanding() == outstanding);
+        // A FIN is acknowledged at once without being asked for.
+        let fin =
+            self.fin_seq.is_some_and(|fin| !self.snd_una.after(fin) && !self.solicitor.has_asked(fin + 1));
+        let held = self.segments.len() - usize::from(fin).min(self.segments.len());
+        self.rto.set_guarded_asked(!self.segments.is_empty() && self.solicitor.outstanding() == held);
         self.rto.deadline(now)
     }
 
@@ -158,9 +161,7 @@ impl Connection {
             self.syn_retransmitted = true;
         } else {
             self.suspect_black_hole(now);
-            if let Some(head) = self.segments.row(0).map(|row| row.end()) {
-                self.solicitor.on_timeout(head);
-            }
+            self.solicitor.on_timeout(now);
             self.timed.cancel();
             let expiry = self.expiry(now);
             let (recovery, mut cx) = self.recovery();

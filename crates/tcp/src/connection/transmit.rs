@@ -167,7 +167,7 @@ impl Connection {
         // A row that was acknowledged in part is sent from SND.UNA on.
         let seq = row.seq.later(self.snd_una);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
-        self.withdraw_request(grant.index);
+        self.withdraw_request(now, grant.index);
         self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
         self.timed.cancel();
         if grant.index == 0 {
@@ -330,6 +330,7 @@ impl Connection {
             }
             _ => Cause::NewData,
         };
+        self.counters.asked += u64::from(mark.is_some());
         self.mark = mark.filter(|m| *m != Mark::Probe);
         self.emit(now, out, seq, flags, payload, cause);
         self.probe_due = mark == Some(Mark::Probe);

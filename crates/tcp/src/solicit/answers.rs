@@ -17,6 +17,8 @@ const LEAST_RTT: Span = Span::from_millis(1);
 pub(crate) struct Answers {
     /// The segment at hand asks.
     pub asked: bool,
+    /// It asks by the bit, and so does the answer: what is between may let only one of bit and option through.
+    pub by_flag: bool,
     /// A request that arrived then is answered with the next ACK.
     pub owed: Option<Instant>,
     /// When the answers so far are paid for.

@@ -5,12 +5,13 @@
 
 use super::Form;
 use crate::config::AckControl;
+use farpace_units::Instant;
 
 /// Requests in a row without an answer, while there never was one, after which the form is given up.
 const NEVER_ANSWERED: u32 = 4;
 /// The same where some were answered: ACKs get lost, and a busy receiver answers when it can.
 const NOT_ANSWERED: u32 = 16;
-/// Segments without ACK that got lost alone, after which no more are sent.
+/// Times that segments without ACK got lost, and none with it, after which no more are sent.
 const MAX_STRIKES: u32 = 2;
 
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Guard {
     answered: bool,
     unanswered: u32,
     strikes: u32,
+    /// When the last of them was noticed: what was sent before is the same loss.
+    struck_at: Option<Instant>,
     /// The bit goes unheard; the option may not.
     no_flag: bool,
     off: bool,
@@ -32,6 +35,7 @@ impl Guard {
             answered: false,
             unanswered: 0,
             strikes: 0,
+            struck_at: None,
             no_flag: false,
             off: false,
         }
@@ -58,28 +62,35 @@ impl Guard {
 
     /// An ACK covers a request, and is no answer. `flag`: the request was made by the bit beside ACK.
     pub fn on_unanswered(&mut self, flag: bool) {
+        if flag && self.no_flag {
+            return; // known already
+        }
         self.unanswered += 1;
         let limit = if self.answered { NOT_ANSWERED } else { NEVER_ANSWERED };
         if self.unanswered < limit {
             return;
         }
-        if flag && !self.no_flag {
+        if flag {
             (self.no_flag, self.answered, self.unanswered) = (true, false, 0);
         } else {
             self.off = true;
         }
     }
 
-    /// A segment without ACK is missing, and its neighbours are not.
-    pub fn on_bare_lost(&mut self) {
-        self.strikes += 1;
-        self.off |= self.strikes >= MAX_STRIKES;
+    /// A segment without ACK, sent at `sent_at`, is missing; its neighbours are not, unless they had no ACK either.
+    pub fn on_bare_lost(&mut self, now: Instant, sent_at: Instant) {
+        if self.struck_at.is_none_or(|at| sent_at >= at) {
+            self.struck_at = Some(now);
+            self.strikes += 1;
+            self.off |= self.strikes >= MAX_STRIKES;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farpace_units::Span;
 
     /// Breaks: a stripped option or cleared bit ends the asking after four requests; lost ACKs of a working path do not.
     #[test]
@@ -102,24 +113,26 @@ mod tests {
     #[test]
     fn the_option_comes_after_the_bit() {
         let mut g = Guard::new(AckControl::Flag);
-        (0..4).for_each(|_| g.on_unanswered(true));
+        (0..20).for_each(|_| g.on_unanswered(true)); // most of them were under way
         assert_eq!((g.adapt(Form::Flag), g.forbids()), (Form::Safe, false));
         (0..4).for_each(|_| g.on_unanswered(false));
         assert!(g.forbids());
     }
 
-    /// Breaks: a black hole for segments without ACK, found in use: two that were lost alone, with no answer between.
+    /// Breaks: a black hole for segments without ACK, found in use: lost twice, with no answer between.
     #[test]
     fn two_strikes() {
         let mut g = Guard::new(AckControl::Classic);
         assert!(!g.is_proven());
         g.on_answered();
         assert!(g.is_proven());
-        g.on_bare_lost();
+        let at = |s| Instant::ZERO + Span::from_secs(s);
+        g.on_bare_lost(at(2), at(1));
         g.on_answered();
-        g.on_bare_lost();
-        assert!(!g.forbids());
-        g.on_bare_lost();
+        g.on_bare_lost(at(4), at(3));
+        g.on_bare_lost(at(5), at(3));
+        assert!(!g.forbids(), "two of one window");
+        g.on_bare_lost(at(7), at(6));
         assert!(g.forbids());
     }
 }

@@ -36,8 +36,18 @@ pub(crate) struct Answer {
     pub confirms: Option<Span>,
     /// TSecr.
     pub echo: Option<u32>,
-    /// It tells that the byte of our last probe was there already.
-    pub to_probe: bool,
+}
+
+/// An old byte that was sent to get an ACK, and is not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    /// Its number.
+    pub seq: Seq,
+    /// First number after the data for which it was sent.
+    pub end: Seq,
+    sent_at: Instant,
+    /// An ACK has told its round trip.
+    measured: bool,
 }
 
 /// The sender's half: asks, and knows the answers.
@@ -49,8 +59,7 @@ pub(crate) struct AckSolicitor {
     requests: Requests,
     guard: Guard,
     worth: Worth,
-    /// The number of the last probe's byte, until it is answered.
-    probe: Option<Seq>,
+    probe: Option<Probe>,
     probed_at: Option<Instant>,
 }
 
@@ -102,7 +111,7 @@ impl AckSolicitor {
     /// How the next new segment asks; none: it does not.
     pub fn mark(&self, now: Instant, moment: &Moment, srtt: Span) -> Option<Mark> {
         let form = self.form();
-        if form == Form::None || moment.fin || self.requests.is_full() {
+        if form == Form::None || self.requests.is_full() {
             return None;
         }
         if !self.policy.wants(moment) || !self.worth.may_ask(self.policy.is_auto(moment)) {
@@ -110,11 +119,12 @@ impl AckSolicitor {
         }
         match form {
             Form::None => None,
-            Form::Classic if self.guard.is_proven() => Some(Mark::Bare),
+            // What is missing is found by what has ACK set.
+            Form::Classic if self.guard.is_proven() => (moment.calm && !moment.fin).then_some(Mark::Bare),
             Form::Classic | Form::Unilateral => {
-                // One at a time, and one a round trip: each is a segment of its own.
-                let early = self.probed_at.is_some_and(|at| now.since(at) < srtt);
-                (!early && self.probe.is_none()).then_some(Mark::Probe)
+                // Each is a segment of its own: one a round trip, and one in two if none answers.
+                let wait = if self.probe.is_some() { srtt * 2 } else { srtt };
+                self.probed_at.is_none_or(|at| now.since(at) >= wait).then_some(Mark::Probe)
             }
             Form::Flag => Some(Mark::Flag),
             Form::Safe => Some(Mark::Option(tcp::AckControl { request: true, ..Default::default() })),
@@ -140,19 +150,33 @@ impl AckSolicitor {
         self.policy.on_sent();
     }
 
-    /// A probe with the byte at `seq` leaves.
-    pub fn on_probe_sent(&mut self, now: Instant, seq: Seq) {
-        (self.probe, self.probed_at) = (Some(seq), Some(now));
+    /// A probe with the byte at `seq` leaves, behind data that ends before `end`.
+    pub fn on_probe_sent(&mut self, now: Instant, seq: Seq, end: Seq) {
+        if self.probe.is_some_and(|p| !p.measured) {
+            self.guard.on_unanswered(false);
+        }
+        self.probe = Some(Probe { seq, end, sent_at: now, measured: false });
+        self.probed_at = Some(now);
     }
 
-    /// The byte of the probe that is under way.
-    pub fn probe(&self) -> Option<Seq> {
+    /// The probe that is under way.
+    pub fn probe(&self) -> Option<Probe> {
         self.probe
     }
 
-    /// The answer to the probe has come.
-    pub fn on_probe_answered(&mut self) {
-        self.probe = None;
+    /// An ACK tells that the probe has arrived, and its round trip. `last`: nothing more will come of it.
+    pub fn on_probe_answered(&mut self, now: Instant, last: bool) -> Option<Span> {
+        let probe = self.probe.as_mut()?;
+        let first = !std::mem::replace(&mut probe.measured, true);
+        let rtt = first.then(|| now.since(probe.sent_at));
+        if last {
+            self.probe = None;
+        }
+        if let Some(rtt) = rtt {
+            self.guard.on_answered();
+            self.worth.on_answered(rtt);
+        }
+        rtt
     }
 
     /// Something was acknowledged: the round trip of a segment that had asked, if this ACK answers it.
@@ -166,10 +190,7 @@ impl AckSolicitor {
         }
         let newest = newest?;
         let held = match newest.mark? {
-            Mark::Probe if self.agreement.ask == Form::Unilateral => {
-                let echoed = newest.end == a.ack && a.echo == Some(newest.timestamp);
-                (a.to_probe || echoed).then_some(Span::ZERO)
-            }
+            Mark::Probe => return None,
             Mark::Option(tcp::AckControl { tarr: Some(_), .. }) => {
                 // Nothing says so: the ACK is for this segment, and for no earlier one that waited.
                 let own = newest.end == a.ack && a.echo.is_none_or(|echo| echo == newest.timestamp);
@@ -177,9 +198,6 @@ impl AckSolicitor {
             }
             _ => a.confirms,
         };
-        if newest.mark == Some(Mark::Probe) {
-            self.probe = None;
-        }
         let Some(held) = held else {
             self.guard.on_unanswered(newest.mark == Some(Mark::Flag));
             return None;
@@ -191,20 +209,27 @@ impl AckSolicitor {
         Some(undelayed)
     }
 
-    /// A segment that ends before `end` is sent again. `alone`: its neighbours are not missing.
-    pub fn on_retransmit(&mut self, end: Seq, alone: bool) {
+    /// The segment that ends before `end` asked without ACK.
+    pub fn is_bare(&self, end: Seq) -> bool {
+        self.requests.get(end).is_some_and(|r| r.mark == Some(Mark::Bare))
+    }
+
+    /// A segment that ends before `end` is sent again. `alone`: no neighbour that had ACK set is missing.
+    pub fn on_retransmit(&mut self, now: Instant, end: Seq, alone: bool) {
         // Which of the two copies an ACK would answer cannot be told (Karn).
         if let Some(request) = self.requests.forget(end)
             && request.mark == Some(Mark::Bare)
             && alone
         {
-            self.guard.on_bare_lost();
+            self.guard.on_bare_lost(now, request.sent_at);
         }
     }
 
-    /// The retransmission timer has fired for the segment that ends before `head`.
-    pub fn on_timeout(&mut self, head: Seq) {
-        self.on_retransmit(head, true);
+    /// The retransmission timer has fired.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if let Some(last) = self.requests.last_bare() {
+            self.guard.on_bare_lost(now, last.sent_at);
+        }
         self.forget_all();
     }
 
@@ -212,6 +237,11 @@ impl AckSolicitor {
     pub fn forget_all(&mut self) {
         self.requests.clear();
         self.probe = None;
+    }
+
+    /// The segment that ends before `end` asked.
+    pub fn has_asked(&self, end: Seq) -> bool {
+        self.requests.get(end).is_some_and(|r| r.mark.is_some())
     }
 
     /// Outstanding segments that asked.

@@ -8,6 +8,8 @@ use farpace_units::Packets;
 pub(crate) struct Moment {
     /// Its round trip will be timed.
     pub timed: bool,
+    /// Nothing is known to be missing.
+    pub calm: bool,
     /// The connection is in slow start.
     pub slow_start: bool,
     /// After it the window is full.
@@ -18,7 +20,7 @@ pub(crate) struct Moment {
     pub first: bool,
     /// Congestion control measures the empty path.
     pub probing: bool,
-    /// It carries a FIN, which is answered at once anyway.
+    /// It carries a FIN.
     pub fin: bool,
 }
 

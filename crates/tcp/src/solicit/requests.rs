@@ -90,13 +90,24 @@ impl Requests {
         covered
     }
 
-    /// Takes the one that ends before `end` off.
-    pub fn forget(&mut self, end: Seq) -> Option<Request> {
+    fn find(&self, end: Seq) -> Option<usize> {
         let at = self.all.partition_point(|r| r.end.before(end));
-        if self.all.get(at)?.end != end {
-            return None;
-        }
-        let request = self.all.remove(at)?;
+        (self.all.get(at)?.end == end).then_some(at)
+    }
+
+    /// The one that ends before `end`.
+    pub fn get(&self, end: Seq) -> Option<&Request> {
+        self.all.get(self.find(end)?)
+    }
+
+    /// The newest that went without ACK.
+    pub fn last_bare(&self) -> Option<&Request> {
+        self.all.iter().rev().find(|r| r.mark == Some(Mark::Bare))
+    }
+
+    /// Takes it off.
+    pub fn forget(&mut self, end: Seq) -> Option<Request> {
+        let request = self.all.remove(self.find(end)?)?;
         self.asked -= usize::from(request.mark.is_some());
         Some(request)
     }
