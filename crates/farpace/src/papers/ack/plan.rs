@@ -243,6 +243,7 @@ impl Plan {
             transfers.extend(Policy::ALL.map(|policy| Case::new(route, policy, false)));
             transfers.extend([Policy::None, Policy::Rtt].map(|policy| Case::new(route, policy, true)));
         }
+        transfers.extend(sensitivity::four_cases());
         if !args.quick {
             transfers.extend(sensitivity::cases());
         }
