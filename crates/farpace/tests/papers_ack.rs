@@ -60,9 +60,11 @@ fn the_quick_reproduction_has_everything() {
     }
     let out = dir.path().join("out/ack");
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(report.contains("</html>") && report.contains("Figure 10."), "figures are missing");
+    assert!(report.contains("</html>") && report.contains("Figure 11."), "figures are missing");
     let over_time = [2, 3, 4, 5].map(|n| [format!("fig5-{n}-behind"), format!("fig5-{n}-rate")]);
-    for name in over_time.into_iter().flatten().chain(["table-5-2".into(), "clocks".into()]) {
+    for name in
+        over_time.into_iter().flatten().chain(["table-5-2".into(), "table-5-2-four".into(), "clocks".into()])
+    {
         let svg = std::fs::read_to_string(out.join(format!("figures/{name}.svg"))).unwrap();
         assert!(svg.contains("<path") && !svg.contains("no data"), "{name}");
     }

@@ -38,7 +38,7 @@ fn why(id: &str) -> Option<&'static str> {
         "ranking" => {
             "after four round trips six segments are in flight, the line is full, and no further ACK can add anything; \
              what is gained is gained in these, where every 3rd and 4th ask for nothing that RTT does not. With four in flight slow start \
-             stands out as in the thesis, and the others are within 4 kB of each other, less than their phases differ"
+             stands out as in the thesis, and RTT and every-k lie within 4 kB"
         }
         "uneven-gains-more" => {
             "data and ACKs have a direction each, so that only the round trip counts, and it is the same; at the end 20 ms \
