@@ -52,6 +52,11 @@ fn the_quick_reproduction_has_everything() {
     }
     // Every segment asks: every segment has an ACK, but for the window that is under way.
     assert!(measured("table5.2/slow-start/shared") <= 6.0);
+    // Every segment asks: SRTT is the path's round trip, worked out from the lines alone.
+    assert!(measured("clock/1us/slow-start/srtt-error") < 0.1);
+    // The last segment was lost: a timeout must pass, BSD's of 1 s at least, and the line's round trip.
+    assert!(measured("clock/bsd/repaired") > 1.0);
+    assert!((0.1..1.0).contains(&measured("clock/1us/rtt/repaired")));
     let claims = json["claims"].as_array().unwrap();
     assert!(claims.iter().all(|c| keys(c) == ["evidence", "holds", "id", "text"]));
     for must in ["every-policy-gains", "slow-start-best", "confirmed", "srtt-nearer", "no-false-timeouts"] {

@@ -1,7 +1,7 @@
 //! What the thesis claims, and whether it came out here. Nothing is tuned to hold.
 
+use super::cases::{Policy, Route};
 use super::clocks::{self, Asks};
-use super::plan::{Policy, Route};
 use super::results::Results;
 use super::thesis::MORE_ACKS;
 use farpace_report::Claim;

@@ -1,6 +1,6 @@
 //! Chapter 6, which has no results: finer clocks, with and without CDL.
 
-use super::plan::{Case, MSS, Policy, Route};
+use super::cases::{Case, MSS, Policy, Route};
 use super::results::Results;
 use farpace_report::{Cell, Column, Curve, Figure, Table, curves};
 use farpace_units::Span;

@@ -1,6 +1,6 @@
 //! The thesis' figures, drawn from the runs.
 
-use super::plan::{CEILING_KB, Case, Policy, Route, TIME};
+use super::cases::{CEILING_KB, Case, Policy, Route, TIME};
 use super::results::Results;
 use super::tables::label;
 use super::thesis::{Printed, TABLE_2};
@@ -36,16 +36,19 @@ fn table_2(
     case: impl Fn(&Printed) -> Case,
 ) -> Figure {
     let labels: Vec<String> = TABLE_2.iter().map(label).collect();
-    let row = |(printed, label)| {
-        let measured = results.over(&case(printed), |m| m.sent_kb);
-        let [paper, ..] = printed.numbers;
-        ComparisonRow {
-            label,
-            paper: paper.map(|mean| Estimate { mean, range: None }),
-            measured: measured.mean.is_finite().then(|| measured.estimate()),
-        }
-    };
-    let rows: Vec<ComparisonRow<'_>> = TABLE_2.iter().zip(&labels).map(row).collect();
+    let rows: Vec<ComparisonRow<'_>> = TABLE_2
+        .iter()
+        .zip(&labels)
+        .map(|(printed, label)| {
+            let measured = results.over(&case(printed), |m| m.sent_kb);
+            let [paper, ..] = printed.numbers;
+            ComparisonRow {
+                label,
+                paper: paper.map(|mean| Estimate { mean, range: None }),
+                measured: measured.mean.is_finite().then(|| measured.estimate()),
+            }
+        })
+        .collect();
     comparison(title, "payload sent (kB)", &rows).figure(file, caption)
 }
 

@@ -1,6 +1,7 @@
 //! The report, for a reader who has not heard of farpace or of the thesis.
 
-use super::plan::{PAPER, Policy, Route, SCENARIO};
+use super::cases::{Policy, Route, SCENARIO};
+use super::plan::PAPER;
 use super::results::Results;
 use super::{Args, clocks, figures, rows, sensitivity, tables};
 use crate::outdir::OutDir;

@@ -1,7 +1,8 @@
 //! What all runs gave, by case.
 
+use super::cases::{Case, Policy, Route};
 use super::measure::Measurement;
-use super::plan::{Case, Plan, Policy, Route};
+use super::plan::Plan;
 use super::sensitivity;
 use farpace_report::Estimate;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The numbers of `--json`, each with what had to be assumed.
 
+use super::cases::{Case, Policy, Route};
 use super::clocks::{self, Asks};
-use super::plan::{Case, Policy, Route};
 use super::results::Results;
 use super::tables::label;
 use super::thesis::{COLUMNS, FIRST_ROUND_TRIP, Printed, TABLE_1, TABLE_2};

@@ -1,6 +1,6 @@
 //! What the thesis leaves open, turned one by one.
 
-use super::plan::{Case, Policy, Route};
+use super::cases::{Case, Policy, Route};
 use super::results::Results;
 use super::thesis::TABLE_2;
 use farpace_report::{Cell, Column, Table};

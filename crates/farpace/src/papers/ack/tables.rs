@@ -1,6 +1,6 @@
 //! The tables, for the terminal and for the report.
 
-use super::plan::{Case, Policy, Route};
+use super::cases::{Case, Policy, Route};
 use super::results::Results;
 use super::thesis::{COLUMNS, Printed, TABLE_1, TABLE_2};
 use super::{clocks, sensitivity};

@@ -1,7 +1,7 @@
 //! The thesis' tables.
 
+use super::cases::Policy;
 use super::measure::Measurement;
-use super::plan::Policy;
 
 /// A row: which policy, with timestamps or not, and its six numbers in the order of [`COLUMNS`].
 #[derive(Clone, Copy, Debug)]
