@@ -14,8 +14,6 @@ use farpace_wire::tcp::{self, AckDelay, SackBlocks, Tarr, TcpFlags, TcpHeader};
 const MAX_OFFERS: u64 = 2;
 /// Bytes of a header that a request and an answer take together.
 const ANSWER_ROOM: u64 = 12;
-/// Round trips that a coarser clock shows are not believed.
-const FINE_CLOCK: Span = Span::from_millis(10);
 
 /// What an ACK tells of requests, for the input of recovery.
 #[derive(Debug, Default)]
@@ -162,10 +160,7 @@ impl Connection {
             return false;
         }
         let window = self.receive_buffer / self.ack_policy.full_size().max(1);
-        // A clock of 500 ms shows a second for a round trip of 50 ms, and most requests would be too many.
-        let fine = self.rto.clock().tick() <= FINE_CLOCK;
-        let srtt = if fine { self.rto.srtt() } else { Span::ZERO };
-        self.answering.take(now, window, srtt)
+        self.answering.take(now, window)
     }
 
     /// An answer is owed that must leave before any data, because data would carry the acknowledgment away without it.
