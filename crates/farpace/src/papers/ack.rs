@@ -1,10 +1,12 @@
 //! `farpace papers ack`: the thesis on CDL, by which a sender asks for ACKs that are not delayed.
 //!
 //! Its author put a flag into BSD's TCP that cancels the receiver's delayed ACK, and sent for 10 s over an emulated line
-//! of 512 kbit/s with six policies of when to set it. Here the same runs are made again: [`plan`] says which, [`thesis`] holds the thesis' numbers, `claims`, `rows` and `tables` say
-//! what came out, `figures` and `page` show it. [`clocks`] measures what its chapter 6 proposes.
-//! [`today`] asks what is left of the gain on a stack of today, [`estimators`] compares estimators of the timeout.
+//! of 512 kbit/s with six policies of when to set it. Here the same runs are made again: `cases` and `plan` say
+//! which, `thesis` holds its numbers, `claims`, `rows` and `tables` say what came out, `figures` and `page` show it.
+//! `clocks` measures what its chapter 6 proposes, `sensitivity` turns what it leaves open.
+//! `today` asks what is left of the gain on a stack of today, `estimators` compares estimators of the timeout.
 
+mod cases;
 mod claims;
 mod clocks;
 mod estimators;

@@ -1,7 +1,7 @@
 //! What the thesis claims, and whether it came out here. Nothing is tuned to hold.
 
-use super::clocks;
-use super::plan::{Policy, Route};
+use super::cases::{Policy, Route};
+use super::clocks::{self, Asks};
 use super::results::Results;
 use super::thesis::MORE_ACKS;
 use farpace_report::Claim;
@@ -17,7 +17,9 @@ pub fn claims(results: &Results) -> Vec<Claim> {
         confirmed(results),
         timestamps(results),
         round_trips(results),
-        repair(results),
+        finer(results),
+        false_timeouts(results),
+        sooner(results),
     ]
 }
 
@@ -32,8 +34,27 @@ fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> Claim {
 
 /// What is known of the reason, where a claim did not come out when this was written.
 fn why(id: &str) -> Option<&'static str> {
-    let _ = id;
-    None
+    Some(match id {
+        "ranking" => {
+            "after four round trips six segments are in flight, the line is full, and no further ACK can add anything; \
+             what is gained is gained in these, where every 3rd and 4th ask for nothing that RTT does not. With four in flight slow start \
+             stands out as in the thesis, and RTT and every-k lie within 4 kB"
+        }
+        "uneven-gains-more" => {
+            "data and ACKs have a direction each, so that only the round trip counts, and it is the same; at the end 20 ms \
+             more of data are still under way, for those most that have sent most"
+        }
+        "ack-traffic" => "the thesis' own table has 17 to 62 %",
+        "timestamps-help" => {
+            "they take 12 of 1460 B. The thesis' 616 kB in 417 segments would be 1477 B in each, more than any can carry"
+        }
+        "cdl-repairs-sooner" => {
+            "a segment that does not ask may be acknowledged 200 ms late, and dD must cover that; without CDL the timeout is \
+             shorter, and fires for nothing. And the last segment carries the FIN, which never asks: dD is in the timeout just \
+             there"
+        }
+        _ => return None,
+    })
 }
 
 /// Policies that ask.
@@ -63,11 +84,11 @@ fn all_gain(results: &Results) -> Claim {
 fn slow_start_best(results: &Results) -> Claim {
     let best = |route| {
         let gain = |policy| results.gain(route, policy);
-        asking().filter(|p| *p != Policy::SlowStart).all(|p| gain(Policy::SlowStart) > gain(p))
+        asking().all(|p| gain(Policy::SlowStart) >= gain(p))
     };
     claim(
         "slow-start-best",
-        "Asking with all segments of slow start delivers the most (626 kB)",
+        "No policy delivers more than asking with all segments of slow start (626 kB)",
         Route::ALL.into_iter().all(best),
         both(|route| delivered(results, route)),
     )
@@ -81,12 +102,11 @@ fn ranking(results: &Results) -> Claim {
             && every.iter().all(|p| gain(*p) > gain(Policy::Rtt) && gain(Policy::SlowStart) > gain(*p))
     };
     let says = |route: Route| {
-        let gain = |policy: Policy| format!("{} {:+.1}", policy.label(), results.gain(route, policy));
-        vec![format!(
-            "{}: {} kB more than none",
-            route.name(),
-            asking().map(gain).collect::<Vec<_>>().join(", ")
-        )]
+        let six = |policy: Policy| format!("{} {:+.1}", policy.label(), results.gain(route, policy));
+        let four = |policy: Policy| format!("{:+.1}", results.gain_of_four(route, policy));
+        let six = asking().map(six).collect::<Vec<_>>().join(", ");
+        let four = asking().map(four).collect::<Vec<_>>().join(", ");
+        vec![format!("{}: {six} kB more than none; with four segments in flight {four}", route.name())]
     };
     claim(
         "ranking",
@@ -101,7 +121,12 @@ fn uneven(results: &Results) -> Claim {
     let says = asking().map(|policy| {
         let [even, uneven] = Route::ALL.map(|route| results.gain(route, policy));
         holds &= uneven > even;
-        format!("{}: {even:+.1} kB at 25+25 ms, {uneven:+.1} at 45+5", policy.label())
+        let four =
+            Route::ALL.map(|route| format!("{:+.1}", results.gain_of_four(route, policy))).join(" and ");
+        format!(
+            "{}: {even:+.1} kB at 25+25 ms, {uneven:+.1} at 45+5 (four in flight: {four})",
+            policy.label()
+        )
     });
     let says = says.collect();
     claim(
@@ -151,36 +176,60 @@ fn timestamps(results: &Results) -> Claim {
 }
 
 fn round_trips(results: &Results) -> Claim {
-    let error = |clock, cdl| {
-        let case = clocks::case(clock, cdl);
+    let error = |clock, asks| {
+        let case = clocks::case(clock, asks);
         results.over(&case, |m| m.round_trips.as_ref().map_or(f64::NAN, |s| s.error)).mean
     };
     let mut holds = true;
     let says = clocks::CLOCKS.map(|clock| {
-        let (without, with) = (error(clock, false), error(clock, true));
+        let (without, with) = (error(clock, Asks::No), error(clock, Asks::Timed));
         holds &= with < without;
         format!("{clock}: {with:.1} ms with, {without:.1} without")
     });
-    claim(
-        "srtt-nearer",
-        "Samples of confirmed segments bring SRTT nearer to the path's round trip (chapter 6), at every clock",
-        holds,
-        says.into(),
-    )
+    let text = "Samples of confirmed segments bring SRTT nearer to the path's round trip, at every clock (section 6.3)";
+    claim("srtt-nearer", text, holds, says.into())
 }
 
-fn repair(results: &Results) -> Claim {
-    let repaired = |clock, cdl| clocks::repaired(results, &clocks::case(clock, cdl)).mean;
+fn repaired(results: &Results, clock: &str, asks: Asks) -> f64 {
+    clocks::repaired(results, &clocks::case(clock, asks)).mean
+}
+
+fn finer(results: &Results) -> Claim {
     let old = clocks::repaired(results, &clocks::bsd()).mean;
-    let new = repaired("1 us", true);
+    let mut last = old;
+    let mut holds = true;
     let mut says = vec![format!("BSD's estimator {old:.2} s")];
-    says.extend(clocks::CLOCKS.map(|clock| {
-        format!("{clock}: {:.2} s with CDL, {:.2} without", repaired(clock, true), repaired(clock, false))
-    }));
-    claim(
-        "repaired-sooner",
-        "Fine clocks with CDL repair a lost tail sooner (chapter 6)",
-        new < old && new <= repaired("1 us", false),
-        says,
-    )
+    for clock in clocks::CLOCKS {
+        let now = repaired(results, clock, Asks::Timed);
+        // Below the time of a segment on the line, 23 ms, it does not matter.
+        holds &= now <= last + 0.023;
+        last = now;
+        says.push(format!("{clock}: {now:.2} s"));
+    }
+    let text = "The finer the clock, the sooner a lost tail is repaired with CDL (section 6.2)";
+    claim("finer-clock-sooner", text, holds && last < old, says)
+}
+
+fn false_timeouts(results: &Results) -> Claim {
+    let timeouts = |clock, asks| results.over(&clocks::case(clock, asks), |m| m.timeouts).mean;
+    let mut holds = true;
+    let says = clocks::CLOCKS.map(|clock| {
+        let (without, with) = (timeouts(clock, Asks::No), timeouts(clock, Asks::Timed));
+        holds &= with == 0.0;
+        format!("{clock}: {with:.1} in 10 s with, {without:.1} without")
+    });
+    let text = "SRTT + 4 RTTVAR + dD of confirmed samples does not time out without a loss (section 7.1)";
+    claim("no-false-timeouts", text, holds, says.into())
+}
+
+fn sooner(results: &Results) -> Claim {
+    let mut holds = true;
+    let says = clocks::CLOCKS.map(|clock| {
+        let [without, timed, end] = Asks::ALL.map(|asks| repaired(results, clock, asks));
+        holds &= timed < without;
+        format!("{clock}: {timed:.2} s with, {without:.2} without; {end:.2} with slow start")
+    });
+    let text =
+        "CDL for the timed segment makes the timeout shorter: a lost tail is repaired sooner (section 7.1)";
+    claim("cdl-repairs-sooner", text, holds, says.into())
 }

@@ -1,6 +1,6 @@
 //! Chapter 6, which has no results: finer clocks, with and without CDL.
 
-use super::plan::{Case, MSS, Policy, Route};
+use super::cases::{Case, MSS, Policy, Route};
 use super::results::Results;
 use farpace_report::{Cell, Column, Curve, Figure, Table, curves};
 use farpace_units::Span;
@@ -12,14 +12,52 @@ const MIN_RTO: &str = "1 ms";
 /// Segments of the short transfer whose last one is lost.
 const SEGMENTS: u64 = 40;
 
-/// A clock, with CDL for the timed segments and their samples, or with neither.
-pub fn case(clock: &str, cdl: bool) -> Case {
-    let (policy, rto) = if cdl { (Policy::Rtt, "cdl") } else { (Policy::None, "rfc6298") };
+/// Who asks, and which samples the timeout takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Nobody: RFC 6298.
+    No,
+    /// The timed segment: confirmed samples, as the thesis proposes.
+    Timed,
+    /// That one and all of slow start, which here is the whole transfer.
+    SlowStart,
+}
+
+impl Asks {
+    /// All of them.
+    pub const ALL: [Asks; 3] = [Asks::No, Asks::Timed, Asks::SlowStart];
+
+    /// For tables.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Asks::No => "none",
+            Asks::Timed => "RTT",
+            Asks::SlowStart => "RTT + slow start",
+        }
+    }
+
+    /// For programs.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Asks::No => "none",
+            Asks::Timed => "rtt",
+            Asks::SlowStart => "slow-start",
+        }
+    }
+}
+
+/// A clock, and who asks.
+pub fn case(clock: &str, asks: Asks) -> Case {
+    let (policy, rto) = match asks {
+        Asks::No => (Policy::None, "rfc6298"),
+        Asks::Timed => (Policy::Rtt, "cdl"),
+        Asks::SlowStart => (Policy::SlowStart, "cdl"),
+    };
     Case::new(Route::Even, policy, false)
         .sender("rto", rto)
         .sender("min_rto", MIN_RTO)
         .sender("clock", clock)
-        .called(&format!("clock {clock}, {}", if cdl { "CDL" } else { "no CDL" }))
+        .called(&format!("clock {clock}, {}", asks.label()))
 }
 
 /// What BSD did: its estimator, its clock, its least timeout.
@@ -29,7 +67,7 @@ pub fn bsd() -> Case {
 
 /// All of them.
 pub fn cases() -> Vec<Case> {
-    let clocks = CLOCKS.into_iter().flat_map(|clock| [false, true].map(|cdl| case(clock, cdl)));
+    let clocks = CLOCKS.into_iter().flat_map(|clock| Asks::ALL.map(|asks| case(clock, asks)));
     std::iter::once(bsd()).chain(clocks).collect()
 }
 
@@ -52,7 +90,7 @@ const MARGIN: Span = Span::from_millis(10);
 pub fn table(results: &Results) -> Table {
     let columns = vec![
         Column::text("clock"),
-        Column::text("CDL"),
+        Column::text("asks for"),
         Column::number("SRTT less path", "ms"),
         Column::number("error of SRTT", "ms"),
         Column::number("RTO", "ms"),
@@ -78,10 +116,11 @@ pub fn table(results: &Results) -> Table {
             number(repaired(results, case).mean, 2),
         ]);
     };
-    row("500 ms", "no (BSD's estimator)", &bsd());
+    row("500 ms", "none (BSD's estimator)", &bsd());
     for clock in CLOCKS {
-        row(clock, "no", &case(clock, false));
-        row(clock, "yes", &case(clock, true));
+        for asks in Asks::ALL {
+            row(clock, asks.label(), &case(clock, asks));
+        }
     }
     table
 }
@@ -97,16 +136,16 @@ pub fn repaired(results: &Results, of: &Case) -> super::results::Range {
 
 /// The same as a picture.
 pub fn figure(results: &Results) -> Figure {
-    let curve = |cdl: bool, label: &'static str| Curve {
-        label,
-        points: CLOCKS.map(|clock| Some(repaired(results, &case(clock, cdl)).estimate())).into(),
+    let curve = |asks: Asks| Curve {
+        label: asks.label(),
+        points: CLOCKS.map(|clock| Some(repaired(results, &case(clock, asks)).estimate())).into(),
     };
     curves(
         "How long a lost tail takes",
         "tick of the clocks",
         "time to repair (s)",
         &CLOCKS,
-        &[curve(false, "without CDL"), curve(true, "with CDL")],
+        &Asks::ALL.map(curve),
     )
     .figure(
         "figures/clocks.svg",

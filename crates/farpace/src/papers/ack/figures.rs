@@ -1,10 +1,10 @@
 //! The thesis' figures, drawn from the runs.
 
-use super::clocks;
-use super::plan::{CEILING_KB, Case, Policy, Route, TIME};
+use super::cases::{CEILING_KB, Case, Policy, Route, TIME};
 use super::results::Results;
 use super::tables::label;
-use super::thesis::TABLE_2;
+use super::thesis::{Printed, TABLE_2};
+use super::{clocks, sensitivity};
 use farpace_report::{ComparisonRow, Estimate, Figure, Level, TimeLine, comparison, lines};
 
 /// Bins of the rate over time, in seconds.
@@ -12,7 +12,7 @@ const BIN: f64 = 0.5;
 
 /// All figures, in the order of the thesis.
 pub fn all(results: &Results) -> Vec<Figure> {
-    let mut figures = vec![table_2(results)];
+    let mut figures = vec![six(results)];
     let flag = [(Policy::None, false), (Policy::None, true), (Policy::Rtt, false), (Policy::Rtt, true)];
     let policies = Policy::ALL.map(|policy| (policy, false));
     for (number, rows, route) in [
@@ -23,17 +23,24 @@ pub fn all(results: &Results) -> Vec<Figure> {
     ] {
         figures.extend([behind(results, rows, route, number), rate(results, rows, route, number)]);
     }
-    figures.push(clocks::figure(results));
+    figures.extend([four(results), clocks::figure(results)]);
     figures
 }
 
-fn table_2(results: &Results) -> Figure {
+/// Table 5.2 as a picture, with the cases that stand for its rows.
+fn table_2(
+    results: &Results,
+    title: &str,
+    file: &str,
+    caption: &str,
+    case: impl Fn(&Printed) -> Case,
+) -> Figure {
     let labels: Vec<String> = TABLE_2.iter().map(label).collect();
     let rows: Vec<ComparisonRow<'_>> = TABLE_2
         .iter()
         .zip(&labels)
         .map(|(printed, label)| {
-            let measured = results.row(Route::Even, printed.policy, printed.timestamps, |m| m.sent_kb);
+            let measured = results.over(&case(printed), |m| m.sent_kb);
             let [paper, ..] = printed.numbers;
             ComparisonRow {
                 label,
@@ -42,10 +49,27 @@ fn table_2(results: &Results) -> Figure {
             }
         })
         .collect();
-    comparison("Payload sent in 10 s, by policy", "payload sent (kB)", &rows).figure(
+    comparison(title, "payload sent (kB)", &rows).figure(file, caption)
+}
+
+fn six(results: &Results) -> Figure {
+    table_2(
+        results,
+        "Payload sent in 10 s, by policy",
         "figures/table-5-2.svg",
         "The thesis' Table 5.2 and what is measured here at 25+25 ms: the mean over the phases of the ticks, the least and \
          the most. The line carries 623 kB.",
+        |row| Case::new(Route::Even, row.policy, row.timestamps),
+    )
+}
+
+fn four(results: &Results) -> Figure {
+    table_2(
+        results,
+        "The same with four segments in flight",
+        "figures/table-5-2-four.svg",
+        "Table 5.2 again, with a receive window of four segments instead of the six that the thesis prints.",
+        |row| sensitivity::four(Route::Even, row.policy, row.timestamps),
     )
 }
 

@@ -1,7 +1,9 @@
 //! What all runs gave, by case.
 
+use super::cases::{Case, Policy, Route};
 use super::measure::Measurement;
-use super::plan::{Case, Plan, Policy, Route};
+use super::plan::Plan;
+use super::sensitivity;
 use farpace_report::Estimate;
 use std::collections::BTreeMap;
 
@@ -84,6 +86,11 @@ impl Results {
     /// How much more than without CDL a policy delivers, in kB.
     pub fn gain(&self, route: Route, policy: Policy) -> f64 {
         self.delivered(route, policy).mean - self.delivered(route, Policy::None).mean
+    }
+    /// The same with four segments in flight.
+    pub fn gain_of_four(&self, route: Route, policy: Policy) -> f64 {
+        let mean = |policy| self.over(&sensitivity::four(route, policy, false), |m| m.delivered).mean;
+        mean(policy) - mean(Policy::None)
     }
     /// How many more ACKs it takes, in percent.
     pub fn more_acks(&self, route: Route, policy: Policy) -> f64 {

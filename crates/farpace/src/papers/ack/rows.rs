@@ -1,7 +1,7 @@
 //! The numbers of `--json`, each with what had to be assumed.
 
-use super::clocks;
-use super::plan::{Case, Policy, Route};
+use super::cases::{Case, Policy, Route};
+use super::clocks::{self, Asks};
 use super::results::Results;
 use super::tables::label;
 use super::thesis::{COLUMNS, FIRST_ROUND_TRIP, Printed, TABLE_1, TABLE_2};
@@ -60,13 +60,13 @@ pub fn rows(results: &Results) -> Vec<Row> {
     let trips = |case: &Case, of: fn(&super::round_trips::Summary) -> f64| {
         results.over(case, |m| m.round_trips.as_ref().map_or(f64::NAN, of)).mean
     };
-    let first = trips(&clocks::case("1 us", true), |s| s.first);
+    let first = trips(&clocks::case("1 us", Asks::Timed), |s| s.first);
     let text = "round trip of the first data segment, which asks (Fig. 5.1)";
     rows.add("fig5.1/round-trip", text.into(), "ms", Some(FIRST_ROUND_TRIP), first, &[]);
     let named = clocks::CLOCKS.iter().flat_map(|clock| {
-        [false, true].map(|cdl| {
-            let id = format!("clock/{}/{}", clock.replace(' ', ""), if cdl { "cdl" } else { "no-cdl" });
-            (id, clocks::case(clock, cdl))
+        Asks::ALL.map(|asks| {
+            let id = format!("clock/{}/{}", clock.replace(' ', ""), asks.id());
+            (id, clocks::case(clock, asks))
         })
     });
     for (id, case) in std::iter::once(("clock/bsd".to_owned(), clocks::bsd())).chain(named) {

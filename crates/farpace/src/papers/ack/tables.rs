@@ -1,6 +1,6 @@
 //! The tables, for the terminal and for the report.
 
-use super::plan::{Policy, Route};
+use super::cases::{Case, Policy, Route};
 use super::results::Results;
 use super::thesis::{COLUMNS, Printed, TABLE_1, TABLE_2};
 use super::{clocks, sensitivity};
@@ -13,12 +13,17 @@ pub fn label(printed: &Printed) -> String {
     format!("{}{with}", printed.policy.label())
 }
 
-fn against(title: &str, rows: &[Printed], results: &Results, route: Route) -> Table {
-    // Its tables do not say which of the two paths; the figures beside them are of both.
-    let paper = route == Route::Even;
+/// The thesis' rows beside those of `case`. Its tables do not say which of the two paths they are of.
+fn against(
+    title: &str,
+    rows: &[Printed],
+    results: &Results,
+    paper: bool,
+    case: impl Fn(&Printed) -> Case,
+) -> Table {
     let mut columns = vec![Column::text("asks for"), Column::text("")];
     columns.extend(COLUMNS.iter().map(|q| Column::number(q.name, q.unit)));
-    let mut table = Table::new(&format!("{title}, {}", route.name()), columns);
+    let mut table = Table::new(title, columns);
     for printed in rows {
         if paper && printed.numbers.iter().any(Option::is_some) {
             let mut row: Vec<Cell> = vec![label(printed).into(), "thesis".into()];
@@ -27,7 +32,7 @@ fn against(title: &str, rows: &[Printed], results: &Results, route: Route) -> Ta
         }
         let mut row: Vec<Cell> = vec![label(printed).into(), "measured".into()];
         row.extend(COLUMNS.iter().map(|q| {
-            let range = results.row(route, printed.policy, printed.timestamps, q.of);
+            let range = results.over(&case(printed), q.of);
             Cell::from(range.text())
         }));
         table.row(row);
@@ -35,14 +40,26 @@ fn against(title: &str, rows: &[Printed], results: &Results, route: Route) -> Ta
     table
 }
 
+fn on(route: Route) -> impl Fn(&Printed) -> Case {
+    move |row| Case::new(route, row.policy, row.timestamps)
+}
+
 /// Table 5.1.
 pub fn first(results: &Results, route: Route) -> Table {
-    against("Table 5.1: CDL for the timed segment", &TABLE_1, results, route)
+    let title = format!("Table 5.1: CDL for the timed segment, {}", route.name());
+    against(&title, &TABLE_1, results, route == Route::Even, on(route))
 }
 
 /// Table 5.2.
 pub fn second(results: &Results, route: Route) -> Table {
-    against("Table 5.2: policies", &TABLE_2, results, route)
+    let title = format!("Table 5.2: policies, {}", route.name());
+    against(&title, &TABLE_2, results, route == Route::Even, on(route))
+}
+
+/// Table 5.2 with less in flight; see [`sensitivity::FOUR`].
+pub fn four(results: &Results) -> Table {
+    let title = "Table 5.2 with four segments in flight instead of six, 25+25 ms";
+    against(title, &TABLE_2, results, true, |row| sensitivity::four(Route::Even, row.policy, row.timestamps))
 }
 
 /// What each policy gains, and what it costs.
@@ -80,7 +97,7 @@ pub fn all(results: &Results) -> Vec<Table> {
     for route in Route::ALL {
         tables.extend([first(results, route), second(results, route)]);
     }
-    tables.push(clocks::table(results));
+    tables.extend([four(results), clocks::table(results)]);
     if sensitivity::measured(results) {
         tables.push(sensitivity::table(results));
     }
