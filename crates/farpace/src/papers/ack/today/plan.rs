@@ -84,7 +84,9 @@ impl Cell {
             key("flows.flow.size", format!("{} kB", self.size)),
         ];
         all.extend(overrides("flow", "sender", self.growth));
-        all.extend(overrides("flow", "receiver", self.receiver));
+        if self.asked != NEVER_HELD {
+            all.extend(overrides("flow", "receiver", self.receiver));
+        }
         all.extend(asking("flow", self.asked));
         Scenario::parse_with(SCENARIO, "papers/ack/today", &all).map_err(|e| anyhow!("{e}"))
     }
