@@ -22,7 +22,7 @@ fn sum(json: &Value, of: &str, all: &[(&str, &str)]) -> f64 {
     runs(json, all).map(|r| r[of].as_f64().unwrap()).sum()
 }
 
-/// Breaks: programs that read the JSON; a figure; or what asking means: more ACKs, almost all of them confirmed, and a flow that waits for a
+/// Breaks: programs that read the JSON; a figure; or what asking means: more ACKs, most of them confirmed, and a flow that waits for a
 /// held ACK ends sooner.
 #[test]
 fn asking_costs_acks_and_saves_time() {
@@ -36,7 +36,7 @@ fn asking_costs_acks_and_saves_time() {
         };
         assert!(of("acks_per_mb", "everything") > 1.3 * of("acks_per_mb", "off"), "{receiver}");
         assert!(of("acks_per_mb", "auto") < of("acks_per_mb", "everything"), "{receiver}");
-        assert!(of("confirmed", "everything") > 0.9 * of("requests", "everything"), "{receiver}");
+        assert!(of("confirmed", "everything") > 0.7 * of("requests", "everything"), "{receiver}");
         assert_eq!(of("requests", "off"), 0.0);
         assert_eq!(of("saved_percent", "off"), 0.0);
     }

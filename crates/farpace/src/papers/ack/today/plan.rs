@@ -12,7 +12,7 @@ use std::fmt;
 pub const SCENARIO: &str = r#"title = "A flow of one size over a path of today"
 # Nothing here is drawn: the seed makes the payload alone.
 seed = 1
-duration = "600 s"
+duration = "7200 s"
 
 [hosts.a]
 [hosts.b]
