@@ -49,9 +49,15 @@ fn profiles_are_listed() {
 #[test]
 fn help_has_examples() {
     let dir = with_scenario(LOSSY);
-    for command in
-        [&[][..], &["run"], &["scenario"], &["scenario", "check"], &["scenario", "explain"], &["profiles"]]
-    {
+    for command in [
+        &[][..],
+        &["run"],
+        &["scenario"],
+        &["scenario", "check"],
+        &["scenario", "explain"],
+        &["profiles"],
+        &["show"],
+    ] {
         let arguments: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         let (code, stdout, _) = run(dir.path(), &arguments);
         assert!(

@@ -192,6 +192,22 @@ fn requests_and_confirmations_of_all_forms() {
     assert_eq!((set("asks"), set("confirms")), (vec![2, 7, 9], vec![3, 4, 5, 6, 8]));
 }
 
+/// Breaks: data with flag and ACK: a confirmation where the SYN agreed on the thesis' form, else a request.
+#[test]
+fn the_flag_beside_ack_on_data() {
+    let allow = AckControl { cdl_allow: true, ..AckControl::default() };
+    for (syn, letter) in [(allow, "C"), (AckControl::default(), "D")] {
+        let dir = in_turn([
+            data(SYN, 100, 0, control(syn), 0),
+            data(ACK | CDL, 101, 501, TcpOptions::default(), 10),
+            // In place of ACK it always asks.
+            data(CDL, 111, 501, TcpOptions::default(), 10),
+        ]);
+        let expected = [format!("{letter} 1:11(10) ack 1 win 8760"), "D 11:21(10) ack 1 win 8760".to_owned()];
+        assert_eq!(tails(dir.path(), &[])[1..], expected);
+    }
+}
+
 /// Breaks: the rest of TCP: other flags, numbers without a SYN, SACK blocks, options nobody knows or that are malformed.
 #[test]
 fn other_segments() {

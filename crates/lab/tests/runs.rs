@@ -27,7 +27,7 @@ fn run(scenario: &Scenario, inputs: Inputs) -> (Outcome, Vec<Record>) {
 /// troubles are for happens.
 #[test]
 fn the_gallery_arrives_intact() {
-    let cases: [(&str, &[DropReason]); 7] = [
+    let cases: [(&str, &[DropReason]); 9] = [
         ("gallery/lossy.toml", &[DropReason::Loss]),
         ("gallery/troubled.toml", &[DropReason::BadChecksum]),
         ("gallery/small-queue.toml", &[DropReason::QueueFull]),
@@ -35,6 +35,8 @@ fn the_gallery_arrives_intact() {
         ("gallery/satellite.toml", &[DropReason::BitErrors]),
         ("gallery/leo.toml", &[]),
         ("gallery/aqm.toml", &[]),
+        ("gallery/thinned-acks.toml", &[DropReason::AckThinned]),
+        ("gallery/firewall.toml", &[]),
     ];
     for (file, expected) in cases {
         let (outcome, _) = run(&scenario(file, &[("flows.*.size", "8 MB")]), Inputs::default());

@@ -32,6 +32,7 @@ fn any_config(rng: &mut Stream) -> Config {
         congestion: Some(pick(rng, &Congestion::ALL)),
         rto: Some(pick(rng, &[Rto::Rfc6298, Rto::Linux26, Rto::Net2, Rto::Cdl])),
         delayed_ack: Some(pick(rng, &DelayedAck::ALL)),
+        clock: pick(rng, &[None, None, Some(1), Some(10_000), Some(500_000)]).map(Span::from_micros),
         mss: Some(mss),
         sack: Some(rng.chance(0.7)),
         timestamps: Some(rng.chance(0.7)),

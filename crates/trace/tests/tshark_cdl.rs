@@ -154,7 +154,7 @@ fn the_script_survives_anything() {
     });
     write(&path, damaged);
     let script = format!("lua_script:{SCRIPT}");
-    let names = ["frame.number", "cdl.confirm", "_ws.lua.text"];
+    let names = ["frame.number", "cdl.confirm", "_ws.lua.error"];
     let Some(rows) = fields(&path, &["-X", &script], &names) else { return };
     assert_eq!(rows.len(), packet.headers().len() * 8);
     assert!(rows.iter().all(|row| row[2].is_empty()), "an error of Lua");

@@ -26,7 +26,7 @@ tcpdump (S F R P W E, e for AE, `.` for none), D for a segment that asks for an 
 says it was not held back. Numbers are counted from each end's SYN, or its first segment if there is none.
 
 Examples:
-  farpace run scenarios/gallery/lossy.toml --out lossy && farpace show lossy/client.pcapng
+  farpace run scenarios/gallery/lossy.toml --out lossy && farpace show lossy/a.pcapng
   farpace show lossy/drops.pcapng --count 20
   farpace show a.pcapng --json | jq 'select(.asks) | .seq'
   tcpdump -w - tcp | farpace show -

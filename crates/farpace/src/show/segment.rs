@@ -21,7 +21,7 @@ pub struct Segment {
     flags: TcpFlags,
     /// It asks for an ACK at once.
     asks: bool,
-    /// It says that it, or what it says, was not held back.
+    /// It answers such a segment.
     confirms: bool,
     seq: u32,
     raw_seq: u32,
@@ -33,7 +33,7 @@ pub struct Segment {
     /// None without URG.
     urgent: Option<u16>,
     options: Vec<TcpOption>,
-    /// The flag of CDL, and flags without a name.
+    /// CDL's flag, if it is set and means something here.
     #[serde(skip)]
     cdl: TcpFlags,
 }

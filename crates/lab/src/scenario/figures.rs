@@ -11,6 +11,9 @@ const IP_AND_TCP: ByteCount = ByteCount::new(40);
 /// The timestamp option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS: ByteCount = ByteCount::new(12);
 
+const TIMESTAMPS_KIND: u8 = 8;
+const WINDOW_SCALE_KIND: u8 = 3;
+
 /// A full-size data segment of a flow and its acknowledgment, layer by layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -51,7 +54,9 @@ impl Scenario {
     /// The sizes of a flow's segments.
     pub fn segment(&self, flow: &Flow) -> Segment {
         let mss = flow.sender.mss.unwrap_or(1_460).min(flow.receiver.mss.unwrap_or(1_460));
-        let stamped = flow.sender.timestamps.unwrap_or(true) && flow.receiver.timestamps.unwrap_or(true);
+        let stamped = flow.sender.timestamps.unwrap_or(true)
+            && flow.receiver.timestamps.unwrap_or(true)
+            && !self.strips_offer(flow, TIMESTAMPS_KIND);
         let options = if stamped { TIMESTAMPS } else { ByteCount::ZERO };
         let ip = ByteCount::new(u64::from(mss)) + IP_AND_TCP;
         // An IPv6 header is longer; the host makes the payload that much shorter.
@@ -119,7 +124,8 @@ impl Scenario {
     pub(super) fn window(&self, flow: &Flow) -> Option<(ByteCount, &'static str)> {
         let (sender, receiver) = (flow.sender.resolve().ok()?, flow.receiver.resolve().ok()?);
         let clamp = u64::from(sender.cwnd_clamp.get()).saturating_mul(self.segment(flow).payload.get());
-        let scaled = sender.window_scale && receiver.window_scale;
+        let scaled =
+            sender.window_scale && receiver.window_scale && !self.strips_offer(flow, WINDOW_SCALE_KIND);
         // Without scaling, the field holds 16 bits (RFC 9293 §3.1).
         let field = if scaled { u64::MAX } else { 65_535 };
         [

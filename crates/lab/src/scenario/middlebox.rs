@@ -1,5 +1,6 @@
 //! Boxes on the way that look into TCP segments: `middlebox`, a firewall, and `ack_thinning`.
 
+use super::spec::{Flow, LinkSpec, Scenario};
 use farpace_path as path;
 use farpace_units::Span;
 use farpace_wire::TcpFlags;
@@ -71,6 +72,24 @@ impl Middlebox {
             clear: bits(*clear_reserved, path::MiddleboxConfig::RESERVED) | bits(*clear_ae, TcpFlags::AE),
             drop_without_ack: *drop_without_ack,
         }
+    }
+}
+
+impl Scenario {
+    /// True if a box on the path takes options of `kind` out of a flow's SYN or the answer: then the ends do not agree
+    /// on what it offers.
+    pub(super) fn strips_offer(&self, flow: &Flow, kind: u8) -> bool {
+        let takes = |link: &LinkSpec| {
+            [&link.forward, &link.backward].into_iter().filter_map(|d| d.middlebox.as_ref()).any(
+                |middlebox| {
+                    let config = middlebox.config();
+                    config.strip_on != path::StripOn::Data && config.strip.contains(&kind)
+                },
+            )
+        };
+        // The path takes longer to find, and nearly no scenario has such a box.
+        self.links.iter().any(takes)
+            && self.path(flow).iter().filter_map(|hop| self.links.get(hop.link)).any(takes)
     }
 }
 

@@ -55,13 +55,13 @@ fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
 }
 
 /// `every`, what comes and when, what goes on and when.
-type Row = (u32, &'static [(u64, Kind)], &'static [(u64, u16)]);
+type Row<'a> = (u32, &'a [(u64, Kind)], &'a [(u64, u16)]);
 
 /// Breaks: which ACKs go on and when; what is not a plain ACK waits, is dropped, or overtakes the ACK before it.
 #[test]
 fn the_newest_of_several_goes_on() {
     #[rustfmt::skip]
-    let table: &[Row] = &[
+    let table: &[Row<'_>] = &[
         // The first is not held: nobody knows what is new. Then each third.
         (3, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3)), (1, Pure(4)), (2, Pure(5)), (2, Pure(6)), (3, Pure(7))],
             &[(0, 0), (1, 3), (3, 6)]),

@@ -76,6 +76,7 @@ impl Connection {
         self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
         match (self.syn_sent_at, rtt) {
             (Some(_), Some(rtt)) => {
+                self.answering.on_handshake(rtt);
                 let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
                 self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
             }

@@ -160,8 +160,7 @@ impl Connection {
             return false;
         }
         let window = self.receive_buffer / self.ack_policy.full_size().max(1);
-        let srtt = self.rto.srtt();
-        self.answering.take(now, window, srtt)
+        self.answering.take(now, window)
     }
 
     /// An answer is owed that must leave before any data, because data would carry the acknowledgment away without it.

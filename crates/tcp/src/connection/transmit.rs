@@ -400,7 +400,7 @@ impl Connection {
         };
         self.counters.sent[cause as usize] += 1;
         self.counters.bytes_sent += ByteCount::of_len(payload.len());
-        if !payload.is_empty() {
+        if !payload.is_empty() && cause != Cause::AckProbe {
             self.ack_policy.on_data_sent(now);
         }
         if !payload.is_empty() || syn {

@@ -162,7 +162,7 @@ fn every_bit_and_every_length_in_every_state() {
     let options: Vec<u8> = [&[1, 1, 8, 10][..], &[0x5a; 8], &[1, 1, 5, 26], &[0x33; 24]].concat();
     for profile in 0..Profile::ALL.len() as u8 {
         for (state, active, ops) in ways() {
-            let start = Start { profile, switches: 0b1000_1011, buffers: 10, active, iss: u32::MAX - 400 };
+            let start = Start { profile, switches: 0b1010_1011, buffers: 10, active, iss: u32::MAX - 400 };
             let make = || {
                 let mut driver = Driver::new(start);
                 ops.iter().for_each(|op| driver.act(op));

@@ -32,7 +32,7 @@ pub fn clock() -> std::time::Instant {
 
 /// Profiles that are meant for the Internet of today; the others are history, with its linear walks.
 pub fn today() -> impl Iterator<Item = Profile> {
-    Profile::ALL.into_iter().filter(|p| p.linux26().is_none())
+    Profile::ALL.into_iter().filter(|p| p.linux26().is_none() && *p != Profile::Net2)
 }
 
 /// The attacker's first sequence number, and the victim's.

@@ -13,6 +13,9 @@ fn in_flight(profile: Profile, mss: u16, segments: u32) -> Victim {
         // A pace would take time to send so much; what is attacked here is recovery.
         congestion: (profile == Profile::Farpace).then_some(Congestion::Cubic),
         initial_window: Some(Packets::new(segments)),
+        // Net/2 had no windows as large as this.
+        cwnd_clamp: Some(Packets::MAX),
+        window_scale: Some(true),
         send_buffer: Some(ByteCount::new(u64::from(segments) * 1_460)),
         ..settings(profile)
     };

@@ -3,7 +3,7 @@
 use crate::full;
 use crate::script::{Script, linux, plain};
 use farpace_tcp::config::Settings;
-use farpace_units::{ByteCount, Packets};
+use farpace_units::{ByteCount, Packets, Span};
 
 /// Breaks: RFC 5961 §5.2: an acknowledgment older than anything the peer can have under way is a guess; its data is not
 /// taken.
@@ -73,6 +73,13 @@ fn paws_forgets_after_24_days() {
     s.run(start);
     let at = days(23);
     s.run(&format!("{at} < . 1+100 ack 1 ts 4999/10\n {at} > . 1 ack 1 why ack_unacceptable"));
+    // A clock of 1 us goes round in 71 minutes: 24 days of ticks are 34.56 minutes.
+    for (seconds, fits) in [(2_073, false), (2_074, true)] {
+        let mut s = Script::connect(&Settings { clock: Some(Span::from_micros(1)), ..full() });
+        s.run(start);
+        let (at, answer) = (seconds * 1_000, if fits { "101" } else { "1 why ack_unacceptable" });
+        s.run(&format!("{at} < . 1+100 ack 1 ts 4999/10\n {at} > . 1 ack {answer}"));
+    }
 }
 
 /// Breaks: RFC 6691: options come off the segment. A full one has no room for SACK blocks, which then go alone.

@@ -10,6 +10,7 @@ mod closing;
 mod conformance;
 mod congestion_marks;
 mod limits;
+mod net2;
 mod opening;
 mod path;
 mod patience;

@@ -153,21 +153,28 @@ fn the_window_shrinks_after_sixteen_recoveries() {
 #[test]
 fn ambiguous_answers_are_ignored() {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
-    for (age, min_rtt, counts) in
-        [(Some(4), None, true), (Some(30), None, false), (None, Some(20), false), (None, Some(5), true)]
-    {
+    let (ms, coarse) = (None, Some(Span::from_millis(500)));
+    for (tick, age, min_rtt, counts) in [
+        (ms, Some(4), None, true),
+        (ms, Some(30), None, false),
+        (ms, None, Some(20), false),
+        (ms, None, Some(5), true),
+        // No tick since the copy: the echo may be of either. One tick: it is of the original.
+        (coarse, Some(0), None, true),
+        (coarse, Some(500), None, false),
+    ] {
         let mut segments = Segments::default();
         segments.push(Seq::new(0), MSS, at(0));
         segments.mark_lost(0);
-        segments.mark_retransmitted(0, at(100), Seq::new(MSS));
+        segments.mark_retransmitted(0, at(600), Seq::new(MSS));
         let mut rack = Rack::default();
         let echo = Echo {
-            now: at(110),
+            now: at(610),
             age: age.map(Span::from_millis),
-            clock: Clock::default(),
+            clock: Clock::new(tick),
             min_rtt: min_rtt.map(Span::from_millis),
         };
         rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
-        assert_eq!(rack.latest.is_some(), counts, "{age:?} {min_rtt:?}");
+        assert_eq!(rack.latest.is_some(), counts, "{tick:?} {age:?} {min_rtt:?}");
     }
 }
