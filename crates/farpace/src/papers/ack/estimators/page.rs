@@ -55,8 +55,8 @@ fn page(args: &Args, results: &Results, figure: &Figure) -> String {
         "The truth: the line is first in, first out, nothing is lost, ACKs meet no queue. So the round trip that each segment \
          would have had if its ACK had not been held back follows from what was sent before it; queueing is in it. The standard filter \
          (RFC 6298) fed with these, one by one, is what srtt and RTO are compared with at each ACK, from the first second on (requests: from the first ACK on). The least \
-         RTO is 5 ms, so that it shows. Bandwidth is compared with the payload that the line carries, which is also its load. Truth \
-         takes a request's option for payload: at most 8 bytes on the line.",
+         RTO is 5 ms, so that it shows. Bandwidth is compared with the payload that the line carries, which is also its load. The \
+         8 bytes of an option on an ACK or on a segment that is not full are left out of the truth: 6 us at 10 Mbit/s.",
     );
     page.figure(figure);
     for table in tables::all(results) {
@@ -64,7 +64,7 @@ fn page(args: &Args, results: &Results, figure: &Figure) -> String {
     }
     page.paragraph(
         "False timeouts: nothing is lost here, so every timeout is a mistake. BBR's min_rtt is compared with the round trip of a \
-         full segment over the empty path, every 10 ms; ProbeRTT comes every 5 s of the 20 s.",
+         full segment over the empty path, every 10 ms of the last nine of 20 s; ProbeRTT comes every 5 s.",
     );
     page.heading("How to repeat this");
     page.command(&format!("farpace papers ack --estimators{}", if args.quick { " --quick" } else { "" }));

@@ -1,7 +1,8 @@
 //! Which runs are made.
 
 use super::super::today::words::{
-    AUTO, Choice, EVERYTHING, OFF, OTHER_RECEIVERS, PROBE_RTT, RECEIVERS, RTT, TARR, asking, overrides,
+    AUTO, Choice, EVERYTHING, OFF, OTHER_RECEIVERS, PROBE_RTT, RECEIVERS, RTT, TARR, THINNED, asking,
+    overrides,
 };
 use super::truth::Path;
 use anyhow::{Result, anyhow};
@@ -156,6 +157,9 @@ impl Cell {
             key("flows.*.sender.congestion", self.congestion.to_owned()),
             key("flows.*.receiver.window", format!("{window} packets")),
         ];
+        if self.receiver == THINNED {
+            all.push(key("links.line.backward.ack_thinning", "{ every = 8 }".to_owned()));
+        }
         all.extend(overrides("*", "receiver", self.receiver));
         all.extend(asking("*", self.asked));
         Scenario::parse_with(&text, "papers/ack/estimators", &all).map_err(|e| anyhow!("{e}"))
@@ -183,7 +187,7 @@ pub const PROBES: [Choice; 3] = [OFF, TARR, PROBE_RTT];
 pub fn receivers(quick: bool) -> Vec<Choice> {
     let [linux, rfc5681, stretch, bsd] = RECEIVERS;
     let [none, linux26] = OTHER_RECEIVERS;
-    if quick { vec![none, bsd, stretch] } else { vec![none, rfc5681, linux, linux26, bsd, stretch] }
+    if quick { vec![none, bsd, stretch] } else { vec![none, rfc5681, linux, linux26, bsd, stretch, THINNED] }
 }
 
 /// All runs.

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 /// Ethernet, IPv4 and TCP with timestamps; of a SYN, with all that it offers.
 const HEADERS: u64 = 14 + 20 + 20 + 12;
 const SYN_HEADERS: u64 = 14 + 20 + 40;
+/// Payload of a full segment, and of one that asks by an option: its frame is as long.
+const FULL: [u64; 2] = [1448, 1440];
 
 /// A path between two hosts: one line, with the same rate and delay in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub struct Path {
 impl Path {
     /// The round trip of a full segment and its ACK when nothing waits.
     pub fn empty(self) -> Span {
-        let full = ByteCount::new(HEADERS + 1448);
+        let full = ByteCount::new(HEADERS + FULL[0]);
         self.rate.time_for(full) + self.rate.time_for(ByteCount::new(HEADERS)) + self.delay * 2
     }
 }
@@ -64,8 +66,12 @@ impl Truth {
             Direction::Internal => Vec::new(),
             Direction::Sent => {
                 let syn = matches!(r.cause, Some(Cause::Syn | Cause::SynRetransmit));
-                let headers = if syn { SYN_HEADERS } else { HEADERS };
-                let left = self.line.send(r.time, ByteCount::new(headers + r.len.get()));
+                let frame = match r.len.get() {
+                    _ if syn => SYN_HEADERS,
+                    len if FULL.contains(&len) => HEADERS + FULL[0],
+                    len => HEADERS + len,
+                };
+                let left = self.line.send(r.time, ByteCount::new(frame));
                 let back = self.path.rate.time_for(ByteCount::new(HEADERS)) + self.path.delay;
                 let rtt = (left + self.path.delay + back).since(r.time);
                 let again = r.cause.is_some_and(Cause::is_retransmission);

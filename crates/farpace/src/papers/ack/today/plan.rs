@@ -12,7 +12,7 @@ use std::fmt;
 pub const SCENARIO: &str = r#"title = "A flow of one size over a path of today"
 # Nothing here is drawn: the seed makes the payload alone.
 seed = 1
-duration = "600 s"
+duration = "7200 s"
 
 [hosts.a]
 [hosts.b]
@@ -84,7 +84,9 @@ impl Cell {
             key("flows.flow.size", format!("{} kB", self.size)),
         ];
         all.extend(overrides("flow", "sender", self.growth));
-        all.extend(overrides("flow", "receiver", self.receiver));
+        if self.asked != NEVER_HELD {
+            all.extend(overrides("flow", "receiver", self.receiver));
+        }
         all.extend(asking("flow", self.asked));
         Scenario::parse_with(SCENARIO, "papers/ack/today", &all).map_err(|e| anyhow!("{e}"))
     }

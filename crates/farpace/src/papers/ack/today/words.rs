@@ -20,6 +20,8 @@ pub const RECEIVERS: [Choice; 4] = [
     choice("stretch 8", &[("delayed_ack", "stretch"), ("ack_every", "8 packets")]),
     choice("bsd 200 ms", &[("delayed_ack", "bsd"), ("ack_delay", "200 ms")]),
 ];
+/// One of today behind a box that lets one of eight ACKs pass.
+pub const THINNED: Choice = choice("thinned 8", &[("delayed_ack", "linux")]);
 /// The one that never does, and that of Linux 2.6.
 pub const OTHER_RECEIVERS: [Choice; 2] =
     [choice("none", &[("delayed_ack", "none")]), choice("linux-2.6", &[("delayed_ack", "linux-2.6")])];
