@@ -65,7 +65,9 @@ impl Connection {
     /// The old byte that makes the peer answer for the data before it.
     pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
         let seq = self.snd_una - 1;
-        self.solicitor.on_probe_sent(now, seq, self.snd_nxt);
+        if !self.solicitor.on_probe_sent(now, seq, self.snd_nxt) {
+            return;
+        }
         self.mark = (self.solicitor.form() == Form::Classic).then_some(Mark::Bare);
         self.emit(now, out, seq, TcpFlags::ACK, Bytes::from_static(&[0]), Cause::AckProbe);
     }

@@ -150,13 +150,17 @@ impl AckSolicitor {
         self.policy.on_sent();
     }
 
-    /// A probe with the byte at `seq` leaves, behind data that ends before `end`.
-    pub fn on_probe_sent(&mut self, now: Instant, seq: Seq, end: Seq) {
+    /// A probe with the byte at `seq` is to leave, behind data that ends before `end`. False: too many were not answered.
+    pub fn on_probe_sent(&mut self, now: Instant, seq: Seq, end: Seq) -> bool {
         if self.probe.is_some_and(|p| !p.measured) {
             self.guard.on_unanswered(false);
+            if self.guard.forbids() {
+                return false;
+            }
         }
         self.probe = Some(Probe { seq, end, sent_at: now, measured: false });
         self.probed_at = Some(now);
+        true
     }
 
     /// The probe that is under way.
