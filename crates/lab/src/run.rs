@@ -200,6 +200,7 @@ impl Run {
         let size = payload.len();
         let log_as = inputs.records.then_some(index as u32);
         let rtt = self.scenario.base_rtt(flow);
+        let full = self.scenario.packets_in(self.bin, flow);
         let lines = Lines::of(&self.world, &self.scenario, flow);
         let name = flow.name.clone();
         let listener = self.world.element_mut::<Host>(to);
@@ -227,7 +228,7 @@ impl Run {
             sender,
             receiver: None,
             lines,
-            silence: SilenceMeter::new(self.bin, rtt),
+            silence: SilenceMeter::new(self.bin, rtt, full),
             arrived: 0,
             delivered: ByteCount::ZERO,
             done: false,

@@ -41,13 +41,14 @@ pub struct SilenceMeter {
 }
 
 impl SilenceMeter {
-    /// For bins of width `bin` and a round trip of `rtt`: at most one packet per round trip is silence, and
-    /// so is none in a bin that is shorter than a round trip. Stretches below ten round trips do not count.
-    pub fn new(bin: Span, rtt: Span) -> Self {
+    /// For bins of width `bin`, a round trip of `rtt`, and a path that carries `full` packets in a bin: at most one packet
+    /// per round trip is silence, and so is one at most in a bin that is shorter than a round trip, unless that is half of
+    /// what the path can carry. Stretches below ten round trips do not count.
+    pub fn new(bin: Span, rtt: Span, full: u64) -> Self {
         let per_bin = bin.as_nanos() / rtt.as_nanos().max(1);
         SilenceMeter {
             at_least: (rtt * 10).max(bin * 2),
-            limit: per_bin.max(1),
+            limit: per_bin.max(1).min(full / 2),
             open: None,
             states: [Span::ZERO; 5],
             kept: Vec::new(),
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn the_state_is_that_of_most_of_the_time() {
         let bin = Span::from_millis(10);
-        let mut m = SilenceMeter::new(bin, bin);
+        let mut m = SilenceMeter::new(bin, bin, 400);
         let states = [RecoveryState::Recovery; 3].into_iter().chain([RecoveryState::Loss; 40]);
         for (n, state) in (0u64..).zip(states.chain([RecoveryState::Open; 2])) {
             m.record(Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1), 1, state);
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn one_packet_per_round_trip_is_silence() {
         let bin = Span::from_millis(10);
-        let mut m = SilenceMeter::new(bin, Span::from_millis(10));
+        let mut m = SilenceMeter::new(bin, Span::from_millis(10), 400);
         let mut now = Instant::ZERO;
         let mut bins = |m: &mut SilenceMeter, n: u64, packets: u64| {
             for _ in 0..n {
@@ -153,5 +154,18 @@ mod tests {
         let longest = m.longest().unwrap();
         assert_eq!((longest.start, longest.span()), (Instant::ZERO + bin * 50, Span::from_secs(1)));
         assert_eq!(longest.state, RecoveryState::Recovery);
+    }
+    /// Breaks: a slow line that is full, with a packet in every second bin, looks as if it stood still.
+    #[test]
+    fn a_slow_line_is_not_silent() {
+        let bin = Span::from_millis(10);
+        let mut m = SilenceMeter::new(bin, Span::from_millis(80), 0);
+        for n in 0..200 {
+            let packets = if n > 100 { 0 } else { n % 2 };
+            let (from, to) = (Instant::ZERO + bin * n, Instant::ZERO + bin * (n + 1));
+            m.record(from, to, packets, RecoveryState::Open);
+        }
+        m.close();
+        assert_eq!((m.count(), m.total()), (1, Span::from_millis(1_000)));
     }
 }

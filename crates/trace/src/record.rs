@@ -167,6 +167,19 @@ causes! {
 }
 
 impl Cause {
+    /// True for a segment that does nothing but acknowledge.
+    pub const fn is_acknowledgment(self) -> bool {
+        matches!(
+            self,
+            Cause::AckNow
+                | Cause::AckOutOfOrder
+                | Cause::AckDelayed
+                | Cause::AckWindow
+                | Cause::AckUnacceptable
+                | Cause::AckAsked
+        )
+    }
+
     /// True for a segment that had been sent before.
     pub const fn is_retransmission(self) -> bool {
         matches!(

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 const AFTER_HELP: &str = "\
 Every run is a bulk transfer of 10 s in virtual time; every byte received is compared with the byte
 sent. The result depends on nothing but the scenario (scenarios/papers/ack.toml, with --set) and the
-version of farpace.
+version of farpace. It takes some seconds; --today and --estimators take about half a minute each.
 
 Examples:
   farpace papers ack                         report in out/ack/report.html
@@ -59,9 +59,9 @@ pub struct Args {
     /// Print {"paper", "rows", "claims"} as JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
-    /// The directory for report.html and figures/*.svg
-    #[arg(long, value_name = "DIR", default_value = "out/ack")]
-    pub out: PathBuf,
+    /// The directory for report.html and figures/*.svg [default: out/ack, out/ack-today or out/ack-estimators]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Less of everything: two clock phases, and no sensitivity table
     #[arg(long)]
     pub quick: bool,
@@ -82,6 +82,18 @@ pub struct Args {
     pub strict: bool,
 }
 
+impl Args {
+    /// Where the report goes.
+    pub fn out_dir(&self) -> PathBuf {
+        let name = match self {
+            Args { today: true, .. } => "out/ack-today",
+            Args { estimators: true, .. } => "out/ack-estimators",
+            _ => "out/ack",
+        };
+        self.out.clone().unwrap_or_else(|| PathBuf::from(name))
+    }
+}
+
 /// `farpace papers ack`.
 ///
 /// # Errors
@@ -98,7 +110,7 @@ fn reproduce(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = Plan::new(args);
     plan.check()?;
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
     let results = match run_all(&plan.jobs, args.threads, |job| measure(&plan, job)) {
         Ok(Some(measured)) => Results::new(&plan, measured),
         Ok(None) => {
@@ -121,7 +133,7 @@ fn reproduce(args: &Args) -> Result<ExitCode> {
         cli::print(&tables::text(&results, &reproduction))?;
     }
     page::write(out, args, &results, &reproduction)?;
-    let line = format!("\nReport: {}\n", args.out.join("report.html").display());
+    let line = format!("\nReport: {}\n", args.out_dir().join("report.html").display());
     if args.json {
         cli::note(line.trim())
     } else {

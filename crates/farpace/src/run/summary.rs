@@ -173,6 +173,8 @@ pub struct FlowSummary {
     pub timeouts: u64,
     /// Window cuts, undone cuts and renegings, by cause.
     pub window_changes: BTreeMap<&'static str, u64>,
+    /// The receiver's acknowledgments.
+    pub acks: AckSummary,
     /// Stretches in which at most one packet arrived per round trip.
     pub silence: SilenceSummary,
     /// Where the time went.
@@ -192,6 +194,17 @@ pub struct BottleneckSummary {
     /// Payload it can carry at best, headers taken off.
     #[serde(rename = "best_goodput_bit_s")]
     pub best: u64,
+}
+
+/// Acknowledgments of a flow.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct AckSummary {
+    /// Pure ones that the receiver sent.
+    pub sent: u64,
+    /// Data segments that asked for one at once (`ack_control`).
+    pub asked: u64,
+    /// Those of them for which the sender was told that it came at once.
+    pub confirmed: u64,
 }
 
 /// The silences of a flow.
@@ -322,6 +335,16 @@ impl FlowSummary {
             retransmissions: outcome.retransmissions(),
             timeouts: outcome.timeouts,
             window_changes: counted(&outcome.counters.window_changes),
+            acks: AckSummary {
+                sent: Cause::ALL
+                    .iter()
+                    .zip(&outcome.receiver.sent)
+                    .filter(|(cause, _)| cause.is_acknowledgment())
+                    .map(|(_, n)| n)
+                    .sum(),
+                asked: outcome.counters.asked,
+                confirmed: outcome.counters.confirmed,
+            },
             silence: SilenceSummary {
                 at_least: silence.at_least(),
                 count: silence.count(),

@@ -81,7 +81,7 @@ impl FlowWatch {
         let bin = scenario.trace.bin;
         let carries = scenario.bottleneck(flow).map(|b| b.goodput.bytes_in(bin).get() / CRAWL);
         FlowWatch {
-            silence: SilenceMeter::new(bin, scenario.base_rtt(flow)),
+            silence: SilenceMeter::new(bin, scenario.base_rtt(flow), scenario.packets_in(bin, flow)),
             crawl: carries.unwrap_or(0) / scenario.segment(flow).payload.get().max(1),
             spent: Spent::default(),
             slow: Spent::default(),

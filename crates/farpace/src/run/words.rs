@@ -57,7 +57,26 @@ pub fn flow_verdict(flow: &FlowSummary) -> String {
             n => format!(", with {}.", counted(n, "timeout", "timeouts")),
         });
     }
+    text.push_str(&asking(flow));
     text
+}
+
+/// What became of asking for ACKs; nothing if nothing was asked.
+fn asking(flow: &FlowSummary) -> String {
+    let acks = &flow.acks;
+    match (acks.asked, acks.confirmed) {
+        (0, _) => String::new(),
+        (asked @ 4.., 0) => format!(
+            " {} for an ACK at once, and none was answered: the other end does not know how, or something on the way takes \
+             the requests out.",
+            counted(asked, "segment asked", "segments asked")
+        ),
+        (asked, confirmed) => format!(
+            " {} for an ACK at once; {}.",
+            counted(asked, "segment asked", "segments asked"),
+            counted(confirmed, "was answered", "were answered") + " before the last byte had arrived"
+        ),
+    }
 }
 
 fn outcome(flow: &FlowSummary) -> String {

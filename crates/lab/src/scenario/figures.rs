@@ -101,6 +101,12 @@ impl Scenario {
         narrowest(&self.limits(flow))
     }
 
+    /// Full segments that the path of a flow can carry in a time, rounded down; [`u64::MAX`] if nothing on it has a rate.
+    pub fn packets_in(&self, time: Span, flow: &Flow) -> u64 {
+        let segment = self.segment(flow).payload.get().max(1);
+        self.bottleneck(flow).map_or(u64::MAX, |b| b.goodput.bytes_in(time).get() / segment)
+    }
+
     /// Everything on a flow's path that has a rate, in order.
     pub(super) fn limits(&self, flow: &Flow) -> Vec<Bottleneck> {
         let segment = self.segment(flow);

@@ -40,7 +40,9 @@ fn draw(size: Size, title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> 
     let values = rows.iter().flat_map(|r| [r.paper, r.measured]).flatten();
     let ends = values.flat_map(|e| [Some(e.mean), e.range.map(|r| r.0), e.range.map(|r| r.1)]).flatten();
     let (lo, hi) =
-        ends.filter(|v| v.is_finite()).fold((0.0f64, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+        ends.filter(|v| v.is_finite()).fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    // Dots are read by their place, not by their distance from zero: where all of them are far from it, it is left out.
+    let lo = if lo > hi / 2.0 && lo < hi { lo - (hi - lo) * 0.25 } else { lo.min(0.0) };
     // Room for the value behind the last whisker.
     let hi = hi + (hi - lo) * size.pick(0.1, 0.22);
     let widest = rows.iter().map(|r| text_width(r.label, 12.0)).fold(0.0, f64::max);

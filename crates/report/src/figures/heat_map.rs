@@ -41,13 +41,15 @@ fn draw(
     let left = widest(&mut rows.iter().map(|r| r.label), TYPE) + 14.0;
     let values = rows.iter().flat_map(|r| r.values.iter().take(columns.len())).flatten();
     let largest = values.copied().filter(|v| v.is_finite()).fold(0.0f64, |top, v| top.max(v.abs()));
+    let any_negative = rows.iter().flat_map(|r| &r.values).flatten().any(|v| *v < 0.0);
+    let mut legend = vec![(Key::Area(Colour::Blue, STRONGEST), positive.to_owned())];
+    if any_negative {
+        legend.push((Key::Area(Colour::Vermillion, STRONGEST), negative.to_owned()));
+    }
     let mut chart = Chart::new(ChartSpec {
         size,
         title,
-        legend: vec![
-            (Key::Area(Colour::Blue, STRONGEST), positive.to_owned()),
-            (Key::Area(Colour::Vermillion, STRONGEST), negative.to_owned()),
-        ],
+        legend,
         panels: vec![PanelSpec {
             heading: String::new(),
             y_label: String::new(),
@@ -77,8 +79,10 @@ fn draw(
         for (i, value) in row.values.iter().take(columns.len()).enumerate() {
             let (from, to) = (panel.px(i as f64 - 0.5), panel.px(i as f64 + 0.5));
             let Some(value) = value.filter(|v| v.is_finite()) else { continue };
+            // What is shown as nothing has no colour.
+            let shown = if value.abs() < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() } + 0.0;
             let colour = if value < 0.0 { Colour::Vermillion } else { Colour::Blue };
-            let strength = (value.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
+            let strength = (shown.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
             chart.raw(&format!(
                 "<rect {} fill-opacity=\"{strength:.2}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}, {}: {}</title></rect>",
                 colour.fill(),
@@ -90,7 +94,7 @@ fn draw(
                 escape(columns.get(i).copied().unwrap_or_default()),
                 number(value)
             ));
-            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &format!("{:.0}", value + 0.0));
+            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &number(shown));
         }
     }
     chart.finish()
@@ -116,10 +120,12 @@ mod tests {
         let rows = [
             HeatRow { label: "<10 ms>", values: vec![Some(40.0), None] },
             HeatRow { label: "50 ms", values: vec![Some(-10.0), Some(f64::NAN), Some(99.0)] },
+            HeatRow { label: "90 ms", values: vec![Some(-0.04)] },
         ];
         let svg = heat_map("Gain", ["saved", "lost"], &["small", "large"], &rows).wide;
         assert!(svg.contains("&lt;10 ms&gt;, small: 40") && svg.contains("50 ms, small: -10"), "{svg}");
-        assert_eq!(svg.matches("<title>").count(), 3, "the figure's and two fields': {svg}");
+        assert_eq!(svg.matches("<title>").count(), 4, "the figure's and three fields': {svg}");
+        assert!(!svg.contains(">-0<") && svg.contains(">0<"), "{svg}");
         let field = |says: &str| svg.lines().find(|l| l.contains(says)).unwrap();
         assert!(field(": 40").contains("f-blue") && field(": 40").contains("\"0.75\""));
         assert!(field(": -10").contains("f-vermillion") && field(": -10").contains("\"0.38\""));

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let cells = plan::cells(args.quick);
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
     let measured = match run_all(&cells, args.threads, results::measure) {
         Ok(Some(measured)) => measured,
         Ok(None) => {

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = Plan::new(args.quick);
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
     let measured = match run_all(&plan.cells, args.threads, results::measure) {
         Ok(Some(measured)) => measured,
         Ok(None) => {
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// # Errors
 /// Standard output cannot be written.
 pub(super) fn say_where(args: &Args) -> Result<ExitCode> {
-    let line = format!("\nReport: {}\n", args.out.join("report.html").display());
+    let line = format!("\nReport: {}\n", args.out_dir().join("report.html").display());
     if args.json {
         cli::note(line.trim());
     } else {

@@ -6,7 +6,7 @@ use super::results::Results;
 use super::tables;
 use crate::outdir::OutDir;
 use anyhow::Result;
-use farpace_report::{Curve, Estimate, Figure, Page, curves};
+use farpace_report::{Figure, HeatRow, Page, heat_map};
 
 /// Writes `report.html` and `figures/*.svg`.
 ///
@@ -22,26 +22,22 @@ pub fn write(out: OutDir, args: &Args, results: &Results) -> Result<()> {
 
 fn figure(results: &Results, line: Line, quick: bool) -> Figure {
     let receivers = receivers(quick);
-    let names: Vec<&str> = receivers.iter().map(|r| r.name).collect();
     let labels = WAYS.map(|(asked, rto)| format!("{}, {rto}", asked.name));
-    let all: Vec<Curve<'_>> = WAYS
+    let heads: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let error = |receiver, (asked, rto)| {
+        let cell = Cell { line, traffic: Traffic::Half, receiver, asked, rto, congestion: "cubic" };
+        Some(results.get(&cell)?.srtt?.mean)
+    };
+    let rows: Vec<HeatRow<'_>> = receivers
         .iter()
-        .zip(&labels)
-        .map(|((asked, rto), label)| {
-            let point = |receiver| {
-                let (traffic, asked) = (Traffic::Requests, *asked);
-                let cell = Cell { line, traffic, receiver, asked, rto, congestion: "cubic" };
-                let e = results.get(&cell)?.srtt?;
-                Some(Estimate { mean: e.mean, range: None })
-            };
-            Curve { label, points: receivers.iter().map(|r| point(*r)).collect() }
-        })
+        .map(|r| HeatRow { label: r.name, values: WAYS.iter().map(|way| error(*r, *way)).collect() })
         .collect();
-    let title = format!("Error of the smoothed round trip, requests of 20 kB, {line}");
-    curves(&title, "receiver", "mean error (ms)", &names, &all).figure(
+    let title = format!("Error of the smoothed round trip in ms: half the path filled, {line}");
+    heat_map(&title, ["mean error, ms", "–"], &heads, &rows).figure(
         "figures/round-trip.svg",
-        "How far the sender's smoothed round trip is from what the same filter makes of the true round trips. With `cdl` it \
-         takes samples only of segments that had asked, as soon as there are enough of them.",
+        "How far the sender's smoothed round trip is from what the same filter makes of the true round trips: rows are \
+         receivers, columns say what is asked and which estimator the timeout has. With `cdl` it takes samples only of \
+         segments that had asked, as soon as there are enough of them.",
     )
 }
 
