@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::Pair;
-use farpace_tcp::config::Profile;
+use farpace_tcp::config::{AckControl, AskFor, Profile};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Loopback, Medium};
 use smoltcp::socket::tcp;
@@ -84,9 +84,13 @@ impl Smol {
 fn pair(c: &mut Criterion) {
     let mut group = c.benchmark_group("back to back");
     group.sample_size(10).measurement_time(Duration::from_secs(5)).throughput(Throughput::Elements(SEGMENTS));
-    for profile in [Profile::Modern, Profile::NewReno, Profile::AistFix] {
-        let mut pair = Pair::new(profile, 256);
-        group.bench_function(profile.name(), |b| {
+    let plain = [Profile::Modern, Profile::NewReno, Profile::AistFix];
+    let plain = plain.map(|p| (p.name(), Pair::new(p, 256)));
+    let asking = [("modern, asks auto", AskFor::Auto), ("modern, asks everything", AskFor::Everything)];
+    let asking =
+        asking.map(|(name, when)| (name, Pair::asking(Profile::Modern, 256, AckControl::Safe, when)));
+    for (name, mut pair) in plain.into_iter().chain(asking) {
+        group.bench_function(name, |b| {
             b.iter(|| {
                 let until = pair.delivered + SEGMENTS;
                 while pair.delivered < until {

@@ -1,7 +1,7 @@
 //! Two connections back to back in memory: no lab, no packets, only TCP.
 
 use bytes::Bytes;
-use farpace_tcp::config::{Profile, Settings};
+use farpace_tcp::config::{AckControl, AskFor, Profile, Settings};
 use farpace_tcp::{Connection, Outgoing, Ports};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 
@@ -32,9 +32,19 @@ impl Pair {
     ///
     /// # Panics
     /// The settings are wrong, or nothing arrives: a figure of such a pair would be worth nothing.
-    #[allow(clippy::expect_used, reason = "a benchmark without a valid run must stop")]
     pub fn new(profile: Profile, window: u32) -> Self {
+        Self::asking(profile, window, AckControl::Off, AskFor::Auto)
+    }
+
+    /// The same, with a sender that asks for ACKs in this form and for these segments.
+    ///
+    /// # Panics
+    /// As above.
+    #[allow(clippy::expect_used, reason = "a benchmark without a valid run must stop")]
+    pub fn asking(profile: Profile, window: u32, form: AckControl, when: AskFor) -> Self {
         let settings = Settings {
+            ack_control: Some(form),
+            ask_for: (form != AckControl::Off).then(|| vec![when]),
             profile: Some(profile),
             window: Some(Packets::new(window)),
             cwnd_clamp: Some(Packets::new(window)),

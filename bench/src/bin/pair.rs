@@ -1,7 +1,8 @@
-//! Two connections back to back, for profilers and instruction counters: `pair [PROFILE [SEGMENTS]]`.
+//! Two connections back to back, for profilers and instruction counters: `pair [PROFILE [SEGMENTS [auto|everything]]]`. The
+//! last word: the sender asks for ACKs, in the safe form.
 
 use farpace_bench::Pair;
-use farpace_tcp::config::Profile;
+use farpace_tcp::config::{AckControl, AskFor, Profile};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -11,7 +12,15 @@ fn main() {
         eprintln!("pair: no profile `{name}`; `farpace profiles` lists them");
         std::process::exit(2);
     };
-    let mut pair = Pair::new(profile, 256);
+    let mut pair = match args.get(2).map(String::as_str) {
+        None => Pair::new(profile, 256),
+        Some("auto") => Pair::asking(profile, 256, AckControl::Safe, AskFor::Auto),
+        Some("everything") => Pair::asking(profile, 256, AckControl::Safe, AskFor::Everything),
+        Some(other) => {
+            eprintln!("pair: `{other}`: expected auto or everything");
+            std::process::exit(2);
+        }
+    };
     let until = pair.delivered + segments;
     while pair.delivered < until {
         pair.turn();

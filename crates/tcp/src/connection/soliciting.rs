@@ -41,10 +41,15 @@ impl Connection {
     }
 
     /// Whether a new segment of at most `len` bytes asks for an ACK at once, and how.
+    #[inline]
     pub(super) fn request_for(&self, now: Instant, len: u32) -> (Moment, Option<Mark>) {
-        if self.solicitor.form() == Form::None || len == 0 || len > self.mss {
+        if !self.solicitor.asks() || len == 0 || len > self.mss {
             return (Moment::default(), None);
         }
+        self.decide_request(now, len)
+    }
+
+    fn decide_request(&self, now: Instant, len: u32) -> (Moment, Option<Mark>) {
         let after = self.unsent() - u64::from(len);
         let next = after.min(u64::from(self.mss)) as u32;
         let in_flight = self.recovery.in_flight(&self.segments) + Packets::new(1);
@@ -62,6 +67,16 @@ impl Connection {
         (moment, self.solicitor.mark(now, &moment, self.rto.srtt()))
     }
 
+    /// New data has been put into the retransmission queue, with or without a request.
+    #[inline]
+    pub(super) fn note_request(&mut self, now: Instant, moment: &Moment, mark: Option<Mark>) {
+        if self.solicitor.asks() {
+            self.counters.asked += u64::from(mark.is_some());
+            let timestamp = self.timestamp(now);
+            self.solicitor.on_sent(now, self.snd_nxt, timestamp, moment, mark);
+        }
+    }
+
     /// The old byte that makes the peer answer for the data before it.
     pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
         let seq = self.snd_una - 1;
@@ -74,7 +89,7 @@ impl Connection {
 
     /// A row is sent again: it does not ask, and what it had asked is void.
     pub(super) fn withdraw_request(&mut self, now: Instant, index: usize) {
-        if self.solicitor.form() == Form::None {
+        if !self.solicitor.asks() {
             return;
         }
         let end = |at: usize| self.segments.row(at).map(|row| row.end());
@@ -88,7 +103,12 @@ impl Connection {
     }
 
     /// What an ACK says of our requests. `advanced`: it acknowledges something new.
+    #[inline]
     pub(super) fn read_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
+        if self.solicitor.asks() { self.find_answer(now, segment, advanced) } else { Told::default() }
+    }
+
+    fn find_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
         let h = &segment.header;
         let mut told = Told::default();
         if advanced {
@@ -155,7 +175,14 @@ impl Connection {
     }
 
     /// Looks whether a segment asks; [`answer_request`](Self::answer_request) decides what comes of it.
+    #[inline]
     pub(super) fn read_request(&mut self, segment: &Segment) {
+        if self.solicitor.answers() != Form::None {
+            self.find_request(segment);
+        }
+    }
+
+    fn find_request(&mut self, segment: &Segment) {
         let (h, data) = (&segment.header, !segment.payload.is_empty());
         let control = &h.options.ack_control;
         let asked = match self.solicitor.answers() {
@@ -179,6 +206,7 @@ impl Connection {
     }
 
     /// The data of the segment at hand has been taken; true: the request in it is answered at once.
+    #[inline]
     pub(super) fn answer_request(&mut self, now: Instant) -> bool {
         if !std::mem::take(&mut self.answering.asked) {
             return false;
@@ -203,7 +231,19 @@ impl Connection {
     }
 
     /// Puts request and answer into a header that acknowledges. True: no answer is owed any more.
+    #[inline]
     pub(super) fn put_ack_control(
+        &mut self,
+        now: Instant,
+        flags: &mut TcpFlags,
+        control: &mut tcp::AckControl,
+        payload: usize,
+    ) -> bool {
+        let nothing = self.mark.is_none() && self.answering.owed.is_none();
+        nothing || self.put_request_and_answer(now, flags, control, payload)
+    }
+
+    fn put_request_and_answer(
         &mut self,
         now: Instant,
         flags: &mut TcpFlags,

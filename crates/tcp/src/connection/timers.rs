@@ -1,6 +1,7 @@
 //! Deadlines, and what happens when they come.
 
 use super::{CloseReason, Connection, State};
+use crate::config::Rto;
 use crate::recovery::{Expiry, RecoveryTimer};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Span};
@@ -113,11 +114,14 @@ impl Connection {
 
     /// When the retransmission timer fires if it starts now.
     pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
-        // A FIN is acknowledged at once without being asked for.
-        let fin =
-            self.fin_seq.is_some_and(|fin| !self.snd_una.after(fin) && !self.solicitor.has_asked(fin + 1));
-        let held = self.segments.len() - usize::from(fin).min(self.segments.len());
-        self.rto.set_guarded_asked(!self.segments.is_empty() && self.solicitor.outstanding() == held);
+        if self.config.rto == Rto::Cdl {
+            // A FIN is acknowledged at once without being asked for.
+            let fin = self
+                .fin_seq
+                .is_some_and(|fin| !self.snd_una.after(fin) && !self.solicitor.has_asked(fin + 1));
+            let held = self.segments.len() - usize::from(fin).min(self.segments.len());
+            self.rto.set_guarded_asked(!self.segments.is_empty() && self.solicitor.outstanding() == held);
+        }
         self.rto.deadline(now)
     }
 

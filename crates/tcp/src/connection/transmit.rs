@@ -315,8 +315,7 @@ impl Connection {
         self.segments.push(seq, sequence_length, now);
         self.timed.on_sent(seq, now);
         self.snd_nxt += sequence_length;
-        let timestamp = self.timestamp(now);
-        self.solicitor.on_sent(now, self.snd_nxt, timestamp, &moment, mark);
+        self.note_request(now, &moment, mark);
         if self.rto_deadline.is_none() {
             self.rto_deadline = Some(self.timeout_from(now));
         }
@@ -330,7 +329,6 @@ impl Connection {
             }
             _ => Cause::NewData,
         };
-        self.counters.asked += u64::from(mark.is_some());
         self.mark = mark.filter(|m| *m != Mark::Probe);
         self.emit(now, out, seq, flags, payload, cause);
         self.probe_due = mark == Some(Mark::Probe);

@@ -53,6 +53,8 @@ pub struct RtoEstimator {
     kind: Kind,
     backoff: u32,
     clock: Clock,
+    /// The timeout in force: every segment asks for it, and few things change it.
+    rto: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +78,9 @@ impl RtoEstimator {
             config::Rto::Net2 => Kind::Net2(Net2::new(tick)),
             config::Rto::Cdl => Kind::Cdl(Box::new(Cdl::new(min_rto, tick))),
         };
-        RtoEstimator { kind, backoff: 0, clock }
+        let mut estimator = RtoEstimator { kind, backoff: 0, clock, rto: Span::ZERO };
+        estimator.settle();
+        estimator
     }
 
     /// The clock in use.
@@ -95,6 +99,7 @@ impl RtoEstimator {
             Kind::Net2(e) => e.sample(s.rtt),
             Kind::Cdl(e) => e.sample(&s),
         }
+        self.settle();
     }
 
     /// Which samples it wants.
@@ -111,6 +116,7 @@ impl RtoEstimator {
     pub fn set_guarded_asked(&mut self, asked: bool) {
         if let Kind::Cdl(e) = &mut self.kind {
             e.set_guarded_asked(asked);
+            self.settle();
         }
     }
 
@@ -120,6 +126,7 @@ impl RtoEstimator {
         if let Kind::Net2(e) = &mut self.kind {
             e.on_timeout(self.backoff);
         }
+        self.settle();
     }
 
     /// The SYN had to be repeated, so nothing was measured: data begins with 3 s (RFC 6298 §5.7). BSD's timer stays where
@@ -132,17 +139,25 @@ impl RtoEstimator {
             Kind::Net2(_) => return,
         }
         self.backoff = 0;
+        self.settle();
     }
 
     /// The timeout in force, back-off included.
     pub fn rto(&self) -> Span {
+        self.rto
+    }
+
+    fn settle(&mut self) {
         let base = match &self.kind {
             Kind::Rfc6298(e) => e.rto(),
             Kind::Linux26(e) => e.rto(),
-            Kind::Net2(e) => return e.rto(self.backoff),
+            Kind::Net2(e) => {
+                self.rto = e.rto(self.backoff);
+                return;
+            }
             Kind::Cdl(e) => e.rto(),
         };
-        (base * (1u64 << self.backoff)).min(MAX_RTO)
+        self.rto = (base * (1u64 << self.backoff)).min(MAX_RTO);
     }
 
     /// When a timer that is set now fires: at a tick, and not before the timeout is over. BSD counts the ticks that come,

@@ -10,7 +10,7 @@ const PER_SEGMENT: u64 = 2;
 /// A round trip that is not known.
 const UNKNOWN_RTT: Span = Span::from_millis(100);
 /// The shortest that counts.
-const LEAST_RTT: Span = Span::from_millis(1);
+const LEAST_RTT: Span = Span::from_micros(10);
 
 /// Answers owed and answers left.
 #[derive(Clone, Debug, Default)]

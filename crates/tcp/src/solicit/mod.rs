@@ -98,6 +98,12 @@ impl AckSolicitor {
         self.agreement = Agreement::of(self.asking.control, peer);
     }
 
+    /// Asking was agreed on. It may have been given up since.
+    #[inline]
+    pub fn asks(&self) -> bool {
+        self.agreement.ask != Form::None
+    }
+
     /// How this end asks now.
     pub fn form(&self) -> Form {
         if self.guard.forbids() { Form::None } else { self.guard.adapt(self.agreement.ask) }
@@ -137,9 +143,6 @@ impl AckSolicitor {
 
     /// New data that ends before `end` leaves; `mark` is what [`mark`](Self::mark) said of it.
     pub fn on_sent(&mut self, now: Instant, end: Seq, timestamp: u32, moment: &Moment, mark: Option<Mark>) {
-        if self.agreement.ask == Form::None {
-            return;
-        }
         let candidate = self.policy.is_auto(moment) && self.policy.wants(moment);
         if mark.is_some() || candidate {
             self.requests.push(Request { end, sent_at: now, timestamp, mark });
@@ -185,9 +188,6 @@ impl AckSolicitor {
 
     /// Something was acknowledged: the round trip of a segment that had asked, if this ACK answers it.
     pub fn on_ack(&mut self, a: &Answer) -> Option<Span> {
-        if self.agreement.ask == Form::None {
-            return None;
-        }
         let Covered { newest, silent } = self.requests.on_ack(a.ack);
         if let Some(silent) = silent {
             self.worth.on_silent(a.now.since(silent.sent_at));
