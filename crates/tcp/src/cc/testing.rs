@@ -141,6 +141,11 @@ impl<C: CongestionControl> Bottleneck<C> {
         wait * self.line.rate().as_bytes_per_sec_f64() / f64::from(MSS)
     }
 
+    /// Segments sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Runs until `done` holds, for at most `time`. True: it holds.
     pub fn run_until(&mut self, time: Span, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + time;

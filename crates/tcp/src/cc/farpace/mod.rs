@@ -12,8 +12,9 @@
 //!   ```
 //!
 //!   with `rtt` the median of a round trip, `base` the least of the medians, and `alpha` the segments that this connection
-//!   keeps in the queue. So the queue stays short, connections share alike, and a loss is no news. Where there is no queue,
-//!   alpha doubles each round trip, except near the window that was too much last.
+//!   keeps in the queue: a few, or as many as an ACK tells of at once. So the queue stays short, connections share alike,
+//!   and a loss is no news. Where there is no queue, alpha doubles each round trip, except near the window that was too
+//!   much last.
 //! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a policer loses more
 //!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
 //!   is usual.
@@ -43,6 +44,9 @@ use train::Train;
 const MIN_ALPHA: f64 = 3.0;
 /// ... and as a part of its window, so that fast paths give a delay that can be measured.
 const ALPHA_SHARE: f64 = 0.005;
+/// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would pass for the
+/// queue of others.
+const MAX_TOGETHER: f64 = 1.0 / 6.0;
 /// The part of what was delivered that a cut leaves, so that the queue drains.
 const DRAIN: f64 = 0.95;
 /// The least window: what keeps ACKs coming.
@@ -80,6 +84,8 @@ enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     delivered: f64,
+    /// The sum of the squares of what each ACK delivered.
+    squares: f64,
     lost: f64,
     /// The highest delivery rate, bytes a second.
     bandwidth: f64,
@@ -104,6 +110,8 @@ pub struct Farpace {
     /// Trains that told nothing.
     trains: u32,
     loss: LossJudge,
+    /// Segments that an ACK tells of at once; the mean over segments, not over ACKs.
+    together: f64,
     /// Round trips without a queue.
     calm: u32,
     /// The window that was too much last; zero: not known.
@@ -120,6 +128,11 @@ pub struct Farpace {
     before: (f64, f64),
 }
 
+/// Segments to keep in the queue where each pair has an ACK of its own.
+fn least_alpha(w: f64) -> f64 {
+    MIN_ALPHA.max(ALPHA_SHARE * w)
+}
+
 impl Farpace {
     fn begin(&mut self, window: &Window) {
         self.mss = f64::from(window.mss().max(1));
@@ -134,8 +147,12 @@ impl Farpace {
         window.set_cwnd(Packets::new(self.cwnd as u32)); // a cast from floating point saturates
     }
 
+    /// Segments to keep in the queue. What waits at the receiver, or in a box on the way back, to be told by one ACK is
+    /// in flight besides what the path holds; without as many more the line runs empty between two ACKs
+    /// (draft-ietf-ccwg-bbr §5.5.9: extra_acked). With an ACK for each pair this is no more than the least alpha.
     fn alpha(&self) -> f64 {
-        MIN_ALPHA.max(ALPHA_SHARE * self.w)
+        let together = (self.together + 1.0).min(self.w * MAX_TOGETHER);
+        least_alpha(self.w).max(together)
     }
 
     /// Segments that the empty path holds at so many bytes a second.
@@ -147,6 +164,9 @@ impl Farpace {
         let round = std::mem::take(&mut self.round);
         self.bandwidth = round.bandwidth;
         self.best = self.best.max(round.bandwidth);
+        if round.delivered > 0.0 {
+            self.together = round.squares / round.delivered;
+        }
         let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
         if self.phase == Phase::Steady {
             self.follow(&round, queue);
@@ -166,7 +186,9 @@ impl CongestionControl for Farpace {
         }
         let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.as_bytes_per_sec_f64());
         self.round.bandwidth = self.round.bandwidth.max(rate);
-        self.round.delivered += f64::from(ack.delivered.get());
+        let delivered = f64::from(ack.delivered.get());
+        self.round.delivered += delivered;
+        self.round.squares += delivered * delivered;
         self.round.lost += f64::from(ack.lost.get());
         self.round.limited |= ack.cwnd_limited;
         self.round.marked |= ack.ece;

@@ -3,6 +3,7 @@
 //! A round trip of the path is the median of the samples of that time, and the empty path's is the least of these medians: so
 //! jitter, which moves every median alike, does not look like a queue.
 
+use super::least_alpha;
 use farpace_units::{Instant, Span};
 
 /// The least median of this time is the empty path's; two windows of half the length take turns. It is long, because the
@@ -107,7 +108,7 @@ impl Path {
     /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
     /// most that it has ever had delivered `best` segments a second.
     pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> Queue {
-        let grew = self.windows.iter().any(|before| w > before + alpha);
+        let grew = self.windows.iter().any(|before| w > before + least_alpha(w));
         self.windows = [w, self.windows[0], self.windows[1]];
         if self.samples.len() < ENOUGH && self.latest.is_some() {
             return if self.competing { Queue::Foreign } else { Queue::Own };
@@ -132,17 +133,20 @@ impl Path {
             self.since = now;
         }
         self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
-        if self.is_longer(rtt, previous.filter(|_| !grew)) {
+        // Few ACKs make round trips move by what one of them waits for.
+        let scatter = (alpha - least_alpha(w)).max(0.0) / w.max(1.0);
+        if self.is_longer(rtt, previous.filter(|_| !grew), scatter) {
             (self.current, self.before, self.since) = (self.flat.iter().min().copied(), None, now);
             self.flat.clear();
         }
         self.judge(rtt, w, alpha, best)
     }
 
-    /// The path itself has become longer: a step, and then nothing moves.
-    fn is_longer(&mut self, rtt: Span, previous: Option<Span>) -> bool {
+    /// The path itself has become longer: a step, and then nothing moves. `scatter`: the part of a round trip that a step
+    /// must have besides.
+    fn is_longer(&mut self, rtt: Span, previous: Option<Span>, scatter: f64) -> bool {
         let long = self.base().as_secs_f64();
-        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > STEP * long);
+        let stepped = previous.is_some_and(|p| (rtt - p).as_secs_f64() > (STEP + scatter) * long);
         if stepped {
             self.flat.clear();
             self.flat.push(rtt);

@@ -188,6 +188,38 @@ fn it_keeps_the_queue_short_on_short_paths() {
     assert!(f64::from(b.window.cwnd().get()) >= b.bdp());
 }
 
+/// Breaks: ACKs for 35 segments at once, from receivers and modems that save them: without as many more in flight the line
+/// runs empty between two ACKs. The queue holds no more than these, and they are not taken for a longer path.
+#[test]
+fn it_fills_the_line_with_few_acks() {
+    let mut b = Bottleneck::new(Farpace::default(), 100, 40);
+    b.bunch = Span::from_millis(4);
+    b.run(SEC * 5);
+    let (sent, mut most) = (b.sent(), 0.0_f64);
+    b.run_until(SEC * 10, |b| {
+        most = most.max(b.queue());
+        false
+    });
+    let used = (b.sent() - sent) as f64 / (b.bdp() * 10.0 / b.rtt.as_secs_f64());
+    assert!(used > 0.98, "{used}");
+    assert!(most < 45.0, "{most}");
+    assert!(b.cc.path.base() < b.rtt + Span::from_millis(1), "{:?}", b.cc.path.base());
+}
+
+/// Breaks: with few ACKs a round trip moves by what one of them waits for; taken for a longer path, each such step would
+/// stay in the queue.
+#[test]
+fn few_acks_do_not_make_the_path_longer() {
+    for (alpha, base) in [(17.0, 20_300), (3.0, 21_500)] {
+        let mut path = Path::default();
+        for (i, us) in [20_300; 5].into_iter().chain([21_500; 6]).enumerate() {
+            (0..8).for_each(|_| path.sample(Span::from_micros(us)));
+            path.end_round(ms(i as u64 * 21), 200.0, alpha, 8_000.0);
+        }
+        assert_eq!(path.base(), Span::from_micros(base), "alpha {alpha}");
+    }
+}
+
 /// Breaks: bit errors cost the window.
 #[test]
 fn it_bears_bit_errors() {
