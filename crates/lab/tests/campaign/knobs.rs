@@ -2,12 +2,13 @@
 //! one to find what the failure needs.
 
 use farpace_lab::scenario::{Outage, Policer};
-use farpace_path::{BurstLossConfig, Jump, MtuChange};
+use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
     AckControl, AskFor, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use farpace_wire::tcp::TcpFlags;
 use std::fmt;
 
 /// A trial.
@@ -109,6 +110,12 @@ pub struct Way {
     pub split: f64,
     /// Packets are marked, and marks taken away.
     pub marks: Option<(f64, f64)>,
+    /// A box that does not let through what asks for ACKs, and answers.
+    pub middlebox: Option<MiddleboxConfig>,
+    /// Of so many pure ACKs one goes on, none later than this.
+    pub thinning: Option<(u32, Span)>,
+    /// These two stay for ever.
+    pub boxes_stay: bool,
 }
 
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
@@ -374,5 +381,22 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
         mtu_stays: rng.chance(0.6),
         split: sometimes(rng, 0.15, |r| chance(r, 0.5)).unwrap_or(0.0),
         marks: sometimes(rng, 0.3, |r| (chance(r, 1.0), if r.chance(0.3) { chance(r, 1.0) } else { 0.0 })),
+        middlebox: sometimes(rng, 0.25, middlebox),
+        thinning: sometimes(rng, 0.2, |r| {
+            (spread(r, 2, 64) as u32, span(r, Span::from_micros(10), Span::from_millis(200)))
+        }),
+        boxes_stay: rng.chance(0.5),
+    }
+}
+
+/// What it takes away is only what asking for ACKs needs. A box that takes window scaling or timestamps away from one
+/// SYN of two leaves ends that disagree, and nothing that they could do about it.
+fn middlebox(rng: &mut Stream) -> MiddleboxConfig {
+    let experimental = rng.chance(0.5).then_some([253, 254]);
+    MiddleboxConfig {
+        strip: experimental.into_iter().flatten().collect(),
+        strip_on: pick(rng, &[StripOn::Syn, StripOn::Data, StripOn::All]),
+        clear: if rng.chance(0.5) { MiddleboxConfig::RESERVED } else { TcpFlags::NONE },
+        drop_without_ack: rng.chance(0.5),
     }
 }
