@@ -107,7 +107,9 @@ impl Machine {
     fn hear(&mut self, number: u32, header: &TcpHeader) {
         let ours = self.config.window_scale;
         // A classic request has the acknowledgment, and the bit in place of the flag.
-        let bare = self.config.asking.control.is_classic() && header.flags == TcpFlags::RESERVED_4;
+        let classic = self.config.asking.control.is_classic();
+        let bare =
+            classic && header.flags.contains(TcpFlags::RESERVED_4) && !header.flags.contains(TcpFlags::RST);
         let Some(link) = self.live(number) else { return };
         let syn = header.flags.contains(TcpFlags::SYN);
         if syn {
