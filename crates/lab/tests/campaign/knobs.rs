@@ -118,6 +118,8 @@ pub struct Way {
     pub boxes_stay: bool,
 }
 
+/// A clock of this tick or more makes timers of different connections fire together.
+const COARSE: Span = Span::from_millis(10);
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
 const MOST_TICKS: u64 = 1 << 29;
 
@@ -179,6 +181,12 @@ impl Knobs {
             let deaf = probing == Ok(MtuProbing::Off) && ways[i].mtu_silent;
             let floor = ways[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
             ways[i].mtu_stays &= !deaf && !floor;
+            // Timers that count ticks fire together, and a queue of two would let through the same two connections each
+            // time, until the others have given up.
+            let coarse = ends[i].settings.resolve().is_ok_and(|c| c.clock.is_some_and(|t| t >= COARSE));
+            if coarse {
+                ways[i].queue = ways[i].queue.max(Packets::new(connections));
+            }
         }
         let mut programs = programs(&mut rng);
         for (i, p) in programs.iter_mut().enumerate() {

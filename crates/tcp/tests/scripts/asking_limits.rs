@@ -274,3 +274,31 @@ fn a_timeout_voids_all_requests() {
     );
     assert_eq!(s.connection.counters().confirmed, 0);
 }
+
+/// Breaks: the D-SACK that answers an old byte is taken for one that answers a retransmission, and undoes the cut for a
+/// loss that was one.
+#[test]
+fn the_answer_to_an_old_byte_undoes_nothing() {
+    let settings = Settings {
+        profile: Some(Profile::Prr),
+        sack: Some(true),
+        undo: Some(true),
+        ..asking(AckControl::Unilateral, &[AskFor::Rtt])
+    };
+    let mut s = Script::connect(&settings);
+    s.run(
+        "0   > S 0 sackok
+         10         < S. 0 ack 1 mss 1000 sackok
+         10  > . 1 ack 1
+         10  ! write 4000
+         10  > . 1+1000 ack 1
+         10  > . 0+1 ack 1 why ack_probe
+         10  > . 1001+1000 ack 1
+         10  > . 2001+1000 ack 1
+         10  > . 3001+1000 ack 1
+         20         < . 1 ack 1 sack 1001-4001
+         20  > . 1+1000 ack 1 why fast_retransmit
+         21         < . 1 ack 1 sack 0-1,1001-4001
+         21  ! recovery Recovery",
+    );
+}
