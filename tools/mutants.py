@@ -108,7 +108,6 @@ MUTANTS = [
     ("asking: ACKs without data ask", SOLICITING, "_ if !data => false,", ""),
     ("asking: data carries the answer away", SOLICITING, "        !carries\n", "        !carries && false\n"),
     ("asking: no answer rides on data", SOLICITING, "        !carries\n", "        !carries || true\n"),
-    ("asking: an answer on data that is full", SOLICITING, "if payload > 0 && !fits {", "if payload > 0 && !fits && false {"),
     ("asking: an answer is owed for ever", SOLICITING, "        self.answering.owed = None;\n", ""),
     ("asking: a rate without an agreement", SOLICITING, "if self.solicitor.answers() == Form::Tarr\n            && !segment", "if !segment"),
     ("asking: anybody sets the rate", "crates/tcp/src/connection/arrival.rs", "        self.read_request(&segment);\n",

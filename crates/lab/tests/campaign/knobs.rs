@@ -170,6 +170,9 @@ impl Knobs {
         let mut rng = Stream::new(seed, "knobs");
         let heal = span(&mut rng, Span::from_secs(1), Span::from_secs(150));
         let ends = [end(&mut rng, heal), end(&mut rng, heal)];
+        // Net/2 backs off to 64 timeouts and no further, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
+        let net2 = ends.iter().any(|e| e.settings.resolve().is_ok_and(|c| c.rto == Rto::Net2));
+        let heal = if net2 { heal.min(Span::from_secs(90)) } else { heal };
         let ways = ways(&mut rng, heal);
         let connections = sometimes(&mut rng, 0.25, |r| spread(r, 2, 40) as u32).unwrap_or(1);
         let every =

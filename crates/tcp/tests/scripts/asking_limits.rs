@@ -283,22 +283,37 @@ fn the_answer_to_an_old_byte_undoes_nothing() {
         profile: Some(Profile::Prr),
         sack: Some(true),
         undo: Some(true),
-        ..asking(AckControl::Unilateral, &[AskFor::Rtt])
+        initial_window: Some(Packets::new(6)),
+        ..asking(AckControl::Unilateral, &[AskFor::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 sackok
          10         < S. 0 ack 1 mss 1000 sackok
          10  > . 1 ack 1
-         10  ! write 4000
+         10  ! write 9000
          10  > . 1+1000 ack 1
          10  > . 0+1 ack 1 why ack_probe
          10  > . 1001+1000 ack 1
          10  > . 2001+1000 ack 1
          10  > . 3001+1000 ack 1
-         20         < . 1 ack 1 sack 1001-4001
-         20  > . 1+1000 ack 1 why fast_retransmit
-         21         < . 1 ack 1 sack 0-1,1001-4001
-         21  ! recovery Recovery",
+         10  > . 4001+1000 ack 1
+         10  > . 5001+1000 ack 1
+         20         < . 1 ack 1 sack 0-1
+         21         < . 1 ack 1 sack 3001-6001,1001-2001
+         21  > . 1+1000 ack 1 why fast_retransmit
+         21  > . 2001+1000 ack 1 why fast_retransmit
+         21  > . 6001+1000 ack 1
+         21  > . 0+1 ack 1 why ack_probe
+         30         < . 1 ack 1 sack 0-1,3001-6001,1001-2001
+         32         < . 1 ack 2001 sack 3001-6001
+         32  > . 7001+1000 ack 1
+         32  > . 2000+1 ack 1 why ack_probe
+         42         < . 1 ack 2001 sack 2000-2001,3001-6001
+         55         < . 1 ack 2001 sack 3001-7001
+         55  > . 8001+1000 ack 1
+         55  > . 2000+1 ack 1 why ack_probe
+         65         < . 1 ack 2001 sack 2000-2001,3001-7001
+         65  ! recovery Recovery",
     );
 }
