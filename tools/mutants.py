@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks the recovery code in one place at a time, and sees whether the tests of crates/tcp notice.
+"""Breaks recovery and asking for ACKs in one place at a time, and sees whether the tests of crates/tcp notice.
 
 Each mutant below is a change that compiles and that some RFC forbids. It is applied to a copy of the tree, never to the
 tree itself. Exit code 1: fewer than 90 % were caught, or a mutant no longer applies.
@@ -17,6 +17,8 @@ import tempfile
 import time
 
 SACK = "crates/tcp/src/recovery/sack/"
+ASK = "crates/tcp/src/solicit/"
+SOLICITING = "crates/tcp/src/connection/soliciting.rs"
 
 # name, file, text, what it becomes
 MUTANTS = [
@@ -68,6 +70,48 @@ MUTANTS = [
     ("aen: the tail is never what was lost", SACK + "aen.rs", "let first = !literal && echoes && !duplicate;", "let first = false && !literal && echoes && !duplicate;"),
     ("aen: others are sent while it asks", SACK + "mod.rs", "self.f_rto.holds() || self.aen.holds()", "self.f_rto.holds()"),
     ("states: growth in recovery", SACK + "states.rs", "_ if news.acked > 0 && news.may_grow =>", "_ if news.acked > 0 =>"),
+    ("asking: a peer that cannot confirm is asked", ASK + "agreement.rs", "ask: may(CdlCapability::CONFIRMS)", "ask: form"),
+    ("asking: a peer that may not ask is answered", ASK + "agreement.rs", "answer: may(CdlCapability::ASKS)", "answer: form"),
+    ("asking: answers without bound", ASK + "answers.rs", "let may = paid_at <= now + rtt;", "let may = paid_at <= now + rtt || true;"),
+    ("asking: answers saved up for ever", ASK + "answers.rs", "self.paid_at.max(now) + price", "self.paid_at + price"),
+    ("asking: silence is borne for ever", ASK + "guard.rs", "if self.unanswered < limit {", "if self.unanswered < limit || true {"),
+    ("asking: an answer does not end the silence", ASK + "guard.rs", "(self.answered, self.unanswered, self.strikes) = (true, 0, 0);",
+     "self.answered = true;"),
+    ("asking: each of one loss is a strike", ASK + "guard.rs", "if self.struck_at.is_none_or(|at| sent_at >= at) {",
+     "if sent_at >= Instant::ZERO {"),
+    ("asking: the path is not tried first", ASK + "guard.rs", "self.literal || self.answered", "true || self.literal || self.answered"),
+    ("asking: a cleared bit ends all", ASK + "guard.rs", "        if flag {\n", "        if flag && false {\n"),
+    ("asking: bare while something is missing", ASK + "mod.rs", "(moment.calm && !moment.fin)", "(!moment.fin)"),
+    ("asking: bare with FIN", ASK + "mod.rs", "(moment.calm && !moment.fin)", "(moment.calm)"),
+    ("asking: probes more often than once a round trip", ASK + "mod.rs", "now.since(at) >= wait", "now.since(at) >= wait * 0"),
+    ("asking: probes that nobody answers are not fewer", ASK + "mod.rs", "if self.probe.is_some() { srtt * 2 } else { srtt }", "srtt"),
+    ("asking: a probe measures twice", ASK + "mod.rs", "let first = !std::mem::replace(&mut probe.measured, true);",
+     "probe.measured = true;\n        let first = true;"),
+    ("asking: any ACK answers a TARR request", ASK + "mod.rs", "newest.end == a.ack && a.echo", "a.echo"),
+    ("asking: any echo answers a TARR request", ASK + "mod.rs", "&& a.echo.is_none_or(|echo| echo == newest.timestamp)", ""),
+    ("asking: the hold time stays in the round trip", ASK + "mod.rs", "if held < rtt { rtt - held } else { rtt }", "rtt"),
+    ("asking: held for longer than the round trip", ASK + "mod.rs", "if held < rtt { rtt - held } else { rtt }", "rtt - held"),
+    ("asking: what is sent again is still answered", ASK + "mod.rs", "self.requests.forget(end)", "self.requests.get(end).copied()"),
+    ("asking: a timeout forgets nothing", ASK + "mod.rs", "last.sent_at);\n        }\n        self.forget_all();", "last.sent_at);\n        }"),
+    ("asking: a timeout is no strike", ASK + "mod.rs", "            self.guard.on_bare_lost(now, last.sent_at);\n        }\n        self.forget_all();",
+     "            _ = (now, last);\n        }\n        self.forget_all();"),
+    ("asking: the oldest request is measured", ASK + "requests.rs", "newest: Some(request), silent: None };",
+     "newest: covered.newest.or(Some(request)), silent: None };"),
+    ("asking: every SYN offers", SOLICITING, "self.counters.timeouts >= MAX_OFFERS", "self.counters.timeouts >= MAX_OFFERS * 1000"),
+    ("asking: probes of the MTU ask", SOLICITING, "|| len == 0 || len > self.mss", "|| len == 0"),
+    ("asking: the neighbours' loss is a strike", SOLICITING, "is_some_and(missing) && !missing(index + 1);",
+     "is_some_and(missing) || !missing(index + 1);"),
+    ("asking: an old ACK answers a probe", SOLICITING, "if !h.ack.after(probe.seq) {", "if !h.ack.after(probe.seq) && false {"),
+    ("asking: recovery hears of a probe's D-SACK", SOLICITING, "told.sack = Some(h.options.sack.iter().skip(1).copied().collect());", ""),
+    ("asking: the answer to a probe is a duplicate ACK", SOLICITING, "told.answers_probe &= !advanced;", "told.answers_probe = false;"),
+    ("asking: bare segments without an agreement", SOLICITING, "data && self.solicitor.answers() == Form::Classic\n            &&", "data &&"),
+    ("asking: ACKs without data ask", SOLICITING, "_ if !data => false,", ""),
+    ("asking: data carries the answer away", SOLICITING, "        !carries\n", "        !carries && false\n"),
+    ("asking: no answer rides on data", SOLICITING, "        !carries\n", "        !carries || true\n"),
+    ("asking: an answer is owed for ever", SOLICITING, "        self.answering.owed = None;\n", ""),
+    ("asking: a rate without an agreement", SOLICITING, "if self.solicitor.answers() == Form::Tarr\n            && !segment", "if !segment"),
+    ("asking: anybody sets the rate", "crates/tcp/src/connection/arrival.rs", "        self.read_request(&segment);\n",
+     "        self.read_request(&segment);\n        self.read_rate(&segment);\n"),
 ]
 
 

@@ -2,12 +2,13 @@
 //! one to find what the failure needs.
 
 use farpace_lab::scenario::{Outage, Policer};
-use farpace_path::{BurstLossConfig, Jump, MtuChange};
+use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
     AckControl, AskFor, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use farpace_wire::tcp::TcpFlags;
 use std::fmt;
 
 /// A trial.
@@ -109,8 +110,16 @@ pub struct Way {
     pub split: f64,
     /// Packets are marked, and marks taken away.
     pub marks: Option<(f64, f64)>,
+    /// A box that does not let through what asks for ACKs, and answers.
+    pub middlebox: Option<MiddleboxConfig>,
+    /// Of so many pure ACKs one goes on, none later than this.
+    pub thinning: Option<(u32, Span)>,
+    /// These two stay for ever.
+    pub boxes_stay: bool,
 }
 
+/// A clock of this tick or more makes timers of different connections fire together.
+const COARSE: Span = Span::from_millis(10);
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
 const MOST_TICKS: u64 = 1 << 29;
 
@@ -161,6 +170,9 @@ impl Knobs {
         let mut rng = Stream::new(seed, "knobs");
         let heal = span(&mut rng, Span::from_secs(1), Span::from_secs(150));
         let ends = [end(&mut rng, heal), end(&mut rng, heal)];
+        // Net/2 backs off to 64 timeouts and no further, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
+        let net2 = ends.iter().any(|e| e.settings.resolve().is_ok_and(|c| c.rto == Rto::Net2));
+        let heal = if net2 { heal.min(Span::from_secs(90)) } else { heal };
         let ways = ways(&mut rng, heal);
         let connections = sometimes(&mut rng, 0.25, |r| spread(r, 2, 40) as u32).unwrap_or(1);
         let every =
@@ -172,6 +184,12 @@ impl Knobs {
             let deaf = probing == Ok(MtuProbing::Off) && ways[i].mtu_silent;
             let floor = ways[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
             ways[i].mtu_stays &= !deaf && !floor;
+            // Timers that count ticks fire together, and a queue of two would let through the same two connections each
+            // time, until the others have given up.
+            let coarse = ends[i].settings.resolve().is_ok_and(|c| c.clock.is_some_and(|t| t >= COARSE));
+            if coarse {
+                ways[i].queue = ways[i].queue.max(Packets::new(connections));
+            }
         }
         let mut programs = programs(&mut rng);
         for (i, p) in programs.iter_mut().enumerate() {
@@ -374,5 +392,22 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
         mtu_stays: rng.chance(0.6),
         split: sometimes(rng, 0.15, |r| chance(r, 0.5)).unwrap_or(0.0),
         marks: sometimes(rng, 0.3, |r| (chance(r, 1.0), if r.chance(0.3) { chance(r, 1.0) } else { 0.0 })),
+        middlebox: sometimes(rng, 0.25, middlebox),
+        thinning: sometimes(rng, 0.2, |r| {
+            (spread(r, 2, 64) as u32, span(r, Span::from_micros(10), Span::from_millis(200)))
+        }),
+        boxes_stay: rng.chance(0.5),
+    }
+}
+
+/// What it takes away is only what asking for ACKs needs. A box that takes window scaling or timestamps away from one
+/// SYN of two leaves ends that disagree, and nothing that they could do about it.
+fn middlebox(rng: &mut Stream) -> MiddleboxConfig {
+    let experimental = rng.chance(0.5).then_some([253, 254]);
+    MiddleboxConfig {
+        strip: experimental.into_iter().flatten().collect(),
+        strip_on: pick(rng, &[StripOn::Syn, StripOn::Data, StripOn::All]),
+        clear: if rng.chance(0.5) { MiddleboxConfig::RESERVED } else { TcpFlags::NONE },
+        drop_without_ack: rng.chance(0.5),
     }
 }

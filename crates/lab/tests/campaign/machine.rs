@@ -106,12 +106,16 @@ impl Machine {
     /// Keeps the right edge of the peer's window.
     fn hear(&mut self, number: u32, header: &TcpHeader) {
         let ours = self.config.window_scale;
+        // A classic request has the acknowledgment, and the bit in place of the flag.
+        let classic = self.config.asking.control.is_classic();
+        let bare =
+            classic && header.flags.contains(TcpFlags::RESERVED_4) && !header.flags.contains(TcpFlags::RST);
         let Some(link) = self.live(number) else { return };
         let syn = header.flags.contains(TcpFlags::SYN);
         if syn {
             link.shift = header.options.window_scale.filter(|_| ours).unwrap_or(0).min(14);
         }
-        if header.flags.contains(TcpFlags::ACK) {
+        if header.flags.contains(TcpFlags::ACK) || bare {
             let shift = if syn { 0 } else { link.shift };
             let edge = header.ack + (u32::from(header.window) << shift);
             link.edge = Some(link.edge.map_or(edge, |e| e.later(edge)));

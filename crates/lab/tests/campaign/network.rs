@@ -62,7 +62,11 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2]) {
         chain.push(("client.clock".into(), Box::new(clock(&knobs.ends[0].jumps))));
     }
     let until = |name: &str, way: &Way, inner: Box<dyn Element>| -> Box<dyn Element> {
-        let stays = name == "mtu" && way.mtu_stays;
+        let stays = match name {
+            "mtu" => way.mtu_stays,
+            "middlebox" | "thinning" => way.boxes_stay,
+            _ => false,
+        };
         if stays { inner } else { Box::new(Until { end, inner }) }
     };
     for (name, inner) in troubles(&knobs.ways[0], 0) {
@@ -124,6 +128,9 @@ fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
         mtu_stays: _,
         split,
         marks,
+        middlebox,
+        thinning,
+        boxes_stay: _,
     } = way;
     let mut list = Vec::new();
     if *split > 0.0 {
@@ -131,6 +138,12 @@ fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
     }
     if let Some((congested, bleached)) = *marks {
         list.push(("mark", one_way(Mark { congested, bleached }, entry)));
+    }
+    if let Some(config) = middlebox {
+        list.push(("middlebox", one_way(path::MiddleboxWay::new(config.clone()), entry)));
+    }
+    if let Some((every, hold)) = *thinning {
+        list.push(("thinning", one_way(path::AckThinningWay::new(every, hold), entry)));
     }
     if let Some(p) = policer {
         list.push(("policer", one_way(path::PolicerWay::new(p.config()).expect("as drawn"), entry)));

@@ -87,6 +87,10 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
     if way.split > 0.0 || way.marks.is_some() {
         unsaid.push(format!("{name}: cut in two {}, marks {:?}", way.split, way.marks));
     }
+    if way.middlebox.is_some() || way.thinning.is_some() {
+        let stays = if way.boxes_stay { ", for ever" } else { "" };
+        unsaid.push(format!("{name}: a box {:?}, one ACK of {:?}{stays}", way.middlebox, way.thinning));
+    }
     if !way.jitter.is_zero() {
         unsaid.push(format!("{name}: the jitter reorders"));
     }

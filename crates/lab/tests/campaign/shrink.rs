@@ -99,6 +99,11 @@ const CHANGES: &[Change] = &[
     |k| k.ways[1].split = 0.0,
     |k| k.ways[0].marks = None,
     |k| k.ways[1].marks = None,
+    |k| k.ways[0].middlebox = None,
+    |k| k.ways[1].middlebox = None,
+    |k| k.ways[0].thinning = None,
+    |k| k.ways[1].thinning = None,
+    |k| k.ways.iter_mut().for_each(|w| w.boxes_stay = false),
     |k| k.ways[0].policer = None,
     |k| k.ways[1].policer = None,
     |k| k.ways[0].burst = None,
@@ -140,6 +145,9 @@ const CHANGES: &[Change] = &[
     |k| settings(k, |s| s.timeout = None),
     |k| settings(k, |s| s.undo = None),
     |k| settings(k, |s| s.pacing = None),
+    |k| settings(k, |s| (s.ack_control, s.ask_for) = (None, None)),
+    |k| settings(k, |s| s.ask_for = None),
+    |k| settings(k, |s| s.clock = None),
     |k| settings(k, |s| s.profile = None),
 ];
 

@@ -138,7 +138,7 @@ pub fn bound(knobs: &Knobs) -> Instant {
     let n = u64::from(knobs.connections);
     // Karn's rule: what is sent again gives no sample, so without timestamps a back-off lasts until all that was
     // outstanding has come, and a queue of two packets may take a timeout for each of them (RFC 6298 §3, §5.5).
-    let timestamps = |i: usize| knobs.ends[i].settings.timestamps != Some(false);
+    let timestamps = |i: usize| knobs.ends[i].settings.resolve().is_ok_and(|c| c.timestamps);
     let karn = if timestamps(0) && timestamps(1) { Span::ZERO } else { MAX_BACK_OFF };
     // What a policer or an outage made of the round-trip estimate wears off as well.
     let round = rtt * 4 + Span::from_millis(1_700) + karn;

@@ -155,6 +155,7 @@ impl Connection {
         }
         // Not before: a segment that acknowledges what was never sent must not set the clock either.
         self.update_ts_recent(now, &segment);
+        self.read_rate(&segment);
         if again {
             self.ack_now = Some(Cause::AckNow);
         }

@@ -128,6 +128,9 @@ impl Connection {
     fn read_probe_answer(&mut self, now: Instant, segment: &Segment, advanced: bool, told: &mut Told) {
         let Some(probe) = self.solicitor.probe() else { return };
         let h = &segment.header;
+        if !h.ack.after(probe.seq) {
+            return; // it was sent before what the probe came behind
+        }
         // RFC 2883: the receiver tells what it had already.
         if h.options.sack.first().is_some_and(|b| b.start == probe.seq && b.end == probe.seq + 1) {
             told.sack = Some(h.options.sack.iter().skip(1).copied().collect());
@@ -191,18 +194,24 @@ impl Connection {
             Form::Classic => self.is_bare_request(h, data),
             Form::Flag => control.request || h.flags.contains(self.solicitor.bit()),
             Form::Safe => control.request,
-            Form::Tarr => {
-                if let Some(Tarr::Rate(rate @ 1..)) = control.tarr {
-                    self.ack_policy.set_rate(Packets::new(u32::from(rate)));
-                }
-                control.tarr == Some(Tarr::Rate(0))
-            }
+            Form::Tarr => control.tarr == Some(Tarr::Rate(0)),
         };
         self.counters.requests += u64::from(asked);
         if asked {
             self.answering.by_flag = !control.request;
         }
         self.answering.asked = asked;
+    }
+
+    /// An acceptable segment sets how many segments an ACK is for from now on. Not before: nobody who merely knows the
+    /// ports may set it.
+    pub(super) fn read_rate(&mut self, segment: &Segment) {
+        if self.solicitor.answers() == Form::Tarr
+            && !segment.payload.is_empty()
+            && let Some(Tarr::Rate(rate @ 1..)) = segment.header.options.ack_control.tarr
+        {
+            self.ack_policy.set_rate(Packets::new(u32::from(rate)));
+        }
     }
 
     /// The data of the segment at hand has been taken; true: the request in it is answered at once.

@@ -79,12 +79,18 @@ pub struct Victim {
 impl Victim {
     /// An active open to a peer that offers `options`, complete.
     pub fn connected(config: &Config, options: TcpOptions) -> Victim {
+        Self::connected_after(Span::ZERO, config, options)
+    }
+
+    /// The same to a peer that is so far away.
+    pub fn connected_after(rtt: Span, config: &Config, options: TcpOptions) -> Victim {
         let now = Instant::ZERO + Span::from_secs(10);
         let timestamps = config.timestamps && options.timestamps.is_some();
         let c = Connection::connect(now, config, Ports { local: 1, remote: 2 }, ISS);
         let mut v =
             Victim { c, now, una: ISS, nxt: ISS, acked: IRS, sent: 0, timestamps, heard: 0, clock: CLOCK };
         v.drain();
+        v.now += rtt;
         let flags = TcpFlags::SYN | TcpFlags::ACK;
         let header =
             TcpHeader { seq: IRS, ack: v.nxt, flags, window: 65_535, options, ..TcpHeader::default() };
@@ -171,6 +177,11 @@ impl Victim {
         let mut data = Bytes::from(vec![7; len as usize]);
         assert_eq!(self.c.write(&mut data), ByteCount::new(len));
         self.drain();
+    }
+
+    /// The number that it expects next, acknowledged or not.
+    pub fn expected(&self) -> Seq {
+        IRS + 1 + self.c.counters().bytes_received.get() as u32
     }
 
     pub fn is_open(&self) -> bool {

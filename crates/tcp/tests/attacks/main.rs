@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, reason = "this is how a bound fails")]
 
+mod asking;
 mod bed;
 mod control;
 mod receiver;

@@ -366,7 +366,13 @@ fn tarr_both_ways() {
          23         < . 3001+1000 ack 1
          23  > . 1 ack 4001 why ack_now
          24         < . 5001+1000 ack 1
-         24  > . 1 ack 4001 why ack_out_of_order",
+         24  > . 1 ack 4001 why ack_out_of_order
+         30         < . 4001+1000 ack 1
+         30  > . 1 ack 6001
+         31         < . 90000000+1000 ack 1 rate 1     # from anywhere, and it changes nothing
+         31  > . 1 ack 6001 why ack_unacceptable
+         40         < . 6001+1000 ack 1
+         80  > . 1 ack 7001 why ack_delayed",
     );
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod script;
 
 mod asking;
+mod asking_limits;
 mod closing;
 mod conformance;
 mod congestion_marks;
