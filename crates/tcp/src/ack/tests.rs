@@ -47,6 +47,7 @@ impl Receiver {
         let decision = self.policy.on_data(&DataArrival {
             now,
             len,
+            push: len < MSS,
             disorder,
             duplicate,
             unacknowledged,
@@ -68,7 +69,7 @@ impl Receiver {
     }
 
     fn sent(&mut self) {
-        self.policy.on_ack_sent();
+        self.policy.on_ack_sent(true);
         (self.unacknowledged, self.held) = (0, None);
     }
 
