@@ -5,6 +5,7 @@
 //! reader keeps from moving. `tests/against_linux` has the kernel play the same scripts.
 
 use super::DataArrival;
+use super::opening::Opening;
 use farpace_units::{Instant, Span};
 
 const ATO_MIN: Span = Span::from_millis(40);
@@ -18,8 +19,6 @@ const MAX_QUICK: u32 = 16;
 const FIRST_FULL_SIZE: u32 = 536;
 /// Smaller segments are never full.
 const LEAST_FULL_SIZE: u32 = 88;
-/// Segments of this size make the window grow.
-const GROWING: u32 = 128;
 
 /// The quick-ACK counter, the delayed-ACK timeout (ato), and whether data goes both ways.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +35,7 @@ pub struct QuickAck {
     other_size: u32,
     /// Segments since the last ACK that ended something: short ones, full ones with PSH.
     ends: u32,
-    /// What Linux would announce by now, in bytes (`rcv_ssthresh`): it begins with 64 kB and opens with each segment.
-    open: Option<u32>,
+    opening: Opening,
     /// Until when an ACK is held back now.
     held: Option<Instant>,
 }
@@ -65,7 +63,10 @@ impl QuickAck {
             Some(_) if since > a.rto => self.arm(a),
             Some(_) => {}
         }
-        self.grow(a);
+        // The sender should hear of a window that opens.
+        if self.opening.on_data(a) {
+            self.quick |= 1;
+        }
         self.hold(a)
     }
 
@@ -117,19 +118,6 @@ impl QuickAck {
             }
         }
         self.ends = self.ends.saturating_add(1);
-    }
-
-    /// While the window opens, each segment is acknowledged, so that the sender hears of it.
-    fn grow(&mut self, a: &DataArrival) {
-        if a.len < GROWING {
-            return;
-        }
-        let first = a.window.min(u32::from(u16::MAX)) / a.mss.max(1) * a.mss;
-        let open = self.open.unwrap_or(first);
-        self.open = Some(open.saturating_add(2 * a.mss.max(a.len)).min(a.window));
-        if open < a.window {
-            self.quick |= 1;
-        }
     }
 
     fn arm(&mut self, a: &DataArrival) {

@@ -7,6 +7,7 @@ mod bsd;
 mod linux;
 mod linux26;
 mod nth;
+mod opening;
 #[cfg(test)]
 mod tests;
 

@@ -2,11 +2,11 @@
 
 use super::common::{drain, expire};
 use super::peer::{Heard, PORT, Peer};
-use super::script::{App, Script};
+use super::script::{ANSWER, App, Script};
 use bytes::Bytes;
 use farpace_tcp::config::{DelayedAck, Settings};
 use farpace_tcp::{Connection, Ecn, Ports, Segment};
-use farpace_units::{ByteCount, Instant, Seq};
+use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::TcpHeader;
 use std::collections::VecDeque;
 
@@ -16,22 +16,21 @@ struct Engine<'a> {
     connection: Connection,
     peer: Peer,
     script: &'a Script,
+    answers: u32,
     /// What the peer sends at once.
     inbox: VecDeque<(TcpHeader, Bytes)>,
 }
 
 /// What the peer hears when its segments arrive at `times`: SYN, ACK, and the steps of `script`.
-pub fn run(script: &Script, times: &[Instant], window: u32) -> Vec<Heard> {
-    let receive_buffer = Some(ByteCount::new(u64::from(window)));
-    let settings =
-        Settings { delayed_ack: Some(DelayedAck::Linux), receive_buffer, ..Settings::default() };
+pub fn run(script: &Script, times: &[Instant]) -> Vec<Heard> {
+    let settings = Settings { delayed_ack: Some(DelayedAck::Linux), ..Settings::default() };
     let config = settings.resolve().unwrap();
-    let peer = Peer::new(2);
+    let peer = Peer::new(2, script);
     let [syn_at, ack_at, steps @ ..] = times else { return Vec::new() };
     let syn = segment(peer.syn(*syn_at, script), Bytes::new());
     let ports = Ports { local: PORT, remote: 2 };
     let connection = Connection::accept(*syn_at, &config, ports, Seq::new(7), &syn);
-    let mut e = Engine { connection, peer, script, inbox: VecDeque::new() };
+    let mut e = Engine { connection, peer, script, answers: script.app.answers(), inbox: VecDeque::new() };
     e.send(*syn_at);
     e.advance(*ack_at);
     let ack = e.peer.ack(*ack_at);
@@ -69,8 +68,9 @@ impl Engine<'_> {
             if self.script.app != App::Sleeps {
                 let read = self.connection.read(|_| {});
                 self.send(now);
-                if self.script.app == App::Answers && !read.is_zero() {
-                    self.connection.write(&mut Bytes::from_static(&[b'y'; 100]));
+                if self.answers > 0 && !read.is_zero() {
+                    self.answers -= 1;
+                    self.connection.write(&mut Bytes::from_static(&ANSWER));
                     self.send(now);
                 }
             }

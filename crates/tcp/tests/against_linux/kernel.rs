@@ -3,11 +3,11 @@
 //! Nothing outside of the namespace is touched, and all of it goes with the thread that made it.
 
 use super::peer::{Heard, PORT, Peer};
-use super::script::{App, Script};
+use super::script::{ANSWER, App, Script};
 use bytes::Bytes;
 use farpace_units::{Instant, Span};
 use farpace_wire::tcp::TcpHeader;
-use farpace_wire::{AddressPair, Below, Checksum, MacAddr, Packet};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use std::io::{Read, Write};
@@ -40,7 +40,6 @@ pub struct Outcome {
 /// The namespace.
 pub struct Kernel {
     tun: SyncDevice,
-    listener: TcpListener,
     source: u16,
 }
 
@@ -61,20 +60,21 @@ impl Kernel {
                 return Err(format!("ip: {}", String::from_utf8_lossy(&output.stderr)));
             }
         }
-        let listener = TcpListener::bind(SocketAddr::from((KERNEL, PORT))).map_err(|e| e.to_string())?;
-        Ok(Kernel { tun, listener, source: 40_000 })
+        Ok(Kernel { tun, source: 40_000 })
     }
 
     /// Plays `script`.
     pub fn run(&mut self, script: &Script) -> Outcome {
         self.source += 1;
         let delivered = Arc::new(AtomicU64::new(0));
-        let (listener, app, count) = (self.listener.try_clone().unwrap(), script.app, Arc::clone(&delivered));
+        let listener = TcpListener::bind(SocketAddr::from((KERNEL, PORT))).unwrap();
+        let (app, count) = (script.app, Arc::clone(&delivered));
         let program = std::thread::Builder::new().spawn(move || {
             let (stream, _) = listener.accept().unwrap();
+            drop(listener);
             serve(stream, app, &count);
         });
-        let mut line = Line { tun: &self.tun, start: clock(), peer: Peer::new(self.source) };
+        let mut line = Line { tun: &self.tun, start: clock(), peer: Peer::new(self.source, script) };
         let mut times = Vec::new();
         let now = line.now();
         times.push(now);
@@ -104,24 +104,32 @@ impl Kernel {
 /// The program, until the peer resets the connection.
 fn serve(mut stream: TcpStream, app: App, count: &AtomicU64) {
     let mut buffer = [0; 65_536];
+    let mut answers = app.answers();
     if app == App::Sleeps {
         // Longer than any script: only then is the socket closed.
-        #[expect(clippy::disallowed_methods, reason = "a program that does not read")]
-        std::thread::sleep(Duration::from_secs(5));
+        pause(Duration::from_secs(5));
         return;
     }
     while let Ok(n) = stream.read(&mut buffer) {
         count.fetch_add(n as u64, Ordering::SeqCst);
         if n == 0 {
-            #[expect(clippy::disallowed_methods, reason = "after a FIN every read returns at once")]
-            std::thread::sleep(Duration::from_millis(1));
+            // After a FIN every read returns at once.
+            pause(Duration::from_millis(1));
             if stream.take_error().is_ok_and(|e| e.is_some()) {
                 return;
             }
-        } else if app == App::Answers && stream.write_all(&[b'y'; 100]).is_err() {
-            return;
+        } else if answers > 0 {
+            answers -= 1;
+            if stream.write_all(&ANSWER).is_err() {
+                return;
+            }
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program that does not read")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Wall time.
@@ -171,16 +179,11 @@ impl Line<'_> {
             let Ok(packet) = Packet::from_frame(&frame) else { continue };
             let Ok((_, tcp)) = packet.ip_tcp() else { continue };
             // The segments of a connection that has ended are not ours.
-            if tcp.dst_port() == self.peer_port()
+            if tcp.dst_port() == self.peer.source()
                 && let Some(ack) = self.peer.hear(now, &tcp.header(), packet.payload().len() as u32)
             {
-                assert_eq!(packet.checksum(), Checksum::Complete);
                 self.send(ack, Bytes::new());
             }
         }
-    }
-
-    fn peer_port(&self) -> u16 {
-        self.peer.source()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::script::{Script, Step};
 use bytes::Bytes;
-use farpace_units::{Instant, Seq};
+use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::fmt;
 
@@ -31,15 +31,18 @@ impl fmt::Debug for Heard {
 /// The peer's end of a connection.
 pub struct Peer {
     rcv_nxt: Seq,
-    ts_echo: u32,
+    /// Timestamps heard, and when: one comes back a round trip later.
+    timestamps: Vec<(Instant, u32)>,
+    rtt: Span,
     pub syn_ack: Option<TcpHeader>,
     pub heard: Vec<Heard>,
     source: u16,
 }
 
 impl Peer {
-    pub fn new(source: u16) -> Self {
-        Peer { rcv_nxt: Seq::default(), ts_echo: 0, syn_ack: None, heard: Vec::new(), source }
+    pub fn new(source: u16, script: &Script) -> Self {
+        let (rcv_nxt, rtt) = (Seq::default(), Span::from_millis(script.rtt.saturating_sub(2)));
+        Peer { rcv_nxt, timestamps: Vec::new(), rtt, syn_ack: None, heard: Vec::new(), source }
     }
 
     pub fn source(&self) -> u16 {
@@ -47,6 +50,8 @@ impl Peer {
     }
 
     fn header(&self, now: Instant) -> TcpHeader {
+        let old = self.timestamps.iter().rfind(|(at, _)| *at + self.rtt <= now);
+        let echo = old.map_or(0, |(_, value)| *value);
         let value = now.since(Instant::ZERO).as_millis() as u32 + 1;
         TcpHeader {
             src_port: self.source,
@@ -55,7 +60,7 @@ impl Peer {
             flags: TcpFlags::ACK,
             window: 512,
             options: TcpOptions {
-                timestamps: Some(Timestamps { value, echo: self.ts_echo }),
+                timestamps: Some(Timestamps { value, echo }),
                 ..TcpOptions::default()
             },
             ..TcpHeader::default()
@@ -95,7 +100,7 @@ impl Peer {
     /// Takes a segment in; if it carried data, gives the ACK for it.
     pub fn hear(&mut self, now: Instant, h: &TcpHeader, len: u32) -> Option<TcpHeader> {
         if let Some(t) = h.options.timestamps {
-            self.ts_echo = t.value;
+            self.timestamps.push((now, t.value));
         }
         if h.flags.contains(TcpFlags::SYN) {
             self.rcv_nxt = h.seq + 1;

@@ -13,9 +13,18 @@ pub enum App {
     Reads,
     /// It never reads.
     Sleeps,
-    /// It answers whatever it has read with 100 bytes, at once.
-    Answers,
+    /// It answers the first so many reads with 100 bytes each, at once.
+    Answers(u32),
 }
+
+impl App {
+    pub fn answers(self) -> u32 {
+        if let App::Answers(n) = self { n } else { 0 }
+    }
+}
+
+/// What it answers.
+pub const ANSWER: [u8; 100] = [b'y'; 100];
 
 /// A segment from the peer.
 #[derive(Clone, Copy)]
@@ -61,6 +70,13 @@ impl Script {
         self
     }
 
+    /// Full segments until the ACKs of a new connection are held back; then 100 ms of silence. What follows begins at
+    /// [`PRIMED`](Self::PRIMED).
+    pub fn primed(self) -> Self {
+        self.stream(0, 1, 60, FULL)
+    }
+    pub const PRIMED: u64 = 160;
+
     /// Changes the segment added last.
     pub fn with(mut self, change: impl FnMut(&mut Step)) -> Self {
         self.steps.last_mut().into_iter().for_each(change);
@@ -69,9 +85,7 @@ impl Script {
 
     /// PSH on all segments so far that are not full.
     pub fn push(mut self) -> Self {
-        for s in self.steps.iter_mut().filter(|s| s.len < FULL) {
-            s.flags = s.flags | TcpFlags::PSH;
-        }
+        self.steps.iter_mut().filter(|s| s.len < FULL).for_each(|s| s.flags = s.flags | TcpFlags::PSH);
         self
     }
 
