@@ -59,7 +59,9 @@ fn syn_with_offers() {
 #[test]
 fn requests_are_not_understood() {
     let tarr = AckControl { tarr: Some(Tarr::Rate(0)), ..AckControl::default() };
-    for (flags, control) in [(RESERVED, AckControl::default()), (TcpFlags::NONE, request()), (TcpFlags::NONE, tarr)] {
+    for (flags, control) in
+        [(RESERVED, AckControl::default()), (TcpFlags::NONE, request()), (TcpFlags::NONE, tarr)]
+    {
         with_kernel(|kernel| {
             let script = reads().primed();
             let end = script.end() + FULL as i32;

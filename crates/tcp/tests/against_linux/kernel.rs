@@ -54,7 +54,9 @@ impl Kernel {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("no network namespace: {e}"))?;
         let tun = DeviceBuilder::new().name("peer").mtu(1500).build_sync();
         let tun = tun.map_err(|e| format!("no TUN device: {e}"))?;
-        for arguments in [["address", "add", "192.0.2.1/24", "dev", "peer"], ["link", "set", "dev", "peer", "up"]] {
+        for arguments in
+            [["address", "add", "192.0.2.1/24", "dev", "peer"], ["link", "set", "dev", "peer", "up"]]
+        {
             let output = Command::new("ip").args(arguments).output().map_err(|e| format!("ip: {e}"))?;
             if !output.status.success() {
                 return Err(format!("ip: {}", String::from_utf8_lossy(&output.stderr)));

@@ -59,10 +59,7 @@ impl Peer {
             ack: self.rcv_nxt,
             flags: TcpFlags::ACK,
             window: 512,
-            options: TcpOptions {
-                timestamps: Some(Timestamps { value, echo }),
-                ..TcpOptions::default()
-            },
+            options: TcpOptions { timestamps: Some(Timestamps { value, echo }), ..TcpOptions::default() },
             ..TcpHeader::default()
         }
     }

@@ -88,7 +88,7 @@ fn short_segments() {
 #[test]
 fn timer() {
     same(&Script::new(App::Sleeps).stream(0, 11, 40, 100).push());
-    same(&far(App::Sleeps).stream(0, 5, 16, 100).stream(110, 37, 16, 100).push());
+    same(&far(App::Sleeps).stream(0, 5, 16, 100).stream(110, 33, 5, 100).push());
     same(&far(App::Reads).stream(0, 2, 40, FULL).stream(120, 60, 12, FULL));
 }
 
