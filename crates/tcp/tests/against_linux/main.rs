@@ -20,9 +20,12 @@ mod script;
 
 use kernel::Kernel;
 use std::io::Write;
+use std::sync::Once;
 
 /// A script is noise's victim if it fails once, not if it fails so often.
 const ATTEMPTS: usize = 3;
+/// One line says it for all.
+static SAID: Once = Once::new();
 
 /// Runs `test` until it holds, in a thread whose namespace goes with it.
 fn with_kernel(test: impl Fn(&mut Kernel) -> Result<(), String> + Sync) {
@@ -32,7 +35,7 @@ fn with_kernel(test: impl Fn(&mut Kernel) -> Result<(), String> + Sync) {
             Err(why) => {
                 // Not `eprintln!`: the harness hides it for tests that pass.
                 let line = format!("skipped: the kernel cannot be asked: {why}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                SAID.call_once(|| std::io::stderr().write_all(line.as_bytes()).unwrap());
                 return Ok(());
             }
         };
