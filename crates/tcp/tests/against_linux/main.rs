@@ -23,7 +23,7 @@ use std::io::Write;
 use std::sync::Once;
 
 /// A script is noise's victim if it fails once, not if it fails so often.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 5;
 /// One line says it for all.
 static SAID: Once = Once::new();
 
