@@ -30,11 +30,12 @@ fn asking_costs_acks_and_saves_time() {
     let json = quick(dir.path(), "--today");
     assert_eq!(json["format"], "farpace-acks-today/1");
     assert_eq!(json["runs"].as_array().unwrap().len(), 240);
-    for receiver in ["linux", "bsd 200 ms"] {
+    // While its window opens, Linux acknowledges each segment without being asked.
+    for (receiver, more) in [("linux", 1.1), ("bsd 200 ms", 1.3)] {
         let of = |of: &str, asked| {
             sum(&json, of, &[("receiver", receiver), ("asked", asked), ("growth", "by bytes")])
         };
-        assert!(of("acks_per_mb", "everything") > 1.3 * of("acks_per_mb", "off"), "{receiver}");
+        assert!(of("acks_per_mb", "everything") > more * of("acks_per_mb", "off"), "{receiver}");
         assert!(of("acks_per_mb", "auto") < of("acks_per_mb", "everything"), "{receiver}");
         assert!(of("confirmed", "everything") > 0.7 * of("requests", "everything"), "{receiver}");
         assert_eq!(of("requests", "off"), 0.0);

@@ -1,10 +1,11 @@
 //! Linux of today (6.x): quick ACKs at the start and after trouble, unless the connection is a conversation; then more than
 //! one segment, or a timer that follows the sender's pace.
 //!
-//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms), a window that a slow
-//! reader keeps from moving, and the look at PSH.
+//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms), and a window that a slow
+//! reader keeps from moving. `tests/against_linux` has the kernel play the same scripts.
 
 use super::DataArrival;
+use super::opening::Opening;
 use farpace_units::{Instant, Span};
 
 const ATO_MIN: Span = Span::from_millis(40);
@@ -16,6 +17,8 @@ const DELAY_LIMIT: Span = Span::from_millis(500);
 const MAX_QUICK: u32 = 16;
 /// What counts as a full-size segment before a larger one was seen.
 const FIRST_FULL_SIZE: u32 = 536;
+/// Smaller segments are never full.
+const LEAST_FULL_SIZE: u32 = 88;
 
 /// The quick-ACK counter, the delayed-ACK timeout (ato), and whether data goes both ways.
 #[derive(Clone, Debug, Default)]
@@ -24,39 +27,61 @@ pub struct QuickAck {
     /// None before the first data.
     ato: Option<Span>,
     last: Instant,
-    /// We have answered data with data ("pingpong"): an answer will carry the next ACK, too.
+    /// We have answered data with data, or heard a FIN ("pingpong"): what we send next will carry the next ACK, too.
     conversation: bool,
-    /// Segments since the last ACK that were not full.
-    short: u32,
+    /// What counts as a full-size segment, in bytes (`rcv_mss`); 0 before the first data.
+    full_size: u32,
+    /// Size of the last segment that looked full for another size.
+    other_size: u32,
+    /// Segments since the last ACK that ended something: short ones, full ones with PSH.
+    ends: u32,
+    opening: Opening,
     /// Until when an ACK is held back now.
     held: Option<Instant>,
 }
 
 impl QuickAck {
     /// Data has arrived: until when its ACK may wait; none: not at all.
-    pub fn on_data(&mut self, a: &DataArrival, full_size: u32) -> Option<Instant> {
-        let full_size = full_size.max(FIRST_FULL_SIZE);
-        self.short = self.short.saturating_add(u32::from(a.len < full_size));
+    pub fn on_data(&mut self, a: &DataArrival) -> Option<Instant> {
+        if a.duplicate {
+            self.arm(a);
+            self.conversation = false;
+            self.ato = Some(ATO_MIN);
+            return None;
+        }
+        self.measure(a);
         let since = a.now.since(self.last);
         self.last = a.now;
         match self.ato {
             None => {
-                self.arm(a, full_size);
+                self.arm(a);
                 self.ato = Some(ATO_MIN);
             }
             Some(ato) if since <= ATO_MIN / 2 => self.ato = Some(ato / 2 + ATO_MIN / 2),
             Some(ato) if since < ato => self.ato = Some((ato / 2 + since).min(a.rto)),
             // The sender should have begun anew with a small window: it needs its ACKs.
-            Some(_) if since > a.rto => self.arm(a, full_size),
+            Some(_) if since > a.rto => self.arm(a),
             Some(_) => {}
         }
-        if a.duplicate {
-            self.arm(a, full_size);
-            self.conversation = false;
-            self.ato = Some(ATO_MIN);
+        // The sender should hear of a window that opens.
+        if self.opening.on_data(a) {
+            self.quick |= 1;
         }
+        self.hold(a)
+    }
+
+    /// A FIN in order: the program will close in answer, which is waited for.
+    pub fn on_fin(&mut self, a: &DataArrival) -> Option<Instant> {
+        if a.len > 0 {
+            let _ = self.on_data(a);
+        }
+        self.conversation = true;
+        self.hold(a)
+    }
+
+    fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
         let quick = self.quick > 0 && !self.conversation;
-        if quick || a.unacknowledged > full_size {
+        if quick || a.unacknowledged > self.full_size() {
             return None;
         }
         let delay = self.delay(a.srtt);
@@ -70,8 +95,33 @@ impl QuickAck {
         Some(until)
     }
 
-    fn arm(&mut self, a: &DataArrival, full_size: u32) {
-        let n = (a.window / (2 * full_size)).max(2);
+    fn full_size(&self) -> u32 {
+        self.full_size.max(LEAST_FULL_SIZE)
+    }
+
+    /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH, theirs.
+    fn measure(&mut self, a: &DataArrival) {
+        if self.full_size == 0 {
+            self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2);
+        }
+        if a.len >= self.full_size() {
+            self.full_size = a.len;
+            self.ends = self.ends.max(u32::from(a.push));
+            return;
+        }
+        if a.len >= FIRST_FULL_SIZE || (a.len >= LEAST_FULL_SIZE && !a.push) {
+            let again = a.len == self.other_size;
+            self.other_size = a.len;
+            if again {
+                self.full_size = a.len;
+                return;
+            }
+        }
+        self.ends = self.ends.saturating_add(1);
+    }
+
+    fn arm(&mut self, a: &DataArrival) {
+        let n = (a.window / (2 * self.full_size())).max(2);
         self.quick = self.quick.max(n.min(MAX_QUICK));
     }
 
@@ -80,20 +130,22 @@ impl QuickAck {
         if ato <= ATO_MIN {
             return ato;
         }
-        let mut most = if self.conversation || self.short > 0 { DELAY_MAX } else { DELAY_LIMIT };
+        let mut most = if self.conversation || self.ends > 0 { DELAY_MAX } else { DELAY_LIMIT };
         if !srtt.is_zero() {
             most = most.min(srtt.max(ATO_MIN));
         }
         ato.min(most).min(DELAY_MAX)
     }
 
-    /// An ACK went out; with the last quick one the timeout begins small.
-    pub fn on_ack_sent(&mut self) {
-        if self.quick == 1 {
-            self.ato = self.ato.map(|_| ATO_MIN);
+    /// A segment went out with an ACK, which `owed` says was due; with the last quick one the timeout begins small.
+    pub fn on_ack_sent(&mut self, owed: bool) {
+        if owed {
+            if self.quick == 1 {
+                self.ato = self.ato.map(|_| ATO_MIN);
+            }
+            self.quick = self.quick.saturating_sub(1);
         }
-        self.quick = self.quick.saturating_sub(1);
-        self.short = 0;
+        self.ends = 0;
         self.held = None;
     }
 
@@ -112,8 +164,8 @@ impl QuickAck {
         }
     }
 
-    /// Everything was read: a short segment is the end of something, and nothing else will come soon.
+    /// Everything was read: a short segment, or PSH, is the end of something, and nothing else will come soon.
     pub fn on_all_read(&self) -> bool {
-        self.short > 1 || (self.short == 1 && !self.conversation)
+        self.ends > 1 || (self.ends == 1 && !self.conversation)
     }
 }

@@ -7,6 +7,7 @@ mod bsd;
 mod linux;
 mod linux26;
 mod nth;
+mod opening;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,8 @@ pub struct DataArrival {
     pub now: Instant,
     /// Payload bytes.
     pub len: u32,
+    /// It had PSH.
+    pub push: bool,
     /// It was out of order, or filled a hole, or there are holes left.
     pub disorder: bool,
     /// It was all there already.
@@ -85,13 +88,22 @@ impl AckPolicy {
             Form::Nth(form) => form.on_data(a, self.full_size),
             Form::Bsd(form) => form.on_data(a),
             Form::Linux26(form) => form.on_data(a, self.full_size),
-            Form::Linux(form) => form.on_data(a, self.full_size),
+            Form::Linux(form) => form.on_data(a),
         };
         match hold {
             _ if a.disorder || a.duplicate => Decision::Now(Cause::AckOutOfOrder),
             Some(until) => Decision::Hold(until),
             None => Decision::Now(Cause::AckNow),
         }
+    }
+
+    /// The peer's FIN has arrived in order, perhaps with data: when is it acknowledged?
+    pub fn on_fin(&mut self, a: &DataArrival) -> Decision {
+        let hold = match &mut self.form {
+            Form::Linux(form) => form.on_fin(a),
+            Form::AtOnce | Form::Nth(_) | Form::Bsd(_) | Form::Linux26(_) => None,
+        };
+        hold.map_or(Decision::Now(Cause::AckNow), Decision::Hold)
     }
 
     /// The peer asks for one ACK for so many segments from now on (TARR).
@@ -104,11 +116,11 @@ impl AckPolicy {
         self.full_size
     }
 
-    /// An acknowledgment went out, alone or with data.
-    pub fn on_ack_sent(&mut self) {
+    /// An acknowledgment went out, alone or with data; `owed`: one was due, now or later.
+    pub fn on_ack_sent(&mut self, owed: bool) {
         match &mut self.form {
             Form::Linux26(form) => form.on_ack_sent(),
-            Form::Linux(form) => form.on_ack_sent(),
+            Form::Linux(form) => form.on_ack_sent(owed),
             Form::AtOnce | Form::Nth(_) | Form::Bsd(_) => {}
         }
     }

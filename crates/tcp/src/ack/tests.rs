@@ -47,6 +47,7 @@ impl Receiver {
         let decision = self.policy.on_data(&DataArrival {
             now,
             len,
+            push: len < MSS,
             disorder,
             duplicate,
             unacknowledged,
@@ -68,7 +69,7 @@ impl Receiver {
     }
 
     fn sent(&mut self) {
-        self.policy.on_ack_sent();
+        self.policy.on_ack_sent(true);
         (self.unacknowledged, self.held) = (0, None);
     }
 
@@ -143,12 +144,15 @@ fn bsd_ticks() {
     assert_eq!(r.full(&[120, 160]), "30 40");
 }
 
+/// Full segments that open the window of today's Linux before anything is tuned: (80896 - 45 * 1448) / 2896, rounded up.
+const OPENING: usize = 6;
+
 /// Breaks: the ACK clock of the first round trips, on which slow start depends.
 #[test]
 fn sixteen_quick_acks_then_every_second() {
-    for kind in [DelayedAck::Linux26, DelayedAck::Linux] {
+    for (kind, quick) in [(DelayedAck::Linux26, 16), (DelayedAck::Linux, 16 + OPENING)] {
         let mut r = Receiver::new(kind);
-        assert_eq!(r.full(&[0; 16]), ["now"; 16].join(" "), "{kind:?}");
+        assert_eq!(r.full(&vec![0; quick]), vec!["now"; quick].join(" "), "{kind:?}");
         assert_eq!(r.full(&[20, 20]), "40 now", "{kind:?}");
         assert_eq!(r.arrive(Instant::ZERO + ms(21), MSS, false, true), "order");
         assert_eq!(r.full(&[21]), "now", "{kind:?}: quick again after a duplicate");
@@ -175,7 +179,7 @@ fn linux_conversation() {
     assert_eq!(r.data(111, 100), "now");
     // A bulk sender's short end is acknowledged when it was read.
     let mut r = Receiver::new(DelayedAck::Linux);
-    assert_eq!(r.full(&[0; 17]), format!("{} 40", ["now"; 16].join(" ")));
+    assert_eq!(r.full(&[0; 17 + OPENING]), format!("{} 40", ["now"; 16 + OPENING].join(" ")));
     assert!(!r.policy.on_all_read());
     r.sent();
     assert_eq!(r.data(1, 100), "40");
@@ -188,7 +192,7 @@ fn linux_conversation() {
 fn linux_timer() {
     let quiet = |srtt| {
         let mut r = Receiver { srtt: ms(srtt), ..Receiver::new(DelayedAck::Linux) };
-        let _ = r.full(&[0; 16]);
+        let _ = r.full(&[0; 16 + OPENING]);
         r
     };
     // A segment every 41 ms: the timer fires for the first and doubles (then half of it and the 41 ms count); so the third
@@ -199,4 +203,68 @@ fn linux_timer() {
     let mut r = quiet(600);
     let short: Vec<_> = [100, 129, 200].map(|at| r.data(at, 100)).into();
     assert_eq!(short, ["40", "now", "49"]);
+}
+
+/// Breaks: the window that opens: a sender that doubles its rate is acknowledged segment by segment.
+#[test]
+fn linux_window_opens() {
+    let mut r = Receiver { srtt: ms(50), ..Receiver::new(DelayedAck::Linux) };
+    let mut singly = Vec::new();
+    for (round, n) in [10, 20, 40, 80].into_iter().enumerate() {
+        let all = r.full(&vec![50 * round as u64; n]);
+        singly.push(all.split(' ').filter(|a| *a == "now").count());
+    }
+    // The twenty segments of the second round trip move the limit in the third.
+    assert_eq!(singly, [10, 16, 32, 73]);
+    // A steady sender has the window it needs.
+    let steady: Vec<_> = (0..40).map(|round| r.full(&vec![200 + 50 * round; 80])).collect();
+    let singly = steady.last().unwrap().split(' ').filter(|a| *a == "now").count();
+    assert_eq!(singly, 40);
+}
+
+/// In order, at 30 ms.
+fn arrival(len: u32, push: bool) -> DataArrival {
+    DataArrival {
+        now: Instant::ZERO + ms(30),
+        len,
+        push,
+        disorder: false,
+        duplicate: false,
+        unacknowledged: len,
+        window: 2500 * MSS,
+        mss: MSS,
+        rto: ms(210),
+        srtt: ms(10),
+    }
+}
+
+/// Breaks: PSH: a full segment with it is the end of something; two short ones without it are full ones of a small size.
+#[test]
+fn linux_push() {
+    let quiet = || {
+        let mut r = Receiver::new(DelayedAck::Linux);
+        let _ = r.full(&[0; 16 + OPENING]);
+        r
+    };
+    for (len, push, end) in [(MSS, false, false), (MSS, true, true), (100, true, true), (100, false, true)] {
+        let mut r = quiet();
+        let decision = r.policy.on_data(&arrival(len, push));
+        assert!(matches!(decision, Decision::Hold(_)), "{decision:?}");
+        assert_eq!(r.policy.on_all_read(), end, "{len} {push}");
+    }
+    let mut r = quiet();
+    let _ = r.policy.on_data(&arrival(100, false));
+    let second = DataArrival { unacknowledged: 200, ..arrival(100, false) };
+    assert_eq!(r.policy.on_data(&second), Decision::Now(Cause::AckNow));
+}
+
+/// Breaks: the ACK of a FIN: of Linux it waits for the program to close, of all others it does not.
+#[test]
+fn only_linux_holds_the_ack_of_a_fin() {
+    for kind in DelayedAck::ALL {
+        let mut r = Receiver::new(kind);
+        let fin = DataArrival { unacknowledged: 1, ..arrival(0, false) };
+        let held = r.policy.on_fin(&fin) == Decision::Hold(Instant::ZERO + ms(70));
+        assert_eq!(held, kind == DelayedAck::Linux, "{kind:?}");
+    }
 }

@@ -241,7 +241,8 @@ impl Connection {
                 let end = seq + segment.sequence_length();
                 self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
             }
-            self.decide_ack(now, segment.payload.len(), false, true);
+            let arrival = self.data_arrival(now, segment, true);
+            self.decide_ack(&arrival);
             return;
         }
         self.challenge(now, segment);
@@ -269,6 +270,7 @@ impl Connection {
 
     /// Payload and FIN of an acceptable segment.
     fn on_text(&mut self, now: Instant, segment: Segment, fin: bool) {
+        let mut arrival = self.data_arrival(now, &segment, false);
         let (seq, mut data) = (segment.header.seq, segment.payload);
         let mut fin_at = fin.then(|| seq + data.len() as u32);
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
@@ -333,30 +335,44 @@ impl Connection {
             }
             self.peer_fin = Some(at);
         }
+        arrival.len = len as u32;
+        (arrival.disorder, arrival.duplicate) = (disorder, duplicate);
+        arrival.unacknowledged = self.rcv_nxt.bytes_since(self.last_ack_sent);
         if self.peer_fin == Some(self.rcv_nxt) {
-            self.on_peer_fin(now);
+            self.on_peer_fin(&mut arrival);
             return;
         }
-        self.decide_ack(now, len, disorder || fin_at.is_some(), duplicate);
+        arrival.disorder |= fin_at.is_some();
+        self.decide_ack(&arrival);
     }
 
-    fn decide_ack(&mut self, now: Instant, len: usize, disorder: bool, duplicate: bool) {
-        let decision = self.ack_policy.on_data(&DataArrival {
+    /// What the policy hears of a segment that is all there already or, so far, in order.
+    fn data_arrival(&self, now: Instant, segment: &Segment, duplicate: bool) -> DataArrival {
+        DataArrival {
             now,
-            len: len as u32,
-            disorder,
+            len: segment.payload.len() as u32,
+            push: segment.header.flags.contains(TcpFlags::PSH),
+            disorder: false,
             duplicate,
             unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
             window: self.receive_buffer,
             mss: self.mss,
             rto: self.rto.rto(),
             srtt: self.rto.srtt(),
-        });
+        }
+    }
+
+    fn decide_ack(&mut self, arrival: &DataArrival) {
+        let decision = self.ack_policy.on_data(arrival);
         // What is out of order is answered at once anyway, and not for the segment that asked.
-        if !disorder && self.answer_request(now) {
+        if !arrival.disorder && self.answer_request(arrival.now) {
             self.ack_now = Some(Cause::AckAsked);
             return;
         }
+        self.obey(decision);
+    }
+
+    fn obey(&mut self, decision: Decision) {
         match decision {
             Decision::Now(cause) => self.ack_now = Some(cause),
             Decision::Hold(until) => {
@@ -366,9 +382,18 @@ impl Connection {
     }
 
     /// The peer's FIN is next in order.
-    fn on_peer_fin(&mut self, now: Instant) {
+    fn on_peer_fin(&mut self, arrival: &mut DataArrival) {
+        let now = arrival.now;
         self.rcv_nxt += 1;
-        self.ack_now = Some(if self.answer_request(now) { Cause::AckAsked } else { Cause::AckNow });
+        arrival.unacknowledged += 1;
+        // Only while the program may still close is there an answer to wait for.
+        let waits = self.state == State::Established && !arrival.disorder && !arrival.duplicate;
+        let decision = if waits { self.ack_policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
+        if self.answer_request(now) {
+            self.ack_now = Some(Cause::AckAsked);
+        } else {
+            self.obey(decision);
+        }
         self.state = match self.state {
             State::Established => State::CloseWait,
             State::FinWait1 => State::Closing,

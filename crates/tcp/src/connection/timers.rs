@@ -115,12 +115,8 @@ impl Connection {
     /// When the retransmission timer fires if it starts now.
     pub(super) fn timeout_from(&mut self, now: Instant) -> Instant {
         if self.config.rto == Rto::Cdl {
-            // A FIN is acknowledged at once without being asked for.
-            let fin = self
-                .fin_seq
-                .is_some_and(|fin| !self.snd_una.after(fin) && !self.solicitor.has_asked(fin + 1));
-            let held = self.segments.len() - usize::from(fin).min(self.segments.len());
-            self.rto.set_guarded_asked(!self.segments.is_empty() && self.solicitor.outstanding() == held);
+            let outstanding = self.segments.len();
+            self.rto.set_guarded_asked(outstanding > 0 && self.solicitor.outstanding() == outstanding);
         }
         self.rto.deadline(now)
     }

@@ -374,9 +374,10 @@ impl Connection {
             }
             self.last_ack_sent = self.rcv_nxt;
             if complete {
+                let owed = self.ack_now.is_some() || self.ack_by.is_some();
                 self.ack_now = None;
                 self.ack_by = None;
-                self.ack_policy.on_ack_sent();
+                self.ack_policy.on_ack_sent(owed);
             }
             if let Some(pointer) = self.urgent_pointer(seq) {
                 flags = flags.with(TcpFlags::URG);

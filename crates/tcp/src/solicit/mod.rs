@@ -243,11 +243,6 @@ impl AckSolicitor {
         self.probe = None;
     }
 
-    /// The segment that ends before `end` asked.
-    pub fn has_asked(&self, end: Seq) -> bool {
-        self.requests.get(end).is_some_and(|r| r.mark.is_some())
-    }
-
     /// Outstanding segments that asked.
     pub fn outstanding(&self) -> usize {
         self.requests.asked()

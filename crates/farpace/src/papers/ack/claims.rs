@@ -50,7 +50,8 @@ fn why(id: &str) -> Option<&'static str> {
         }
         "cdl-repairs-sooner" => {
             "a segment that does not ask may be acknowledged 200 ms late, and dD must cover that; without CDL the timeout is \
-             shorter, and fires for nothing. Where all segments ask, dD is nothing, and CDL repairs as soon"
+             shorter, and fires for nothing. And the last segment carries the FIN, which never asks in this form: dD is in the \
+             timeout just there"
         }
         _ => return None,
     })
