@@ -38,7 +38,7 @@ fn draw(
         labels.map(|l| text_width(l, size)).fold(0.0, f64::max)
     };
     let head = widest(&mut columns.iter().copied(), TYPE) + 14.0;
-    let left = widest(&mut rows.iter().map(|r| r.label), TYPE) + 14.0;
+    let left = widest(&mut rows.iter().map(|r| r.label), TYPE) * 1.06 + 16.0;
     let values = rows.iter().flat_map(|r| r.values.iter().take(columns.len())).flatten();
     let largest = values.copied().filter(|v| v.is_finite()).fold(0.0f64, |top, v| top.max(v.abs()));
     let any_negative = rows.iter().flat_map(|r| &r.values).flatten().any(|v| *v < 0.0);
@@ -94,7 +94,8 @@ fn draw(
                 escape(columns.get(i).copied().unwrap_or_default()),
                 number(value)
             ));
-            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &number(shown));
+            let digits = usize::from(shown.fract() != 0.0);
+            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &format!("{shown:.digits$}"));
         }
     }
     chart.finish()
@@ -120,11 +121,12 @@ mod tests {
         let rows = [
             HeatRow { label: "<10 ms>", values: vec![Some(40.0), None] },
             HeatRow { label: "50 ms", values: vec![Some(-10.0), Some(f64::NAN), Some(99.0)] },
-            HeatRow { label: "90 ms", values: vec![Some(-0.04)] },
+            HeatRow { label: "90 ms", values: vec![Some(-0.04), Some(-0.26)] },
         ];
         let svg = heat_map("Gain", ["saved", "lost"], &["small", "large"], &rows).wide;
         assert!(svg.contains("&lt;10 ms&gt;, small: 40") && svg.contains("50 ms, small: -10"), "{svg}");
-        assert_eq!(svg.matches("<title>").count(), 4, "the figure's and three fields': {svg}");
+        assert_eq!(svg.matches("<title>").count(), 5, "the figure's and four fields': {svg}");
+        assert!(svg.contains(">-0.3<") && svg.contains(">40<"), "{svg}");
         assert!(!svg.contains(">-0<") && svg.contains(">0<"), "{svg}");
         let field = |says: &str| svg.lines().find(|l| l.contains(says)).unwrap();
         assert!(field(": 40").contains("f-blue") && field(": 40").contains("\"0.75\""));
