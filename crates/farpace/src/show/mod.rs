@@ -1,6 +1,6 @@
 //! `farpace show`: a capture as text, in the style of the old tcpdump, or as JSON.
 //!
-//! It reads packet by packet and remembers nothing but the first numbers of [`connections::MAX_CONNECTIONS`] connections.
+//! It reads packet by packet and remembers nothing but the first numbers of 65,536 connections.
 
 mod connections;
 mod frame;
