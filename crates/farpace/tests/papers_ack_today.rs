@@ -44,10 +44,11 @@ fn asking_costs_acks_and_saves_time() {
     // One segment per ACK: with every ACK the window grows twice as fast.
     let per_ack = [("receiver", "bsd 200 ms"), ("asked", "everything"), ("growth", "per ACK")];
     assert!(sum(&json, "saved_percent", &per_ack) > 0.0);
-    let report = std::fs::read_to_string(dir.path().join("out/ack/report.html")).unwrap();
+    let report = std::fs::read_to_string(dir.path().join("out/ack-today/report.html")).unwrap();
     assert!(report.contains("</html>") && report.contains("Receiver bsd 200 ms"));
     for figure in ["saved", "saved-per-ack"] {
-        let svg = std::fs::read_to_string(dir.path().join(format!("out/ack/figures/{figure}.svg"))).unwrap();
+        let svg =
+            std::fs::read_to_string(dir.path().join(format!("out/ack-today/figures/{figure}.svg"))).unwrap();
         assert!(svg.matches("<rect").count() > 24 && !svg.contains("no data"), "{figure}");
     }
 }
@@ -84,7 +85,7 @@ fn confirmed_round_trips_are_truer() {
     for asked in ["tarr, probe-rtt", "safe, probe-rtt"] {
         assert!(sum(&json, "requests", &[("asked", asked)]) > 0.0, "BBR's ProbeRTT does not ask");
     }
-    let svg = std::fs::read_to_string(dir.path().join("out/ack/figures/round-trip.svg")).unwrap();
+    let svg = std::fs::read_to_string(dir.path().join("out/ack-estimators/figures/round-trip.svg")).unwrap();
     assert!(svg.contains("<path") && !svg.contains("no data"));
 }
 
@@ -97,7 +98,8 @@ fn threads_do_not_change_the_result() {
             let (code, out, err) =
                 run(dir.path(), &["papers", "ack", which, "--quick", "--threads", threads]);
             assert_eq!(code, 0, "{err}");
-            (out, std::fs::read(dir.path().join("out/ack/report.html")).unwrap())
+            let report = format!("out/ack{}/report.html", &which[1..]);
+            (out, std::fs::read(dir.path().join(report)).unwrap())
         };
         assert!(once("1") == once("2"), "{which}");
     }

@@ -59,6 +59,7 @@ fn the_json_is_alone_and_has_its_shape() {
     assert!(json["wall"]["data_packets_per_s"].as_f64().unwrap() > 0.0);
     let flow = &json["flows"][0];
     let mut expected = vec![
+        "acks",
         "base_rtt_s",
         "bottleneck",
         "completion_s",

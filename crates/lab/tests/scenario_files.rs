@@ -47,6 +47,8 @@ fn what_ships_is_good() {
             let (key, value) = advice.split_once('=').expect("an override has an equals sign");
             // A comment follows the value after two spaces or more.
             let value = value.split("  ").next().unwrap_or_default().trim();
+            // As the shell does.
+            let value = value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')).unwrap_or(value);
             let changed = set(&text, &[(key, value)]).unwrap_or_else(|e| panic!("{}\n{e}", file.display()));
             assert_ne!(changed, scenario, "{}: {advice}", file.display());
         }
