@@ -3,6 +3,7 @@
 use crate::{cc, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Everything went well.
@@ -97,7 +98,20 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// The same for a JSON value, over several lines.
+/// Says where a report is: after tables on standard output, beside JSON on standard error.
+///
+/// # Errors
+/// As [`print()`].
+pub fn say_where(report: &Path, json: bool) -> anyhow::Result<()> {
+    let line = format!("Report: {}", report.display());
+    if json {
+        note(&line);
+        return Ok(());
+    }
+    print(&format!("\n{line}\n"))
+}
+
+/// Prints a JSON value to standard output, over several lines.
 ///
 /// # Errors
 /// As [`print()`].

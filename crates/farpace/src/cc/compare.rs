@@ -7,7 +7,7 @@ mod plan;
 mod results;
 
 use super::chosen;
-use crate::grid::{measure, run_all};
+use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -85,17 +85,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("no congestion control is left to compare");
     }
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
-    let measured = run_all(&plan.jobs(), args.threads, |job| measure(&plan.scenario(job), false));
+    let measured = run_all_or_end(&plan.jobs(), args.threads, |job| measure(&plan.scenario(job), false));
     let measured = match measured {
-        Ok(Some(measured)) => measured,
-        Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            return Ok(ExitCode::from(cli::INTERRUPTED));
-        }
-        Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
-        }
+        Ok(measured) => measured,
+        Err(code) => return Ok(code),
     };
     let results = Results::new(&plan, measured);
     if args.json {
@@ -104,11 +97,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::print(&results.table(&plan).to_text())?;
     }
     let written = page::write(out, args, &plan, &results)?;
-    let line = format!("\nReport: {}\n", written.display());
-    if args.json {
-        cli::note(line.trim())
-    } else {
-        cli::print(&line)?
-    }
+    cli::say_where(&written, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 //!
 //! [`satellite`] builds the scenarios of a satellite path, [`contender`] says who may send, [`mod@measure`] makes one
 //! run and notes what tables need. [`run_all`] makes many of them in parallel: results come in the order of the
-//! jobs, whatever the number of threads.
+//! jobs, whatever the number of threads. Commands use [`run_all_or_end`].
 
 pub mod contender;
 pub mod measure;
@@ -12,10 +12,12 @@ pub use contender::Contender;
 pub use measure::{FlowMeasurement, Measurement, Reading, measure};
 pub use satellite::{Ber, Queue, Satellite};
 
+use crate::cli;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::fmt::Display;
+use std::process::ExitCode;
 
 /// Makes all runs, with so many at a time (none: one per core); none of them if interrupted. On a terminal a bar
 /// on standard error shows how far they are.
@@ -42,6 +44,28 @@ pub fn run_all<J: Display + Sync, M: Send>(
         pool.context("no threads")?.install(|| jobs.par_iter().with_max_len(1).map(counted).collect());
     bar.finish_and_clear();
     all.into_iter().collect()
+}
+
+/// The same for a command: if not all runs were made, standard error has said why, and the command ends with this code.
+///
+/// # Errors
+/// The exit code.
+pub fn run_all_or_end<J: Display + Sync, M: Send>(
+    jobs: &[J],
+    threads: Option<u16>,
+    one: impl Fn(&J) -> Result<Option<M>> + Sync,
+) -> Result<Vec<M>, ExitCode> {
+    match run_all(jobs, threads, one) {
+        Ok(Some(all)) => Ok(all),
+        Ok(None) => {
+            cli::note("Interrupted: nothing was written.");
+            Err(ExitCode::from(cli::INTERRUPTED))
+        }
+        Err(error) => {
+            cli::complain(&error);
+            Err(ExitCode::from(cli::FAILED))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod tables;
 mod thesis;
 mod today;
 
-use crate::grid::run_all;
+use crate::grid::run_all_or_end;
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -111,16 +111,9 @@ fn reproduce(args: &Args) -> Result<ExitCode> {
     let plan = Plan::new(args);
     plan.check()?;
     let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
-    let results = match run_all(&plan.jobs, args.threads, |job| measure(&plan, job)) {
-        Ok(Some(measured)) => Results::new(&plan, measured),
-        Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            return Ok(ExitCode::from(cli::INTERRUPTED));
-        }
-        Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
-        }
+    let results = match run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan, job)) {
+        Ok(measured) => Results::new(&plan, measured),
+        Err(code) => return Ok(code),
     };
     let reproduction = Reproduction {
         paper: plan::PAPER.to_owned(),
@@ -133,12 +126,7 @@ fn reproduce(args: &Args) -> Result<ExitCode> {
         cli::print(&tables::text(&results, &reproduction))?;
     }
     page::write(out, args, &results, &reproduction)?;
-    let line = format!("\nReport: {}\n", args.out_dir().join("report.html").display());
-    if args.json {
-        cli::note(line.trim())
-    } else {
-        cli::print(&line)?
-    }
+    cli::say_where(&args.out_dir().join("report.html"), args.json)?;
     let failed = args.strict && !reproduction.holds();
     Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
 }

@@ -15,7 +15,7 @@ mod rows;
 mod sensitivity;
 mod tables;
 
-use crate::grid::{measure, run_all};
+use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -94,17 +94,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if args.frontier { frontier::plan(args, &crate::cc::chosen(&args.only)?) } else { Plan::paper(args) };
     plan.check()?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
-    let measured = run_all(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));
+    let measured =
+        run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));
     let results = match measured {
-        Ok(Some(measured)) => Results::new(&plan, measured),
-        Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            return Ok(ExitCode::from(cli::INTERRUPTED));
-        }
-        Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
-        }
+        Ok(measured) => Results::new(&plan, measured),
+        Err(code) => return Ok(code),
     };
     let failed = if args.frontier {
         frontier::show(args, &results, out)?;
@@ -123,11 +117,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         page::write(out, args, &results, &reproduction)?;
         args.strict && !reproduction.holds()
     };
-    let line = format!("\nReport: {}\n", args.out.join("report.html").display());
-    if args.json {
-        cli::note(line.trim())
-    } else {
-        cli::print(&line)?
-    }
+    cli::say_where(&args.out.join("report.html"), args.json)?;
     Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
 }

@@ -110,12 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::print(&tables::text(&results, &reproduction))?;
     }
     let written = page::write(out, args, &results, &reproduction, &figures)?;
-    let line = format!("\nReport: {}\n", written.display());
-    if args.json {
-        cli::note(line.trim())
-    } else {
-        cli::print(&line)?
-    }
+    cli::say_where(&written, args.json)?;
     let failed = args.strict && !reproduction.holds();
     Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
 }

@@ -80,7 +80,7 @@ impl AckSolicitor {
 
     /// The header bit of the classic form and of `flag`.
     pub fn bit(&self) -> TcpFlags {
-        TcpFlags::from_bits(1 << (15 - u16::from(self.asking.bit)))
+        TcpFlags::reserved(self.asking.bit).unwrap_or_default()
     }
 
     /// Options of our SYN.

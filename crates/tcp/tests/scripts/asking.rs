@@ -5,7 +5,7 @@ use farpace_tcp::config::{AckControl, AskFor, Settings};
 use farpace_units::Packets;
 
 /// A peer of ours that asks by `control` whenever a rule of `ask_for` says so.
-fn asking(control: AckControl, ask_for: &[AskFor]) -> Settings {
+pub fn asking(control: AckControl, ask_for: &[AskFor]) -> Settings {
     Settings {
         ack_control: Some(control),
         ask_for: Some(ask_for.to_vec()),

@@ -1,17 +1,9 @@
 //! Where asking for acknowledgments, and answering, ends.
 
-use crate::script::{Script, plain};
+use crate::asking::asking;
+use crate::script::Script;
 use farpace_tcp::config::{AckControl, AskFor, MtuProbing, Profile, Rto, Settings};
 use farpace_units::{Packets, Span};
-
-fn asking(control: AckControl, ask_for: &[AskFor]) -> Settings {
-    Settings {
-        ack_control: Some(control),
-        ask_for: Some(ask_for.to_vec()),
-        initial_window: Some(Packets::new(4)),
-        ..plain()
-    }
-}
 
 /// Breaks: a path that drops SYNs with options it does not know: the third SYN has none.
 #[test]

@@ -11,8 +11,7 @@ mod tables;
 mod truth;
 
 use super::Args;
-use super::today::say_where;
-use crate::grid::run_all;
+use crate::grid::run_all_or_end;
 use crate::outdir::OutDir;
 use crate::{cli, interrupt};
 use anyhow::Result;
@@ -27,16 +26,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let cells = plan::cells(args.quick);
     let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
-    let measured = match run_all(&cells, args.threads, results::measure) {
-        Ok(Some(measured)) => measured,
-        Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            return Ok(ExitCode::from(cli::INTERRUPTED));
-        }
-        Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
-        }
+    let measured = match run_all_or_end(&cells, args.threads, results::measure) {
+        Ok(measured) => measured,
+        Err(code) => return Ok(code),
     };
     let results = Results::new(&cells, measured);
     if args.json {
@@ -45,5 +37,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::print(&tables::text(&results))?;
     }
     page::write(out, args, &results)?;
-    say_where(args)
+    cli::say_where(&args.out_dir().join("report.html"), args.json)?;
+    Ok(ExitCode::SUCCESS)
 }

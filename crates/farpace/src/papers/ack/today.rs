@@ -10,7 +10,7 @@ mod tables;
 pub(super) mod words;
 
 use super::Args;
-use crate::grid::run_all;
+use crate::grid::run_all_or_end;
 use crate::outdir::OutDir;
 use crate::{cli, interrupt};
 use anyhow::Result;
@@ -26,16 +26,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = Plan::new(args.quick);
     let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
-    let measured = match run_all(&plan.cells, args.threads, results::measure) {
-        Ok(Some(measured)) => measured,
-        Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            return Ok(ExitCode::from(cli::INTERRUPTED));
-        }
-        Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
-        }
+    let measured = match run_all_or_end(&plan.cells, args.threads, results::measure) {
+        Ok(measured) => measured,
+        Err(code) => return Ok(code),
     };
     let results = Results::new(&plan, measured);
     if args.json {
@@ -44,19 +37,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::print(&tables::text(&results))?;
     }
     page::write(out, args, &results)?;
-    say_where(args)
-}
-
-/// Says where the report is.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub(super) fn say_where(args: &Args) -> Result<ExitCode> {
-    let line = format!("\nReport: {}\n", args.out_dir().join("report.html").display());
-    if args.json {
-        cli::note(line.trim());
-    } else {
-        cli::print(&line)?;
-    }
+    cli::say_where(&args.out_dir().join("report.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
 }
