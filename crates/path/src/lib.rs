@@ -26,7 +26,9 @@ mod middlebox;
 mod mtu;
 mod outage;
 mod policer;
+mod prefix;
 mod queue;
+mod queue_limit;
 mod reorder;
 mod router;
 mod schedule;
@@ -46,7 +48,7 @@ pub use corrupt::{Corrupt, CorruptWay};
 pub use delay::{Delay, DelayWay, Jitter};
 pub use duplicate::{Duplicate, DuplicateWay};
 pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
-pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig, QueueLimit};
+pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig};
 pub use loss::{Loss, LossWay};
 pub use managed_link::{ManagedLink, ManagedLinkWay};
 pub use meter::{Meter, MeterBin};
@@ -54,11 +56,13 @@ pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxWay, StripOn};
 pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
 pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
+pub use prefix::Prefix;
 pub use queue::{
     Backlog, CoDel, CoDelConfig, DropTail, FqCoDel, FqCoDelConfig, QueueDiscipline, QueueError, Red,
     RedConfig,
 };
+pub use queue_limit::QueueLimit;
 pub use reorder::{Reorder, ReorderWay};
-pub use router::{Prefix, Router, RouterError, Routes};
+pub use router::{Router, RouterError, Routes};
 pub use schedule::{Schedule, ScheduleError, Step};
 pub use two_way::{TwoWay, Way};

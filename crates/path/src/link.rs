@@ -1,7 +1,7 @@
 //! A link: in each direction a queue, a line that sends at a rate, and the way to the far end.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
-use farpace_units::{ByteCount, Instant, Packets, Rate, Serialiser, Span};
+use crate::{Cx, DropReason, Inspection, Port, QueueLimit, TwoWay, Way};
+use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 use thiserror::Error;
@@ -16,35 +16,6 @@ impl Link {
     /// See [`LinkWay::new`].
     pub fn symmetric(config: LinkWayConfig) -> Result<Self, LinkError> {
         Ok(TwoWay::new(LinkWay::new(config)?, LinkWay::new(config)?))
-    }
-}
-
-/// How much may be in the queue. Counted is whatever has come and has not yet left the near end completely:
-/// the frame on the line and those behind it, as a network card's ring counts its descriptors until they are
-/// complete. Propagation is not queueing: what is on its way no longer counts. The bytes are those of the
-/// packets in memory, without framing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// A packet that would make it more than this is dropped.
-    Bytes(ByteCount),
-    /// The same, in packets.
-    Packets(Packets),
-    /// Bounded by [`QueueLimit::CAP`] alone.
-    Unlimited,
-}
-
-impl QueueLimit {
-    /// What even an unlimited queue holds at most: 16 Mi packets, about 24 GB of full frames.
-    pub const CAP: Packets = Packets::new(1 << 24);
-
-    /// As the greatest numbers of bytes and of packets.
-    pub(crate) const fn bounds(self) -> (u64, u64) {
-        let cap = Self::CAP.get() as u64;
-        match self {
-            QueueLimit::Bytes(most) => (most.get(), cap),
-            QueueLimit::Packets(most) if most.get() < Self::CAP.get() => (u64::MAX, most.get() as u64),
-            QueueLimit::Packets(_) | QueueLimit::Unlimited => (u64::MAX, cap),
-        }
     }
 }
 
@@ -283,6 +254,7 @@ mod tests {
     use super::*;
     use crate::Element;
     use crate::bed::{Bed, packet};
+    use farpace_units::Packets;
     use proptest::prelude::*;
 
     const CONFIG: LinkWayConfig = LinkWayConfig {

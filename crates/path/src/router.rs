@@ -1,7 +1,8 @@
 //! A router for IPv4 and IPv6: forwards by destination address and counts the time to live down (RFC 791, RFC 1812
 //! §5.3.1, RFC 8200 §3).
 
-use crate::{Cx, DropReason, Element, Inspection, Port};
+use crate::prefix::masked;
+use crate::{Cx, DropReason, Element, Inspection, Port, Prefix};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::collections::BTreeMap;
@@ -34,37 +35,6 @@ pub enum RouterError {
     TooMany,
 }
 
-/// The first `bits` bits of an address; those after them are zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Prefix {
-    bits: u8,
-    net: IpAddr,
-}
-
-impl Prefix {
-    /// The prefix of `bits` bits that `address` lies in.
-    ///
-    /// # Errors
-    /// More than 32 bits, or 128 for IPv6.
-    pub fn new(address: IpAddr, bits: u8) -> Result<Self, RouterError> {
-        masked(address, bits).map(|net| Prefix { bits, net }).ok_or(RouterError::PrefixLength(bits))
-    }
-}
-
-/// The first `bits` bits of `address`; none if it has fewer.
-fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
-    Some(match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32u32.checked_sub(bits.into())?).unwrap_or(0);
-            IpAddr::V4((v4.to_bits() & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128u32.checked_sub(bits.into())?).unwrap_or(0);
-            IpAddr::V6((v6.to_bits() & mask).into())
-        }
-    })
-}
-
 /// Which port leads where. The longest prefix wins.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
@@ -86,14 +56,14 @@ impl Routes {
             return Err(RouterError::TooMany);
         }
         self.by_prefix.insert(prefix, port);
-        if let Err(at) = self.lengths.binary_search_by(|bits| prefix.bits.cmp(bits)) {
-            self.lengths.insert(at, prefix.bits);
+        if let Err(at) = self.lengths.binary_search_by(|bits| prefix.bits().cmp(bits)) {
+            self.lengths.insert(at, prefix.bits());
         }
         Ok(())
     }
     /// Where `to` leads.
     pub fn find(&self, to: IpAddr) -> Option<Port> {
-        let prefix = |bits: &u8| masked(to, *bits).map(|net| Prefix { bits: *bits, net });
+        let prefix = |bits: &u8| masked(to, *bits).map(|net| Prefix::masked(*bits, net));
         self.lengths.iter().filter_map(prefix).find_map(|prefix| self.by_prefix.get(&prefix).copied())
     }
 }
@@ -121,8 +91,8 @@ impl Router {
         }
         if let Some((prefix, port)) = routes.by_prefix.iter().find(|(_, port)| port.0 >= ports) {
             return Err(RouterError::NoSuchPort {
-                prefix: prefix.net,
-                bits: prefix.bits,
+                prefix: prefix.net(),
+                bits: prefix.bits(),
                 port: *port,
                 ports,
             });

@@ -1,19 +1,9 @@
 //! The scenario's words as configurations of the elements in `path`.
 
-use super::quantity::QueueLimit;
 use super::spec::{Counts, Direction, Mtu, Policer};
 use farpace_path::{Counted, Framing, LinkWayConfig, MtuError, MtuWay, PolicerConfig};
 use farpace_units::{ByteCount, Instant};
 use std::ops::Range;
-
-impl From<QueueLimit> for farpace_path::QueueLimit {
-    fn from(limit: QueueLimit) -> Self {
-        match limit {
-            QueueLimit::Packets(p) => farpace_path::QueueLimit::Packets(p),
-            QueueLimit::Bytes(b) => farpace_path::QueueLimit::Bytes(b),
-        }
-    }
-}
 
 impl Policer {
     /// As an element is made from it.
@@ -49,12 +39,7 @@ impl Mtu {
 impl Direction<'_> {
     /// Queue, line and delay, as an element is made from them.
     pub fn link(&self) -> LinkWayConfig {
-        LinkWayConfig {
-            rate: self.rate,
-            delay: self.delay,
-            queue: self.queue.into(),
-            framing: self.framing(),
-        }
+        LinkWayConfig { rate: self.rate, delay: self.delay, queue: self.queue, framing: self.framing() }
     }
 
     /// What a frame takes on the line: padded as on Ethernet, unless the overhead is 0.

@@ -2,10 +2,10 @@
 //! trouble is to be expected.
 
 use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
-use super::quantity::QueueLimit;
 use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
 use super::troubles::BurstLoss;
 use farpace_path::BitErrorsWay;
+use farpace_path::QueueLimit;
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
 
@@ -119,6 +119,7 @@ fn queue_overhead(d: &Direction<'_>, g: &Segment) -> ByteCount {
     let frames = match d.queue {
         QueueLimit::Packets(p) => u64::from(p.get()),
         QueueLimit::Bytes(b) => b.get() / g.frame.get().max(1),
+        QueueLimit::Unlimited => u64::from(QueueLimit::CAP.get()),
     };
     ByteCount::new(frames.saturating_mul(d.overhead.get()))
 }

@@ -17,7 +17,6 @@ mod explain;
 mod figures;
 mod hint;
 mod middlebox;
-mod quantity;
 mod read;
 mod schedule;
 mod set;
@@ -30,9 +29,9 @@ pub use check::MAX_BINS;
 pub use datagrams::DatagramFlow;
 pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
+pub use farpace_path::QueueLimit;
 pub use figures::{Bottleneck, Segment};
 pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
-pub use quantity::QueueLimit;
 pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{
     Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder, Router,

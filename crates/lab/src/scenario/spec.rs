@@ -4,9 +4,9 @@
 use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
 use super::middlebox::{AckThinning, Middlebox};
-use super::quantity::QueueLimit;
 use super::schedule::Schedule;
 use super::troubles::{BurstLoss, ClockJump};
+use farpace_path::QueueLimit;
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The limit of a queue: so many packets, or so many bytes.
+//! The limit of a queue, and how people write it.
 
 use farpace_units::{ByteCount, Packets, UnitError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -7,29 +7,45 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a drop-tail queue holds before it drops: `"1000 packets"` or `"256 kB"`.
+/// How much a queue holds before it drops: `"1000 packets"`, `"256 kB"`, `"unlimited"`. Counted is whatever has come and has not yet left the near end completely:
+/// the frame on the line and those behind it, as a network card's ring counts its descriptors until they are
+/// complete. Propagation is not queueing: what is on its way no longer counts. The bytes are those of the
+/// packets in memory, without framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets of any size.
-    Packets(Packets),
-    /// So many bytes of frames.
+    /// A packet that would make it more than this is dropped.
     Bytes(ByteCount),
+    /// The same, in packets.
+    Packets(Packets),
+    /// Bounded by [`QueueLimit::CAP`] alone.
+    Unlimited,
 }
 
 impl QueueLimit {
+    /// What even an unlimited queue holds at most: 16 Mi packets, about 24 GB of full frames.
+    pub const CAP: Packets = Packets::new(1 << 24);
+
+    /// As the greatest numbers of bytes and of packets.
+    pub const fn bounds(self) -> (u64, u64) {
+        let cap = Self::CAP.get() as u64;
+        match self {
+            QueueLimit::Bytes(most) => (most.get(), cap),
+            QueueLimit::Packets(most) if most.get() < Self::CAP.get() => (u64::MAX, most.get() as u64),
+            QueueLimit::Packets(_) | QueueLimit::Unlimited => (u64::MAX, cap),
+        }
+    }
     /// True for a queue that holds nothing.
     pub const fn is_zero(self) -> bool {
         match self {
             QueueLimit::Packets(p) => p.is_zero(),
             QueueLimit::Bytes(b) => b.is_zero(),
+            QueueLimit::Unlimited => false,
         }
     }
     /// The limit in bytes, where every packet is a frame of `frame` bytes.
     pub fn in_bytes(self, frame: ByteCount) -> ByteCount {
-        match self {
-            QueueLimit::Packets(p) => ByteCount::new(u64::from(p.get()).saturating_mul(frame.get())),
-            QueueLimit::Bytes(b) => b,
-        }
+        let (bytes, packets) = self.bounds();
+        ByteCount::new(bytes.min(packets.saturating_mul(frame.get())))
     }
 }
 
@@ -45,6 +61,7 @@ impl fmt::Display for QueueLimit {
         match self {
             QueueLimit::Packets(p) => p.fmt(f),
             QueueLimit::Bytes(b) => b.fmt(f),
+            QueueLimit::Unlimited => f.write_str("unlimited"),
         }
     }
 }
@@ -52,6 +69,9 @@ impl fmt::Display for QueueLimit {
 impl FromStr for QueueLimit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "unlimited" {
+            return Ok(QueueLimit::Unlimited);
+        }
         let packets = match text.parse::<Packets>() {
             Ok(p) => return Ok(QueueLimit::Packets(p)),
             Err(e) => e,
@@ -63,7 +83,7 @@ impl FromStr for QueueLimit {
                 Err(e.to_string())
             }
             _ => Err(format!(
-                "`{text}` is not a queue limit: expected packets or a size, like \"1000 packets\" or \"256 kB\""
+                "`{text}` is not a queue limit: expected packets, a size, or unlimited, like \"1000 packets\" or \"256 kB\""
             )),
         }
     }
@@ -88,8 +108,8 @@ impl JsonSchema for QueueLimit {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "a number of packets or a size with its unit, like \"1000 packets\" or \"256 kB\"",
-            "pattern": "^[0-9_]+([.][0-9_]+)? *(packets|packet|B|kB|MB|GB|TB|KiB|MiB|GiB)$",
+            "description": "a number of packets or a size with its unit, like \"1000 packets\" or \"256 kB\", or \"unlimited\"",
+            "pattern": "^(unlimited|[0-9_]+([.][0-9_]+)? *(packets|packet|B|kB|MB|GB|TB|KiB|MiB|GiB))$",
         })
     }
 }

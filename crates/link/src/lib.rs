@@ -1,0 +1,10 @@
+//! The data-link layer of a machine: when frames leave.
+//!
+//! Everything is sans-IO: packets and time come in, packets, gaps and deadlines come out. The lab drives it through an
+//! element, a live event loop through a device.
+//!
+//! Start reading at [`pacing`].
+
+#![forbid(unsafe_code)]
+
+pub mod pacing;

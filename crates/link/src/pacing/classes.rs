@@ -1,0 +1,380 @@
+//! Classes: queues with limits and counters, shared by all schedulers. Each scheduler adds a state of its own.
+
+use super::admission::Admission;
+use super::{Interval, Paced, PacingError, Refusal, Refused};
+use farpace_path::{Backlog, QueueLimit};
+use farpace_units::{ByteCount, Rate};
+
+/// Most classes of one device.
+pub const MOST_CLASSES: usize = 1 << 22;
+
+/// A class of one scheduler. After the class was removed, the number may come to stand for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub(crate) u32);
+
+impl ClassId {
+    /// The number, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How a class is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassKind {
+    /// At this rate of layer 2, guaranteed: all of them together fit the line.
+    Paced(Rate),
+    /// Never faster than [`Paced::rate_hint`] of its latest packet says, and, like normal classes, in what others
+    /// leave. Without a hint, like a normal class.
+    Follows,
+    /// In what paced classes leave, in turn with other normal classes.
+    Normal,
+}
+
+/// A class to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassSpec {
+    /// How it is served.
+    pub kind: ClassKind,
+    /// What its queue holds.
+    pub limit: QueueLimit,
+}
+
+/// Counters of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes in memory.
+    pub bytes: ByteCount,
+    /// Packets refused because the queue was full.
+    pub dropped: u64,
+    /// What waits.
+    pub backlog: Backlog,
+    /// How many bytes of the line the latest packet left after its time; zero for classes without a rate.
+    pub latest: ByteCount,
+    /// The rate that holds now; zero for a class without one.
+    pub rate: Rate,
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Free,
+    Paced,
+    Follows,
+    Normal,
+}
+
+/// A class. Two cache lines hold all of it, so that a million idle ones take 128 MB.
+#[derive(Clone, Debug)]
+#[repr(align(128))]
+pub(crate) struct Class<S> {
+    /// What the scheduler knows of it.
+    pub state: S,
+    /// Of paced classes, and of those that follow once they have a hint.
+    pub interval: Interval,
+    /// In bytes of the line; see [`ClassStats::latest`].
+    pub latest: u32,
+    pub tag: Tag,
+    first: u32,
+    last: u32,
+    /// Length of the first packet.
+    first_len: u32,
+    queued: u32,
+    queued_bytes: u64,
+    sent: u64,
+    sent_bytes: u64,
+    dropped: u64,
+    most_packets: u32,
+    most_bytes: u64,
+}
+
+impl<S> Class<S> {
+    /// Length in memory of the packet that is next; none if the queue is empty.
+    #[inline]
+    pub fn head(&self) -> Option<ByteCount> {
+        (self.queued > 0).then(|| ByteCount::new(u64::from(self.first_len)))
+    }
+}
+
+/// A queued packet. It knows the length of the next one, so that taking a packet touches no other.
+#[derive(Debug)]
+struct Node<P> {
+    packet: Option<P>,
+    next: u32,
+    next_len: u32,
+}
+
+/// All classes of a scheduler, their packets, and what the line has been promised to them.
+#[derive(Debug)]
+pub(crate) struct Classes<P, S> {
+    admission: Admission,
+    classes: Vec<Class<S>>,
+    free: Vec<u32>,
+    nodes: Vec<Node<P>>,
+    /// The first of a list of nodes without packets.
+    free_node: u32,
+    backlog: Backlog,
+}
+
+impl<P: Paced, S: Default> Classes<P, S> {
+    /// No classes, on a line that carries IP packets of up to `mtu` bytes.
+    pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        Ok(Classes {
+            admission: Admission::new(line, mtu)?,
+            classes: Vec::new(),
+            free: Vec::new(),
+            nodes: Vec::new(),
+            free_node: NONE,
+            backlog: Backlog::default(),
+        })
+    }
+    pub fn line(&self) -> Rate {
+        self.admission.line()
+    }
+    /// Bytes of the line that a frame of the MTU takes.
+    pub fn full_frame(&self) -> ByteCount {
+        self.admission.full_frame()
+    }
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+    /// Numbers of all classes there are, in order.
+    pub fn ids(&self) -> impl Iterator<Item = ClassId> {
+        let all = self.classes.iter().zip(0u32..);
+        all.filter(|(class, _)| class.tag != Tag::Free).map(|(_, id)| ClassId(id))
+    }
+
+    pub fn add(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
+        if spec.limit.is_zero() {
+            return Err(PacingError::ZeroLimit);
+        }
+        if self.classes.len() - self.free.len() >= MOST_CLASSES {
+            return Err(PacingError::TooManyClasses);
+        }
+        let (tag, rate) = match spec.kind {
+            ClassKind::Paced(rate) => {
+                self.admission.replace(Rate::default(), rate)?;
+                (Tag::Paced, rate)
+            }
+            // Faster than the line: no limit.
+            ClassKind::Follows => (Tag::Follows, self.line()),
+            ClassKind::Normal => (Tag::Normal, self.line()),
+        };
+        let (most_bytes, most_packets) = spec.limit.bounds();
+        let class = Class {
+            state: S::default(),
+            interval: Interval::new(rate, self.line()),
+            latest: 0,
+            tag,
+            first: NONE,
+            last: NONE,
+            first_len: 0,
+            queued: 0,
+            queued_bytes: 0,
+            sent: 0,
+            sent_bytes: 0,
+            dropped: 0,
+            most_packets: u32::try_from(most_packets).unwrap_or(u32::MAX),
+            most_bytes,
+        };
+        Ok(ClassId(match self.free.pop() {
+            Some(id) => {
+                self.classes[id as usize] = class;
+                id
+            }
+            None => {
+                self.classes.push(class);
+                (self.classes.len() - 1) as u32
+            }
+        }))
+    }
+
+    #[inline]
+    pub fn get(&self, id: ClassId) -> Option<&Class<S>> {
+        self.classes.get(id.index()).filter(|class| class.tag != Tag::Free)
+    }
+    #[inline]
+    pub fn get_mut(&mut self, id: ClassId) -> Option<&mut Class<S>> {
+        self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
+    }
+
+    /// Changes the rate of a paced class. Returns the interval it had.
+    pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<Interval, PacingError> {
+        let line = self.line();
+        let class = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free);
+        let class = class.ok_or(PacingError::UnknownClass(id))?;
+        if class.tag != Tag::Paced {
+            return Err(PacingError::NotPaced(id));
+        }
+        self.admission.replace(class.interval.rate(), rate)?;
+        Ok(std::mem::replace(&mut class.interval, Interval::new(rate, line)))
+    }
+
+    /// Ends a class; its packets come back.
+    pub fn remove(&mut self, id: ClassId) -> Result<Vec<P>, PacingError> {
+        let class = self.get(id).ok_or(PacingError::UnknownClass(id))?;
+        let (paced, rate) = (class.tag == Tag::Paced, class.interval.rate());
+        let packets = std::iter::from_fn(|| self.pop(id)).collect();
+        if paced {
+            self.admission.release(rate);
+        }
+        self.classes[id.index()].tag = Tag::Free;
+        self.free.push(id.0);
+        Ok(packets)
+    }
+
+    /// Queues a packet. True if it is the only one of its class now.
+    #[inline]
+    pub fn push(&mut self, id: ClassId, packet: P) -> Result<bool, Refused<P>> {
+        let Some(class) = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free) else {
+            return Err(Refused { packet, why: Refusal::UnknownClass });
+        };
+        let bytes = packet.len();
+        if bytes > self.admission.longest() {
+            return Err(Refused { packet, why: Refusal::TooLong });
+        }
+        let len = bytes.get() as u32;
+        if class.queued >= class.most_packets || class.queued_bytes + bytes.get() > class.most_bytes {
+            class.dropped += 1;
+            return Err(Refused { packet, why: Refusal::Full });
+        }
+        let node = Node { packet: Some(packet), next: NONE, next_len: 0 };
+        let at = match self.nodes.get_mut(self.free_node as usize) {
+            Some(free) => {
+                let at = std::mem::replace(&mut self.free_node, free.next);
+                *free = node;
+                at
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        let alone = class.queued == 0;
+        if alone {
+            (class.first, class.first_len) = (at, len);
+        } else {
+            let last = &mut self.nodes[class.last as usize];
+            (last.next, last.next_len) = (at, len);
+        }
+        class.last = at;
+        class.queued += 1;
+        class.queued_bytes += bytes.get();
+        self.backlog.packets += 1;
+        self.backlog.bytes += bytes;
+        Ok(alone)
+    }
+
+    /// Takes the first packet of a class.
+    #[inline]
+    pub fn pop(&mut self, id: ClassId) -> Option<P> {
+        let class = self.classes.get_mut(id.index()).filter(|class| class.queued > 0)?;
+        let at = class.first;
+        let node = self.nodes.get_mut(at as usize)?;
+        let packet = node.packet.take()?;
+        let bytes = u64::from(class.first_len);
+        (class.first, class.first_len) = (node.next, node.next_len);
+        node.next = std::mem::replace(&mut self.free_node, at);
+        class.queued -= 1;
+        class.queued_bytes -= bytes;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= ByteCount::new(bytes);
+        Some(packet)
+    }
+
+    /// The same, for sending it: it is counted.
+    #[inline]
+    pub fn pop_to_send(&mut self, id: ClassId) -> Option<P> {
+        let bytes = self.get(id)?.head()?;
+        let packet = self.pop(id)?;
+        let class = &mut self.classes[id.index()];
+        class.sent += 1;
+        class.sent_bytes += bytes.get();
+        Some(packet)
+    }
+
+    pub fn stats(&self, id: ClassId) -> Option<ClassStats> {
+        let class = self.get(id)?;
+        let has_rate = class.tag == Tag::Paced
+            || (class.tag == Tag::Follows && class.interval.rate() < self.admission.line());
+        Some(ClassStats {
+            packets: class.sent,
+            bytes: ByteCount::new(class.sent_bytes),
+            dropped: class.dropped,
+            backlog: Backlog { packets: u64::from(class.queued), bytes: ByteCount::new(class.queued_bytes) },
+            latest: ByteCount::new(u64::from(class.latest)),
+            rate: if has_rate { class.interval.rate() } else { Rate::default() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Packets;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    impl Paced for (u32, u64) {
+        fn len(&self) -> ByteCount {
+            ByteCount::new(self.1)
+        }
+    }
+
+    fn normal(packets: u32) -> ClassSpec {
+        ClassSpec { kind: ClassKind::Normal, limit: QueueLimit::Packets(Packets::new(packets)) }
+    }
+
+    proptest! {
+        /// Breaks: packets of a class change their order, appear in another, go missing, or exceed its limit.
+        #[test]
+        fn queues_are_queues(steps in prop::collection::vec((0u32..4, any::<bool>(), 60u64..1_514), 1..300)) {
+            let mut classes = Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
+            let ids: Vec<_> = (0..4).map(|_| classes.add(normal(5)).unwrap()).collect();
+            let mut model: Vec<VecDeque<(u32, u64)>> = vec![VecDeque::new(); 4];
+            for (number, (class, push, len)) in (0..).zip(steps) {
+                let (id, queue) = (ids[class as usize], &mut model[class as usize]);
+                if push {
+                    let result = classes.push(id, (number, len));
+                    if queue.len() == 5 {
+                        prop_assert_eq!(result, Err(Refused { packet: (number, len), why: Refusal::Full }));
+                    } else {
+                        prop_assert_eq!(result, Ok(queue.is_empty()));
+                        queue.push_back((number, len));
+                    }
+                } else {
+                    prop_assert_eq!(classes.pop_to_send(id), queue.pop_front());
+                }
+                prop_assert_eq!(classes.get(id).unwrap().head().map(ByteCount::get), queue.front().map(|(_, len)| *len));
+                let backlog = classes.stats(id).unwrap().backlog;
+                prop_assert_eq!(backlog.bytes.get(), queue.iter().map(|(_, len)| len).sum::<u64>());
+                let packets: u64 = model.iter().map(|q| q.len() as u64).sum();
+                prop_assert_eq!(classes.backlog().packets, packets);
+            }
+            for (id, queue) in ids.into_iter().zip(model) {
+                prop_assert_eq!(classes.remove(id).unwrap(), Vec::from(queue));
+                prop_assert!(classes.remove(id).is_err());
+            }
+            prop_assert_eq!(classes.backlog(), Backlog::default());
+        }
+    }
+
+    /// Breaks: bad classes and packets are taken, or good ones are not.
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut classes =
+            Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
+        assert_eq!(classes.add(normal(0)), Err(PacingError::ZeroLimit));
+        let id = classes.add(normal(1)).unwrap();
+        let why = |refused: Result<bool, Refused<(u32, u64)>>| refused.unwrap_err().why;
+        assert_eq!(why(classes.push(ClassId(7), (0, 60))), Refusal::UnknownClass);
+        assert_eq!(why(classes.push(id, (0, 1_523))), Refusal::TooLong);
+        assert_eq!(classes.push(id, (0, 1_522)), Ok(true), "a full frame with two VLAN tags");
+        assert_eq!(classes.set_rate(id, Rate::from_mbit(1)), Err(PacingError::NotPaced(id)));
+        assert!(Classes::<(u32, u64), ()>::new(Rate::default(), ByteCount::new(1_500)).is_err());
+        assert!(Classes::<(u32, u64), ()>::new(Rate::from_mbit(1), ByteCount::new(0)).is_err());
+    }
+}

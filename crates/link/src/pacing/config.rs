@@ -1,0 +1,323 @@
+//! What people write about pacing: a TOML table, which is also a scenario's.
+
+use super::{LineClock, PacingError};
+use farpace_path::{Prefix, QueueLimit};
+use farpace_units::{ByteCount, Rate, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// How packets leave a device: classes with rates, which packet belongs to which, and what decides.
+///
+/// A packet goes to the class of the first filter that matches it; if none does, to `default`; without that, to a
+/// normal class of its own, `(rest)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PacingConfig {
+    /// What decides which packet leaves next: `edf`, `psp`, `token-bucket`, `fq` or `fifo`.
+    pub scheduler: SchedulerKind,
+    /// What keeps packets apart, with `edf`: gap frames, timers, or both.
+    pub gaps: Gaps,
+    /// The rate that the device can really send at, if a bus or a virtual machine holds it back; omitted: the line's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<Rate>,
+    /// The longest IP packet.
+    pub mtu: ByteCount,
+    /// By how much timers come late, with `hybrid`: gap frames fill the rest.
+    pub jitter: Span,
+    /// Time between two refills, with `token-bucket`: the timer of the paper's systems ticks every 1 to 10 ms.
+    pub tick: Span,
+    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<ByteCount>,
+    /// Timers are not set for less than this, with `fq`.
+    pub slack: Span,
+    /// What a flow may send at once, with `fq`; omitted: two full frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<ByteCount>,
+    /// What each class's queue holds, if it does not say.
+    pub limit: QueueLimit,
+    /// The class of packets that no filter matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassConfig>,
+    /// Which packets belong to which class; those of lower `priority` first, then in the order written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<Filter>,
+}
+
+impl Default for PacingConfig {
+    fn default() -> Self {
+        PacingConfig {
+            scheduler: SchedulerKind::default(),
+            gaps: Gaps::default(),
+            line: None,
+            mtu: ByteCount::new(1_500),
+            jitter: Span::from_micros(10),
+            tick: Span::from_millis(1),
+            burst: None,
+            slack: Span::from_micros(10),
+            quantum: None,
+            limit: QueueLimit::default(),
+            default: None,
+            classes: Vec::new(),
+            filters: Vec::new(),
+        }
+    }
+}
+
+/// What decides which packet leaves next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerKind {
+    /// Of the classes whose time has come, the one whose next packet is due first.
+    #[default]
+    Edf,
+    /// Of the classes whose time has come, the one with the highest rate: PSPacer, as in the paper.
+    Psp,
+    /// A token bucket per class, refilled by a timer that ticks.
+    TokenBucket,
+    /// A timer per flow, like Linux's fq.
+    Fq,
+    /// No pacing.
+    Fifo,
+}
+
+/// What keeps packets apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// Frames that the next machine throws away: exact to the byte, on Ethernet.
+    #[default]
+    Frames,
+    /// Timers: for devices without a line of their own, such as tunnels. As exact as the timers are.
+    Timers,
+    /// Timers, and gap frames for the last part of a wait.
+    Hybrid,
+}
+
+/// A class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClassConfig {
+    /// Name, unique among classes.
+    pub name: String,
+    /// Rate of layer 2, frames with their headers and check sequences; `connection`: each connection has a class of its
+    /// own, whose rate follows its congestion window; omitted: not paced, the class sends in what others leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<ClassRate>,
+    /// What its queue holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<QueueLimit>,
+}
+
+/// The rate of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassRate {
+    /// This one.
+    Fixed(Rate),
+    /// What each connection wants.
+    Connection,
+}
+
+impl fmt::Display for ClassRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClassRate::Fixed(rate) => rate.fmt(f),
+            ClassRate::Connection => f.write_str("connection"),
+        }
+    }
+}
+
+impl FromStr for ClassRate {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "connection" {
+            return Ok(ClassRate::Connection);
+        }
+        text.parse().map(ClassRate::Fixed).map_err(|error| format!("{error}, or \"connection\""))
+    }
+}
+
+impl Serialize for ClassRate {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClassRate {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Cow::<str>::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ClassRate {
+    fn schema_name() -> Cow<'static, str> {
+        "ClassRate".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "a rate with its unit, like \"500 Mbit/s\", or \"connection\"",
+        })
+    }
+}
+
+/// Which packets belong to a class: those that match all that is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// The class.
+    pub class: String,
+    /// Lower ones are looked at first.
+    #[serde(default)]
+    pub priority: u16,
+    /// The protocol above IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// Where packets come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub src: Option<Prefix>,
+    /// Where packets go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst: Option<Prefix>,
+    /// TCP or UDP port of the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub src_port: Option<u16>,
+    /// TCP or UDP port of the receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst_port: Option<u16>,
+    /// Differentiated services code point, 0 to 63.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 63))]
+    pub dscp: Option<u8>,
+}
+
+/// A protocol above IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// The number in the IP header.
+    pub const fn number(self) -> u8 {
+        match self {
+            Protocol::Tcp => farpace_wire::ip::PROTOCOL_TCP,
+            Protocol::Udp => farpace_wire::ip::PROTOCOL_UDP,
+        }
+    }
+}
+
+/// What is wrong with a configuration, and where: the table or list, its place in it (from 0), and the key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{problem}")]
+pub struct ConfigError {
+    /// Path to what is wrong: `classes`, `2`, `rate`.
+    pub at: Vec<String>,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl ConfigError {
+    fn new(at: &[&str], problem: impl fmt::Display) -> Self {
+        ConfigError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.to_string() }
+    }
+}
+
+impl PacingConfig {
+    /// The rate that the scheduler takes for the line's, which really is `line`.
+    pub fn line_rate(&self, line: Rate) -> Rate {
+        self.line.unwrap_or(line)
+    }
+
+    /// Everything about it that is wrong, for a line of `line`; none if it can be built.
+    pub fn check(&self, line: Rate) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        let full = self.line_rate(line);
+        if let Some(own) = self.line
+            && own > line
+        {
+            errors.push(ConfigError::new(&["line"], format!("the line has {line}, less than {own}")));
+        }
+        if full.bits_per_sec() == 0 || full > LineClock::FASTEST {
+            errors.push(ConfigError::new(&["line"], PacingError::Line));
+        }
+        self.check_constants(&mut errors);
+        let admission = super::admission::Admission::new(full, self.mtu);
+        match admission {
+            Err(PacingError::Line) => {}
+            Err(error) => errors.push(ConfigError::new(&["mtu"], error)),
+            Ok(mut admission) => {
+                for (i, class) in self.classes.iter().enumerate() {
+                    if let Some(ClassRate::Fixed(rate)) = class.rate
+                        && let Err(error) = admission.replace(Rate::default(), rate)
+                    {
+                        errors.push(ConfigError::new(&["classes", &i.to_string(), "rate"], error));
+                    }
+                }
+            }
+        }
+        self.check_names(&mut errors);
+        errors
+    }
+
+    fn check_constants(&self, errors: &mut Vec<ConfigError>) {
+        let mut positive = |key: &str, fine: bool, of: &str| {
+            if !fine {
+                errors.push(ConfigError::new(&[key], format!("`{key}` must be above 0{of}")));
+            }
+        };
+        positive("tick", !self.tick.is_zero(), " s");
+        positive("burst", self.burst != Some(ByteCount::ZERO), " B");
+        positive("quantum", self.quantum != Some(ByteCount::ZERO), " B");
+        positive("limit", !self.limit.is_zero(), "");
+    }
+
+    fn check_names(&self, errors: &mut Vec<ConfigError>) {
+        let mut names = BTreeSet::new();
+        for (i, class) in self.classes.iter().enumerate() {
+            let at = ["classes", &i.to_string(), "name"];
+            if class.name.is_empty() || class.name.starts_with('(') {
+                errors.push(ConfigError::new(&at, "a class needs a name that does not begin with `(`"));
+            } else if !names.insert(class.name.as_str()) {
+                errors.push(ConfigError::new(&at, format!("there is a class `{}` already", class.name)));
+            }
+            if class.limit.is_some_and(QueueLimit::is_zero) {
+                errors.push(ConfigError::new(
+                    &["classes", &i.to_string(), "limit"],
+                    "the queue of a class must hold at least one packet",
+                ));
+            }
+        }
+        let known = |name: &str| {
+            let names: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
+            match names.is_empty() {
+                true => format!("there is no class `{name}`: there are no classes"),
+                false => format!("there is no class `{name}`; there are {}", names.join(", ")),
+            }
+        };
+        if let Some(default) = self.default.as_deref().filter(|name| !names.contains(name)) {
+            errors.push(ConfigError::new(&["default"], known(default)));
+        }
+        for (i, filter) in self.filters.iter().enumerate() {
+            let i = i.to_string();
+            if !names.contains(filter.class.as_str()) {
+                errors.push(ConfigError::new(&["filters", &i, "class"], known(&filter.class)));
+            }
+            if filter.dscp.is_some_and(|dscp| dscp > 63) {
+                errors.push(ConfigError::new(&["filters", &i, "dscp"], "a DSCP is a number from 0 to 63"));
+            }
+        }
+    }
+}

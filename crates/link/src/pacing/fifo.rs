@@ -1,0 +1,56 @@
+//! No pacing at all: first come, first served.
+
+use super::classes::Classes;
+use super::{ClassId, ClassSpec, ClassStats, Next, Paced, PacingError, Refused, Scheduler};
+use farpace_path::Backlog;
+use farpace_units::{ByteCount, Instant, Rate};
+use std::collections::VecDeque;
+
+/// One queue, whatever the class; classes have limits and are counted.
+#[derive(Debug)]
+pub struct Fifo<P> {
+    classes: Classes<P, ()>,
+    order: VecDeque<ClassId>,
+}
+
+impl<P: Paced> Fifo<P> {
+    /// On a line of this rate that carries IP packets of up to `mtu` bytes.
+    ///
+    /// # Errors
+    /// A line or an MTU that cannot be.
+    pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        Ok(Fifo { classes: Classes::new(line, mtu)?, order: VecDeque::new() })
+    }
+}
+
+impl<P: Paced> Scheduler<P> for Fifo<P> {
+    fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
+        self.classes.add(spec)
+    }
+    fn set_rate(&mut self, class: ClassId, rate: Rate) -> Result<(), PacingError> {
+        self.classes.set_rate(class, rate).map(drop)
+    }
+    fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
+        let packets = self.classes.remove(class)?;
+        self.order.retain(|c| *c != class);
+        Ok(packets)
+    }
+    fn enqueue(&mut self, _: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
+        self.classes.push(class, packet)?;
+        self.order.push_back(class);
+        Ok(())
+    }
+    fn dequeue(&mut self, _: Instant) -> Next<P> {
+        let Some(class) = self.order.pop_front() else { return Next::Empty };
+        match self.classes.pop_to_send(class) {
+            Some(packet) => Next::Packet { class, packet },
+            None => Next::Empty,
+        }
+    }
+    fn backlog(&self) -> Backlog {
+        self.classes.backlog()
+    }
+    fn stats(&self, class: ClassId) -> Option<ClassStats> {
+        self.classes.stats(class)
+    }
+}

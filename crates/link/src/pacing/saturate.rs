@@ -1,0 +1,50 @@
+//! A scheduler under full load: every class always has a packet, and the line is the clock.
+
+use super::{ClassId, Next, Paced, Scheduler, on_the_line};
+use farpace_units::{ByteCount, Instant};
+
+/// A frame that is nothing but a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame(pub u32);
+
+impl Paced for Frame {
+    fn len(&self) -> ByteCount {
+        ByteCount::new(u64::from(self.0))
+    }
+}
+
+/// Runs `scheduler` with `classes` that always have two frames of their length (in memory) queued, until its line has
+/// carried `end` bytes. `sent` hears of each frame: whose it is (the place in `classes`), the byte of the line at which it
+/// began, and how long it is. For schedulers that fill the line with gaps; one that waits, or refuses a frame, ends
+/// the run. Returns the byte of the line that was reached.
+pub fn saturate(
+    scheduler: &mut dyn Scheduler<Frame>,
+    classes: &[(ClassId, u32)],
+    end: u64,
+    mut sent: impl FnMut(usize, u64, ByteCount),
+) -> u64 {
+    let mut places = vec![usize::MAX; classes.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0)];
+    for (place, (id, len)) in classes.iter().enumerate() {
+        places[id.index()] = place;
+        for _ in 0..2 {
+            if scheduler.enqueue(Instant::ZERO, *id, Frame(*len)).is_err() {
+                return 0;
+            }
+        }
+    }
+    let mut bytes = 0;
+    while bytes < end {
+        match scheduler.dequeue(Instant::ZERO) {
+            Next::Packet { class, packet } => {
+                sent(places[class.index()], bytes, packet.len());
+                bytes += on_the_line(packet.len()).get();
+                if scheduler.enqueue(Instant::ZERO, class, packet).is_err() {
+                    return bytes;
+                }
+            }
+            Next::Gap(gap) => bytes += gap.get(),
+            Next::Wait(_) | Next::Empty => return bytes,
+        }
+    }
+    bytes
+}
