@@ -26,16 +26,18 @@ mod fifo;
 mod interval;
 mod line_clock;
 mod pacer;
+mod protocol;
 mod saturate;
 
 pub use burstiness::Burstiness;
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
-pub use classifier::Classifier;
-pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
+pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
+pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use fifo::Fifo;
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
+pub use protocol::Protocol;
 pub use saturate::{Frame, saturate};
 
 use farpace_path::Backlog;
