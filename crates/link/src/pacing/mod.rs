@@ -12,7 +12,8 @@
 //! | classes: queues, limits, counters, admission | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
-//! | what people write | `config` |
+//! | what people write | `config`, `protocol` |
+//! | the same in the words of `tc` | [`tc`] |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
@@ -28,6 +29,7 @@ mod line_clock;
 mod pacer;
 mod protocol;
 mod saturate;
+pub mod tc;
 
 pub use burstiness::Burstiness;
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};

@@ -2,7 +2,6 @@ use super::*;
 use crate::pacing::{ClassConfig, PacingConfig, Protocol};
 use bytes::Bytes;
 use farpace_path::Prefix;
-use farpace_units::ByteCount;
 use farpace_wire::ethernet::{EtherType, MacAddr};
 use farpace_wire::ip::AddressPair;
 use farpace_wire::tcp::TcpHeader;
@@ -287,22 +286,4 @@ fn covered_filters_are_warned_of() {
         toml::from_str("scheduler = \"psp\"\ngaps = \"timers\"\nburst = \"1 kB\"").unwrap();
     let at: Vec<_> = idle.warnings().iter().map(|w| w.at.join(".")).collect();
     assert_eq!(at, ["gaps", "burst"]);
-}
-
-/// Breaks: a hint of how quick it is, which the documentation gives. Run it by hand, with `--release`.
-#[test]
-#[ignore = "a measurement"]
-fn how_quick() {
-    let filters = (0..10_000).map(on_address).collect();
-    let classifier = Classifier::new(&config(1, filters));
-    let packets: Vec<_> =
-        (0..1_000u32).map(|i| udp("10.9.9.9", &format!("10.0.{}.{}", i % 39, i % 256), (1, 2), 20)).collect();
-    let mut bytes = ByteCount::ZERO;
-    for _ in 0..10_000 {
-        for packet in &packets {
-            assert!(std::hint::black_box(classifier.classify(packet)).is_some());
-            bytes += packet.len();
-        }
-    }
-    println!("10 M packets, {bytes}");
 }
