@@ -72,8 +72,10 @@ fn quantity(text: &str, units: Units, expected: &str, base: &str) -> Result<u64,
     let known = units.iter().find(|(name, _)| *name == unit.to_lowercase());
     let Some((_, size)) = known else {
         let names: Vec<&str> = units.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+        // Between short units, everything is near.
         let near =
-            super::words::nearest(unit, &names).map(|near| format!("; did you mean `{number}{near}`?"));
+            Some(unit).filter(|unit| unit.len() > 2).and_then(|unit| super::words::nearest(unit, &names));
+        let near = near.map(|near| format!("; did you mean `{number}{near}`?"));
         return Err(wrong() + &near.unwrap_or_else(|| format!("; units are {}", names.join(", "))));
     };
     let fraction = fraction.trim_end_matches('0');
