@@ -12,6 +12,7 @@
 //! | classes: queues, limits, counters, admission | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
+//! | frames that keep the line busy | `gap_frame` |
 //! | what people write | `config` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
@@ -23,6 +24,7 @@ mod classes;
 mod classifier;
 mod config;
 mod fifo;
+mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
@@ -33,6 +35,7 @@ pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
 pub use classifier::Classifier;
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
 pub use fifo::Fifo;
+pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
