@@ -12,6 +12,7 @@
 //! | classes: queues, limits, counters, admission | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
+//! | frames that keep the line busy | `gap_frame` |
 //! | what people write | `config`, `protocol` |
 //! | the same in the words of `tc` | [`tc`] |
 //! | all of it on one device | `pacer` |
@@ -25,6 +26,7 @@ mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
@@ -38,6 +40,7 @@ pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};

@@ -2,7 +2,7 @@
 
 use super::words::{TcError, Words};
 use super::{Tc, Verb, kind as kind_of, units};
-use crate::pacing::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
+use crate::pacing::{ClassConfig, ClassRate, GapFrameKind, Gaps, PacingConfig, SchedulerKind};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Rate, Span};
 use farpace_wire::ethernet::ETHERNET_LEN;
@@ -151,8 +151,8 @@ fn options(
     major: u16,
     words: &mut Words<'_>,
 ) -> Result<(), TcError> {
-    const VALID: [&str; 9] =
-        ["default", "line", "mtu", "gaps", "jitter", "tick", "burst", "slack", "quantum"];
+    const VALID: [&str; 10] =
+        ["default", "line", "mtu", "gaps", "gap_frame", "jitter", "tick", "burst", "slack", "quantum"];
     let (mut has_default, mut has_limit) = (false, false);
     while words.peek().is_some() {
         match words.next("an option")? {
@@ -164,6 +164,7 @@ fn options(
             "line" => config.line = Some(words.value("a rate, like 1gbit", units::rate)?),
             "mtu" => config.mtu = words.value("a size, like 1500", units::size)?,
             "gaps" => config.gaps = gaps(words)?,
+            "gap_frame" => config.gap_frame = gap_frame(words)?,
             "jitter" => config.jitter = time(words)?,
             "tick" => config.tick = time(words)?,
             "burst" => config.burst = Some(words.value("a size, like 15kb", units::size)?),
@@ -292,6 +293,15 @@ fn gaps(words: &mut Words<'_>) -> Result<Gaps, TcError> {
         "timers" => Ok(Gaps::Timers),
         "hybrid" => Ok(Gaps::Hybrid),
         _ => Err(words.unknown(&["frames", "timers", "hybrid"])),
+    }
+}
+
+fn gap_frame(words: &mut Words<'_>) -> Result<GapFrameKind, TcError> {
+    match words.next("pause, experimental or self")? {
+        "pause" => Ok(GapFrameKind::Pause),
+        "experimental" => Ok(GapFrameKind::Experimental),
+        "self" => Ok(GapFrameKind::ToSelf),
+        _ => Err(words.unknown(&["pause", "experimental", "self"])),
     }
 }
 

@@ -1,5 +1,7 @@
 use super::*;
-use crate::pacing::{ClassConfig, ClassRate, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
+use crate::pacing::{
+    ClassConfig, ClassRate, Filter, GapFrameKind, Gaps, PacingConfig, Protocol, SchedulerKind,
+};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
@@ -394,6 +396,8 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
     use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};
     let schedulers = prop::sample::select(vec![Edf, Psp, TokenBucket, Fq, Fifo]);
     let gaps = prop::sample::select(vec![Gaps::Frames, Gaps::Timers, Gaps::Hybrid]);
+    let frames = vec![GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf];
+    let gaps = (gaps, prop::sample::select(frames));
     let rate = prop_oneof![
         Just(None),
         Just(Some(ClassRate::Connection)),
@@ -411,13 +415,21 @@ fn configs() -> impl Strategy<Value = PacingConfig> {
     let spans = (any::<u64>(), any::<u64>(), any::<u64>());
     let sizes = (any::<u64>(), prop::option::of(any::<u64>()), prop::option::of(any::<u64>()), limits());
     (schedulers, gaps, prop::option::of(any::<u64>()), spans, sizes, classes).prop_flat_map(
-        |(scheduler, gaps, line, (jitter, tick, slack), (mtu, burst, quantum, limit), classes)| {
+        |(
+            scheduler,
+            (gaps, gap_frame),
+            line,
+            (jitter, tick, slack),
+            (mtu, burst, quantum, limit),
+            classes,
+        )| {
             let names: Vec<String> = classes.iter().map(|class| class.name.clone()).collect();
             let default = prop::option::of(prop::sample::select(names.clone()));
             (default, prop::collection::vec(filters(names), 0..5)).prop_map(move |(default, filters)| {
                 PacingConfig {
                     scheduler,
                     gaps,
+                    gap_frame,
                     line: line.map(Rate::from_bits_per_sec),
                     mtu: ByteCount::new(mtu),
                     jitter: Span::from_nanos(jitter),

@@ -2,7 +2,7 @@
 
 use super::selector::Family;
 use super::{kind, units};
-use crate::pacing::{ClassConfig, ClassRate, Filter, Gaps, PacingConfig, SchedulerKind};
+use crate::pacing::{ClassConfig, ClassRate, Filter, GapFrameKind, Gaps, PacingConfig, SchedulerKind};
 use farpace_path::QueueLimit;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -100,6 +100,7 @@ fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String
     let PacingConfig {
         scheduler,
         gaps,
+        gap_frame,
         line,
         mtu,
         jitter,
@@ -133,6 +134,12 @@ fn root(config: &PacingConfig, device: &str, names: &Names<'_>) -> Result<String
         Gaps::Hybrid => "hybrid",
     };
     say("gaps", (*gaps != usual.gaps).then(|| gaps_word.to_owned()));
+    let frame = match gap_frame {
+        GapFrameKind::Pause => "pause",
+        GapFrameKind::Experimental => "experimental",
+        GapFrameKind::ToSelf => "self",
+    };
+    say("gap_frame", (*gap_frame != usual.gap_frame).then(|| frame.to_owned()));
     say("line", line.map(units::write_rate));
     say("mtu", (*mtu != usual.mtu).then(|| units::write_size(*mtu)));
     say("jitter", (*jitter != usual.jitter).then(|| units::write_time(*jitter)));
