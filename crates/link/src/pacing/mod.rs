@@ -13,7 +13,8 @@
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
 //! | frames that keep the line busy | `gap_frame` |
-//! | what people write | `config`, `protocol` |
+//! | what people write | `config`, `protocol`, `file` |
+//! | what it means, worked out | `plan` |
 //! | the same in the words of `tc` | [`tc`] |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
@@ -26,10 +27,12 @@ mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod file;
 mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
+mod plan;
 mod protocol;
 mod saturate;
 pub mod tc;
@@ -40,10 +43,12 @@ pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use file::{MOST_TEXT, has_comments};
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
+pub use plan::{ClassPlan, Pace, Plan};
 pub use protocol::Protocol;
 pub use saturate::{Frame, saturate};
 
