@@ -5,6 +5,6 @@
 //!
 //! Start reading at [`pacing`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod pacing;

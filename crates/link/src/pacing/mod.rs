@@ -27,6 +27,7 @@ mod fifo;
 mod interval;
 mod line_clock;
 mod pacer;
+mod prefetch;
 mod saturate;
 
 pub use burstiness::Burstiness;
