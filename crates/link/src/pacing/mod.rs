@@ -23,22 +23,26 @@ mod classes;
 mod classifier;
 mod config;
 mod fifo;
+mod fq;
 mod interval;
 mod line_clock;
 mod pacer;
 mod psp;
 mod saturate;
+mod token_bucket;
 
 pub use burstiness::Burstiness;
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
 pub use classifier::Classifier;
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
 pub use fifo::Fifo;
+pub use fq::Fq;
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
 pub use psp::Psp;
-pub use saturate::{Frame, saturate};
+pub use saturate::{Frame, saturate, saturate_in_time};
+pub use token_bucket::TokenBucket;
 
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
