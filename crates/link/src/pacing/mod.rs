@@ -19,9 +19,11 @@
 
 mod admission;
 mod burstiness;
+mod class_sets;
 mod classes;
 mod classifier;
 mod config;
+mod edf;
 mod fifo;
 mod fq;
 mod interval;
@@ -32,9 +34,11 @@ mod saturate;
 mod token_bucket;
 
 pub use burstiness::Burstiness;
+pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
 pub use classifier::Classifier;
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
+pub use edf::Edf;
 pub use fifo::Fifo;
 pub use fq::Fq;
 pub use interval::Interval;

@@ -1,7 +1,7 @@
 //! Pacing on one device: filters before a scheduler, made from a configuration.
 
 use super::{
-    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Fifo, Fq, Next,
+    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Fq, Next,
     PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind, TokenBucket,
 };
 use farpace_path::Backlog;
@@ -99,8 +99,6 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
             Box::new(TokenBucket::new(line, config.mtu, config.tick, config.burst)?)
         }
         SchedulerKind::Fq => Box::new(Fq::new(line, config.mtu, config.slack, config.quantum)?),
-        SchedulerKind::Edf => {
-            return Err(PacingError::Parameter("this scheduler is not there yet"));
-        }
+        SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
     })
 }
