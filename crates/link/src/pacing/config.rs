@@ -1,5 +1,6 @@
 //! What people write about pacing: a TOML table, which is also a scenario's.
 
+use super::admission::Admission;
 use super::{GapFrameKind, LineClock, PacingError, Protocol};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Rate, Span};
@@ -33,10 +34,11 @@ pub struct PacingConfig {
     pub jitter: Span,
     /// Time between two refills, with `token-bucket`: the timer of the paper's systems ticks every 1 to 10 ms.
     pub tick: Span,
-    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame at least.
+    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame. It always holds
+    /// the longest frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<ByteCount>,
-    /// Timers are not set for less than this, with `fq`.
+    /// By how much timers come late, with `fq`, so that one of them serves several flows.
     pub slack: Span,
     /// What a flow may send at once, with `fq`; omitted: two full frames.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,7 +242,10 @@ impl PacingConfig {
             errors.push(ConfigError::new(&["line"], PacingError::Line));
         }
         self.check_constants(&mut errors);
-        let admission = super::admission::Admission::new(full, self.mtu);
+        let admission = match self.scheduler {
+            SchedulerKind::Psp => Admission::of_rates(full, self.mtu),
+            _ => Admission::new(full, self.mtu),
+        };
         match admission {
             Err(PacingError::Line) => {}
             Err(error) => errors.push(ConfigError::new(&["mtu"], error)),
