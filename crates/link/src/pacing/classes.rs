@@ -1,6 +1,7 @@
 //! Classes: queues with limits and counters, shared by all schedulers. Each scheduler adds a state of its own.
 
 use super::admission::Admission;
+use super::prefetch::prefetch;
 use super::{Interval, Paced, PacingError, Refusal, Refused};
 use farpace_path::{Backlog, QueueLimit};
 use farpace_units::{ByteCount, Rate};
@@ -97,6 +98,11 @@ impl<S> Class<S> {
     pub fn head(&self) -> Option<ByteCount> {
         (self.queued > 0).then(|| ByteCount::new(u64::from(self.first_len)))
     }
+    /// A packet leaves so many bytes of the line after its time.
+    #[inline]
+    pub fn was_late(&mut self, by: ByteCount) {
+        self.latest = self.latest.max(u32::try_from(by.get()).unwrap_or(u32::MAX));
+    }
 }
 
 /// A queued packet. It knows the length of the next one, so that taking a packet touches no other.
@@ -122,14 +128,18 @@ pub(crate) struct Classes<P, S> {
 impl<P: Paced, S: Default> Classes<P, S> {
     /// No classes, on a line that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Classes {
-            admission: Admission::new(line, mtu)?,
+        Ok(Self::admitted_by(Admission::new(line, mtu)?))
+    }
+    /// No classes; this one says which there may be.
+    pub fn admitted_by(admission: Admission) -> Self {
+        Classes {
+            admission,
             classes: Vec::new(),
             free: Vec::new(),
             nodes: Vec::new(),
             free_node: NONE,
             backlog: Backlog::default(),
-        })
+        }
     }
     pub fn line(&self) -> Rate {
         self.admission.line()
@@ -199,6 +209,21 @@ impl<P: Paced, S: Default> Classes<P, S> {
     #[inline]
     pub fn get_mut(&mut self, id: ClassId) -> Option<&mut Class<S>> {
         self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
+    }
+
+    /// Has the memory of a class fetched: its turn will come. With very many classes, waiting for memory is most of the time
+    /// that a packet takes.
+    #[inline]
+    pub fn prefetch(&self, id: ClassId) {
+        prefetch(&self.classes, id.index());
+    }
+    /// The same for its packets; the class has been fetched.
+    #[inline]
+    pub fn prefetch_packets(&self, id: ClassId) {
+        if let Some(class) = self.classes.get(id.index()) {
+            prefetch(&self.nodes, class.first as usize);
+            prefetch(&self.nodes, class.last as usize);
+        }
     }
 
     /// Changes the rate of a paced class. Returns the interval it had.
@@ -272,43 +297,88 @@ impl<P: Paced, S: Default> Classes<P, S> {
     #[inline]
     pub fn pop(&mut self, id: ClassId) -> Option<P> {
         let class = self.classes.get_mut(id.index()).filter(|class| class.queued > 0)?;
-        let at = class.first;
-        let node = self.nodes.get_mut(at as usize)?;
-        let packet = node.packet.take()?;
-        let bytes = u64::from(class.first_len);
-        (class.first, class.first_len) = (node.next, node.next_len);
-        node.next = std::mem::replace(&mut self.free_node, at);
-        class.queued -= 1;
-        class.queued_bytes -= bytes;
+        let (packet, len) = take_first(&mut self.nodes, &mut self.free_node, class)?;
         self.backlog.packets -= 1;
-        self.backlog.bytes -= ByteCount::new(bytes);
+        self.backlog.bytes -= len;
         Some(packet)
     }
 
     /// The same, for sending it: it is counted.
     #[inline]
     pub fn pop_to_send(&mut self, id: ClassId) -> Option<P> {
-        let bytes = self.get(id)?.head()?;
-        let packet = self.pop(id)?;
-        let class = &mut self.classes[id.index()];
+        self.send_if(id, |_| true).map(|(packet, ..)| packet)
+    }
+
+    /// Takes the first packet of a class if its state `agrees`, for sending it: it is counted. Gives it with its length
+    /// and its class.
+    #[inline]
+    pub fn send_if(
+        &mut self,
+        id: ClassId,
+        agrees: impl FnOnce(&S) -> bool,
+    ) -> Option<(P, ByteCount, &mut Class<S>)> {
+        let class =
+            self.classes.get_mut(id.index()).filter(|class| class.queued > 0 && agrees(&class.state))?;
+        let packet = take_first(&mut self.nodes, &mut self.free_node, class)?;
+        let len = packet.1;
         class.sent += 1;
-        class.sent_bytes += bytes.get();
-        Some(packet)
+        class.sent_bytes += len.get();
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= len;
+        Some((packet.0, len, class))
+    }
+
+    /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
+    /// it has. Others do not listen.
+    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
+        let line = self.line();
+        let Some(hint) = hint else { return };
+        if let Some(class) = self.get_mut(id).filter(|class| class.tag == Tag::Follows) {
+            let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
+            if rate != class.interval.rate() {
+                class.interval = Interval::new(rate, line);
+            }
+        }
+    }
+
+    /// The rate that a class may not exceed now; none if only the line limits it.
+    #[inline]
+    pub fn rate(&self, id: ClassId) -> Option<Rate> {
+        let class = self.get(id)?;
+        let rate = class.interval.rate();
+        let limited = match class.tag {
+            Tag::Paced => true,
+            Tag::Follows => rate < self.line(),
+            Tag::Normal | Tag::Free => false,
+        };
+        limited.then_some(rate)
     }
 
     pub fn stats(&self, id: ClassId) -> Option<ClassStats> {
         let class = self.get(id)?;
-        let has_rate = class.tag == Tag::Paced
-            || (class.tag == Tag::Follows && class.interval.rate() < self.admission.line());
         Some(ClassStats {
             packets: class.sent,
             bytes: ByteCount::new(class.sent_bytes),
             dropped: class.dropped,
             backlog: Backlog { packets: u64::from(class.queued), bytes: ByteCount::new(class.queued_bytes) },
             latest: ByteCount::new(u64::from(class.latest)),
-            rate: if has_rate { class.interval.rate() } else { Rate::default() },
+            rate: self.rate(id).unwrap_or_default(),
         })
     }
+}
+
+/// Takes the first packet of a class that has one.
+#[inline]
+fn take_first<P, S>(nodes: &mut [Node<P>], free: &mut u32, class: &mut Class<S>) -> Option<(P, ByteCount)> {
+    let at = class.first;
+    let node = nodes.get_mut(at as usize)?;
+    let packet = node.packet.take()?;
+    let len = u64::from(class.first_len);
+    (class.first, class.first_len) = (node.next, node.next_len);
+    node.next = std::mem::replace(free, at);
+    class.queued -= 1;
+    class.queued_bytes -= len;
+    Some((packet, ByteCount::new(len)))
 }
 
 #[cfg(test)]

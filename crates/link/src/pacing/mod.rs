@@ -13,35 +13,48 @@
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
 //! | frames that keep the line busy | `gap_frame` |
-//! | what people write | `config` |
+//! | what people write | `config`, `protocol` |
+//! | the same in the words of `tc` | [`tc`] |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
 
 mod admission;
 mod burstiness;
+mod class_sets;
 mod classes;
 mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod fq;
 mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
+mod prefetch;
+mod protocol;
+mod psp;
 mod saturate;
+pub mod tc;
+mod token_bucket;
 
 pub use burstiness::Burstiness;
+pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
-pub use classifier::Classifier;
-pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
+pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
+pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
-pub use saturate::{Frame, saturate};
+pub use protocol::Protocol;
+pub use psp::Psp;
+pub use saturate::{Frame, saturate, saturate_in_time};
+pub use token_bucket::TokenBucket;
 
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
@@ -185,6 +198,14 @@ pub enum PacingError {
     )]
     AboveLine {
         /// All rates together, as bits of the line.
+        wanted: Rate,
+        /// The line.
+        line: Rate,
+    },
+    /// More than the line carries, even without what surrounds frames, which [`Psp`] does not count.
+    #[error("the rates of the classes are {wanted} together, on a line of {line}")]
+    RatesAboveLine {
+        /// All rates together.
         wanted: Rate,
         /// The line.
         line: Rate,
