@@ -4,7 +4,7 @@ use super::{file, statistics};
 use crate::cli;
 use anyhow::{Result, bail};
 use farpace_link::pacing::tc::to_tc;
-use farpace_link::pacing::{ClassPlan, ClassRate, ConfigError, Filter, PacingConfig, Plan};
+use farpace_link::pacing::{ClassPlan, ClassRate, ConfigError, Filter, PacingConfig, Plan, SchedulerKind};
 use farpace_report::{Cell, Column, Table};
 use farpace_units::Rate;
 use serde_json::{Value, json};
@@ -86,10 +86,14 @@ fn as_text(config: &PacingConfig, plan: &Plan, assumed: bool) -> String {
     let of = |rate: Rate| {
         if plan.line.bits_per_sec() == 0 { 0.0 } else { rate.as_mbit_f64() / plan.line.as_mbit_f64() }
     };
+    let gaps = if config.scheduler == SchedulerKind::Edf {
+        format!(", gaps by {}", word(&config.gaps))
+    } else {
+        String::new()
+    };
     let mut text = format!(
-        "Scheduler {}, gaps by {}, on a line of {}{}\nA full frame has {} of layer 2 ({} of IP) and takes {} of the line, {:.3} us.\n\n",
+        "Scheduler {}{gaps}, on a line of {}{}\nA full frame has {} of layer 2 ({} of IP) and takes {} of the line, {:.3} us.\n\n",
         word(&config.scheduler),
-        word(&config.gaps),
         plan.line,
         if assumed { " (assumed: say --line)" } else { "" },
         plan.full_frame,

@@ -25,6 +25,14 @@ impl PacingConfig {
     pub fn to_toml(&self) -> Result<String, String> {
         toml::to_string(self).map_err(|error| error.to_string())
     }
+
+    /// The same as one TOML value, an inline table.
+    ///
+    /// # Errors
+    /// As [`to_toml`](Self::to_toml).
+    pub fn to_inline_toml(&self) -> Result<String, String> {
+        toml::Value::try_from(self).map(|value| value.to_string()).map_err(|error| error.to_string())
+    }
 }
 
 /// True if a file has comments, which would be lost if it were written anew.
@@ -73,6 +81,9 @@ mod tests {
     fn files_come_back() {
         let text = "default = \"a\"\nclasses = [{ name = \"a\", rate = \"connection\" }]\nfilters = [{ class = \"a\", protocol = \"47\" }]";
         let config = PacingConfig::parse(text).unwrap();
+        let inline = format!("x = {}", config.to_inline_toml().unwrap());
+        let nested: std::collections::BTreeMap<String, PacingConfig> = toml::from_str(&inline).unwrap();
+        assert_eq!((nested["x"].clone(), inline.lines().count()), (config.clone(), 1));
         assert_eq!(PacingConfig::parse(&config.to_toml().unwrap()), Ok(config));
         let error = PacingConfig::parse("scheduler = \"edf\"\nclases = []").unwrap_err();
         assert!(error.contains("line 2") && error.contains("clases"), "{error}");
