@@ -196,7 +196,7 @@ fn as_json(config: &PacingConfig, plan: &Plan, assumed: bool) -> Value {
         let pace = class.pace;
         json!({
             "name": class.name,
-            "rate_bits_per_second": match class.rate {
+            "rate_bit_s": match class.rate {
                 Some(ClassRate::Fixed(rate)) => Some(rate.bits_per_sec()),
                 _ => None,
             },
@@ -219,13 +219,13 @@ fn as_json(config: &PacingConfig, plan: &Plan, assumed: bool) -> Value {
     json!({
         "scheduler": config.scheduler,
         "gaps": config.gaps,
-        "line_bits_per_second": plan.line.bits_per_sec(),
+        "line_bit_s": plan.line.bits_per_sec(),
         "line_is_assumed": assumed,
         "full_frame_bytes": plan.full_frame.get(),
         "full_frame_line_bytes": plan.full_frame_on_the_line.get(),
-        "promised_bits_per_second": plan.promised.bits_per_sec(),
-        "promised_of_line_bits_per_second": plan.promised_of_the_line.bits_per_sec(),
-        "left_bits_per_second": plan.left.bits_per_sec(),
+        "promised_bit_s": plan.promised.bits_per_sec(),
+        "promised_of_line_bit_s": plan.promised_of_the_line.bits_per_sec(),
+        "left_bit_s": plan.left.bits_per_sec(),
         "classes": plan.classes.iter().map(class).collect::<Vec<_>>(),
         "filters": filters.map(filter).collect::<Vec<_>>(),
         "errors": found(&plan.errors),
