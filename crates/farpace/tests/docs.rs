@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use farpace::lab::scenario::{Scenario, schema};
+use farpace::link::pacing::PacingConfig;
+use farpace::link::pacing::tc::Tc;
 use farpace::path::DropReason;
 use farpace::tcp::config::{Congestion, Profile};
 use farpace::trace::{COLUMNS, Cause};
+use farpace::units::Rate;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -145,4 +148,48 @@ fn the_commands_of_the_satellite_page_are_valid() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Breaks: docs/pacing.md, when pacing gets a key that nobody told of.
+#[test]
+fn every_key_of_pacing_is_mentioned() {
+    let all = schema();
+    let definitions = all["$defs"].as_object().unwrap();
+    let text = document("pacing.md");
+    for table in ["PacingConfig", "ClassConfig", "Filter"] {
+        let mut names = BTreeSet::new();
+        properties(&definitions[table], &mut names);
+        assert!(names.len() >= 3, "the schema was misread: {names:?}");
+        let missing: Vec<_> = names.iter().filter(|name| !text.contains(&format!("| `{name}`"))).collect();
+        let missing: Vec<_> =
+            missing.into_iter().filter(|name| !text.contains(&format!(", `{name}` |"))).collect();
+        assert!(missing.is_empty(), "{table}: {missing:?}");
+    }
+}
+
+/// Breaks: what docs/pacing.md gives people to copy: the table, the commands of tc.
+#[test]
+fn the_examples_of_the_pacing_page_are_valid() {
+    let text = document("pacing.md");
+    let blocks = |kind: &str| -> Vec<String> {
+        let mark = format!("```{kind}\n");
+        text.split(&mark).skip(1).map(|rest| rest.split_once("```").unwrap().0.to_owned()).collect()
+    };
+    let line = Rate::from_mbit(1_000);
+    let tables = blocks("toml");
+    assert!(!tables.is_empty());
+    for table in tables {
+        let config = PacingConfig::parse(&table).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((config.check(line), config.warnings()), (vec![], vec![]), "{table}");
+    }
+    let tc: String = blocks("tc").concat();
+    let sh = blocks("sh").concat().replace("farpace pacing tc ", "tc ");
+    let sh: Vec<&str> = sh.lines().filter(|line| line.starts_with("tc ")).collect();
+    assert!(sh.len() >= 4);
+    for commands in [tc, sh.join("\n")] {
+        let mut made = Tc::new(None);
+        made.apply_text(&commands).unwrap_or_else(|error| panic!("{error}"));
+        let config = made.config().unwrap();
+        assert_eq!((config.check(line), config.warnings()), (vec![], vec![]), "{commands}");
+    }
 }

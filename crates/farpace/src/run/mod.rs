@@ -5,6 +5,7 @@
 
 mod input;
 mod pace;
+mod pacing;
 mod page;
 mod progress;
 mod summary;
