@@ -15,6 +15,7 @@
 //! | frames that keep the line busy | `gap_frame` |
 //! | what people write | `config`, `protocol` |
 //! | the same in the words of `tc` | [`tc`] |
+//! | classes of single connections | `flows` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
@@ -27,6 +28,7 @@ mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod flows;
 mod fq;
 mod gap_frame;
 mod interval;
@@ -46,6 +48,7 @@ pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use flows::MOST_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
@@ -98,6 +101,9 @@ pub trait Paced {
 impl Paced for Packet {
     fn len(&self) -> ByteCount {
         Packet::len(self)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        self.wanted_rate()
     }
 }
 
