@@ -16,6 +16,8 @@
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
+//! | random classes to try that with | `class_sets` |
+//! | what all schedulers are tried with | `laws` |
 
 mod admission;
 mod burstiness;
@@ -27,6 +29,8 @@ mod edf;
 mod fifo;
 mod fq;
 mod interval;
+#[cfg(test)]
+mod laws;
 mod line_clock;
 mod pacer;
 mod psp;

@@ -242,3 +242,6 @@ impl<P: Paced> Scheduler<P> for TokenBucket<P> {
         self.classes.stats(class)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,3 +150,15 @@ fn the_ends_of_the_range() {
     let rest = Rate::from_bits_per_sec(999_992_000);
     assert!(psp.add_class(spec(ClassKind::Paced(rest))).is_ok());
 }
+
+/// Breaks: a new rate does not change what is left of a gap, nor the order of classes.
+#[test]
+fn rates_change_while_they_wait() {
+    // Four frames apart each.
+    let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 9);
+    assert_eq!([next(&mut psp), next(&mut psp)], [Ok(0), Ok(1)]);
+    // Three of its four frames are left: half of that, and its next time is two frames after.
+    psp.set_rate(ids[1], Rate::from_mbit(2 * 1_518)).unwrap();
+    let sent: Vec<_> = (0..5).map(|_| next(&mut psp)).collect();
+    assert_eq!(sent, [Err(1_538), Err(769), Ok(1), Ok(0), Ok(1)]);
+}
