@@ -12,6 +12,7 @@
 //! | classes: queues, limits, counters, admission | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
+//! | frames that keep the line busy | `gap_frame` |
 //! | what people write | `config` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
@@ -28,11 +29,13 @@ mod config;
 mod edf;
 mod fifo;
 mod fq;
+mod gap_frame;
 mod interval;
 #[cfg(test)]
 mod laws;
 mod line_clock;
 mod pacer;
+mod prefetch;
 mod psp;
 mod saturate;
 mod token_bucket;
@@ -45,6 +48,7 @@ pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig
 pub use edf::Edf;
 pub use fifo::Fifo;
 pub use fq::Fq;
+pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
