@@ -141,3 +141,40 @@ fn a_pause_is_scaled() {
     fq.set_rate(id, Rate::from_bits_per_sec(48_448_000)).unwrap();
     assert_eq!(fq.dequeue(now), Next::Wait(Instant::from_nanos(200_000 + 400_000 + 10_000)));
 }
+
+/// Breaks: a flow of single packets is always a new one, and comes before others each time.
+#[test]
+fn a_flow_is_new_once() {
+    let quantum = Some(ByteCount::new(4 * 1_514));
+    let mut fq = Fq::new(LINE, MTU, SLACK, quantum).unwrap();
+    let [bulk, single] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
+    let mut next = |feeds: bool| {
+        if feeds {
+            feed(&mut fq, 0, single, 1);
+        } else if fq.backlog().packets == 0 {
+            feed(&mut fq, 0, bulk, 30);
+        }
+        match fq.dequeue(Instant::ZERO) {
+            Next::Packet { class, .. } => class,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!((0..11).all(|_| next(false) == bulk));
+    assert_eq!(next(true), single);
+    assert_eq!(next(false), bulk);
+    assert_eq!([next(true), next(false), next(false)], [bulk, bulk, single]);
+}
+
+/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+#[test]
+fn a_number_that_is_used_again_takes_one_turn() {
+    let mut fq = fq();
+    let [a, b] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
+    feed(&mut fq, 0, a, 1);
+    assert_eq!(fq.remove_class(a).unwrap().len(), 1);
+    feed(&mut fq, 0, b, 20);
+    assert_eq!(class(&mut fq, ClassKind::Normal), a);
+    feed(&mut fq, 0, a, 20);
+    let order: Vec<_> = sent(&mut fq, 0, 40).into_iter().map(|(_, class)| class).collect();
+    assert_eq!(order[..10], [1; 10], "the other one was there first");
+}

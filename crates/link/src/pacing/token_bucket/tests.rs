@@ -138,6 +138,52 @@ fn rates_change_with_the_tokens_there_are() {
     assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(1_006 * 1_000_000)));
 }
 
+/// Breaks: a bucket that becomes larger is full, or one that becomes smaller holds more than it can.
+#[test]
+fn buckets_change_their_size() {
+    // 125 B in a tick, then 12,500 B, then 125 B again; a frame in reserve each time.
+    let [slow, fast] = [1, 100].map(Rate::from_mbit);
+    let sent = |tb: &mut TokenBucket<Frame>, now| {
+        let end = now + Span::from_micros(900);
+        bursts(tb, now, end)[0].1.len()
+    };
+    let mut tb = bucket(1, None);
+    let id = class(&mut tb, ClassKind::Paced(slow));
+    feed(&mut tb, Instant::ZERO, id, 40);
+    tb.set_rate(id, fast).unwrap();
+    assert_eq!(sent(&mut tb, Instant::ZERO), 1, "133 of 1647 B are left");
+    assert_eq!(sent(&mut tb, Instant::from_nanos(1_000_000)), 8, "521 of 12633 B are left");
+    assert_eq!(sent(&mut tb, Instant::from_nanos(9_000_000)), 9, "it is full, 14022 B");
+    assert!(matches!(tb.dequeue(Instant::from_nanos(19_000_000)), Next::Packet { .. }));
+    tb.set_rate(id, slow).unwrap();
+    assert_eq!(sent(&mut tb, Instant::from_nanos(19_000_000)), 1, "1647 B");
+}
+
+/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+#[test]
+fn a_number_that_is_used_again_takes_one_turn() {
+    let mut tb = bucket(1, None);
+    let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Normal));
+    feed(&mut tb, Instant::ZERO, a, 1);
+    assert_eq!(tb.remove_class(a).unwrap().len(), 1);
+    assert_eq!(class(&mut tb, ClassKind::Normal), a);
+    feed(&mut tb, Instant::ZERO, a, 3);
+    feed(&mut tb, Instant::ZERO, b, 3);
+    let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(900_000));
+    assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
+
+    // The same for one with a rate whose turns come first.
+    let mut tb = bucket(1, Some(10 * 1_522));
+    let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Paced(Rate::from_mbit(1))));
+    feed(&mut tb, Instant::ZERO, a, 1);
+    assert_eq!(tb.remove_class(a).unwrap().len(), 1);
+    assert_eq!(class(&mut tb, ClassKind::Paced(Rate::from_mbit(1))), a);
+    feed(&mut tb, Instant::ZERO, a, 3);
+    feed(&mut tb, Instant::ZERO, b, 3);
+    let bursts = self::bursts(&mut tb, Instant::ZERO, Instant::from_nanos(900_000));
+    assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
+}
+
 /// Breaks: a tick of no time is taken.
 #[test]
 fn a_tick_takes_time() {
