@@ -19,6 +19,8 @@
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
+//! | random classes to try that with | `class_sets` |
+//! | what all schedulers are tried with | `laws` |
 
 mod admission;
 mod burstiness;
@@ -32,6 +34,8 @@ mod flows;
 mod fq;
 mod gap_frame;
 mod interval;
+#[cfg(test)]
+mod laws;
 mod line_clock;
 mod pacer;
 mod prefetch;

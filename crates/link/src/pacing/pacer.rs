@@ -125,3 +125,25 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
         SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClassConfig;
+    use super::*;
+
+    /// Breaks: a scheduler cannot be configured, or is another one: the paper's alone takes classes of all of the line.
+    #[test]
+    fn every_scheduler_can_be_configured() {
+        use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};
+        for scheduler in [Edf, Psp, TokenBucket, Fq, Fifo] {
+            let rate = Some(ClassRate::Fixed(Rate::from_mbit(1_000)));
+            let classes = vec![ClassConfig { name: "all".to_owned(), rate, limit: None }];
+            let most = PacingConfig { scheduler, classes, ..PacingConfig::default() };
+            let taken = Pacer::new(&most, Rate::from_mbit(1_000));
+            assert_eq!(taken.is_ok(), scheduler == Psp, "{scheduler:?}");
+            let none = PacingConfig { scheduler, ..PacingConfig::default() };
+            let mut pacer = Pacer::new(&none, Rate::from_mbit(1_000)).ok().unwrap();
+            assert!(matches!(pacer.dequeue(Instant::ZERO), Next::Empty), "{scheduler:?}");
+        }
+    }
+}
