@@ -4,6 +4,7 @@
 //! says it, `page` shows it.
 
 mod input;
+mod pacing;
 mod page;
 mod progress;
 mod summary;
