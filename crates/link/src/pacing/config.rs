@@ -281,6 +281,11 @@ impl PacingConfig {
             let problem = format!("no filter leads to class `{}`, and it is not the default", class.name);
             warnings.push(ConfigError::new(&["classes", &i.to_string()], problem));
         }
+        let fixed = |class: &ClassConfig| matches!(class.rate, Some(ClassRate::Fixed(_)));
+        if self.scheduler == SchedulerKind::Fifo && self.classes.iter().any(fixed) {
+            let problem = "`fifo` paces nothing: the rates of classes mean nothing";
+            warnings.push(ConfigError::new(&["scheduler"], problem));
+        }
         let mut idle = |key: &str, idle: bool, only: &str| {
             if idle {
                 let problem = format!("`{key}` means nothing here: only scheduler `{only}` looks at it");

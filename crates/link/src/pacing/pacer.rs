@@ -10,7 +10,7 @@ use farpace_units::{Instant, Rate};
 use farpace_wire::Packet;
 
 /// The name of the class of packets that belong to no other.
-const REST: &str = "(rest)";
+pub(crate) const REST: &str = "(rest)";
 
 /// A class with its name and counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
