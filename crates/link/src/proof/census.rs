@@ -22,7 +22,7 @@ pub struct Totals {
     pub first: Instant,
     /// The latest time.
     pub last: Instant,
-    /// How often a frame was earlier than the one before it.
+    /// How many frames were earlier than one before them.
     pub backwards: u64,
     /// By how much at most it was earlier than the latest.
     pub furthest_back: Span,

@@ -85,3 +85,6 @@ pub struct Question {
     /// A tick of the clock, if it is coarser than the capture says.
     pub tick: Span,
 }
+
+#[cfg(test)]
+mod tests;
