@@ -20,6 +20,8 @@ pub const MAX_INTERFACES: usize = 65_536;
 
 const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();
 const ENHANCED_PACKET_HEADER: usize = 28;
+/// if_fcslen.
+const IF_FCSLEN: OptionCode = OptionCode(13);
 
 /// One interface that a capture declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,7 +316,7 @@ impl Interface {
             // The library widens the field, which has 16 bits.
             link_type: block.linktype.0 as u16,
             snaplen: Some(block.snaplen).filter(|&n| n > 0),
-            fcs_bytes: match bytes(OptionCode::IfFcslen) {
+            fcs_bytes: match bytes(IF_FCSLEN) {
                 // The format says bits; many writers say bytes.
                 Some(Ok(&[bits @ (16 | 32 | 64)])) => bits / 8,
                 Some(Ok(&[bytes @ 1..=8])) => bytes,
