@@ -173,11 +173,19 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// Which flows are looked at: an address, a port, or both, of either end.
+/// Which flows are looked at: an address, a port, or both, of either end, or of the end that is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowFilter {
+    end: End,
     address: Option<IpAddr>,
     port: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Source,
+    Destination,
+    Either,
 }
 
 /// What was written is no [`FlowFilter`].
@@ -191,27 +199,53 @@ pub struct FilterError(String);
 impl FromStr for FlowFilter {
     type Err = FilterError;
     fn from_str(text: &str) -> Result<Self, FilterError> {
-        let (address, port) = if let Ok(both) = text.parse::<SocketAddr>() {
+        let (end, what) = match text.split_once(' ') {
+            Some(("src", rest)) => (End::Source, rest.trim()),
+            Some(("dst", rest)) => (End::Destination, rest.trim()),
+            _ => (End::Either, text),
+        };
+        let (address, port) = if let Ok(both) = what.parse::<SocketAddr>() {
             (Some(both.ip()), Some(both.port()))
-        } else if let Ok(address) = text.parse() {
+        } else if let Ok(address) = what.parse() {
             (Some(address), None)
         } else {
-            let port = text.strip_prefix(':').unwrap_or(text).parse();
+            let port = what.strip_prefix(':').unwrap_or(what).parse();
             (None, Some(port.map_err(|_| FilterError(text.to_owned()))?))
         };
-        Ok(FlowFilter { address, port })
+        Ok(FlowFilter { end, address, port })
+    }
+}
+
+impl fmt::Display for FlowFilter {
+    /// As it can be read again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.end {
+            End::Source => "src ",
+            End::Destination => "dst ",
+            End::Either => "",
+        })?;
+        match (self.address, self.port) {
+            (Some(address), Some(port)) => SocketAddr::new(address, port).fmt(f),
+            (Some(address), None) => address.fmt(f),
+            (None, port) => port.unwrap_or(0).fmt(f),
+        }
     }
 }
 
 impl FlowFilter {
-    /// True if one end of the flow has the address and the port.
+    /// True if an end that is asked for has the address and the port.
     pub fn matches(&self, flow: &FlowKey) -> bool {
         let ends = match flow.carries {
             Carries::Ports { src, dst, .. } => [src, dst].map(|end| (end.ip(), Some(end.port()))),
             Carries::Addresses { src, dst, .. } => [(src, None), (dst, None)],
             Carries::Frames { .. } => return false,
         };
-        ends.iter().any(|(address, port)| {
+        let asked = match self.end {
+            End::Source => ends.get(..1),
+            End::Destination => ends.get(1..),
+            End::Either => ends.get(..),
+        };
+        asked.unwrap_or_default().iter().any(|(address, port)| {
             self.address.is_none_or(|wanted| wanted == *address)
                 && self.port.is_none_or(|wanted| Some(wanted) == *port)
         })
@@ -284,10 +318,16 @@ mod tests {
             ("10.0.0.2:9", true),
             ("10.0.0.1:9", false),
             ("[::1]:9", false),
+            ("src 10.0.0.1", true),
+            ("dst 10.0.0.1", false),
+            ("src 9", false),
+            ("dst 10.0.0.2:9", true),
         ] {
-            assert_eq!(text.parse::<FlowFilter>().unwrap().matches(&key), expected, "{text}");
+            let filter: FlowFilter = text.parse().unwrap();
+            assert_eq!(filter.matches(&key), expected, "{text}");
+            assert_eq!(filter.to_string().parse(), Ok(filter), "{text}");
         }
-        for text in ["", "10.0.0", "70000", "host", "10.0.0.1:x"] {
+        for text in ["", "10.0.0", "70000", "host", "10.0.0.1:x", "src", "from 7"] {
             assert!(text.parse::<FlowFilter>().unwrap_err().to_string().contains("like"), "{text}");
         }
     }
