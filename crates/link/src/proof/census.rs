@@ -62,8 +62,8 @@ pub struct FlowTotals {
     pub(super) final_bytes: (ByteCount, ByteCount),
     /// The longest Ethernet header.
     pub(super) link_header: ByteCount,
-    /// The most payload in a TCP segment of which the header was captured.
-    pub(super) longest_payload: ByteCount,
+    /// The most options and payload in a TCP segment of which the header was captured.
+    pub(super) longest_segment: ByteCount,
     /// The longest segment its sender takes, from its SYN.
     pub(super) mss: Option<u16>,
 }
@@ -165,8 +165,8 @@ impl Census {
         flow.link_header = flow.link_header.max(link_header);
         flow.mss = seen.mss.or(flow.mss);
         if let Some(headers) = seen.tcp_headers {
-            let payload = frame.len - ByteCount::of_len(headers);
-            flow.longest_payload = flow.longest_payload.max(payload);
+            let segment = frame.len - ByteCount::of_len(headers);
+            flow.longest_segment = flow.longest_segment.max(segment);
         }
         flow.final_bytes = (bytes, network);
     }
@@ -219,7 +219,7 @@ impl Census {
                     longest: ByteCount::ZERO,
                     final_bytes: (ByteCount::ZERO, ByteCount::ZERO),
                     link_header: ByteCount::ZERO,
-                    longest_payload: ByteCount::ZERO,
+                    longest_segment: ByteCount::ZERO,
                     mss: None,
                 });
                 self.places.insert(*key, self.flows.len() - 1);

@@ -52,6 +52,9 @@ pub enum Carries {
     },
 }
 
+/// Bytes of a TCP header without options, which the MSS counts as part of a segment (RFC 6691).
+const MIN_TCP_LEN: usize = 20;
+
 /// What a frame says about itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -60,7 +63,7 @@ pub(super) struct Seen {
     pub control: Option<Control>,
     /// Bytes before the IP header.
     pub link_header: usize,
-    /// Bytes of headers, where the frame is TCP and all of its header is there.
+    /// Bytes of headers without TCP's options, where the frame is TCP and all of its header is there.
     pub tcp_headers: Option<usize>,
     /// The longest segment that its sender takes, said in a SYN.
     pub mss: Option<u16>,
@@ -122,7 +125,7 @@ fn look_into(seen: &mut Seen, ip: &IpView<'_>, transport: &[u8]) {
         && !fragments
         && let Ok(tcp) = TcpView::parse(transport)
     {
-        seen.tcp_headers = Some(seen.link_header + ip.header_len() + tcp.header_len());
+        seen.tcp_headers = Some(seen.link_header + ip.header_len() + MIN_TCP_LEN);
         if tcp.flags().contains(TcpFlags::SYN) {
             seen.mss = tcp.header().options.mss;
         }
@@ -285,7 +288,7 @@ mod tests {
         assert_eq!(shown(33).as_deref(), Some("0x0800 02:02:02:02:02:02 > 04:04:04:04:04:04"));
         assert_eq!(shown(13), None);
         let syn = look(0, &frame(true)).unwrap();
-        assert_eq!((syn.mss, syn.tcp_headers), (Some(1_460), Some(14 + 20 + 24)));
+        assert_eq!((syn.mss, syn.tcp_headers), (Some(1_460), Some(14 + 20 + 20)));
     }
 
     /// Breaks: gap frames are taken for a request to be silent, or the other way round; VLANs are mixed up.

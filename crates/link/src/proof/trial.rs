@@ -230,10 +230,10 @@ fn doubt(
         |limit: ByteCount| (longest > limit).then_some(Doubt::SuperSegments { longest, limit });
     let by_length = match (mtu, peer_mss) {
         (Some(mtu), _) => super_segments(mtu + totals.link_header),
-        (None, Some(mss)) if !totals.longest_payload.is_zero() => {
-            let headers = longest - totals.longest_payload;
+        (None, Some(mss)) if !totals.longest_segment.is_zero() => {
+            let headers = longest - totals.longest_segment;
             let mss = ByteCount::new(u64::from(mss));
-            (totals.longest_payload > mss).then(|| Doubt::SuperSegments { longest, limit: mss + headers })
+            (totals.longest_segment > mss).then(|| Doubt::SuperSegments { longest, limit: mss + headers })
         }
         _ => super_segments(LARGEST_MTU + totals.link_header)
             .or((longest > STANDARD_FRAME + tags).then_some(Doubt::LongFrames(longest))),

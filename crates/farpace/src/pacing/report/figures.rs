@@ -32,11 +32,10 @@ pub fn together(examined: &Examined, file: &str) -> Option<Figure> {
 
 /// The figures of one flow: queue, rate, intervals.
 pub fn of_flow(examined: &Examined, flow: &FlowProof, prefix: &str) -> Vec<Figure> {
-    let name = words::flow(examined, flow);
     let mut figures = Vec::new();
     if let (Some(timeline), Some(peak)) = (&flow.queue_over_time, flow.peak()) {
         let against = words::rate(peak.rate);
-        let series = [TimeLine { label: &name, points: frames(examined, flow, timeline) }];
+        let series = [TimeLine { label: "queue", points: frames(examined, flow, timeline) }];
         let caption = format!(
             "Q: what would wait before a line of {against}, the most in each {} of time; the packet that has just come \
              counts whole. Even packets never exceed one frame, precise pacing never two. The most is {} full frames of {} \
@@ -54,7 +53,7 @@ pub fn of_flow(examined: &Examined, flow: &FlowProof, prefix: &str) -> Vec<Figur
     if let Some(timeline) = &flow.bytes_over_time {
         let rate =
             |bytes: &u64| Rate::of(farpace_units::ByteCount::new(*bytes), timeline.width()).as_mbit_f64();
-        let series = [TimeLine { label: &name, points: points(examined, timeline, rate) }];
+        let series = [TimeLine { label: "rate", points: points(examined, timeline, rate) }];
         let mean = flow.mean.map(Rate::as_mbit_f64).unwrap_or(0.0);
         let level = Level { label: "mean rate", value: mean };
         let caption = format!(
