@@ -155,6 +155,12 @@ pub fn trains(examined: &Examined) -> Table {
     table
 }
 
+/// Five digits: rates that differ by a check sequence must not look the same.
 fn mbit(rate: Option<Rate>) -> Cell {
-    rate.map(Rate::as_mbit_f64).into()
+    rate.map_or(Cell::Missing, |rate| {
+        let value = rate.as_mbit_f64();
+        let decimals =
+            [10_000.0, 1_000.0, 100.0, 10.0, 1.0].iter().take_while(|bound| value < **bound).count();
+        Cell::Number(value, Some(decimals as u8))
+    })
 }
