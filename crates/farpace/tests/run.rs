@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LOSSY, bytes, names, run, with_scenario};
+use common::{LOSSY, PACED, bytes, names, run, with_scenario};
 use serde_json::Value;
 use std::fs;
 
@@ -162,34 +162,6 @@ fn every_flow_has_its_section() {
         assert!(trace.lines().skip(1).any(|l| l.split(',').nth(1) == Some(connection)), "{connection}");
     }
 }
-
-/// A paced transfer over a switch, captured at the far end of the paced line.
-const PACED: &str = r#"
-title = "Paced"
-duration = "10 s"
-[hosts.a]
-[hosts.b]
-[switches.s]
-[[links]]
-name = "nic"
-between = ["a", "s"]
-rate = "1 Gbit/s"
-[links.forward.pacing]
-default = "bulk"
-classes = [{ name = "bulk", rate = "100 Mbit/s", limit = "1 MB" }, { name = "none" }]
-[[links]]
-name = "out"
-between = ["s", "b"]
-rate = "1 Gbit/s"
-[[flows]]
-name = "bulk"
-from = "a"
-to = "b"
-size = "500 kB"
-receiver = { window = "64 packets" }
-[trace]
-taps = ["nic"]
-"#;
 
 /// Breaks: the table and the JSON of pacing: rows that are missing, keys that are gone or not documented, wrong sums.
 #[test]
