@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, papers, profiles, run, scenario, show};
+use crate::{cc, pacing, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,6 +22,7 @@ Examples:
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
   farpace cc compare --path satellite                every congestion control on one path
+  farpace pacing show                                what a pacing configuration means on a line
   farpace papers stops                               a paper's numbers beside what is measured here
 
 Exit codes of all commands:
@@ -48,6 +49,9 @@ pub enum Command {
     Scenario(scenario::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
+    /// Precise pacing: configurations in the words of tc, and what they mean
+    #[command(visible_alias = "pace")]
+    Pacing(pacing::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -62,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Show(args) => show::run(args),
+        Command::Pacing(args) => pacing::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),
