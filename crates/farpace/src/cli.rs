@@ -21,6 +21,7 @@ Examples:
   farpace run wan.toml --payload film.mp4 --received copy.mp4
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
+  farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace cc compare --path satellite                every congestion control on one path
   farpace pacing show                                what a pacing configuration means on a line
   farpace papers stops                               a paper's numbers beside what is measured here
@@ -49,7 +50,7 @@ pub enum Command {
     Scenario(scenario::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
-    /// Precise pacing: configurations in the words of tc, and what they mean
+    /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
     #[command(visible_alias = "pace")]
     Pacing(pacing::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{LOSSY, python, run, run_if_installed, skip, with_scenario};
+use common::{LOSSY, PACED, python, run, run_if_installed, skip, with_scenario};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -61,6 +61,24 @@ fn tshark_counts_what_we_count() {
     let data = "tcp.len > 0 && ip.src == 10.0.0.1";
     let (left, arrived) = (tshark(&file("a.pcapng"), data), tshark(&file("b.pcapng"), data));
     assert_eq!(left, arrived.map(|n| n + drops));
+}
+
+/// Breaks: others do not take our gap frames for PAUSE, or cannot read a coarse clock.
+#[test]
+fn tshark_sees_gap_frames_as_pause() {
+    let dir = with_scenario(PACED);
+    let (code, _, stderr) = run(dir.path(), &["run", "scenario.toml", "--out", "out", "--no-report"]);
+    assert_eq!(code, 0, "{stderr}");
+    let summary = fs::read_to_string(dir.path().join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let gaps = summary["pacing"][0]["gap_frames"].as_u64().unwrap();
+    assert!(gaps > 2_000);
+    let far = dir.path().join("out/nic.s.pcapng");
+    let Some(seen) = tshark(&far, "macc.opcode == 1 && macc.pause_time == 0") else { return };
+    assert_eq!(seen, gaps);
+    assert_eq!(tshark(&far, "macc && (_ws.malformed || _ws.expert)"), Some(0));
+    assert_eq!(tshark(&dir.path().join("out/b.pcapng"), "macc"), Some(0), "the switch has them");
+    assert_eq!(tshark(&far, "frame.time_epoch > 10 || frame.time_delta < 0"), Some(0));
 }
 
 const SCRIPT: &str = r#"

@@ -10,7 +10,7 @@ use etherparse::{
 };
 use farpace_units::Seq;
 use farpace_wire::tcp::AckControl;
-use farpace_wire::{EtherType, MacAddr, Packet, TcpFlags, TcpHeader};
+use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame, TcpFlags, TcpHeader};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -25,6 +25,19 @@ fn header() -> impl Strategy<Value = TcpHeader> {
 }
 
 proptest! {
+    /// Breaks: others do not take our PAUSE frames for what they are.
+    #[test]
+    fn etherparse_reads_our_pause(opcode: u16, time: u16, src: [u8; 6]) {
+        let bytes = frame(&PauseFrame { opcode, time }.packet(MacAddr(src)));
+        let seen = SlicedPacket::from_ethernet(&bytes).unwrap();
+        let Some(LinkSlice::Ethernet2(link)) = seen.link else { panic!("Ethernet") };
+        prop_assert_eq!((link.source(), link.destination()), (src, [0x01, 0x80, 0xc2, 0, 0, 1]));
+        prop_assert_eq!(link.ether_type().0, 0x8808);
+        let payload = link.payload_slice();
+        prop_assert_eq!(&payload[..4], &[opcode.to_be_bytes(), time.to_be_bytes()].concat()[..]);
+        prop_assert!(payload.len() == 46 && payload[4..].iter().all(|byte| *byte == 0));
+    }
+
     /// Breaks: captures of the lab do not say what happened, or have wrong checksums.
     #[test]
     fn etherparse_reads_what_we_write(

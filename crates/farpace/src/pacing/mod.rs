@@ -1,6 +1,7 @@
-//! `farpace pacing`: what people write and read about pacing.
+//! `farpace pacing`: what people write and read about pacing, and the proof of it.
 
 mod file;
+pub mod report;
 mod show;
 mod statistics;
 mod tc;
@@ -17,6 +18,7 @@ Examples:
   farpace pacing show --line \"1 Gbit/s\"               rates, gaps, and how much of the line is promised
   farpace run wan.toml --pace a=pacing.toml           a run with it
   farpace pacing show -s out                          and what came of it
+  farpace pacing report trace.pcap                    how evenly the flows of a capture are paced
 
 docs/pacing.md tells when to pace, and what all the keys mean.";
 
@@ -34,6 +36,8 @@ enum Command {
     Tc(tc::Args),
     /// Say what a pacing configuration means on a line, or what came of one in a run
     Show(show::Args),
+    /// How evenly the flows of a capture are paced, and whether that is precise
+    Report(report::Args),
 }
 
 /// `farpace pacing`.
@@ -44,5 +48,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Tc(args) => tc::run(args),
         Command::Show(args) => show::run(args),
+        Command::Report(args) => report::run(args),
     }
 }

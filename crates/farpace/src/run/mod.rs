@@ -12,7 +12,7 @@ mod summary;
 mod tables;
 mod trace;
 mod watch;
-mod words;
+pub(crate) mod words;
 
 pub use summary::{FlowSummary, Status, Summary};
 

@@ -28,6 +28,35 @@ taps = ["wire"]
 snaplen = "2 kB"
 "#;
 
+/// A paced transfer over a switch, captured at both ends of the paced line and behind the switch, with a coarse clock.
+pub const PACED: &str = r#"
+title = "Paced"
+duration = "10 s"
+[hosts.a]
+[hosts.b]
+[switches.s]
+[[links]]
+name = "nic"
+between = ["a", "s"]
+rate = "1 Gbit/s"
+[links.forward.pacing]
+default = "bulk"
+classes = [{ name = "bulk", rate = "100 Mbit/s", limit = "1 MB" }, { name = "none" }]
+[[links]]
+name = "out"
+between = ["s", "b"]
+rate = "1 Gbit/s"
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "500 kB"
+receiver = { window = "64 packets" }
+[trace]
+taps = ["nic", "b"]
+clock = "gtrcnet"
+"#;
+
 /// `farpace` with these arguments, in `dir`.
 pub fn farpace(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_farpace"));

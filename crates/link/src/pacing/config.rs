@@ -229,6 +229,12 @@ impl PacingConfig {
         self.line.unwrap_or(line)
     }
 
+    /// True if a class takes its rate from connections: the packets have to say it
+    /// ([`Packet::wanted_rate`](farpace_wire::Packet::wanted_rate)).
+    pub fn follows_connections(&self) -> bool {
+        self.classes.iter().any(|class| class.rate == Some(ClassRate::Connection))
+    }
+
     /// Everything about it that is wrong, for a line of `line`; none if it can be built.
     pub fn check(&self, line: Rate) -> Vec<ConfigError> {
         let mut errors = Vec::new();

@@ -16,9 +16,12 @@
 //! | what people write | `config`, `protocol`, `file` |
 //! | what it means, worked out | `plan` |
 //! | the same in the words of `tc` | [`tc`] |
+//! | classes of single connections | `flows` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
+//! | random classes to try that with | `class_sets` |
+//! | what all schedulers are tried with | `laws` |
 
 mod admission;
 mod burstiness;
@@ -29,9 +32,12 @@ mod config;
 mod edf;
 mod fifo;
 mod file;
+mod flows;
 mod fq;
 mod gap_frame;
 mod interval;
+#[cfg(test)]
+mod laws;
 mod line_clock;
 mod pacer;
 mod plan;
@@ -50,6 +56,7 @@ pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig
 pub use edf::Edf;
 pub use fifo::Fifo;
 pub use file::{MOST_TEXT, has_comments};
+pub use flows::MOST_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
@@ -103,6 +110,9 @@ pub trait Paced {
 impl Paced for Packet {
     fn len(&self) -> ByteCount {
         Packet::len(self)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        self.wanted_rate()
     }
 }
 
