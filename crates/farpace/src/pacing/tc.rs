@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per flow), pfifo and \
+Kinds of the root: edf (best), psp (as in the paper), htb and tbf (token buckets), fq (a timer per class), pfifo and \
 bfifo (no pacing). Beside the words of tc, a root takes line, mtu, gaps, gap_frame, jitter, tick, burst, slack and \
 quantum, which are the keys of the file (docs/pacing.md).
 
