@@ -12,6 +12,7 @@ pub(crate) struct Bed<E> {
     pub dropped: Vec<(Instant, DropReason)>,
     received: u64,
     made: u64,
+    consumed: u64,
     effects: Effects,
     rng: Stream,
 }
@@ -19,7 +20,7 @@ pub(crate) struct Bed<E> {
 impl<E: Element> Bed<E> {
     pub fn new(element: E) -> Self {
         let (effects, rng) = (Effects::default(), Stream::new(1, "bed"));
-        Bed { element, emitted: vec![], dropped: vec![], received: 0, made: 0, effects, rng }
+        Bed { element, emitted: vec![], dropped: vec![], received: 0, made: 0, consumed: 0, effects, rng }
     }
     /// Runs up to and including `now`, then gives the element a packet.
     pub fn packet(&mut self, now: Instant, port: Port, packet: Packet) {
@@ -44,7 +45,8 @@ impl<E: Element> Bed<E> {
         self.emitted.extend(self.effects.emitted.drain(..).map(|(port, packet)| (now, port, packet)));
         self.dropped.extend(self.effects.dropped.drain(..).map(|(_, reason)| (now, reason)));
         self.made += std::mem::take(&mut self.effects.made);
-        let out = (self.emitted.len() + self.dropped.len()) as u64;
+        self.consumed += std::mem::take(&mut self.effects.consumed);
+        let out = (self.emitted.len() + self.dropped.len()) as u64 + self.consumed;
         assert_eq!(self.received + self.made, out + self.element.held(), "conservation at {now:?}");
     }
     /// The numbers of the packets that left by `port`, in order.
