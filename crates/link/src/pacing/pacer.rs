@@ -1,8 +1,8 @@
 //! Pacing on one device: filters before a scheduler, made from a configuration.
 
 use super::{
-    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Fifo, Next, PacingConfig,
-    PacingError, Refused, Scheduler, SchedulerKind,
+    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Next,
+    PacingConfig, PacingError, Refused, Scheduler, SchedulerKind,
 };
 use farpace_path::Backlog;
 use farpace_units::{Instant, Rate};
@@ -94,7 +94,8 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
     let line = config.line_rate(line);
     Ok(match config.scheduler {
         SchedulerKind::Fifo => Box::new(Fifo::new(line, config.mtu)?),
-        SchedulerKind::Edf | SchedulerKind::Psp | SchedulerKind::TokenBucket | SchedulerKind::Fq => {
+        SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
+        SchedulerKind::Psp | SchedulerKind::TokenBucket | SchedulerKind::Fq => {
             return Err(PacingError::Parameter("this scheduler is not there yet"));
         }
     })

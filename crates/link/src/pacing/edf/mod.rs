@@ -1,0 +1,355 @@
+//! Eligible earliest deadline first: of the classes whose time has come, the one whose next frame is due first.
+//!
+//! A frame of a class may begin at the class's clock C, in bytes of the line, and should have begun before C + T, where the
+//! class's next frame may begin. Whatever the rates, if they fit the line each frame begins by its deadline and at most
+//! one foreign frame later; so no class ever has more than two frames in the queue of a line of its own rate: pacing is
+//! precise. Serving the highest rate first, as the paper does, does not have this property.
+//!
+//! Classes stand in one of two places: the [`Calendar`] holds those whose time has not come, [`Deadlines`] those whose time has. Both take
+//! the same time per frame however many classes there are. What stands there are copies of a few numbers; they are
+//! not looked for when a rate changes or a class ends, but found out when their turn comes.
+
+mod bags;
+mod calendar;
+mod deadlines;
+
+use super::classes::{Class, Classes, Tag};
+use super::{
+    ClassId, ClassSpec, ClassStats, Gaps, Interval, LineClock, Next, Paced, PacingError, Refused,
+    SHORTEST_GAP, Scheduler, layer_2, on_the_line,
+};
+use bags::{Entry, Store};
+use calendar::Calendar;
+use deadlines::Deadlines;
+use farpace_path::Backlog;
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use std::collections::VecDeque;
+
+/// With [`Gaps::Hybrid`], a class whose interval is more than so many times as long as timers are late needs no gap frames: what a timer is
+/// late adds less than a tenth of a frame to its burst.
+const LONG_INTERVAL: u64 = 10;
+
+/// The state of a class, in bytes of the line.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Its clock: when its next frame may begin.
+    start: u64,
+    /// When the frame after that may begin.
+    deadline: u64,
+    /// What the division of its interval has left over.
+    rest: u64,
+    /// It has packets, and stands in the calendar, among the deadlines, or in turn.
+    stands: bool,
+}
+
+impl State {
+    fn is_meant_by(&self, entry: &Entry) -> bool {
+        self.stands && self.start == entry.start && self.deadline == entry.deadline
+    }
+}
+
+/// The default scheduler: precise for any set of classes that fits the line.
+#[derive(Debug)]
+pub struct Edf<P> {
+    classes: Classes<P, State>,
+    clock: LineClock,
+    gaps: Gaps,
+    /// Bytes of the line in the time by which timers are late.
+    jitter: u64,
+    /// The line has been given nothing to do: the clock has stood still.
+    stood_still: bool,
+    store: Store,
+    calendar: Calendar,
+    deadlines: Deadlines,
+    /// Normal classes with packets, and followers whose time has come.
+    turns: VecDeque<Entry>,
+    /// Classes that stand somewhere; all other entries are left-overs.
+    standing: usize,
+}
+
+impl<P: Paced> Edf<P> {
+    /// On a line of this rate that carries IP packets of up to `mtu` bytes, with timers that come late by `jitter` (of
+    /// use for [`Gaps::Hybrid`] alone).
+    ///
+    /// # Errors
+    /// A line or an MTU that cannot be.
+    pub fn new(line: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
+        Ok(Edf {
+            classes: Classes::new(line, mtu)?,
+            clock: LineClock::new(line),
+            gaps,
+            jitter: line.bytes_in(jitter).get(),
+            stood_still: true,
+            store: Store::default(),
+            calendar: Calendar::new(),
+            deadlines: Deadlines::new(),
+            turns: VecDeque::new(),
+            standing: 0,
+        })
+    }
+
+    fn catch_up(&mut self, now: Instant) {
+        if self.stood_still {
+            self.clock.catch_up(now);
+        }
+    }
+
+    /// A class has its first packet: it takes its place. Its clock may be ahead, if it has just sent; time that it has
+    /// not used is gone, so that it does not restart with a burst.
+    fn wake(&mut self, id: ClassId) {
+        let now = self.clock.bytes();
+        let Some(class) = self.classes.get_mut(id) else { return };
+        let Some(len) = class.head() else { return };
+        if class.state.start < now {
+            (class.state.start, class.state.rest) = (now, 0);
+        }
+        let entry = class.next_entry(id, len);
+        class.state.stands = true;
+        self.standing += 1;
+        self.place(entry, class_tag(self.classes.get(id)));
+    }
+
+    /// Puts the entry of a class where it belongs.
+    #[inline]
+    fn place(&mut self, entry: Entry, tag: Tag) {
+        if tag == Tag::Normal {
+            self.turns.push_back(entry);
+        } else if entry.start > self.clock.bytes() {
+            self.calendar.push(&mut self.store, entry);
+        } else if tag == Tag::Paced {
+            self.deadlines.push(&mut self.store, entry);
+        } else {
+            self.turns.push_back(entry);
+        }
+    }
+
+    /// The time of some has come.
+    #[inline]
+    fn admit(&mut self) {
+        let Edf { calendar, deadlines, turns, store, clock, .. } = self;
+        calendar.advance(store, clock.bytes(), |store, entry| match entry.follows {
+            false => deadlines.push(store, entry),
+            true => turns.push_back(entry),
+        });
+    }
+
+    /// Sends the next frame of the class that an entry means; none if the entry is a left-over.
+    #[inline]
+    fn send(&mut self, entry: Entry) -> Option<Next<P>> {
+        let id = ClassId(entry.class);
+        let class = self.classes.get(id).filter(|class| class.state.is_meant_by(&entry))?;
+        let len = class.head()?;
+        let packet = self.classes.pop_to_send(id)?;
+        let begin = self.clock.bytes();
+        self.clock.advance(on_the_line(len));
+        // Classes that fit the line are never later than this. It bounds what one may catch up with that did not fit.
+        let bound = self.clock.bytes().saturating_sub(2 * self.classes.full_frame().get());
+        let class = self.classes.get_mut(id)?;
+        let tag = class.tag;
+        if tag != Tag::Normal {
+            let late = u32::try_from(begin.saturating_sub(class.state.start)).unwrap_or(u32::MAX);
+            class.latest = class.latest.max(late);
+            class.state.start = class.state.deadline;
+            if class.state.start < bound {
+                (class.state.start, class.state.rest) = (bound, 0);
+            }
+        }
+        match class.head() {
+            Some(len) => {
+                let entry = class.next_entry(id, len);
+                self.place(entry, tag);
+            }
+            None => {
+                class.state.stands = false;
+                self.standing -= 1;
+            }
+        }
+        Some(Next::Packet { class: id, packet })
+    }
+
+    /// Nothing may be sent before the byte `start`, where the interval of a class begins.
+    fn pass_time(&mut self, start: u64, interval: u64) -> Next<P> {
+        let missing = start.saturating_sub(self.clock.bytes());
+        let wait_to = match self.gaps {
+            Gaps::Frames => None,
+            Gaps::Timers => Some(start),
+            Gaps::Hybrid if interval > LONG_INTERVAL.saturating_mul(self.jitter) => Some(start),
+            // The timer may come late by the jitter; before that, it must be worth setting.
+            Gaps::Hybrid => {
+                (missing > self.jitter + self.classes.full_frame().get()).then(|| start - self.jitter)
+            }
+        };
+        if let Some(byte) = wait_to {
+            self.stood_still = true;
+            return Next::Wait(self.clock.instant_of(byte));
+        }
+        let gap = gap_frame(missing, self.classes.full_frame());
+        self.clock.advance(gap);
+        Next::Gap(gap)
+    }
+
+    /// Left-overs are bounded: when most entries are, all that is meant is put down anew.
+    fn tidy(&mut self) {
+        /// So many left-overs are not worth the work.
+        const FEW: usize = 1_024;
+        if self.store.len() + self.turns.len() <= 2 * self.standing + FEW {
+            return;
+        }
+        self.store = Store::default();
+        self.calendar = Calendar::new();
+        self.deadlines = Deadlines::new();
+        self.calendar.advance(&mut self.store, self.clock.bytes(), |_, _| {});
+        let turns = std::mem::take(&mut self.turns);
+        let meant = |entry: &Entry| {
+            self.classes.get(ClassId(entry.class)).is_some_and(|class| class.state.is_meant_by(entry))
+        };
+        self.turns = turns.into_iter().filter(meant).collect();
+        let in_turn: std::collections::BTreeSet<u32> = self.turns.iter().map(|entry| entry.class).collect();
+        for id in self.classes.ids().collect::<Vec<_>>() {
+            if let Some(class) = self.classes.get(id).filter(|class| class.state.stands)
+                && !in_turn.contains(&id.0)
+            {
+                let (entry, tag) = (class.entry(id), class.tag);
+                self.place(entry, tag);
+            }
+        }
+    }
+}
+
+/// What of a gap of `missing` bytes is made with one frame: never less than the shortest, and never so much that less than
+/// that is left. What is rounded up makes frames late by less than a shortest gap, and is not made again: a class's clock
+/// knows when its frame should have left.
+fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
+    let (shortest, full) = (SHORTEST_GAP.get(), full.get());
+    ByteCount::new(if missing <= full {
+        missing.max(shortest)
+    } else if missing < full + shortest {
+        (missing - shortest).max(shortest)
+    } else {
+        full
+    })
+}
+
+fn class_tag(class: Option<&Class<State>>) -> Tag {
+    class.map_or(Tag::Normal, |class| class.tag)
+}
+
+impl Class<State> {
+    /// Where the class stands.
+    fn entry(&self, id: ClassId) -> Entry {
+        let State { start, deadline, .. } = self.state;
+        Entry { start, deadline, class: id.0, follows: self.tag == Tag::Follows }
+    }
+    /// The class's place for its first packet, of `len` bytes in memory.
+    #[inline]
+    fn next_entry(&mut self, id: ClassId, len: ByteCount) -> Entry {
+        if self.tag != Tag::Normal {
+            let interval = self.interval.after(layer_2(len), &mut self.state.rest);
+            self.state.deadline = self.state.start.saturating_add(interval);
+        }
+        self.entry(id)
+    }
+}
+
+impl<P: Paced> Edf<P> {
+    /// The interval of a class has changed from `old`: what is left of the time that it waits is scaled, and it takes its
+    /// new place.
+    fn rescale(&mut self, id: ClassId, old: Interval) {
+        let now = self.clock.bytes();
+        let Some(class) = self.classes.get_mut(id) else { return };
+        let left = u128::from(class.state.start.saturating_sub(now));
+        if left > 0 {
+            let (old, new) = (old.rate().bits_per_sec(), class.interval.rate().bits_per_sec());
+            let scaled = left * u128::from(old) / u128::from(new.max(1));
+            class.state.start = now.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
+        }
+        class.state.rest = 0;
+        if let Some(len) = class.head().filter(|_| class.state.stands) {
+            let (entry, tag) = (class.next_entry(id, len), class.tag);
+            self.place(entry, tag);
+            self.tidy();
+        }
+    }
+
+    /// A follower's connection has another rate. It holds from the next frame on; only if it is much higher, a frame that waits
+    /// is sent earlier.
+    fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
+        let line = self.classes.line();
+        let rate = hint.unwrap_or(line).clamp(Rate::from_bits_per_sec(1), line);
+        let Some(class) = self.classes.get_mut(id) else { return };
+        if class.tag != Tag::Follows || class.interval.rate() == rate {
+            return;
+        }
+        let old = std::mem::replace(&mut class.interval, Interval::new(rate, line));
+        class.state.rest = 0;
+        if rate.bits_per_sec() / 2 >= old.rate().bits_per_sec() {
+            self.rescale(id, old);
+        }
+    }
+}
+
+impl<P: Paced> Scheduler<P> for Edf<P> {
+    fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
+        self.classes.add(spec)
+    }
+    fn set_rate(&mut self, class: ClassId, rate: Rate) -> Result<(), PacingError> {
+        let old = self.classes.set_rate(class, rate)?;
+        self.rescale(class, old);
+        Ok(())
+    }
+    fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
+        let stood = self.classes.get(class).is_some_and(|class| class.state.stands);
+        let packets = self.classes.remove(class)?;
+        self.standing -= usize::from(stood);
+        self.turns.retain(|entry| entry.class != class.0);
+        self.tidy();
+        Ok(packets)
+    }
+    #[inline]
+    fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
+        let hint = packet.rate_hint();
+        let first = self.classes.push(class, packet)?;
+        self.catch_up(now);
+        if hint.is_some() {
+            self.follow(class, hint);
+        }
+        if first {
+            self.wake(class);
+        }
+        Ok(())
+    }
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Next<P> {
+        self.catch_up(now);
+        if self.standing == 0 {
+            self.stood_still = true;
+            return Next::Empty;
+        }
+        self.stood_still = false;
+        self.admit();
+        while let Some(entry) = self.deadlines.pop(&mut self.store) {
+            if let Some(next) = self.send(entry) {
+                return next;
+            }
+        }
+        while let Some(entry) = self.turns.pop_front() {
+            if let Some(next) = self.send(entry) {
+                return next;
+            }
+        }
+        // The first may be a left-over: its time is passed all the same, nothing comes before it.
+        match self.calendar.first() {
+            Some((start, interval)) => self.pass_time(start, interval),
+            None => Next::Empty,
+        }
+    }
+    fn backlog(&self) -> Backlog {
+        self.classes.backlog()
+    }
+    fn stats(&self, class: ClassId) -> Option<ClassStats> {
+        self.classes.stats(class)
+    }
+}
+
+#[cfg(test)]
+mod tests;
