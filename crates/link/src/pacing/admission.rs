@@ -13,6 +13,8 @@ pub(crate) struct Admission {
     longest: ByteCount,
     /// Layer 2 and line bytes of a full frame.
     full: (ByteCount, ByteCount),
+    /// Only the rates count, not what surrounds frames.
+    bare: bool,
     sum: u128,
 }
 
@@ -27,7 +29,11 @@ impl Admission {
         }
         let frame = mtu + ByteCount::of_len(ETHERNET_LEN);
         let longest = mtu + ByteCount::of_len(MAX_ETHERNET_LEN);
-        Ok(Admission { line, longest, full: (layer_2(frame), on_the_line(frame)), sum: 0 })
+        Ok(Admission { line, longest, full: (layer_2(frame), on_the_line(frame)), bare: false, sum: 0 })
+    }
+    /// The same as the paper has it (§3.4): the rates together are at most the line's.
+    pub fn of_rates(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
+        Ok(Admission { bare: true, ..Self::new(line, mtu)? })
     }
     /// The line.
     pub const fn line(&self) -> Rate {
@@ -48,7 +54,11 @@ impl Admission {
         }
         let (frame, wire) = (u128::from(self.full.0.get()), u128::from(self.full.1.get()));
         let sum = self.sum.saturating_sub(old.bits_per_sec().into()) + u128::from(new.bits_per_sec());
-        if sum * wire > u128::from(self.line.bits_per_sec()) * frame {
+        if self.bare && sum > u128::from(self.line.bits_per_sec()) {
+            let wanted = Rate::from_bits_per_sec(u64::try_from(sum).unwrap_or(u64::MAX));
+            return Err(PacingError::RatesAboveLine { wanted, line: self.line });
+        }
+        if !self.bare && sum * wire > u128::from(self.line.bits_per_sec()) * frame {
             let wanted = u64::try_from((sum * wire).div_ceil(frame)).unwrap_or(u64::MAX);
             return Err(PacingError::AboveLine { wanted: Rate::from_bits_per_sec(wanted), line: self.line });
         }
@@ -78,5 +88,8 @@ mod tests {
         line.release(kbit(518));
         assert_eq!(line.replace(kbit(1_000), kbit(1_518)), Ok(()));
         assert_eq!(line.replace(kbit(1_518), Rate::default()), Err(PacingError::ZeroRate));
+        let mut papers = Admission::of_rates(kbit(1_538), ByteCount::new(1_500)).unwrap();
+        papers.replace(Rate::default(), kbit(1_538)).unwrap();
+        assert!(matches!(papers.replace(Rate::default(), one), Err(PacingError::RatesAboveLine { .. })));
     }
 }

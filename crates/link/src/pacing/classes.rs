@@ -122,14 +122,18 @@ pub(crate) struct Classes<P, S> {
 impl<P: Paced, S: Default> Classes<P, S> {
     /// No classes, on a line that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Classes {
-            admission: Admission::new(line, mtu)?,
+        Ok(Self::admitted_by(Admission::new(line, mtu)?))
+    }
+    /// No classes; this one says which there may be.
+    pub fn admitted_by(admission: Admission) -> Self {
+        Classes {
+            admission,
             classes: Vec::new(),
             free: Vec::new(),
             nodes: Vec::new(),
             free_node: NONE,
             backlog: Backlog::default(),
-        })
+        }
     }
     pub fn line(&self) -> Rate {
         self.admission.line()
@@ -296,17 +300,40 @@ impl<P: Paced, S: Default> Classes<P, S> {
         Some(packet)
     }
 
+    /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without one it has none.
+    /// Others do not listen.
+    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
+        let line = self.line();
+        if let Some(class) = self.get_mut(id).filter(|class| class.tag == Tag::Follows) {
+            let rate = hint.unwrap_or(line).min(line);
+            if rate != class.interval.rate() {
+                class.interval = Interval::new(rate, line);
+            }
+        }
+    }
+
+    /// The rate that a class may not exceed now; none if only the line limits it.
+    #[inline]
+    pub fn rate(&self, id: ClassId) -> Option<Rate> {
+        let class = self.get(id)?;
+        let rate = class.interval.rate();
+        let limited = match class.tag {
+            Tag::Paced => true,
+            Tag::Follows => rate < self.line(),
+            Tag::Normal | Tag::Free => false,
+        };
+        limited.then_some(rate)
+    }
+
     pub fn stats(&self, id: ClassId) -> Option<ClassStats> {
         let class = self.get(id)?;
-        let has_rate = class.tag == Tag::Paced
-            || (class.tag == Tag::Follows && class.interval.rate() < self.admission.line());
         Some(ClassStats {
             packets: class.sent,
             bytes: ByteCount::new(class.sent_bytes),
             dropped: class.dropped,
             backlog: Backlog { packets: u64::from(class.queued), bytes: ByteCount::new(class.queued_bytes) },
             latest: ByteCount::new(u64::from(class.latest)),
-            rate: if has_rate { class.interval.rate() } else { Rate::default() },
+            rate: self.rate(id).unwrap_or_default(),
         })
     }
 }

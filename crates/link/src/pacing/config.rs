@@ -1,5 +1,6 @@
 //! What people write about pacing: a TOML table, which is also a scenario's.
 
+use super::admission::Admission;
 use super::{LineClock, PacingError};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Rate, Span};
@@ -254,7 +255,10 @@ impl PacingConfig {
             errors.push(ConfigError::new(&["line"], PacingError::Line));
         }
         self.check_constants(&mut errors);
-        let admission = super::admission::Admission::new(full, self.mtu);
+        let admission = match self.scheduler {
+            SchedulerKind::Psp => Admission::of_rates(full, self.mtu),
+            _ => Admission::new(full, self.mtu),
+        };
         match admission {
             Err(PacingError::Line) => {}
             Err(error) => errors.push(ConfigError::new(&["mtu"], error)),

@@ -51,6 +51,12 @@ impl Interval {
             None => u64::MAX,
         }
     }
+    /// What is left of a wait of `left` bytes that was counted for the rate of `before`: the same part of this
+    /// interval. Rounded down.
+    pub fn rescaled(&self, left: u64, before: Interval) -> u64 {
+        let scaled = u128::from(left) * u128::from(before.rate) / u128::from(self.rate);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod fifo;
 mod interval;
 mod line_clock;
 mod pacer;
+mod psp;
 mod saturate;
 
 pub use burstiness::Burstiness;
@@ -38,6 +39,7 @@ pub use fifo::Fifo;
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
+pub use psp::Psp;
 pub use saturate::{Frame, saturate};
 
 use farpace_path::Backlog;
@@ -182,6 +184,14 @@ pub enum PacingError {
     )]
     AboveLine {
         /// All rates together, as bits of the line.
+        wanted: Rate,
+        /// The line.
+        line: Rate,
+    },
+    /// More than the line carries, even without what surrounds frames, which [`Psp`] does not count.
+    #[error("the rates of the classes are {wanted} together, on a line of {line}")]
+    RatesAboveLine {
+        /// All rates together.
         wanted: Rate,
         /// The line.
         line: Rate,

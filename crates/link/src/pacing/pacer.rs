@@ -2,7 +2,7 @@
 
 use super::{
     ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Next,
-    PacingConfig, PacingError, Refused, Scheduler, SchedulerKind,
+    PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind,
 };
 use farpace_path::Backlog;
 use farpace_units::{Instant, Rate};
@@ -95,7 +95,8 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
     Ok(match config.scheduler {
         SchedulerKind::Fifo => Box::new(Fifo::new(line, config.mtu)?),
         SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
-        SchedulerKind::Psp | SchedulerKind::TokenBucket | SchedulerKind::Fq => {
+        SchedulerKind::Psp => Box::new(Psp::new(line, config.mtu)?),
+        SchedulerKind::TokenBucket | SchedulerKind::Fq => {
             return Err(PacingError::Parameter("this scheduler is not there yet"));
         }
     })

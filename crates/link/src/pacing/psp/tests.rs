@@ -1,0 +1,152 @@
+//! The paper's algorithm, with its flaws, step by step.
+
+use super::*;
+use crate::pacing::{ClassKind, Frame};
+use farpace_path::QueueLimit;
+
+const FULL: Frame = Frame(1_514);
+
+fn spec(kind: ClassKind) -> ClassSpec {
+    ClassSpec { kind, limit: QueueLimit::Unlimited }
+}
+
+/// A scheduler on a line of so many Mbit/s with paced classes of these, which have `frames` full frames each.
+fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<Frame>, Vec<ClassId>) {
+    let mut psp = Psp::new(Rate::from_mbit(line), ByteCount::new(1_500)).unwrap();
+    let add = |rate: &u64| psp.add_class(spec(ClassKind::Paced(Rate::from_mbit(*rate)))).unwrap();
+    let ids: Vec<_> = rates.iter().map(add).collect();
+    for id in &ids {
+        feed(&mut psp, *id, frames);
+    }
+    (psp, ids)
+}
+
+fn feed(psp: &mut Psp<Frame>, id: ClassId, frames: usize) {
+    for _ in 0..frames {
+        psp.enqueue(Instant::ZERO, id, FULL).unwrap();
+    }
+}
+
+/// What it sends next: the place of a class, or a gap.
+fn next(psp: &mut Psp<Frame>) -> Result<usize, u64> {
+    match psp.dequeue(Instant::ZERO) {
+        Next::Packet { class, .. } => Ok(class.index()),
+        Next::Gap(gap) => Err(gap.get()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Breaks: the algorithm is not the paper's: Fig. 3, with rates that make up for what surrounds frames (1518 of 1538),
+/// so that P1 takes two of four frames of the line, P2 one, and a gap the fourth.
+#[test]
+fn the_papers_trace() {
+    let (mut psp, _) = backlogged(3_076, &[1_518, 759], 20);
+    for round in 1..5 {
+        let sent: Vec<_> = (0..4).map(|_| next(&mut psp)).collect();
+        assert_eq!(sent, [Ok(0), Ok(1), Ok(0), Err(1_538)]);
+        assert_eq!(psp.global_clock(), round * 4 * 1_538);
+    }
+}
+
+/// Breaks: a flaw is missing, or a gap is not split at a full frame. One class whose packets are to be so many
+/// bytes of the line apart: what the line is given, and by how much G grows.
+#[test]
+fn gaps_are_as_wrong_as_the_papers() {
+    for (apart, given, counted) in [
+        (0, None, 0),
+        (1, Some(1_538), 1_538),
+        (63, Some(1_538), 1_538),
+        (64, Some(84), 64),
+        (83, Some(84), 83),
+        (84, Some(84), 84),
+        (1_514, Some(1_514), 1_514),
+        (1_515, Some(1_515), 1_515),
+        (1_538, Some(1_538), 1_538),
+        (1_539, Some(1_538), 1_538),
+        (100_000, Some(1_538), 1_538),
+    ] {
+        let (mut psp, _) = backlogged(1_538 + apart, &[1_518], 2);
+        assert_eq!(next(&mut psp), Ok(0));
+        let expected = given.map_or(Ok(0), Err);
+        assert_eq!(next(&mut psp), expected, "{apart} B");
+        let sent = 1_538 * (1 + u64::from(given.is_none()));
+        assert_eq!(psp.global_clock(), sent + counted, "{apart} B");
+    }
+}
+
+/// Breaks: a class that stopped bursts when it goes on; or one that could not send does not (the flaw).
+#[test]
+fn arrears_are_kept_but_not_over_a_stop() {
+    // Each sends one frame of four: one stops, the other goes on.
+    let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 1);
+    feed(&mut psp, ids[1], 40);
+    let twenty: Vec<_> = (0..20).map(|_| next(&mut psp)).collect();
+    assert_eq!(twenty[..4], [Ok(0), Ok(1), Err(1_538), Err(1_538)]);
+    feed(&mut psp, ids[0], 3);
+    let after: Vec<_> = (0..8).map(|_| next(&mut psp)).collect();
+    assert_eq!(after[..4], [Ok(0), Ok(1), Err(1_538), Err(1_538)]);
+    assert_eq!(after[4..6], [Ok(0), Ok(1)]);
+
+    // A slow class, a frame in 116,734 B, behind one that may have the whole line.
+    let (mut psp, ids) = backlogged(1_538, &[1_518, 20], 0);
+    feed(&mut psp, ids[1], 9);
+    assert_eq!(next(&mut psp), Ok(1));
+    feed(&mut psp, ids[0], 400);
+    assert!((0..400).all(|_| next(&mut psp) == Ok(0)));
+    let after: Vec<_> = (0..7).map(|_| next(&mut psp)).collect();
+    assert_eq!(after, [Ok(1), Ok(1), Ok(1), Ok(1), Ok(1), Err(1_538), Err(1_538)]);
+    // Its second packet should have left 116,734 B after the start of its first, and left 401 frames after it; the
+    // last one of the burst was less late.
+    assert_eq!(psp.stats(ids[1]).unwrap().latest, ByteCount::new(401 * 1_538 - 116_734));
+}
+
+/// Breaks: on an idle line G goes on, or gaps are sent.
+#[test]
+fn the_clock_stands_still_on_an_idle_line() {
+    let (mut psp, ids) = backlogged(6_152, &[1_518], 1);
+    assert_eq!(next(&mut psp), Ok(0));
+    assert_eq!(psp.dequeue(Instant::from_nanos(1 << 40)), Next::Empty);
+    assert_eq!(psp.global_clock(), 1_538);
+    feed(&mut psp, ids[0], 1);
+    assert_eq!([next(&mut psp), next(&mut psp), next(&mut psp)], [Err(1_538); 3]);
+    assert_eq!(next(&mut psp), Ok(0));
+}
+
+/// Breaks: a normal class sends before a paced one whose time has come, or not in turn, or gaps take its place.
+#[test]
+fn normal_classes_take_what_is_left_in_turn() {
+    let (mut psp, _) = backlogged(6_152, &[1_518], 9);
+    for _ in 0..2 {
+        let normal = psp.add_class(spec(ClassKind::Normal)).unwrap();
+        feed(&mut psp, normal, 3);
+    }
+    let sent: Vec<_> = (0..12).map(|_| next(&mut psp)).collect();
+    let full = Err(1_538);
+    let expected = [Ok(0), Ok(1), Ok(2), Ok(1), Ok(0), Ok(2), Ok(1), Ok(2), Ok(0), full, full, full];
+    assert_eq!(sent, expected);
+}
+
+/// Breaks: the slowest rate of the paper: 8 kbit/s is a frame in 189.75 MB of the line (1.5 s), and the sum of rates
+/// may be the line's to the bit, but not above.
+#[test]
+fn the_ends_of_the_range() {
+    let mut psp = Psp::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
+    let slow = psp.add_class(spec(ClassKind::Paced(Rate::from_bits_per_sec(8_000)))).unwrap();
+    feed(&mut psp, slow, 3);
+    let mut starts = Vec::new();
+    loop {
+        let start = psp.global_clock();
+        match psp.dequeue(Instant::ZERO) {
+            Next::Packet { .. } => starts.push(start),
+            Next::Gap(_) => {}
+            _ => break,
+        }
+    }
+    assert_eq!(starts, [0, 189_750_000, 2 * 189_750_000]);
+
+    let rest = Rate::from_bits_per_sec(999_992_001);
+    let refused = psp.add_class(spec(ClassKind::Paced(rest)));
+    assert!(matches!(refused, Err(PacingError::RatesAboveLine { .. })), "{refused:?}");
+    let rest = Rate::from_bits_per_sec(999_992_000);
+    assert!(psp.add_class(spec(ClassKind::Paced(rest))).is_ok());
+}
