@@ -3,8 +3,9 @@
 //! Everything is sans-IO: packets and time come in, packets, gaps and deadlines come out. The lab drives it through an
 //! element, a live event loop through a device.
 //!
-//! Start reading at [`pacing`].
+//! Start reading at [`pacing`]; [`nic`] is a network card that paces.
 
 #![forbid(unsafe_code)]
 
+pub mod nic;
 pub mod pacing;

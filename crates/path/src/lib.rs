@@ -26,6 +26,7 @@ mod middlebox;
 mod mtu;
 mod outage;
 mod policer;
+mod port_frames;
 mod prefix;
 mod queue;
 mod queue_limit;
@@ -56,6 +57,7 @@ pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxWay, StripOn};
 pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
 pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
+pub use port_frames::{PortFrames, ends_at_port};
 pub use prefix::Prefix;
 pub use queue::{
     Backlog, CoDel, CoDelConfig, DropTail, FqCoDel, FqCoDelConfig, QueueDiscipline, QueueError, Red,

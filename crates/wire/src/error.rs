@@ -19,6 +19,8 @@ pub enum Layer {
     Icmp,
     /// ARP.
     Arp,
+    /// MAC control: PAUSE.
+    MacControl,
 }
 
 impl fmt::Display for Layer {
@@ -31,6 +33,7 @@ impl fmt::Display for Layer {
             Layer::Udp => "UDP",
             Layer::Icmp => "ICMP",
             Layer::Arp => "ARP",
+            Layer::MacControl => "MAC control",
         })
     }
 }
@@ -102,6 +105,9 @@ pub enum WireError {
     /// The frame carries no ARP.
     #[error("EtherType {0:#06x} is not ARP")]
     NotArp(u16),
+    /// The frame carries no MAC control.
+    #[error("EtherType {0:#06x} is not MAC control")]
+    NotMacControl(u16),
     /// ARP for other networks than Ethernet and IPv4.
     #[error("ARP for something other than IPv4 over Ethernet")]
     ForeignArp,

@@ -18,9 +18,19 @@ pub struct MacAddr(pub [u8; 6]);
 impl MacAddr {
     /// Everybody on the link.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
+    /// Where PAUSE frames go (IEEE 802.3 Annex 31B): to whoever is at the other end of the line.
+    pub const MAC_CONTROL: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x01]);
+    /// The nearest bridge (IEEE 802.1Q Table 8-1). No relay of any kind, not even one with two ports, forwards what is sent
+    /// there, whatever its EtherType.
+    pub const NEAREST_BRIDGE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
     /// True for a group address, broadcast included.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
+    }
+    /// True for 01-80-C2-00-00-00 to 01-80-C2-00-00-0F, which bridges do not forward (IEEE 802.1Q §8.6.3).
+    #[inline]
+    pub const fn is_link_local_group(self) -> bool {
+        matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
     }
 }
 
@@ -52,6 +62,8 @@ impl EtherType {
     pub const IPV6: EtherType = EtherType(0x86dd);
     /// MAC control: PAUSE.
     pub const MAC_CONTROL: EtherType = EtherType(0x8808);
+    /// Local experimental EtherType 1 (IEEE 802): nobody else means anything by it.
+    pub const EXPERIMENTAL: EtherType = EtherType(0x88b5);
     /// An 802.1ad service tag follows.
     pub const SERVICE_VLAN: EtherType = EtherType(0x88a8);
 

@@ -1,4 +1,4 @@
-//! Ethernet, ARP, IP, ICMP, UDP and TCP as bytes: packets that carry real headers, and lossless views over them.
+//! Ethernet, PAUSE, ARP, IP, ICMP, UDP and TCP as bytes: packets that carry real headers, and lossless views over them.
 //!
 //! This crate parses and writes; it never decides anything. Bytes that are not a well-formed header give a
 //! [`WireError`], never a panic. All twelve TCP flag bits and unknown options survive.
@@ -39,6 +39,7 @@ pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 mod packet;
+mod pause;
 mod quoted;
 pub mod tcp;
 pub mod udp;
@@ -53,6 +54,7 @@ pub use ip::{AddressPair, Ecn, Fragment, IpView};
 pub use ipv4::{Ipv4Header, Ipv4View};
 pub use ipv6::{Ipv6Header, Ipv6View};
 pub use packet::{Checksum, Packet};
+pub use pause::PauseFrame;
 pub use quoted::Quoted;
 pub use tcp::{SackBlock, SackBlocks, TcpFlags, TcpHeader, TcpOptions, TcpView, Timestamps};
 pub use udp::{UdpHeader, UdpView};

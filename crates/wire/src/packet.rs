@@ -153,6 +153,12 @@ impl Packet {
         self.0.checksum
     }
 
+    /// Ethernet source and destination.
+    #[inline]
+    pub fn macs(&self) -> (MacAddr, MacAddr) {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = self.0.header;
+        (MacAddr([s0, s1, s2, s3, s4, s5]), MacAddr([d0, d1, d2, d3, d4, d5]))
+    }
     /// The Ethernet header. An error only if damage made it another length.
     pub fn ethernet(&self) -> Result<EthernetHeader, WireError> {
         let (header, len) = EthernetHeader::parse(self.headers())?;

@@ -1,7 +1,7 @@
 //! What people write about pacing: a TOML table, which is also a scenario's.
 
 use super::admission::Admission;
-use super::{LineClock, PacingError};
+use super::{GapFrameKind, LineClock, PacingError};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -23,6 +23,8 @@ pub struct PacingConfig {
     pub scheduler: SchedulerKind,
     /// What keeps packets apart, with `edf`: gap frames, timers, or both.
     pub gaps: Gaps,
+    /// What gap frames look like.
+    pub gap_frame: GapFrameKind,
     /// The rate that the device can really send at, if a bus or a virtual machine holds it back; omitted: the line's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<Rate>,
@@ -58,6 +60,7 @@ impl Default for PacingConfig {
         PacingConfig {
             scheduler: SchedulerKind::default(),
             gaps: Gaps::default(),
+            gap_frame: GapFrameKind::default(),
             line: None,
             mtu: ByteCount::new(1_500),
             jitter: Span::from_micros(10),

@@ -12,6 +12,7 @@
 //! | classes: queues, limits, counters, admission | `classes`, `admission` |
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
+//! | frames that keep the line busy | `gap_frame` |
 //! | what people write | `config` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
@@ -24,6 +25,7 @@ mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
@@ -36,6 +38,7 @@ pub use classifier::Classifier;
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};

@@ -40,8 +40,14 @@ impl Pacer {
         if let Some(error) = config.check(line).into_iter().next() {
             return Err(error);
         }
-        let refuse = |error: PacingError| ConfigError { at: Vec::new(), problem: error.to_string() };
-        let mut scheduler = scheduler(config, line).map_err(refuse)?;
+        Pacer::with(config, scheduler(config, line).map_err(refuse)?)
+    }
+
+    /// The classes and filters of a checked configuration before `scheduler`, which has no classes yet.
+    pub(crate) fn with(
+        config: &PacingConfig,
+        mut scheduler: Box<dyn Scheduler<Packet>>,
+    ) -> Result<Self, ConfigError> {
         let (mut classes, mut names) = (Vec::new(), Vec::new());
         for class in &config.classes {
             let kind = match class.rate {
@@ -88,6 +94,10 @@ impl Pacer {
             .map(|(id, (name, rate))| NamedStats { name: name.clone(), rate: *rate, stats: stats(id) })
             .collect()
     }
+}
+
+fn refuse(error: PacingError) -> ConfigError {
+    ConfigError { at: Vec::new(), problem: error.to_string() }
 }
 
 fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Packet>>, PacingError> {

@@ -6,6 +6,7 @@ use crate::error::WireError;
 use crate::ethernet::EtherType;
 use crate::icmp::{Icmp, Neighbour};
 use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::pause::PauseFrame;
 use std::fmt::{Debug, Formatter, Result};
 use std::net::SocketAddr;
 
@@ -18,6 +19,11 @@ impl Debug for Packet {
             Ok(Network::Other(EtherType::ARP)) => match self.arp() {
                 Ok(arp) => arp_line(&arp, f),
                 Err(why) => write!(f, "ARP ({why}) len {len}"),
+            },
+            Ok(Network::Other(EtherType::MAC_CONTROL)) => match PauseFrame::parse(&self.0.payload) {
+                Ok(PauseFrame { opcode: PauseFrame::PAUSE, time }) => write!(f, "PAUSE {time} len {len}"),
+                Ok(PauseFrame { opcode, .. }) => write!(f, "MAC control {opcode:#06x} len {len}"),
+                Err(why) => write!(f, "MAC control ({why}) len {len}"),
             },
             Ok(Network::Other(ether_type)) => write!(f, "EtherType {ether_type:?} len {len}"),
             Err(why) => write!(f, "malformed ({why}) len {}", self.frame_len()),

@@ -1,0 +1,202 @@
+//! A network card that paces: one direction of a link whose line a scheduler keeps.
+
+use crate::pacing::{ConfigError, GapFrames, NamedStats, Next, Pacer, PacingConfig, Refusal, on_the_line};
+use farpace_path::{Backlog, Cx, DropReason, Inspection, Port, Way};
+use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
+use farpace_wire::{MacAddr, Packet};
+use std::collections::VecDeque;
+
+/// What has happened on the line of a [`NicWay`] so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NicStats {
+    /// Packets sent, gap frames not counted.
+    pub packets: u64,
+    /// Bytes of the line that they took.
+    pub line_bytes: ByteCount,
+    /// Gap frames sent.
+    pub gap_frames: u64,
+    /// Bytes of the line that they took.
+    pub gap_bytes: ByteCount,
+    /// Packets refused.
+    pub drops: u64,
+    /// Most packets that waited at one time.
+    pub peak_packets: u64,
+    /// Most bytes that waited at one time.
+    pub peak_bytes: ByteCount,
+}
+
+/// One direction of a link behind a pacing network card: a [`Pacer`], an Ethernet line, the way to the far end.
+///
+/// Whenever the line is free it asks the pacer what is next. A gap becomes a real frame that travels as packets do and
+/// ends at the far port. The frame on the line does not count against the limits of queues; what is asked next is asked
+/// when it has left, so that a packet that comes meanwhile still has its chance.
+///
+/// If the configuration names a slower [`line`](PacingConfig::line), the card fetches frames at that rate, as over a bus, and
+/// each leaves at the rate of the line.
+pub struct NicWay {
+    pacer: Pacer,
+    line: Serialiser,
+    /// When the next frame can be fetched.
+    device: Serialiser,
+    delay: Span,
+    gaps: GapFrames,
+    /// Own address: that of the first packet.
+    mac: Option<MacAddr>,
+    /// What is to be done next.
+    turn: Turn,
+    /// On the line and behind it, with arrivals at the far end, in order.
+    on_the_way: VecDeque<(Instant, Packet)>,
+    stats: NicStats,
+}
+
+/// When the pacer is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// When a packet comes.
+    Idle,
+    /// At this time, or when a packet comes.
+    Wait(Instant),
+    /// At this time, not earlier: a frame is being sent.
+    Busy(Instant),
+}
+
+impl NicWay {
+    /// An idle card on a line of `rate` whose far end is `delay` away.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the configuration.
+    pub fn new(config: &PacingConfig, rate: Rate, delay: Span) -> Result<Self, ConfigError> {
+        Ok(NicWay {
+            pacer: Pacer::new(config, rate)?,
+            line: Serialiser::new(rate),
+            device: Serialiser::new(config.line_rate(rate)),
+            delay,
+            gaps: GapFrames::new(config.gap_frame, config.mtu),
+            mac: None,
+            turn: Turn::Idle,
+            on_the_way: VecDeque::new(),
+            stats: NicStats::default(),
+        })
+    }
+    /// What has happened so far.
+    pub const fn stats(&self) -> &NicStats {
+        &self.stats
+    }
+    /// The counters of all classes, in the order of the configuration.
+    pub fn classes(&self) -> Vec<NamedStats> {
+        self.pacer.stats()
+    }
+    /// What waits.
+    pub fn backlog(&self) -> Backlog {
+        self.pacer.backlog()
+    }
+    /// How long what is here would take to leave at the rate of the line, without gaps; what is on the line counts as far as
+    /// it is to be sent.
+    pub fn drains_in(&self, now: Instant) -> Span {
+        self.line.rate().time_for(self.pacer.backlog().bytes) + self.line.busy_until().since(now)
+    }
+
+    /// Asks the pacer and sends, until the line is busy or nothing is to be sent now.
+    fn work(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        while !matches!(self.turn, Turn::Busy(free) if free > now) {
+            self.turn = match self.pacer.dequeue(now) {
+                Next::Packet { packet, .. } => {
+                    let bytes = on_the_line(packet.len());
+                    self.stats.packets += 1;
+                    self.stats.line_bytes += bytes;
+                    self.send(packet, bytes, now)
+                }
+                Next::Gap(bytes) => {
+                    // Gaps are asked for only while packets wait, so that an address is known.
+                    let frame = self.gaps.frame(self.mac.unwrap_or_default(), bytes);
+                    debug_assert_eq!(on_the_line(frame.len()), bytes, "a gap that no frame fills");
+                    let bytes = on_the_line(frame.len());
+                    self.stats.gap_frames += 1;
+                    self.stats.gap_bytes += bytes;
+                    cx.made();
+                    self.send(frame, bytes, now)
+                }
+                Next::Wait(until) => {
+                    // A scheduler that wants to wait for what is over is asked again in a nanosecond.
+                    self.turn = Turn::Wait(until.max(now + Span::from_nanos(1)));
+                    return;
+                }
+                Next::Empty => {
+                    self.turn = Turn::Idle;
+                    return;
+                }
+            };
+        }
+    }
+    /// Gives a frame to the line, which is free.
+    fn send(&mut self, frame: Packet, bytes: ByteCount, now: Instant) -> Turn {
+        let left = self.line.send(now, bytes);
+        self.on_the_way.push_back((left + self.delay, frame));
+        Turn::Busy(self.device.send(now, bytes))
+    }
+    /// Emits what has arrived at the far end.
+    fn arrive(&mut self, out: Port, cx: &mut Cx<'_>) {
+        while let Some((at, _)) = self.on_the_way.front()
+            && *at <= cx.now()
+            && let Some((_, packet)) = self.on_the_way.pop_front()
+        {
+            cx.emit(out, packet);
+        }
+    }
+}
+
+impl Way for NicWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        self.mac.get_or_insert(packet.macs().0);
+        if let Err(refused) = self.pacer.enqueue(cx.now(), packet) {
+            self.stats.drops += 1;
+            let why = match refused.why {
+                // A class that is not there has no room either.
+                Refusal::Full | Refusal::UnknownClass => DropReason::QueueFull,
+                Refusal::TooLong => DropReason::TooBig,
+            };
+            cx.drop(refused.packet, why);
+            return;
+        }
+        self.work(cx);
+        let waiting = self.pacer.backlog();
+        self.stats.peak_packets = self.stats.peak_packets.max(waiting.packets);
+        self.stats.peak_bytes = self.stats.peak_bytes.max(waiting.bytes);
+        self.arrive(out, cx);
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        match self.turn {
+            Turn::Wait(at) | Turn::Busy(at) if at <= cx.now() => self.work(cx),
+            _ => {}
+        }
+        self.arrive(out, cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        let arrival = self.on_the_way.front().map(|(at, _)| *at);
+        match (self.turn, arrival) {
+            (Turn::Wait(at) | Turn::Busy(at), Some(arrival)) => Some(at.min(arrival)),
+            (Turn::Wait(at) | Turn::Busy(at), None) => Some(at),
+            (Turn::Idle, arrival) => arrival,
+        }
+    }
+    fn held(&self) -> u64 {
+        self.pacer.backlog().packets + self.on_the_way.len() as u64
+    }
+    fn inspect(&self) -> Inspection {
+        let s = &self.stats;
+        vec![
+            ("packets", s.packets.to_string()),
+            ("line bytes", s.line_bytes.to_string()),
+            ("gap frames", s.gap_frames.to_string()),
+            ("gap bytes", s.gap_bytes.to_string()),
+            ("drops", s.drops.to_string()),
+            ("peak queue", format!("{} packets", s.peak_packets)),
+            ("peak queue bytes", s.peak_bytes.to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+use super::*;
+use crate::pacing::{
+    ClassId, ClassSpec, ClassStats, GapFrameKind, PacingError, Refused, SHORTEST_GAP, Scheduler,
+    SchedulerKind,
+};
+use bytes::Bytes;
+use farpace_path::{Effects, Element, QueueLimit, TwoWay};
+use farpace_units::{Packets, Stream};
+use farpace_wire::{AddressPair, Below, TcpHeader};
+use proptest::prelude::*;
+
+/// One queue. After each packet it keeps the line busy for `gap` bytes, or waits for `pause`, if more packets are there.
+struct Spacer {
+    queue: VecDeque<Packet>,
+    gap: u64,
+    pause: Option<Span>,
+    rest: u64,
+    until: Instant,
+}
+
+impl Spacer {
+    const FULL: u64 = 1_538;
+}
+
+impl Scheduler<Packet> for Spacer {
+    fn add_class(&mut self, _: ClassSpec) -> Result<ClassId, PacingError> {
+        Ok(ClassId(0))
+    }
+    fn set_rate(&mut self, class: ClassId, _: Rate) -> Result<(), PacingError> {
+        Err(PacingError::NotPaced(class))
+    }
+    fn remove_class(&mut self, _: ClassId) -> Result<Vec<Packet>, PacingError> {
+        Ok(self.queue.drain(..).collect())
+    }
+    fn enqueue(&mut self, _: Instant, _: ClassId, packet: Packet) -> Result<(), Refused<Packet>> {
+        self.queue.push_back(packet);
+        Ok(())
+    }
+    fn dequeue(&mut self, now: Instant) -> Next<Packet> {
+        if self.queue.is_empty() {
+            self.rest = 0;
+            return Next::Empty;
+        }
+        if self.rest > 0 {
+            // What is left must be enough for a frame.
+            let most = if self.rest > Self::FULL { self.rest - SHORTEST_GAP.get() } else { self.rest };
+            let part = most.min(Self::FULL);
+            self.rest -= part;
+            return Next::Gap(ByteCount::new(part));
+        }
+        if self.until > now {
+            return Next::Wait(self.until);
+        }
+        self.rest = self.gap;
+        let Some(packet) = self.queue.pop_front() else { return Next::Empty };
+        if let Some(pause) = self.pause {
+            self.until = now + pause;
+        }
+        Next::Packet { class: ClassId(0), packet }
+    }
+    fn backlog(&self) -> Backlog {
+        let bytes = self.queue.iter().map(Packet::len).sum();
+        Backlog { packets: self.queue.len() as u64, bytes }
+    }
+    fn stats(&self, _: ClassId) -> Option<ClassStats> {
+        None
+    }
+}
+
+/// A card alone, with packets at given times; it keeps the laws of an element.
+struct Bed {
+    element: TwoWay<Option<NicWay>>,
+    emitted: Vec<(Instant, Packet)>,
+    dropped: Vec<DropReason>,
+    came: u64,
+    made: u64,
+    effects: Effects,
+    rng: Stream,
+}
+
+impl Bed {
+    fn new(way: NicWay) -> Bed {
+        let element = TwoWay::new(Some(way), None);
+        let (effects, rng) = (Effects::default(), Stream::new(1, "bed"));
+        Bed { element, emitted: vec![], dropped: vec![], came: 0, made: 0, effects, rng }
+    }
+    fn packet(&mut self, now: Instant, packet: Packet) {
+        self.run_until(now);
+        self.came += 1;
+        self.element.on_packet(Port(0), packet, &mut Cx::new(now, &mut self.effects, &mut self.rng));
+        self.keep(now);
+    }
+    fn run_until(&mut self, end: Instant) {
+        while let Some(now) = self.element.deadline().filter(|at| *at <= end) {
+            self.element.on_wake(&mut Cx::new(now, &mut self.effects, &mut self.rng));
+            self.keep(now);
+            assert!(self.element.deadline().is_none_or(|next| next > now), "woken in vain at {now:?}");
+        }
+    }
+    fn run(&mut self) {
+        self.run_until(Instant::FAR_FUTURE);
+    }
+    fn keep(&mut self, now: Instant) {
+        for (port, packet) in self.effects.emitted.drain(..) {
+            assert_eq!(port, Port(1));
+            self.emitted.push((now, packet));
+        }
+        self.dropped.extend(self.effects.dropped.drain(..).map(|(_, why)| why));
+        self.made += std::mem::take(&mut self.effects.made);
+        let out = (self.emitted.len() + self.dropped.len()) as u64;
+        assert_eq!(self.came + self.made, out + self.element.held(), "conservation at {now:?}");
+    }
+    fn way(&self) -> &NicWay {
+        self.element.way(Port(0)).as_ref().unwrap()
+    }
+    /// Arrivals of packets that are no gap frames, in nanoseconds, with their numbers.
+    fn arrivals(&self) -> Vec<(u64, u16)> {
+        let real = self.emitted.iter().filter(|(_, packet)| GapFrameKind::of(packet).is_none());
+        real.map(|(at, packet)| (at.as_nanos(), packet.ipv4().unwrap().ident())).collect()
+    }
+}
+
+const SRC: MacAddr = MacAddr([2, 0, 10, 0, 0, 1]);
+
+/// A frame of 54 B and `payload`.
+fn packet(ident: u16, payload: usize) -> Packet {
+    let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    Below::new(SRC, MacAddr([2, 0, 10, 0, 0, 2]), addresses, 64).tcp(
+        ident,
+        &TcpHeader::default(),
+        Bytes::from(vec![1; payload]),
+    )
+}
+
+fn config(scheduler: SchedulerKind) -> PacingConfig {
+    PacingConfig { scheduler, ..PacingConfig::default() }
+}
+
+fn spacer(config: &PacingConfig, rate: Rate, delay: Span, gap: u64, pause: Option<Span>) -> Bed {
+    let scheduler = Spacer { queue: VecDeque::new(), gap, pause, rest: 0, until: Instant::ZERO };
+    let way = NicWay::new(&PacingConfig { scheduler: SchedulerKind::Fifo, ..config.clone() }, rate, delay);
+    let pacer = Pacer::with(config, Box::new(scheduler)).unwrap();
+    Bed::new(NicWay { pacer, ..way.unwrap() })
+}
+
+const GBIT: Rate = Rate::from_mbit(1_000);
+
+/// Breaks: the time of a frame on the line: 1514 B and 24 B around it, a short one padded to 60 B, then the delay.
+#[test]
+fn a_frame_takes_its_line_bytes_and_the_delay() {
+    let way = NicWay::new(&config(SchedulerKind::Fifo), GBIT, Span::from_millis(5)).unwrap();
+    let mut bed = Bed::new(way);
+    for (ident, payload) in [(1, 1_460), (2, 0)] {
+        bed.packet(Instant::from_nanos(100), packet(ident, payload));
+    }
+    bed.run();
+    let first = 100 + 1_538 * 8 + 5_000_000;
+    assert_eq!(bed.arrivals(), [(first, 1), (first + 84 * 8, 2)]);
+    assert_eq!(bed.way().stats().line_bytes, ByteCount::new(1_538 + 84));
+}
+
+/// Breaks: gaps are not made of real frames that fill the line to the byte, or an idle line carries some.
+#[test]
+fn gap_frames_fill_the_line() {
+    for kind in [GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf] {
+        let config = PacingConfig { gap_frame: kind, ..PacingConfig::default() };
+        let mut bed = spacer(&config, GBIT, Span::ZERO, 3_500, None);
+        for ident in 0..3 {
+            bed.packet(Instant::ZERO, packet(ident, 1_460));
+        }
+        bed.run();
+        let every = (1_538 + 3_500) * 8;
+        let first = 1_538 * 8;
+        assert_eq!(bed.arrivals(), [(first, 0), (first + every, 1), (first + 2 * every, 2)]);
+        let stats = *bed.way().stats();
+        assert_eq!((stats.gap_frames, stats.gap_bytes), (6, ByteCount::new(7_000)));
+        assert_eq!((stats.packets, stats.line_bytes), (3, ByteCount::new(3 * 1_538)));
+        let mut end = 0;
+        for (at, frame) in &bed.emitted {
+            end += on_the_line(frame.len()).get() * 8;
+            assert_eq!(at.as_nanos(), end, "no frame waits, no line is idle");
+            let is_gap = GapFrameKind::of(frame).inspect(|found| assert_eq!(*found, kind)).is_some();
+            assert_eq!(is_gap, frame.ipv4().is_none());
+            assert_eq!(frame.macs().0, SRC, "the address is that of the first packet");
+        }
+    }
+}
+
+/// Breaks: a scheduler that uses timers is asked too early or too late, or gets gap frames.
+#[test]
+fn waits_are_obeyed() {
+    let pause = Span::from_micros(50);
+    let mut bed = spacer(&PacingConfig::default(), GBIT, Span::ZERO, 0, Some(pause));
+    for ident in 0..3 {
+        bed.packet(Instant::from_nanos(u64::from(ident) * 1_000), packet(ident, 1_460));
+    }
+    bed.run();
+    let first = 1_538 * 8;
+    assert_eq!(bed.arrivals(), [(first, 0), (first + 50_000, 1), (first + 100_000, 2)]);
+    assert_eq!(bed.made, 0);
+}
+
+/// Breaks: a card that is slower than its line sends at the line's rate on the whole, or frames take longer on the line.
+#[test]
+fn a_slow_device_keeps_frames_apart() {
+    let slow = PacingConfig { line: Some(Rate::from_mbit(500)), ..config(SchedulerKind::Fifo) };
+    let mut bed = Bed::new(NicWay::new(&slow, GBIT, Span::ZERO).unwrap());
+    for ident in 0..3 {
+        bed.packet(Instant::ZERO, packet(ident, 1_460));
+    }
+    bed.run();
+    let (line, device) = (1_538 * 8, 1_538 * 16);
+    assert_eq!(bed.arrivals(), [(line, 0), (line + device, 1), (line + 2 * device, 2)]);
+}
+
+/// Breaks: what does not fit gets through, or ends under the wrong reason.
+#[test]
+fn refused_packets_have_their_reason() {
+    let small = PacingConfig {
+        limit: QueueLimit::Packets(Packets::new(2)),
+        mtu: ByteCount::new(1_000),
+        ..config(SchedulerKind::Fifo)
+    };
+    let mut bed = Bed::new(NicWay::new(&small, GBIT, Span::ZERO).unwrap());
+    bed.packet(Instant::ZERO, packet(0, 1_460));
+    for ident in 1..5 {
+        bed.packet(Instant::ZERO, packet(ident, 900)); // one on the line, two wait
+    }
+    bed.run();
+    assert_eq!(bed.dropped, [DropReason::TooBig, DropReason::QueueFull]);
+    assert_eq!(bed.way().stats().drops, 2);
+    assert_eq!((bed.way().stats().peak_packets, bed.arrivals().len()), (2, 3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Breaks: a packet gets lost or doubled, packets overtake, the line drifts from its rate, a wake is in vain, or a run is
+    /// not the same when it is repeated. The bed itself asserts conservation and the law of deadlines.
+    #[test]
+    fn a_card_keeps_the_laws(
+        arrivals in prop::collection::vec((0u64..60_000, 0usize..1_460), 1..80),
+        rate in 1_000_000u64..100_000_000_000, ns in 0u64..100_000, gap in prop::option::of(84u64..20_000),
+    ) {
+        let run = || {
+            let (rate, delay) = (Rate::from_bits_per_sec(rate), Span::from_nanos(ns));
+            let pause = gap.is_none().then_some(Span::from_nanos(ns));
+            let mut bed = spacer(&PacingConfig::default(), rate, delay, gap.unwrap_or(0), pause);
+            let mut now = Instant::ZERO;
+            for (n, (apart, payload)) in arrivals.iter().enumerate() {
+                now += Span::from_nanos(*apart);
+                bed.packet(now, packet(n as u16, *payload));
+            }
+            bed.run();
+            bed
+        };
+        let bed = run();
+        let came: Vec<_> = (0..arrivals.len() as u16).collect();
+        prop_assert_eq!(bed.arrivals().iter().map(|(_, ident)| *ident).collect::<Vec<_>>(), came);
+        prop_assert!(bed.emitted.iter().all(|(_, p)| GapFrameKind::of(p).is_none_or(|k| k == GapFrameKind::Pause)));
+        // Two frames are never closer than the line allows.
+        for pair in bed.emitted.windows(2) {
+            let bits = u128::from(on_the_line(pair[1].1.len()).bits());
+            let least = bits * 1_000_000_000 / u128::from(rate);
+            prop_assert!(u128::from(pair[1].0.since(pair[0].0).as_nanos()) >= least);
+        }
+        let shown = |bed: &Bed| format!("{:?} {:?}", bed.emitted, bed.element.inspect());
+        prop_assert_eq!(shown(&bed), shown(&run()));
+    }
+}
