@@ -1,0 +1,177 @@
+//! Classes that always have packets, on a line: bandwidth per n packets and burstiness, as the paper's §4.4 has them.
+
+use super::pace::{FRAME, LINE, Pace};
+use anyhow::{Result, bail};
+use farpace_link::pacing::{Burstiness, layer_2, saturate};
+use farpace_units::ByteCount;
+use std::fmt;
+
+/// Ticks of the paper's clock in a second: 59.6 ns each.
+const TICKS: u64 = 1 << 24;
+/// No run makes the line carry more: 160 s of Gigabit Ethernet.
+const MOST_BYTES: u64 = 20_000_000_000;
+
+/// Full frames of one scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// Which.
+    pub pace: Pace,
+    /// The classes' rates in bit/s.
+    pub rates: Vec<u64>,
+    /// About so many packets of all classes together; fewer where that would take more than 160 s of the line.
+    pub packets: u64,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rates.as_slice() {
+            [one] => write!(f, "{} at {one} bit/s", self.pace),
+            many => write!(f, "{} with {} classes", self.pace, many.len()),
+        }
+    }
+}
+
+/// Least, greatest and mean, in bit/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+    /// The mean of all.
+    pub mean: f64,
+}
+
+/// What was measured of one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its rate in bit/s.
+    pub rate: u64,
+    /// Its packets.
+    pub packets: usize,
+    /// Bandwidth per 1 and per 2 packets, of frames without check sequence, by the paper's clock.
+    pub bandwidth: [Spread; 2],
+    /// The greatest burstiness in MTU (full frames), by the exact times of the line.
+    pub burstiness: f64,
+    /// The same by the paper's clock, rounded up to packets as the paper's program did.
+    pub counted: f64,
+    /// By how much the rate of layer 2 differs from the target, in millionths.
+    pub error_ppm: f64,
+}
+
+impl Case {
+    /// Measures all classes, in their order.
+    ///
+    /// # Errors
+    /// Rates that do not fit, or a class that sent less than four packets.
+    pub fn measure(&self) -> Result<Vec<Class>> {
+        let (mut scheduler, ids) = self.pace.scheduler(&self.rates)?;
+        let length = u32::try_from(FRAME.get()).unwrap_or(u32::MAX);
+        let classes: Vec<_> = ids.into_iter().map(|id| (id, length)).collect();
+        let mut starts: Vec<Vec<u64>> = vec![Vec::new(); classes.len()];
+        let reached =
+            saturate(scheduler.as_mut(), &classes, self.end(), |class, at, _| starts[class].push(at));
+        if reached < self.end() {
+            bail!("the scheduler did not fill the line");
+        }
+        self.rates.iter().zip(&starts).map(|(rate, starts)| class(*rate, starts)).collect()
+    }
+
+    /// Bytes of the line that all packets take.
+    fn end(&self) -> u64 {
+        let all: u128 = self.rates.iter().map(|r| u128::from(*r)).sum();
+        let bytes = u128::from(self.packets) * u128::from(layer_2(FRAME).get())
+            * u128::from(LINE.bits_per_sec())
+            / all.max(1);
+        u64::try_from(bytes).unwrap_or(u64::MAX).min(MOST_BYTES)
+    }
+}
+
+fn class(rate: u64, starts: &[u64]) -> Result<Class> {
+    let ([first, .., last], 4..) = (starts, starts.len()) else {
+        bail!("a class of {rate} bit/s sent {} packets only", starts.len());
+    };
+    let bytes = last - first;
+    let intervals = (starts.len() - 1) as u64;
+    let ticks: Vec<u64> = starts.iter().map(|at| tick(*at)).collect();
+    let exact = burstiness(starts).get() as f64 / FRAME.get() as f64;
+    // Fractions of a byte are not counted, or nothing would ever be a single packet.
+    let counted = burstiness(&ticks).get().saturating_sub(1).div_ceil(FRAME.get());
+    let of_layer_2 =
+        (intervals * layer_2(FRAME).get()) as f64 / bytes as f64 * LINE.bits_per_sec() as f64;
+    Ok(Class {
+        rate,
+        packets: starts.len(),
+        bandwidth: [per(&ticks, 1), per(&ticks, 2)],
+        burstiness: exact,
+        counted: counted as f64,
+        error_ppm: (of_layer_2 / rate as f64 - 1.0) * 1e6,
+    })
+}
+
+/// What the paper's clock says when the line has carried so many bytes.
+fn tick(bytes: u64) -> u64 {
+    let ticks = u128::from(bytes) * 8 * u128::from(TICKS) / u128::from(LINE.bits_per_sec());
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+/// Bandwidth per `n` packets: their bytes over the time from the first one to the one after the last.
+fn per(ticks: &[u64], n: usize) -> Spread {
+    let bits = n as f64 * FRAME.get() as f64 * 8.0;
+    let rates = ticks.windows(n + 1).filter_map(|w| {
+        let [first, .., last] = w else { return None };
+        Some(bits * TICKS as f64 / (last - first).max(1) as f64)
+    });
+    let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, 0.0f64, 0.0, 0u64);
+    for rate in rates {
+        (least, most, sum, count) = (least.min(rate), most.max(rate), sum + rate, count + 1);
+    }
+    Spread { least, most, mean: sum / count as f64 }
+}
+
+/// The greatest queue before a line of exactly the mean rate of full frames that come at `times`.
+fn burstiness(times: &[u64]) -> ByteCount {
+    let (Some(first), Some(last)) = (times.first(), times.last()) else { return ByteCount::ZERO };
+    let bytes = FRAME.get() * (times.len() as u64 - 1);
+    let mut q = Burstiness::new(ByteCount::new(bytes), last - first);
+    times.iter().for_each(|at| q.arrive(at - first, FRAME));
+    q.most()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: Tables 2 to 4: bandwidth per n packets. Frames at 0, 1, 3 and 4 ticks.
+    #[test]
+    fn bandwidth_per_n_packets_is_worked_by_hand() {
+        let one = FRAME.get() as f64 * 8.0 * TICKS as f64;
+        let single = per(&[0, 1, 3, 4], 1);
+        assert_eq!((single.least, single.most), (one / 2.0, one));
+        assert!((single.mean / one - (1.0 + 0.5 + 1.0) / 3.0).abs() < 1e-12);
+        let double = per(&[0, 1, 3, 4], 2);
+        assert_eq!((double.least, double.most), (one * 2.0 / 3.0, one * 2.0 / 3.0));
+    }
+
+    /// Breaks: the measure of what is precise: even frames have one packet, two at once have two.
+    #[test]
+    fn even_frames_are_one_packet() {
+        let even: Vec<u64> = (0..50).map(|n| n * 3_000).collect();
+        let measured = class(504_666_667, &even).unwrap();
+        assert_eq!(measured.burstiness, 1.0);
+        let mut uneven = even.clone();
+        uneven[20] = uneven[19] + 1_538;
+        let measured = class(504_666_667, &uneven).unwrap();
+        assert!((1.4..1.6).contains(&measured.burstiness), "{measured:?}");
+        assert_eq!(measured.counted, 2.0);
+        assert!(class(1, &even[..3]).is_err());
+    }
+
+    /// Breaks: the column of errors: 1518 B of layer 2 in each 3,036 B of a line of 1 Gbit/s are 500 Mbit/s.
+    #[test]
+    fn the_rate_is_that_of_layer_2() {
+        let starts: Vec<u64> = (0..10).map(|n| n * 3_036).collect();
+        assert!(class(500_000_000, &starts).unwrap().error_ppm.abs() < 1e-6);
+        assert!((class(499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
+    }
+}
