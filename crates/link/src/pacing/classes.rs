@@ -97,6 +97,11 @@ impl<S> Class<S> {
     pub fn head(&self) -> Option<ByteCount> {
         (self.queued > 0).then(|| ByteCount::new(u64::from(self.first_len)))
     }
+    /// A packet leaves so many bytes of the line after its time.
+    #[inline]
+    pub fn was_late(&mut self, by: ByteCount) {
+        self.latest = self.latest.max(u32::try_from(by.get()).unwrap_or(u32::MAX));
+    }
 }
 
 /// A queued packet. It knows the length of the next one, so that taking a packet touches no other.

@@ -34,10 +34,11 @@ pub struct PacingConfig {
     pub jitter: Span,
     /// Time between two refills, with `token-bucket`: the timer of the paper's systems ticks every 1 to 10 ms.
     pub tick: Span,
-    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame at least.
+    /// What a bucket holds, with `token-bucket`; omitted: what its class sends in one `tick`, and a frame. It always holds
+    /// the longest frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<ByteCount>,
-    /// Timers are not set for less than this, with `fq`.
+    /// By how much timers come late, with `fq`, so that one of them serves several flows.
     pub slack: Span,
     /// What a flow may send at once, with `fq`; omitted: two full frames.
     #[serde(skip_serializing_if = "Option::is_none")]

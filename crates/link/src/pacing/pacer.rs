@@ -1,8 +1,8 @@
 //! Pacing on one device: filters before a scheduler, made from a configuration.
 
 use super::{
-    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Next,
-    PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind,
+    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Fq, Next,
+    PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind, TokenBucket,
 };
 use farpace_path::Backlog;
 use farpace_units::{Instant, Rate};
@@ -106,8 +106,9 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
         SchedulerKind::Fifo => Box::new(Fifo::new(line, config.mtu)?),
         SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
         SchedulerKind::Psp => Box::new(Psp::new(line, config.mtu)?),
-        SchedulerKind::TokenBucket | SchedulerKind::Fq => {
-            return Err(PacingError::Parameter("this scheduler is not there yet"));
+        SchedulerKind::TokenBucket => {
+            Box::new(TokenBucket::new(line, config.mtu, config.tick, config.burst)?)
         }
+        SchedulerKind::Fq => Box::new(Fq::new(line, config.mtu, config.slack, config.quantum)?),
     })
 }

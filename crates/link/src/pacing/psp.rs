@@ -118,7 +118,7 @@ impl<P: Paced> Psp<P> {
             let late = start.saturating_sub(clock.class);
             // (3a) The packet and its gap, eq. (2).
             clock.class = clock.class.saturating_add(class.interval.after(layer_2, &mut 0));
-            class.latest = class.latest.max(u32::try_from(late).unwrap_or(u32::MAX));
+            class.was_late(ByteCount::new(late));
         }
         Next::Packet { class: id, packet }
     }

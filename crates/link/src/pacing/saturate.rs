@@ -1,7 +1,7 @@
 //! A scheduler under full load: every class always has a packet, and the line is the clock.
 
-use super::{ClassId, Next, Paced, Scheduler, on_the_line};
-use farpace_units::{ByteCount, Instant};
+use super::{ClassId, LineClock, Next, Paced, Scheduler, on_the_line};
+use farpace_units::{ByteCount, Instant, Rate};
 
 /// A frame that is nothing but a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,27 @@ pub fn saturate(
     scheduler: &mut dyn Scheduler<Frame>,
     classes: &[(ClassId, u32)],
     end: u64,
+    sent: impl FnMut(usize, u64, ByteCount),
+) -> u64 {
+    run(scheduler, classes, end, None, sent)
+}
+
+/// The same on a line of this rate with a time of day, for schedulers that wait: the line is idle then.
+pub fn saturate_in_time(
+    scheduler: &mut dyn Scheduler<Frame>,
+    classes: &[(ClassId, u32)],
+    line: Rate,
+    end: u64,
+    sent: impl FnMut(usize, u64, ByteCount),
+) -> u64 {
+    run(scheduler, classes, end, Some(LineClock::new(line)), sent)
+}
+
+fn run(
+    scheduler: &mut dyn Scheduler<Frame>,
+    classes: &[(ClassId, u32)],
+    end: u64,
+    clock: Option<LineClock>,
     mut sent: impl FnMut(usize, u64, ByteCount),
 ) -> u64 {
     let mut places = vec![usize::MAX; classes.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0)];
@@ -34,16 +55,21 @@ pub fn saturate(
     }
     let mut bytes = 0;
     while bytes < end {
-        match scheduler.dequeue(Instant::ZERO) {
+        let now = clock.as_ref().map_or(Instant::ZERO, |clock| clock.instant_of(bytes));
+        match scheduler.dequeue(now) {
             Next::Packet { class, packet } => {
                 sent(places[class.index()], bytes, packet.len());
                 bytes += on_the_line(packet.len()).get();
-                if scheduler.enqueue(Instant::ZERO, class, packet).is_err() {
+                if scheduler.enqueue(now, class, packet).is_err() {
                     return bytes;
                 }
             }
             Next::Gap(gap) => bytes += gap.get(),
-            Next::Wait(_) | Next::Empty => return bytes,
+            Next::Wait(until) => match &clock {
+                Some(clock) if until > now => bytes = bytes.max(clock.bytes_at(until)),
+                _ => return bytes,
+            },
+            Next::Empty => return bytes,
         }
     }
     bytes

@@ -1,0 +1,259 @@
+//! Flows with timers, like Linux's fq: a time for each, and fair turns among those whose time has come.
+//!
+//! It behaves as fq does in what matters for bursts. A flow sends a *quantum* in one go, two full frames, and then
+//! nothing for as long as the quantum takes at its rate; a new flow may begin with ten full frames; flows below
+//! 550 kbit/s are held back after each packet. Timers come up to a *slack* late, so that one of them serves several
+//! flows; lateness is made up for by at most half of the next pause. Lengths are those in memory, as the kernel counts
+//! them: without check sequences.
+//!
+//! It differs in this: rates of classes take the place of those of sockets; a flow that was idle is not "late"; a pause may
+//! be longer than a second. Like in fq, flows with a rate do not come before those without: all take turns.
+
+use super::classes::Classes;
+use super::{
+    ClassId, ClassSpec, ClassStats, Interval, Next, Paced, PacingError, Refused, SHORTEST_FRAME, Scheduler,
+};
+use farpace_path::Backlog;
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_wire::ethernet::ETHERNET_LEN;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Up to this rate a flow pauses after each packet (fq: `low_rate_threshold`).
+const LOW_RATE: Rate = Rate::from_bits_per_sec(550_000);
+/// What a new flow may send before its first pause, in full frames (fq: `initial_quantum`).
+const INITIAL_FRAMES: u64 = 10;
+/// After so long without packets a flow gets a quantum (fq: `refill_delay`).
+const REFILL_DELAY: Span = Span::from_millis(40);
+
+/// Flow queueing with timers. Each class is a flow; normal ones, and those that follow without a hint, have no timer.
+#[derive(Debug)]
+pub struct Fq<P> {
+    classes: Classes<P, Flow>,
+    slack: Span,
+    quantum: i64,
+    initial: i64,
+    /// The latest time it was told.
+    now: Instant,
+    /// Flows that had nothing to send until now; they come first, once.
+    new: VecDeque<ClassId>,
+    old: VecDeque<ClassId>,
+    /// Flows whose time is yet to come.
+    waiting: BTreeSet<(Instant, ClassId)>,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    /// What it may send in this turn; none before its first packet.
+    credit: Option<i64>,
+    /// From when on it may send.
+    next: Instant,
+    place: Place,
+}
+
+/// Where a flow is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It has never had a packet.
+    #[default]
+    Never,
+    /// It has had none since then.
+    Idle(Instant),
+    Listed,
+    Waiting(Instant),
+}
+
+impl<P: Paced> Fq<P> {
+    /// On a line of this rate that carries IP packets of up to `mtu` bytes. Timers come up to `slack` late; a flow sends
+    /// `quantum` in one go, two full frames (without check sequences) if that is not given, and 64 B at least.
+    ///
+    /// # Errors
+    /// A line or an MTU that cannot be.
+    pub fn new(
+        line: Rate,
+        mtu: ByteCount,
+        slack: Span,
+        quantum: Option<ByteCount>,
+    ) -> Result<Self, PacingError> {
+        let frame = (mtu + ByteCount::of_len(ETHERNET_LEN)).get();
+        let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let quantum = quantum.map_or(2 * frame, ByteCount::get).max(SHORTEST_FRAME.get());
+        Ok(Fq {
+            classes: Classes::new(line, mtu)?,
+            slack,
+            quantum: bytes(quantum),
+            initial: bytes(INITIAL_FRAMES * frame),
+            now: Instant::ZERO,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            waiting: BTreeSet::new(),
+        })
+    }
+
+    /// The flow at the head of the list that comes first has its turn. If it sends, it stays there.
+    fn turn(&mut self, id: ClassId, is_new: bool) -> Option<P> {
+        let (now, limited) = (self.now, self.classes.rate(id).is_some());
+        let class = self.classes.get_mut(id)?;
+        let credit = class.state.credit.unwrap_or(self.initial);
+        if credit <= 0 {
+            class.state.credit = Some(credit.saturating_add(self.quantum));
+            self.old.push_back(id);
+        } else if class.head().is_none() {
+            // A new flow that has ended is old once, so that it cannot always be new.
+            if is_new && !self.old.is_empty() {
+                self.old.push_back(id);
+            } else {
+                class.state.place = Place::Idle(now);
+            }
+        } else if limited && now < class.state.next {
+            let at = class.state.next;
+            class.state.place = Place::Waiting(at);
+            self.waiting.insert((at, id));
+        } else {
+            match is_new {
+                true => self.new.push_front(id),
+                false => self.old.push_front(id),
+            }
+            return self.send(id, credit);
+        }
+        None
+    }
+
+    fn send(&mut self, id: ClassId, credit: i64) -> Option<P> {
+        let (line, now, rate) = (self.classes.line(), self.now, self.classes.rate(id));
+        let packet = self.classes.pop_to_send(id)?;
+        let len = packet.len();
+        let class = self.classes.get_mut(id)?;
+        let flow = &mut class.state;
+        let mut credit = credit.saturating_sub_unsigned(len.get());
+        if let Some(rate) = rate {
+            let late = now.since(flow.next);
+            let pause = if rate <= LOW_RATE {
+                credit = 0;
+                Some(rate.time_for(len))
+            } else {
+                let quantum = ByteCount::new(self.quantum.unsigned_abs());
+                (credit <= 0).then(|| rate.time_for(len.max(quantum)))
+            };
+            if let Some(pause) = pause {
+                let half = Span::from_nanos(pause.as_nanos() / 2);
+                flow.next = now + (pause - late.min(half));
+            }
+            class.was_late(line.bytes_in(late));
+        }
+        class.state.credit = Some(credit);
+        Some(packet)
+    }
+
+    /// The rate of a class changes by `change`: what is left of its pause becomes longer or shorter.
+    fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, Flow>) -> T) -> T {
+        let interval = |classes: &Classes<P, Flow>| classes.get(id).map(|class| class.interval);
+        let before = interval(&self.classes);
+        let done = change(&mut self.classes);
+        if let (Some(before), Some(after)) = (before, interval(&self.classes))
+            && before != after
+        {
+            self.rescale(id, before, after);
+        }
+        done
+    }
+
+    fn rescale(&mut self, id: ClassId, before: Interval, after: Interval) {
+        let now = self.now;
+        let Some(class) = self.classes.get_mut(id) else { return };
+        let left = class.state.next.since(now);
+        if left.is_zero() {
+            return;
+        }
+        class.state.next = now + Span::from_nanos(after.rescaled(left.as_nanos(), before));
+        if let Place::Waiting(at) = class.state.place {
+            let next = class.state.next;
+            class.state.place = Place::Waiting(next);
+            self.waiting.remove(&(at, id));
+            self.waiting.insert((next, id));
+        }
+    }
+}
+
+impl<P: Paced> Scheduler<P> for Fq<P> {
+    fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
+        self.classes.add(spec)
+    }
+
+    fn set_rate(&mut self, class: ClassId, rate: Rate) -> Result<(), PacingError> {
+        self.change_rate(class, |classes| classes.set_rate(class, rate).map(drop))
+    }
+
+    fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
+        let place = self.classes.get(class).map(|class| class.state.place);
+        let packets = self.classes.remove(class)?;
+        match place {
+            Some(Place::Waiting(at)) => drop(self.waiting.remove(&(at, class))),
+            Some(Place::Listed) => {
+                self.new.retain(|other| *other != class);
+                self.old.retain(|other| *other != class);
+            }
+            _ => {}
+        }
+        Ok(packets)
+    }
+
+    fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
+        self.now = self.now.max(now);
+        let hint = packet.rate_hint();
+        let alone = self.classes.push(class, packet)?;
+        self.change_rate(class, |classes| classes.follow(class, hint));
+        let (now, quantum) = (self.now, self.quantum);
+        let Some(flow) = self.classes.get_mut(class).filter(|_| alone).map(|class| &mut class.state) else {
+            return Ok(());
+        };
+        // It was not late: it had nothing to send.
+        flow.next = flow.next.max(now);
+        let listed = match flow.place {
+            Place::Never => false,
+            Place::Idle(since) => {
+                if now.since(since) > REFILL_DELAY {
+                    flow.credit = flow.credit.map(|credit| credit.max(quantum));
+                }
+                false
+            }
+            Place::Listed | Place::Waiting(_) => true,
+        };
+        if !listed {
+            flow.place = Place::Listed;
+            self.new.push_back(class);
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Next<P> {
+        self.now = self.now.max(now);
+        while let Some((at, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= self.now) {
+            self.waiting.remove(&(at, id));
+            self.old.push_back(id);
+            if let Some(class) = self.classes.get_mut(id) {
+                class.state.place = Place::Listed;
+            }
+        }
+        loop {
+            let (class, is_new) = match self.new.pop_front() {
+                Some(class) => (class, true),
+                None => match self.old.pop_front() {
+                    Some(class) => (class, false),
+                    None => break,
+                },
+            };
+            if let Some(packet) = self.turn(class, is_new) {
+                return Next::Packet { class, packet };
+            }
+        }
+        self.waiting.first().map_or(Next::Empty, |(at, _)| Next::Wait(*at + self.slack))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.classes.backlog()
+    }
+
+    fn stats(&self, class: ClassId) -> Option<ClassStats> {
+        self.classes.stats(class)
+    }
+}
