@@ -7,6 +7,7 @@
 
 pub mod checks;
 mod datagrams;
+mod line_way;
 mod network;
 mod outcome;
 mod payload;

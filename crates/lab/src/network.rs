@@ -1,8 +1,10 @@
 //! From a scenario to a world: hosts, routers, and the chain of elements that makes each link.
 
+use crate::line_way::LineWay;
 use crate::scenario::{self, Direction, Scenario, Way};
 use crate::world::{ElementId, End, World, WorldError};
 use farpace_host::{Host, Secret};
+use farpace_link::nic::NicWay;
 use farpace_path as path;
 use farpace_path::{Element, Port, TwoWay};
 use farpace_units::{Span, Stream};
@@ -155,12 +157,24 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
 
 /// Queues, rates and delays of both directions. Only what needs it pays for a managed queue or a changing line.
 fn line(forward: &Direction<'_>, backward: &Direction<'_>) -> Result<Box<dyn Element>, Refusal> {
-    if forward.is_managed() || backward.is_managed() {
-        let way = |d: &Direction<'_>| -> Result<path::ManagedLinkWay, Refusal> {
-            let way = path::ManagedLinkWay::new(d.discipline()?, d.line()?, d.framing());
-            Ok(if d.schedule.is_some_and(|s| s.reorders) { way.reordering() } else { way })
+    let managed = |d: &Direction<'_>| -> Result<path::ManagedLinkWay, Refusal> {
+        let way = path::ManagedLinkWay::new(d.discipline()?, d.line()?, d.framing());
+        Ok(if d.schedule.is_some_and(|s| s.reorders) { way.reordering() } else { way })
+    };
+    if forward.pacing.is_some() || backward.pacing.is_some() {
+        let way = |d: &Direction<'_>| -> Result<LineWay, Refusal> {
+            Ok(match d.pacing {
+                Some(config) => {
+                    let rate = d.rate.ok_or("an infinitely fast line cannot be paced")?;
+                    LineWay::Paced(Box::new(NicWay::new(config, rate, d.delay)?))
+                }
+                None => LineWay::Other(Box::new(managed(d)?)),
+            })
         };
         return Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)));
+    }
+    if forward.is_managed() || backward.is_managed() {
+        return Ok(Box::new(TwoWay::new(managed(forward)?, managed(backward)?)));
     }
     let way = |d: &Direction<'_>| path::LinkWay::new(d.link());
     Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)))

@@ -1,5 +1,6 @@
 //! What waits on a path: the queueing delay that a packet would meet.
 
+use crate::line_way::PacedLink;
 use crate::scenario::{Flow, Hop, Scenario, Way};
 use crate::world::{ElementId, World};
 use farpace_path::{Link, ManagedLink, Port};
@@ -30,6 +31,8 @@ impl Lines {
             total += if let Some(line) = world.element_mut::<Link>(*id) {
                 line.way_mut(*entrance).drains_in(now)
             } else if let Some(line) = world.element_mut::<ManagedLink>(*id) {
+                line.way_mut(*entrance).drains_in(now)
+            } else if let Some(line) = world.element_mut::<PacedLink>(*id) {
                 line.way_mut(*entrance).drains_in(now)
             } else {
                 Span::ZERO

@@ -69,6 +69,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
     // Routes mean something only where all names do.
     if c.found.len() == known_so_far {
         c.topology();
+        c.paced_paths();
     }
     c.trace();
     c.found
@@ -86,6 +87,7 @@ macro_rules! path {
 mod datagrams;
 mod line;
 mod middlebox;
+mod pacing;
 
 pub(super) use line::fetch;
 
@@ -208,6 +210,7 @@ impl Checker<'_> {
         }
         self.line(&[Step::from("links"), Step::from(i)], aqm.as_ref(), schedule.as_ref());
         self.managed_queues(i, link);
+        self.pacing(i, link);
         for (key, d) in [("forward", forward), ("backward", backward)] {
             self.direction(&[Step::from("links"), Step::from(i), Step::from(key)], d);
         }
@@ -225,6 +228,7 @@ impl Checker<'_> {
             queue,
             aqm,
             schedule,
+            pacing: _,
             middlebox,
             ack_thinning,
             policer,

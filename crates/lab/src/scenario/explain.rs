@@ -11,6 +11,7 @@ use farpace_units::{ByteCount, Rate, Span};
 
 mod line;
 mod middlebox;
+mod pacing;
 
 /// Columns of the text.
 const WIDTH: usize = 100;
@@ -69,12 +70,12 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
     for d in directions {
         let rate = d.fastest().map_or("infinitely fast".to_string(), |r| r.to_string());
         let mut text = format!(
-            "{}, {} to {}{both}: {rate}, delay {}, queue {}",
+            "{}, {} to {}{both}: {rate}, delay {}, {}",
             link.name,
             d.from,
             d.to,
             d.shortest(),
-            d.queue
+            if d.pacing.is_some() { "queues of classes".to_owned() } else { format!("queue {}", d.queue) }
         );
         if let (Some(r), Some(g)) = (d.fastest(), segment) {
             let (data, ack) = (on_line(&d, g.frame), on_line(&d, g.ack_frame));
@@ -85,13 +86,17 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
                 d.framing().on_the_line(g.ack_frame),
                 time(ack)
             ));
-            let drain = r.time_for(d.queue.in_bytes(g.frame) + queue_overhead(&d, &g));
-            text.push_str(&format!("; a full queue of full frames takes {}", time(drain)));
+            if d.pacing.is_none() {
+                let drain = r.time_for(d.queue.in_bytes(g.frame) + queue_overhead(&d, &g));
+                text.push_str(&format!("; a full queue of full frames takes {}", time(drain)));
+            }
         }
         text.push('.');
         page.item(1, &text);
         let boxes = [middlebox::middlebox(&d), middlebox::ack_thinning(&d)];
-        for words in [line::schedule(&d), line::aqm(&d)].into_iter().chain(boxes).flatten() {
+        for words in
+            [line::schedule(&d), line::aqm(&d), pacing::pacing(&d)].into_iter().chain(boxes).flatten()
+        {
             page.item(2, &words);
         }
         if let Some(p) = d.policer {
@@ -324,6 +329,15 @@ impl FlowPage<'_> {
             let text = format!(
                 "It is more than {line} keeps under way: the rest would stand in its queue at {at}, whose management \
                  tells the sender early."
+            );
+            page.item(2, &text);
+            return;
+        }
+        if d.pacing.is_some() {
+            let (line, at) = (self.name_of(&line), d.from);
+            let text = format!(
+                "It is more than {line} keeps under way: the rest stands in the queue of its class at {at}, as far as that \
+                 holds it."
             );
             page.item(2, &text);
             return;

@@ -88,7 +88,7 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 }
 
 /// The tables of a scenario as the schema and as people call them.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 22] = [
     ("Scenario", "the top of the file"),
     ("Host", "a host"),
     ("LinkSpec", "a link"),
@@ -104,6 +104,9 @@ const TABLES: [(&str, &str); 19] = [
     ("FqCoDel", "`fq_codel` in `aqm` of a link"),
     ("Schedule", "`schedule` of a link, or of its `forward` or `backward`"),
     ("Step", "`steps` in `schedule` of a link"),
+    ("PacingConfig", "`pacing` in `forward` or `backward` of a link"),
+    ("ClassConfig", "`classes` in `pacing`"),
+    ("Filter", "`filters` in `pacing`"),
     ("Reorder", "`reorder` in `forward` or `backward` of a link"),
     ("Flow", "a flow"),
     ("Trace", "`trace`"),

@@ -6,6 +6,7 @@ use super::datagrams::DatagramFlow;
 use super::middlebox::{AckThinning, Middlebox};
 use super::schedule::Schedule;
 use super::troubles::{BurstLoss, ClockJump};
+use farpace_link::pacing::PacingConfig;
 use farpace_path::QueueLimit;
 use farpace_tcp::config::Settings;
 use farpace_units::{ByteCount, Rate, Span};
@@ -114,6 +115,9 @@ pub struct DirectionSpec {
     pub aqm: Option<Aqm>,
     /// Rate and delay over time in this direction, in place of the link's.
     pub schedule: Option<Schedule>,
+    /// How packets leave the first machine of this direction: evenly, each class at its rate. The line needs a `rate`; `queue`
+    /// does not apply, as each class has a limit.
+    pub pacing: Option<PacingConfig>,
     /// A firewall at the entrance, which strips options, clears bits and drops segments without ACK.
     pub middlebox: Option<Middlebox>,
     /// At the entrance, of several pure ACKs only the newest goes on.
@@ -334,6 +338,8 @@ pub struct Direction<'a> {
     pub aqm: Option<&'a Aqm>,
     /// Steps of rate and delay; before the first one `rate` and `delay` hold.
     pub schedule: Option<&'a Schedule>,
+    /// How packets are paced; then `queue` does not hold.
+    pub pacing: Option<&'a PacingConfig>,
     /// The line's rate; none: infinitely fast.
     pub rate: Option<Rate>,
     /// Bytes on the line beyond each frame's own.
@@ -373,6 +379,7 @@ impl LinkSpec {
             queue,
             aqm,
             schedule,
+            pacing,
             middlebox,
             ack_thinning,
             policer,
@@ -406,6 +413,7 @@ impl LinkSpec {
             queue: queue.unwrap_or(self.queue),
             aqm: aqm.as_ref().or(self.aqm.as_ref()),
             schedule: schedule.as_ref().or(self.schedule.as_ref()),
+            pacing: pacing.as_ref(),
             rate: rate.or(self.rate),
             overhead: self.overhead,
             delay: delay.unwrap_or(self.delay),

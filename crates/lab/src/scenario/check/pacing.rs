@@ -1,0 +1,85 @@
+//! Rules of `pacing`: a line that can be paced, and what the configuration itself has to keep.
+
+use super::super::document::Step;
+use super::super::spec::{DirectionSpec, LinkSpec, Way};
+use super::Checker;
+use farpace_link::pacing::{FCS, PREAMBLE_AND_GAP};
+use std::collections::BTreeSet;
+
+impl Checker<'_> {
+    /// The line of a paced direction, and its configuration.
+    pub(super) fn pacing(&mut self, i: usize, link: &LinkSpec) {
+        let ways = [("forward", Way::Forward, &link.forward), ("backward", Way::Backward, &link.backward)];
+        for (key, way, own) in ways {
+            let d = link.direction(way);
+            let Some(config) = d.pacing else { continue };
+            let at = [Step::from("links"), Step::from(i), Step::from(key)];
+            let below = |key: &str| [&at[..], &[Step::from(key)]].concat();
+            if let Some(key) = managed(own, link) {
+                self.key(below("pacing"), format!("a line is paced or has `{key}`, not both"))
+                    .hint(format!("leave `pacing` or `{key}` out; classes have limits of their own"));
+            }
+            if own.queue.is_some() {
+                self.key(below("queue"), "a paced line has no queue but those of its classes")
+                    .hint("give `pacing` a `limit`, or each of its classes one");
+            }
+            let ethernet = FCS + PREAMBLE_AND_GAP;
+            if d.overhead != ethernet {
+                self.value(
+                    vec![Step::from("links"), Step::from(i), Step::from("overhead")],
+                    format!("pacing counts the {ethernet} that Ethernet takes around each frame"),
+                )
+                .hint("leave `overhead` out");
+            }
+            match d.rate {
+                None => {
+                    self.key(below("pacing"), "an infinitely fast line cannot be paced")
+                        .hint("give the link a `rate`");
+                }
+                // Said already.
+                Some(rate) if rate.bits_per_sec() == 0 => {}
+                Some(rate) => {
+                    for error in config.check(rate) {
+                        let steps = error.at.iter().map(|step| match step.parse::<usize>() {
+                            Ok(index) => Step::from(index),
+                            Err(_) => Step::from(step.as_str()),
+                        });
+                        let path = below("pacing").into_iter().chain(steps).collect();
+                        self.value(path, error.problem);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Full packets of every flow fit the MTU of the paced lines on its way.
+    pub(super) fn paced_paths(&mut self) {
+        let s = self.s;
+        let mut told = BTreeSet::new();
+        for flow in &s.flows {
+            for hop in s.path(flow) {
+                let Some(config) = s.direction(hop).and_then(|d| d.pacing) else { continue };
+                let packet = s.segment(flow).ip;
+                if packet > config.mtu && told.insert(hop) {
+                    let way = if hop.way == Way::Forward { "forward" } else { "backward" };
+                    let path = ["links".into(), hop.link.into(), way.into(), "pacing".into(), "mtu".into()];
+                    let (flow, mtu) = (&flow.name, config.mtu);
+                    self.value(
+                        path.to_vec(),
+                        format!("flow `{flow}` sends packets of {packet}, longer than the {mtu} that this line takes"),
+                    )
+                    .hint("raise `mtu`, or give the flow's ends a smaller `mss`");
+                }
+            }
+        }
+    }
+}
+
+/// The key that manages the queue or the line of a direction.
+fn managed(own: &DirectionSpec, link: &LinkSpec) -> Option<&'static str> {
+    match () {
+        () if own.aqm.is_some() || link.aqm.is_some() => Some("aqm"),
+        () if own.schedule.is_some() || link.schedule.is_some() => Some("schedule"),
+        () => None,
+    }
+}
