@@ -305,12 +305,13 @@ impl<P: Paced, S: Default> Classes<P, S> {
         Some(packet)
     }
 
-    /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without one it has none.
-    /// Others do not listen.
+    /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
+    /// it has. Others do not listen.
     pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
         let line = self.line();
+        let Some(hint) = hint else { return };
         if let Some(class) = self.get_mut(id).filter(|class| class.tag == Tag::Follows) {
-            let rate = hint.unwrap_or(line).min(line);
+            let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
             if rate != class.interval.rate() {
                 class.interval = Interval::new(rate, line);
             }

@@ -198,9 +198,9 @@ impl<P: Paced> Scheduler<P> for Fq<P> {
     }
 
     fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
-        self.now = self.now.max(now);
         let hint = packet.rate_hint();
         let alone = self.classes.push(class, packet)?;
+        self.now = self.now.max(now);
         self.change_rate(class, |classes| classes.follow(class, hint));
         let (now, quantum) = (self.now, self.quantum);
         let Some(flow) = self.classes.get_mut(class).filter(|_| alone).map(|class| &mut class.state) else {

@@ -20,6 +20,7 @@
 
 mod admission;
 mod burstiness;
+mod class_sets;
 mod classes;
 mod classifier;
 mod config;
@@ -35,6 +36,7 @@ mod saturate;
 mod token_bucket;
 
 pub use burstiness::Burstiness;
+pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
 pub use classifier::Classifier;
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};

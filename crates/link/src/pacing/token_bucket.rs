@@ -197,9 +197,9 @@ impl<P: Paced> Scheduler<P> for TokenBucket<P> {
     }
 
     fn enqueue(&mut self, now: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
-        self.now = self.now.max(now);
         let hint = packet.rate_hint();
         let alone = self.classes.push(class, packet)?;
+        self.now = self.now.max(now);
         self.change_rate(class, |classes| classes.follow(class, hint));
         if alone {
             self.list(class);
