@@ -2,7 +2,7 @@
 
 use super::pace::{FRAME, LINE, Pace};
 use anyhow::{Result, bail};
-use farpace_link::pacing::{Burstiness, layer_2, saturate};
+use farpace_link::pacing::{Burstiness, layer_2, saturate_in_time};
 use farpace_units::ByteCount;
 use std::fmt;
 
@@ -69,10 +69,11 @@ impl Case {
         let length = u32::try_from(FRAME.get()).unwrap_or(u32::MAX);
         let classes: Vec<_> = ids.into_iter().map(|id| (id, length)).collect();
         let mut starts: Vec<Vec<u64>> = vec![Vec::new(); classes.len()];
-        let reached =
-            saturate(scheduler.as_mut(), &classes, self.end(), |class, at, _| starts[class].push(at));
+        let reached = saturate_in_time(scheduler.as_mut(), &classes, LINE, self.end(), |class, at, _| {
+            starts[class].push(at);
+        });
         if reached < self.end() {
-            bail!("the scheduler did not fill the line");
+            bail!("the scheduler stopped");
         }
         self.rates.iter().zip(&starts).map(|(rate, starts)| class(*rate, starts)).collect()
     }

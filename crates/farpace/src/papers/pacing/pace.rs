@@ -1,8 +1,8 @@
 //! What paces.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use farpace_link::pacing::{
-    ClassId, ClassKind, ClassSpec, Edf, Fifo, Frame, Gaps, Psp, Scheduler,
+    ClassId, ClassKind, ClassSpec, Edf, Fifo, Fq, Frame, Gaps, PacingConfig, Psp, Scheduler, TokenBucket,
 };
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Packets, Rate, Span};
@@ -77,16 +77,22 @@ impl Pace {
     /// The scheduler with a class for each of `rates`, on [`LINE`].
     ///
     /// # Errors
-    /// Rates that do not fit; a scheduler that does not fill the line with gaps.
+    /// Rates that do not fit; a pacing that has no rates.
     pub fn scheduler(self, rates: &[u64]) -> Result<(Box<dyn Scheduler<Frame>>, Vec<ClassId>)> {
         let refused = |error| anyhow!("{self}: {error}");
         let mut scheduler: Box<dyn Scheduler<Frame>> = match self {
             Pace::None => Box::new(Fifo::new(LINE, MTU).map_err(refused)?),
             Pace::Psp => Box::new(Psp::new(LINE, MTU).map_err(refused)?),
             Pace::Edf => Box::new(Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).map_err(refused)?),
-            Pace::TokenBucket | Pace::Fq | Pace::Connection => {
-                return Err(anyhow!("{self} has no gaps to measure"));
+            Pace::TokenBucket => {
+                let tick = PacingConfig::default().tick;
+                Box::new(TokenBucket::new(LINE, MTU, tick, None).map_err(refused)?)
             }
+            Pace::Fq => {
+                let slack = PacingConfig::default().slack;
+                Box::new(Fq::new(LINE, MTU, slack, None).map_err(refused)?)
+            }
+            Pace::Connection => bail!("{self}: without a connection there is no rate"),
         };
         let mut classes = Vec::new();
         for rate in rates {

@@ -74,7 +74,7 @@ fn offer(scheduler: &mut dyn Scheduler<Frame>, now: Instant, class: ClassId) -> 
 
 /// The rate in a bin with so many frames, in Mbit/s.
 pub fn mbit(frames: u32) -> f64 {
-    Rate::of(FRAME * u64::from(frames), BIN).as_mbit_f64()
+    Rate::of(ByteCount::new(FRAME.get() * u64::from(frames)), BIN).as_mbit_f64()
 }
 
 /// By how many frames the whole bins of a class's time differ from its rate at most.

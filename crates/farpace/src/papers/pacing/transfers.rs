@@ -37,7 +37,7 @@ pub struct Transfer {
     pub goodput: Vec<f64>,
     /// Packets that found the FIFO full.
     pub lost: u64,
-    /// Packets that were dropped anywhere else.
+    /// Packets that found another queue full.
     pub lost_elsewhere: u64,
     /// Retransmission timeouts of all flows.
     pub timeouts: u64,
@@ -134,8 +134,10 @@ impl Case {
             measured.timeouts += flow.timeouts;
         }
         for drop in &outcome.drops {
-            let lost = drop.place == BOTTLENECK && drop.reason == DropReason::QueueFull;
-            *(if lost { &mut measured.lost } else { &mut measured.lost_elsewhere }) += drop.packets;
+            if drop.reason == DropReason::QueueFull {
+                let here = drop.place == BOTTLENECK;
+                *(if here { &mut measured.lost } else { &mut measured.lost_elsewhere }) += drop.packets;
+            }
         }
         Ok(Some(measured))
     }
