@@ -85,8 +85,6 @@ pub struct Plan {
     pub time: Span,
     /// How long those take that are not in the paper.
     pub beyond: Span,
-    /// Less of everything.
-    pub quick: bool,
     set: Vec<(String, String)>,
 }
 
@@ -100,7 +98,6 @@ impl Plan {
             packets: if args.quick { PACKETS.1 } else { PACKETS.0 },
             time,
             beyond: if args.full { time } else { time.min(TIME.1) },
-            quick: args.quick,
             set: args.set.clone(),
         };
         // Long ones first, so that no core waits for the last.
