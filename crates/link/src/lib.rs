@@ -5,7 +5,7 @@
 //!
 //! Start reading at [`pacing`]; [`nic`] is a network card that paces.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod nic;
 pub mod pacing;

@@ -1,6 +1,7 @@
 //! Classes: queues with limits and counters, shared by all schedulers. Each scheduler adds a state of its own.
 
 use super::admission::Admission;
+use super::prefetch::prefetch;
 use super::{Interval, Paced, PacingError, Refusal, Refused};
 use farpace_path::{Backlog, QueueLimit};
 use farpace_units::{ByteCount, Rate};
@@ -210,6 +211,21 @@ impl<P: Paced, S: Default> Classes<P, S> {
         self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
     }
 
+    /// Has the memory of a class fetched: its turn will come. With very many classes, waiting for memory is most of the time
+    /// that a packet takes.
+    #[inline]
+    pub fn prefetch(&self, id: ClassId) {
+        prefetch(&self.classes, id.index());
+    }
+    /// The same for its packets; the class has been fetched.
+    #[inline]
+    pub fn prefetch_packets(&self, id: ClassId) {
+        if let Some(class) = self.classes.get(id.index()) {
+            prefetch(&self.nodes, class.first as usize);
+            prefetch(&self.nodes, class.last as usize);
+        }
+    }
+
     /// Changes the rate of a paced class. Returns the interval it had.
     pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<Interval, PacingError> {
         let line = self.line();
@@ -281,28 +297,35 @@ impl<P: Paced, S: Default> Classes<P, S> {
     #[inline]
     pub fn pop(&mut self, id: ClassId) -> Option<P> {
         let class = self.classes.get_mut(id.index()).filter(|class| class.queued > 0)?;
-        let at = class.first;
-        let node = self.nodes.get_mut(at as usize)?;
-        let packet = node.packet.take()?;
-        let bytes = u64::from(class.first_len);
-        (class.first, class.first_len) = (node.next, node.next_len);
-        node.next = std::mem::replace(&mut self.free_node, at);
-        class.queued -= 1;
-        class.queued_bytes -= bytes;
+        let (packet, len) = take_first(&mut self.nodes, &mut self.free_node, class)?;
         self.backlog.packets -= 1;
-        self.backlog.bytes -= ByteCount::new(bytes);
+        self.backlog.bytes -= len;
         Some(packet)
     }
 
     /// The same, for sending it: it is counted.
     #[inline]
     pub fn pop_to_send(&mut self, id: ClassId) -> Option<P> {
-        let bytes = self.get(id)?.head()?;
-        let packet = self.pop(id)?;
-        let class = &mut self.classes[id.index()];
+        self.send_if(id, |_| true).map(|(packet, ..)| packet)
+    }
+
+    /// Takes the first packet of a class if its state `agrees`, for sending it: it is counted. Gives it with its length
+    /// and its class.
+    #[inline]
+    pub fn send_if(
+        &mut self,
+        id: ClassId,
+        agrees: impl FnOnce(&S) -> bool,
+    ) -> Option<(P, ByteCount, &mut Class<S>)> {
+        let class =
+            self.classes.get_mut(id.index()).filter(|class| class.queued > 0 && agrees(&class.state))?;
+        let packet = take_first(&mut self.nodes, &mut self.free_node, class)?;
+        let len = packet.1;
         class.sent += 1;
-        class.sent_bytes += bytes.get();
-        Some(packet)
+        class.sent_bytes += len.get();
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= len;
+        Some((packet.0, len, class))
     }
 
     /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
@@ -342,6 +365,20 @@ impl<P: Paced, S: Default> Classes<P, S> {
             rate: self.rate(id).unwrap_or_default(),
         })
     }
+}
+
+/// Takes the first packet of a class that has one.
+#[inline]
+fn take_first<P, S>(nodes: &mut [Node<P>], free: &mut u32, class: &mut Class<S>) -> Option<(P, ByteCount)> {
+    let at = class.first;
+    let node = nodes.get_mut(at as usize)?;
+    let packet = node.packet.take()?;
+    let len = u64::from(class.first_len);
+    (class.first, class.first_len) = (node.next, node.next_len);
+    node.next = std::mem::replace(free, at);
+    class.queued -= 1;
+    class.queued_bytes -= len;
+    Some((packet, ByteCount::new(len)))
 }
 
 #[cfg(test)]

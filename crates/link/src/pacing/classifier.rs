@@ -1,56 +1,186 @@
 //! Which class a packet belongs to.
+//!
+//! A filter says of some bits of a packet's key what they must be: that is one comparison under a mask. Filters with
+//! the same mask have one *shape*, and a packet matches the first filter of a shape that one search of a sorted list
+//! finds. So ten thousand filters on single addresses cost what one costs, and a search per shape.
 
-use super::config::{Filter, PacingConfig};
+mod key;
+
+use super::config::{ConfigError, Filter, PacingConfig};
 use farpace_wire::Packet;
+use key::Key;
+use std::collections::BTreeMap;
 
-/// The filters of a configuration, in the order in which they are tried.
+/// Most filters of one device.
+pub const MOST_FILTERS: usize = 1 << 16;
+/// Most shapes of filters: which keys they name, and how many bits of addresses. A packet may cost a search in each.
+pub const MOST_SHAPES: usize = 1 << 10;
+
+/// The filters of a configuration, in the order in which they are tried: those of lower priority first, then as
+/// written.
+///
+/// Tagged packets (VLAN) are looked at below their tags. A filter with ports matches whole TCP segments and UDP
+/// datagrams alone: the later fragments of a datagram have no ports, and its parts must not go to different classes.
+/// Packets that are not IP match only a filter that asks for nothing.
 #[derive(Clone, Debug)]
 pub struct Classifier {
-    /// Each with the place of its class in the configuration.
-    filters: Vec<(Filter, usize)>,
+    /// In the order of their first filters.
+    shapes: Vec<Shape>,
+    /// By rank, the place of each filter in the order: the place of its class in the configuration.
+    classes: Vec<u32>,
     default: Option<usize>,
+}
+
+/// Filters that look at the same bits.
+#[derive(Clone, Debug)]
+struct Shape {
+    mask: Key,
+    /// The rank of the first filter.
+    first: u32,
+    /// What the bits must be, sorted, with the rank of the first filter that says so.
+    keys: Vec<(Key, u32)>,
+}
+
+impl Shape {
+    /// The rank of its filter that matches `key`.
+    #[inline]
+    fn find(&self, key: &Key) -> Option<u32> {
+        let masked = key.and(&self.mask);
+        self.keys.binary_search_by(|(k, _)| k.cmp(&masked)).ok().map(|at| self.keys[at].1)
+    }
 }
 
 impl Classifier {
     /// The filters of a checked configuration; those of classes that do not exist are left out.
     pub fn new(config: &PacingConfig) -> Self {
-        let place = |name: &str| config.classes.iter().position(|class| class.name == name);
-        let mut filters: Vec<_> =
-            config.filters.iter().filter_map(|f| place(&f.class).map(|at| (f.clone(), at))).collect();
-        filters.sort_by_key(|(filter, _)| filter.priority);
-        Classifier { filters, default: config.default.as_deref().and_then(place) }
+        let mut places = BTreeMap::new();
+        for (place, class) in config.classes.iter().enumerate() {
+            places.entry(class.name.as_str()).or_insert(place);
+        }
+        let default = config.default.as_deref().and_then(|name| places.get(name).copied());
+        let known = ordered(&config.filters).into_iter().map(|at| &config.filters[at]);
+        let known: Vec<_> =
+            known.filter_map(|f| places.get(f.class.as_str()).map(|at| (f, *at as u32))).collect();
+        let classes = known.iter().map(|(_, class)| *class).collect();
+        let ranked = (0..).zip(known.iter().map(|(filter, _)| Key::of_filter(filter)));
+        Classifier { shapes: shapes(ranked), classes, default }
     }
 
     /// The place of the class of `packet` in the configuration; none: no filter matches, and there is no default.
+    #[inline]
     pub fn classify(&self, packet: &Packet) -> Option<usize> {
-        let found = self.filters.iter().find(|(filter, _)| filter.matches(packet));
-        found.map(|(_, class)| *class).or(self.default)
+        if self.shapes.is_empty() {
+            return self.default;
+        }
+        let key = Key::of_packet(packet);
+        let mut best = u32::MAX;
+        for shape in &self.shapes {
+            // Nothing that follows can be earlier.
+            if shape.first >= best {
+                break;
+            }
+            if let Some(rank) = shape.find(&key) {
+                best = best.min(rank);
+            }
+        }
+        self.classes.get(best as usize).map_or(self.default, |class| Some(*class as usize))
     }
 }
 
+/// The places of filters in the order in which they are tried.
+pub(crate) fn ordered(filters: &[Filter]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..filters.len()).collect();
+    order.sort_by_key(|at| filters[*at].priority);
+    order
+}
+
+/// Groups filters, each with its rank, by their masks.
+fn shapes(filters: impl Iterator<Item = (u32, (Key, Key))>) -> Vec<Shape> {
+    let mut by_mask: BTreeMap<Key, BTreeMap<Key, u32>> = BTreeMap::new();
+    for (rank, (mask, value)) in filters {
+        let first = by_mask.entry(mask).or_default().entry(value).or_insert(rank);
+        *first = rank.min(*first);
+    }
+    let shape = |(mask, keys): (Key, BTreeMap<Key, u32>)| {
+        let first = keys.values().min().copied().unwrap_or(u32::MAX);
+        Shape { mask, first, keys: keys.into_iter().collect() }
+    };
+    let mut shapes: Vec<Shape> = by_mask.into_iter().map(shape).collect();
+    shapes.sort_by_key(|shape| shape.first);
+    shapes
+}
+
 impl Filter {
-    /// True if `packet` is one that the filter means.
+    /// True if `packet` is one that the filter means. For many filters, [`Classifier`] is quicker.
     pub fn matches(&self, packet: &Packet) -> bool {
-        let Filter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = self;
-        let Some(ip) = packet.ip() else {
-            return protocol.is_none()
-                && src.is_none()
-                && dst.is_none()
-                && src_port.is_none()
-                && dst_port.is_none()
-                && dscp.is_none();
-        };
-        if protocol.is_some_and(|p| p.number() != ip.protocol())
-            || src.is_some_and(|net| !net.contains(ip.src()))
-            || dst.is_some_and(|net| !net.contains(ip.dst()))
-        {
-            return false;
-        }
-        if src_port.is_none() && dst_port.is_none() {
-            return true;
-        }
-        let ports = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port()));
-        let ports = ports.or_else(|_| packet.udp().map(|udp| (udp.src_port(), udp.dst_port())));
-        ports.is_ok_and(|(from, to)| src_port.is_none_or(|p| p == from) && dst_port.is_none_or(|p| p == to))
+        let (mask, value) = Key::of_filter(self);
+        Key::of_packet(packet).and(&mask) == value
     }
 }
+
+/// What is wrong with filters beside the names of their classes.
+pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
+    if filters.len() > MOST_FILTERS {
+        let problem = format!("{} filters: a device has at most {MOST_FILTERS}", filters.len());
+        errors.push(ConfigError::new(&["filters"], problem));
+        return;
+    }
+    for (i, filter) in filters.iter().enumerate() {
+        let mut wrong = |key: &str, problem: String| {
+            errors.push(ConfigError::new(&["filters", &i.to_string(), key], problem));
+        };
+        if filter.dscp.is_some_and(|dscp| dscp > 63) {
+            wrong("dscp", "a DSCP is a number from 0 to 63".to_owned());
+        }
+        if let (Some(src), Some(dst)) = (filter.src, filter.dst)
+            && src.net().is_ipv4() != dst.net().is_ipv4()
+        {
+            wrong("dst", format!("no packet goes from {src} to {dst}: one is IPv4, the other IPv6"));
+        }
+        if let Some(protocol) = filter.protocol.filter(|p| !p.has_ports())
+            && (filter.src_port.is_some() || filter.dst_port.is_some())
+        {
+            wrong(
+                "protocol",
+                format!("packets of {protocol} have no ports that a filter knows: only TCP and UDP have"),
+            );
+        }
+    }
+    let shapes = shapes(filters.iter().map(|filter| (0, Key::of_filter(filter)))).len();
+    if shapes > MOST_SHAPES {
+        let problem = format!(
+            "the filters have {shapes} shapes (which keys they name, and how many bits of addresses): at most \
+             {MOST_SHAPES}, because a packet may cost a search in each"
+        );
+        errors.push(ConfigError::new(&["filters"], problem));
+    }
+}
+
+/// Filters that never match because one before them takes all that they mean. None for filters that
+/// [`check`] refuses.
+pub(crate) fn covered(filters: &[Filter], warnings: &mut Vec<ConfigError>) {
+    let order = ordered(filters);
+    let keys: Vec<_> = order.iter().map(|at| Key::of_filter(&filters[*at])).collect();
+    let shapes = shapes((0..).zip(keys.iter().copied()));
+    if filters.len() > MOST_FILTERS || shapes.len() > MOST_SHAPES {
+        return;
+    }
+    for ((rank, at), (mask, value)) in (0..).zip(&order).zip(&keys) {
+        // A filter that asks for less, and for nothing else.
+        let wider =
+            shapes.iter().take_while(|shape| shape.first < rank).filter(|s| s.mask.and(mask) == s.mask);
+        let Some(by) = wider.filter_map(|shape| shape.find(value)).filter(|found| *found < rank).min() else {
+            continue;
+        };
+        let by = order[by as usize];
+        let (class, same) = (&filters[by].class, filters[by].class == filters[*at].class);
+        let problem = format!(
+            "never matches: filter {by}, which is looked at before, takes all of its packets to {}class `{class}`",
+            if same { "the same " } else { "" }
+        );
+        warnings.push(ConfigError::new(&["filters", &at.to_string()], problem));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What people write about pacing: a TOML table, which is also a scenario's.
 
 use super::admission::Admission;
-use super::{GapFrameKind, LineClock, PacingError};
+use super::{GapFrameKind, LineClock, PacingError, Protocol};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -204,25 +204,8 @@ pub struct Filter {
     pub dscp: Option<u8>,
 }
 
-/// A protocol above IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
-impl Protocol {
-    /// The number in the IP header.
-    pub const fn number(self) -> u8 {
-        match self {
-            Protocol::Tcp => farpace_wire::ip::PROTOCOL_TCP,
-            Protocol::Udp => farpace_wire::ip::PROTOCOL_UDP,
-        }
-    }
-}
+/// So many classes are named in an error.
+const MOST_NAMED: usize = 20;
 
 /// What is wrong with a configuration, and where: the table or list, its place in it (from 0), and the key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -235,7 +218,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn new(at: &[&str], problem: impl fmt::Display) -> Self {
+    pub(crate) fn new(at: &[&str], problem: impl fmt::Display) -> Self {
         ConfigError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.to_string() }
     }
 }
@@ -277,7 +260,31 @@ impl PacingConfig {
             }
         }
         self.check_names(&mut errors);
+        super::classifier::check(&self.filters, &mut errors);
         errors
+    }
+
+    /// What can be built, but is hardly meant: filters that never match, classes that no packet reaches, values that
+    /// the scheduler does not look at.
+    pub fn warnings(&self) -> Vec<ConfigError> {
+        let mut warnings = Vec::new();
+        super::classifier::covered(&self.filters, &mut warnings);
+        let reached: BTreeSet<_> = self.filters.iter().map(|f| &f.class).chain(&self.default).collect();
+        for (i, class) in self.classes.iter().enumerate().filter(|(_, class)| !reached.contains(&class.name))
+        {
+            let problem = format!("no filter leads to class `{}`, and it is not the default", class.name);
+            warnings.push(ConfigError::new(&["classes", &i.to_string()], problem));
+        }
+        let mut idle = |key: &str, idle: bool, only: &str| {
+            if idle {
+                let problem = format!("`{key}` means nothing here: only scheduler `{only}` looks at it");
+                warnings.push(ConfigError::new(&[key], problem));
+            }
+        };
+        idle("gaps", self.gaps != Gaps::default() && self.scheduler != SchedulerKind::Edf, "edf");
+        idle("burst", self.burst.is_some() && self.scheduler != SchedulerKind::TokenBucket, "token-bucket");
+        idle("quantum", self.quantum.is_some() && self.scheduler != SchedulerKind::Fq, "fq");
+        warnings
     }
 
     fn check_constants(&self, errors: &mut Vec<ConfigError>) {
@@ -309,10 +316,11 @@ impl PacingConfig {
             }
         }
         let known = |name: &str| {
-            let names: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
+            let some: Vec<_> = names.iter().take(MOST_NAMED).map(|n| format!("`{n}`")).collect();
+            let more = if names.len() > some.len() { ", ..." } else { "" };
             match names.is_empty() {
                 true => format!("there is no class `{name}`: there are no classes"),
-                false => format!("there is no class `{name}`; there are {}", names.join(", ")),
+                false => format!("there is no class `{name}`; there are {}{more}", some.join(", ")),
             }
         };
         if let Some(default) = self.default.as_deref().filter(|name| !names.contains(name)) {
@@ -322,9 +330,6 @@ impl PacingConfig {
             let i = i.to_string();
             if !names.contains(filter.class.as_str()) {
                 errors.push(ConfigError::new(&["filters", &i, "class"], known(&filter.class)));
-            }
-            if filter.dscp.is_some_and(|dscp| dscp > 63) {
-                errors.push(ConfigError::new(&["filters", &i, "dscp"], "a DSCP is a number from 0 to 63"));
             }
         }
     }

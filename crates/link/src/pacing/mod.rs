@@ -13,7 +13,8 @@
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
 //! | frames that keep the line busy | `gap_frame` |
-//! | what people write | `config` |
+//! | what people write | `config`, `protocol` |
+//! | the same in the words of `tc` | [`tc`] |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
@@ -31,15 +32,18 @@ mod gap_frame;
 mod interval;
 mod line_clock;
 mod pacer;
+mod prefetch;
+mod protocol;
 mod psp;
 mod saturate;
+pub mod tc;
 mod token_bucket;
 
 pub use burstiness::Burstiness;
 pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
-pub use classifier::Classifier;
-pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, Protocol, SchedulerKind};
+pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
+pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
 pub use fq::Fq;
@@ -47,6 +51,7 @@ pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
+pub use protocol::Protocol;
 pub use psp::Psp;
 pub use saturate::{Frame, saturate, saturate_in_time};
 pub use token_bucket::TokenBucket;

@@ -104,11 +104,11 @@ fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Pack
     let line = config.line_rate(line);
     Ok(match config.scheduler {
         SchedulerKind::Fifo => Box::new(Fifo::new(line, config.mtu)?),
-        SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
         SchedulerKind::Psp => Box::new(Psp::new(line, config.mtu)?),
         SchedulerKind::TokenBucket => {
             Box::new(TokenBucket::new(line, config.mtu, config.tick, config.burst)?)
         }
         SchedulerKind::Fq => Box::new(Fq::new(line, config.mtu, config.slack, config.quantum)?),
+        SchedulerKind::Edf => Box::new(Edf::new(line, config.mtu, config.gaps, config.jitter)?),
     })
 }

@@ -1,6 +1,6 @@
 //! Classes that wait for their time, by that time: a timing wheel in bytes of the line.
 
-use super::bags::{Bag, Entry, Store};
+use super::Entry;
 
 /// Bits of a byte count that the lowest wheel does not tell apart: a slot of it is as long as a shortest frame, so that
 /// each is looked at only a few times.
@@ -10,90 +10,139 @@ const TURN: u32 = 10;
 const SLOTS: usize = 1 << TURN;
 /// Four wheels reach 2^46 B ahead: 156 hours of a line of 1 Gbit/s.
 const WHEELS: usize = 4;
+/// Bits of the last wheel's turn.
+const LAST_TURN: u32 = FINEST + TURN * WHEELS as u32;
 const WORDS: usize = SLOTS / 64;
+/// An empty slot keeps no more memory than for so many entries.
+const KEPT: usize = 32;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
-    bag: Bag,
-    /// Of the entry that starts first.
+    entries: Vec<Entry>,
+    /// The start of the first of them; [`u64::MAX`] if there are none.
     first: u64,
-    interval: u64,
 }
 
 #[derive(Debug)]
 struct Wheel {
-    slots: Vec<Slot>,
+    slots: Box<[Slot; SLOTS]>,
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
     words: u16,
 }
 
+/// What becomes of an entry.
+pub(super) enum Change {
+    /// It has come down to the lowest wheel.
+    Soon(Entry),
+    /// Its time has come, and it is no longer in the calendar.
+    Due(Entry),
+}
+
 /// Entries whose start is still to come, in order of it.
 ///
 /// Putting one in and moving it down a wheel take the same time however many there are; each moves down at most three
-/// times. What is taken out is exact to the byte: a slot tells where to look, the entry when.
+/// times. What is taken out is exact to the byte: a slot tells where to look, the entry when. Entries are copied from slot to
+/// slot, so that none of this touches a class.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    wheels: Vec<Wheel>,
+    wheels: Box<[Wheel; WHEELS]>,
     /// Beyond the last wheel's turn.
-    far: Bag,
+    far: Vec<Entry>,
     /// All that started up to here has been taken out.
     at: u64,
+    /// Before this, nothing is to be done: no start comes, and no slot of a higher wheel begins that holds something.
+    soonest: u64,
+    len: usize,
 }
 
 impl Calendar {
-    pub fn new() -> Self {
-        let slot = Slot { bag: Bag::EMPTY, first: u64::MAX, interval: 0 };
-        let wheel = || Wheel { slots: vec![slot; SLOTS], occupied: [0; WORDS], words: 0 };
-        Calendar { wheels: (0..WHEELS).map(|_| wheel()).collect(), far: Bag::EMPTY, at: 0 }
+    /// All that starts up to `at` is due.
+    pub fn new(at: u64) -> Self {
+        let wheels = Box::new(std::array::from_fn(|_| Wheel::new()));
+        Calendar { wheels, far: Vec::new(), at, soonest: u64::MAX, len: 0 }
+    }
+
+    /// Entries in it.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     #[inline]
-    pub fn push(&mut self, store: &mut Store, entry: Entry) {
+    pub fn push(&mut self, entry: Entry) {
+        self.len += 1;
         // What has been due for some time is found in the slot of the present.
         let start = entry.start.max(self.at);
         // The lowest wheel of which this turn reaches to the start.
         let beyond = (start ^ self.at) >> (FINEST + TURN);
-        let level = if beyond == 0 { 0 } else { ((63 - beyond.leading_zeros()) / TURN + 1) as usize };
+        if beyond == 0 {
+            self.soonest = self.soonest.min(entry.start);
+            self.wheels[0].push(slot_of(start, 0), entry);
+            return;
+        }
+        let level = ((63 - beyond.leading_zeros()) / TURN + 1) as usize;
         match self.wheels.get_mut(level) {
-            Some(wheel) => wheel.push(store, slot_of(start, level), entry),
-            None => store.push(&mut self.far, entry),
+            Some(wheel) => {
+                wheel.push(slot_of(start, level), entry);
+                let shift = FINEST + TURN * level as u32;
+                self.soonest = self.soonest.min(start >> shift << shift);
+            }
+            None => {
+                self.far.push(entry);
+                self.soonest = self.soonest.min(self.turns_end());
+            }
         }
     }
 
     /// Takes out all that starts up to `to`. The order is that of slots.
     #[inline]
-    pub fn advance(&mut self, store: &mut Store, to: u64, mut due: impl FnMut(&mut Store, Entry)) {
-        while let Some((level, index)) = self.first_slot() {
-            let begin = self.begin_of(level, index);
-            if begin > to {
-                break;
-            }
-            let mut bag = self.wheels[level].take(index);
-            if level > 0 {
-                // From here on, the wheels below turn through this slot.
-                self.at = self.at.max(begin);
-            }
-            let mut kept = false;
-            while let Some(entry) = store.pop(&mut bag) {
-                if entry.start <= to {
-                    due(store, entry);
-                } else {
-                    self.push(store, entry);
-                    kept = true;
-                }
-            }
-            if level == 0 && kept {
-                break;
-            }
+    pub fn advance(&mut self, to: u64, tell: impl FnMut(Change)) {
+        if to < self.soonest {
+            self.at = self.at.max(to);
+        } else {
+            self.turn(to, tell);
         }
-        let turn_of = |at: u64| at >> (FINEST + TURN * WHEELS as u32);
-        let passed = turn_of(to) != turn_of(self.at);
-        self.at = self.at.max(to);
-        if passed {
-            let mut far = std::mem::replace(&mut self.far, Bag::EMPTY);
-            while let Some(entry) = store.pop(&mut far) {
-                if entry.start <= to { due(store, entry) } else { self.push(store, entry) }
+    }
+
+    fn turn(&mut self, to: u64, mut tell: impl FnMut(Change)) {
+        loop {
+            let [lowest, higher @ ..] = &mut *self.wheels;
+            while let Some(index) = lowest.first() {
+                if lowest.slots[index].first > to {
+                    self.soonest = lowest.slots[index].first;
+                    self.at = self.at.max(to);
+                    return;
+                }
+                self.len -= lowest.take_due(index, to, |entry| tell(Change::Due(entry)));
+            }
+            let first =
+                higher.iter().zip(1..).find_map(|(wheel, level)| wheel.first().map(|index| (level, index)));
+            let begin = match first {
+                Some((level, index)) => self.begin_of(level, index),
+                None if self.far.is_empty() => u64::MAX,
+                None => self.turns_end(),
+            };
+            if begin > to {
+                self.soonest = begin;
+                self.at = self.at.max(to);
+                return;
+            }
+            // From here on, the wheels below turn through this slot.
+            self.at = self.at.max(begin);
+            let entries = match first {
+                Some((level, index)) => self.wheels[level].take(index),
+                None => std::mem::take(&mut self.far),
+            };
+            self.len -= entries.len();
+            for entry in entries {
+                if entry.start <= to {
+                    tell(Change::Due(entry));
+                } else {
+                    if first.is_some_and(|(level, _)| level == 1) {
+                        tell(Change::Soon(entry));
+                    }
+                    self.push(entry);
+                }
             }
         }
     }
@@ -104,13 +153,11 @@ impl Calendar {
         match self.first_slot() {
             Some((level, index)) => {
                 let slot = &self.wheels[level].slots[index];
-                Some((slot.first, slot.interval))
+                let entry = slot.entries.iter().find(|entry| entry.start == slot.first);
+                Some((slot.first, entry.map_or(u64::MAX, |entry| entry.deadline - entry.start)))
             }
             None if self.far.is_empty() => None,
-            None => {
-                let turn = 1 << (FINEST + TURN * WHEELS as u32);
-                Some(((self.at / turn + 1).saturating_mul(turn), u64::MAX))
-            }
+            None => Some((self.turns_end(), u64::MAX)),
         }
     }
 
@@ -126,33 +173,64 @@ impl Calendar {
         let turn = self.at >> (shift + TURN);
         ((turn << TURN) + index as u64) << shift
     }
+
+    /// The first byte of the last wheel's next turn.
+    const fn turns_end(&self) -> u64 {
+        ((self.at >> LAST_TURN) + 1) << LAST_TURN
+    }
 }
 
-fn slot_of(start: u64, level: usize) -> usize {
+const fn slot_of(start: u64, level: usize) -> usize {
     (start >> (FINEST + TURN * level as u32)) as usize % SLOTS
 }
 
 impl Wheel {
+    fn new() -> Self {
+        let slots = Box::new([const { Slot { entries: Vec::new(), first: u64::MAX } }; SLOTS]);
+        Wheel { slots, occupied: [0; WORDS], words: 0 }
+    }
     #[inline]
-    fn push(&mut self, store: &mut Store, index: usize, entry: Entry) {
+    fn push(&mut self, index: usize, entry: Entry) {
         let slot = &mut self.slots[index];
-        if entry.start < slot.first {
-            (slot.first, slot.interval) = (entry.start, entry.deadline - entry.start);
-        }
-        store.push(&mut slot.bag, entry);
+        slot.first = slot.first.min(entry.start);
+        slot.entries.push(entry);
         self.occupied[index / 64] |= 1 << (index % 64);
         self.words |= 1 << (index / 64);
     }
     /// Empties a slot.
-    fn take(&mut self, index: usize) -> Bag {
+    fn take(&mut self, index: usize) -> Vec<Entry> {
+        self.clear(index);
+        self.slots[index].first = u64::MAX;
+        std::mem::take(&mut self.slots[index].entries)
+    }
+    /// Takes out of a slot what starts up to `to`, and says how many that were.
+    #[inline]
+    fn take_due(&mut self, index: usize, to: u64, mut due: impl FnMut(Entry)) -> usize {
+        let slot = &mut self.slots[index];
+        let before = slot.entries.len();
+        let (mut at, mut first) = (0, u64::MAX);
+        while let Some(entry) = slot.entries.get(at) {
+            if entry.start <= to {
+                due(slot.entries.swap_remove(at));
+            } else {
+                first = first.min(entry.start);
+                at += 1;
+            }
+        }
+        slot.first = first;
+        if at == 0 {
+            slot.entries.shrink_to(KEPT);
+            self.clear(index);
+        }
+        before - at
+    }
+    #[inline]
+    fn clear(&mut self, index: usize) {
         let word = &mut self.occupied[index / 64];
         *word &= !(1 << (index % 64));
         if *word == 0 {
             self.words &= !(1 << (index / 64));
         }
-        let slot = &mut self.slots[index];
-        slot.first = u64::MAX;
-        std::mem::replace(&mut slot.bag, Bag::EMPTY)
     }
     /// Nothing stands in slots that have passed: the first is the lowest.
     #[inline]
@@ -176,7 +254,7 @@ mod tests {
         /// whole turns of the highest wheel.
         #[test]
         fn it_is_a_sorted_list(steps in prop::collection::vec((0u32..48, any::<u64>(), prop::bool::weighted(0.7)), 1..300)) {
-            let (mut store, mut calendar) = (Store::default(), Calendar::new());
+            let mut calendar = Calendar::new(0);
             let mut model: Vec<(u64, u32)> = Vec::new();
             let mut now = 0;
             for (class, (bits, random, push)) in (0..).zip(steps) {
@@ -184,12 +262,16 @@ mod tests {
                 if push {
                     // Some have been due for a while.
                     let start = (now + ahead).saturating_sub(random % 3 * 100);
-                    calendar.push(&mut store, entry(class, start));
+                    calendar.push(entry(class, start));
                     model.push((start, class));
                 } else {
                     now += ahead;
                     let mut due = Vec::new();
-                    calendar.advance(&mut store, now, |_, entry| due.push((entry.start, entry.class)));
+                    calendar.advance(now, |change| {
+                        if let Change::Due(entry) = change {
+                            due.push((entry.start, entry.class));
+                        }
+                    });
                     due.sort_unstable();
                     model.sort_unstable();
                     let split = model.partition_point(|(start, _)| *start <= now);
@@ -204,7 +286,7 @@ mod tests {
                     ),
                     other => prop_assert!(false, "{:?}", other),
                 }
-                prop_assert_eq!(store.len(), model.len());
+                prop_assert_eq!(calendar.len(), model.len());
             }
         }
     }

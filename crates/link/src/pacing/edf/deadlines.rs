@@ -1,6 +1,6 @@
 //! Classes whose time has come, by deadline: rings of slots, one for each magnitude of interval.
 
-use super::bags::{Bag, Entry, Store};
+use super::Entry;
 
 /// A slot is so much shorter than the intervals of its ring: 2^5, so that a deadline is rounded by a thirty-second of an
 /// interval at most.
@@ -9,6 +9,8 @@ const PRECISION: u32 = 5;
 /// something.
 const SLOTS: u64 = 128;
 const MAGNITUDES: usize = 64;
+/// An empty slot keeps no more memory than for so many entries.
+const KEPT: usize = 32;
 
 #[derive(Clone, Debug)]
 struct Ring {
@@ -16,7 +18,7 @@ struct Ring {
     first: u64,
     /// By the slot's number, modulo 128.
     occupied: u128,
-    bags: Vec<Bag>,
+    slots: Box<[Vec<Entry>; SLOTS as usize]>,
 }
 
 /// Entries that may leave now, the most urgent first.
@@ -26,62 +28,76 @@ struct Ring {
 /// however many classes there are, and burstiness grows by a thirty-second of a frame at most.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    rings: Vec<Ring>,
+    rings: Box<[Ring; MAGNITUDES]>,
     /// Rings that hold something.
     nonempty: u64,
+    /// The first rounded deadline of each ring.
+    earliest: [u64; MAGNITUDES],
+    len: usize,
 }
 
 impl Deadlines {
     pub fn new() -> Self {
-        let ring = Ring { first: 0, occupied: 0, bags: Vec::new() };
-        Deadlines { rings: vec![ring; MAGNITUDES], nonempty: 0 }
+        let slots = || Box::new([const { Vec::new() }; SLOTS as usize]);
+        let rings = Box::new(std::array::from_fn(|_| Ring { first: 0, occupied: 0, slots: slots() }));
+        Deadlines { rings, nonempty: 0, earliest: [0; MAGNITUDES], len: 0 }
+    }
+
+    /// Entries in it.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     #[inline]
-    pub fn push(&mut self, store: &mut Store, entry: Entry) {
+    pub fn push(&mut self, entry: Entry) {
+        self.len += 1;
         let magnitude = magnitude_of(entry.deadline.saturating_sub(entry.start));
+        let shift = shift_of(magnitude);
         let ring = &mut self.rings[magnitude];
-        let mut slot = entry.deadline.saturating_add((1 << shift_of(magnitude)) - 1) >> shift_of(magnitude);
+        let mut slot = entry.deadline.saturating_add((1 << shift) - 1) >> shift;
         if ring.occupied == 0 {
             ring.first = slot;
             self.nonempty |= 1 << magnitude;
-            if ring.bags.is_empty() {
-                ring.bags = vec![Bag::EMPTY; SLOTS as usize];
-            }
+            self.earliest[magnitude] = slot.saturating_mul(1 << shift);
         } else if slot < ring.first {
             // Only classes that come too late all together can lie so far apart that they have to share a slot.
             slot = slot.max(ring.last() - (SLOTS - 1).min(ring.last()));
             ring.first = slot;
+            self.earliest[magnitude] = slot.saturating_mul(1 << shift);
         } else {
             slot = slot.min(ring.first + (SLOTS - 1));
         }
-        ring.occupied |= 1 << (slot % SLOTS);
-        store.push(&mut ring.bags[(slot % SLOTS) as usize], entry);
+        let at = (slot % SLOTS) as usize;
+        ring.occupied |= 1 << at;
+        ring.slots[at].push(entry);
     }
 
-    /// Takes the entry with the earliest deadline; of equals, that of the shorter interval.
+    /// Takes an entry with the earliest deadline; of equal deadlines, of the shortest interval.
     #[inline]
-    pub fn pop(&mut self, store: &mut Store) -> Option<Entry> {
-        let (mut rest, mut best) = (self.nonempty, None);
+    pub fn pop(&mut self) -> Option<Entry> {
+        let (mut rest, mut best, mut magnitude) = (self.nonempty, u64::MAX, MAGNITUDES);
         while rest != 0 {
-            let magnitude = rest.trailing_zeros() as usize;
+            let this = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            let deadline = u128::from(self.rings[magnitude].first) << shift_of(magnitude);
-            if best.is_none_or(|(earliest, _)| deadline < earliest) {
-                best = Some((deadline, magnitude));
+            if self.earliest[this] < best {
+                (best, magnitude) = (self.earliest[this], this);
             }
         }
-        let (_, magnitude) = best?;
-        let ring = &mut self.rings[magnitude];
+        let ring = self.rings.get_mut(magnitude)?;
         let at = (ring.first % SLOTS) as usize;
-        let entry = store.pop(&mut ring.bags[at]);
-        if ring.bags[at].is_empty() {
+        let slot = &mut ring.slots[at];
+        let entry = slot.pop();
+        if slot.is_empty() {
+            slot.shrink_to(KEPT);
             ring.occupied &= !(1 << at);
-            match ring.occupied {
-                0 => self.nonempty &= !(1 << magnitude),
-                _ => ring.first += u64::from(ring.occupied.rotate_right(at as u32).trailing_zeros()),
+            if ring.occupied == 0 {
+                self.nonempty &= !(1 << magnitude);
+            } else {
+                ring.first += u64::from(ring.occupied.rotate_right(at as u32).trailing_zeros());
+                self.earliest[magnitude] = ring.first.saturating_mul(1 << shift_of(magnitude));
             }
         }
+        self.len -= usize::from(entry.is_some());
         entry
     }
 }
@@ -113,7 +129,7 @@ mod tests {
         /// lost. Deadlines lie as they do when all classes are in time.
         #[test]
         fn the_most_urgent_comes_first(steps in prop::collection::vec((6u32..34, any::<u64>(), prop::bool::weighted(0.6)), 1..300)) {
-            let (mut store, mut deadlines) = (Store::default(), Deadlines::new());
+            let mut deadlines = Deadlines::new();
             let mut model: Vec<Entry> = Vec::new();
             let now = 1u64 << 40;
             for (class, (bits, random, push)) in (0..).zip(steps) {
@@ -121,10 +137,10 @@ mod tests {
                     let interval = (1 << bits) | (random % (1 << bits));
                     let start = now - (random >> 20) % interval;
                     let entry = Entry { start, deadline: start + interval, class, follows: false };
-                    deadlines.push(&mut store, entry);
+                    deadlines.push(entry);
                     model.push(entry);
                 } else {
-                    let got = deadlines.pop(&mut store);
+                    let got = deadlines.pop();
                     prop_assert_eq!(got.is_some(), !model.is_empty());
                     let Some(got) = got else { continue };
                     model.retain(|entry| entry.class != got.class);
@@ -133,22 +149,22 @@ mod tests {
                         prop_assert!(got.deadline <= other.deadline + slack, "{:?} before {:?}", got, other);
                     }
                 }
-                prop_assert_eq!(store.len(), model.len());
+                prop_assert_eq!(deadlines.len(), model.len());
             }
         }
 
         /// Breaks: classes that are too late for their ring, as on a line that is promised twice, are lost.
         #[test]
         fn nothing_is_lost_however_late(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
-            let (mut store, mut deadlines) = (Store::default(), Deadlines::new());
+            let mut deadlines = Deadlines::new();
             for (class, deadline) in (0..).zip(&deadlines_at) {
                 let entry = Entry { start: deadline.saturating_sub(100), deadline: *deadline, class, follows: false };
-                deadlines.push(&mut store, entry);
+                deadlines.push(entry);
             }
-            let mut seen: Vec<u32> = std::iter::from_fn(|| deadlines.pop(&mut store)).map(|e| e.class).collect();
+            let mut seen: Vec<u32> = std::iter::from_fn(|| deadlines.pop()).map(|e| e.class).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..deadlines_at.len() as u32).collect::<Vec<_>>());
-            prop_assert_eq!(store.len(), 0);
+            prop_assert_eq!(deadlines.len(), 0);
         }
     }
 }

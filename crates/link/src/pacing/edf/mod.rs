@@ -9,7 +9,6 @@
 //! the same time per frame however many classes there are. What stands there are copies of a few numbers; they are
 //! not looked for when a rate changes or a class ends, but found out when their turn comes.
 
-mod bags;
 mod calendar;
 mod deadlines;
 
@@ -18,8 +17,7 @@ use super::{
     ClassId, ClassSpec, ClassStats, Gaps, Interval, LineClock, Next, Paced, PacingError, Refused,
     SHORTEST_GAP, Scheduler, layer_2, on_the_line,
 };
-use bags::{Entry, Store};
-use calendar::Calendar;
+use calendar::{Calendar, Change};
 use deadlines::Deadlines;
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -28,6 +26,16 @@ use std::collections::VecDeque;
 /// With [`Gaps::Hybrid`], a class whose interval is more than so many times as long as timers are late needs no gap frames: what a timer is
 /// late adds less than a tenth of a frame to its burst.
 const LONG_INTERVAL: u64 = 10;
+
+/// One frame-to-be of a class, in bytes of the line: it may begin at `start` and should have begun before `deadline`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    start: u64,
+    deadline: u64,
+    class: u32,
+    /// The class [follows](super::ClassKind::Follows) a connection.
+    follows: bool,
+}
 
 /// The state of a class, in bytes of the line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,9 +64,10 @@ pub struct Edf<P> {
     gaps: Gaps,
     /// Bytes of the line in the time by which timers are late.
     jitter: u64,
+    /// Twice what a full frame takes.
+    catches_up: u64,
     /// The line has been given nothing to do: the clock has stood still.
     stood_still: bool,
-    store: Store,
     calendar: Calendar,
     deadlines: Deadlines,
     /// Normal classes with packets, and followers whose time has come.
@@ -74,14 +83,15 @@ impl<P: Paced> Edf<P> {
     /// # Errors
     /// A line or an MTU that cannot be.
     pub fn new(line: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
+        let classes = Classes::new(line, mtu)?;
         Ok(Edf {
-            classes: Classes::new(line, mtu)?,
+            catches_up: 2 * classes.full_frame().get(),
+            classes,
             clock: LineClock::new(line),
             gaps,
             jitter: line.bytes_in(jitter).get(),
             stood_still: true,
-            store: Store::default(),
-            calendar: Calendar::new(),
+            calendar: Calendar::new(0),
             deadlines: Deadlines::new(),
             turns: VecDeque::new(),
             standing: 0,
@@ -115,9 +125,9 @@ impl<P: Paced> Edf<P> {
         if tag == Tag::Normal {
             self.turns.push_back(entry);
         } else if entry.start > self.clock.bytes() {
-            self.calendar.push(&mut self.store, entry);
+            self.calendar.push(entry);
         } else if tag == Tag::Paced {
-            self.deadlines.push(&mut self.store, entry);
+            self.deadlines.push(entry);
         } else {
             self.turns.push_back(entry);
         }
@@ -126,10 +136,16 @@ impl<P: Paced> Edf<P> {
     /// The time of some has come.
     #[inline]
     fn admit(&mut self) {
-        let Edf { calendar, deadlines, turns, store, clock, .. } = self;
-        calendar.advance(store, clock.bytes(), |store, entry| match entry.follows {
-            false => deadlines.push(store, entry),
-            true => turns.push_back(entry),
+        let Edf { classes, calendar, deadlines, turns, clock, .. } = self;
+        calendar.advance(clock.bytes(), |change| match change {
+            Change::Soon(entry) => classes.prefetch(ClassId(entry.class)),
+            Change::Due(entry) => {
+                classes.prefetch_packets(ClassId(entry.class));
+                match entry.follows {
+                    false => deadlines.push(entry),
+                    true => turns.push_back(entry),
+                }
+            }
         });
     }
 
@@ -137,19 +153,15 @@ impl<P: Paced> Edf<P> {
     #[inline]
     fn send(&mut self, entry: Entry) -> Option<Next<P>> {
         let id = ClassId(entry.class);
-        let class = self.classes.get(id).filter(|class| class.state.is_meant_by(&entry))?;
-        let len = class.head()?;
-        let packet = self.classes.pop_to_send(id)?;
-        let begin = self.clock.bytes();
+        let (packet, len, class) = self.classes.send_if(id, |state| state.is_meant_by(&entry))?;
+        let (begin, tag) = (self.clock.bytes(), class.tag);
         self.clock.advance(on_the_line(len));
-        // Classes that fit the line are never later than this. It bounds what one may catch up with that did not fit.
-        let bound = self.clock.bytes().saturating_sub(2 * self.classes.full_frame().get());
-        let class = self.classes.get_mut(id)?;
-        let tag = class.tag;
         if tag != Tag::Normal {
             let late = u32::try_from(begin.saturating_sub(class.state.start)).unwrap_or(u32::MAX);
             class.latest = class.latest.max(late);
             class.state.start = class.state.deadline;
+            // Classes that fit the line are never later than this. It bounds what one may catch up with that did not fit.
+            let bound = self.clock.bytes().saturating_sub(self.catches_up);
             if class.state.start < bound {
                 (class.state.start, class.state.rest) = (bound, 0);
             }
@@ -192,13 +204,11 @@ impl<P: Paced> Edf<P> {
     fn tidy(&mut self) {
         /// So many left-overs are not worth the work.
         const FEW: usize = 1_024;
-        if self.store.len() + self.turns.len() <= 2 * self.standing + FEW {
+        if self.calendar.len() + self.deadlines.len() + self.turns.len() <= 2 * self.standing + FEW {
             return;
         }
-        self.store = Store::default();
-        self.calendar = Calendar::new();
+        self.calendar = Calendar::new(self.clock.bytes());
         self.deadlines = Deadlines::new();
-        self.calendar.advance(&mut self.store, self.clock.bytes(), |_, _| {});
         let turns = std::mem::take(&mut self.turns);
         let meant = |entry: &Entry| {
             self.classes.get(ClassId(entry.class)).is_some_and(|class| class.state.is_meant_by(entry))
@@ -327,7 +337,7 @@ impl<P: Paced> Scheduler<P> for Edf<P> {
         }
         self.stood_still = false;
         self.admit();
-        while let Some(entry) = self.deadlines.pop(&mut self.store) {
+        while let Some(entry) = self.deadlines.pop() {
             if let Some(next) = self.send(entry) {
                 return next;
             }

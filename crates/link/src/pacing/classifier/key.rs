@@ -1,0 +1,95 @@
+//! What filters look at, of a packet or of a filter.
+
+use crate::pacing::config::Filter;
+use farpace_path::Prefix;
+use farpace_wire::Packet;
+use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
+use std::net::IpAddr;
+
+/// All that filters look at. Of a packet: what it has. Of a filter: the bits that it asks for, and as a mask, which
+/// bits these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// IPv4 addresses are in the low 32 bits.
+    dst: u128,
+    src: u128,
+    rest: u64,
+}
+
+// Places in `rest`; two ports at its bottom.
+const SRC_PORT: u32 = 16;
+const PROTOCOL: u32 = 32;
+const DSCP: u32 = 40;
+/// Any IP. What is asked of an IP header implies it.
+const IP: u64 = 1 << 48;
+const V4: u64 = 1 << 49;
+const V6: u64 = 1 << 50;
+/// There are ports to look at.
+const PORTS: u64 = 1 << 51;
+
+impl Key {
+    #[inline]
+    pub fn and(&self, mask: &Key) -> Key {
+        Key { dst: self.dst & mask.dst, src: self.src & mask.src, rest: self.rest & mask.rest }
+    }
+
+    /// Of a packet.
+    #[inline]
+    pub fn of_packet(packet: &Packet) -> Key {
+        let Some(ip) = packet.ip() else { return Key { dst: 0, src: 0, rest: 0 } };
+        let (dst, src, family) = match &ip {
+            IpView::V4(ip) => (ip.dst().to_bits().into(), ip.src().to_bits().into(), V4),
+            IpView::V6(ip) => (ip.dst().to_bits(), ip.src().to_bits(), V6),
+        };
+        let ports = match ip.protocol() {
+            PROTOCOL_TCP => packet.tcp().ok().map(|tcp| (tcp.src_port(), tcp.dst_port())),
+            PROTOCOL_UDP => packet.udp().ok().map(|udp| (udp.src_port(), udp.dst_port())),
+            _ => None,
+        };
+        let ports = ports.map_or(0, |(src, dst)| PORTS | u64::from(src) << SRC_PORT | u64::from(dst));
+        let head = u64::from(ip.protocol()) << PROTOCOL | u64::from(ip.dscp()) << DSCP;
+        Key { dst, src, rest: IP | family | head | ports }
+    }
+
+    /// Of a filter: which bits it asks for, and what they must be.
+    pub fn of_filter(filter: &Filter) -> (Key, Key) {
+        let Filter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
+        let (mut mask, mut value) = (Key { dst: 0, src: 0, rest: 0 }, Key { dst: 0, src: 0, rest: 0 });
+        let mut ask = |bits: u64, at: u32, what: u64| {
+            mask.rest |= IP | bits << at;
+            value.rest |= IP | what << at;
+        };
+        if let Some(protocol) = protocol {
+            ask(0xff, PROTOCOL, protocol.number().into());
+        }
+        if let Some(dscp) = dscp {
+            // More than 63 is more than any packet has.
+            ask(0xff, DSCP, (*dscp).into());
+        }
+        for (port, at) in [(src_port, SRC_PORT), (dst_port, 0)] {
+            if let Some(port) = port {
+                ask(0xffff, at, (*port).into());
+                ask(PORTS, 0, PORTS);
+            }
+        }
+        for (net, mask_at, at) in [(src, &mut mask.src, &mut value.src), (dst, &mut mask.dst, &mut value.dst)]
+        {
+            let Some(net) = net else { continue };
+            let (bits, address, family) = prefix(*net);
+            (*mask_at, *at) = (bits, address);
+            // Both families: no packet has both.
+            mask.rest |= IP | V4 | V6;
+            value.rest |= IP | family;
+        }
+        (mask, value)
+    }
+}
+
+/// The bits that count, what they are, and the family.
+fn prefix(net: Prefix) -> (u128, u128, u64) {
+    let ones = |whole: u32| u128::MAX.checked_shl(whole.saturating_sub(net.bits().into())).unwrap_or(0);
+    match net.net() {
+        IpAddr::V4(v4) => (ones(32) & u128::from(u32::MAX), v4.to_bits().into(), V4),
+        IpAddr::V6(v6) => (ones(128), v6.to_bits(), V6),
+    }
+}

@@ -1,0 +1,209 @@
+//! Lines of words, and what is wrong with one of them.
+
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Most words of one command.
+pub const MOST_WORDS: usize = 1_000;
+/// An error shows the command if it is at most so long.
+const SHOWN: usize = 400;
+
+/// A command: its words, and the line of a text where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// From 1; 0 if it came from no text.
+    pub number: usize,
+    pub words: Vec<String>,
+}
+
+/// What is wrong with a command, at which word, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct TcError {
+    /// The line of the text at which the command begins, from 1; 0 if it is the only one.
+    pub line: usize,
+    /// The words of the command.
+    pub words: Vec<String>,
+    /// The place of the word, from 0; after the last one if something is missing there.
+    pub at: usize,
+    /// What is wrong with it, and what was expected.
+    pub problem: String,
+}
+
+impl fmt::Display for TcError {
+    /// The problem, then the command with the word underlined.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        f.write_str(&self.problem)?;
+        let command = self.words.join(" ");
+        if command.is_empty() || command.len() > SHOWN {
+            return Ok(());
+        }
+        let before: usize = self.words.iter().take(self.at).map(|word| word.chars().count() + 1).sum();
+        let long = self.words.get(self.at).map_or(1, |word| word.chars().count().max(1));
+        write!(f, "\n  {command}\n  {}{}", " ".repeat(before), "^".repeat(long))
+    }
+}
+
+/// The commands of a text: a line each, `\` at its end to go on, `#` for the rest of a line that does not count.
+pub(super) fn lines(text: &str) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut open: Option<Line> = None;
+    for (text, number) in text.lines().zip(1..) {
+        let (text, goes_on) = match text.trim_end().strip_suffix('\\') {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
+        let words = text.split_whitespace();
+        let mut all = words.clone();
+        let counted: Vec<String> =
+            words.take_while(|word| !word.starts_with('#')).map(str::to_owned).collect();
+        let comment = all.any(|word| word.starts_with('#'));
+        let line = open.get_or_insert(Line { number, words: Vec::new() });
+        if line.words.is_empty() {
+            line.number = number;
+        }
+        line.words.extend(counted);
+        // A `\` in a comment is part of the comment.
+        if !goes_on || comment {
+            lines.extend(open.take().filter(|line| !line.words.is_empty()));
+        }
+    }
+    lines.extend(open.filter(|line| !line.words.is_empty()));
+    lines
+}
+
+/// Reads the words of a command one after another.
+pub(super) struct Words<'a> {
+    line: &'a Line,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    pub fn new(line: &'a Line) -> Self {
+        Words { line, at: 0 }
+    }
+    pub fn peek(&self) -> Option<&'a str> {
+        self.line.words.get(self.at).map(String::as_str)
+    }
+    /// The next word; without one, an error that says what was expected.
+    pub fn next(&mut self, expected: impl fmt::Display) -> Result<&'a str, TcError> {
+        let Some(word) = self.peek() else {
+            let after = self.at.checked_sub(1).and_then(|at| self.line.words.get(at));
+            let after = after.map(|word| format!(" after `{word}`")).unwrap_or_default();
+            return Err(self.error_at(self.at, format!("the command ends{after}: expected {expected}")));
+        };
+        self.at += 1;
+        Ok(word)
+    }
+    /// The next word, if it is this one.
+    pub fn take(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(word);
+        self.at += usize::from(found);
+        found
+    }
+    /// The next word as a value.
+    pub fn value<T>(
+        &mut self,
+        expected: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, TcError> {
+        let word = self.next(expected)?;
+        read(word).map_err(|problem| self.error(problem))
+    }
+    /// The next word as what its type reads.
+    pub fn parse<T: FromStr<Err = String>>(&mut self, expected: &str) -> Result<T, TcError> {
+        self.value(expected, str::parse)
+    }
+    /// Sets a value that a command names once.
+    pub fn once<T>(&self, place: &mut Option<T>, value: T, name: &str) -> Result<(), TcError> {
+        match place.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(self.error(format!("`{name}` is given twice"))),
+        }
+    }
+    /// Nothing may follow.
+    pub fn end(&mut self, valid: &[&str]) -> Result<(), TcError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => {
+                self.at += 1;
+                Err(self.unknown(valid))
+            }
+        }
+    }
+    /// The word read last is none of the valid ones.
+    pub fn unknown(&self, valid: &[&str]) -> TcError {
+        let word = self.at.checked_sub(1).and_then(|at| self.line.words.get(at)).map_or("", String::as_str);
+        let near = nearest(word, valid).map(|near| format!(": did you mean `{near}`?"));
+        let expected = match valid {
+            [] => ": expected the end of the command".to_owned(),
+            [one] => format!(": expected `{one}`"),
+            all => format!(": expected one of {}", all.join(", ")),
+        };
+        self.error(format!("unknown word `{word}`{}", near.unwrap_or(expected)))
+    }
+    /// The word read last is `tc`'s, but nothing that pacing has.
+    pub fn not_here(&self, why: &str) -> TcError {
+        let word = self.at.checked_sub(1).and_then(|at| self.line.words.get(at)).map_or("", String::as_str);
+        self.error(format!("`{word}` is a word of tc that pacing does not have: {why}"))
+    }
+    /// Something is wrong with the word read last.
+    pub fn error(&self, problem: impl fmt::Display) -> TcError {
+        self.error_at(self.at.saturating_sub(1), problem)
+    }
+    /// The place of the word read last.
+    pub fn place(&self) -> usize {
+        self.at.saturating_sub(1)
+    }
+    pub fn error_at(&self, at: usize, problem: impl fmt::Display) -> TcError {
+        let Line { number, words } = self.line.clone();
+        TcError { line: number, words, at, problem: problem.to_string() }
+    }
+}
+
+/// The candidate that a person most likely meant.
+pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    // Longer words than any of ours would only cost time.
+    if word.len() > 40 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let near = candidates.iter().map(|c| (strsim::osa_distance(&lower, &c.to_lowercase()), *c));
+    near.filter(|(d, c)| *d < lower.len().min(c.len()) && *d <= lower.len().max(c.len()).div_ceil(3))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: batch files: continuation, comments, and the numbers of lines in errors.
+    #[test]
+    fn lines_are_joined_and_numbered() {
+        let text = "# head \\\nqdisc add \\\n  dev eth0 # why \\\n\n  class \\\n\\\n add\nlast \\";
+        let lines: Vec<_> = lines(text).into_iter().map(|l| (l.number, l.words.join(" "))).collect();
+        assert_eq!(lines, [(2, "qdisc add dev eth0".into()), (5, "class add".into()), (8, "last".into())]);
+    }
+
+    /// Breaks: where errors point to.
+    #[test]
+    fn errors_point_at_the_word() {
+        let line = Line { number: 3, words: ["one", "twö", "three"].map(String::from).to_vec() };
+        let mut words = Words::new(&line);
+        words.next("").unwrap();
+        words.next("").unwrap();
+        assert_eq!(
+            words.unknown(&["two"]).to_string(),
+            "line 3: unknown word `twö`: did you mean `two`?\n  one twö three\n      ^^^"
+        );
+        words.next("").unwrap();
+        let missing = words.next("a number").unwrap_err().to_string();
+        let end =
+            "line 3: the command ends after `three`: expected a number\n  one twö three\n                ^";
+        assert_eq!(missing, end);
+    }
+}
