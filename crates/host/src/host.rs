@@ -10,7 +10,7 @@ use crate::listener::{ListenError, ListenSettings, Listeners};
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
-use farpace_path::{Cx, Element, Inspection, Port};
+use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
@@ -62,6 +62,12 @@ pub struct Host {
     pub(crate) connections: Connections,
     pub(crate) datagrams: Datagrams,
     pub(crate) resets: Limiter,
+    /// Frames that ended at its NIC.
+    pub(crate) frames: PortFrames,
+    /// Other stations are behind its NIC; their frames are passed over.
+    pub(crate) shares_line: bool,
+    /// How many were.
+    pub(crate) passed_over: u64,
     /// Slots of connections to be opened, by time and the order in which they were asked for.
     plans: BTreeMap<(Instant, u64), usize>,
     planned: u64,
@@ -84,6 +90,9 @@ impl Host {
             listeners: Listeners::default(),
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
+            frames: PortFrames::default(),
+            shares_line: false,
+            passed_over: 0,
             plans: BTreeMap::new(),
             planned: 0,
             timers: Timers::default(),
@@ -105,6 +114,27 @@ impl Host {
     /// among hosts of the lab. To be called before there are connections.
     pub fn join_link(&mut self, mac: MacAddr, link: LocalLink) {
         self.internet.join(mac, link);
+    }
+
+    /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
+    /// mistake. The NIC takes them in and counts them. Without this, they are dropped with a reason.
+    pub fn share_line(&mut self) {
+        self.shares_line = true;
+    }
+
+    /// Frames for other stations that its NIC passed over.
+    pub const fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// The address of its NIC.
+    pub fn mac(&self) -> MacAddr {
+        self.internet.mac()
+    }
+
+    /// Frames that ended at its NIC, like PAUSE.
+    pub const fn port_frames(&self) -> &PortFrames {
+        &self.frames
     }
 
     /// Its first address.
@@ -411,6 +441,8 @@ impl Element for Host {
             ("connections", self.open_connections().to_string()),
             ("half_open", self.half_open_connections().to_string()),
             ("listeners", self.listeners.len().to_string()),
+            ("frames of the line", self.frames.total().to_string()),
+            ("frames for others", self.passed_over.to_string()),
         ]
     }
 }

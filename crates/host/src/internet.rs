@@ -88,6 +88,11 @@ impl Internet {
         }
     }
 
+    /// The address of the NIC.
+    pub const fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
     /// From now on neighbours are asked for their MAC addresses.
     pub fn join(&mut self, mac: MacAddr, link: LocalLink) {
         self.mac = mac;
@@ -273,6 +278,7 @@ impl Internet {
 impl Host {
     /// A frame comes in.
     pub(crate) fn on_frame(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(packet) = self.frames.take(packet, cx) else { return };
         if packet.verify_checksums().is_err() {
             return cx.drop(packet, DropReason::BadChecksum);
         }
@@ -295,8 +301,15 @@ impl Host {
     }
 
     /// `packet`, if it is for us and from somebody.
-    fn expected(&self, local: IpAddr, remote: IpAddr, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
-        let why = if !self.internet.is_ours(local) {
+    fn expected(&mut self, local: IpAddr, remote: IpAddr, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        let ours = self.internet.is_ours(local);
+        let (_, station) = packet.macs();
+        if self.shares_line && !ours && station != self.internet.mac && !station.is_multicast() {
+            self.passed_over += 1;
+            cx.consume(packet);
+            return None;
+        }
+        let why = if !ours {
             DropReason::NoRoute
         } else if self.internet.is_martian(remote) {
             DropReason::Martian

@@ -8,12 +8,12 @@ use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
 use farpace_host::{
     ConnectError, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_CLOSED_KEPT, MAX_RESETS_PER_SECOND,
 };
-use farpace_path::{DropReason, Element};
+use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
 use farpace_tcp::{CloseReason, State};
 use farpace_units::{Instant, Seq, Span};
-use farpace_wire::Packet;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
+use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -96,19 +96,40 @@ fn resets_are_limited() {
     assert_eq!(b.sent().len(), 1, "an honest one is answered soon after");
 }
 
+/// Breaks: gap frames of a neighbour that paces are dropped as if something were wrong, or are not counted.
+#[test]
+fn frames_of_the_line_end_at_the_nic() {
+    let mut a = Bench::new(A);
+    let neighbour = MacAddr([2; 6]);
+    for time in [0, 0, 9] {
+        a.packet(PauseFrame::pause(time).packet(neighbour));
+    }
+    for dst in [MacAddr::NEAREST_BRIDGE, neighbour] {
+        a.packet(Packet::from_link(neighbour, dst, EtherType::EXPERIMENTAL, vec![0; 46].into()));
+    }
+    assert_eq!(a.drops(), []);
+    assert_eq!(a.sent().len(), 0);
+    let counted = PortFrames { pauses: 2, pauses_with_time: 1, others: 2 };
+    assert_eq!(*a.host.port_frames(), counted);
+}
+
 /// Breaks: what is not for this host, or damaged, reaches a connection.
 #[test]
 fn wrong_packets_are_dropped_with_their_cause() {
     let mut a = Bench::new(A);
     a.packet(between(B, IpAddr::from([10, 0, 0, 3]), &TcpHeader::default(), b""));
     assert_eq!(a.drops(), [DropReason::NoRoute], "addressed to somebody else");
+    let mut shared = Bench::new(A);
+    shared.host.share_line();
+    shared.packet(between(B, IpAddr::from([10, 0, 0, 3]), &TcpHeader::default(), b""));
+    assert_eq!((shared.drops(), shared.host.passed_over()), (vec![], 1), "a switch did not know better");
     let mut b = Bench::new(B);
     let mut damaged = segment(TcpFlags::SYN, 1, 80);
     damaged.flip_bit(8 * 40);
     b.packet(damaged);
     assert_eq!(b.drops(), [DropReason::BadChecksum]);
     let mut frame = vec![0; 60];
-    frame[12..14].copy_from_slice(&[0x88, 0xb5]); // an experiment
+    frame[11..14].copy_from_slice(&[1, 0x88, 0xb5]); // an experiment, not to itself
     b.packet(Packet::from_frame(&frame).unwrap());
     assert_eq!(b.drops(), [DropReason::Malformed]);
     assert!(b.sent().is_empty());

@@ -10,6 +10,7 @@ mod datagrams;
 mod line_way;
 mod network;
 mod outcome;
+mod pacing;
 mod payload;
 mod programs;
 mod queueing;
@@ -20,7 +21,7 @@ mod watch;
 mod world;
 
 pub use network::NetworkError;
-pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
+pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome, PacingOutcome};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{Inputs, Progress, Run, RunError, Sample};
 pub use silence::{Silence, SilenceMeter};

@@ -1,13 +1,13 @@
-//! From a scenario to a world: hosts, routers, and the chain of elements that makes each link.
+//! From a scenario to a world: hosts, routers, switches, and the chain of elements that makes each link.
 
 use crate::line_way::LineWay;
-use crate::scenario::{self, Direction, Scenario, Way};
+use crate::scenario::{self, Direction, Scenario, SwitchKind, Way};
 use crate::world::{ElementId, End, World, WorldError};
 use farpace_host::{Host, Secret};
 use farpace_link::nic::NicWay;
 use farpace_path as path;
 use farpace_path::{Element, Port, TwoWay};
-use farpace_units::{Span, Stream};
+use farpace_units::{Instant, Span, Stream};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub enum NetworkError {
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A link leads to nobody.
-    #[error("link `{link}` leads to `{node}`, which is neither a host nor a router")]
+    #[error("link `{link}` leads to `{node}`, which is no host, router or switch")]
     NoNode {
         /// The link.
         link: String,
@@ -65,18 +65,26 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
         hosts.insert(name.to_owned(), world.add(name, Box::new(Host::new(address, secret)))?);
     }
     let ports = number_ports(scenario);
-    let mut routers = BTreeMap::new();
+    share_lines(&mut world, scenario, &hosts);
+    let mut between = BTreeMap::new();
     for name in scenario.routers.keys() {
         let router = router(scenario, name, &ports, &addresses)
             .map_err(|error| NetworkError::Router { router: name.clone(), error })?;
-        routers.insert(name.as_str(), world.add(name, Box::new(router))?);
+        between.insert(name.as_str(), world.add(name, Box::new(router))?);
+    }
+    for (name, spec) in &scenario.switches {
+        let switch: Box<dyn Element> = match spec.kind {
+            SwitchKind::Switch => Box::new(switch(&world, scenario, name, &ports, &hosts)),
+            SwitchKind::Hub => Box::new(path::Hub::new(count(name, &ports))),
+        };
+        between.insert(name.as_str(), world.add(name, switch)?);
     }
     let (mut links, mut nodes) = (Vec::new(), Vec::new());
     for (index, link) in scenario.links.iter().enumerate() {
         let chain = chain(&mut world, scenario, index)?;
         let node = |end: usize| {
             let name = link.between[end].as_str();
-            let id = hosts.get(name).or_else(|| routers.get(name)).copied();
+            let id = hosts.get(name).or_else(|| between.get(name)).copied();
             id.map(|id| (id, ports[&(name, index)]))
                 .ok_or_else(|| NetworkError::NoNode { link: link.name.clone(), node: name.to_owned() })
         };
@@ -118,8 +126,58 @@ fn router(
             routes.add(path::Prefix::new(*address, bits)?, *port)?;
         }
     }
-    let count = ports.keys().filter(|(node, _)| *node == name).count();
-    path::Router::new(count as u16, routes)
+    let mut router = path::Router::new(count(name, ports), routes)?;
+    for (link, spec) in scenario.links.iter().enumerate() {
+        if let Some(port) = ports.get(&(name, link))
+            && leads_to_switch(scenario, spec, name)
+        {
+            router.share(*port);
+        }
+    }
+    Ok(router)
+}
+
+/// A switch that knows where all hosts are.
+fn switch(
+    world: &World,
+    scenario: &Scenario,
+    name: &str,
+    ports: &BTreeMap<(&str, usize), Port>,
+    hosts: &BTreeMap<String, ElementId>,
+) -> path::Switch {
+    let mut switch = path::Switch::new(count(name, ports));
+    for (host, id) in hosts {
+        if let Some(hop) = scenario.routes_to(host).get(name)
+            && let Some(port) = ports.get(&(name, hop.link))
+            && let Some(host) = world.element::<Host>(*id)
+        {
+            switch.learn(Instant::ZERO, host.mac(), *port);
+        }
+    }
+    switch
+}
+
+/// Hosts behind a switch or a hub see frames of others.
+fn share_lines(world: &mut World, scenario: &Scenario, hosts: &BTreeMap<String, ElementId>) {
+    for link in &scenario.links {
+        for node in link.between.iter().filter(|node| leads_to_switch(scenario, link, node)) {
+            if let Some(host) = hosts.get(node).and_then(|id| world.element_mut::<Host>(*id)) {
+                host.share_line();
+            }
+        }
+    }
+}
+
+/// True if the other end of `link` than `node` is a switch or a hub.
+fn leads_to_switch(scenario: &Scenario, link: &scenario::LinkSpec, node: &str) -> bool {
+    let [first, second] = &link.between;
+    (first == node && scenario.switches.contains_key(second))
+        || (second == node && scenario.switches.contains_key(first))
+}
+
+/// How many ports a machine has.
+fn count(name: &str, ports: &BTreeMap<(&str, usize), Port>) -> u16 {
+    ports.keys().filter(|(node, _)| *node == name).count() as u16
 }
 
 /// The elements of one link in series: what befalls packets on their way forward stands before the queue on

@@ -1,8 +1,11 @@
 //! What came of a run.
 
 use crate::payload::VerifyError;
+use crate::scenario::Way;
 use crate::silence::SilenceMeter;
 use crate::watch::CaptureFile;
+use farpace_link::nic::NicStats;
+use farpace_link::pacing::NamedStats;
 use farpace_path::DropReason;
 use farpace_tcp::{CloseReason, Counters};
 use farpace_trace::Cause;
@@ -32,6 +35,23 @@ pub struct DatagramOutcome {
     pub bytes: ByteCount,
     /// Of those received: came after one that was sent later, or for the second time.
     pub late: u64,
+}
+
+/// What came of the pacing of one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacingOutcome {
+    /// The link.
+    pub link: String,
+    /// Its direction.
+    pub way: Way,
+    /// The machine that paced.
+    pub from: String,
+    /// The machine at the other end.
+    pub to: String,
+    /// What the line carried.
+    pub nic: NicStats,
+    /// The classes, in the order of the configuration; `(rest)` last, if there is one.
+    pub classes: Vec<NamedStats>,
 }
 
 /// What came of one flow.
@@ -102,6 +122,8 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// The flows of datagrams, in the order of the scenario.
     pub datagrams: Vec<DatagramOutcome>,
+    /// The paced directions of links, in the order of links, forward before backward.
+    pub pacing: Vec<PacingOutcome>,
     /// Drops by place and reason.
     pub drops: Vec<DropCount>,
     /// Events that the world processed.

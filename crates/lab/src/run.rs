@@ -3,6 +3,7 @@
 use crate::datagrams::{ConstantRate, Counter};
 use crate::network::{self, Network, NetworkError};
 use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
+use crate::pacing;
 use crate::payload::{Payload, Verifier, VerifyError};
 use crate::programs::{Receiver, Sender};
 use crate::queueing::Lines;
@@ -262,15 +263,14 @@ impl Run {
     /// # Errors
     /// A file that cannot be made.
     pub fn capture_into(&mut self, directory: &Path) -> Result<Vec<PathBuf>, RunError> {
-        let snaplen = self.scenario.trace.snaplen;
         for tap in self.scenario.taps() {
             let (node, chain) =
                 (self.network.nodes[tap.link][tap.end], self.network.links[tap.link][tap.end]);
             let wires = [self.world.observe(node)?, self.world.observe(chain)?];
-            self.watch.capture(&wires, directory, &tap.name, snaplen)?;
+            self.watch.capture(&wires, directory, &tap.name, &self.scenario.trace)?;
         }
         let names = self.world.ids().map(|id| self.world.name(id).to_owned()).collect();
-        self.watch.capture_drops(directory, names, snaplen)?;
+        self.watch.capture_drops(directory, names, &self.scenario.trace)?;
         Ok(self.watch.files())
     }
 
@@ -410,8 +410,9 @@ impl Run {
             }
         }
         let datagrams = self.datagram_outcomes();
+        let pacing = pacing::outcomes(&self.world, &self.scenario);
         let events = self.world.events_processed();
-        Ok(Outcome { ended: self.now, flows, datagrams, drops, events, captures })
+        Ok(Outcome { ended: self.now, flows, datagrams, pacing, drops, events, captures })
     }
 
     fn add_datagrams(&mut self, index: usize) -> Result<(), RunError> {

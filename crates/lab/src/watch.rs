@@ -1,9 +1,10 @@
 //! Who looks on during a run: meters, captures, and the file of drops.
 
+use crate::scenario::{CaptureClock, Trace};
 use crate::world::{ElementId, Observer, WireId};
-use farpace_path::{DropReason, Meter};
-use farpace_trace::{InterfaceId, PcapngWriter};
-use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_path::{DropReason, Meter, ends_at_port};
+use farpace_trace::{InterfaceId, PcapngWriter, Resolution};
+use farpace_units::{Instant, Packets, Span};
 use farpace_wire::Packet;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -80,9 +81,9 @@ impl Watch {
         wires: &[WireId],
         directory: &Path,
         tap: &str,
-        snaplen: ByteCount,
+        trace: &Trace,
     ) -> Result<(), CaptureError> {
-        let mut capture = open(directory, tap, snaplen)?;
+        let mut capture = open(directory, tap, trace)?;
         let added = capture.writer.add_interface(tap, "both directions", Some(capture.snaplen));
         let interface = added.map_err(|error| CaptureError { path: capture.path.clone(), error })?;
         capture.interfaces.insert(0, interface);
@@ -97,9 +98,9 @@ impl Watch {
         &mut self,
         directory: &Path,
         elements: Vec<String>,
-        snaplen: ByteCount,
+        trace: &Trace,
     ) -> Result<(), CaptureError> {
-        self.drops = Some(open(directory, "drops", snaplen)?);
+        self.drops = Some(open(directory, "drops", trace)?);
         self.elements = elements;
         Ok(())
     }
@@ -128,12 +129,17 @@ impl Watch {
     }
 }
 
-fn open(directory: &Path, name: &str, snaplen: ByteCount) -> Result<Capture, CaptureError> {
+fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureError> {
+    let resolution = match trace.clock {
+        CaptureClock::Exact => Resolution::Nanoseconds,
+        CaptureClock::Gtrcnet => Resolution::Gtrcnet,
+    };
     let path = directory.join(format!("{name}.pcapng"));
     let made = File::create(&path).and_then(|f| PcapngWriter::new(BufWriter::new(f), "farpace lab"));
     match made {
         Ok(writer) => {
-            let snaplen = u32::try_from(snaplen.get()).unwrap_or(u32::MAX);
+            let writer = writer.with_resolution(resolution);
+            let snaplen = u32::try_from(trace.snaplen.get()).unwrap_or(u32::MAX);
             Ok(Capture { path, writer, interfaces: BTreeMap::new(), snaplen })
         }
         Err(error) => Err(CaptureError { path, error }),
@@ -143,7 +149,10 @@ fn open(directory: &Path, name: &str, snaplen: ByteCount) -> Result<Capture, Cap
 impl Observer for Watch {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         let Some(eyes) = self.wires.get(wire.index()) else { return };
-        if let Some((_, meter)) = eyes.meter.and_then(|i| self.meters.get_mut(i)) {
+        // What ends at the port, like a gap frame, is not received.
+        if let Some((_, meter)) = eyes.meter.and_then(|i| self.meters.get_mut(i))
+            && !ends_at_port(packet)
+        {
             meter.record(now, packet.len());
         }
         if let Some(c) = eyes.capture.and_then(|i| self.captures.get_mut(i))

@@ -118,6 +118,8 @@ proptest! {
             routes.add(Prefix::new([10, 0, 1, 0].into(), 24).unwrap(), Port(1)).unwrap();
             Router::new(2, routes).unwrap()
         }, &arrivals);
+        same_twice(|| Switch::new(2), &arrivals);
+        same_twice(|| Hub::new(limit as u16 + 1), &arrivals);
     }
 
     /// Breaks: a link or an ordered delay lets packets overtake.

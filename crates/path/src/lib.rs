@@ -33,6 +33,7 @@ mod queue_limit;
 mod reorder;
 mod router;
 mod schedule;
+mod switch;
 mod tcp_edit;
 mod two_way;
 
@@ -67,4 +68,5 @@ pub use queue_limit::QueueLimit;
 pub use reorder::{Reorder, ReorderWay};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{Schedule, ScheduleError, Step};
+pub use switch::{Hub, Switch};
 pub use two_way::{TwoWay, Way};

@@ -1,17 +1,21 @@
 //! Frames that end at the port they arrive at, in every station and every bridge.
 
 use crate::{Cx, Inspection};
-use farpace_wire::{Packet, PauseFrame};
+use farpace_wire::{EtherType, Packet, PauseFrame};
 
 /// True if no station forwards `packet`, nor hands it to what lies above Ethernet:
 /// * it goes to a group address that belongs to the line alone, PAUSE and all other MAC control among them
 ///   (01-80-C2-00-00-00 to 0F, IEEE 802.1Q §8.6.3), or
-/// * its sender has addressed it to itself, so that a bridge finds its receiver where it came from (§8.6.1) and a host or
-///   a router is not meant.
+/// * it is of the experimental EtherType and its sender has addressed it to itself, so that a bridge finds its receiver where
+///   it came from (§8.6.1) and nobody else is meant.
 #[inline]
 pub fn ends_at_port(packet: &Packet) -> bool {
     let (src, dst) = packet.macs();
-    dst.is_link_local_group() || src == dst
+    dst.is_link_local_group() || (src == dst && is_experimental(packet))
+}
+
+fn is_experimental(packet: &Packet) -> bool {
+    packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL)
 }
 
 /// What the ports of an element have kept back, by kind.
@@ -59,10 +63,4 @@ impl PortFrames {
             _ => self.others += 1,
         }
     }
-}
-
-/// A frame of the experimental EtherType, for tests.
-#[cfg(test)]
-pub(crate) fn experimental(src: farpace_wire::MacAddr, dst: farpace_wire::MacAddr) -> Packet {
-    Packet::from_link(src, dst, farpace_wire::EtherType::EXPERIMENTAL, bytes::Bytes::from_static(&[0; 46]))
 }

@@ -2,7 +2,7 @@
 //! §5.3.1, RFC 8200 §3).
 
 use crate::prefix::masked;
-use crate::{Cx, DropReason, Element, Inspection, Port, Prefix};
+use crate::{Cx, DropReason, Element, Inspection, Port, PortFrames, Prefix};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::collections::BTreeMap;
@@ -69,12 +69,17 @@ impl Routes {
 }
 
 /// A router with a fixed table. It takes no time and has no queue: the links around it have. A packet may
-/// leave by the port it came in at.
+/// leave by the port it came in at, unless [others share](Router::share) that line. Frames of the line, like PAUSE, end at its
+/// [ports](PortFrames).
 #[derive(Clone, Debug)]
 pub struct Router {
     routes: Routes,
     /// For each port, where the last packet that came in there went.
     last: Vec<Option<(IpAddr, Port)>>,
+    /// Ports behind which there are several stations.
+    shared: Vec<bool>,
+    frames: PortFrames,
+    not_ours: u64,
     forwarded: u64,
     no_route: u64,
     expired: u64,
@@ -97,7 +102,28 @@ impl Router {
                 ports,
             });
         }
-        Ok(Router { routes, last: vec![None; usize::from(ports)], forwarded: 0, no_route: 0, expired: 0 })
+        Ok(Router {
+            routes,
+            last: vec![None; usize::from(ports)],
+            shared: vec![false; usize::from(ports)],
+            frames: PortFrames::default(),
+            not_ours: 0,
+            forwarded: 0,
+            no_route: 0,
+            expired: 0,
+        })
+    }
+    /// Behind `port` there is a switch or a hub, and other stations behind that. Routers of the lab have no addresses of
+    /// their own on a link; so a frame from there that would go back there was meant for another station, and reached this
+    /// one because a switch did not know better. It is taken in and counted.
+    pub fn share(&mut self, port: Port) {
+        if let Some(shared) = self.shared.get_mut(usize::from(port.0)) {
+            *shared = true;
+        }
+    }
+    /// Frames that ended at its ports.
+    pub const fn port_frames(&self) -> &PortFrames {
+        &self.frames
     }
     /// Packets forwarded so far.
     pub const fn forwarded(&self) -> u64 {
@@ -124,7 +150,8 @@ impl Element for Router {
     fn is_passive(&self) -> bool {
         true
     }
-    fn on_packet(&mut self, port: Port, mut packet: Packet, cx: &mut Cx<'_>) {
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(mut packet) = self.frames.take(packet, cx) else { return };
         let Some((to, ttl)) = packet.ip().map(|ip| (ip.dst(), ip.ttl())) else {
             cx.drop(packet, DropReason::Malformed);
             return;
@@ -140,6 +167,11 @@ impl Element for Router {
             cx.drop(packet, DropReason::NoRoute);
             return;
         };
+        if out == port && self.shared.get(usize::from(port.0)).is_some_and(|shared| *shared) {
+            self.not_ours += 1;
+            cx.consume(packet);
+            return;
+        }
         packet.decrement_ttl();
         self.forwarded += 1;
         cx.emit(out, packet);
@@ -152,11 +184,14 @@ impl Element for Router {
         0
     }
     fn inspect(&self) -> Inspection {
-        vec![
+        let mut readings = vec![
             ("forwarded", self.forwarded.to_string()),
             ("no route", self.no_route.to_string()),
             ("time to live over", self.expired.to_string()),
-        ]
+            ("for others", self.not_ours.to_string()),
+        ];
+        readings.extend(self.frames.inspect());
+        readings
     }
 }
 

@@ -25,8 +25,34 @@ const SHB_USER_APPLICATION: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
-/// if_tsresol: times count units of 10^-9 s.
-const NANOSECONDS: u8 = 9;
+
+/// How fine the times of a capture are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Resolution {
+    /// 1 ns.
+    #[default]
+    Nanoseconds,
+    /// 2^-24 s, 59.6 ns: the clock of GtrcNET-1. Times are rounded down.
+    Gtrcnet,
+}
+
+impl Resolution {
+    /// if_tsresol: units per second as a power of ten, or of two if the highest bit is set.
+    const fn code(self) -> u8 {
+        match self {
+            Resolution::Nanoseconds => 9,
+            Resolution::Gtrcnet => 0x80 | 24,
+        }
+    }
+    fn ticks(self, time: Instant) -> u64 {
+        let ns = time.as_nanos();
+        match self {
+            Resolution::Nanoseconds => ns,
+            // Below 2^58, as there are fewer ticks than nanoseconds.
+            Resolution::Gtrcnet => ((u128::from(ns) << 24) / 1_000_000_000) as u64,
+        }
+    }
+}
 
 /// An interface of one capture file, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +70,7 @@ pub struct PcapngWriter<W: Write> {
     /// Snap length of each interface.
     snaplens: Vec<Option<u32>>,
     epoch: Span,
+    resolution: Resolution,
     limit: ByteCount,
     written: ByteCount,
     stopped: bool,
@@ -62,6 +89,7 @@ impl<W: Write> PcapngWriter<W> {
             block: Vec::new(),
             snaplens: Vec::new(),
             epoch: Span::ZERO,
+            resolution: Resolution::Nanoseconds,
             limit: DEFAULT_CAPTURE_LIMIT,
             written: ByteCount::ZERO,
             stopped: false,
@@ -85,6 +113,13 @@ impl<W: Write> PcapngWriter<W> {
     #[must_use]
     pub fn with_epoch(mut self, epoch: Span) -> Self {
         self.epoch = epoch;
+        self
+    }
+
+    /// How fine times are; nanoseconds if not called. To be called before interfaces are declared.
+    #[must_use]
+    pub fn with_resolution(mut self, resolution: Resolution) -> Self {
+        self.resolution = resolution;
         self
     }
 
@@ -113,7 +148,7 @@ impl<W: Write> PcapngWriter<W> {
         self.u32(snaplen.unwrap_or(0)); // 0: no limit
         self.text(IF_NAME, name);
         self.text(IF_DESCRIPTION, description);
-        self.option(IF_TSRESOL, &[NANOSECONDS]);
+        self.option(IF_TSRESOL, &[self.resolution.code()]);
         self.option(END_OF_OPTIONS, &[]);
         self.end()?;
         self.snaplens.push(snaplen);
@@ -138,7 +173,7 @@ impl<W: Write> PcapngWriter<W> {
             self.skipped += Packets::new(1);
             return Ok(());
         }
-        let ticks = (now + self.epoch).as_nanos();
+        let ticks = self.resolution.ticks(now + self.epoch);
         self.begin(ENHANCED_PACKET);
         self.u32(interface.0);
         self.u32((ticks >> 32) as u32);
@@ -362,6 +397,24 @@ mod tests {
         let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
         let time = reader.next_packet().unwrap().unwrap().time;
         assert_eq!(time, Instant::from_nanos(1_700_000_000_000_000_005));
+    }
+
+    /// Breaks: a capture has finer times than the device that it stands for, or other times than it says.
+    #[test]
+    fn coarse_clocks_are_written_and_read() {
+        let mut capture = writer().with_resolution(Resolution::Gtrcnet);
+        let tap = capture.add_interface("tap", "", None).unwrap();
+        // One tick is 59.604... ns; a second has 2^24.
+        let cases = [(0, 0), (59, 0), (60, 59), (119, 59), (120, 119), (1_000_000_000, 1_000_000_000)];
+        for (time, _) in cases {
+            capture.packet(tap, Instant::from_nanos(time), &packet(0, 1), None).unwrap();
+        }
+        let bytes = capture.finish().unwrap();
+        assert!(bytes.windows(5).any(|w| w == [9, 0, 1, 0, 0x98]), "if_tsresol says 2^-24 s");
+        let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+        for (time, read) in cases {
+            assert_eq!(reader.next_packet().unwrap().unwrap().time, Instant::from_nanos(read), "{time}");
+        }
     }
 
     /// Breaks: a packet would be shown at a tap it never passed.

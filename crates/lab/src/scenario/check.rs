@@ -108,9 +108,9 @@ impl Checker<'_> {
 
     fn limits(&mut self) {
         let s = self.s;
-        let nodes = s.hosts.len() + s.routers.len();
+        let nodes = s.hosts.len() + s.between().count();
         let counts = [
-            ("hosts", "hosts and routers", nodes, MAX_NODES),
+            ("hosts", "hosts, routers and switches", nodes, MAX_NODES),
             ("links", "links", s.links.len(), MAX_LINKS),
             ("flows", "flows", s.flows.len(), MAX_FLOWS),
         ];
@@ -159,9 +159,7 @@ impl Checker<'_> {
     fn names(&mut self) {
         let s = self.s;
         let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
-        let nodes = s.hosts.keys().map(|n| ("hosts", n)).chain(s.routers.keys().map(|n| ("routers", n)));
-        for (table, name) in nodes {
-            let kind = if table == "hosts" { "host" } else { "router" };
+        for (table, kind, name) in s.hosts.keys().map(|n| ("hosts", "host", n)).chain(s.between()) {
             if let Some(why) = bad_name(name) {
                 self.key(path![table, name.as_str()], why).hint(NAME_RULE);
             }
@@ -467,13 +465,14 @@ impl Checker<'_> {
     fn ends(&mut self) {
         let s = self.s;
         let hosts: Vec<&str> = s.hosts.keys().map(String::as_str).collect();
-        let nodes: Vec<&str> = hosts.iter().copied().chain(s.routers.keys().map(String::as_str)).collect();
+        let between = s.between().map(|(.., name)| name.as_str());
+        let nodes: Vec<&str> = hosts.iter().copied().chain(between).collect();
         for (i, link) in s.links.iter().enumerate() {
             for (end, name) in link.between.iter().enumerate() {
                 if !nodes.contains(&name.as_str()) {
                     self.value(
                         path!["links", i, "between", end],
-                        format!("no host or router is called `{name}`"),
+                        format!("no host, router or switch is called `{name}`"),
                     )
                     .hint_nearest(name, &nodes);
                 }
@@ -488,10 +487,10 @@ impl Checker<'_> {
         }
         for (i, flow) in s.flows.iter().enumerate() {
             for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
-                if s.routers.contains_key(name) {
+                if let Some(kind) = s.kind_between(name) {
                     self.value(
                         path!["flows", i, key],
-                        format!("`{name}` is a router; flows are between hosts"),
+                        format!("`{name}` is a {kind}; flows are between hosts"),
                     )
                     .hint(format!("hosts: {}", list(&hosts)));
                 } else if !hosts.contains(&name.as_str()) {
@@ -537,8 +536,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let nodes = s.hosts.keys().map(|n| ("hosts", n)).chain(s.routers.keys().map(|n| ("routers", n)));
-        for (table, name) in nodes {
+        for (table, _, name) in s.hosts.keys().map(|n| ("hosts", "host", n)).chain(s.between()) {
             if graph.degree(name) == 0 {
                 self.key(path![table, name.as_str()], format!("`{name}` has no link"))
                     .hint("connect it with [[links]], or remove it");
@@ -578,10 +576,10 @@ impl Checker<'_> {
             s.hosts.keys().chain(s.links.iter().map(|l| &l.name)).map(String::as_str).collect();
         for (i, tap) in s.trace.taps.iter().enumerate() {
             let path = path!["trace", "taps", i];
-            if s.routers.contains_key(tap) {
+            if let Some(kind) = s.kind_between(tap) {
                 let links: Vec<&str> =
                     s.links.iter().filter(|l| l.between.contains(tap)).map(|l| l.name.as_str()).collect();
-                self.value(path, format!("`{tap}` is a router; captures are made at hosts and on links"))
+                self.value(path, format!("`{tap}` is a {kind}; captures are made at hosts and on links"))
                     .hint(format!("its links are {}", list(&links)));
             } else if !places.contains(&tap.as_str()) {
                 self.value(path, format!("no host or link is called `{tap}`")).hint_nearest(tap, &places);

@@ -88,9 +88,10 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 }
 
 /// The tables of a scenario as the schema and as people call them.
-const TABLES: [(&str, &str); 22] = [
+const TABLES: [(&str, &str); 23] = [
     ("Scenario", "the top of the file"),
     ("Host", "a host"),
+    ("Switch", "a switch"),
     ("LinkSpec", "a link"),
     ("DirectionSpec", "`forward` or `backward` of a link"),
     ("Middlebox", "`middlebox` in `forward` or `backward` of a link"),

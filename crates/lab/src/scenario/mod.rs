@@ -1,4 +1,4 @@
-//! What is to be simulated: hosts, routers, links and flows, read from TOML.
+//! What is to be simulated: hosts, routers, switches, links and flows, read from TOML.
 //!
 //! Values carry their units (`rate = "500 Mbit/s"`), and reading is strict: a key that nobody knows, a unit
 //! that does not fit, a flow without a path are errors that show the place in the file and say what would
@@ -34,8 +34,8 @@ pub use figures::{Bottleneck, Segment};
 pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
 pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{
-    Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer, Reorder, Router,
-    Scenario, Trace, Way,
+    CaptureClock, Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer,
+    Reorder, Router, Scenario, Switch, SwitchKind, Trace, Way,
 };
 pub use topology::{Hop, Tap};
 pub use troubles::{BurstLoss, ClockJump};
@@ -46,7 +46,7 @@ use farpace_units::ByteCount;
 pub const MAX_TEXT: ByteCount = ByteCount::new(1 << 20);
 /// Most `--set` overrides that are taken.
 pub const MAX_OVERRIDES: usize = 1_000;
-/// Most hosts and routers together.
+/// Most hosts, routers and switches together.
 pub const MAX_NODES: usize = 1_000;
 /// Most links. (Without loops, a network has fewer links than nodes.)
 pub const MAX_LINKS: usize = 1_000;
@@ -56,7 +56,7 @@ pub const MAX_FLOWS: usize = 1_000;
 pub const MAX_TAPS: usize = 64;
 /// Most outages of one direction of a link.
 pub const MAX_OUTAGES: usize = 10_000;
-/// Longest name of a host, router, link or flow, in characters: names become parts of file names.
+/// Longest name of a host, router, switch, link or flow, in characters: names become parts of file names.
 pub const MAX_NAME: usize = 32;
 /// Longest virtual time limit: 30 days.
 pub const MAX_DURATION: farpace_units::Span = farpace_units::Span::from_secs(30 * 24 * 3600);

@@ -60,8 +60,8 @@ fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origi
             if let Some(entry) = entries.iter_mut().find(|e| e.key == *step) {
                 return put(&mut entry.node, rest, &walked, node, origin);
             }
-            // Hosts and routers cannot come into being here: without a link they would be of no use.
-            if let ["hosts" | "routers"] = done {
+            // Machines cannot come into being here: without a link they would be of no use.
+            if let ["hosts" | "routers" | "switches"] = done {
                 let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
                 let fault = Fault::syntax(format!("{here} has no `{step}`"), origin.clone());
                 return Err(match nearest(step, &known) {

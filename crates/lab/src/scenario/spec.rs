@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// A network, the transfers through it, and what to record of them.
 ///
-/// The network is a tree: hosts at its ends, routers between, one path from each to each.
+/// The network is a tree: hosts at its ends, routers and switches between, one path from each to each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -40,7 +40,10 @@ pub struct Scenario {
     /// The machines between, by name. They forward along the only path there is.
     #[serde(default)]
     pub routers: BTreeMap<String, Router>,
-    /// The links between hosts and routers.
+    /// What joins lines into one Ethernet, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub switches: BTreeMap<String, Switch>,
+    /// The links between hosts, routers and switches.
     pub links: Vec<LinkSpec>,
     /// The transfers.
     pub flows: Vec<Flow>,
@@ -63,13 +66,33 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 pub struct Router {}
 
+/// What joins lines into one Ethernet. It takes no time: rates and queues belong to its links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Switch {
+    /// A switch, which sends frames to where their receiver is, or a hub, which sends everything everywhere.
+    pub kind: SwitchKind,
+}
+
+/// What joins lines into one Ethernet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchKind {
+    /// Learns where stations are. Frames of the line, like the gap frames of pacing, end there. It knows all hosts at first, as if
+    /// each had said a word.
+    #[default]
+    Switch,
+    /// Repeats every frame to all other lines, gap frames too.
+    Hub,
+}
+
 /// A full-duplex link. In each direction a packet meets the middlebox, the thinning of ACKs and the policer, then the
 /// troubles (MTU, outage, loss, corruption, duplication, jitter, reordering), then the queue, the line with its rate, the
 /// delay, and bit errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// Name, unique among hosts, routers and links.
+    /// Name, unique among hosts, routers, switches and links.
     pub name: String,
     /// The two ends, by name. Forward is from the first to the second.
     pub between: [String; 2],
@@ -271,11 +294,29 @@ pub struct Trace {
     pub taps: Vec<String>,
     /// Bytes kept of each captured frame, from 96 B; 128 B hold all headers.
     pub snaplen: ByteCount,
+    /// How fine the times in captures are: `exact`, or as coarse as a measuring device had them.
+    pub clock: CaptureClock,
+}
+
+/// How fine the times in captures are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureClock {
+    /// To the nanosecond, as the lab has them.
+    #[default]
+    Exact,
+    /// Multiples of 2^-24 s (59.6 ns), rounded down, as GtrcNET-1 stamps packets.
+    Gtrcnet,
 }
 
 impl Default for Trace {
     fn default() -> Self {
-        Trace { bin: Span::from_millis(10), taps: Vec::new(), snaplen: ByteCount::new(128) }
+        Trace {
+            bin: Span::from_millis(10),
+            taps: Vec::new(),
+            snaplen: ByteCount::new(128),
+            clock: CaptureClock::Exact,
+        }
     }
 }
 
@@ -422,6 +463,19 @@ impl LinkSpec {
 }
 
 impl Scenario {
+    /// All machines that are no hosts: their table, what they are called, and their names.
+    pub(super) fn between(&self) -> impl Iterator<Item = (&'static str, &'static str, &String)> {
+        let routers = self.routers.keys().map(|name| ("routers", "router", name));
+        routers.chain(self.switches.iter().map(|(name, switch)| match switch.kind {
+            SwitchKind::Switch => ("switches", "switch", name),
+            SwitchKind::Hub => ("switches", "hub", name),
+        }))
+    }
+    /// What a machine that is no host is called; none: there is no such machine.
+    pub(super) fn kind_between(&self, name: &str) -> Option<&'static str> {
+        self.between().find(|(.., other)| *other == name).map(|(_, kind, _)| kind)
+    }
+
     /// The port the receiver of flow `index` listens on.
     pub fn port(&self, index: usize) -> u16 {
         let automatic = u16::try_from(index).unwrap_or(u16::MAX).saturating_add(5_001);

@@ -73,6 +73,7 @@ pub fn text(knobs: &Knobs) -> String {
         trace: Trace { bin: Span::from_secs(1), ..Trace::default() },
         hosts: BTreeMap::from([("client".into(), Host::default()), ("server".into(), Host::default())]),
         routers: BTreeMap::new(),
+        switches: BTreeMap::new(),
         links: vec![link],
         flows,
         datagrams: Vec::new(),

@@ -1,0 +1,30 @@
+//! What came of pacing, from the cards of a world.
+
+use crate::line_way::PacedLink;
+use crate::outcome::PacingOutcome;
+use crate::scenario::{Scenario, Way};
+use crate::world::World;
+use farpace_path::Port;
+
+/// Of every paced direction, in the order of links, forward before backward.
+pub(crate) fn outcomes(world: &World, scenario: &Scenario) -> Vec<PacingOutcome> {
+    let mut outcomes = Vec::new();
+    for link in &scenario.links {
+        let Some(line) = world.find(&link.name).and_then(|id| world.element::<PacedLink>(id)) else {
+            continue;
+        };
+        for (way, entrance) in [(Way::Forward, Port(0)), (Way::Backward, Port(1))] {
+            let Some(nic) = line.way(entrance).nic() else { continue };
+            let direction = link.direction(way);
+            outcomes.push(PacingOutcome {
+                link: link.name.clone(),
+                way,
+                from: direction.from.to_owned(),
+                to: direction.to.to_owned(),
+                nic: *nic.stats(),
+                classes: nic.classes(),
+            });
+        }
+    }
+    outcomes
+}
