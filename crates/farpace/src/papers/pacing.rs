@@ -8,6 +8,7 @@
 //! what the paper leaves open.
 
 mod claims;
+mod drive;
 mod figures;
 mod lines;
 mod pace;

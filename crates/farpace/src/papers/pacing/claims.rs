@@ -2,7 +2,7 @@
 
 use super::lines::Class;
 use super::pace::Pace;
-use super::plan::{self, EXACT, FIG_6, FIG_8};
+use super::plan::{self, EXACT, FIG_6, FIG_8, LARGE_BUCKET};
 use super::printed::{FIFOS, FIVE, PSPACER, TABLE_2, TABLE_4, TOKEN_BUCKET, UNLIMITED};
 use super::results::Results;
 use super::sets::{PRECISE, Set};
@@ -199,6 +199,9 @@ fn slow_start(results: &Results) -> Claim {
         Some(at) => format!("{pace} loses first at {at:.2} s"),
         None => format!("{pace} loses nothing in 5 s"),
     });
+    let large = results.transfer(&plan::large_bucket()).and_then(|t| t.first_lost);
+    let large = large.map_or("does not".to_owned(), |at| format!("does at {at:.2} s"));
+    let says = says.chain([format!("a bucket of {LARGE_BUCKET} {large}")]);
     let near = lost[0].is_some_and(|at| (at / 2.5 - 1.0).abs() <= ABOUT);
     let text = "In slow start the token bucket overflows a FIFO of 1 MB near 2.5 s (within 15 %), PSPacer does not (Fig. 8)";
     claim("slow-start", text, near && lost[1].is_none(), says.collect())

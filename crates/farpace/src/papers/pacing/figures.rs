@@ -1,7 +1,7 @@
 //! The paper's figures, drawn from the runs.
 
 use super::pace::Pace;
-use super::plan::{self, EXACT, FIG_6, FIG_8, PAIRS, TABLE_5};
+use super::plan::{self, EXACT, FIG_6, FIG_8, LARGE_BUCKET, PAIRS, TABLE_5};
 use super::printed::{FIFOS, FIVE, TABLE_2};
 use super::results::Results;
 use super::rows::table_5;
@@ -13,7 +13,13 @@ use farpace_report::{Curve, Estimate, Figure, Level, TimeLine, curves, lines};
 /// All figures, in the order of the page.
 pub fn all(results: &Results) -> Vec<Figure> {
     let mut figures = vec![rates(results), classes(results), sets(results), fifos(results)];
-    figures.extend(FIG_8.map(|pace| slow_start(results, pace)));
+    let [bucket, paced] = FIG_8.map(plan::slow_start);
+    let large = format!("a token bucket of {LARGE_BUCKET}");
+    figures.extend([
+        slow_start(results, &bucket, "a token bucket of 62.5 kB", "a"),
+        slow_start(results, &plan::large_bucket(), &large, "a-large"),
+        slow_start(results, &paced, "PSPacer", "b"),
+    ]);
     figures.extend(PAIRS.map(|(first, second)| pair(results, first, second)));
     figures
 }
@@ -106,7 +112,8 @@ fn fifos(results: &Results) -> Figure {
         let numbers = table_5(pace).map(|t| t.map(|(goodput, _)| point(goodput)));
         all.push(Curve { label, points: numbers.map(Vec::from).unwrap_or_default() });
     }
-    for pace in TABLE_5 {
+    // edf has what PSPacer has.
+    for pace in TABLE_5.into_iter().filter(|pace| *pace != Pace::Edf) {
         let points = FIFOS.map(|fifo| point(results.goodput(&Case::one(pace, fifo))));
         all.push(Curve { label: pace.label(), points: points.into() });
     }
@@ -116,18 +123,21 @@ fn fifos(results: &Results) -> Figure {
     )
 }
 
-fn slow_start(results: &Results, pace: Pace) -> Figure {
-    let curve = results.transfer(&plan::slow_start(pace)).and_then(|t| t.curves.first());
-    let fine = curve.cloned().unwrap_or_default();
+fn slow_start(results: &Results, case: &Case, who: &str, which: &str) -> Figure {
+    let transfer = results.transfer(case);
+    let fine = transfer.and_then(|t| t.curves.first()).cloned().unwrap_or_default();
     let coarse = means(&fine, 400);
     let all = [
         TimeLine { label: "bins of 500 us", points: fine },
         TimeLine { label: "means of 200 ms", points: coarse },
     ];
-    let which = if pace == Pace::Psp { "b" } else { "a" };
-    lines(&format!("Slow start, {pace}, FIFO of 1 MB"), "Mbit/s behind the FIFO", &all, None).figure(
+    let lost = match transfer.and_then(|t| t.first_lost) {
+        Some(at) => format!("the FIFO overflows first at {at:.2} s"),
+        None => "nothing is lost".to_owned(),
+    };
+    lines(&format!("Slow start with {who}, FIFO of 1 MB"), "Mbit/s behind the FIFO", &all, None).figure(
         &format!("figures/fig08{which}.svg"),
-        &format!("The first 5 s of a transfer (the paper's Fig. 8{which})."),
+        &format!("The first 5 s of a transfer; {lost} (the paper's Fig. 8{}).", &which[..1]),
     )
 }
 

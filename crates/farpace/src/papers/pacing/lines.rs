@@ -1,9 +1,10 @@
 //! Classes that always have packets, on a line: bandwidth per n packets and burstiness, as the paper's §4.4 has them.
 
+use super::drive::{Source, drive};
 use super::pace::{FRAME, LINE, Pace};
 use anyhow::{Result, bail};
-use farpace_link::pacing::{Burstiness, layer_2, saturate_in_time};
-use farpace_units::ByteCount;
+use farpace_link::pacing::{Burstiness, Interval, layer_2};
+use farpace_units::{ByteCount, Rate, Stream};
 use std::fmt;
 
 /// Ticks of the paper's clock in a second: 59.6 ns each.
@@ -20,6 +21,8 @@ pub struct Case {
     pub rates: Vec<u64>,
     /// About so many packets of all classes together; fewer where that would take more than 160 s of the line.
     pub packets: u64,
+    /// In so many runs, in each of which the classes begin at other times: in the first one all at once.
+    pub phases: u64,
 }
 
 impl fmt::Display for Case {
@@ -55,7 +58,8 @@ pub struct Class {
     pub burstiness: f64,
     /// The same by the paper's clock, rounded up to packets as the paper's program did.
     pub counted: f64,
-    /// By how much the rate of layer 2 differs from the target, in millionths.
+    /// By how much the rate of layer 2 differs from the target, in millionths: at most, of all phases. The last frame of a phase
+    /// may be early or late.
     pub error_ppm: f64,
 }
 
@@ -65,26 +69,59 @@ impl Case {
     /// # Errors
     /// Rates that do not fit, or a class that sent less than four packets.
     pub fn measure(&self) -> Result<Vec<Class>> {
-        let (mut scheduler, ids) = self.pace.scheduler(&self.rates)?;
-        let length = u32::try_from(FRAME.get()).unwrap_or(u32::MAX);
-        let classes: Vec<_> = ids.into_iter().map(|id| (id, length)).collect();
-        let mut starts: Vec<Vec<u64>> = vec![Vec::new(); classes.len()];
-        let reached = saturate_in_time(scheduler.as_mut(), &classes, LINE, self.end(), |class, at, _| {
-            starts[class].push(at);
-        });
-        if reached < self.end() {
-            bail!("the scheduler stopped");
+        let end = self.end();
+        let mut all: Vec<Class> = Vec::new();
+        for phase in 0..self.phases {
+            let mut starts: Vec<Vec<u64>> = vec![Vec::new(); self.rates.len()];
+            drive(self.pace, &self.sources(phase), end, |class, at| starts[class].push(at))?;
+            let classes = self.rates.iter().zip(&starts).map(|(rate, starts)| class(*rate, starts));
+            let classes = classes.collect::<Result<Vec<Class>>>()?;
+            if all.is_empty() {
+                all = classes;
+            } else {
+                all.iter_mut().zip(&classes).for_each(|(all, class)| all.join(class));
+            }
         }
-        self.rates.iter().zip(&starts).map(|(rate, starts)| class(*rate, starts)).collect()
+        Ok(all)
     }
 
-    /// Bytes of the line that all packets take.
+    /// In all phases but the first one each class begins at some time within its interval.
+    fn sources(&self, phase: u64) -> Vec<Source> {
+        let mut dice = Stream::new(phase, "papers pacing phases");
+        let source = |rate: &u64| {
+            let interval = Interval::new(Rate::from_bits_per_sec(*rate), LINE).after(layer_2(FRAME), &mut 0);
+            let from = if phase == 0 { 0 } else { dice.below(interval.max(1)) };
+            Source { rate: *rate, from, to: u64::MAX }
+        };
+        self.rates.iter().map(source).collect()
+    }
+
+    /// Bytes of the line that all packets of a phase take.
     fn end(&self) -> u64 {
         let all: u128 = self.rates.iter().map(|r| u128::from(*r)).sum();
-        let bytes = u128::from(self.packets) * u128::from(layer_2(FRAME).get())
+        let bytes = u128::from(self.packets / self.phases.max(1))
+            * u128::from(layer_2(FRAME).get())
             * u128::from(LINE.bits_per_sec())
             / all.max(1);
         u64::try_from(bytes).unwrap_or(u64::MAX).min(MOST_BYTES)
+    }
+}
+
+impl Class {
+    /// The packets of `other` are this one's as well.
+    pub fn join(&mut self, other: &Class) {
+        let (ours, theirs) = (self.packets as f64, other.packets as f64);
+        for (s, o) in self.bandwidth.iter_mut().zip(&other.bandwidth) {
+            s.least = s.least.min(o.least);
+            s.most = s.most.max(o.most);
+            s.mean = (s.mean * ours + o.mean * theirs) / (ours + theirs);
+        }
+        self.packets += other.packets;
+        self.burstiness = self.burstiness.max(other.burstiness);
+        self.counted = self.counted.max(other.counted);
+        if other.error_ppm.abs() > self.error_ppm.abs() {
+            self.error_ppm = other.error_ppm;
+        }
     }
 }
 
@@ -166,6 +203,24 @@ mod tests {
         assert!((1.4..1.6).contains(&measured.burstiness), "{measured:?}");
         assert_eq!(measured.counted, 2.0);
         assert!(class(1, &even[..3]).is_err());
+    }
+
+    /// Breaks: Table 4: what several phases have in common.
+    #[test]
+    fn phases_are_joined() {
+        let rates = vec![500_000_000, 300_000_000, 100_000_000];
+        let one = Case { pace: Pace::Psp, rates, packets: 900, phases: 1 };
+        let many = Case { packets: 9_000, phases: 10, ..one.clone() };
+        let (one, many) = (one.measure().unwrap(), many.measure().unwrap());
+        for (one, many) in one.iter().zip(&many) {
+            assert!(many.packets.abs_diff(one.packets * 10) < 100);
+            for (one, many) in one.bandwidth.iter().zip(&many.bandwidth) {
+                assert!(many.least <= one.least && many.most >= one.most);
+                assert!((many.mean / one.mean - 1.0).abs() < 0.1);
+            }
+            assert!(many.burstiness >= one.burstiness && many.counted >= one.counted);
+        }
+        assert!(one.iter().zip(&many).any(|(one, many)| many.burstiness > one.burstiness));
     }
 
     /// Breaks: the column of errors: 1518 B of layer 2 in each 3,036 B of a line of 1 Gbit/s are 500 Mbit/s.

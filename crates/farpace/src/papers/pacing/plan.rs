@@ -15,6 +15,8 @@ pub const PAPER: &str = "Precise Software Pacing Method Using Gap Packets (Takan
 
 /// Packets of a row of Tables 2 to 4, about; of the quick measurement.
 const PACKETS: (u64, u64) = (250_000, 20_000);
+/// In how many ways the flows of Tables 3 and 4 begin.
+pub const PHASES: (u64, u64) = (5, 25);
 /// Packets of a rate of Fig. 6.
 const FIG_6_PACKETS: u64 = 10_000;
 /// Sets that are searched; in the quick measurement.
@@ -44,6 +46,8 @@ pub const PAIRS: [(Pace, Pace); 5] = [
 pub const FIG_8_FIFO: u32 = 1_024;
 /// Who sends in Fig. 8.
 pub const FIG_8: [Pace; 2] = [Pace::TokenBucket, Pace::Psp];
+/// A bucket from which a FIFO of 1 MB overflows: what comes at 1 Gbit/s and leaves at 500 Mbit/s leaves half of it behind.
+pub const LARGE_BUCKET: &str = "2 MB";
 
 /// Targets of Fig. 6 in bit/s: from the least to the greatest that the paper guarantees.
 pub const FIG_6: [u64; 16] = [
@@ -112,6 +116,7 @@ impl Plan {
         for pace in FIG_8 {
             plan.jobs.push(Job::Transfer(slow_start(pace), SLOW_START));
         }
+        plan.jobs.push(Job::Transfer(large_bucket(), SLOW_START));
         if !args.quick {
             let mut more = BTreeSet::from_iter(sensitivity::cells());
             more.extend(sensitivity::beyond());
@@ -136,15 +141,15 @@ impl Plan {
 
     /// A row of Table 2.
     pub fn single(&self, pace: Pace, rate: u64) -> Lines {
-        Lines { pace, rates: vec![rate], packets: self.packets }
+        Lines { pace, rates: vec![rate], packets: self.packets, phases: 1 }
     }
     /// Table 3.
     pub fn many(&self, pace: Pace) -> Lines {
-        Lines { pace, rates: vec![TABLE_3.rate; FLOWS], packets: self.packets }
+        Lines { pace, rates: vec![TABLE_3.rate; FLOWS], packets: self.packets, phases: PHASES.0 }
     }
     /// Table 4.
     pub fn five(&self, pace: Pace) -> Lines {
-        Lines { pace, rates: FIVE.to_vec(), packets: self.packets }
+        Lines { pace, rates: FIVE.to_vec(), packets: self.packets, phases: PHASES.1 }
     }
 
     /// Makes a run; none if interrupted.
@@ -180,12 +185,17 @@ impl Plan {
 
 /// A rate of Fig. 6.
 pub fn fig_6(pace: Pace, rate: u64) -> Lines {
-    Lines { pace, rates: vec![rate], packets: FIG_6_PACKETS }
+    Lines { pace, rates: vec![rate], packets: FIG_6_PACKETS, phases: 1 }
 }
 
 /// The transfer of Fig. 8.
 pub fn slow_start(pace: Pace) -> Transfer {
     Transfer::one(pace, FIG_8_FIFO).drawn(FINE)
+}
+
+/// The transfer of Fig. 8 (a) with [`LARGE_BUCKET`].
+pub fn large_bucket() -> Transfer {
+    slow_start(Pace::TokenBucket).with("links.nic.forward.pacing.burst", LARGE_BUCKET)
 }
 
 /// What came of a run.

@@ -52,19 +52,9 @@ impl Results {
     }
     /// All flows of Table 3 as one: the least, the greatest, the mean, the most bursty.
     pub fn many(&self, pace: Pace) -> Option<Class> {
-        let all = self.lines(&self.plan.many(pace));
-        let mut whole = all.first()?.clone();
-        for n in 0..whole.bandwidth.len() {
-            let each = || all.iter().map(|class| class.bandwidth[n]);
-            whole.bandwidth[n].least = each().map(|s| s.least).fold(f64::INFINITY, f64::min);
-            whole.bandwidth[n].most = each().map(|s| s.most).fold(0.0, f64::max);
-            whole.bandwidth[n].mean = each().map(|s| s.mean).sum::<f64>() / all.len() as f64;
-        }
-        whole.burstiness = all.iter().map(|c| c.burstiness).fold(0.0, f64::max);
-        whole.counted = all.iter().map(|c| c.counted).fold(0.0, f64::max);
-        let worst = |worst: f64, c: &Class| if c.error_ppm.abs() > worst.abs() { c.error_ppm } else { worst };
-        whole.error_ppm = all.iter().fold(0.0, worst);
-        whole.packets = all.iter().map(|c| c.packets).sum();
+        let mut all = self.lines(&self.plan.many(pace)).iter();
+        let mut whole = all.next()?.clone();
+        all.for_each(|class| whole.join(class));
         Some(whole)
     }
     /// The class of a row of Table 4.

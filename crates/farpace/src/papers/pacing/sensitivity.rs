@@ -1,6 +1,7 @@
 //! What the paper leaves open, turned one by one; and what it could not know.
 
 use super::pace::Pace;
+use super::printed::FIFOS;
 use super::results::Results;
 use super::transfers::Case;
 use farpace_report::{Cell, Column, Table};
@@ -16,16 +17,13 @@ const fn turn(what: &'static str, keys: &'static [(&'static str, &'static str)])
     Turn { what, keys }
 }
 
-const TURNS: [Turn; 9] = [
+const TURNS: [Turn; 6] = [
     turn("as assumed", &[]),
     turn("FIFO in KiB, not kB", &[("links.line.queue", "KIB")]),
     turn("the emulator counts check sequences", &[("links.line.overhead", "4 B")]),
     turn("the emulator counts all 24 B of Ethernet", &[("links.line.overhead", "24 B")]),
     turn("BIC begins with a threshold of 100", &[("flows.bulk.sender.initial_ssthresh", "100 packets")]),
     turn("recovery of Linux 2.6.22", &[("flows.bulk.sender.profile", "linux-2.6.22"), ("flows.bulk.sender.abc", "off")]),
-    turn("token bucket of 250 kB", &[("BURST", "250 kB")]),
-    turn("token bucket of 1 MB", &[("BURST", "1 MB")]),
-    turn("token bucket of 4 MB", &[("BURST", "4 MB")]),
 ];
 
 /// FIFO sizes and senders of the table.
@@ -40,9 +38,6 @@ const PLACES: [(Pace, u32); 5] = [
 fn case(turn: &Turn, (pace, fifo): (Pace, u32)) -> Case {
     let fold = |case: Case, (key, value): &(&str, &str)| match (*key, *value) {
         ("links.line.queue", _) => case.with(key, &format!("{} B", u64::from(fifo) * 1_024)),
-        // No other sender has a bucket.
-        ("BURST", burst) if pace == Pace::TokenBucket => case.with("links.nic.forward.pacing.burst", burst),
-        ("BURST", _) => case,
         _ => case.with(key, value),
     };
     turn.keys.iter().fold(Case::one(pace, fifo), fold).drawn(COARSE)
@@ -51,9 +46,37 @@ fn case(turn: &Turn, (pace, fifo): (Pace, u32)) -> Case {
 /// Bins of these runs, which set them apart from the paper's.
 const COARSE: Span = Span::from_secs(1);
 
-/// Cells of [`table`].
+/// What the token bucket holds; none: what comes in one tick, 62.5 kB.
+const BUCKETS: [Option<&str>; 6] = [None, Some("250 kB"), Some("500 kB"), Some("1 MB"), Some("2 MB"), Some("4 MB")];
+
+fn bucket(burst: Option<&str>, fifo: u32) -> Case {
+    let case = Case::one(Pace::TokenBucket, fifo).drawn(COARSE);
+    match burst {
+        Some(burst) => case.with("links.nic.forward.pacing.burst", burst),
+        None => case,
+    }
+}
+
+/// Cells of [`table`] and [`buckets`].
 pub fn cells() -> Vec<Case> {
-    TURNS.iter().flat_map(|turn| PLACES.map(|place| case(turn, place))).collect()
+    let turned = TURNS.iter().flat_map(|turn| PLACES.map(|place| case(turn, place)));
+    turned.chain(BUCKETS.into_iter().flat_map(|burst| FIFOS.map(|fifo| bucket(burst, fifo)))).collect()
+}
+
+/// What the size of the bucket, which the paper does not state, does.
+pub fn buckets(results: &Results) -> Table {
+    let mut columns = vec![Column::text("bucket")];
+    for fifo in FIFOS {
+        columns.push(Column::number(&format!("{fifo} kB"), "Mbit/s / lost"));
+    }
+    let title = format!("The token bucket by what it holds and by FIFO, transfers of {}", results.plan.beyond);
+    let mut table = Table::new(&title, columns);
+    for burst in BUCKETS {
+        let mut row: Vec<Cell> = vec![burst.unwrap_or("62.5 kB (1 ms)").into()];
+        row.extend(FIFOS.map(|fifo| cell(results, &bucket(burst, fifo))));
+        table.row(row);
+    }
+    table
 }
 
 /// What comes of each setting.
@@ -131,20 +154,20 @@ impl Today {
 
 /// Cells of [`today`].
 pub fn beyond() -> Vec<Case> {
-    TODAY.into_iter().flat_map(|today| super::printed::FIFOS.map(|fifo| today.case(fifo))).collect()
+    TODAY.into_iter().flat_map(|today| FIFOS.map(|fifo| today.case(fifo))).collect()
 }
 
 /// Table 5 with what there is today.
 pub fn today(results: &Results) -> Table {
     let mut columns = vec![Column::text("sender")];
-    for fifo in super::printed::FIFOS {
+    for fifo in FIFOS {
         columns.push(Column::number(&format!("{fifo} kB"), "Mbit/s / lost"));
     }
     let title = format!("Table 5 beyond the paper, transfers of {}", results.plan.beyond);
     let mut table = Table::new(&title, columns);
     for today in TODAY {
         let mut row: Vec<Cell> = vec![today.label().into()];
-        row.extend(super::printed::FIFOS.map(|fifo| cell(results, &today.case(fifo))));
+        row.extend(FIFOS.map(|fifo| cell(results, &today.case(fifo))));
         table.row(row);
     }
     table

@@ -1,10 +1,10 @@
 //! Five classes that begin and end one after the other (Fig. 7).
 
+use super::drive::{Source, drive};
 use super::pace::{FRAME, LINE, Pace};
 use super::printed::FIVE;
-use anyhow::{Result, bail};
-use farpace_link::pacing::{ClassId, Frame, LineClock, Next, Scheduler, on_the_line};
-use farpace_units::{ByteCount, Instant, Rate, Span};
+use anyhow::Result;
+use farpace_units::{ByteCount, Rate, Span};
 
 /// Bins of the figure.
 pub const BIN: Span = Span::from_millis(10);
@@ -24,52 +24,24 @@ pub type Bins = Vec<Vec<u32>>;
 /// Runs the classes of [`FIVE`].
 ///
 /// # Errors
-/// A scheduler that does not fill the line.
+/// A frame that is refused.
 pub fn measure(pace: Pace) -> Result<Bins> {
-    let (mut scheduler, ids) = pace.scheduler(&FIVE)?;
     let mut bins: Bins = vec![vec![0; (END.as_nanos() / BIN.as_nanos()) as usize]; FIVE.len()];
-    let mut clock = LineClock::new(LINE);
-    let mut begun = [false; FIVE.len()];
-    loop {
-        let now = clock.instant_of(clock.bytes());
-        if now >= Instant::ZERO + END {
-            return Ok(bins);
+    let sources: Vec<Source> = FIVE
+        .iter()
+        .enumerate()
+        .map(|(class, rate)| {
+            let (from, to) = active(class);
+            Source { rate: *rate, from: LINE.bytes_in(from).get(), to: LINE.bytes_in(to).get() }
+        })
+        .collect();
+    let width = LINE.bytes_in(BIN).get();
+    drive(pace, &sources, LINE.bytes_in(END).get(), |class, at| {
+        if let Some(frames) = bins[class].get_mut((at / width) as usize) {
+            *frames += 1;
         }
-        for (class, begun) in begun.iter_mut().enumerate() {
-            if !*begun && now >= Instant::ZERO + active(class).0 {
-                *begun = true;
-                offer(scheduler.as_mut(), now, ids[class])?;
-                offer(scheduler.as_mut(), now, ids[class])?;
-            }
-        }
-        match scheduler.dequeue(now) {
-            Next::Packet { class, packet } => {
-                let Some(place) = ids.iter().position(|id| *id == class) else { continue };
-                let bin = now.as_nanos() / BIN.as_nanos();
-                if let Some(frames) = bins[place].get_mut(bin as usize) {
-                    *frames += 1;
-                }
-                if now < Instant::ZERO + active(place).1 {
-                    offer(scheduler.as_mut(), now, class)?;
-                }
-                clock.advance(on_the_line(ByteCount::new(u64::from(packet.0))));
-            }
-            Next::Gap(gap) => clock.advance(gap),
-            Next::Empty => {
-                let coming = (0..FIVE.len()).filter(|c| !begun[*c]).map(|c| Instant::ZERO + active(c).0).min();
-                clock.catch_up(coming.unwrap_or(Instant::ZERO + END));
-            }
-            Next::Wait(_) => bail!("{pace} does not fill the line"),
-        }
-    }
-}
-
-fn offer(scheduler: &mut dyn Scheduler<Frame>, now: Instant, class: ClassId) -> Result<()> {
-    let frame = Frame(u32::try_from(FRAME.get()).unwrap_or(u32::MAX));
-    match scheduler.enqueue(now, class, frame) {
-        Ok(()) => Ok(()),
-        Err(refused) => bail!("a frame was refused: {:?}", refused.why),
-    }
+    })?;
+    Ok(bins)
 }
 
 /// The rate in a bin with so many frames, in Mbit/s.

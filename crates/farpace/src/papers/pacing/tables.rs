@@ -196,7 +196,7 @@ pub fn sets(results: &Results) -> Table {
 pub fn all(results: &Results) -> Vec<Table> {
     let mut tables = vec![single(results), many(results), five(results), others(results), fifos(results), pairs(results)];
     if sensitivity_measured(results) {
-        tables.extend([sensitivity::table(results), sensitivity::today(results)]);
+        tables.extend([sensitivity::buckets(results), sensitivity::table(results), sensitivity::today(results)]);
     }
     tables
 }
