@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, papers, profiles, run, scenario, show};
+use crate::{cc, pacing, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -21,7 +21,9 @@ Examples:
   farpace run wan.toml --payload film.mp4 --received copy.mp4
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
+  farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace cc compare --path satellite                every congestion control on one path
+  farpace pacing show                                what a pacing configuration means on a line
   farpace papers stops                               a paper's numbers beside what is measured here
 
 Exit codes of all commands:
@@ -48,6 +50,9 @@ pub enum Command {
     Scenario(scenario::Args),
     /// Print a capture as text, in the style of tcpdump, or as JSON
     Show(show::Args),
+    /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
+    #[command(visible_alias = "pace")]
+    Pacing(pacing::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -62,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Show(args) => show::run(args),
+        Command::Pacing(args) => pacing::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),

@@ -41,6 +41,7 @@
 
 pub use farpace_host as host;
 pub use farpace_lab as lab;
+pub use farpace_link as link;
 pub use farpace_path as path;
 pub use farpace_report as report;
 pub use farpace_tcp as tcp;
@@ -53,6 +54,7 @@ pub mod cli;
 pub mod grid;
 pub mod interrupt;
 pub mod outdir;
+pub mod pacing;
 pub mod papers;
 pub mod profiles;
 pub mod run;

@@ -14,7 +14,7 @@ use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
-use farpace_units::Instant;
+use farpace_units::{Instant, Rate};
 use farpace_wire::{Below, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -74,6 +74,8 @@ pub struct Host {
     timers: Timers,
     ports: EphemeralPorts,
     shutdown_at: Option<Instant>,
+    /// Data packets say at what rate their connections want to send.
+    says_rates: bool,
     batch: Vec<Outgoing>,
 }
 
@@ -97,6 +99,7 @@ impl Host {
             planned: 0,
             timers: Timers::default(),
             shutdown_at: None,
+            says_rates: false,
             batch: Vec::with_capacity(BATCH),
         }
     }
@@ -114,6 +117,12 @@ impl Host {
     /// among hosts of the lab. To be called before there are connections.
     pub fn join_link(&mut self, mac: MacAddr, link: LocalLink) {
         self.internet.join(mac, link);
+    }
+
+    /// From now on data packets carry the rate at which their connections want to send
+    /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
+    pub fn say_rates(&mut self) {
+        self.says_rates = true;
     }
 
     /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
@@ -333,11 +342,15 @@ impl Host {
                 }
             }
             let sent = entry.connection.poll_transmit(now, &mut self.batch, BATCH);
+            let wanted = if self.says_rates { entry.connection.wanted_rate() } else { None };
             for out in self.batch.drain(..) {
                 entry.ident = entry.ident.wrapping_add(1);
                 let Segment { header, payload, ecn } = out.segment;
                 let below = Below { tos: ecn.bits(), ..entry.below };
-                let packet = below.tcp(entry.ident, &header, payload);
+                let mut packet = below.tcp(entry.ident, &header, payload);
+                if let Some(rate) = wanted {
+                    packet.set_wanted_rate(rate_of_frames(rate, &packet));
+                }
                 self.internet.send(packet, entry.tuple.remote, cx);
             }
             // A batch that was not filled was ended by the windows or by the data.
@@ -392,6 +405,15 @@ impl Host {
             self.service(slot, cx);
         }
     }
+}
+
+/// The rate of frames, with their check sequences, whose payload comes at `payload_rate`; none for a packet without.
+fn rate_of_frames(payload_rate: Rate, packet: &Packet) -> Option<Rate> {
+    const FCS: u64 = 4;
+    let payload = u128::try_from(packet.payload().len()).ok().filter(|len| *len > 0)?;
+    let frame = u128::from(packet.len().get() + FCS);
+    let rate = u128::from(payload_rate.bits_per_sec()) * frame / payload;
+    Some(Rate::from_bits_per_sec(u64::try_from(rate).unwrap_or(u64::MAX)))
 }
 
 impl Element for Host {

@@ -5,6 +5,7 @@ use crate::scenario::{self, Direction, Scenario, SwitchKind, Way};
 use crate::world::{ElementId, End, World, WorldError};
 use farpace_host::{Host, Secret};
 use farpace_link::nic::NicWay;
+use farpace_link::pacing::PacingConfig;
 use farpace_path as path;
 use farpace_path::{Element, Port, TwoWay};
 use farpace_units::{Instant, Span, Stream};
@@ -93,6 +94,16 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
         world.connect(chain[1], ends[1])?;
         links.push(chain);
         nodes.push(ends);
+    }
+    for link in &scenario.links {
+        for way in [Way::Forward, Way::Backward] {
+            let d = link.direction(way);
+            if d.pacing.is_some_and(PacingConfig::follows_connections)
+                && let Some(host) = hosts.get(d.from).and_then(|id| world.element_mut::<Host>(*id))
+            {
+                host.say_rates();
+            }
+        }
     }
     Ok(Network { world, hosts, links, nodes })
 }

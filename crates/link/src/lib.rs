@@ -3,9 +3,11 @@
 //! Everything is sans-IO: packets and time come in, packets, gaps and deadlines come out. The lab drives it through an
 //! element, a live event loop through a device.
 //!
-//! Start reading at [`pacing`]; [`nic`] is a network card that paces.
+//! Start reading at [`pacing`]; [`nic`] is a network card that paces; [`proof`] tells from a capture how evenly its flows
+//! are paced.
 
 #![deny(unsafe_code)]
 
 pub mod nic;
 pub mod pacing;
+pub mod proof;

@@ -101,7 +101,9 @@ impl NicWay {
         let now = cx.now();
         while !matches!(self.turn, Turn::Busy(free) if free > now) {
             self.turn = match self.pacer.dequeue(now) {
-                Next::Packet { packet, .. } => {
+                Next::Packet { mut packet, .. } => {
+                    // A word to this card, not to others.
+                    packet.set_wanted_rate(None);
                     let bytes = on_the_line(packet.len());
                     self.stats.packets += 1;
                     self.stats.line_bytes += bytes;

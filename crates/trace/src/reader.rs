@@ -6,7 +6,7 @@
 mod classic;
 
 use crate::pcapng::InterfaceId;
-use farpace_units::{ByteCount, Instant};
+use farpace_units::{ByteCount, Instant, Span};
 use pcap_parser::pcapng::{
     Block, InterfaceDescriptionBlock, OptionCode, PcapNGOption, parse_block_be, parse_block_le,
 };
@@ -20,6 +20,8 @@ pub const MAX_INTERFACES: usize = 65_536;
 
 const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();
 const ENHANCED_PACKET_HEADER: usize = 28;
+/// if_fcslen.
+const IF_FCSLEN: OptionCode = OptionCode(13);
 
 /// One interface that a capture declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Interface {
     pub link_type: u16,
     /// Bytes kept of each frame; none if all.
     pub snaplen: Option<u32>,
+    /// Bytes of frame check sequence that its frames end with; 0 if none, or if the file does not say.
+    pub fcs_bytes: u8,
     /// if_tsresol: units of time per second, 10^n, or 2^n if the highest bit is set.
     resolution: u8,
     /// if_tsoffset: seconds to add.
@@ -312,20 +316,34 @@ impl Interface {
             // The library widens the field, which has 16 bits.
             link_type: block.linktype.0 as u16,
             snaplen: Some(block.snaplen).filter(|&n| n > 0),
+            fcs_bytes: match bytes(IF_FCSLEN) {
+                // The format says bits; many writers say bytes.
+                Some(Ok(&[bits @ (16 | 32 | 64)])) => bits / 8,
+                Some(Ok(&[bytes @ 1..=8])) => bytes,
+                _ => 0,
+            },
             resolution,
             offset,
         })
     }
 
+    /// A tick of the clock that stamps its packets, rounded up to a nanosecond: what the file can tell apart. The clock
+    /// itself may be coarser.
+    pub fn tick(&self) -> Span {
+        let per_second = self.per_second().and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
+        Span::from_nanos(1_000_000_000u64.div_ceil(per_second.max(1)))
+    }
+
+    /// Units of time per second; none for more than anybody counts.
+    fn per_second(&self) -> Option<u128> {
+        let exponent = u32::from(self.resolution & 0x7f);
+        if self.resolution & 0x80 == 0 { 10u128.checked_pow(exponent) } else { 1u128.checked_shl(exponent) }
+    }
+
     /// The instant that `ticks` stands for; none if it is before 1970 or after 2554.
     fn time(&self, ticks: u64) -> Option<Instant> {
         const NANOS: u128 = 1_000_000_000;
-        let exponent = u32::from(self.resolution & 0x7f);
-        let per_second = if self.resolution & 0x80 == 0 {
-            10u128.checked_pow(exponent)?
-        } else {
-            1u128.checked_shl(exponent)?
-        };
+        let per_second = self.per_second()?;
         let nanos = i128::try_from(u128::from(ticks) * NANOS / per_second).ok()?;
         let nanos = nanos + i128::from(self.offset) * 1_000_000_000;
         u64::try_from(nanos).ok().map(Instant::from_nanos)
@@ -491,9 +509,36 @@ mod tests {
         assert!(matches!(read_all(&bytes), Err(CaptureError::TooManyInterfaces)));
     }
 
+    fn interface() -> Interface {
+        Interface {
+            name: None,
+            description: None,
+            link_type: 1,
+            snaplen: None,
+            fcs_bytes: 0,
+            resolution: 6,
+            offset: 0,
+        }
+    }
+
+    /// Breaks: check sequences that a capture has kept are counted twice.
+    #[test]
+    fn check_sequences_are_known() {
+        for (said, expected) in [(0u8, 0), (4, 4), (32, 4), (200, 0)] {
+            let option = [&[1, 0, 0, 0, 0, 0, 0, 0][..], &[13, 0, 1, 0, said, 0, 0, 0]].concat();
+            let bytes = [section(false), block(false, 1, &option)].concat();
+            let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+            assert_eq!(reader.next_packet().unwrap(), None);
+            assert_eq!(reader.interfaces()[0].fcs_bytes, expected, "{said}");
+        }
+    }
+
     /// Breaks: captures of other machines and programs: big-endian, microseconds, powers of two, time offsets.
     #[test]
     fn times_of_other_writers_are_understood() {
+        let tick = |resolution| Interface { resolution, ..interface() }.tick().as_nanos();
+        let ticks = [6, 9, 12, 0, 0x80 | 24, 0x80 | 10, 0xff, 0x7f].map(tick);
+        assert_eq!(ticks, [1_000, 1, 1, 1_000_000_000, 60, 976_563, 1, 1]);
         // (if_tsresol, if_tsoffset, ticks, nanoseconds)
         let cases = [
             (None, None, 1_500_000, Some(1_500_000_000)),

@@ -7,6 +7,7 @@ use crate::ipv4::{IPV4_LEN, Ipv4Header, MAX_IPV4_LEN};
 use crate::ipv6::{FRAGMENT, FRAGMENT_LEN, IPV6_LEN, Ipv6Header};
 use crate::packet::{Checksum, HEADER_ROOM, Inner, Packet};
 use bytes::Bytes;
+use farpace_units::Rate;
 
 /// The option bit that says that every fragment carries the option (RFC 791 §3.1).
 const COPIED: u8 = 0x80;
@@ -64,6 +65,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             network_offset: ethernet_len as u8,
             transport_offset: (ethernet_len + ip_len) as u8,
             checksum: Checksum::Complete,
+            wanted_rate: packet.wanted_rate().map_or(0, Rate::bits_per_sec),
         })));
     }
     Ok(parts)

@@ -14,7 +14,7 @@ use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
 use crate::tcp::{self, MAX_TCP_LEN, TcpView};
 use crate::udp::{self, UDP_LEN, UdpView};
 use bytes::Bytes;
-use farpace_units::ByteCount;
+use farpace_units::{ByteCount, Rate};
 
 /// Room for the longest headers: Ethernet with its tags, IPv6 with the extension headers that are walked or
 /// IPv4 with 40 bytes of options, and TCP with 40 bytes of options.
@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     /// Where the bytes after the IP header begin; `header_len` if the headers end there.
     pub(crate) transport_offset: u8,
     pub(crate) checksum: Checksum,
+    /// Bit/s; zero if its sender has not said.
+    pub(crate) wanted_rate: u64,
 }
 
 /// What the transport checksum field is worth.
@@ -78,6 +80,7 @@ impl Packet {
             network_offset: ETHERNET_LEN as u8,
             transport_offset: ETHERNET_LEN as u8,
             checksum: Checksum::Complete,
+            wanted_rate: 0,
         }))
     }
 
@@ -115,6 +118,7 @@ impl Packet {
             network_offset: network as u8,
             transport_offset: (network + ip_header) as u8,
             checksum: Checksum::Complete,
+            wanted_rate: 0,
         })))
     }
 
@@ -146,6 +150,15 @@ impl Packet {
     #[inline]
     pub fn into_payload(self) -> Bytes {
         self.0.payload
+    }
+    /// The rate at which whatever sent it would like to send, in layer 2: a word from a machine's transport to its network
+    /// card, like the pacing rate of a socket that a kernel shows to its queues. It is not on the wire.
+    pub fn wanted_rate(&self) -> Option<Rate> {
+        (self.0.wanted_rate > 0).then_some(Rate::from_bits_per_sec(self.0.wanted_rate))
+    }
+    /// Says so. None, and a rate of zero, take it back.
+    pub fn set_wanted_rate(&mut self, rate: Option<Rate>) {
+        self.0.wanted_rate = rate.map_or(0, Rate::bits_per_sec);
     }
     /// What the transport checksum field is worth.
     #[inline]

@@ -1,8 +1,7 @@
 //! What a run is made from: the scenario with its overrides, the payload, and where results go.
 
-use super::{Args, Summary, TraceFormat};
+use super::{Args, Summary, TraceFormat, pace};
 use crate::interrupt::Litter;
-use crate::scenario::load;
 use anyhow::{Context, Result, bail};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
@@ -31,7 +30,7 @@ pub struct Input {
 
 impl Input {
     pub fn read(args: &Args) -> Result<Input> {
-        let mut scenario = load(&args.scenario, &args.set)?;
+        let mut scenario = pace::load(&args.scenario, &args.set, &args.pace)?;
         if let Some(seed) = args.seed {
             scenario.seed = seed;
         }
@@ -181,6 +180,9 @@ fn command_line(args: &Args) -> String {
     };
     for (key, value) in &args.set {
         option("--set", &format!("{key}={value}"));
+    }
+    for (node, file) in &args.pace {
+        option("--pace", &format!("{node}={}", file.display()));
     }
     if let Some(seed) = args.seed {
         option("--seed", &seed.to_string());

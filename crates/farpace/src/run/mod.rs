@@ -4,13 +4,15 @@
 //! says it, `page` shows it.
 
 mod input;
+mod pace;
+mod pacing;
 mod page;
 mod progress;
 mod summary;
 mod tables;
 mod trace;
 mod watch;
-mod words;
+pub(crate) mod words;
 
 pub use summary::{FlowSummary, Status, Summary};
 
@@ -39,6 +41,7 @@ Examples:
   farpace run scenarios/gallery/lossy.toml
   farpace run wan.toml --payload film.mp4 --received copy.mp4 --out results
   farpace run wan.toml --set links.wan.delay=\"20 ms\" --set flows.*.sender.profile=linux-2.6.17
+  farpace run wan.toml --pace a=pacing.toml
   farpace run wan.toml --json --no-report | jq '.flows[0].goodput_bit_s'
 
 Exit codes:
@@ -67,6 +70,10 @@ pub struct Args {
     /// addressed by name or by index from 0; * stands for all of them
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
     pub set: Vec<(String, String)>,
+    /// Pace what NODE sends on its first link by a pacing configuration, in place of the scenario's; may be
+    /// repeated (farpace pacing --help)
+    #[arg(long = "pace", value_name = "NODE=FILE", value_parser = pace::parse)]
+    pub pace: Vec<(String, PathBuf)>,
     /// The directory for all results
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

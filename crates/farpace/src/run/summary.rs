@@ -1,6 +1,7 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
 use super::input::Input;
+use super::pacing::PacingSummary;
 use super::watch::{Spent, Watch, seconds};
 use super::words;
 use crate::cli;
@@ -56,6 +57,8 @@ pub struct Summary {
     pub ended: Instant,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowSummary>,
+    /// What came of pacing, one for each paced direction of a link.
+    pub pacing: Vec<PacingSummary>,
     /// Dropped packets by place and cause.
     pub drops: Vec<DropSummary>,
     /// Events processed.
@@ -276,6 +279,7 @@ impl Summary {
             verdict: String::new(),
             ended: outcome.ended,
             flows,
+            pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
             drops: drops.collect(),
             events: outcome.events,
             left_out_of_captures: left_out.collect(),

@@ -41,7 +41,7 @@ pub fn read(link_type: u16, bytes: &mut Vec<u8>, original_len: ByteCount) -> Res
 }
 
 /// Gives a frame of another link type an Ethernet header; false if the link type is not known.
-fn to_ethernet(link_type: u16, bytes: &mut Vec<u8>) -> bool {
+pub fn to_ethernet(link_type: u16, bytes: &mut Vec<u8>) -> bool {
     // Bytes before the network header, and which of them are the EtherType.
     let (header, ether_type) = match link_type {
         1 => return true,

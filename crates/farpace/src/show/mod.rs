@@ -3,7 +3,7 @@
 //! It reads packet by packet and remembers nothing but the first numbers of 65,536 connections.
 
 mod connections;
-mod frame;
+pub(crate) mod frame;
 mod line;
 mod options;
 mod segment;

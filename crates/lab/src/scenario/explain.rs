@@ -333,11 +333,11 @@ impl FlowPage<'_> {
             page.item(2, &text);
             return;
         }
-        if d.pacing.is_some() {
-            let (line, at) = (self.name_of(&line), d.from);
+        if let Some(at) = limits.iter().find_map(|limit| pacing::paces(&self.s.direction(limit.hop)?)) {
+            let line = self.name_of(&line);
             let text = format!(
-                "It is more than {line} keeps under way: the rest stands in the queue of its class at {at}, as far as that \
-                 holds it."
+                "It is more than {line} keeps under way. The rest waits at {at}, where packets are paced, if the rate of \
+                 their class is below what {line} carries."
             );
             page.item(2, &text);
             return;

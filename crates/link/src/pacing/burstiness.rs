@@ -1,6 +1,6 @@
 //! How bursty a flow is: the queue that it makes before a line of exactly its mean rate (paper §4.1).
 
-use farpace_units::ByteCount;
+use farpace_units::{ByteCount, Rate};
 
 /// The queue Q(t) of a virtual bottleneck, and its greatest value, the burstiness. A flow is paced *precisely* if that is
 /// at most two full frames.
@@ -38,21 +38,32 @@ impl Burstiness {
     pub fn new(bytes: ByteCount, ticks: u64) -> Self {
         Burstiness { bytes: bytes.get(), ticks: ticks.max(1), last: 0, queue: 0, most: 0 }
     }
+    /// Before a line of `rate`; ticks are nanoseconds.
+    pub fn at(rate: Rate) -> Self {
+        Burstiness::new(ByteCount::new(rate.bits_per_sec()), 8_000_000_000)
+    }
     /// A packet of so many bytes comes. Ticks do not go back; an earlier one counts as the last.
     pub fn arrive(&mut self, tick: u64, bytes: ByteCount) {
-        let passed = tick.saturating_sub(self.last);
+        self.queue = self.left(tick);
         self.last = self.last.max(tick);
-        self.queue = self.queue.saturating_sub(u128::from(passed) * u128::from(self.bytes));
-        self.queue += u128::from(bytes.get()) * u128::from(self.ticks);
+        self.queue = self.queue.saturating_add(u128::from(bytes.get()) * u128::from(self.ticks));
         self.most = self.most.max(self.queue);
     }
     /// What is in the queue now, the packet that has just come included, rounded up.
     pub fn queue(&self) -> ByteCount {
         self.whole(self.queue)
     }
+    /// What will be in the queue at `tick`, rounded up, if nothing comes until then.
+    pub fn queue_at(&self, tick: u64) -> ByteCount {
+        self.whole(self.left(tick))
+    }
     /// The most that was ever in the queue, rounded up.
     pub fn most(&self) -> ByteCount {
         self.whole(self.most)
+    }
+    fn left(&self, tick: u64) -> u128 {
+        let passed = tick.saturating_sub(self.last);
+        self.queue.saturating_sub(u128::from(passed) * u128::from(self.bytes))
     }
     fn whole(&self, scaled: u128) -> ByteCount {
         ByteCount::new(u64::try_from(scaled.div_ceil(u128::from(self.ticks))).unwrap_or(u64::MAX))

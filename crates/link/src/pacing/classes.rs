@@ -329,16 +329,13 @@ impl<P: Paced, S: Default> Classes<P, S> {
     }
 
     /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
-    /// it has. Others do not listen.
-    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
-        let line = self.line();
-        let Some(hint) = hint else { return };
-        if let Some(class) = self.get_mut(id).filter(|class| class.tag == Tag::Follows) {
-            let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
-            if rate != class.interval.rate() {
-                class.interval = Interval::new(rate, line);
-            }
-        }
+    /// it has. Others do not listen. Returns the interval it had, if it has another now.
+    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) -> Option<Interval> {
+        let (line, hint) = (self.line(), hint?);
+        let class = self.get_mut(id).filter(|class| class.tag == Tag::Follows)?;
+        let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
+        let changed = rate != class.interval.rate();
+        changed.then(|| std::mem::replace(&mut class.interval, Interval::new(rate, line)))
     }
 
     /// The rate that a class may not exceed now; none if only the line limits it.

@@ -229,6 +229,12 @@ impl PacingConfig {
         self.line.unwrap_or(line)
     }
 
+    /// True if a class takes its rate from connections: the packets have to say it
+    /// ([`Packet::wanted_rate`](farpace_wire::Packet::wanted_rate)).
+    pub fn follows_connections(&self) -> bool {
+        self.classes.iter().any(|class| class.rate == Some(ClassRate::Connection))
+    }
+
     /// Everything about it that is wrong, for a line of `line`; none if it can be built.
     pub fn check(&self, line: Rate) -> Vec<ConfigError> {
         let mut errors = Vec::new();
@@ -274,6 +280,11 @@ impl PacingConfig {
         {
             let problem = format!("no filter leads to class `{}`, and it is not the default", class.name);
             warnings.push(ConfigError::new(&["classes", &i.to_string()], problem));
+        }
+        let fixed = |class: &ClassConfig| matches!(class.rate, Some(ClassRate::Fixed(_)));
+        if self.scheduler == SchedulerKind::Fifo && self.classes.iter().any(fixed) {
+            let problem = "`fifo` paces nothing: the rates of classes mean nothing";
+            warnings.push(ConfigError::new(&["scheduler"], problem));
         }
         let mut idle = |key: &str, idle: bool, only: &str| {
             if idle {

@@ -36,7 +36,9 @@ impl<P: Paced> Scheduler<P> for Fifo<P> {
         Ok(packets)
     }
     fn enqueue(&mut self, _: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {
+        let hint = packet.rate_hint();
         self.classes.push(class, packet)?;
+        self.classes.follow(class, hint);
         self.order.push_back(class);
         Ok(())
     }

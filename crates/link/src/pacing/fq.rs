@@ -47,6 +47,8 @@ struct Flow {
     credit: Option<i64>,
     /// From when on it may send.
     next: Instant,
+    /// When it last began to, after a pause.
+    began: Instant,
     place: Place,
 }
 
@@ -126,7 +128,11 @@ impl<P: Paced> Fq<P> {
         let flow = &mut class.state;
         let mut credit = credit.saturating_sub_unsigned(len.get());
         if let Some(rate) = rate {
-            let late = now.since(flow.next);
+            if flow.began < flow.next {
+                flow.began = now;
+            }
+            // A card takes the frames of a quantum at once: its last one is no later than its first.
+            let late = flow.began.since(flow.next);
             let pause = if rate <= LOW_RATE {
                 credit = 0;
                 Some(rate.time_for(len))
@@ -136,7 +142,7 @@ impl<P: Paced> Fq<P> {
             };
             if let Some(pause) = pause {
                 let half = Span::from_nanos(pause.as_nanos() / 2);
-                flow.next = now + (pause - late.min(half));
+                flow.next = flow.began + (pause - late.min(half));
             }
             class.was_late(line.bytes_in(late));
         }
@@ -257,3 +263,6 @@ impl<P: Paced> Scheduler<P> for Fq<P> {
         self.classes.stats(class)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,11 +13,15 @@
 //! | the schedulers | `edf`, `psp`, `token_bucket`, `fq`, `fifo` |
 //! | which packet belongs to which class | `classifier` |
 //! | frames that keep the line busy | `gap_frame` |
-//! | what people write | `config`, `protocol` |
+//! | what people write | `config`, `protocol`, `file` |
+//! | what it means, worked out | `plan` |
 //! | the same in the words of `tc` | [`tc`] |
+//! | classes of single connections | `flows` |
 //! | all of it on one device | `pacer` |
 //! | how bursty a flow is | `burstiness` |
 //! | a scheduler whose classes always have packets | `saturate` |
+//! | random classes to try that with | `class_sets` |
+//! | what all schedulers are tried with | `laws` |
 
 mod admission;
 mod burstiness;
@@ -27,11 +31,16 @@ mod classifier;
 mod config;
 mod edf;
 mod fifo;
+mod file;
+mod flows;
 mod fq;
 mod gap_frame;
 mod interval;
+#[cfg(test)]
+mod laws;
 mod line_clock;
 mod pacer;
+mod plan;
 mod prefetch;
 mod protocol;
 mod psp;
@@ -46,11 +55,14 @@ pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
+pub use file::{MOST_TEXT, has_comments};
+pub use flows::MOST_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
+pub use plan::{ClassPlan, Pace, Plan};
 pub use protocol::Protocol;
 pub use psp::Psp;
 pub use saturate::{Frame, saturate, saturate_in_time};
@@ -98,6 +110,9 @@ pub trait Paced {
 impl Paced for Packet {
     fn len(&self) -> ByteCount {
         Packet::len(self)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        self.wanted_rate()
     }
 }
 

@@ -212,9 +212,12 @@ impl<P: Paced> Scheduler<P> for TokenBucket<P> {
 
     fn dequeue(&mut self, now: Instant) -> Next<P> {
         self.now = self.now.max(now);
-        while let Some((_, class)) = self.waiting.first().copied().filter(|(at, _)| *at <= self.now) {
-            self.stop_waiting(class);
-            self.list(class);
+        while let Some((at, id)) = self.waiting.first().copied().filter(|(at, _)| *at <= self.now) {
+            self.waiting.remove(&(at, id));
+            self.list(id);
+            if let Some(class) = self.classes.get_mut(id) {
+                class.state.waits = None;
+            }
         }
         while let Some(class) = self.paced.pop_front().or_else(|| self.rest.pop_front()) {
             match self.covers(class) {
@@ -242,3 +245,6 @@ impl<P: Paced> Scheduler<P> for TokenBucket<P> {
         self.classes.stats(class)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,6 +116,12 @@ impl Connection {
         }
     }
 
+    /// The rate at which this connection would like to send, in bytes of payload: that of its congestion control, or what
+    /// its window makes of a round trip. For a network card that paces; none before there is a round trip.
+    pub fn wanted_rate(&self) -> Option<Rate> {
+        self.cc.pacing().or_else(|| self.window_rate())
+    }
+
     /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so that it
     /// can double; a fifth more than the window later, so that pacing does not hold back what the window allows.
     fn window_rate(&self) -> Option<Rate> {

@@ -33,12 +33,14 @@ impl<R: Read> CaptureReader<R> {
         if !self.fill(FILE_HEADER)? {
             return Err(CaptureError::Truncated { offset: self.offset });
         }
+        let link = self.u32_at(20);
         self.interfaces.push(Interface {
             name: None,
             description: None,
-            // The upper half says how many bytes of a frame check sequence there are.
-            link_type: self.u32_at(20) as u16,
+            link_type: link as u16,
             snaplen: Some(self.u32_at(16)).filter(|&n| n > 0),
+            // The upper half: whether it is said how many words of a frame check sequence there are, and how many.
+            fcs_bytes: if link & 0x0400_0000 == 0 { 0 } else { (link >> 28) as u8 * 2 },
             resolution,
             offset: 0,
         });
@@ -84,7 +86,7 @@ mod tests {
 
     fn file(big_endian: bool, magic: u32) -> Vec<u8> {
         let n = |n: u32| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
-        let mut bytes = [n(magic), n(2 << 16 | 4), n(0), n(0), n(262_144), n(0x1000_0001)].concat();
+        let mut bytes = [n(magic), n(2 << 16 | 4), n(0), n(0), n(262_144), n(0x2400_0001)].concat();
         for (seconds, fraction, data, original) in PACKETS {
             let header = [n(seconds), n(fraction), n(data.len() as u32), n(original)];
             bytes.extend([&header.concat(), data].concat());
@@ -117,6 +119,7 @@ mod tests {
                 assert_eq!(reader.next_packet().unwrap(), None);
                 let interface = reader.interface(InterfaceId(0)).unwrap();
                 assert_eq!((interface.link_type, interface.snaplen), (1, Some(262_144)));
+                assert_eq!(interface.fcs_bytes, 4);
             }
         }
     }

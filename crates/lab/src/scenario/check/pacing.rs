@@ -3,7 +3,7 @@
 use super::super::document::Step;
 use super::super::spec::{DirectionSpec, LinkSpec, Way};
 use super::Checker;
-use farpace_link::pacing::{FCS, PREAMBLE_AND_GAP};
+use farpace_link::pacing::{ClassRate, FCS, PREAMBLE_AND_GAP};
 use std::collections::BTreeSet;
 
 impl Checker<'_> {
@@ -30,6 +30,15 @@ impl Checker<'_> {
                     format!("pacing counts the {ethernet} that Ethernet takes around each frame"),
                 )
                 .hint("leave `overhead` out");
+            }
+            let of_connections = config.classes.iter().position(|c| c.rate == Some(ClassRate::Connection));
+            if let Some(class) = of_connections.filter(|_| !self.s.hosts.contains_key(d.from)) {
+                let path = [&below("pacing")[..], &["classes".into(), class.into(), "rate".into()]].concat();
+                self.value(
+                    path,
+                    format!("only a host knows what its connections want, and `{}` is none", d.from),
+                )
+                .hint("give the class a rate, or pace where the host sends");
             }
             match d.rate {
                 None => {

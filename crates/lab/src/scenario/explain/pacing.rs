@@ -29,6 +29,12 @@ pub(super) fn pacing(d: &Direction<'_>) -> Option<String> {
     Some(format!("At its entrance packets are {}: {classes}. {rest}{held}", manner(config)))
 }
 
+/// The machine that paces what leaves in this direction; none if nothing does.
+pub(super) fn paces(d: &Direction<'_>) -> Option<String> {
+    let config = d.pacing.filter(|config| config.scheduler != SchedulerKind::Fifo)?;
+    config.classes.iter().any(|class| class.rate.is_some()).then(|| d.from.to_owned())
+}
+
 fn manner(config: &PacingConfig) -> String {
     let gap_frames = format!("gap frames ({})", config.gap_frame.name());
     match (config.scheduler, config.gaps) {

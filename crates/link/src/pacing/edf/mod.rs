@@ -284,15 +284,10 @@ impl<P: Paced> Edf<P> {
     /// A follower's connection has another rate. It holds from the next frame on; only if it is much higher, a frame that waits
     /// is sent earlier.
     fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
-        let line = self.classes.line();
-        let rate = hint.unwrap_or(line).clamp(Rate::from_bits_per_sec(1), line);
+        let Some(old) = self.classes.follow(id, hint) else { return };
         let Some(class) = self.classes.get_mut(id) else { return };
-        if class.tag != Tag::Follows || class.interval.rate() == rate {
-            return;
-        }
-        let old = std::mem::replace(&mut class.interval, Interval::new(rate, line));
         class.state.rest = 0;
-        if rate.bits_per_sec() / 2 >= old.rate().bits_per_sec() {
+        if class.interval.rate().bits_per_sec() / 2 >= old.rate().bits_per_sec() {
             self.rescale(id, old);
         }
     }

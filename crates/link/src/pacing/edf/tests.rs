@@ -68,3 +68,229 @@ fn most_of_random_set(dice: &mut Stream, end: u64) -> f64 {
     saturate(&mut edf, &classes, end, |class, start, len| meters[class].arrive(start, layer_2(len)));
     meters.iter().map(|meter| meter.most().get() as f64 / 1_518.0).fold(0.0, f64::max)
 }
+
+/// Sends until nothing is queued or the line has carried `end` bytes; where each frame began, by class.
+fn drain(edf: &mut Edf<Frame>, at: &mut u64, end: u64) -> Vec<(ClassId, u64)> {
+    let mut sent = vec![];
+    while *at < end {
+        match edf.dequeue(edf.clock.instant_of(*at)) {
+            Next::Packet { class, packet } => {
+                sent.push((class, *at));
+                *at += on_the_line(packet.len()).get();
+            }
+            Next::Gap(gap) => *at += gap.get(),
+            Next::Wait(until) => *at = edf.clock.bytes_at(until),
+            Next::Empty => break,
+        }
+    }
+    sent
+}
+
+fn queue(edf: &mut Edf<Frame>, at: u64, id: ClassId, frames: usize) {
+    for _ in 0..frames {
+        edf.enqueue(edf.clock.instant_of(at), id, Frame(FULL)).unwrap();
+    }
+}
+
+/// Breaks: a class that has been silent, for a moment or for an hour, makes up for it with a burst; or one that is silent
+/// for less than its interval sends too early.
+#[test]
+fn silence_is_not_saved_up() {
+    for silence in [0, 5_000, 1_000_000, 450_000_000_000] {
+        let mut edf = edf(Gaps::Frames);
+        let id = paced(&mut edf, Rate::from_mbit(100));
+        let mut at = 0;
+        queue(&mut edf, at, id, 3);
+        assert_eq!(drain(&mut edf, &mut at, u64::MAX), [(id, 0), (id, 15_180), (id, 30_360)]);
+        let begin = at + silence;
+        at = begin;
+        queue(&mut edf, at, id, 3);
+        let again: Vec<u64> = drain(&mut edf, &mut at, u64::MAX).into_iter().map(|(_, at)| at).collect();
+        let first = begin.max(45_540);
+        assert_eq!(again, [first, first + 15_180, first + 30_360]);
+    }
+}
+
+/// Breaks: normal traffic delays a paced class by more than the frame that is being sent, or does not get all that is left,
+/// or not in turn.
+#[test]
+fn normal_classes_fill_what_is_left() {
+    let mut edf = edf(Gaps::Frames);
+    let bulk = paced(&mut edf, Rate::from_mbit(300));
+    let (a, b) = (class(&mut edf, ClassKind::Normal), class(&mut edf, ClassKind::Normal));
+    let mut counts = [0u64; 3];
+    saturate(&mut edf, &[(bulk, FULL), (a, FULL), (b, FULL)], 15_380_000, |class, start, _| {
+        if class == 0 {
+            let exact = counts[0] * 1_518 * 10 / 3;
+            assert!((exact..exact + 1_538).contains(&start), "{start} for {exact}");
+        }
+        counts[class] += 1;
+    });
+    let [bulk, a, b] = counts;
+    assert_eq!(bulk + a + b, 10_000, "no gaps while there is something to send");
+    assert!(bulk.abs_diff(15_380_000 * 3 / 10 / 1_518) <= 1 && a.abs_diff(b) <= 1, "{counts:?}");
+}
+
+/// Breaks: a rate that changes while a frame waits: the frame must leave after the part of its interval that was left, scaled,
+/// and later ones at the new rate, in both directions.
+#[test]
+fn rates_change_while_frames_wait() {
+    for (old, new) in [(1, 100), (100, 1)] {
+        let mut edf = edf(Gaps::Frames);
+        let id = paced(&mut edf, Rate::from_mbit(old));
+        let mut at = 0;
+        queue(&mut edf, at, id, 3);
+        drain(&mut edf, &mut at, 1_538 + 4_000);
+        edf.set_rate(id, Rate::from_mbit(new)).unwrap();
+        let left = (1_518 * 1_000 / old - at) * old / new;
+        let expected = at + left;
+        let sent: Vec<u64> = drain(&mut edf, &mut at, u64::MAX).into_iter().map(|(_, at)| at).collect();
+        assert_eq!(sent.len(), 2);
+        assert!(sent[0].abs_diff(expected) <= 84, "{sent:?}, not {expected}");
+        assert_eq!(sent[1], expected + 1_518 * 1_000 / new);
+    }
+}
+
+/// Breaks: a rate is lost to rounding over hours: 8 kbit/s, whose gaps are longer than a hundred thousand frames.
+#[test]
+fn hours_at_8_kbit_per_second_do_not_drift() {
+    let mut edf = edf(Gaps::Hybrid);
+    let id = paced(&mut edf, Rate::from_bits_per_sec(8_000));
+    let mut at = 0;
+    // 5,000 frames take 2 h 6 min.
+    for n in 0..5_000 {
+        queue(&mut edf, at, id, 1);
+        let sent = drain(&mut edf, &mut at, u64::MAX);
+        assert_eq!(sent, [(id, n * 1_518 * 125_000)]);
+    }
+}
+
+/// Breaks: what rates and classes leave behind when they change grows without limit.
+#[test]
+fn left_overs_are_bounded() {
+    let mut edf = edf(Gaps::Frames);
+    let id = paced(&mut edf, Rate::from_mbit(1));
+    queue(&mut edf, 0, id, 3);
+    let first = edf.dequeue(Instant::ZERO);
+    assert!(matches!(first, Next::Packet { .. }));
+    for n in 0..100_000u64 {
+        edf.set_rate(id, Rate::from_bits_per_sec(1_000_000 + n)).unwrap();
+    }
+    assert!(edf.calendar.len() + edf.deadlines.len() < 2_000);
+    let gone = paced(&mut edf, Rate::from_mbit(2));
+    queue(&mut edf, 0, gone, 2);
+    assert_eq!(edf.remove_class(gone).unwrap().len(), 2);
+    let mut at = 1_538;
+    let sent = drain(&mut edf, &mut at, u64::MAX);
+    assert_eq!(sent.iter().filter(|(class, _)| *class == id).count(), 2);
+    assert_eq!(sent.len(), 2, "a class that has ended sends nothing");
+}
+
+/// Breaks: timers wake too early or too late, or gap frames are sent where timers would do: 10 Mbit/s needs none with timers
+/// that are late by 10 us, 500 Mbit/s needs nothing else.
+#[test]
+fn hybrid_uses_timers_where_they_are_good_enough() {
+    for (mbit, waits, gaps) in [(10, true, false), (500, false, true)] {
+        let mut edf = edf(Gaps::Hybrid);
+        let id = paced(&mut edf, Rate::from_mbit(mbit));
+        queue(&mut edf, 0, id, 20);
+        let (mut at, mut waited, mut filled, mut starts) = (0, false, false, vec![]);
+        loop {
+            match edf.dequeue(edf.clock.instant_of(at)) {
+                Next::Packet { packet, .. } => {
+                    starts.push(at);
+                    at += on_the_line(packet.len()).get();
+                }
+                Next::Gap(gap) => {
+                    filled = true;
+                    at += gap.get();
+                }
+                Next::Wait(until) => {
+                    waited = true;
+                    assert!(until > edf.clock.instant_of(at));
+                    at = edf.clock.bytes_at(until);
+                }
+                Next::Empty => break,
+            }
+        }
+        assert_eq!((waited, filled), (waits, gaps), "{mbit} Mbit/s");
+        for (n, start) in (0..).zip(starts) {
+            assert_eq!(start, n * 1_518 * 1_000 / mbit);
+        }
+    }
+}
+
+/// A frame whose connection wants a rate.
+#[derive(Clone, Debug)]
+struct Wish(Rate);
+
+impl Paced for Wish {
+    fn len(&self) -> ByteCount {
+        ByteCount::new(1_514)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        Some(self.0)
+    }
+}
+
+/// Breaks: a connection is not paced at the rate it wants, one that wants more than there is takes from a guaranteed class, or a
+/// frame waits for a rate that has long been exceeded.
+#[test]
+fn followers_have_their_rate_and_no_more_than_is_left() {
+    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).unwrap();
+    let spec = |kind| ClassSpec { kind, limit: QueueLimit::Unlimited };
+    let guaranteed = edf.add_class(spec(ClassKind::Paced(Rate::from_mbit(600)))).unwrap();
+    let slow = edf.add_class(spec(ClassKind::Follows)).unwrap();
+    let greedy = edf.add_class(spec(ClassKind::Follows)).unwrap();
+    let wishes = [(guaranteed, 1), (slow, 100), (greedy, 5_000)];
+    for (class, mbit) in wishes.into_iter().chain(wishes) {
+        edf.enqueue(Instant::ZERO, class, Wish(Rate::from_mbit(mbit))).unwrap();
+    }
+    let (mut at, mut bytes) = (0u64, [0u64; 3]);
+    while at < 100_000_000 {
+        match edf.dequeue(Instant::ZERO) {
+            Next::Packet { class, packet } => {
+                bytes[class.index()] += 1_518;
+                at += 1_538;
+                edf.enqueue(Instant::ZERO, class, packet).unwrap();
+            }
+            Next::Gap(gap) => at += gap.get(),
+            Next::Wait(_) | Next::Empty => unreachable!(),
+        }
+    }
+    let share = |class: ClassId| bytes[class.index()] as f64 / at as f64;
+    assert!((share(guaranteed) - 0.6).abs() < 1e-4 && (share(slow) - 0.1).abs() < 1e-4, "{bytes:?}");
+    let rest = 1_518.0 / 1_538.0 - 0.7;
+    assert!((share(greedy) - rest).abs() < 1e-3, "{bytes:?}");
+    assert_eq!(edf.stats(slow).unwrap().rate, Rate::from_mbit(100));
+
+    // From 8 kbit/s to 800 Mbit/s, with a frame waiting.
+    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
+    let id = edf.add_class(spec(ClassKind::Follows)).unwrap();
+    for rate in [Rate::from_bits_per_sec(8_000); 2] {
+        edf.enqueue(Instant::ZERO, id, Wish(rate)).unwrap();
+    }
+    assert!(matches!(edf.dequeue(Instant::ZERO), Next::Packet { .. }));
+    let Next::Wait(long) = edf.dequeue(Instant::from_nanos(12_304)) else { unreachable!() };
+    assert!(long > Instant::ZERO + Span::from_secs(1));
+    edf.enqueue(Instant::from_nanos(12_304), id, Wish(Rate::from_mbit(800))).unwrap();
+    let Next::Wait(short) = edf.dequeue(Instant::from_nanos(12_304)) else { unreachable!() };
+    assert!(short < Instant::from_nanos(40_000), "{short:?}");
+}
+
+/// Breaks: a class without packets takes more than 128 B.
+#[test]
+fn a_class_is_small() {
+    assert_eq!(size_of::<Class<State>>(), 128);
+}
+
+/// Breaks: the sets of `never_more_than_two_frames` are only a part of those that were tried when this was made. Ten thousand of
+/// them take a minute: for `make soak`.
+#[test]
+#[ignore = "long: make soak runs it"]
+fn never_more_than_two_frames_in_ten_thousand_sets() {
+    let ratio = |set| most_of_random_set(&mut Stream::new(set, "sets"), 10_000_000);
+    let worst = (0..10_000).map(ratio).fold(0.0, f64::max);
+    assert!(worst <= 2.0, "{worst}");
+    println!("worst of 10,000 sets: {worst:.4} frames");
+}

@@ -150,3 +150,67 @@ fn the_ends_of_the_range() {
     let rest = Rate::from_bits_per_sec(999_992_000);
     assert!(psp.add_class(spec(ClassKind::Paced(rest))).is_ok());
 }
+
+/// Breaks: a new rate does not change what is left of a gap, nor the order of classes.
+#[test]
+fn rates_change_while_they_wait() {
+    // Four frames apart each.
+    let (mut psp, ids) = backlogged(6_152, &[1_518, 1_518], 9);
+    assert_eq!([next(&mut psp), next(&mut psp)], [Ok(0), Ok(1)]);
+    // Three of its four frames are left: half of that, and its next time is two frames after.
+    psp.set_rate(ids[1], Rate::from_mbit(2 * 1_518)).unwrap();
+    let sent: Vec<_> = (0..5).map(|_| next(&mut psp)).collect();
+    assert_eq!(sent, [Err(1_538), Err(769), Ok(1), Ok(0), Ok(1)]);
+}
+
+/// Breaks: a normal class loses its turn when one before it goes.
+#[test]
+fn turns_stay_when_a_class_goes() {
+    let (mut psp, _) = backlogged(1_000, &[], 0);
+    let ids = [0; 3].map(|_| psp.add_class(spec(ClassKind::Normal)).unwrap());
+    for id in ids {
+        feed(&mut psp, id, 5);
+    }
+    assert_eq!([next(&mut psp), next(&mut psp)], [Ok(0), Ok(1)]);
+    assert_eq!(psp.remove_class(ids[0]).unwrap().len(), 4);
+    assert_eq!([next(&mut psp), next(&mut psp), next(&mut psp)], [Ok(2), Ok(1), Ok(2)]);
+    assert_eq!(psp.remove_class(ids[2]).unwrap().len(), 3);
+    assert_eq!([next(&mut psp), next(&mut psp)], [Ok(1), Ok(1)]);
+}
+
+/// A frame whose connection says how fast it wants to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hinted(Option<Rate>);
+
+impl Paced for Hinted {
+    fn len(&self) -> ByteCount {
+        ByteCount::new(1_514)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        self.0
+    }
+}
+
+/// Breaks: a class that follows is faster than its hint, or makes good for the time before it had one.
+#[test]
+fn a_class_that_follows_keeps_to_its_hint() {
+    let mut psp = Psp::new(Rate::from_mbit(3_076), ByteCount::new(1_500)).unwrap();
+    let id = psp.add_class(spec(ClassKind::Follows)).unwrap();
+    let mut next = |hints: &[Option<u64>], steps: usize| {
+        for hint in hints {
+            psp.enqueue(Instant::ZERO, id, Hinted(hint.map(Rate::from_mbit))).unwrap();
+        }
+        let step = |_| match psp.dequeue(Instant::ZERO) {
+            Next::Packet { .. } => 'p',
+            Next::Gap(_) => 'g',
+            other => panic!("{other:?}"),
+        };
+        (0..steps).map(step).collect::<String>()
+    };
+    assert_eq!(next(&[None; 9], 9), "ppppppppp");
+    // Half of the line.
+    assert_eq!(next(&[Some(1_518), None, None], 5), "pgpgp");
+    // As fast as the line is, and half again.
+    assert_eq!(next(&[Some(3_076); 9], 9), "ppppppppp");
+    assert_eq!(next(&[Some(1_518), None, None], 5), "pgpgp");
+}

@@ -1,0 +1,53 @@
+//! `farpace pacing`: what people write and read about pacing, and the proof of it.
+
+mod file;
+pub mod report;
+mod show;
+mod statistics;
+mod tc;
+
+pub use file::read;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace pacing tc qdisc add dev eth0 root handle 1: edf default 2
+  farpace pacing tc class add dev eth0 parent 1: classid 1:1 edf rate 500mbit
+  farpace pacing show --line \"1 Gbit/s\"               rates, gaps, and how much of the line is promised
+  farpace run wan.toml --pace a=pacing.toml           a run with it
+  farpace pacing show -s out                          and what came of it
+  farpace pacing report trace.pcap                    how evenly the flows of a capture are paced
+
+docs/pacing.md tells when to pace, and what all the keys mean.";
+
+/// The arguments of `farpace pacing`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Change a pacing configuration with commands of tc, one or a file of them
+    Tc(tc::Args),
+    /// Say what a pacing configuration means on a line, or what came of one in a run
+    Show(show::Args),
+    /// How evenly the flows of a capture are paced, and whether that is precise
+    Report(report::Args),
+}
+
+/// `farpace pacing`.
+///
+/// # Errors
+/// Commands that are wrong, or files that cannot be read or written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Tc(args) => tc::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Report(args) => report::run(args),
+    }
+}

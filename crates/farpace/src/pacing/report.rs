@@ -1,0 +1,155 @@
+//! `farpace pacing report`: the proof of pacing, from captures of any origin.
+//!
+//! The analysis is [`farpace_link::proof`]; here captures are read (`input`), and what came out is put into words
+//! (`words`), tables (`tables`), JSON (`json`) and a page with figures (`page`, `figures`).
+
+mod figures;
+mod input;
+mod json;
+mod page;
+mod progress;
+mod tables;
+mod words;
+
+use crate::outdir::OutDir;
+use crate::{cli, interrupt};
+use anyhow::Result;
+use clap::ValueEnum;
+use farpace_link::proof::{Doubt, FlowFilter, Question, Verdict};
+use farpace_units::{ByteCount, Rate, Span};
+use input::Examined;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+A flow is one direction between two addresses and ports, at one interface. Its burstiness is the
+queue that it makes before a line of exactly its mean rate, or of --rate; it is paced precisely if
+that queue never holds more than two full frames. Rates count Ethernet frames with their check
+sequences (layer 2), unless it says IP.
+
+The capture must show the wire: taken behind the sender's network card, by a tap, a switch's mirror
+port, or the receiver. A capture is read twice, so it must be a file.
+
+Examples:
+  farpace pacing report trace.pcap
+  farpace pacing report trace.pcap --flow \"src 10.0.0.1:5001\" --rate \"500 Mbit/s\"
+  farpace pacing report out/lossy --json --no-report        the captures of a run
+  farpace pacing report tap.pcapng --flow 5001 --require precise
+
+Exit codes:
+  0    the captures were read; with --require, all flows are precise
+  1    with --require precise: a flow is not precise, or it cannot be told
+       (flows of fewer than 100 packets do not count, unless there are no others)
+  2    wrong usage, or a file that cannot be read or written
+  130  interrupted; nothing was written";
+
+/// The arguments of `farpace pacing report`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Captures, pcapng or pcap, or the directories of runs
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only flows with this address, port or both, as in "10.0.0.1:5001" or "src 10.0.0.1"; may be repeated
+    #[arg(long = "flow", value_name = "FILTER")]
+    pub flows: Vec<FlowFilter>,
+    /// Hold flows against this rate of layer 2, as in "500 Mbit/s" [default: the mean rate of each]
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<Rate>,
+    /// The longest IP packet that the line takes, as in "1500 B" [default: the longest of each flow]
+    #[arg(long, value_name = "SIZE")]
+    pub mtu: Option<ByteCount>,
+    /// The rate of the line, for trains of frames [default: the slowest common one that fits]
+    #[arg(long, value_name = "RATE")]
+    pub line: Option<Rate>,
+    /// A tick of the capturing clock, as in "60 ns", if it is coarser than the file says
+    #[arg(long, value_name = "TIME")]
+    pub tick: Option<Span>,
+    /// Begin so long after the first packet, as in "5 s"
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Span>,
+    /// End so long after the first packet
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<Span>,
+    /// Exit with 1 unless all flows are so
+    #[arg(long, value_name = "WHAT")]
+    pub require: Option<Required>,
+    /// Print JSON; the report is written all the same
+    #[arg(long)]
+    pub json: bool,
+    /// No report, no files
+    #[arg(long)]
+    pub no_report: bool,
+    /// The directory for report.html, report.json and figures/*.svg
+    #[arg(long, value_name = "DIR", default_value = "out/pacing")]
+    pub out: PathBuf,
+    /// No progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What flows must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Required {
+    /// Never more than two full frames in the queue.
+    Precise,
+}
+
+/// `farpace pacing report`.
+///
+/// # Errors
+/// A capture that cannot be read, or a file that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let captures = input::captures(&args.files)?;
+    let out = match args.no_report {
+        true => None,
+        false => Some(OutDir::open(&args.out, &["report.html".to_owned(), "report.json".to_owned()])?),
+    };
+    let mut examined = Vec::new();
+    for file in &captures {
+        match input::examine(file, args)? {
+            Some(capture) => examined.push(capture),
+            None => return Ok(ExitCode::from(cli::INTERRUPTED)),
+        }
+    }
+    let value = json::report(&examined);
+    if args.json {
+        cli::print_json(&value)?;
+    } else {
+        cli::print(&tables::text(&examined))?;
+    }
+    if let Some(out) = out {
+        let (html, figures) = page::page(args, &examined);
+        out.write("report.html", html.as_bytes())?;
+        out.write("report.json", (serde_json::to_string_pretty(&value)? + "\n").as_bytes())?;
+        for figure in figures {
+            out.write(&figure.file_name, figure.svg.as_bytes())?;
+        }
+        out.commit()?;
+        cli::say_where(&args.out.join("report.html"), args.json)?;
+    }
+    let failed = args.require.is_some() && !all_precise(&examined);
+    Ok(ExitCode::from(if failed { cli::FAILED } else { cli::OK }))
+}
+
+/// Whether all flows are precise that have enough packets, and there is one.
+fn all_precise(examined: &[Examined]) -> bool {
+    let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
+    let counting = verdicts.filter(|v| !matches!(v, Verdict::CannotTell(Doubt::FewPackets(_))));
+    let mut any = false;
+    let all = counting.inspect(|_| any = true).all(|verdict| verdict == Verdict::Precise);
+    all && any
+}
+
+impl Args {
+    fn question(&self) -> Question {
+        Question {
+            flows: self.flows.clone(),
+            rate: self.rate,
+            mtu: self.mtu,
+            line: self.line,
+            tick: self.tick.unwrap_or_default(),
+        }
+    }
+}

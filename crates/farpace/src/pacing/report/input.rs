@@ -1,0 +1,214 @@
+//! Captures, read twice: first for totals, then for the queue at the exact mean rate.
+
+use super::Args;
+use super::progress::Reading;
+use crate::interrupt;
+use crate::show::frame::to_ethernet;
+use anyhow::{Context, Result, bail};
+use farpace_link::proof::{Census, FlowProof, Sighting, Trial};
+use farpace_trace::{CaptureError, CaptureReader, Interface};
+use farpace_units::{ByteCount, Instant, Span};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// Captures in one report.
+const MOST_CAPTURES: usize = 256;
+/// Packets between two looks at the time and at Ctrl-C.
+const BREATH: u64 = 4_096;
+/// A capture of drops stands beside those of a run; its packets were never on a wire.
+const DROPS: &str = "drops.pcapng";
+
+/// What came out of one capture.
+pub struct Examined {
+    /// Its file.
+    pub file: PathBuf,
+    /// The flows, those with the most bytes first.
+    pub flows: Vec<FlowProof>,
+    /// The counts.
+    pub census: Census,
+    /// All that the file declares, by their numbers.
+    pub interfaces: Vec<Interface>,
+    /// The time of the file's first packet: times are told from here.
+    pub start: Instant,
+    /// Packets of the file before and after what was asked for.
+    pub outside: u64,
+    /// The file ends within a packet: what is wrong, in words.
+    pub cut: Option<String>,
+}
+
+impl Examined {
+    /// The name of the file without its directories.
+    pub fn name(&self) -> String {
+        self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
+    }
+    /// Seconds since the first packet.
+    pub fn seconds(&self, time: Instant) -> f64 {
+        time.since(self.start).as_secs_f64()
+    }
+    /// The name of an interface, if there are several or it has one.
+    pub fn interface(&self, number: u32) -> String {
+        let name = self.interfaces.get(number as usize).and_then(|i| i.name.clone());
+        name.unwrap_or_else(|| format!("interface {number}"))
+    }
+}
+
+/// The captures among `files`; of a directory, all in it.
+///
+/// # Errors
+/// A file that is not there, or cannot be read twice; a directory without captures.
+pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut captures = Vec::new();
+    for file in files {
+        if file.as_os_str() == "-" {
+            bail!("a capture is read twice, and standard input cannot be: write it to a file first");
+        }
+        let kind = fs::metadata(file).with_context(|| format!("cannot read capture `{}`", file.display()))?;
+        if kind.is_dir() {
+            let found = of_directory(file)?;
+            if found.is_empty() {
+                bail!("there is no capture (*.pcapng, *.pcap) in `{}`", file.display());
+            }
+            captures.extend(found);
+        } else if kind.is_file() {
+            captures.push(file.clone());
+        } else {
+            bail!("`{}` is no file: a capture is read twice, so write it to a file first", file.display());
+        }
+    }
+    if captures.len() > MOST_CAPTURES {
+        bail!("{} captures are too many for one report: at most {MOST_CAPTURES}", captures.len());
+    }
+    Ok(captures)
+}
+
+fn of_directory(dir: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot read `{}`", dir.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let is_capture = path.extension().is_some_and(|e| e == "pcapng" || e == "pcap");
+        if is_capture && path.is_file() && !path.ends_with(DROPS) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Examines a capture; none if it was interrupted.
+///
+/// # Errors
+/// A file that cannot be read, is no capture, or is not the same when read again.
+pub fn examine(file: &Path, args: &Args) -> Result<Option<Examined>> {
+    let context = || format!("cannot read capture `{}`", file.display());
+    let mut census = Census::new(args.question());
+    let first = pass(file, args, 1, u64::MAX, &mut |frame| census.see(frame)).with_context(context)?;
+    let Some(first) = first else { return Ok(None) };
+    let mut trial = Trial::new(census);
+    // A capture may still grow.
+    let again = pass(file, args, 2, first.packets, &mut |frame| trial.see(frame)).with_context(context)?;
+    let Some(again) = again else { return Ok(None) };
+    if (again.packets, again.last) != (first.packets, first.last) {
+        bail!("capture `{}` has changed while it was read", file.display());
+    }
+    let (flows, census) = trial.finish();
+    let Pass { start, outside, cut, interfaces, .. } = first;
+    Ok(Some(Examined { file: file.to_owned(), flows, census, interfaces, start, outside, cut }))
+}
+
+/// What one reading of a file has found beside packets.
+struct Pass {
+    packets: u64,
+    start: Instant,
+    last: Instant,
+    outside: u64,
+    cut: Option<String>,
+    interfaces: Vec<Interface>,
+}
+
+/// Reads at most `most` packets; `see` gets those of the time that was asked for. None if it was interrupted.
+fn pass(
+    file: &Path,
+    args: &Args,
+    number: u32,
+    most: u64,
+    see: &mut dyn FnMut(&Sighting<'_>),
+) -> Result<Option<Pass>> {
+    let opened = File::open(file)?;
+    let mut reading = Reading::new(args.quiet, file, number, opened.metadata()?.len());
+    let mut reader = CaptureReader::new(BufReader::with_capacity(1 << 16, reading.count(opened)))?;
+    let (mut packets, mut outside, mut last) = (0, 0, Instant::ZERO);
+    let (mut start, mut cut) = (None, None);
+    let until = args.until.unwrap_or(Span::MAX);
+    let mut scratch = Vec::new();
+    let mut ways: Vec<Way> = Vec::new();
+    while packets < most {
+        let captured = match reader.next_packet() {
+            Ok(Some(captured)) => captured,
+            Ok(None) => break,
+            Err(error @ CaptureError::Truncated { .. }) => {
+                cut = Some(error.to_string());
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        packets += 1;
+        last = captured.time;
+        let since = captured.time.since(*start.get_or_insert(captured.time));
+        let (id, time, original) = (captured.interface, captured.time, captured.original_len);
+        if since < args.from.unwrap_or_default() || since > until {
+            outside += 1;
+            continue;
+        }
+        scratch.clear();
+        scratch.extend_from_slice(captured.data);
+        // What is needed of an interface, kept by its number.
+        while ways.len() <= id.0 as usize {
+            let next = farpace_trace::InterfaceId(ways.len() as u32);
+            ways.push(reader.interface(next).map_or(Way::default(), Way::of));
+        }
+        let way = ways.get(id.0 as usize).copied().unwrap_or_default();
+        let before = scratch.len();
+        if way.link_type != ETHERNET && !to_ethernet(way.link_type, &mut scratch) {
+            scratch.clear();
+        }
+        let longer = ByteCount::of_len(scratch.len().saturating_sub(before));
+        let shorter = ByteCount::of_len(before.saturating_sub(scratch.len()));
+        see(&Sighting {
+            number: packets,
+            interface: id.0,
+            time,
+            tick: way.tick,
+            bytes: &scratch,
+            len: original + longer - shorter - way.fcs,
+        });
+        if packets.is_multiple_of(BREATH) {
+            if interrupt::asked() {
+                return Ok(None);
+            }
+            reading.update(packets);
+        }
+    }
+    let start = start.unwrap_or_default();
+    let interfaces = reader.interfaces().to_vec();
+    reading.clear();
+    Ok(Some(Pass { packets, start, last, outside, cut, interfaces }))
+}
+
+const ETHERNET: u16 = 1;
+
+/// What is needed of an interface for each packet.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    link_type: u16,
+    tick: Span,
+    fcs: ByteCount,
+}
+
+impl Way {
+    fn of(interface: &Interface) -> Self {
+        let fcs = ByteCount::new(u64::from(interface.fcs_bytes));
+        Way { link_type: interface.link_type, tick: interface.tick(), fcs }
+    }
+}

@@ -1,0 +1,263 @@
+//! Paced lines in whole runs: what arrives at the far end, and where gap frames end.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_host::Host;
+use farpace_lab::scenario::{Scenario, explain};
+use farpace_lab::{Inputs, Outcome, Run};
+use farpace_link::pacing::{Burstiness, GapFrameKind, layer_2, on_the_line};
+use farpace_path::{PortFrames, Router, Switch};
+use farpace_trace::CaptureReader;
+use farpace_units::{ByteCount, Instant};
+use farpace_wire::Packet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// From a over x to b, paced with `keys` from a to x. A third machine, c, hangs on x by a slow line.
+fn scenario(x: &str, keys: &str) -> String {
+    format!(
+        r#"
+title = "t"
+duration = "10 s"
+{x}
+[hosts.a]
+[hosts.b]
+[hosts.c]
+[[links]]
+name = "nic"
+between = ["a", "x"]
+rate = "1 Gbit/s"
+delay = "10 us"
+[links.forward.pacing]
+default = "bulk"
+{keys}
+[[links.forward.pacing.classes]]
+name = "bulk"
+rate = "100 Mbit/s"
+limit = "10 MB"
+[[links]]
+name = "out"
+between = ["x", "b"]
+rate = "1 Gbit/s"
+[[links]]
+name = "side"
+between = ["x", "c"]
+rate = "1 Gbit/s"
+queue = "100 MB"
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+size = "2 MB"
+receiver = {{ window = "64 packets" }}
+[trace]
+taps = ["nic"]
+"#
+    )
+}
+
+const ROUTER: &str = "[routers.x]";
+const SWITCH: &str = "[switches.x]";
+const HUB: &str = "[switches.x]\nkind = \"hub\"";
+
+fn begun(text: &str) -> Run {
+    let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
+    Run::new(&scenario, Inputs::default()).unwrap()
+}
+
+/// Until the transfer is done, and nothing is under way.
+fn drive(run: &mut Run) {
+    while !run.advance(None).unwrap().finished {}
+    for _ in 0..3 {
+        run.advance(None).unwrap();
+    }
+}
+
+fn ended(run: Run) -> Outcome {
+    let outcome = run.finish().unwrap();
+    for flow in &outcome.flows {
+        assert!(flow.is_intact(), "{}: {:?}", flow.name, flow.verified);
+    }
+    assert_eq!(outcome.drops, [], "nothing has a reason to be dropped");
+    outcome
+}
+
+/// The packets of a capture from `a`, with times and lengths.
+fn captured(file: &Path, a: [u8; 6]) -> Vec<(Instant, Packet, ByteCount)> {
+    let mut reader = CaptureReader::new(BufReader::new(File::open(file).unwrap())).unwrap();
+    let mut packets = Vec::new();
+    while let Some(captured) = reader.next_packet().unwrap() {
+        // The capture is cut: what it says of lengths beyond the headers is not there.
+        let mut frame = captured.data.to_vec();
+        frame.resize(captured.original_len.as_len(), 0);
+        let packet = Packet::from_frame(&frame).unwrap();
+        if packet.macs().0.0 == a {
+            packets.push((captured.time, packet, captured.original_len));
+        }
+    }
+    packets
+}
+
+const A: [u8; 6] = [2, 0, 10, 0, 0, 1];
+
+/// Breaks: the promise of precise pacing, seen from the far end of the line: full frames of 100 Mbit/s on a line of 1 Gbit/s
+/// are 15,180 bytes of the line apart, exactly, and gap frames fill what is between.
+#[test]
+fn what_arrives_has_the_spacing_of_its_class() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in [GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf] {
+        let mut run = begun(&scenario(ROUTER, &format!("gap_frame = \"{}\"", kind.name())));
+        run.capture_into(dir.path()).unwrap();
+        drive(&mut run);
+        let outcome = ended(run);
+        let seen = captured(&dir.path().join("nic.x.pcapng"), A);
+        let (gaps, data): (Vec<_>, Vec<_>) = seen.iter().partition(|(_, p, _)| GapFrameKind::of(p).is_some());
+        assert!(gaps.iter().all(|(_, p, _)| GapFrameKind::of(p) == Some(kind)));
+        let nic = outcome.pacing[0].nic;
+        assert_eq!((gaps.len() as u64, data.len() as u64), (nic.gap_frames, nic.packets));
+        let gap_bytes: ByteCount = gaps.iter().map(|(.., len)| on_the_line(*len)).sum();
+        assert_eq!(gap_bytes, nic.gap_bytes);
+
+        let mut exact = 0;
+        let mut pairs = 0;
+        for pair in data.windows(2) {
+            let apart = pair[1].0.since(pair[0].0).as_nanos();
+            if pair[0].2 == pair[1].2 && pair[0].2 == ByteCount::new(1_514) {
+                assert!(apart >= 15_180 * 8, "{apart} ns apart");
+                (pairs, exact) = (pairs + 1, exact + u64::from(apart == 15_180 * 8));
+            }
+        }
+        assert!(pairs > 1_300 && exact * 100 > pairs * 97, "{exact} of {pairs}");
+        let mut burstiness = Burstiness::new(ByteCount::new(1_518), 15_180 * 8);
+        data.iter().for_each(|(at, _, len)| burstiness.arrive(at.as_nanos(), layer_2(*len)));
+        assert!(burstiness.most() <= ByteCount::new(2 * 1_518), "{}", burstiness.most());
+        // Between two frames of a busy class nothing is idle.
+        let idle = seen.windows(2).filter(|pair| {
+            let line = on_the_line(pair[1].2).bits();
+            pair[1].0.since(pair[0].0).as_nanos() > line
+        });
+        assert!(idle.count() < 100);
+    }
+}
+
+/// Breaks: gap frames get past the other end of their line, or nobody counts them there.
+#[test]
+fn gap_frames_end_at_the_far_port() {
+    for kind in ["pause", "experimental", "self"] {
+        for x in [ROUTER, SWITCH] {
+            let mut run = begun(&scenario(x, &format!("gap_frame = \"{kind}\"")));
+            drive(&mut run);
+            let (mut counted, mut to_c) = (PortFrames::default(), None);
+            {
+                let world = run.world();
+                let id = world.find("x").unwrap();
+                if let Some(router) = world.element::<Router>(id) {
+                    counted = *router.port_frames();
+                }
+                if let Some(switch) = world.element::<Switch>(id) {
+                    counted = *switch.port_frames();
+                    assert_eq!(switch.flooded(), 0, "it knows all hosts");
+                }
+                to_c.replace(world.ledger(world.find("side").unwrap()).unwrap().received);
+            }
+            let outcome = ended(run);
+            let gaps = outcome.pacing[0].nic.gap_frames;
+            assert!(gaps > 10_000, "{gaps}");
+            let (pauses, others) = if kind == "pause" { (gaps, 0) } else { (0, gaps) };
+            assert_eq!(counted, PortFrames { pauses, pauses_with_time: 0, others }, "{x} {kind}");
+            assert_eq!(to_c, Some(0), "{x} {kind}");
+        }
+    }
+}
+
+/// Breaks: the reason why gap frames must end at ports: a hub repeats them, and a neighbour who has nothing to do with it
+/// loses his line to them. (A negative test.)
+#[test]
+fn behind_a_hub_gap_frames_take_a_neighbours_line() {
+    let mut run = begun(&scenario(HUB, ""));
+    drive(&mut run);
+    let world = run.world();
+    let side = world.ledger(world.find("side").unwrap()).unwrap().received;
+    let c = world.element::<Host>(world.find("c").unwrap()).unwrap();
+    let (pauses, passed_over) = (c.port_frames().pauses, c.passed_over());
+    let outcome = ended(run);
+    let nic = outcome.pacing[0].nic;
+    assert_eq!(pauses, nic.gap_frames, "all of them");
+    assert_eq!(passed_over + pauses, side, "and everything else that a and b say");
+    let busy = (nic.gap_bytes + nic.line_bytes).get() as f64 * 8.0 / outcome.flows[0].elapsed.as_secs_f64();
+    assert!(busy > 0.9e9, "{busy} bit/s on a line that carries nothing for c");
+}
+
+/// Breaks: a host at the other end of a paced line counts gap frames as received data.
+#[test]
+fn meters_do_not_count_gap_frames() {
+    let text = scenario("", "").replace("\"x\"", "\"b\"");
+    // a - b directly: the other links go.
+    let (head, rest) = text.split_once("[[links]]\nname = \"out\"").unwrap();
+    let (_, flows) = rest.split_once("[[flows]]").unwrap();
+    let text = format!("{head}[[flows]]{flows}").replace("[hosts.c]\n", "");
+    let mut run = begun(&text);
+    drive(&mut run);
+    let metered: ByteCount = run.meters().map(|(_, meter)| meter.total().bytes).sum();
+    let outcome = ended(run);
+    let sent: ByteCount = outcome.pacing[0].classes.iter().map(|class| class.stats.bytes).sum();
+    assert_eq!(metered, sent);
+    assert!(outcome.pacing[0].nic.gap_frames > 10_000);
+}
+
+/// Breaks: `trace.clock`: captures are finer than the device they stand for.
+#[test]
+fn captures_may_have_a_coarse_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = begun(&scenario(SWITCH, "").replace("taps", "clock = \"gtrcnet\"\ntaps"));
+    run.capture_into(dir.path()).unwrap();
+    drive(&mut run);
+    ended(run);
+    let seen = captured(&dir.path().join("nic.x.pcapng"), A);
+    assert!(seen.len() > 1_000);
+    for (at, ..) in seen {
+        let tick = (u128::from(at.as_nanos()) << 24).div_ceil(1_000_000_000);
+        assert_eq!(u128::from(at.as_nanos()), tick * 1_000_000_000 >> 24);
+    }
+}
+
+/// Breaks: timers in place of gap frames are not as even on a line that nobody else uses.
+#[test]
+fn timers_keep_the_same_spacing_without_gap_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = begun(&scenario(ROUTER, "gaps = \"timers\""));
+    run.capture_into(dir.path()).unwrap();
+    drive(&mut run);
+    let outcome = ended(run);
+    assert_eq!(outcome.pacing[0].nic.gap_frames, 0);
+    let seen = captured(&dir.path().join("nic.x.pcapng"), A);
+    let full: Vec<_> =
+        seen.windows(2).filter(|pair| pair.iter().all(|(.., len)| len.get() == 1_514)).collect();
+    let exact = full.iter().filter(|pair| pair[1].0.since(pair[0].0).as_nanos() == 15_180 * 8).count();
+    assert!(full.len() > 1_300 && exact * 100 > full.len() * 97, "{exact} of {}", full.len());
+}
+
+/// Breaks: a scenario that is explained says nothing of its pacing, or promises losses that pacing prevents.
+#[test]
+fn pacing_has_words() {
+    let words = |keys: &str| {
+        let text = explain(&Scenario::parse(&scenario(SWITCH, keys), "t").unwrap());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = words("");
+    assert!(text.contains("paced, earliest deadline first, with gap frames (pause)"), "{text}");
+    assert!(text.contains("bulk at 100 Mbit/s") && text.contains("queue 10 MB"), "{text}");
+    assert!(words("scheduler = \"fifo\"").contains("not paced"));
+    assert!(words("gaps = \"timers\"").contains("by timers"));
+    let gallery = include_str!("../../../scenarios/gallery/paced.toml");
+    let paced = explain(&Scenario::parse(gallery, "paced").unwrap());
+    assert!(!paced.contains("there will be loss"), "{paced}");
+    let fifo = Scenario::parse_with(
+        gallery,
+        "paced",
+        &[("links.nic.forward.pacing.scheduler".to_owned(), "fifo".to_owned())],
+    );
+    let fifo = explain(&fifo.unwrap());
+    assert!(fifo.contains("there will be loss"), "{fifo}");
+}

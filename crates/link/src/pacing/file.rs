@@ -1,0 +1,91 @@
+//! A configuration as a file of its own.
+
+use super::PacingConfig;
+use farpace_units::ByteCount;
+
+/// The longest file: room for a million classes, and for all filters.
+pub const MOST_TEXT: ByteCount = ByteCount::new(64 << 20);
+
+impl PacingConfig {
+    /// Reads a file. What it says may still be wrong: see [`check`](Self::check).
+    ///
+    /// # Errors
+    /// What cannot be read, with its line and column. A text of more than [`MOST_TEXT`].
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if ByteCount::of_len(text.len()) > MOST_TEXT {
+            return Err(format!("it is longer than {MOST_TEXT}"));
+        }
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The text of a file that [`parse`](Self::parse) reads back as the same configuration, with all defaults.
+    ///
+    /// # Errors
+    /// None that is known: all that it holds has a form in TOML.
+    pub fn to_toml(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+
+    /// The same as one TOML value, an inline table.
+    ///
+    /// # Errors
+    /// As [`to_toml`](Self::to_toml).
+    pub fn to_inline_toml(&self) -> Result<String, String> {
+        toml::Value::try_from(self).map(|value| value.to_string()).map_err(|error| error.to_string())
+    }
+}
+
+/// True if a file has comments, which would be lost if it were written anew.
+pub fn has_comments(text: &str) -> bool {
+    let mut string: Option<char> = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (string, c) {
+            (None, '#') => return true,
+            (None, '"' | '\'') => string = Some(c),
+            (Some('"'), '\\') => {
+                characters.next();
+            }
+            // Strings over several lines end and begin again at each of their three quotes, which comes to the same.
+            (Some(quote), c) if c == quote => string = None,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: comments of people are lost, or files without any cannot be changed.
+    #[test]
+    fn comments_are_found() {
+        for (text, has) in [
+            ("scheduler = \"edf\"", false),
+            ("scheduler = \"edf\" # why", true),
+            ("# head", true),
+            ("default = \"a#b\"", false),
+            ("default = 'a#\"b'", false),
+            ("default = \"a\\\"#\"", false),
+            ("default = \"a\\\\\" # why", true),
+            ("default = \"\"\"a\n#\"\"\"", false),
+            ("default = '''a'''\n# why", true),
+        ] {
+            assert_eq!(has_comments(text), has, "{text}");
+        }
+    }
+
+    /// Breaks: a file that was written is read as something else, or errors do not say where.
+    #[test]
+    fn files_come_back() {
+        let text = "default = \"a\"\nclasses = [{ name = \"a\", rate = \"connection\" }]\nfilters = [{ class = \"a\", protocol = \"47\" }]";
+        let config = PacingConfig::parse(text).unwrap();
+        let inline = format!("x = {}", config.to_inline_toml().unwrap());
+        let nested: std::collections::BTreeMap<String, PacingConfig> = toml::from_str(&inline).unwrap();
+        assert_eq!((nested["x"].clone(), inline.lines().count()), (config.clone(), 1));
+        assert_eq!(PacingConfig::parse(&config.to_toml().unwrap()), Ok(config));
+        let error = PacingConfig::parse("scheduler = \"edf\"\nclases = []").unwrap_err();
+        assert!(error.contains("line 2") && error.contains("clases"), "{error}");
+    }
+}

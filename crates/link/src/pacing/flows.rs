@@ -1,0 +1,154 @@
+//! Classes that connections have for themselves: made when a connection's first packet comes, ended when it has been silent.
+
+use super::{ClassId, ClassKind, ClassSpec, ClassStats, Scheduler};
+use farpace_path::{Backlog, QueueLimit};
+use farpace_units::{Instant, Rate, Span};
+use farpace_wire::Packet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Connections of a class that have classes of their own; further ones share one.
+pub const MOST_FLOWS: usize = 65_536;
+/// A connection that has sent nothing for so long has no class any more.
+const SILENT: Span = Span::from_secs(30);
+/// So often they are looked for.
+const SWEEP: Span = Span::from_secs(10);
+
+/// Addresses, protocol, ports.
+type Key = (IpAddr, IpAddr, u8, u16, u16);
+
+struct Flow {
+    class: ClassId,
+    used: Instant,
+}
+
+/// The connections of a class whose rate is theirs.
+pub(super) struct Flows {
+    limit: QueueLimit,
+    flows: BTreeMap<Key, Flow>,
+    next_sweep: Instant,
+    /// Of those that have ended.
+    ended: ClassStats,
+}
+
+impl Flows {
+    /// Each with a queue of this limit.
+    pub fn new(limit: QueueLimit) -> Self {
+        Flows {
+            limit,
+            flows: BTreeMap::new(),
+            next_sweep: Instant::ZERO + SWEEP,
+            ended: ClassStats::default(),
+        }
+    }
+
+    /// The class of the connection of `packet`; none if it is not a connection's, or there are too many.
+    pub fn class(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        scheduler: &mut dyn Scheduler<Packet>,
+    ) -> Option<ClassId> {
+        let key = key_of(packet)?;
+        if now >= self.next_sweep {
+            self.next_sweep = now + SWEEP;
+            self.sweep(now, scheduler);
+        }
+        if let Some(flow) = self.flows.get_mut(&key) {
+            flow.used = now;
+            return Some(flow.class);
+        }
+        if self.flows.len() >= MOST_FLOWS {
+            return None;
+        }
+        let spec = ClassSpec { kind: ClassKind::Follows, limit: self.limit };
+        let class = scheduler.add_class(spec).ok()?;
+        self.flows.insert(key, Flow { class, used: now });
+        Some(class)
+    }
+
+    fn sweep(&mut self, now: Instant, scheduler: &mut dyn Scheduler<Packet>) {
+        let ended = &mut self.ended;
+        self.flows.retain(|_, flow| {
+            let stats = scheduler.stats(flow.class).unwrap_or_default();
+            if now.since(flow.used) < SILENT || stats.backlog.packets > 0 {
+                return true;
+            }
+            add(ended, &ClassStats { rate: Rate::default(), ..stats });
+            // Its queue is empty: nothing comes back.
+            _ = scheduler.remove_class(flow.class);
+            false
+        });
+    }
+
+    /// Adds the counters of all of them, the ended ones too. The rate is that of all together.
+    pub fn add_to(&self, stats: &mut ClassStats, scheduler: &dyn Scheduler<Packet>) {
+        add(stats, &self.ended);
+        for flow in self.flows.values() {
+            add(stats, &scheduler.stats(flow.class).unwrap_or_default());
+        }
+    }
+}
+
+fn add(sum: &mut ClassStats, one: &ClassStats) {
+    let ClassStats { packets, bytes, dropped, backlog, latest, rate } = *one;
+    sum.packets += packets;
+    sum.bytes += bytes;
+    sum.dropped += dropped;
+    sum.backlog =
+        Backlog { packets: sum.backlog.packets + backlog.packets, bytes: sum.backlog.bytes + backlog.bytes };
+    sum.latest = sum.latest.max(latest);
+    let all = sum.rate.bits_per_sec().saturating_add(rate.bits_per_sec());
+    sum.rate = Rate::from_bits_per_sec(all);
+}
+
+fn key_of(packet: &Packet) -> Option<Key> {
+    let ip = packet.ip()?;
+    let ports = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port()));
+    let (src, dst) = ports.or_else(|_| packet.udp().map(|udp| (udp.src_port(), udp.dst_port()))).ok()?;
+    Some((ip.src(), ip.dst(), ip.protocol(), src, dst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Edf, Gaps, Next};
+    use super::*;
+    use farpace_units::{ByteCount, Packets};
+    use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
+
+    fn packet(src_port: u16, rate: u64) -> Packet {
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let header = TcpHeader { src_port, dst_port: 80, ..TcpHeader::default() };
+        let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), addresses, 64);
+        let mut packet = below.tcp(1, &header, vec![0; 1_460].into());
+        packet.set_wanted_rate(Some(Rate::from_mbit(rate)));
+        packet
+    }
+
+    /// Breaks: connections share a queue and a rate, one that is silent keeps its class for ever, or its counters are lost.
+    #[test]
+    fn each_connection_has_a_class_while_it_lives() {
+        let mut edf =
+            Edf::new(Rate::from_mbit(1_000), ByteCount::new(1_500), Gaps::Frames, Span::ZERO).unwrap();
+        let mut flows = Flows::new(QueueLimit::Packets(Packets::new(9)));
+        let mut now = Instant::ZERO;
+        let mut send = |now: Instant, port: u16, edf: &mut Edf<Packet>| {
+            let packet = packet(port, 100);
+            let class = flows.class(now, &packet, edf).unwrap();
+            edf.enqueue(now, class, packet).unwrap();
+            class
+        };
+        let (a, b) = (send(now, 1, &mut edf), send(now, 2, &mut edf));
+        assert!(a != b && send(now, 1, &mut edf) == a);
+        while let Next::Packet { .. } | Next::Gap(_) = edf.dequeue(now) {}
+        now += Span::from_secs(31);
+        send(now, 2, &mut edf);
+        now += Span::from_secs(11);
+        send(now, 2, &mut edf);
+        assert!(edf.stats(a).is_none(), "port 1 was silent for 30 s");
+        let mut all = ClassStats::default();
+        flows.add_to(&mut all, &edf);
+        assert_eq!((all.packets, all.backlog.packets), (3, 2));
+        assert_eq!(all.rate, Rate::from_mbit(100), "that of port 2");
+    }
+}

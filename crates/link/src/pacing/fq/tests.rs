@@ -1,0 +1,180 @@
+//! Flows with timers.
+
+use super::*;
+use crate::pacing::{ClassKind, Frame, LineClock, on_the_line};
+use farpace_path::QueueLimit;
+
+const LINE: Rate = Rate::from_mbit(1_000);
+const MTU: ByteCount = ByteCount::new(1_500);
+const SLACK: Span = Span::from_micros(10);
+/// A full frame on the line, in ns.
+const FRAME: u64 = 1_538 * 8;
+
+fn fq() -> Fq<Frame> {
+    Fq::new(LINE, MTU, SLACK, None).unwrap()
+}
+
+fn class(fq: &mut Fq<Frame>, kind: ClassKind) -> ClassId {
+    fq.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
+}
+
+fn feed(fq: &mut Fq<Frame>, now: u64, id: ClassId, frames: usize) {
+    for _ in 0..frames {
+        fq.enqueue(Instant::from_nanos(now), id, Frame(1_514)).unwrap();
+    }
+}
+
+/// When so many packets begin, in ns, and whose they are, on a line that is free from `now` on.
+fn sent(fq: &mut Fq<Frame>, now: u64, packets: usize) -> Vec<(u64, usize)> {
+    let mut clock = LineClock::new(LINE);
+    let (mut now, mut sent) = (Instant::from_nanos(now), Vec::new());
+    clock.catch_up(now);
+    while sent.len() < packets {
+        match fq.dequeue(now) {
+            Next::Packet { class, packet } => {
+                sent.push((now.as_nanos(), class.index()));
+                clock.advance(on_the_line(packet.len()));
+                now = clock.instant_of(clock.bytes());
+            }
+            Next::Wait(until) => {
+                now = until;
+                clock.catch_up(now);
+            }
+            Next::Empty | Next::Gap(_) => break,
+        }
+    }
+    sent
+}
+
+/// Breaks: a new flow does not begin with ten frames, then does not send two frames at a time, or its timer is not late by
+/// the slack, or the lateness lowers its rate. 2 x 1514 B at 24.224 Mbit/s take 1 ms.
+#[test]
+fn ten_frames_then_two_at_a_time() {
+    let mut fq = fq();
+    let id = class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(24_224_000)));
+    feed(&mut fq, 0, id, 100);
+    let sent: Vec<_> = sent(&mut fq, 0, 16).into_iter().map(|(at, _)| at).collect();
+    let first: Vec<_> = (0..10).map(|i| i * FRAME).collect();
+    assert_eq!(sent[..10], first);
+    // The pause begins with the first frame.
+    let begin = 1_000_000 + 10_000;
+    assert_eq!(sent[10..12], [begin, begin + FRAME]);
+    // From then on each pair leaves a slack late.
+    assert_eq!(
+        sent[12..16],
+        [1_000_000 + begin, 1_000_000 + begin + FRAME, 2_000_000 + begin, 2_000_000 + begin + FRAME]
+    );
+}
+
+/// Breaks: lateness is made up for by more than half of a pause.
+#[test]
+fn at_most_half_of_a_pause_is_made_up_for() {
+    let mut fq = fq();
+    let id = class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(24_224_000)));
+    feed(&mut fq, 0, id, 100);
+    sent(&mut fq, 0, 10);
+    assert!(matches!(fq.dequeue(Instant::from_nanos(10 * FRAME)), Next::Wait(_)));
+    // The line was taken away for 10 ms.
+    let late: Vec<_> = sent(&mut fq, 11_000_000, 4).into_iter().map(|(at, _)| at).collect();
+    let (pair, next) = (11_000_000 + FRAME, 11_000_000 + 500_000 + 10_000);
+    assert_eq!(late, [11_000_000, pair, next, next + FRAME]);
+}
+
+/// Breaks: a flow saves up time while it is idle; or, idle for more than 40 ms, does not get the one quantum that it may
+/// send at once.
+#[test]
+fn an_idle_flow_gets_a_quantum_and_no_more() {
+    let mut fq = fq();
+    let id = class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(24_224_000)));
+    feed(&mut fq, 0, id, 10);
+    assert_eq!(sent(&mut fq, 0, 20).len(), 10);
+    let later = 10_000_000_000;
+    feed(&mut fq, later, id, 20);
+    let sent: Vec<_> = sent(&mut fq, later, 4).into_iter().map(|(at, _)| at - later).collect();
+    assert_eq!(sent[..2], [0, FRAME]);
+    assert_eq!(sent[2], 1_000_000 + 10_000, "a whole pause after its turn began");
+}
+
+/// Breaks: one timer does not serve all flows whose time is within the slack; or flows do not leave in the order of their
+/// times.
+#[test]
+fn a_timer_serves_all_flows_of_its_slack() {
+    let mut fq = fq();
+    let rates = [500_000, 499_000, 400_000];
+    let ids = rates.map(|rate| class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(rate))));
+    for id in ids.into_iter().rev() {
+        feed(&mut fq, 0, id, 3);
+    }
+    // Up to 550 kbit/s each packet has a pause: 24.224 ms, 24.273 ms after the first, 30.28 ms.
+    let sent = sent(&mut fq, 0, 6);
+    assert_eq!(sent[..3], [(0, 2), (FRAME, 1), (2 * FRAME, 0)]);
+    // The first was told to begin after two frames that had their turn before it.
+    let wake = 24_224_000 + 10_000;
+    assert_eq!(sent[3], (wake, 0));
+    assert!(sent[4].0 > wake + FRAME && sent[4].1 == 1, "{sent:?}");
+    assert_eq!(sent[5].1, 2);
+}
+
+/// Breaks: flows without a rate do not take turns of a quantum each with the others.
+#[test]
+fn normal_flows_take_turns() {
+    let mut fq = fq();
+    let ids = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
+    for id in ids {
+        feed(&mut fq, 0, id, 30);
+    }
+    let order: Vec<_> = sent(&mut fq, 0, 28).into_iter().map(|(_, class)| class).collect();
+    let expected: Vec<_> =
+        [vec![0; 10], vec![1; 10], vec![0; 2], vec![1; 2], vec![0; 2], vec![1; 2]].concat();
+    assert_eq!(order, expected);
+}
+
+/// Breaks: a new rate does not change what is left of a pause: half of 1 ms at twice the rate.
+#[test]
+fn a_pause_is_scaled() {
+    let mut fq = fq();
+    let id = class(&mut fq, ClassKind::Paced(Rate::from_bits_per_sec(24_224_000)));
+    feed(&mut fq, 0, id, 20);
+    sent(&mut fq, 0, 10);
+    let now = Instant::from_nanos(200_000);
+    assert_eq!(fq.dequeue(now), Next::Wait(Instant::from_nanos(1_010_000)));
+    fq.set_rate(id, Rate::from_bits_per_sec(48_448_000)).unwrap();
+    assert_eq!(fq.dequeue(now), Next::Wait(Instant::from_nanos(200_000 + 400_000 + 10_000)));
+}
+
+/// Breaks: a flow of single packets is always a new one, and comes before others each time.
+#[test]
+fn a_flow_is_new_once() {
+    let quantum = Some(ByteCount::new(4 * 1_514));
+    let mut fq = Fq::new(LINE, MTU, SLACK, quantum).unwrap();
+    let [bulk, single] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
+    let mut next = |feeds: bool| {
+        if feeds {
+            feed(&mut fq, 0, single, 1);
+        } else if fq.backlog().packets == 0 {
+            feed(&mut fq, 0, bulk, 30);
+        }
+        match fq.dequeue(Instant::ZERO) {
+            Next::Packet { class, .. } => class,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!((0..11).all(|_| next(false) == bulk));
+    assert_eq!(next(true), single);
+    assert_eq!(next(false), bulk);
+    assert_eq!([next(true), next(false), next(false)], [bulk, bulk, single]);
+}
+
+/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+#[test]
+fn a_number_that_is_used_again_takes_one_turn() {
+    let mut fq = fq();
+    let [a, b] = [0; 2].map(|_| class(&mut fq, ClassKind::Normal));
+    feed(&mut fq, 0, a, 1);
+    assert_eq!(fq.remove_class(a).unwrap().len(), 1);
+    feed(&mut fq, 0, b, 20);
+    assert_eq!(class(&mut fq, ClassKind::Normal), a);
+    feed(&mut fq, 0, a, 20);
+    let order: Vec<_> = sent(&mut fq, 0, 40).into_iter().map(|(_, class)| class).collect();
+    assert_eq!(order[..10], [1; 10], "the other one was there first");
+}

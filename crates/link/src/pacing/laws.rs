@@ -1,0 +1,354 @@
+//! What every scheduler promises, tried with random operations on a model of a line.
+
+mod boundaries;
+
+use super::*;
+use farpace_path::QueueLimit;
+use farpace_units::{Packets, Span};
+use proptest::prelude::*;
+use std::collections::{BTreeSet, VecDeque};
+
+/// All schedulers there are: a new one is one more line.
+const SCHEDULERS: [(&str, New); 8] = [
+    ("fifo", |line, mtu| Ok(Box::new(Fifo::new(line, mtu)?))),
+    ("psp", |line, mtu| Ok(Box::new(Psp::new(line, mtu)?))),
+    ("token bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, None)?))),
+    ("small bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, Some(ByteCount::new(1)))?))),
+    ("fq", |line, mtu| Ok(Box::new(Fq::new(line, mtu, SLACK, None)?))),
+    ("edf", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Frames, SLACK)?))),
+    ("edf, timers", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Timers, SLACK)?))),
+    ("edf, hybrid", |line, mtu| Ok(Box::new(Edf::new(line, mtu, Gaps::Hybrid, SLACK)?))),
+];
+
+type New = fn(Rate, ByteCount) -> Result<Box<dyn Scheduler<Numbered>>, PacingError>;
+
+const TICK: Span = Span::from_millis(1);
+const SLACK: Span = Span::from_micros(10);
+const LINE: Rate = Rate::from_mbit(1_000);
+const MTU: ByteCount = ByteCount::new(1_500);
+
+/// A packet that is told from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbered {
+    number: usize,
+    len: u64,
+    hint: Option<Rate>,
+}
+
+impl Paced for Numbered {
+    fn len(&self) -> ByteCount {
+        ByteCount::new(self.len)
+    }
+    fn rate_hint(&self) -> Option<Rate> {
+        self.hint
+    }
+}
+
+/// Something that happens to a scheduler. Classes are meant by their number, whether they exist or not.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Add(ClassSpec),
+    SetRate(u32, Rate),
+    Remove(u32),
+    /// In this class, of this length, so many.
+    Enqueue(u32, u64, u32, Option<Rate>),
+    /// The line does what it is told to so many times.
+    Serve(u32),
+    /// So much time passes while the line is idle; no more than until it has something to do.
+    Pass(Span),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let rate = || (0u64..=700).prop_map(|n| Rate::from_bits_per_sec(n * n * n));
+    let hint = prop::option::of((5_000_000u64..=1_200_000_000).prop_map(Rate::from_bits_per_sec));
+    let kind = prop_oneof![
+        4 => rate().prop_map(ClassKind::Paced),
+        1 => Just(ClassKind::Follows),
+        1 => Just(ClassKind::Normal),
+    ];
+    let len = prop_oneof![1 => 14u64..1_526, 2 => Just(1_514)];
+    let limit = (0u32..30).prop_map(|n| QueueLimit::Packets(Packets::new(n)));
+    prop_oneof![
+        2 => (kind, limit).prop_map(|(kind, limit)| Operation::Add(ClassSpec { kind, limit })),
+        1 => (0u32..6, rate()).prop_map(|(class, rate)| Operation::SetRate(class, rate)),
+        1 => (0u32..9).prop_map(Operation::Remove),
+        12 => (0u32..6, len, 1u32..8, hint).prop_map(|(c, len, n, hint)| Operation::Enqueue(c, len, n, hint)),
+        6 => (1u32..20).prop_map(Operation::Serve),
+        1 => (0u64..5_000_000).prop_map(|ns| Operation::Pass(Span::from_nanos(ns))),
+    ]
+}
+
+/// What a class should be.
+#[derive(Debug)]
+struct Model {
+    spec: ClassSpec,
+    queue: VecDeque<Numbered>,
+    stats: ClassStats,
+}
+
+/// A scheduler on a line, and what is known of it.
+struct Line {
+    scheduler: Box<dyn Scheduler<Numbered>>,
+    clock: LineClock,
+    now: Instant,
+    /// What the line was told last: it is idle until then.
+    waits: Option<Instant>,
+    classes: Vec<Option<Model>>,
+    /// Everything it was told to do.
+    told: Vec<Next<Numbered>>,
+}
+
+impl Line {
+    fn new(scheduler: Box<dyn Scheduler<Numbered>>) -> Self {
+        let clock = LineClock::new(LINE);
+        Line { scheduler, clock, now: Instant::ZERO, waits: None, classes: Vec::new(), told: Vec::new() }
+    }
+
+    fn model(&mut self, class: u32) -> Option<&mut Model> {
+        self.classes.get_mut(class as usize)?.as_mut()
+    }
+
+    fn queued(&self) -> usize {
+        self.classes.iter().flatten().map(|class| class.queue.len()).sum()
+    }
+
+    /// Does it; false if it was refused.
+    fn operate(&mut self, number: usize, operation: Operation) -> Result<bool, TestCaseError> {
+        match operation {
+            Operation::Add(spec) => match self.scheduler.add_class(spec) {
+                Ok(id) => {
+                    prop_assert!(!spec.limit.is_zero());
+                    let rate = if let ClassKind::Paced(rate) = spec.kind { rate } else { Rate::default() };
+                    if self.classes.len() <= id.index() {
+                        self.classes.resize_with(id.index() + 1, || None);
+                    }
+                    let there = &mut self.classes[id.index()];
+                    prop_assert!(there.is_none(), "two classes have one number");
+                    let stats = ClassStats { rate, ..ClassStats::default() };
+                    *there = Some(Model { spec, queue: VecDeque::new(), stats });
+                    Ok(true)
+                }
+                Err(why) => {
+                    let bad = match spec.kind {
+                        _ if spec.limit.is_zero() => why == PacingError::ZeroLimit,
+                        ClassKind::Paced(rate) => is_bad_rate(&why, rate),
+                        _ => false,
+                    };
+                    prop_assert!(bad, "{spec:?}: {why:?}");
+                    Ok(false)
+                }
+            },
+            Operation::SetRate(class, rate) => {
+                let done = self.scheduler.set_rate(ClassId(class), rate);
+                match (self.model(class), done) {
+                    (Some(model), Ok(())) if matches!(model.spec.kind, ClassKind::Paced(_)) => {
+                        model.stats.rate = rate;
+                        return Ok(true);
+                    }
+                    (Some(model), Err(PacingError::NotPaced(_))) => {
+                        prop_assert!(!matches!(model.spec.kind, ClassKind::Paced(_)));
+                    }
+                    (Some(_), Err(why)) => prop_assert!(is_bad_rate(&why, rate), "{why:?}"),
+                    (None, Err(PacingError::UnknownClass(_))) => {}
+                    (model, done) => prop_assert!(false, "{model:?} {done:?}"),
+                }
+                Ok(false)
+            }
+            Operation::Remove(class) => {
+                let removed = self.scheduler.remove_class(ClassId(class));
+                let model = self.classes.get_mut(class as usize).and_then(Option::take);
+                match model {
+                    Some(model) => prop_assert_eq!(removed, Ok(Vec::from(model.queue))),
+                    None => {
+                        prop_assert_eq!(removed, Err(PacingError::UnknownClass(ClassId(class))));
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Operation::Enqueue(class, len, packets, hint) => {
+                let mut taken = 0;
+                for i in 0..packets as usize {
+                    taken += u32::from(self.enqueue(class, Numbered { number: 8 * number + i, len, hint })?);
+                }
+                // The first ones are taken: it is not refused as long as there are some.
+                Ok(taken > 0)
+            }
+            Operation::Serve(times) => {
+                for _ in 0..times {
+                    self.serve()?;
+                }
+                Ok(true)
+            }
+            Operation::Pass(span) => {
+                // A line that has become free asks at once.
+                if self.waits.is_none() {
+                    self.serve()?;
+                }
+                let until = self.now + span;
+                match self.waits {
+                    Some(at) => self.now = until.min(at),
+                    None if self.queued() == 0 && self.told.last() == Some(&Next::Empty) => self.now = until,
+                    None => {}
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn enqueue(&mut self, class: u32, packet: Numbered) -> Result<bool, TestCaseError> {
+        let done = self.scheduler.enqueue(self.now, ClassId(class), packet);
+        let Some(model) = self.model(class) else {
+            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::UnknownClass }));
+            return Ok(false);
+        };
+        let full = (model.queue.len() as u64) >= model.spec.limit.bounds().1;
+        if packet.len > 1_522 {
+            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::TooLong }));
+        } else if full {
+            model.stats.dropped += 1;
+            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::Full }));
+        } else {
+            prop_assert_eq!(done, Ok(()));
+            model.queue.push_back(packet);
+            model.stats.backlog.packets += 1;
+            model.stats.backlog.bytes += packet.len();
+            if let (ClassKind::Follows, Some(rate)) = (model.spec.kind, packet.hint) {
+                model.stats.rate = if rate < LINE { rate } else { Rate::default() };
+            }
+            self.waits = None;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The line is free, and does what it is told to; false if nothing is queued.
+    fn serve(&mut self) -> Result<bool, TestCaseError> {
+        let free = self.clock.instant_of(self.clock.bytes());
+        self.now = self.now.max(free).max(self.waits.take().unwrap_or(free));
+        if self.now > free {
+            self.clock.catch_up(self.now);
+        }
+        let next = self.scheduler.dequeue(self.now);
+        self.told.push(next.clone());
+        prop_assert_eq!(self.queued() == 0, next == Next::Empty, "{:?} with {} queued", next, self.queued());
+        match next {
+            Next::Packet { class, packet } => {
+                self.clock.advance(on_the_line(packet.len()));
+                let Some(model) = self.model(class.0) else {
+                    return Err(TestCaseError::fail("a packet of no class"));
+                };
+                prop_assert_eq!(Some(packet), model.queue.pop_front());
+                let stats = &mut model.stats;
+                stats.packets += 1;
+                stats.bytes += packet.len();
+                stats.backlog.packets -= 1;
+                stats.backlog.bytes -= packet.len();
+            }
+            Next::Gap(gap) => {
+                prop_assert!((SHORTEST_GAP.get()..=1_538).contains(&gap.get()), "a gap of {}", gap);
+                self.clock.advance(gap);
+            }
+            Next::Wait(until) => {
+                prop_assert!(until > self.now, "at {:?} it waits until {:?}", self.now, until);
+                self.waits = Some(until);
+            }
+            Next::Empty => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Its counters are what they should be.
+    fn check(&self) -> Result<(), TestCaseError> {
+        let bytes: u64 = self.classes.iter().flatten().flat_map(|c| &c.queue).map(|packet| packet.len).sum();
+        let backlog = Backlog { packets: self.queued() as u64, bytes: ByteCount::new(bytes) };
+        prop_assert_eq!(self.scheduler.backlog(), backlog);
+        for (class, model) in (0..).zip(&self.classes) {
+            let stats = self.scheduler.stats(ClassId(class));
+            let latest = stats.map(|stats| stats.latest).unwrap_or_default();
+            prop_assert_eq!(stats, model.as_ref().map(|model| ClassStats { latest, ..model.stats }));
+        }
+        Ok(())
+    }
+
+    /// All comes out, in no more steps than the slowest rate needs.
+    fn drain(&mut self) -> Result<(), TestCaseError> {
+        let slowest = |model: &Model| match model.spec.kind {
+            ClassKind::Normal => LINE,
+            _ if model.stats.rate == Rate::default() => LINE,
+            _ => model.stats.rate,
+        };
+        let bytes = |model: &Model| {
+            let frames = (model.queue.len() + 2) as u64;
+            frames * 1_546 * (1 + LINE.bits_per_sec() / slowest(model).bits_per_sec().max(1))
+        };
+        let all: u64 = self.classes.iter().flatten().map(bytes).sum();
+        let budget = all / 500 + 1_000;
+        for _ in 0..budget {
+            if !self.serve()? {
+                return Ok(());
+            }
+        }
+        Err(TestCaseError::fail(format!("{} packets left after {budget} steps", self.queued())))
+    }
+}
+
+fn is_bad_rate(why: &PacingError, rate: Rate) -> bool {
+    match why {
+        PacingError::ZeroRate => rate == Rate::default(),
+        PacingError::AboveLine { .. } | PacingError::RatesAboveLine { .. } => rate > Rate::default(),
+        _ => false,
+    }
+}
+
+/// Runs all operations but those to `skip`. Returns what the line was told, and which were refused.
+fn run(
+    new: New,
+    operations: &[Operation],
+    skip: &BTreeSet<usize>,
+) -> Result<(Vec<Next<Numbered>>, BTreeSet<usize>), TestCaseError> {
+    let mut line = Line::new(new(LINE, MTU).unwrap());
+    let mut refused = BTreeSet::new();
+    for kind in
+        [ClassKind::Paced(Rate::from_mbit(20)), ClassKind::Paced(Rate::from_mbit(300)), ClassKind::Normal]
+    {
+        line.operate(0, Operation::Add(ClassSpec { kind, limit: QueueLimit::default() }))?;
+    }
+    for (number, operation) in operations.iter().enumerate().filter(|(number, _)| !skip.contains(number)) {
+        if !line.operate(number, *operation)? {
+            refused.insert(number);
+        }
+        line.check()?;
+    }
+    // Slow classes are no test of patience.
+    for class in 0..line.classes.len() as u32 {
+        let slow = |model: &mut Model| {
+            matches!(model.spec.kind, ClassKind::Paced(_)) && model.stats.rate < Rate::from_mbit(2)
+        };
+        if line.model(class).is_some_and(slow) {
+            line.operate(usize::MAX, Operation::Remove(class))?;
+        }
+    }
+    line.drain()?;
+    line.check()?;
+    Ok((line.told, refused))
+}
+
+proptest! {
+    /// Breaks: a scheduler loses, doubles or reorders packets, says that nothing is queued when something is (or the other
+    /// way round), makes gaps that no frame fills, waits for what has been, stops, or counts wrongly; or something that it
+    /// refused has changed what it does.
+    #[test]
+    fn every_scheduler_keeps_its_promises(operations in prop::collection::vec(operation(), 1..150)) {
+        for (name, new) in SCHEDULERS {
+            let named = |error| match error {
+                TestCaseError::Fail(why) => TestCaseError::fail(format!("{name}: {why}")),
+                other => other,
+            };
+            let (told, refused) = run(new, &operations, &BTreeSet::new()).map_err(named)?;
+            let (without, none) = run(new, &operations, &refused).map_err(named)?;
+            prop_assert_eq!(none, BTreeSet::new(), "{}", name);
+            prop_assert_eq!(told, without, "{}: what was refused has changed something", name);
+        }
+    }
+}

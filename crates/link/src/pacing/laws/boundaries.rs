@@ -1,0 +1,149 @@
+//! The ends of all ranges, for every scheduler.
+
+use super::*;
+
+fn paced(rate: Rate) -> ClassSpec {
+    ClassSpec { kind: ClassKind::Paced(rate), limit: QueueLimit::Unlimited }
+}
+
+fn frame(number: usize, len: u64) -> Numbered {
+    Numbered { number, len, hint: None }
+}
+
+/// Breaks: the rates together may be more than the line carries, or must be less: full frames are 1518 of 1538 B of the
+/// line; the paper's scheduler takes the line's rate itself. A refused rate changes the one there is.
+#[test]
+fn the_line_is_promised_to_the_bit() {
+    for (name, new) in SCHEDULERS {
+        let most = if name == "psp" { 1_000_000_000 } else { 1_000_000_000u64 * 1_518 / 1_538 };
+        let [most, above] = [most, most + 1].map(Rate::from_bits_per_sec);
+        let mut scheduler = new(LINE, MTU).unwrap();
+        assert!(is_bad_rate(&scheduler.add_class(paced(above)).unwrap_err(), above), "{name}");
+        let class = scheduler.add_class(paced(most)).unwrap();
+        let one = Rate::from_bits_per_sec(1);
+        assert!(is_bad_rate(&scheduler.add_class(paced(one)).unwrap_err(), one), "{name}");
+        assert!(is_bad_rate(&scheduler.set_rate(class, above).unwrap_err(), above), "{name}");
+        assert_eq!(scheduler.set_rate(class, Rate::default()), Err(PacingError::ZeroRate), "{name}");
+        assert_eq!(scheduler.stats(class).unwrap().rate, most, "{name}");
+        scheduler.set_rate(class, one).unwrap();
+        assert_eq!(scheduler.stats(class).unwrap().rate, one, "{name}");
+    }
+}
+
+/// Breaks: a line or an MTU that cannot be is taken, or one that can be is not.
+#[test]
+fn lines_and_mtus_that_cannot_be() {
+    for (name, new) in SCHEDULERS {
+        for (mtu, good) in
+            [(0, false), (67, false), (68, true), (9_000, true), (65_535, true), (65_536, false)]
+        {
+            assert_eq!(new(LINE, ByteCount::new(mtu)).is_ok(), good, "{name}: {mtu}");
+        }
+        let most = LineClock::FASTEST.bits_per_sec();
+        for (line, good) in [(0, false), (1, true), (most, true), (most + 1, false), (u64::MAX, false)] {
+            assert_eq!(new(Rate::from_bits_per_sec(line), MTU).is_ok(), good, "{name}: {line} bit/s");
+        }
+    }
+}
+
+/// Breaks: frames with up to two VLAN tags do not pass, or longer ones do; the shortest and the longest frames of small
+/// and jumbo MTUs do not come out.
+#[test]
+fn frames_of_all_lengths() {
+    for (name, new) in SCHEDULERS {
+        for mtu in [68, 1_500, 9_000, 65_535] {
+            let mut scheduler = new(LINE, ByteCount::new(mtu)).unwrap();
+            let class = scheduler.add_class(paced(Rate::from_mbit(100))).unwrap();
+            let lengths = [0, 1, 14, 60, mtu + 14, mtu + 18, mtu + 22];
+            for (number, len) in lengths.into_iter().enumerate() {
+                let done = scheduler.enqueue(Instant::ZERO, class, frame(number, len));
+                assert_eq!(done, Ok(()), "{name}: {len} of {mtu}");
+            }
+            for len in [mtu + 23, u64::from(u32::MAX) + 60, u64::MAX] {
+                let refused = scheduler.enqueue(Instant::ZERO, class, frame(9, len)).unwrap_err();
+                assert_eq!(refused.why, Refusal::TooLong, "{name}: {len} of {mtu}");
+            }
+            let (mut now, mut out, mut steps) = (Instant::ZERO, Vec::new(), 0);
+            while out.len() < lengths.len() {
+                let full = mtu + 14 + 24;
+                let bytes = match scheduler.dequeue(now) {
+                    Next::Packet { packet, .. } => {
+                        out.push(packet.len);
+                        on_the_line(packet.len())
+                    }
+                    Next::Gap(gap) => {
+                        assert!((84..=full).contains(&gap.get()), "{name}: a gap of {gap} of {full}");
+                        gap
+                    }
+                    Next::Wait(until) => {
+                        assert!(until > now, "{name}");
+                        now = until;
+                        ByteCount::ZERO
+                    }
+                    Next::Empty => panic!("{name}: {out:?}"),
+                };
+                now += LINE.time_for(bytes);
+                steps += 1;
+                assert!(steps < 1_000, "{name}: no end");
+            }
+            assert_eq!(out, lengths, "{name}");
+        }
+    }
+}
+
+/// Breaks: a rate from the paper's range, 8 kbit/s to 930 Mbit/s, does not hold: the mean from the start of one frame to
+/// the start of a much later one. Token buckets and fq count frames without check sequences.
+#[test]
+fn rates_hold_from_end_to_end_of_the_range() {
+    let unpaced = ["fifo", "small bucket"];
+    for (name, new) in SCHEDULERS.into_iter().filter(|(name, _)| !unpaced.contains(name)) {
+        for (rate, frames) in
+            [(8_000, 3), (64_000, 10), (10_000_000, 300), (500_000_000, 9_000), (930_000_000, 9_000)]
+        {
+            let mut scheduler = new(LINE, MTU).unwrap();
+            let class = scheduler.add_class(paced(Rate::from_bits_per_sec(rate))).unwrap();
+            let starts = starts(&mut *scheduler, class, frames + 12);
+            // What has been saved up before is not part of the rate.
+            let first = 11.min(starts.len() - 1);
+            let bytes = (starts.len() - 1 - first) as u64 * if paces_layer_2(name) { 1_518 } else { 1_514 };
+            let measured = bytes as f64 * 1e9 / (starts[starts.len() - 1] - starts[first]) as f64;
+            let off = measured / rate as f64 - 1.0;
+            let most = match name {
+                // Intervals are cut to whole bytes of the line.
+                "psp" => 5e-4,
+                // Frames leave in bursts, and the first and the last one counted may have other places in theirs.
+                "token bucket" | "fq" => 5e-3 + 2.0 / frames as f64,
+                // A wait ends at a whole nanosecond.
+                "edf, timers" => 1e-3,
+                _ => 1e-6 + 1e-4 / frames as f64,
+            };
+            assert!(off.abs() <= most, "{name}: {measured} of {rate} bit/s, {off:e}");
+        }
+    }
+}
+
+fn paces_layer_2(name: &str) -> bool {
+    name == "psp" || name.starts_with("edf")
+}
+
+/// The bytes of the line at which so many full frames of a class that always has some begin.
+fn starts(scheduler: &mut dyn Scheduler<Numbered>, class: ClassId, frames: usize) -> Vec<u64> {
+    let (mut clock, mut starts) = (LineClock::new(LINE), Vec::new());
+    for number in 0..2 {
+        scheduler.enqueue(Instant::ZERO, class, frame(number, 1_514)).unwrap();
+    }
+    while starts.len() < frames {
+        let now = clock.instant_of(clock.bytes());
+        match scheduler.dequeue(now) {
+            Next::Packet { packet, .. } => {
+                starts.push(clock.bytes());
+                scheduler.enqueue(now, class, packet).unwrap();
+                clock.advance(on_the_line(packet.len()));
+            }
+            Next::Gap(gap) => clock.advance(gap),
+            Next::Wait(until) => clock.catch_up(until),
+            Next::Empty => break,
+        }
+    }
+    starts
+}

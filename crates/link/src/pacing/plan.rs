@@ -1,0 +1,215 @@
+//! What a configuration means on a line: intervals, gaps, and how much of the line is promised.
+
+use super::pacer::REST;
+use super::{ClassRate, ConfigError, Interval, PacingConfig, SchedulerKind, layer_2, on_the_line};
+use farpace_path::QueueLimit;
+use farpace_units::{ByteCount, Rate, Span};
+use farpace_wire::ethernet::ETHERNET_LEN;
+use std::collections::BTreeMap;
+
+/// A configuration worked out, for people who want to know before anything is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The rate that the scheduler counts with.
+    pub line: Rate,
+    /// Bytes of layer 2 of a frame that carries a packet of the MTU.
+    pub full_frame: ByteCount,
+    /// Bytes of the line that it takes.
+    pub full_frame_on_the_line: ByteCount,
+    /// All rates together, of layer 2.
+    pub promised: Rate,
+    /// What full frames at all these rates take of the line, with what surrounds them.
+    pub promised_of_the_line: Rate,
+    /// The rate of layer 2 that one more class of full frames could have; zero if nothing is left.
+    pub left: Rate,
+    /// The classes, in their order; `(rest)` last, if packets may belong to none.
+    pub classes: Vec<ClassPlan>,
+    /// Places of the filters in the order in which they are tried.
+    pub order: Vec<usize>,
+    /// Why it cannot be built; none if it can.
+    pub errors: Vec<ConfigError>,
+    /// What is hardly meant.
+    pub warnings: Vec<ConfigError>,
+}
+
+/// What one class means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassPlan {
+    /// Its name.
+    pub name: String,
+    /// Its rate; none: in what others leave.
+    pub rate: Option<ClassRate>,
+    /// What its queue holds.
+    pub limit: QueueLimit,
+    /// How many filters lead to it.
+    pub filters: usize,
+    /// It takes what no filter matches.
+    pub is_default: bool,
+    /// Of classes with a rate of their own, unless the scheduler looks at none.
+    pub pace: Option<Pace>,
+}
+
+/// How full frames of a class follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes of the line from the start of a full frame to the start of the next, rounded down.
+    pub interval: ByteCount,
+    /// The same as time.
+    pub interval_time: Span,
+    /// Bytes of the line between the end of a full frame, its inter-frame gap included, and the next: for other classes,
+    /// or for gap frames.
+    pub gap: ByteCount,
+    /// The same as time.
+    pub gap_time: Span,
+    /// Millionths of the line that full frames take, rounded up.
+    pub share: u64,
+}
+
+impl Plan {
+    /// What `config` means on a line of `line`.
+    pub fn new(config: &PacingConfig, line: Rate) -> Self {
+        let (errors, mut warnings) = (config.check(line), config.warnings());
+        let line = config.line_rate(line);
+        let (full_frame, wire) = full_frame(config.mtu);
+        let rates = config.classes.iter().filter_map(|class| match class.rate {
+            Some(ClassRate::Fixed(rate)) => Some(u128::from(rate.bits_per_sec())),
+            Some(ClassRate::Connection) | None => None,
+        });
+        let sum: u128 = rates.sum();
+        let taken = (sum * u128::from(wire.get())).div_ceil(full_frame.get().into());
+        let most = u128::from(line.bits_per_sec()) * u128::from(full_frame.get()) / u128::from(wire.get());
+        let rate = |bits: u128| Rate::from_bits_per_sec(u64::try_from(bits).unwrap_or(u64::MAX));
+        if errors.is_empty() && rate(taken) > line && config.scheduler != SchedulerKind::Fifo {
+            let problem = format!(
+                "full frames at all rates would take {} of a line of {line}: some come late, more and more",
+                rate(taken)
+            );
+            warnings.push(ConfigError::new(&["classes"], problem));
+        }
+        Plan {
+            line,
+            full_frame,
+            full_frame_on_the_line: wire,
+            promised: rate(sum),
+            promised_of_the_line: rate(taken),
+            left: rate(most.saturating_sub(sum)),
+            classes: classes(config, line),
+            order: super::classifier::ordered(&config.filters),
+            errors,
+            warnings,
+        }
+    }
+}
+
+/// Bytes of layer 2 and of the line of a frame that carries a packet of `mtu`.
+fn full_frame(mtu: ByteCount) -> (ByteCount, ByteCount) {
+    let frame = mtu + ByteCount::of_len(ETHERNET_LEN);
+    (layer_2(frame), on_the_line(frame))
+}
+
+fn classes(config: &PacingConfig, line: Rate) -> Vec<ClassPlan> {
+    let mut filters: BTreeMap<&str, usize> = BTreeMap::new();
+    for filter in &config.filters {
+        *filters.entry(&filter.class).or_default() += 1;
+    }
+    let has_paces = config.scheduler != SchedulerKind::Fifo;
+    let named = config.classes.iter().map(|class| ClassPlan {
+        name: class.name.clone(),
+        rate: class.rate,
+        limit: class.limit.unwrap_or(config.limit),
+        filters: filters.get(class.name.as_str()).copied().unwrap_or(0),
+        is_default: config.default.as_ref() == Some(&class.name),
+        pace: match class.rate {
+            Some(ClassRate::Fixed(rate)) if has_paces => Some(Pace::new(rate, line, config.mtu)),
+            _ => None,
+        },
+    });
+    let rest = config.default.is_none().then(|| ClassPlan {
+        name: REST.to_owned(),
+        rate: None,
+        limit: config.limit,
+        filters: 0,
+        is_default: true,
+        pace: None,
+    });
+    named.chain(rest).collect()
+}
+
+impl Pace {
+    /// Of a class of `rate` on a line of `line` that carries packets of `mtu` (eq. (2) of the paper, with what surrounds
+    /// frames).
+    pub fn new(rate: Rate, line: Rate, mtu: ByteCount) -> Self {
+        let (full, wire) = full_frame(mtu);
+        let interval = ByteCount::new(Interval::new(rate, line).after(full, &mut 0));
+        let gap = interval - wire;
+        let of_a_million = u128::from(rate.bits_per_sec()) * u128::from(wire.get()) * 1_000_000;
+        let whole = u128::from(line.bits_per_sec().max(1)) * u128::from(full.get());
+        Pace {
+            interval,
+            interval_time: line.time_for(interval),
+            gap,
+            gap_time: line.time_for(gap),
+            share: u64::try_from(of_a_million.div_ceil(whole)).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        Plan::new(&toml::from_str(text).unwrap(), Rate::from_mbit(1_000))
+    }
+
+    /// Breaks: what people are told of intervals, gaps and the line differs from what is sent. The numbers are those of
+    /// eq. (2) with full frames of 1518 B, which take 1538 B.
+    #[test]
+    fn the_worked_example() {
+        let plan = plan(
+            "classes = [{ name = \"a\", rate = \"500 Mbit/s\" }, { name = \"b\", rate = \"8 kbit/s\", limit = \"5 packets\" }]\n\
+             filters = [{ class = \"a\", priority = 2 }, { class = \"b\", dscp = 1 }, { class = \"a\", dscp = 2 }]",
+        );
+        let [a, b] = [0, 1].map(|i| plan.classes[i].pace.unwrap());
+        assert_eq!((a.interval.get(), a.gap.get(), a.share), (3_036, 3_036 - 1_538, 506_588));
+        assert_eq!((a.interval_time.as_nanos(), a.gap_time.as_nanos()), (24_288, 11_984));
+        assert_eq!((b.interval.get(), b.interval_time), (189_750_000, Span::from_millis(1_518)));
+        assert_eq!(plan.classes[1].limit.to_string(), "5 packets");
+        assert_eq!((plan.classes[0].filters, plan.classes[1].filters), (2, 1));
+        let rest = &plan.classes[2];
+        assert_eq!((rest.name.as_str(), rest.is_default, rest.pace), ("(rest)", true, None));
+        assert_eq!(plan.order, [1, 2, 0]);
+        assert_eq!(plan.promised, Rate::from_bits_per_sec(500_008_000));
+        assert_eq!(
+            plan.promised_of_the_line,
+            Rate::from_bits_per_sec((500_008_000 * 1_538u64).div_ceil(1_518))
+        );
+        assert!(plan.errors.is_empty());
+    }
+
+    /// Breaks: what is said to be left cannot be had, or one bit/s more can.
+    #[test]
+    fn what_is_left_fits_to_the_bit() {
+        let with = |more: u64| {
+            plan(&format!(
+                "classes = [{{ name = \"a\", rate = \"500 Mbit/s\" }}, {{ name = \"b\", rate = \"{more} bit/s\" }}]"
+            ))
+        };
+        let left = plan("classes = [{ name = \"a\", rate = \"500 Mbit/s\" }]").left.bits_per_sec();
+        assert_eq!(left, 1_000_000_000 * 1_518 / 1_538 - 500_000_000);
+        assert_eq!((with(left).errors.len(), with(left).left), (0, Rate::default()));
+        assert_eq!(with(left + 1).errors.len(), 1);
+    }
+
+    /// Breaks: a line or an MTU that nothing can be worked out for stops the program.
+    #[test]
+    fn absurd_lines_are_answered() {
+        for (line, mtu) in [(0, 1_500), (u64::MAX, u64::MAX), (1, 0)] {
+            let config = PacingConfig {
+                mtu: ByteCount::new(mtu),
+                ..toml::from_str("classes = [{ name = \"a\", rate = \"1 bit/s\" }]").unwrap()
+            };
+            assert!(!Plan::new(&config, Rate::from_bits_per_sec(line)).errors.is_empty());
+        }
+    }
+}

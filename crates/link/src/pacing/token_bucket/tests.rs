@@ -1,0 +1,191 @@
+//! Buckets at their ticks.
+
+use super::*;
+use crate::pacing::{ClassKind, Frame, LineClock, on_the_line};
+use farpace_path::QueueLimit;
+
+const LINE: Rate = Rate::from_mbit(1_000);
+const MTU: ByteCount = ByteCount::new(1_500);
+
+fn bucket(tick: u64, burst: Option<u64>) -> TokenBucket<Frame> {
+    TokenBucket::new(LINE, MTU, Span::from_millis(tick), burst.map(ByteCount::new)).unwrap()
+}
+
+fn class(tb: &mut TokenBucket<Frame>, kind: ClassKind) -> ClassId {
+    tb.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
+}
+
+fn feed(tb: &mut TokenBucket<Frame>, now: Instant, id: ClassId, frames: usize) {
+    for _ in 0..frames {
+        tb.enqueue(now, id, Frame(1_514)).unwrap();
+    }
+}
+
+/// All that it sends until `end`, at the speed of the line: when each burst began, and the classes of its packets.
+fn bursts(tb: &mut TokenBucket<Frame>, from: Instant, end: Instant) -> Vec<(Instant, Vec<usize>)> {
+    let mut clock = LineClock::new(LINE);
+    clock.catch_up(from);
+    let (mut now, mut bursts) = (from, vec![(from, Vec::new())]);
+    while now < end {
+        match tb.dequeue(now) {
+            Next::Packet { class, packet } => {
+                bursts.last_mut().unwrap().1.push(class.index());
+                clock.advance(on_the_line(packet.len()));
+                now = clock.instant_of(clock.bytes());
+            }
+            Next::Wait(until) => {
+                assert!(until > now);
+                now = until;
+                clock.catch_up(now);
+                bursts.push((now, Vec::new()));
+            }
+            Next::Empty => break,
+            Next::Gap(_) => panic!("it has no gaps"),
+        }
+    }
+    bursts
+}
+
+/// Breaks: the paper's §2 (500 Mbit/s, a tick of 1 ms: bursts of 42 packets, 62.5 kB), where 62.5 kB are 41 or 42 full
+/// frames; or they are not sent at ticks.
+#[test]
+fn bursts_of_the_paper() {
+    let mut tb = bucket(1, None);
+    let id = class(&mut tb, ClassKind::Paced(Rate::from_mbit(500)));
+    feed(&mut tb, Instant::ZERO, id, 3_000);
+    let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(50_000_000));
+    // A full bucket has a frame in reserve.
+    let sizes: Vec<_> = bursts.iter().map(|(_, packets)| packets.len()).collect();
+    assert_eq!(sizes[0], 42);
+    assert!(sizes[1..49].iter().all(|n| [41, 42].contains(n)), "{sizes:?}");
+    assert_eq!(
+        sizes[..49].iter().sum::<usize>(),
+        (49 * 62_500 + 1_522) / 1_514,
+        "nothing is lost of what is left over"
+    );
+    for (at, _) in &bursts[1..] {
+        assert_eq!(at.as_nanos() % 1_000_000, 0);
+    }
+}
+
+/// Breaks: a bucket holds more than its burst after a long pause, or less than the longest frame.
+#[test]
+fn a_bucket_holds_its_burst() {
+    let later = Instant::from_nanos(3_600_000_000_000);
+    for (burst, frames) in [(Some(10 * 1_514), 10), (Some(10 * 1_514 - 1), 9), (Some(1), 1), (None, 1)] {
+        let mut tb = bucket(1, burst);
+        // 12.5 B in a tick.
+        let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(100_000)));
+        feed(&mut tb, later, id, 40);
+        let bursts = bursts(&mut tb, later, later + Span::from_micros(900));
+        assert_eq!(bursts[0].1.len(), frames, "{burst:?}");
+        let missing = match burst {
+            Some(1) | None => 1_514 - 1_522 % 1_514,
+            Some(burst) => (frames as u64 + 1) * 1_514 - burst,
+        };
+        // The tick that adds the last of these, counted from the start of time.
+        let ticks = (2 * missing).div_ceil(25);
+        let reserve = if burst.is_none() { 12 } else { 0 };
+        let ticks = if reserve > 0 { (2 * missing - 25).div_ceil(25) } else { ticks };
+        assert_eq!(bursts[1].0, later + Span::from_millis(ticks), "{burst:?}");
+    }
+}
+
+/// Breaks: a rate drifts by the fractions that a tick adds: 12345 bit/s and 3 ms are 4.629375 B in a tick.
+#[test]
+fn fractions_of_a_byte_are_kept() {
+    let mut tb = bucket(3, None);
+    let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(12_345)));
+    feed(&mut tb, Instant::ZERO, id, 1_000);
+    let end = Instant::from_nanos(600_000_000_000);
+    let sent: usize = bursts(&mut tb, Instant::ZERO, end).iter().map(|(_, packets)| packets.len()).sum();
+    assert_eq!(sent as u64, (1_522 + 4 + 600 * 12_345 / 8) / 1_514);
+}
+
+/// Breaks: classes with tokens do not take turns, a normal class comes before them, or does not get what is left.
+#[test]
+fn paced_classes_in_turn_then_the_rest() {
+    let mut tb = bucket(1, Some(2 * 1_522));
+    let a = class(&mut tb, ClassKind::Paced(Rate::from_mbit(10)));
+    let b = class(&mut tb, ClassKind::Paced(Rate::from_mbit(10)));
+    let rest = class(&mut tb, ClassKind::Normal);
+    for id in [rest, a, b] {
+        feed(&mut tb, Instant::ZERO, id, 3);
+    }
+    let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(1_500_000));
+    assert_eq!(bursts[0].1, [0, 1, 0, 1, 2, 2, 2]);
+    // 1250 B in a tick; 16 were left: a packet in the second one.
+    assert_eq!(bursts[1].0, Instant::from_nanos(2_000_000));
+    assert_eq!(tb.stats(a).unwrap().packets, 2);
+    // Three others came first.
+    assert_eq!(tb.stats(b).unwrap().latest, ByteCount::new(3 * 1_538));
+}
+
+/// Breaks: a new rate makes tokens, takes some, or counts only after the wait that the old one had.
+#[test]
+fn rates_change_with_the_tokens_there_are() {
+    let mut tb = bucket(1, Some(1_522));
+    let id = class(&mut tb, ClassKind::Paced(Rate::from_bits_per_sec(8_000)));
+    feed(&mut tb, Instant::ZERO, id, 9);
+    assert!(matches!(tb.dequeue(Instant::ZERO), Next::Packet { .. }));
+    // 8 B are left, a tick adds 1.
+    assert_eq!(tb.dequeue(Instant::ZERO), Next::Wait(Instant::from_nanos(1_506 * 1_000_000)));
+    let now = Instant::from_nanos(506 * 1_000_000);
+    assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(1_506 * 1_000_000)));
+    tb.set_rate(id, Rate::from_bits_per_sec(80_000)).unwrap();
+    assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(606 * 1_000_000)));
+    tb.set_rate(id, Rate::from_bits_per_sec(16_000)).unwrap();
+    assert_eq!(tb.dequeue(now), Next::Wait(Instant::from_nanos(1_006 * 1_000_000)));
+}
+
+/// Breaks: a bucket that becomes larger is full, or one that becomes smaller holds more than it can.
+#[test]
+fn buckets_change_their_size() {
+    // 125 B in a tick, then 12,500 B, then 125 B again; a frame in reserve each time.
+    let [slow, fast] = [1, 100].map(Rate::from_mbit);
+    let sent = |tb: &mut TokenBucket<Frame>, now| {
+        let end = now + Span::from_micros(900);
+        bursts(tb, now, end)[0].1.len()
+    };
+    let mut tb = bucket(1, None);
+    let id = class(&mut tb, ClassKind::Paced(slow));
+    feed(&mut tb, Instant::ZERO, id, 40);
+    tb.set_rate(id, fast).unwrap();
+    assert_eq!(sent(&mut tb, Instant::ZERO), 1, "133 of 1647 B are left");
+    assert_eq!(sent(&mut tb, Instant::from_nanos(1_000_000)), 8, "521 of 12633 B are left");
+    assert_eq!(sent(&mut tb, Instant::from_nanos(9_000_000)), 9, "it is full, 14022 B");
+    assert!(matches!(tb.dequeue(Instant::from_nanos(19_000_000)), Next::Packet { .. }));
+    tb.set_rate(id, slow).unwrap();
+    assert_eq!(sent(&mut tb, Instant::from_nanos(19_000_000)), 1, "1647 B");
+}
+
+/// Breaks: a class that has the number of one that was removed takes that one's turns as well.
+#[test]
+fn a_number_that_is_used_again_takes_one_turn() {
+    let mut tb = bucket(1, None);
+    let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Normal));
+    feed(&mut tb, Instant::ZERO, a, 1);
+    assert_eq!(tb.remove_class(a).unwrap().len(), 1);
+    assert_eq!(class(&mut tb, ClassKind::Normal), a);
+    feed(&mut tb, Instant::ZERO, a, 3);
+    feed(&mut tb, Instant::ZERO, b, 3);
+    let bursts = bursts(&mut tb, Instant::ZERO, Instant::from_nanos(900_000));
+    assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
+
+    // The same for one with a rate whose turns come first.
+    let mut tb = bucket(1, Some(10 * 1_522));
+    let [a, b] = [0; 2].map(|_| class(&mut tb, ClassKind::Paced(Rate::from_mbit(1))));
+    feed(&mut tb, Instant::ZERO, a, 1);
+    assert_eq!(tb.remove_class(a).unwrap().len(), 1);
+    assert_eq!(class(&mut tb, ClassKind::Paced(Rate::from_mbit(1))), a);
+    feed(&mut tb, Instant::ZERO, a, 3);
+    feed(&mut tb, Instant::ZERO, b, 3);
+    let bursts = self::bursts(&mut tb, Instant::ZERO, Instant::from_nanos(900_000));
+    assert_eq!(bursts[0].1, [0, 1, 0, 1, 0, 1]);
+}
+
+/// Breaks: a tick of no time is taken.
+#[test]
+fn a_tick_takes_time() {
+    assert!(TokenBucket::<Frame>::new(LINE, MTU, Span::ZERO, None).is_err());
+}

@@ -1,0 +1,155 @@
+//! Times from the start of one frame to the start of the next.
+
+use farpace_units::Span;
+
+/// Different values that are kept exactly; a flow that is paced has few.
+pub const MOST_DISTINCT: usize = 16;
+/// Bins per factor of two.
+const PER_OCTAVE: usize = 8;
+const BINS: usize = PER_OCTAVE * 62;
+
+/// Times from frame to frame: how often each, in bins that grow by an eighth of a factor of two.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    bins: Vec<u64>,
+    distinct: Option<Vec<(Span, u64)>>,
+    count: u64,
+    least: Span,
+    most: Span,
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Intervals {
+            bins: Vec::new(),
+            distinct: Some(Vec::new()),
+            count: 0,
+            least: Span::MAX,
+            most: Span::ZERO,
+        }
+    }
+}
+
+impl Intervals {
+    pub(super) fn add(&mut self, interval: Span) {
+        let bin = bin_of(interval.as_nanos());
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        if let Some(count) = self.bins.get_mut(bin) {
+            *count += 1;
+        }
+        self.count += 1;
+        self.least = self.least.min(interval);
+        self.most = self.most.max(interval);
+        let Some(distinct) = &mut self.distinct else { return };
+        match distinct.binary_search_by_key(&interval, |d| d.0) {
+            Ok(at) => {
+                if let Some((_, count)) = distinct.get_mut(at) {
+                    *count += 1;
+                }
+            }
+            Err(at) if distinct.len() < MOST_DISTINCT => distinct.insert(at, (interval, 1)),
+            Err(_) => self.distinct = None,
+        }
+    }
+
+    /// How many there are: one less than packets.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+    /// The shortest and the longest; none without any.
+    pub fn range(&self) -> Option<(Span, Span)> {
+        (self.count > 0).then_some((self.least, self.most))
+    }
+    /// All bins that are not empty, from the shortest on: from where, up to but not including where, how many.
+    pub fn bins(&self) -> impl Iterator<Item = (Span, Span, u64)> + '_ {
+        let full = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
+        full.map(|(bin, count)| {
+            (Span::from_nanos(start_of(bin)), Span::from_nanos(start_of(bin + 1)), *count)
+        })
+    }
+    /// Each value with how often it came, if there are at most 16 different ones.
+    pub fn distinct(&self) -> Option<&[(Span, u64)]> {
+        self.distinct.as_deref()
+    }
+    /// The shortest interval of the bin in which the middle one is; none without any.
+    pub fn median(&self) -> Option<Span> {
+        let mut left = self.count / 2;
+        for (from, _, count) in self.bins() {
+            if left < count {
+                return Some(from.max(self.least));
+            }
+            left -= count;
+        }
+        None
+    }
+}
+
+fn bin_of(nanos: u64) -> usize {
+    if nanos < PER_OCTAVE as u64 {
+        return nanos as usize;
+    }
+    let exponent = nanos.ilog2();
+    let within = nanos >> (exponent - 3) & 7;
+    (exponent as usize - 2) * PER_OCTAVE + within as usize
+}
+
+fn start_of(bin: usize) -> u64 {
+    let (octave, within) = (bin / PER_OCTAVE, (bin % PER_OCTAVE) as u64);
+    match octave {
+        0 => within,
+        octave if bin < BINS => (8 + within) << (octave - 1),
+        _ => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Breaks: intervals get lost, or are counted where they do not belong.
+        #[test]
+        fn bins_hold_their_own(values in prop::collection::vec(prop_oneof![0u64..40, any::<u64>()], 1..80)) {
+            let mut intervals = Intervals::default();
+            for v in &values {
+                intervals.add(Span::from_nanos(*v));
+            }
+            let mut end = Span::ZERO;
+            for (from, to, count) in intervals.bins() {
+                prop_assert!(from >= end && from < to);
+                end = to;
+                let inside = |v: &&u64| (from.as_nanos()..to.as_nanos()).contains(*v) || to == Span::MAX && **v == u64::MAX;
+                prop_assert_eq!(values.iter().filter(inside).count() as u64, count);
+            }
+            prop_assert_eq!(intervals.bins().map(|b| b.2).sum::<u64>(), values.len() as u64);
+            prop_assert_eq!(intervals.count(), values.len() as u64);
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let middle = sorted[values.len() / 2];
+            let median = intervals.median().unwrap().as_nanos();
+            prop_assert!(median <= middle && middle - median <= median / 8, "{} for {}", median, middle);
+            prop_assert_eq!(intervals.range().map(|r| (r.0.as_nanos(), r.1.as_nanos())), Some((sorted[0], sorted[values.len() - 1])));
+            sorted.dedup();
+            match intervals.distinct() {
+                Some(distinct) => {
+                    prop_assert_eq!(distinct.iter().map(|d| d.1).sum::<u64>(), values.len() as u64);
+                    prop_assert_eq!(distinct.iter().map(|d| d.0.as_nanos()).collect::<Vec<_>>(), sorted);
+                }
+                None => prop_assert!(sorted.len() > MOST_DISTINCT),
+            }
+        }
+    }
+
+    /// Breaks: two bins overlap or leave a hole between them.
+    #[test]
+    fn every_bin_begins_where_the_last_one_ends() {
+        for bin in 0..BINS {
+            assert_eq!(bin_of(start_of(bin)), bin);
+            assert_eq!(bin_of(start_of(bin + 1) - 1), bin);
+        }
+        assert_eq!(bin_of(u64::MAX), BINS - 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! A value over time in a fixed number of bins.
+
+use farpace_units::{Instant, Span};
+
+/// A value per bin of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    start: Instant,
+    width: Span,
+    bins: Vec<u64>,
+}
+
+impl Timeline {
+    /// `bins` bins (at least one) from `start` to `end`, both included.
+    pub(super) fn new(start: Instant, end: Instant, bins: usize) -> Self {
+        let bins = bins.max(1);
+        let width = end.since(start).as_nanos() / bins as u64 + 1;
+        Timeline { start, width: Span::from_nanos(width), bins: vec![0; bins] }
+    }
+    /// Where the first bin begins.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+    /// How wide a bin is.
+    pub fn width(&self) -> Span {
+        self.width
+    }
+    /// The values.
+    pub fn bins(&self) -> &[u64] {
+        &self.bins
+    }
+    /// The bin of `time`; times outside count as the nearest inside.
+    pub(super) fn bin(&self, time: Instant) -> usize {
+        let bin = time.since(self.start).as_nanos() / self.width.as_nanos().max(1);
+        (bin as usize).min(self.bins.len() - 1)
+    }
+    /// Where bin `bin` begins.
+    pub(super) fn start_of(&self, bin: usize) -> Instant {
+        self.start + self.width * bin as u64
+    }
+    /// At least `value` in bin `bin`.
+    pub(super) fn at_least(&mut self, bin: usize, value: u64) {
+        if let Some(place) = self.bins.get_mut(bin) {
+            *place = (*place).max(value);
+        }
+    }
+    /// So much more in bin `bin`.
+    pub(super) fn add(&mut self, bin: usize, value: u64) {
+        if let Some(place) = self.bins.get_mut(bin) {
+            *place = place.saturating_add(value);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What follows from the numbers of a flow.
+
+use super::{LEAST_PACKETS, PRECISE_FRAMES};
+use farpace_units::{ByteCount, Span};
+use std::fmt;
+
+/// Whether a flow is paced precisely: its queue before a line of its rate never holds more than two full frames (paper
+/// §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Precise,
+    /// It is not.
+    NotPrecise,
+    /// The capture does not say.
+    CannotTell(Doubt),
+}
+
+/// Why a capture does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Fewer than [`LEAST_PACKETS`].
+    FewPackets(u64),
+    /// All packets have the same time.
+    NoDuration,
+    /// The flow sends more than a full frame in a tick of the clock.
+    CoarseClock {
+        /// The tick.
+        tick: Span,
+        /// What the flow sends in it.
+        bytes: ByteCount,
+    },
+    /// The queue exceeds two frames by less than the clock's error.
+    WithinClockError,
+    /// Frames are longer than the line takes: they were captured before they were cut into segments, or after they were
+    /// joined again.
+    SuperSegments {
+        /// The longest frame, in memory.
+        longest: ByteCount,
+        /// What the line takes.
+        limit: ByteCount,
+    },
+    /// Frames are longer than standard ones, and nothing says whether the line takes such.
+    LongFrames(ByteCount),
+}
+
+impl Doubt {
+    /// A name for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Doubt::FewPackets(_) => "few_packets",
+            Doubt::NoDuration => "no_duration",
+            Doubt::CoarseClock { .. } => "coarse_clock",
+            Doubt::WithinClockError => "within_clock_error",
+            Doubt::SuperSegments { .. } => "super_segments",
+            Doubt::LongFrames(_) => "long_frames",
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::FewPackets(n) => write!(f, "only {n} packets, at least {LEAST_PACKETS} are needed"),
+            Doubt::NoDuration => f.write_str("all packets have the same time"),
+            Doubt::CoarseClock { tick, bytes } => {
+                write!(f, "the clock is too coarse: the flow sends {bytes} in one tick of {tick}")
+            }
+            Doubt::WithinClockError => {
+                write!(f, "the queue exceeds {PRECISE_FRAMES} frames by less than the clock's error")
+            }
+            Doubt::SuperSegments { longest, limit } => write!(
+                f,
+                "frames of up to {longest}, but the line takes {limit}: captured above segmentation offload (or after the \
+                 receiver joined frames), so the wire was not seen"
+            ),
+            Doubt::LongFrames(longest) => write!(
+                f,
+                "frames of up to {longest}: jumbo frames, or captured above segmentation offload; --mtu says which"
+            ),
+        }
+    }
+}
+
+impl Verdict {
+    /// A name for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Verdict::Precise => "precise",
+            Verdict::NotPrecise => "not_precise",
+            Verdict::CannotTell(_) => "cannot_tell",
+        }
+    }
+    /// From the greatest queue of a flow with full frames of `full` bytes, known but for `error`.
+    pub(super) fn of(queue: ByteCount, full: ByteCount, error: ByteCount) -> Self {
+        let allowed = ByteCount::new(full.get().saturating_mul(PRECISE_FRAMES));
+        match () {
+            () if queue <= allowed => Verdict::Precise,
+            () if queue <= allowed + error => Verdict::CannotTell(Doubt::WithinClockError),
+            () => Verdict::NotPrecise,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Precise => f.write_str("precise"),
+            Verdict::NotPrecise => f.write_str("not precise"),
+            Verdict::CannotTell(why) => write!(f, "cannot tell: {why}"),
+        }
+    }
+}

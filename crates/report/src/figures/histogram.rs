@@ -1,0 +1,123 @@
+//! How often values came: bars over a logarithmic axis, as high as the logarithm of their number, so that one value among
+//! millions is seen.
+
+use super::Level;
+use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, Size};
+use crate::scale::Scale;
+use crate::svg::{Colour, Px, escape};
+use std::fmt::Write;
+
+/// One bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// How many values are between.
+    pub count: u64,
+}
+
+/// Bars over a logarithmic axis; `mark` is a value to draw a line at. The labels name the axes with their units.
+pub fn histogram(
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    bars: &[Bar],
+    mark: Option<&Level<'_>>,
+) -> Drawing {
+    Drawing::of(|size| draw(size, title, x_label, y_label, bars, mark))
+}
+
+/// Bars beyond this are left out.
+const MOST: usize = 1_000;
+/// Room left and right of the bars, as a factor: a single bar still stands on an axis.
+const AROUND: f64 = 2.0;
+/// The foot of the bars: below one, so that a bar of one can be seen.
+const FOOT: f64 = 0.7;
+
+fn draw(
+    size: Size,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    bars: &[Bar],
+    mark: Option<&Level<'_>>,
+) -> String {
+    let drawable = |bar: &&Bar| bar.from.is_finite() && bar.to.is_finite() && bar.to > 0.0 && bar.count > 0;
+    let bars: Vec<&Bar> = bars.iter().filter(drawable).take(MOST).collect();
+    let ends = bars.iter().flat_map(|bar| [bar.from, bar.to]).chain(mark.map(|m| m.value));
+    let ends = ends.filter(|v| *v > 0.0);
+    let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    let top = bars.iter().map(|bar| bar.count).max().unwrap_or(1) as f64;
+    let legend = mark.map(|mark| (Key::Line(Colour::Ink, DASH), mark.label.to_owned()));
+    let mut chart = Chart::new(ChartSpec {
+        size,
+        title,
+        legend: legend.into_iter().collect(),
+        panels: vec![PanelSpec {
+            heading: String::new(),
+            y_label: y_label.to_owned(),
+            height: size.pick(220.0, 200.0),
+            y: Some(Scale::log(FOOT, (top * 1.5).max(10.0))),
+        }],
+        x_label,
+        x: Scale::log(low / AROUND, high * AROUND),
+        left: 48.0,
+        right: 20.0,
+    });
+    let Some(panel) = chart.panels.first().copied() else { return chart.finish() };
+    if bars.is_empty() {
+        chart.nothing("no data");
+        return chart.finish();
+    }
+    let mut elements = String::new();
+    for bar in bars {
+        let (left, right, height) = (panel.px(bar.from), panel.px(bar.to), panel.py(bar.count as f64));
+        let _ = writeln!(
+            elements,
+            "<rect {} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+            Colour::Blue.fill(),
+            Px(left),
+            Px(height),
+            Px((right - left - 0.5).max(1.5)),
+            Px(panel.bottom() - height),
+            escape(&format!("{}: {} to {}", bar.count, crate::number(bar.from), crate::number(bar.to)))
+        );
+    }
+    chart.raw(&elements);
+    if let Some(mark) = mark.filter(|mark| panel.shows(mark.value)) {
+        let x = Px(panel.px(mark.value));
+        chart.line(&format!("M{x} {}V{}", Px(panel.top), Px(panel.bottom())), Colour::Ink, 1.2, DASH);
+    }
+    chart.finish()
+}
+
+/// Dash of the mark.
+const DASH: &str = "3 3";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: one value among millions cannot be seen, or bars of nothing are drawn, or odd numbers make it panic.
+    #[test]
+    fn the_rare_ones_are_seen() {
+        let bar = |from, to, count| Bar { from, to, count };
+        let bars = [bar(10.0, 11.0, 1_000_000), bar(500.0, 550.0, 1), bar(0.0, 0.5, 3), bar(5.0, 6.0, 0)];
+        let odd = [bar(f64::NAN, 1.0, 1), bar(1.0, f64::INFINITY, 1), bar(-2.0, -1.0, 1)];
+        let all = [&bars[..], &odd].concat();
+        let mark = Level { label: "at the mean rate", value: 12.0 };
+        let svg = histogram("Intervals", "time (us)", "frames", &all, Some(&mark)).wide;
+        let heights: Vec<f64> = svg
+            .split("<rect class=\"f-blue\"")
+            .skip(1)
+            .map(|rect| rect.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(heights.len(), 3);
+        assert!(heights[0] > heights[1] && heights[1] > 3.0, "{heights:?}");
+        assert!(svg.contains("at the mean rate") && !svg.contains("NaN"));
+        assert!(histogram("t", "x", "y", &[], None).narrow.contains("no data"));
+        assert!(!histogram("t", "x", "y", &bars[..1], None).wide.contains("NaN"));
+    }
+}

@@ -1,0 +1,32 @@
+//! Any bytes as frames of a capture: the analysis of pacing takes them, and loses none.
+
+#![no_main]
+
+use farpace_link::proof::{Census, Question, Sighting, Trial};
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (Option<u64>, u64, Vec<(u64, u8, u32, Vec<u8>)>)| {
+    let (rate, tick, frames) = input;
+    let question = Question { rate: rate.map(Rate::from_bits_per_sec), ..Question::default() };
+    let each = |see: &mut dyn FnMut(&Sighting<'_>)| {
+        for ((time, interface, len, bytes), number) in frames.iter().zip(1..) {
+            let interface = u32::from(*interface);
+            let (time, len) = (Instant::from_nanos(*time), ByteCount::new(u64::from(*len)));
+            see(&Sighting { number, interface, time, tick: Span::from_nanos(tick), bytes, len });
+        }
+    };
+    let mut census = Census::new(question);
+    each(&mut |frame| census.see(frame));
+    let mut trial = Trial::new(census);
+    each(&mut |frame| trial.see(frame));
+    let (flows, census) = trial.finish();
+    let in_flows: u64 = flows.iter().map(|flow| flow.totals.total.packets).sum();
+    let control: u64 = census.interfaces().map(|(_, i)| i.gaps.frames + i.gaps.others).sum();
+    assert_eq!(in_flows + control + census.unreadable().packets, frames.len() as u64);
+    for flow in &flows {
+        assert_eq!(flow.intervals.bins().map(|bin| bin.2).sum::<u64>(), flow.totals.total.packets - 1);
+        let curve = flow.queue_over_time.as_ref().and_then(|curve| curve.bins().iter().max().copied());
+        assert!(curve.is_none_or(|most| most == flow.peak().map_or(0, |peak| peak.queue.get())));
+    }
+});
