@@ -8,7 +8,7 @@ use common::run;
 use serde_json::Value;
 
 /// Short transfers: enough for the end of slow start.
-const SHORT: [&str; 7] = ["papers", "pacing", "--quick", "--time", "5 s", "--sets", "8"];
+const SHORT: [&str; 7] = ["papers", "pacing", "--quick", "--time", "3 s", "--sets", "8"];
 
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
@@ -57,14 +57,17 @@ fn the_short_reproduction_has_everything() {
     assert_eq!(measured("sets/edf/above"), 0.0);
     let claims = json["claims"].as_array().unwrap();
     assert!(claims.iter().all(|c| keys(c) == ["evidence", "holds", "id", "text"]));
-    for must in ["precise-psp", "precise-edf", "effective", "exact", "never-above", "undisturbed", "no-loss"] {
+    for must in ["precise-psp", "precise-edf", "effective", "exact", "never-above", "undisturbed", "no-loss"]
+    {
         let claim = claims.iter().find(|c| c["id"] == must).unwrap_or_else(|| panic!("no claim {must}"));
         assert_eq!(claim["holds"], true, "{claim}");
     }
     let out = dir.path().join("out/pacing");
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("</html>") && report.contains("Figure 12."), "figures are missing");
-    for name in ["fig06", "fig07", "fig08a", "fig08a-large", "fig08b", "fig09-psp-token-bucket", "sets", "table5"] {
+    for name in
+        ["fig06", "fig07", "fig08a", "fig08a-large", "fig08b", "fig09-psp-token-bucket", "sets", "table5"]
+    {
         let svg = std::fs::read_to_string(out.join(format!("figures/{name}.svg"))).unwrap();
         assert!(svg.contains("<path") && !svg.contains("no data"), "{name}");
     }

@@ -90,8 +90,8 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot run, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.time.is_some_and(|time| time < Span::from_secs(1) || time > Span::from_secs(3600)) {
-        bail!("--time must be from 1 s to 3600 s");
+    if args.time.is_some_and(|time| time < Span::from_secs(3) || time > Span::from_secs(3600)) {
+        bail!("--time must be from 3 s to 3600 s");
     }
     interrupt::install();
     let plan = Plan::new(args);

@@ -23,7 +23,11 @@ const UNDISTURBED: f64 = 3.0;
 /// All claims.
 pub fn claims(results: &Results) -> Vec<Claim> {
     vec![
-        precise(results, Pace::Psp, "The paper's order is precise: the greatest burstiness is at most 2 MTU in every row of Tables 2 to 4"),
+        precise(
+            results,
+            Pace::Psp,
+            "The paper's order is precise: the greatest burstiness is at most 2 MTU in every row of Tables 2 to 4",
+        ),
         precise(results, Pace::Edf, "So is the earliest deadline first"),
         effective(results),
         exact(results),
@@ -57,7 +61,8 @@ fn why(_: &str) -> Option<&'static str> {
 }
 
 fn all_rows(results: &Results, pace: Pace) -> Vec<(String, Option<Class>)> {
-    let single = TABLE_2.iter().map(|row| (format!("{} alone", row.target), results.single(pace, row.rate).cloned()));
+    let single =
+        TABLE_2.iter().map(|row| (format!("{} alone", row.target), results.single(pace, row.rate).cloned()));
     let five = TABLE_4.iter().filter(|row| row.n == 1);
     let five = five.map(|row| (format!("{} of five", row.target), results.five(pace, row).cloned()));
     single.chain([("96 of 10M".to_owned(), results.many(pace))]).chain(five).collect()
@@ -78,7 +83,7 @@ fn effective(results: &Results) -> Claim {
     let mut worst: (f64, u64) = (0.0, 0);
     let mut holds = true;
     for rate in FIG_6 {
-        let measured = results.lines(&plan::fig_6(Pace::Psp, rate)).first();
+        let measured = results.fig_6(Pace::Psp, rate);
         let off = measured.map_or(f64::NAN, |c| c.bandwidth[0].mean / rate as f64 - 1.0);
         holds &= off.abs() <= EFFECTIVE;
         if off.abs() >= worst.0.abs() {
@@ -90,15 +95,23 @@ fn effective(results: &Results) -> Claim {
         worst.0 * 100.0,
         worst.1
     );
-    claim("effective", "Target and effective rate agree from 8 kbit/s to 930 Mbit/s (within 0.5 %; Fig. 6)", holds, vec![says])
+    claim(
+        "effective",
+        "Target and effective rate agree from 8 kbit/s to 930 Mbit/s (within 0.5 %; Fig. 6)",
+        holds,
+        vec![says],
+    )
 }
 
 fn exact(results: &Results) -> Claim {
     let mut says = Vec::new();
     let mut errors = Vec::new();
     for pace in EXACT {
-        let error = |rate: &u64| results.lines(&plan::fig_6(pace, *rate)).first().map_or(f64::NAN, |c| c.error_ppm);
-        let worst = FIG_6.iter().map(error).fold(0.0, |w: f64, e| if e.abs() > w.abs() || e.is_nan() { e } else { w });
+        let error = |rate: &u64| results.fig_6(pace, *rate).map_or(f64::NAN, |c| c.error_ppm);
+        let worst = FIG_6
+            .iter()
+            .map(error)
+            .fold(0.0, |w: f64, e| if e.abs() > w.abs() || e.is_nan() { e } else { w });
         says.push(format!("{pace}: {worst:+.1} ppm at worst"));
         errors.push(worst);
     }
@@ -121,14 +134,20 @@ fn never_above(results: &Results) -> Claim {
         says.push(format!("{}: {:.4} of the target", row.target, above + 1.0));
     }
     let holds = holds && says.len() == TABLE_2.len();
-    claim("never-above", "A single flow is never faster than its target, but for the clock (Table 2)", holds, says)
+    claim(
+        "never-above",
+        "A single flow is never faster than its target, but for the clock (Table 2)",
+        holds,
+        says,
+    )
 }
 
 fn undisturbed(results: &Results) -> Claim {
     let mut holds = true;
     let mut says = Vec::new();
     for pace in EXACT {
-        let worst = |class: usize| results.switching(pace).map_or(f64::NAN, |bins| switching::worst(bins, class));
+        let worst =
+            |class: usize| results.switching(pace).map_or(f64::NAN, |bins| switching::worst(bins, class));
         let all: Vec<String> = (0..FIVE.len())
             .map(|class| {
                 holds &= worst(class) < UNDISTURBED;
@@ -168,7 +187,8 @@ fn reaches(results: &Results) -> Claim {
             (results.goodput(&Case::one(pace, *fifo)) / goodput - 1.0).abs() <= REACHES
         })
     };
-    let says = EXACT.map(|pace| format!("{pace} {:.1} Mbit/s with 16 kB", results.goodput(&Case::one(pace, 16))));
+    let says =
+        EXACT.map(|pace| format!("{pace} {:.1} Mbit/s with 16 kB", results.goodput(&Case::one(pace, 16))));
     let text = "It reaches 474 of 500 Mbit/s in 5 minutes, whatever the FIFO (within 1 %; Table 5)";
     claim("reaches", text, near(Pace::Psp) && near(Pace::Edf), says.into())
 }
@@ -182,8 +202,14 @@ fn unlimited(results: &Results) -> Claim {
     let cases = FIFOS.map(|fifo| Case::one(Pace::None, fifo));
     let lossy = cases.iter().all(|case| results.lost(case) > 0.0);
     let slow = cases.iter().zip(PSPACER).all(|(case, paced)| results.goodput(case) < paced.0);
-    let text = "Without a limit it loses at every FIFO size, and the smaller the FIFO, the slower it is (Table 5)";
-    claim("unlimited", text, lossy && slow && rises(results, Pace::None), by_fifo(results, Pace::None, Some(&UNLIMITED)))
+    let text =
+        "Without a limit it loses at every FIFO size, and the smaller the FIFO, the slower it is (Table 5)";
+    claim(
+        "unlimited",
+        text,
+        lossy && slow && rises(results, Pace::None),
+        by_fifo(results, Pace::None, Some(&UNLIMITED)),
+    )
 }
 
 fn token_bucket(results: &Results) -> Claim {
@@ -241,11 +267,9 @@ fn bucket_pair(results: &Results) -> Claim {
 }
 
 fn mixed_pairs(results: &Results) -> Claim {
-    let pairs = [
-        pair(results, Pace::Psp, Pace::TokenBucket),
-        pair(results, Pace::TokenBucket, Pace::Psp),
-    ];
-    let held = |goodput: &[f64], paced: usize| goodput.get(paced).is_some_and(|g| *g >= SHARE * (1.0 - ABOUT));
+    let pairs = [pair(results, Pace::Psp, Pace::TokenBucket), pair(results, Pace::TokenBucket, Pace::Psp)];
+    let held =
+        |goodput: &[f64], paced: usize| goodput.get(paced).is_some_and(|g| *g >= SHARE * (1.0 - ABOUT));
     let both = pair(results, Pace::TokenBucket, Pace::TokenBucket).0.iter().sum::<f64>();
     let more = pairs.iter().all(|(goodput, ..)| goodput.iter().sum::<f64>() > both);
     let holds = held(&pairs[0].0, 0) && held(&pairs[1].0, 1) && more;

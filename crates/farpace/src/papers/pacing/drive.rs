@@ -69,7 +69,8 @@ mod tests {
     fn a_class_has_its_time() {
         for pace in [Pace::Psp, Pace::Edf, Pace::Fq, Pace::TokenBucket] {
             let source = |rate, from, to| Source { rate, from, to };
-            let sources = [source(100_000_000, 1_000_000, 2_000_000), source(200_000_000, 5_000_000, 6_000_000)];
+            let sources =
+                [source(100_000_000, 1_000_000, 2_000_000), source(200_000_000, 5_000_000, 6_000_000)];
             let mut starts = [Vec::new(), Vec::new()];
             drive(pace, &sources, 8_000_000, |class, at| starts[class].push(at)).unwrap();
             for (source, starts) in sources.iter().zip(&starts) {

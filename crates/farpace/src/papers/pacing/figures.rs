@@ -39,7 +39,7 @@ fn rates(results: &Results) -> Figure {
         .iter()
         .map(|pace| {
             let mean = |rate: &u64| {
-                let class = results.lines(&plan::fig_6(*pace, *rate)).first();
+                let class = results.fig_6(*pace, *rate);
                 class.and_then(|c| percent(c.bandwidth[0].mean, *rate))
             };
             Curve { label: pace.label(), points: FIG_6.iter().map(mean).collect() }
@@ -168,11 +168,11 @@ fn pair(results: &Results, first: Pace, second: Pace) -> Figure {
     ];
     let level = Level { label: "400 Mbit/s", value: 400.0 };
     let caption = match PAIRS.iter().position(|p| *p == (first, second)) {
-        Some(n @ 0..=3) => format!("Two flows, a FIFO of 32 kB (the paper's Fig. 9{}).", ["a", "b", "c", "d"][n]),
+        Some(n @ 0..=3) => {
+            format!("Two flows, a FIFO of 32 kB (the paper's Fig. 9{}).", ["a", "b", "c", "d"][n])
+        }
         _ => "The same with farpace's default; not in the paper.".to_owned(),
     };
-    lines(&format!("{first} + {second}"), "Mbit/s in bins of 1 s", &all, Some(&level)).figure(
-        &format!("figures/fig09-{}-{}.svg", first.id(), second.id()),
-        &caption,
-    )
+    lines(&format!("{first} + {second}"), "Mbit/s in bins of 1 s", &all, Some(&level))
+        .figure(&format!("figures/fig09-{}-{}.svg", first.id(), second.id()), &caption)
 }

@@ -9,9 +9,6 @@ use std::fmt;
 
 /// Ticks of the paper's clock in a second: 59.6 ns each.
 const TICKS: u64 = 1 << 24;
-/// No run makes the line carry more: 160 s of Gigabit Ethernet.
-const MOST_BYTES: u64 = 20_000_000_000;
-
 /// Full frames of one scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
@@ -19,8 +16,10 @@ pub struct Case {
     pub pace: Pace,
     /// The classes' rates in bit/s.
     pub rates: Vec<u64>,
-    /// About so many packets of all classes together; fewer where that would take more than 160 s of the line.
+    /// About so many packets of all classes together, in all phases.
     pub packets: u64,
+    /// But the line carries so much in each phase at most.
+    pub most: ByteCount,
     /// In so many runs, in each of which the classes begin at other times: in the first one all at once.
     pub phases: u64,
 }
@@ -54,9 +53,11 @@ pub struct Class {
     pub packets: usize,
     /// Bandwidth per 1 and per 2 packets, of frames without check sequence, by the paper's clock.
     pub bandwidth: [Spread; 2],
-    /// The greatest burstiness in MTU (full frames), by the exact times of the line.
+    /// The greatest burstiness in MTU (full frames), by the exact times of the line, before a line of the rate that the scheduler is
+    /// to give the class.
     pub burstiness: f64,
-    /// The same by the paper's clock, rounded up to packets as the paper's program did.
+    /// The same before a line of the mean rate of what was sent, by the paper's clock, rounded up to packets as the paper's
+    /// program did. A first frame that is early and a last one that is late make it greater by up to a packet.
     pub counted: f64,
     /// By how much the rate of layer 2 differs from the target, in millionths: at most, of all phases. The last frame of a phase
     /// may be early or late.
@@ -74,7 +75,8 @@ impl Case {
         for phase in 0..self.phases {
             let mut starts: Vec<Vec<u64>> = vec![Vec::new(); self.rates.len()];
             drive(self.pace, &self.sources(phase), end, |class, at| starts[class].push(at))?;
-            let classes = self.rates.iter().zip(&starts).map(|(rate, starts)| class(*rate, starts));
+            let classes =
+                self.rates.iter().zip(&starts).map(|(rate, starts)| class(self.pace, *rate, starts));
             let classes = classes.collect::<Result<Vec<Class>>>()?;
             if all.is_empty() {
                 all = classes;
@@ -103,7 +105,7 @@ impl Case {
             * u128::from(layer_2(FRAME).get())
             * u128::from(LINE.bits_per_sec())
             / all.max(1);
-        u64::try_from(bytes).unwrap_or(u64::MAX).min(MOST_BYTES)
+        u64::try_from(bytes).unwrap_or(u64::MAX).min(self.most.get())
     }
 }
 
@@ -125,18 +127,28 @@ impl Class {
     }
 }
 
-fn class(rate: u64, starts: &[u64]) -> Result<Class> {
+fn class(pace: Pace, rate: u64, starts: &[u64]) -> Result<Class> {
     let ([first, .., last], 4..) = (starts, starts.len()) else {
         bail!("a class of {rate} bit/s sent {} packets only", starts.len());
     };
     let bytes = last - first;
     let intervals = (starts.len() - 1) as u64;
     let ticks: Vec<u64> = starts.iter().map(|at| tick(*at)).collect();
-    let exact = burstiness(starts).get() as f64 / FRAME.get() as f64;
+    let frame = layer_2(FRAME);
+    let line = match pace {
+        Pace::Edf => Burstiness::new(ByteCount::new(rate), LINE.bits_per_sec()),
+        // It cuts the time between two frames to whole bytes of the line.
+        Pace::Psp => {
+            let interval = Interval::new(Rate::from_bits_per_sec(rate), LINE);
+            Burstiness::new(frame, interval.after(frame, &mut 0))
+        }
+        _ => Burstiness::new(ByteCount::new(intervals * frame.get()), bytes),
+    };
+    let exact = burstiness(line, starts, frame).get() as f64 / frame.get() as f64;
+    let mean = Burstiness::new(ByteCount::new(intervals * FRAME.get()), tick(*last) - tick(*first));
     // Fractions of a byte are not counted, or nothing would ever be a single packet.
-    let counted = burstiness(&ticks).get().saturating_sub(1).div_ceil(FRAME.get());
-    let of_layer_2 =
-        (intervals * layer_2(FRAME).get()) as f64 / bytes as f64 * LINE.bits_per_sec() as f64;
+    let counted = burstiness(mean, &ticks, FRAME).get().saturating_sub(1).div_ceil(FRAME.get());
+    let of_layer_2 = (intervals * layer_2(FRAME).get()) as f64 / bytes as f64 * LINE.bits_per_sec() as f64;
     Ok(Class {
         rate,
         packets: starts.len(),
@@ -167,13 +179,11 @@ fn per(ticks: &[u64], n: usize) -> Spread {
     Spread { least, most, mean: sum / count as f64 }
 }
 
-/// The greatest queue before a line of exactly the mean rate of full frames that come at `times`.
-fn burstiness(times: &[u64]) -> ByteCount {
-    let (Some(first), Some(last)) = (times.first(), times.last()) else { return ByteCount::ZERO };
-    let bytes = FRAME.get() * (times.len() as u64 - 1);
-    let mut q = Burstiness::new(ByteCount::new(bytes), last - first);
-    times.iter().for_each(|at| q.arrive(at - first, FRAME));
-    q.most()
+/// The greatest queue before `line` of frames that come at `times`.
+fn burstiness(mut line: Burstiness, times: &[u64], frame: ByteCount) -> ByteCount {
+    let first = times.first().copied().unwrap_or_default();
+    times.iter().for_each(|at| line.arrive(at - first, frame));
+    line.most()
 }
 
 #[cfg(test)]
@@ -195,21 +205,21 @@ mod tests {
     #[test]
     fn even_frames_are_one_packet() {
         let even: Vec<u64> = (0..50).map(|n| n * 3_000).collect();
-        let measured = class(504_666_667, &even).unwrap();
+        let measured = class(Pace::None, 506_000_000, &even).unwrap();
         assert_eq!(measured.burstiness, 1.0);
         let mut uneven = even.clone();
         uneven[20] = uneven[19] + 1_538;
-        let measured = class(504_666_667, &uneven).unwrap();
+        let measured = class(Pace::Edf, 506_000_000, &uneven).unwrap();
         assert!((1.4..1.6).contains(&measured.burstiness), "{measured:?}");
         assert_eq!(measured.counted, 2.0);
-        assert!(class(1, &even[..3]).is_err());
+        assert!(class(Pace::Psp, 1, &even[..3]).is_err());
     }
 
     /// Breaks: Table 4: what several phases have in common.
     #[test]
     fn phases_are_joined() {
         let rates = vec![500_000_000, 300_000_000, 100_000_000];
-        let one = Case { pace: Pace::Psp, rates, packets: 900, phases: 1 };
+        let one = Case { pace: Pace::Psp, rates, packets: 900, phases: 1, most: ByteCount::new(u64::MAX) };
         let many = Case { packets: 9_000, phases: 10, ..one.clone() };
         let (one, many) = (one.measure().unwrap(), many.measure().unwrap());
         for (one, many) in one.iter().zip(&many) {
@@ -227,7 +237,7 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_layer_2() {
         let starts: Vec<u64> = (0..10).map(|n| n * 3_036).collect();
-        assert!(class(500_000_000, &starts).unwrap().error_ppm.abs() < 1e-6);
-        assert!((class(499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
+        assert!(class(Pace::Edf, 500_000_000, &starts).unwrap().error_ppm.abs() < 1e-6);
+        assert!((class(Pace::Edf, 499_500_000, &starts).unwrap().error_ppm - 1_001.0).abs() < 0.1);
     }
 }

@@ -6,25 +6,31 @@ use super::transfers::Case as Transfer;
 use super::{Args, sensitivity};
 use super::{lines::Case as Lines, transfers};
 use anyhow::Result;
-use farpace_units::Span;
+use farpace_units::{ByteCount, Span};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// The paper.
-pub const PAPER: &str = "Precise Software Pacing Method Using Gap Packets (Takano, Kudoh, Kodama, Matsuda, Ishikawa, Okazaki)";
+pub const PAPER: &str =
+    "Precise Software Pacing Method Using Gap Packets (Takano, Kudoh, Kodama, Matsuda, Ishikawa, Okazaki)";
 
 /// Packets of a row of Tables 2 to 4, about; of the quick measurement.
 const PACKETS: (u64, u64) = (250_000, 20_000);
 /// In how many ways the flows of Tables 3 and 4 begin.
 pub const PHASES: (u64, u64) = (5, 25);
-/// Packets of a rate of Fig. 6.
-const FIG_6_PACKETS: u64 = 10_000;
+/// Packets of a rate of Fig. 6; of the quick measurement.
+const FIG_6_PACKETS: (u64, u64) = (10_000, 1_000);
+/// What the line carries for a row of Tables 2 to 4 or a rate of Fig. 6 at most: 160 s of Gigabit Ethernet; in the quick
+/// measurement 8 s.
+const MOST: (ByteCount, ByteCount) = (ByteCount::new(20_000_000_000), ByteCount::new(1_000_000_000));
 /// Sets that are searched; in the quick measurement.
 const SETS: (u32, u32) = (1_000, 100);
 /// Table 5's transfers; of the quick measurement, and what goes beyond the paper.
 const TIME: (Span, Span) = (Span::from_secs(300), Span::from_secs(60));
 /// Fig. 9's transfers; of the quick measurement.
 const PAIR: (Span, Span) = (Span::from_secs(120), Span::from_secs(30));
+/// The second flow begins after 5 s.
+const LEAST_PAIR: Span = Span::from_secs(6);
 /// Fig. 8 shows so much.
 const SLOW_START: Span = Span::from_secs(5);
 /// Its bins.
@@ -51,8 +57,22 @@ pub const LARGE_BUCKET: &str = "2 MB";
 
 /// Targets of Fig. 6 in bit/s: from the least to the greatest that the paper guarantees.
 pub const FIG_6: [u64; 16] = [
-    8_000, 32_000, 128_000, 512_000, 2_000_000, 10_000_000, 50_000_000, 100_000_000, 200_000_000, 300_000_000,
-    400_000_000, 500_000_000, 600_000_000, 700_000_000, 800_000_000, 930_000_000,
+    8_000,
+    32_000,
+    128_000,
+    512_000,
+    2_000_000,
+    10_000_000,
+    50_000_000,
+    100_000_000,
+    200_000_000,
+    300_000_000,
+    400_000_000,
+    500_000_000,
+    600_000_000,
+    700_000_000,
+    800_000_000,
+    930_000_000,
 ];
 
 /// One run.
@@ -85,6 +105,10 @@ pub struct Plan {
     pub jobs: Vec<Job>,
     /// Packets of each row of Tables 2 to 4, about.
     pub packets: u64,
+    /// Packets of each rate of Fig. 6.
+    fig_6_packets: u64,
+    /// See [`MOST`].
+    most: ByteCount,
     /// How long Table 5's transfers take.
     pub time: Span,
     /// How long those take that are not in the paper.
@@ -100,6 +124,8 @@ impl Plan {
         let mut plan = Plan {
             jobs: Vec::new(),
             packets: if args.quick { PACKETS.1 } else { PACKETS.0 },
+            fig_6_packets: if args.quick { FIG_6_PACKETS.1 } else { FIG_6_PACKETS.0 },
+            most: if args.quick { MOST.1 } else { MOST.0 },
             time,
             beyond: if args.full { time } else { time.min(TIME.1) },
             set: args.set.clone(),
@@ -111,7 +137,8 @@ impl Plan {
             }
         }
         for (first, second) in PAIRS {
-            plan.jobs.push(Job::Transfer(Transfer::two(first, second), pick(PAIR).min(plan.time)));
+            plan.jobs
+                .push(Job::Transfer(Transfer::two(first, second), pick(PAIR).min(plan.time).max(LEAST_PAIR)));
         }
         for pace in FIG_8 {
             plan.jobs.push(Job::Transfer(slow_start(pace), SLOW_START));
@@ -135,21 +162,28 @@ impl Plan {
 
     fn lines(&self, pace: Pace) -> Vec<Lines> {
         let table_2 = TABLE_2.iter().map(|row| self.single(pace, row.rate));
-        let fig_6 = FIG_6.iter().map(|rate| fig_6(pace, *rate));
+        let fig_6 = FIG_6.iter().map(|rate| self.fig_6(pace, *rate));
         table_2.chain(fig_6).chain([self.many(pace), self.five(pace)]).collect()
     }
 
+    fn case(&self, pace: Pace, rates: Vec<u64>, packets: u64, phases: u64) -> Lines {
+        Lines { pace, rates, packets, most: self.most, phases }
+    }
     /// A row of Table 2.
     pub fn single(&self, pace: Pace, rate: u64) -> Lines {
-        Lines { pace, rates: vec![rate], packets: self.packets, phases: 1 }
+        self.case(pace, vec![rate], self.packets, 1)
     }
     /// Table 3.
     pub fn many(&self, pace: Pace) -> Lines {
-        Lines { pace, rates: vec![TABLE_3.rate; FLOWS], packets: self.packets, phases: PHASES.0 }
+        self.case(pace, vec![TABLE_3.rate; FLOWS], self.packets, PHASES.0)
     }
     /// Table 4.
     pub fn five(&self, pace: Pace) -> Lines {
-        Lines { pace, rates: FIVE.to_vec(), packets: self.packets, phases: PHASES.1 }
+        self.case(pace, FIVE.to_vec(), self.packets, PHASES.1)
+    }
+    /// A rate of Fig. 6.
+    pub fn fig_6(&self, pace: Pace, rate: u64) -> Lines {
+        self.case(pace, vec![rate], self.fig_6_packets, 1)
     }
 
     /// Makes a run; none if interrupted.
@@ -181,11 +215,6 @@ impl Plan {
             _ => Ok(()),
         })
     }
-}
-
-/// A rate of Fig. 6.
-pub fn fig_6(pace: Pace, rate: u64) -> Lines {
-    Lines { pace, rates: vec![rate], packets: FIG_6_PACKETS, phases: 1 }
 }
 
 /// The transfer of Fig. 8.

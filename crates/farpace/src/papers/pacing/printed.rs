@@ -21,7 +21,14 @@ pub struct Bandwidth {
 const K: f64 = 1e3;
 const M: f64 = 1e6;
 
-const fn row(target: &'static str, rate: u64, n: usize, numbers: [f64; 3], unit: f64, burstiness: f64) -> Bandwidth {
+const fn row(
+    target: &'static str,
+    rate: u64,
+    n: usize,
+    numbers: [f64; 3],
+    unit: f64,
+    burstiness: f64,
+) -> Bandwidth {
     Bandwidth { target, rate, n, numbers, unit, burstiness }
 }
 
@@ -58,7 +65,8 @@ pub const FIVE: [u64; 5] = [20_000_000, 50_000_000, 100_000_000, 300_000_000, 50
 /// Table 5: FIFO in kB.
 pub const FIFOS: [u32; 5] = [16, 64, 256, 1024, 4096];
 /// Table 5, no limit: Mbit/s and drops by FIFO.
-pub const UNLIMITED: [(f64, u64); 5] = [(29.4, 219), (210.0, 257), (223.0, 394), (256.0, 1196), (459.0, 1283)];
+pub const UNLIMITED: [(f64, u64); 5] =
+    [(29.4, 219), (210.0, 257), (223.0, 394), (256.0, 1196), (459.0, 1283)];
 /// Table 5, token bucket.
 pub const TOKEN_BUCKET: [(f64, u64); 5] = [(26.9, 131), (191.0, 402), (379.0, 261), (419.0, 12), (471.0, 0)];
 /// Table 5, PSPacer.

@@ -50,6 +50,10 @@ impl Results {
     pub fn single(&self, pace: Pace, rate: u64) -> Option<&Class> {
         self.lines(&self.plan.single(pace, rate)).first()
     }
+    /// The class of a rate of Fig. 6.
+    pub fn fig_6(&self, pace: Pace, rate: u64) -> Option<&Class> {
+        self.lines(&self.plan.fig_6(pace, rate)).first()
+    }
     /// All flows of Table 3 as one: the least, the greatest, the mean, the most bursty.
     pub fn many(&self, pace: Pace) -> Option<Class> {
         let mut all = self.lines(&self.plan.many(pace)).iter();

@@ -2,8 +2,10 @@
 
 use super::lines::{Class, Spread};
 use super::pace::Pace;
-use super::plan::{self, EXACT, FIG_6, PAIRS, TABLE_5};
-use super::printed::{Bandwidth, FIFOS, FIVE, FLOWS, PSPACER, TABLE_2, TABLE_3, TABLE_4, TOKEN_BUCKET, UNLIMITED};
+use super::plan::{EXACT, FIG_6, PAIRS, TABLE_5};
+use super::printed::{
+    Bandwidth, FIFOS, FIVE, FLOWS, PSPACER, TABLE_2, TABLE_3, TABLE_4, TOKEN_BUCKET, UNLIMITED,
+};
 use super::results::Results;
 use super::sensitivity::{self, TODAY};
 use super::sets::PRECISE;
@@ -28,7 +30,9 @@ pub fn of_lines() -> Vec<String> {
         "Classes always have packets, full frames of 1514 B; iperf's default of 1512 B would change the fourth digit",
         "The bandwidth per n packets is the sum of n packets over the time to the packet after them, by a clock of 2^-24 s; the paper's formula \
          prints n + 1 packets, but its numbers do not have them",
-        "Burstiness is against the mean of all frames, the last one left out; by the paper's clock it is rounded up to packets",
+        "Burstiness by the paper's clock is against the mean of all frames, the last one left out, and rounded up to packets; by the line's clock \
+         it is against the rate that the scheduler is to give the class (PSPacer: cut off to whole bytes), not rounded",
+        "Flows of Tables 3 and 4 begin at times that are drawn within their intervals, 5 and 25 times",
     ]
     .map(str::to_owned)
     .into()
@@ -61,20 +65,30 @@ pub fn rows(results: &Results) -> Vec<Row> {
             rows.bandwidth("table4", row, pace, results.five(pace, row));
         }
         for rate in FIG_6 {
-            let class = results.lines(&plan::fig_6(pace, rate)).first();
+            let class = results.fig_6(pace, rate);
             let text = format!("rate of layer 2 above the target of {rate} bit/s, {pace} (Fig. 6)");
             let error = class.map_or(f64::NAN, |c| c.error_ppm);
             rows.add(format!("fig6/{}/{rate}", pace.id()), text, "ppm", None, error, &of_lines());
         }
         for (class, rate) in FIVE.iter().enumerate() {
             let worst = results.switching(pace).map_or(f64::NAN, |bins| switching::worst(bins, class));
-            let text = format!("greatest deviation of a bin of 10 ms, class of {} Mbit/s, {pace} (Fig. 7)", rate / 1_000_000);
+            let text = format!(
+                "greatest deviation of a bin of 10 ms, class of {} Mbit/s, {pace} (Fig. 7)",
+                rate / 1_000_000
+            );
             let id = format!("fig7/{}/{}M", pace.id(), rate / 1_000_000);
             rows.add(id, text, "frames", None, worst, &[SCHEDULE.to_owned()]);
         }
     }
     let unpaced = results.single(Pace::None, 1).map_or(f64::NAN, |c| c.bandwidth[0].mean / 1e6);
-    rows.add("fig6/none".into(), "unpaced Gigabit Ethernet".into(), "Mbit/s", Some(984.0), unpaced, &of_lines());
+    rows.add(
+        "fig6/none".into(),
+        "unpaced Gigabit Ethernet".into(),
+        "Mbit/s",
+        Some(984.0),
+        unpaced,
+        &of_lines(),
+    );
     for pace in [Pace::TokenBucket, Pace::Fq] {
         let burst = results.single(pace, 500_000_000).map_or(f64::NAN, |c| c.burstiness);
         let text = format!("greatest burstiness at 500 Mbit/s, {pace}");
@@ -83,7 +97,15 @@ pub fn rows(results: &Results) -> Vec<Row> {
     for pace in TABLE_5 {
         for (i, fifo) in FIFOS.into_iter().enumerate() {
             let paper = table_5(pace).and_then(|numbers| numbers.get(i));
-            rows.transfer(results, "table5", pace.id(), &format!("{pace}, FIFO {fifo} kB"), &Case::one(pace, fifo), fifo, paper);
+            rows.transfer(
+                results,
+                "table5",
+                pace.id(),
+                &format!("{pace}, FIFO {fifo} kB"),
+                &Case::one(pace, fifo),
+                fifo,
+                paper,
+            );
         }
     }
     for (first, second) in PAIRS {
@@ -91,18 +113,34 @@ pub fn rows(results: &Results) -> Vec<Row> {
         for (flow, pace) in [first, second].into_iter().enumerate() {
             let id = format!("fig9/{}+{}/{flow}", first.id(), second.id());
             let goodput = results.transfer(&case).and_then(|t| t.goodput.get(flow)).copied();
-            let text = format!("goodput of flow {}, {pace}, beside {}", ["A", "B"][flow], [second, first][flow]);
+            let text =
+                format!("goodput of flow {}, {pace}, beside {}", ["A", "B"][flow], [second, first][flow]);
             rows.add(id, text, "Mbit/s", None, goodput.unwrap_or(f64::NAN), &of_transfers());
         }
         let id = format!("fig9/{}+{}/lost", first.id(), second.id());
-        rows.add(id, format!("packets lost, {first} + {second}"), "packets", None, results.lost(&case), &of_transfers());
+        rows.add(
+            id,
+            format!("packets lost, {first} + {second}"),
+            "packets",
+            None,
+            results.lost(&case),
+            &of_transfers(),
+        );
     }
     if sensitivity_measured(results) {
         for today in TODAY {
             for fifo in FIFOS {
                 let label = today.label();
                 let id = label.replace(", ", "-").replace(' ', "-").to_lowercase();
-                rows.transfer(results, "beyond", &id, &format!("{label}, FIFO {fifo} kB"), &today.case(fifo), fifo, None);
+                rows.transfer(
+                    results,
+                    "beyond",
+                    &id,
+                    &format!("{label}, FIFO {fifo} kB"),
+                    &today.case(fifo),
+                    fifo,
+                    None,
+                );
             }
         }
     }
@@ -112,7 +150,14 @@ pub fn rows(results: &Results) -> Vec<Row> {
     let worst = |of: fn(&super::sets::Set) -> f64| results.sets.iter().map(of).fold(f64::NAN, f64::max);
     let of = format!("of {} random sets of classes, those with a burstiness above 2 MTU", results.sets.len());
     for (id, label, value) in [("psp", "PSPacer", count(|s| s.psp)), ("edf", "edf", count(|s| s.edf))] {
-        rows.add(format!("sets/{id}/above"), format!("{of}, {label}"), "sets", None, value, &[SETS.to_owned()]);
+        rows.add(
+            format!("sets/{id}/above"),
+            format!("{of}, {label}"),
+            "sets",
+            None,
+            value,
+            &[SETS.to_owned()],
+        );
     }
     for (id, label, value) in [("psp", "PSPacer", worst(|s| s.psp)), ("edf", "edf", worst(|s| s.edf))] {
         let text = format!("greatest burstiness of all sets, {label}");
@@ -166,7 +211,14 @@ impl Rows {
         if row.n == 1 {
             let text = format!("greatest burstiness by the paper's clock, in packets, {of}, {pace}");
             let paper = (pace == Pace::Psp).then_some(row.burstiness);
-            self.add(id("burstiness"), text, "MTU", paper, class.map_or(f64::NAN, |c| c.counted), &of_lines());
+            self.add(
+                id("burstiness"),
+                text,
+                "MTU",
+                paper,
+                class.map_or(f64::NAN, |c| c.counted),
+                &of_lines(),
+            );
             let text = format!("the same by the line's clock, {of}, {pace}");
             self.add(id("exact"), text, "MTU", None, class.map_or(f64::NAN, |c| c.burstiness), &of_lines());
             let text = format!("rate of layer 2 above the target {of}, {pace}");
@@ -192,7 +244,15 @@ impl Rows {
         self.add(id("lost"), format!("packets lost, {text}"), "packets", lost, results.lost(case), &more);
     }
 
-    fn add(&mut self, id: String, text: String, unit: &str, paper: Option<f64>, measured: f64, more: &[String]) {
+    fn add(
+        &mut self,
+        id: String,
+        text: String,
+        unit: &str,
+        paper: Option<f64>,
+        measured: f64,
+        more: &[String],
+    ) {
         let mut assumptions = assumptions();
         assumptions.extend(more.iter().cloned());
         let measured = Some(measured).filter(|m| m.is_finite());

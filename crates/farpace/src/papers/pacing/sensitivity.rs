@@ -23,7 +23,10 @@ const TURNS: [Turn; 6] = [
     turn("the emulator counts check sequences", &[("links.line.overhead", "4 B")]),
     turn("the emulator counts all 24 B of Ethernet", &[("links.line.overhead", "24 B")]),
     turn("BIC begins with a threshold of 100", &[("flows.bulk.sender.initial_ssthresh", "100 packets")]),
-    turn("recovery of Linux 2.6.22", &[("flows.bulk.sender.profile", "linux-2.6.22"), ("flows.bulk.sender.abc", "off")]),
+    turn(
+        "recovery of Linux 2.6.22",
+        &[("flows.bulk.sender.profile", "linux-2.6.22"), ("flows.bulk.sender.abc", "off")],
+    ),
 ];
 
 /// FIFO sizes and senders of the table.
@@ -47,7 +50,8 @@ fn case(turn: &Turn, (pace, fifo): (Pace, u32)) -> Case {
 const COARSE: Span = Span::from_secs(1);
 
 /// What the token bucket holds; none: what comes in one tick, 62.5 kB.
-const BUCKETS: [Option<&str>; 6] = [None, Some("250 kB"), Some("500 kB"), Some("1 MB"), Some("2 MB"), Some("4 MB")];
+const BUCKETS: [Option<&str>; 6] =
+    [None, Some("250 kB"), Some("500 kB"), Some("1 MB"), Some("2 MB"), Some("4 MB")];
 
 fn bucket(burst: Option<&str>, fifo: u32) -> Case {
     let case = Case::one(Pace::TokenBucket, fifo).drawn(COARSE);
@@ -69,7 +73,8 @@ pub fn buckets(results: &Results) -> Table {
     for fifo in FIFOS {
         columns.push(Column::number(&format!("{fifo} kB"), "Mbit/s / lost"));
     }
-    let title = format!("The token bucket by what it holds and by FIFO, transfers of {}", results.plan.beyond);
+    let title =
+        format!("The token bucket by what it holds and by FIFO, transfers of {}", results.plan.beyond);
     let mut table = Table::new(&title, columns);
     for burst in BUCKETS {
         let mut row: Vec<Cell> = vec![burst.unwrap_or("62.5 kB (1 ms)").into()];

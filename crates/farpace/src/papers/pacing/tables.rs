@@ -14,10 +14,7 @@ use farpace_report::{Cell, Column, Reproduction, Table, number};
 
 fn bandwidth(title: &str, first: &[&str]) -> Table {
     let mut columns: Vec<Column> = first.iter().map(|name| Column::text(name)).collect();
-    columns.extend([
-        Column::number("paper: least, greatest, mean", "bit/s"),
-        Column::number("Q", "MTU"),
-    ]);
+    columns.extend([Column::number("paper: least, greatest, mean", "bit/s"), Column::number("Q", "MTU")]);
     for pace in EXACT {
         columns.extend([
             Column::number(&format!("{pace}: least, greatest, mean"), "bit/s"),
@@ -76,7 +73,12 @@ pub fn single(results: &Results) -> Table {
 pub fn many(results: &Results) -> Table {
     let mut table = bandwidth(&format!("Table 3: {FLOWS} flows of 10 Mbit/s"), &["target"]);
     let classes = EXACT.map(|pace| results.many(pace));
-    bandwidth_row(&mut table, vec![TABLE_3.target.into()], &TABLE_3, [classes[0].as_ref(), classes[1].as_ref()]);
+    bandwidth_row(
+        &mut table,
+        vec![TABLE_3.target.into()],
+        &TABLE_3,
+        [classes[0].as_ref(), classes[1].as_ref()],
+    );
     table
 }
 
@@ -92,7 +94,11 @@ pub fn five(results: &Results) -> Table {
 
 /// What else may pace 500 Mbit/s.
 pub fn others(results: &Results) -> Table {
-    let columns = vec![Column::text("one flow of 500 Mbit/s"), Column::number("Q", "MTU"), Column::number("error", "ppm")];
+    let columns = vec![
+        Column::text("one flow of 500 Mbit/s"),
+        Column::number("Q", "MTU"),
+        Column::number("error", "ppm"),
+    ];
     let mut table = Table::new("Burstiness of what paces by timers", columns);
     for pace in [Pace::Psp, Pace::Edf, Pace::Fq, Pace::TokenBucket] {
         let class = results.single(pace, 500_000_000);
@@ -112,7 +118,8 @@ pub fn fifos(results: &Results) -> Table {
         }
         columns.push(Column::number(pace.label(), "Mbit/s / lost"));
     }
-    let title = format!("Table 5: TCP through a FIFO, goodput and packets lost, transfers of {}", results.plan.time);
+    let title =
+        format!("Table 5: TCP through a FIFO, goodput and packets lost, transfers of {}", results.plan.time);
     let mut table = Table::new(&title, columns);
     for (i, fifo) in FIFOS.into_iter().enumerate() {
         let mut row: Vec<Cell> = vec![format!("{fifo} kB").into()];
@@ -140,7 +147,9 @@ pub fn pairs(results: &Results) -> Table {
     for (first, second) in PAIRS {
         let case = Case::two(first, second);
         let transfer = results.transfer(&case);
-        let of = |flow: usize| transfer.and_then(|t| t.goodput.get(flow)).map_or(Cell::Missing, |g| Cell::Number(*g, Some(1)));
+        let of = |flow: usize| {
+            transfer.and_then(|t| t.goodput.get(flow)).map_or(Cell::Missing, |g| Cell::Number(*g, Some(1)))
+        };
         table.row(vec![
             format!("{first} + {second}").into(),
             of(0),
@@ -194,9 +203,14 @@ pub fn sets(results: &Results) -> Table {
 
 /// All tables but that of the sets, in order.
 pub fn all(results: &Results) -> Vec<Table> {
-    let mut tables = vec![single(results), many(results), five(results), others(results), fifos(results), pairs(results)];
+    let mut tables =
+        vec![single(results), many(results), five(results), others(results), fifos(results), pairs(results)];
     if sensitivity_measured(results) {
-        tables.extend([sensitivity::buckets(results), sensitivity::table(results), sensitivity::today(results)]);
+        tables.extend([
+            sensitivity::buckets(results),
+            sensitivity::table(results),
+            sensitivity::today(results),
+        ]);
     }
     tables
 }
