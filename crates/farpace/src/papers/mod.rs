@@ -3,6 +3,7 @@
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
 pub mod ack;
+pub mod pacing;
 pub mod satellite;
 pub mod stops;
 
@@ -28,6 +29,8 @@ pub enum Paper {
     Satellite(satellite::Args),
     /// The sender asks for ACKs that are not delayed (CDL): policies on a line of 512 kbit/s, clocks, timeouts
     Ack(ack::Args),
+    /// Packets kept apart by gap packets (PSPacer): rates, bursts, TCP over 200 ms through a small FIFO
+    Pacing(pacing::Args),
 }
 
 /// `farpace papers`.
@@ -39,6 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Paper::Stops(args) => stops::run(args),
         Paper::Satellite(args) => satellite::run(args),
         Paper::Ack(args) => ack::run(args),
+        Paper::Pacing(args) => pacing::run(args),
     }
 }
 
