@@ -237,6 +237,57 @@ fn refused_packets_have_their_reason() {
     assert_eq!((bed.way().stats().peak_packets, bed.arrivals().len()), (2, 3));
 }
 
+/// Breaks: pacing at the ends of the range of lines (1 kbit/s to 1 Tbit/s) and of MTUs (68 B to 65,535 B), with each kind of gap
+/// frame: frame n of a class begins n intervals after the first, less than a shortest gap late.
+#[test]
+fn slow_fast_and_jumbo_lines_are_paced() {
+    use crate::pacing::{ClassConfig, ClassRate, Gaps, layer_2};
+    let kinds = [GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf];
+    for (line, kind) in
+        [1_000, 1_234_567, 10_000_000_000, 1_000_000_000_000].into_iter().zip(kinds.into_iter().cycle())
+    {
+        for mtu in [68, 1_500, 9_000, 65_535] {
+            for (gaps, share) in
+                [(Gaps::Frames, 3), (Gaps::Frames, 200), (Gaps::Hybrid, 3), (Gaps::Timers, 200)]
+            {
+                let rate = Rate::from_bits_per_sec(line / share);
+                let class =
+                    ClassConfig { name: "all".into(), rate: Some(ClassRate::Fixed(rate)), limit: None };
+                let config = PacingConfig {
+                    gaps,
+                    gap_frame: kind,
+                    mtu: ByteCount::new(mtu),
+                    jitter: Span::ZERO,
+                    default: Some("all".into()),
+                    classes: vec![class],
+                    ..PacingConfig::default()
+                };
+                let line = Rate::from_bits_per_sec(line);
+                let mut bed = Bed::new(NicWay::new(&config, line, Span::ZERO).unwrap());
+                let begin = Instant::from_nanos(1_000_000_007);
+                for ident in 0..6 {
+                    bed.packet(begin, packet(ident, mtu as usize - 40));
+                }
+                bed.run();
+                let len = packet(0, mtu as usize - 40).len();
+                // In nanoseconds, for the first frame as for all.
+                let time = |bytes: u64| u128::from(bytes) * 8_000_000_000 / u128::from(line.bits_per_sec());
+                for (n, (at, ident)) in (0u64..).zip(bed.arrivals()) {
+                    assert_eq!(u64::from(ident), n);
+                    let interval = u128::from(layer_2(len).get() * n) * u128::from(line.bits_per_sec());
+                    let bytes = u64::try_from(interval / u128::from(rate.bits_per_sec())).unwrap();
+                    let exact = u128::from(begin.as_nanos()) + time(bytes + on_the_line(len).get());
+                    // Clocks count whole bytes, timers whole nanoseconds.
+                    let (early, late) = (time(1) + 1, time(SHORTEST_GAP.get() + 1) + 1);
+                    let fine = (exact - early..=exact + late).contains(&u128::from(at));
+                    assert!(fine, "{line}, MTU {mtu}, {gaps:?}, 1/{share}: frame {n} at {at}, not {exact}");
+                }
+                assert_eq!(bed.arrivals().len(), 6);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -32,7 +32,9 @@ impl<P: Paced> Scheduler<P> for Fifo<P> {
     }
     fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
         let packets = self.classes.remove(class)?;
-        self.order.retain(|c| *c != class);
+        if !packets.is_empty() {
+            self.order.retain(|c| *c != class);
+        }
         Ok(packets)
     }
     fn enqueue(&mut self, _: Instant, class: ClassId, packet: P) -> Result<(), Refused<P>> {

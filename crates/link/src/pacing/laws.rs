@@ -1,6 +1,7 @@
 //! What every scheduler promises, tried with random operations on a model of a line.
 
 mod boundaries;
+mod extremes;
 
 use super::*;
 use farpace_path::QueueLimit;

@@ -31,8 +31,8 @@
 use super::admission::Admission;
 use super::classes::{Classes, Tag};
 use super::{
-    ClassId, ClassSpec, ClassStats, FCS, Next, PREAMBLE_AND_GAP, Paced, PacingError, Refused, SHORTEST_GAP,
-    Scheduler,
+    ClassId, ClassSpec, ClassStats, FCS, Interval, Next, PREAMBLE_AND_GAP, Paced, PacingError, Refused,
+    SHORTEST_GAP, Scheduler,
 };
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
@@ -123,6 +123,17 @@ impl<P: Paced> Psp<P> {
         Next::Packet { class: id, packet }
     }
 
+    /// What is left of the interval of a class changes with its rate.
+    fn rescale(&mut self, id: ClassId, before: Interval) {
+        let global = self.global;
+        if let Some(class) = self.classes.get_mut(id) {
+            let left = class.state.class.saturating_sub(global);
+            if left > 0 {
+                class.state.class = global.saturating_add(class.interval.rescaled(left, before));
+            }
+        }
+    }
+
     fn list(&mut self, id: ClassId) {
         let paced = |classes: &Classes<P, Clock>, id| classes.get(id).is_some_and(|c| c.tag == Tag::Paced);
         if paced(&self.classes, id) {
@@ -152,13 +163,7 @@ impl<P: Paced> Scheduler<P> for Psp<P> {
 
     fn set_rate(&mut self, class: ClassId, rate: Rate) -> Result<(), PacingError> {
         let before = self.classes.set_rate(class, rate)?;
-        let global = self.global;
-        if let Some(class) = self.classes.get_mut(class) {
-            let left = class.state.class.saturating_sub(global);
-            if left > 0 {
-                class.state.class = global.saturating_add(class.interval.rescaled(left, before));
-            }
-        }
+        self.rescale(class, before);
         self.unlist(class);
         self.list(class);
         Ok(())
@@ -174,7 +179,9 @@ impl<P: Paced> Scheduler<P> for Psp<P> {
         let hint = packet.rate_hint();
         self.classes.push(class, packet)?;
         let had_clock = self.classes.rate(class).is_some();
-        self.classes.follow(class, hint);
+        if let Some(before) = self.classes.follow(class, hint) {
+            self.rescale(class, before);
+        }
         if !had_clock && let Some(class) = self.classes.get_mut(class) {
             class.state.stopped = true;
         }

@@ -119,7 +119,10 @@ impl Calendar {
                 higher.iter().zip(1..).find_map(|(wheel, level)| wheel.first().map(|index| (level, index)));
             let begin = match first {
                 Some((level, index)) => self.begin_of(level, index),
-                None if self.far.is_empty() => u64::MAX,
+                None if self.far.is_empty() => {
+                    (self.soonest, self.at) = (u64::MAX, self.at.max(to));
+                    return;
+                }
                 None => self.turns_end(),
             };
             if begin > to {
@@ -174,7 +177,7 @@ impl Calendar {
         ((turn << TURN) + index as u64) << shift
     }
 
-    /// The first byte of the last wheel's next turn.
+    /// The first byte of the last wheel's next turn. Never asked for in the last turn that there is: nothing starts after it.
     const fn turns_end(&self) -> u64 {
         ((self.at >> LAST_TURN) + 1) << LAST_TURN
     }

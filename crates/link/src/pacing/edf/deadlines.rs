@@ -65,7 +65,7 @@ impl Deadlines {
             ring.first = slot;
             self.earliest[magnitude] = slot.saturating_mul(1 << shift);
         } else {
-            slot = slot.min(ring.first + (SLOTS - 1));
+            slot = slot.min(ring.first.saturating_add(SLOTS - 1));
         }
         let at = (slot % SLOTS) as usize;
         ring.occupied |= 1 << at;
@@ -75,7 +75,9 @@ impl Deadlines {
     /// Takes an entry with the earliest deadline; of equal deadlines, of the shortest interval.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
-        let (mut rest, mut best, mut magnitude) = (self.nonempty, u64::MAX, MAGNITUDES);
+        let mut magnitude = self.nonempty.trailing_zeros() as usize;
+        let mut best = *self.earliest.get(magnitude)?;
+        let mut rest = self.nonempty & (self.nonempty - 1);
         while rest != 0 {
             let this = rest.trailing_zeros() as usize;
             rest &= rest - 1;

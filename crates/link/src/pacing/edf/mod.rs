@@ -11,50 +11,23 @@
 
 mod calendar;
 mod deadlines;
+mod state;
 
-use super::classes::{Class, Classes, Tag};
+use super::classes::{Classes, Tag};
 use super::{
     ClassId, ClassSpec, ClassStats, Gaps, Interval, LineClock, Next, Paced, PacingError, Refused,
-    SHORTEST_GAP, Scheduler, layer_2, on_the_line,
+    SHORTEST_GAP, Scheduler, on_the_line,
 };
 use calendar::{Calendar, Change};
 use deadlines::Deadlines;
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate, Span};
+use state::{Entry, State};
 use std::collections::VecDeque;
 
 /// With [`Gaps::Hybrid`], a class whose interval is more than so many times as long as timers are late needs no gap frames: what a timer is
 /// late adds less than a tenth of a frame to its burst.
 const LONG_INTERVAL: u64 = 10;
-
-/// One frame-to-be of a class, in bytes of the line: it may begin at `start` and should have begun before `deadline`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Entry {
-    start: u64,
-    deadline: u64,
-    class: u32,
-    /// The class [follows](super::ClassKind::Follows) a connection.
-    follows: bool,
-}
-
-/// The state of a class, in bytes of the line.
-#[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// Its clock: when its next frame may begin.
-    start: u64,
-    /// When the frame after that may begin.
-    deadline: u64,
-    /// What the division of its interval has left over.
-    rest: u64,
-    /// It has packets, and stands in the calendar, among the deadlines, or in turn.
-    stands: bool,
-}
-
-impl State {
-    fn is_meant_by(&self, entry: &Entry) -> bool {
-        self.stands && self.start == entry.start && self.deadline == entry.deadline
-    }
-}
 
 /// The default scheduler: precise for any set of classes that fits the line.
 #[derive(Debug)]
@@ -64,6 +37,10 @@ pub struct Edf<P> {
     gaps: Gaps,
     /// Bytes of the line in the time by which timers are late.
     jitter: u64,
+    /// Up to this interval timers are too late; 0 if they are not to be looked at.
+    short: u64,
+    /// Classes that stand somewhere with such an interval.
+    fine: usize,
     /// Twice what a full frame takes.
     catches_up: u64,
     /// The line has been given nothing to do: the clock has stood still.
@@ -84,12 +61,15 @@ impl<P: Paced> Edf<P> {
     /// A line or an MTU that cannot be.
     pub fn new(line: Rate, mtu: ByteCount, gaps: Gaps, jitter: Span) -> Result<Self, PacingError> {
         let classes = Classes::new(line, mtu)?;
+        let jitter = line.bytes_in(jitter).get();
         Ok(Edf {
             catches_up: 2 * classes.full_frame().get(),
             classes,
             clock: LineClock::new(line),
             gaps,
-            jitter: line.bytes_in(jitter).get(),
+            jitter,
+            short: if gaps == Gaps::Hybrid { jitter.saturating_mul(LONG_INTERVAL) } else { 0 },
+            fine: 0,
             stood_still: true,
             calendar: Calendar::new(0),
             deadlines: Deadlines::new(),
@@ -113,10 +93,11 @@ impl<P: Paced> Edf<P> {
         if class.state.start < now {
             (class.state.start, class.state.rest) = (now, 0);
         }
-        let entry = class.next_entry(id, len);
+        let (entry, tag) = (class.next_entry(id, len), class.tag);
         class.state.stands = true;
         self.standing += 1;
-        self.place(entry, class_tag(self.classes.get(id)));
+        class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
+        self.place(entry, tag);
     }
 
     /// Puts the entry of a class where it belongs.
@@ -169,35 +150,43 @@ impl<P: Paced> Edf<P> {
         match class.head() {
             Some(len) => {
                 let entry = class.next_entry(id, len);
+                class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
                 self.place(entry, tag);
             }
             None => {
                 class.state.stands = false;
+                class.state.count_fine(false, &mut self.fine);
                 self.standing -= 1;
             }
         }
         Some(Next::Packet { class: id, packet })
     }
 
-    /// Nothing may be sent before the byte `start`, where the interval of a class begins.
-    fn pass_time(&mut self, start: u64, interval: u64) -> Next<P> {
+    /// Nothing may be sent before the byte `start`, where the interval of a class begins. None if that is over: the line was
+    /// asked for too late.
+    fn pass_time(&mut self, now: Instant, start: u64, interval: u64) -> Option<Next<P>> {
         let missing = start.saturating_sub(self.clock.bytes());
+        let full = self.classes.full_frame();
         let wait_to = match self.gaps {
             Gaps::Frames => None,
             Gaps::Timers => Some(start),
-            Gaps::Hybrid if interval > LONG_INTERVAL.saturating_mul(self.jitter) => Some(start),
+            // A timer that is late must not make another class late.
+            Gaps::Hybrid if interval > self.short && self.fine == 0 => Some(start),
             // The timer may come late by the jitter; before that, it must be worth setting.
-            Gaps::Hybrid => {
-                (missing > self.jitter + self.classes.full_frame().get()).then(|| start - self.jitter)
-            }
+            Gaps::Hybrid => (missing > self.jitter.saturating_add(full.get())).then(|| start - self.jitter),
         };
         if let Some(byte) = wait_to {
+            let until = self.clock.instant_of(byte);
+            if until <= now {
+                self.clock.catch_up(now);
+                return None;
+            }
             self.stood_still = true;
-            return Next::Wait(self.clock.instant_of(byte));
+            return Some(Next::Wait(until));
         }
-        let gap = gap_frame(missing, self.classes.full_frame());
+        let gap = gap_frame(missing, full);
         self.clock.advance(gap);
-        Next::Gap(gap)
+        Some(Next::Gap(gap))
     }
 
     /// Left-overs are bounded: when most entries are, all that is meant is put down anew.
@@ -240,27 +229,6 @@ fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
     })
 }
 
-fn class_tag(class: Option<&Class<State>>) -> Tag {
-    class.map_or(Tag::Normal, |class| class.tag)
-}
-
-impl Class<State> {
-    /// Where the class stands.
-    fn entry(&self, id: ClassId) -> Entry {
-        let State { start, deadline, .. } = self.state;
-        Entry { start, deadline, class: id.0, follows: self.tag == Tag::Follows }
-    }
-    /// The class's place for its first packet, of `len` bytes in memory.
-    #[inline]
-    fn next_entry(&mut self, id: ClassId, len: ByteCount) -> Entry {
-        if self.tag != Tag::Normal {
-            let interval = self.interval.after(layer_2(len), &mut self.state.rest);
-            self.state.deadline = self.state.start.saturating_add(interval);
-        }
-        self.entry(id)
-    }
-}
-
 impl<P: Paced> Edf<P> {
     /// The interval of a class has changed from `old`: what is left of the time that it waits is scaled, and it takes its
     /// new place.
@@ -273,22 +241,39 @@ impl<P: Paced> Edf<P> {
             let scaled = left * u128::from(old) / u128::from(new.max(1));
             class.state.start = now.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
         }
+        self.replace(id);
+    }
+
+    /// A class takes its place anew.
+    fn replace(&mut self, id: ClassId) {
+        let Some(class) = self.classes.get_mut(id) else { return };
         class.state.rest = 0;
         if let Some(len) = class.head().filter(|_| class.state.stands) {
             let (entry, tag) = (class.next_entry(id, len), class.tag);
+            class.state.count_fine(entry.is_short(self.short, tag), &mut self.fine);
             self.place(entry, tag);
             self.tidy();
         }
     }
 
-    /// A follower's connection has another rate. It holds from the next frame on; only if it is much higher, a frame that waits
-    /// is sent earlier.
+    /// A follower's connection has another rate. It holds from the next frame on; only what was counted for less than half of
+    /// it is counted anew: a frame waits for a full frame's interval at most. However rates jump, no frame leaves sooner after
+    /// another than the highest of them allows, and each takes a new place a few times at most.
     fn follow(&mut self, id: ClassId, hint: Option<Rate>) {
-        let Some(old) = self.classes.follow(id, hint) else { return };
+        if self.classes.follow(id, hint).is_none() {
+            return;
+        }
+        let (now, full) = (self.clock.bytes(), self.classes.full_frame());
         let Some(class) = self.classes.get_mut(id) else { return };
         class.state.rest = 0;
-        if class.interval.rate().bits_per_sec() / 2 >= old.rate().bits_per_sec() {
-            self.rescale(id, old);
+        let interval = class.interval.after(full, &mut 0);
+        let long = interval.saturating_mul(2);
+        let waits = class.state.start.saturating_sub(now) > long;
+        if waits {
+            class.state.start = now.saturating_add(interval);
+        }
+        if waits || class.state.deadline.saturating_sub(class.state.start) > long {
+            self.replace(id);
         }
     }
 }
@@ -303,11 +288,15 @@ impl<P: Paced> Scheduler<P> for Edf<P> {
         Ok(())
     }
     fn remove_class(&mut self, class: ClassId) -> Result<Vec<P>, PacingError> {
-        let stood = self.classes.get(class).is_some_and(|class| class.state.stands);
+        let state = self.classes.get(class).map(|class| class.state).unwrap_or_default();
         let packets = self.classes.remove(class)?;
-        self.standing -= usize::from(stood);
-        self.turns.retain(|entry| entry.class != class.0);
-        self.tidy();
+        if state.stands {
+            self.standing -= 1;
+            self.fine -= usize::from(state.fine);
+            // Normal classes are not told from those that had their number before.
+            self.turns.retain(|entry| entry.class != class.0);
+            self.tidy();
+        }
         Ok(packets)
     }
     #[inline]
@@ -331,21 +320,23 @@ impl<P: Paced> Scheduler<P> for Edf<P> {
             return Next::Empty;
         }
         self.stood_still = false;
-        self.admit();
-        while let Some(entry) = self.deadlines.pop() {
-            if let Some(next) = self.send(entry) {
+        loop {
+            self.admit();
+            while let Some(entry) = self.deadlines.pop() {
+                if let Some(next) = self.send(entry) {
+                    return next;
+                }
+            }
+            while let Some(entry) = self.turns.pop_front() {
+                if let Some(next) = self.send(entry) {
+                    return next;
+                }
+            }
+            // The first may be a left-over: its time is passed all the same, nothing comes before it.
+            let Some((start, interval)) = self.calendar.first() else { return Next::Empty };
+            if let Some(next) = self.pass_time(now, start, interval) {
                 return next;
             }
-        }
-        while let Some(entry) = self.turns.pop_front() {
-            if let Some(next) = self.send(entry) {
-                return next;
-            }
-        }
-        // The first may be a left-over: its time is passed all the same, nothing comes before it.
-        match self.calendar.first() {
-            Some((start, interval)) => self.pass_time(start, interval),
-            None => Next::Empty,
         }
     }
     fn backlog(&self) -> Backlog {

@@ -1,5 +1,8 @@
+mod edges;
+
 use super::*;
-use crate::pacing::{Burstiness, ClassKind, Frame, saturate};
+use crate::pacing::classes::Class;
+use crate::pacing::{Burstiness, ClassKind, Frame, layer_2, saturate};
 use farpace_path::QueueLimit;
 use farpace_units::Stream;
 

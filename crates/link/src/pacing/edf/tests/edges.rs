@@ -1,0 +1,151 @@
+//! The ends of the clock, callers that are late, rates that jump.
+
+use super::*;
+
+/// Breaks: the clock's last byte is reached (1 Tbit/s: after 4.7 years) and packets no longer leave, or leave in another order.
+#[test]
+fn the_end_of_the_clock_is_not_the_end() {
+    let line = LineClock::FASTEST;
+    let end = LineClock::new(line).instant_of(u64::MAX);
+    for before in [Span::from_secs(600), Span::from_nanos(20), Span::ZERO] {
+        for gaps in [Gaps::Frames, Gaps::Timers, Gaps::Hybrid] {
+            let mut edf: Edf<Frame> = Edf::new(line, MTU, gaps, Span::from_micros(10)).unwrap();
+            let classes = [
+                ClassKind::Paced(Rate::from_mbit(500_000)),
+                ClassKind::Paced(Rate::from_mbit(100)),
+                ClassKind::Normal,
+            ];
+            let classes = classes.map(|kind| class(&mut edf, kind));
+            let mut now = Instant::from_nanos(end.as_nanos() - before.as_nanos());
+            for id in classes.into_iter().cycle().take(30) {
+                edf.enqueue(now, id, Frame(FULL)).unwrap();
+            }
+            let mut sent = 0;
+            for _ in 0..1_000_000 {
+                match edf.dequeue(now) {
+                    Next::Packet { .. } => sent += 1,
+                    Next::Gap(_) => {}
+                    Next::Wait(until) => now = now.max(until),
+                    Next::Empty => break,
+                }
+            }
+            assert_eq!(sent, 30, "{before} before the end, {gaps:?}");
+        }
+    }
+}
+
+/// Breaks: timers that are said to be late by more than there is time stop the scheduler.
+#[test]
+fn timers_may_be_of_no_use() {
+    let mut edf: Edf<Frame> = Edf::new(LineClock::FASTEST, MTU, Gaps::Hybrid, Span::MAX).unwrap();
+    let id = paced(&mut edf, Rate::from_mbit(100_000));
+    queue(&mut edf, 0, id, 3);
+    let mut at = 0;
+    let starts: Vec<u64> = drain(&mut edf, &mut at, u64::MAX).into_iter().map(|(_, at)| at).collect();
+    assert_eq!(starts, [0, 15_180, 30_360], "gap frames alone");
+}
+
+/// Breaks: with timers, whoever asks too late is told to wait for what has been, or a class makes up for more than two frames.
+#[test]
+fn late_callers_do_not_wait_for_the_past() {
+    for gaps in [Gaps::Timers, Gaps::Hybrid] {
+        let mut edf = edf(gaps);
+        let id = paced(&mut edf, Rate::from_mbit(50));
+        queue(&mut edf, 0, id, 200);
+        let (mut now, mut sent) = (Instant::ZERO, 0);
+        loop {
+            match edf.dequeue(now) {
+                Next::Packet { .. } => {
+                    sent += 1;
+                    now += Span::from_nanos(12_304) + Span::from_micros(700 * (sent % 3));
+                }
+                Next::Gap(gap) => now += LINE.time_for(gap),
+                Next::Wait(until) => {
+                    assert!(until > now, "{gaps:?}: at {now} until {until}");
+                    now = until;
+                }
+                Next::Empty => break,
+            }
+        }
+        assert_eq!(sent, 200);
+    }
+}
+
+/// Breaks: with timers that are late, a slow class for which they are good enough makes a fast one late, for which they are not.
+#[test]
+fn slow_classes_do_not_put_fast_ones_to_sleep() {
+    let jitter = Span::from_micros(50);
+    let mut edf: Edf<Frame> = Edf::new(LINE, MTU, Gaps::Hybrid, jitter).unwrap();
+    let fast = paced(&mut edf, Rate::from_mbit(300));
+    let slow: Vec<_> =
+        (0..20).map(|n| paced(&mut edf, Rate::from_bits_per_sec(2_000_000 + n * 17_777))).collect();
+    let classes: Vec<_> = slow.into_iter().chain([fast]).collect();
+    let (mut at, late) = (0, LINE.bytes_in(jitter).get());
+    for id in &classes {
+        queue(&mut edf, at, *id, 2);
+    }
+    let mut q = Burstiness::new(ByteCount::new(300), 1_000);
+    let mut waits = 0;
+    while at < 50_000_000 {
+        match edf.dequeue(edf.clock.instant_of(at)) {
+            Next::Packet { class, packet } => {
+                if class == fast {
+                    q.arrive(at, layer_2(packet.len()));
+                }
+                at += on_the_line(packet.len()).get();
+                queue(&mut edf, at, class, 1);
+            }
+            Next::Gap(gap) => at += gap.get(),
+            Next::Wait(until) => {
+                waits += 1;
+                at = edf.clock.bytes_at(until) + late;
+            }
+            Next::Empty => unreachable!(),
+        }
+    }
+    assert!(q.most().get() <= 2 * 1_518, "{} with {waits} waits", q.most());
+}
+
+/// Breaks: a frame waits for a rate that its connection has long exceeded, step by step.
+#[test]
+fn a_rate_that_grows_slowly_is_heard() {
+    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
+    let id = edf.add_class(ClassSpec { kind: ClassKind::Follows, limit: QueueLimit::Unlimited }).unwrap();
+    let mut rate = 8_000;
+    for _ in 0..2 {
+        edf.enqueue(Instant::ZERO, id, Wish(Rate::from_bits_per_sec(rate))).unwrap();
+    }
+    assert!(matches!(edf.dequeue(Instant::ZERO), Next::Packet { .. }));
+    let now = Instant::from_nanos(12_304);
+    while rate < 800_000_000 {
+        rate += rate / 2;
+        edf.enqueue(now, id, Wish(Rate::from_bits_per_sec(rate))).unwrap();
+    }
+    let Next::Wait(until) = edf.dequeue(now) else { unreachable!() };
+    assert!(until < Instant::from_nanos(60_000), "{until:?}");
+}
+
+/// Breaks: rates that jump with every packet leave something behind each time, or let a connection send more than the highest
+/// of its rates allows.
+#[test]
+fn rates_that_jump_leave_nothing_behind() {
+    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Timers, Span::ZERO).unwrap();
+    let ids: Vec<_> = (0..8)
+        .map(|_| edf.add_class(ClassSpec { kind: ClassKind::Follows, limit: QueueLimit::Unlimited }).unwrap())
+        .collect();
+    let mut at = 0;
+    for n in 0..200_000u64 {
+        let rate = if n / 8 % 2 == 0 { Rate::from_bits_per_sec(1) } else { Rate::from_mbit(10) };
+        edf.enqueue(edf.clock.instant_of(at), ids[(n % 8) as usize], Wish(rate)).unwrap();
+        if n % 16 == 15
+            && let Next::Packet { packet, .. } = edf.dequeue(edf.clock.instant_of(at))
+        {
+            at += on_the_line(packet.len()).get();
+        }
+        at += 500;
+        let entries = edf.calendar.len() + edf.deadlines.len() + edf.turns.len();
+        assert!(entries < 2_000, "{entries} entries for 8 classes");
+    }
+    let most = at / 100 / 1_518 + 2;
+    assert!(ids.iter().all(|id| edf.stats(*id).unwrap().packets <= most));
+}

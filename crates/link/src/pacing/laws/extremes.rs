@@ -1,0 +1,181 @@
+//! Lines, times and callers that no test of the middle of the range meets: 1 bit/s to 1 Tbit/s, centuries of time, every
+//! MTU, rates that change at every step, numbers of classes that come again, and somebody who asks too early or too late.
+
+use super::*;
+use farpace_units::Stream;
+
+/// A trial is drawn from one number.
+struct Trial {
+    dice: Stream,
+    scheduler: Box<dyn Scheduler<Numbered>>,
+    line: Rate,
+    mtu: u64,
+    now: Instant,
+    /// Until when it was told to wait; somebody who asks before that is told to wait again.
+    waits: Instant,
+    /// What each class has queued; none: there is no such class.
+    queues: Vec<Option<VecDeque<usize>>>,
+    number: usize,
+}
+
+/// Log-uniform from 1 to `most`.
+fn spread(dice: &mut Stream, most: u64) -> u64 {
+    let bits = dice.below(u64::from(most.max(1).ilog2()) + 1);
+    ((1 << bits) + dice.below(1 << bits)).min(most.max(1))
+}
+
+impl Trial {
+    fn new(seed: u64, new: New) -> Self {
+        let mut dice = Stream::new(seed, "extremes");
+        let most = LineClock::FASTEST.bits_per_sec();
+        let line = Rate::from_bits_per_sec(if dice.chance(0.2) { most } else { spread(&mut dice, most) });
+        let mtu = [68, 1_500, 9_000, 65_535][dice.below(4) as usize];
+        // Half of all time is enough for the clock of a line of 16 Gbit/s to end.
+        let now = Instant::from_nanos(spread(&mut dice, u64::MAX / 2));
+        let scheduler = new(line, ByteCount::new(mtu)).unwrap();
+        Trial { dice, scheduler, line, mtu, now, waits: now, queues: Vec::new(), number: 0 }
+    }
+
+    fn rate(&mut self) -> Rate {
+        Rate::from_bits_per_sec(spread(&mut self.dice, self.line.bits_per_sec()))
+    }
+
+    /// A number that was given to a class once, or never.
+    fn any(&mut self) -> u32 {
+        self.dice.below(self.queues.len() as u64 + 1) as u32
+    }
+
+    fn step(&mut self) {
+        match self.dice.below(20) {
+            0 | 1 => {
+                let kinds = [ClassKind::Paced(self.rate()), ClassKind::Follows, ClassKind::Normal];
+                let limit = QueueLimit::Packets(Packets::new(1 + self.dice.below(40) as u32));
+                let kind = kinds[self.dice.below(3) as usize];
+                if let Ok(id) = self.scheduler.add_class(ClassSpec { kind, limit }) {
+                    if self.queues.len() == id.index() {
+                        self.queues.push(None);
+                    }
+                    assert!(self.queues[id.index()].is_none(), "two classes have one number");
+                    self.queues[id.index()] = Some(VecDeque::new());
+                }
+            }
+            2 => {
+                let class = self.any();
+                self.remove(class);
+            }
+            3..=5 => {
+                let (class, rate) = (ClassId(self.any()), self.rate());
+                for n in 0..self.dice.below(4) {
+                    // Refused or not.
+                    _ = self.scheduler.set_rate(class, Rate::from_bits_per_sec(rate.bits_per_sec() >> n));
+                }
+            }
+            6..=12 => {
+                let class = self.any();
+                for _ in 0..1 + self.dice.below(6) {
+                    self.enqueue(class);
+                }
+            }
+            13 => self.now += Span::from_nanos(spread(&mut self.dice, 1 << 50)),
+            _ => {
+                for _ in 0..1 + self.dice.below(10) {
+                    self.serve(true);
+                }
+            }
+        }
+        assert_eq!(self.scheduler.backlog().packets, self.queued() as u64);
+    }
+
+    fn remove(&mut self, class: u32) {
+        let there = self.queues.get_mut(class as usize).and_then(Option::take);
+        let packets = self.scheduler.remove_class(ClassId(class)).ok();
+        let numbers = packets.map(|packets| packets.iter().map(|p| p.number).collect::<VecDeque<_>>());
+        assert_eq!(numbers, there);
+    }
+
+    fn enqueue(&mut self, class: u32) {
+        self.number += 1;
+        let len = if self.dice.chance(0.5) { self.mtu + 14 } else { spread(&mut self.dice, self.mtu) };
+        // Rates that jump from one end to the other.
+        let hint = [None, Some(Rate::from_bits_per_sec(1)), Some(self.line), Some(self.rate())];
+        let packet = Numbered { number: self.number, len, hint: hint[self.dice.below(4) as usize] };
+        if self.scheduler.enqueue(self.now, ClassId(class), packet).is_ok() {
+            self.waits = self.now;
+            self.queues[class as usize].as_mut().unwrap().push_back(self.number);
+        }
+    }
+
+    fn queued(&self) -> usize {
+        self.queues.iter().flatten().map(VecDeque::len).sum()
+    }
+
+    /// The line is free, and does what it is told to; if `loosely`, somebody may ask before a wait is over, or later than he
+    /// should. False if nothing is queued.
+    fn serve(&mut self, loosely: bool) -> bool {
+        if !loosely || self.dice.chance(0.7) {
+            self.now = self.now.max(self.waits);
+        }
+        if loosely && self.dice.chance(0.3) {
+            self.now += Span::from_nanos(spread(&mut self.dice, 1 << 40));
+        }
+        let next = self.scheduler.dequeue(self.now);
+        assert_eq!(self.queued() == 0, next == Next::Empty, "{next:?} with {} queued", self.queued());
+        let bytes = match next {
+            Next::Packet { class, packet } => {
+                let queue = self.queues[class.index()].as_mut().unwrap();
+                assert_eq!(queue.pop_front(), Some(packet.number), "order, or a packet of another class");
+                on_the_line(packet.len())
+            }
+            Next::Gap(gap) => {
+                let full = self.mtu + 14 + 24;
+                assert!((84..=full).contains(&gap.get()), "a gap of {gap}");
+                gap
+            }
+            Next::Wait(until) => {
+                assert!(until > self.now, "at {:?} it waits until {until:?}", self.now);
+                self.waits = until;
+                return true;
+            }
+            Next::Empty => return false,
+        };
+        self.now += self.line.time_for(bytes);
+        self.waits = self.now;
+        true
+    }
+
+    /// All that is not slow comes out in no more steps than it needs.
+    fn drain(&mut self) {
+        for class in 0..self.queues.len() as u32 {
+            let rate = self.scheduler.stats(ClassId(class)).unwrap_or_default().rate.bits_per_sec();
+            if rate > 0 && rate < self.line.bits_per_sec() / 1_000 {
+                self.remove(class);
+            }
+        }
+        let budget = 1_000 + self.queued() * 5_000;
+        for _ in 0..budget {
+            if !self.serve(false) {
+                return;
+            }
+        }
+        panic!("{} packets left after {budget} steps", self.queued());
+    }
+}
+
+/// Breaks: a scheduler stops, loops, loses packets or computes beyond its numbers at the ends of all ranges, or waits for what
+/// has been.
+#[test]
+fn nothing_breaks_at_the_ends_of_all_ranges() {
+    let trials = std::env::var("FARPACE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    for (name, new) in SCHEDULERS {
+        for seed in 0..trials {
+            let done = std::panic::catch_unwind(|| {
+                let mut trial = Trial::new(seed, new);
+                for _ in 0..100 {
+                    trial.step();
+                }
+                trial.drain();
+            });
+            assert!(done.is_ok(), "{name}, seed {seed}");
+        }
+    }
+}
