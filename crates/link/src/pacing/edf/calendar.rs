@@ -94,7 +94,8 @@ impl Calendar {
         }
     }
 
-    /// Takes out all that starts up to `to`. The order is that of slots.
+    /// Takes out all that starts up to `to`. The order is that of slots, and in each that in which entries came: classes that
+    /// start together do so in the same order each time.
     #[inline]
     pub fn advance(&mut self, to: u64, tell: impl FnMut(Change)) {
         if to < self.soonest {
@@ -206,26 +207,27 @@ impl Wheel {
         self.slots[index].first = u64::MAX;
         std::mem::take(&mut self.slots[index].entries)
     }
-    /// Takes out of a slot what starts up to `to`, and says how many that were.
+    /// Takes out of a slot what starts up to `to`, in the order in which it came, and says how many that were.
     #[inline]
     fn take_due(&mut self, index: usize, to: u64, mut due: impl FnMut(Entry)) -> usize {
         let slot = &mut self.slots[index];
-        let before = slot.entries.len();
-        let (mut at, mut first) = (0, u64::MAX);
-        while let Some(entry) = slot.entries.get(at) {
-            if entry.start <= to {
-                due(slot.entries.swap_remove(at));
-            } else {
+        let (before, mut first) = (slot.entries.len(), u64::MAX);
+        slot.entries.retain(|entry| {
+            let waits = entry.start > to;
+            if waits {
                 first = first.min(entry.start);
-                at += 1;
+            } else {
+                due(*entry);
             }
-        }
+            waits
+        });
         slot.first = first;
-        if at == 0 {
+        let after = slot.entries.len();
+        if after == 0 {
             slot.entries.shrink_to(KEPT);
             self.clear(index);
         }
-        before - at
+        before - after
     }
     #[inline]
     fn clear(&mut self, index: usize) {

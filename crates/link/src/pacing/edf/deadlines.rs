@@ -1,6 +1,7 @@
 //! Classes whose time has come, by deadline: rings of slots, one for each magnitude of interval.
 
 use super::Entry;
+use std::collections::VecDeque;
 
 /// A slot is so much shorter than the intervals of its ring: 2^5, so that a deadline is rounded by a thirty-second of an
 /// interval at most.
@@ -18,7 +19,7 @@ struct Ring {
     first: u64,
     /// By the slot's number, modulo 128.
     occupied: u128,
-    slots: Box<[Vec<Entry>; SLOTS as usize]>,
+    slots: Vec<VecDeque<Entry>>,
 }
 
 /// Entries that may leave now, the most urgent first.
@@ -38,8 +39,7 @@ pub(super) struct Deadlines {
 
 impl Deadlines {
     pub fn new() -> Self {
-        let slots = || Box::new([const { Vec::new() }; SLOTS as usize]);
-        let rings = Box::new(std::array::from_fn(|_| Ring { first: 0, occupied: 0, slots: slots() }));
+        let rings = Box::new(std::array::from_fn(|_| Ring { first: 0, occupied: 0, slots: Vec::new() }));
         Deadlines { rings, nonempty: 0, earliest: [0; MAGNITUDES], len: 0 }
     }
 
@@ -58,6 +58,9 @@ impl Deadlines {
         if ring.occupied == 0 {
             ring.first = slot;
             self.nonempty |= 1 << magnitude;
+            if ring.slots.is_empty() {
+                ring.slots.resize_with(SLOTS as usize, VecDeque::new);
+            }
             self.earliest[magnitude] = slot.saturating_mul(1 << shift);
         } else if slot < ring.first {
             // Only classes that come too late all together can lie so far apart that they have to share a slot.
@@ -69,10 +72,11 @@ impl Deadlines {
         }
         let at = (slot % SLOTS) as usize;
         ring.occupied |= 1 << at;
-        ring.slots[at].push(entry);
+        ring.slots[at].push_back(entry);
     }
 
-    /// Takes an entry with the earliest deadline; of equal deadlines, of the shortest interval.
+    /// Takes the entry with the earliest deadline; of those that are rounded to the same one, of the shortest interval, and of
+    /// those the one that came first.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
         let mut magnitude = self.nonempty.trailing_zeros() as usize;
@@ -88,7 +92,7 @@ impl Deadlines {
         let ring = self.rings.get_mut(magnitude)?;
         let at = (ring.first % SLOTS) as usize;
         let slot = &mut ring.slots[at];
-        let entry = slot.pop();
+        let entry = slot.pop_front();
         if slot.is_empty() {
             slot.shrink_to(KEPT);
             ring.occupied &= !(1 << at);
