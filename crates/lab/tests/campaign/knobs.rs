@@ -1,6 +1,7 @@
 //! Everything that a trial is made of, drawn from one number. Printed when a trial fails, and turned off one by
 //! one to find what the failure needs.
 
+use super::paced::{self, Paced};
 use farpace_lab::scenario::{Outage, Policer};
 use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
@@ -93,6 +94,8 @@ pub struct Way {
     pub rate: Rate,
     pub delay: Span,
     pub queue: Packets,
+    /// A card paces the line, with queues of its own.
+    pub paced: Option<Paced>,
     pub policer: Option<Policer>,
     pub loss: f64,
     pub burst: Option<BurstLossConfig>,
@@ -123,12 +126,12 @@ const COARSE: Span = Span::from_millis(10);
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
 const MOST_TICKS: u64 = 1 << 29;
 
-fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
+pub fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
 /// A number from `least` to `most`, each power of two as likely as the next.
-fn spread(rng: &mut Stream, least: u64, most: u64) -> u64 {
+pub fn spread(rng: &mut Stream, least: u64, most: u64) -> u64 {
     let octaves = u64::from(most.max(1).ilog2() - least.max(1).ilog2()) + 1;
     let floor = least << rng.below(octaves).min(40);
     (floor + rng.below(floor.max(1))).clamp(least, most)
@@ -139,7 +142,7 @@ fn span(rng: &mut Stream, least: Span, most: Span) -> Span {
 }
 
 /// Some of the time nothing.
-fn sometimes<T>(rng: &mut Stream, p: f64, some: impl FnOnce(&mut Stream) -> T) -> Option<T> {
+pub fn sometimes<T>(rng: &mut Stream, p: f64, some: impl FnOnce(&mut Stream) -> T) -> Option<T> {
     // Drawn in any case, so that one knob does not change all those after it.
     let mut own = Stream::new(rng.next_u64(), "knob");
     rng.chance(p).then(|| some(&mut own))
@@ -197,6 +200,11 @@ impl Knobs {
             // A turn is at least a segment or so, or a trial of many round trips takes virtual days.
             p.turn = p.turn.min(most);
             p.total = p.total.min(most).min(p.turn.saturating_mul(100));
+        }
+        // Dice of their own: a trial without cards is what it was before there were any.
+        let mut dice = Stream::new(seed, "cards");
+        for i in 0..2 {
+            ways[i].paced = paced::draw(&mut dice, &ways[i], &ends, i, connections);
         }
         Knobs { seed, ends, programs, connections, every, ways, heal }
     }
@@ -365,6 +373,7 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
         rate: Rate::from_bits_per_sec(rate),
         delay,
         queue: Packets::new(spread(rng, 2, longest) as u32),
+        paced: None,
         policer: sometimes(rng, 0.15, |r| Policer {
             rate: Rate::from_bits_per_sec((rate as f64 * (0.2 + 0.8 * r.unit())) as u64),
             burst: ByteCount::new(spread(r, 9_100, 200_000)),

@@ -3,20 +3,19 @@
 //! It stands where a host would: it has what hosts lack, programs that sleep, and it keeps every end for inspection.
 
 use super::knobs::Program;
+use super::paced::FIRST_PORT;
 use super::program::Running;
 use farpace_lab::Payload;
-use farpace_path::{Cx, DropReason, Element, Inspection, Port};
+use farpace_path::{Cx, DropReason, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Outgoing, PathError, Ports, Segment, State, Transmit};
 use farpace_trace::Cause;
-use farpace_units::{Instant, Seq, Span};
+use farpace_units::{Instant, Rate, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{AddressPair, Below, Icmp, MacAddr, Packet, Quoted};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Ports of the client: connection number n has `FIRST_PORT + n`.
-const FIRST_PORT: u16 = 10_000;
 const SERVER_PORT: u16 = 80;
 /// More segments than one call may give.
 const STORM: usize = 100_000;
@@ -48,6 +47,9 @@ pub struct Machine {
     /// The attempt that is alive, by number.
     alive: BTreeMap<u32, u32>,
     ident: u16,
+    /// Its card wants to know what connections want.
+    says_rates: bool,
+    frames: PortFrames,
     pub segments: u64,
     /// Resets sent to segments that belonged to nobody.
     pub strangers: u64,
@@ -74,6 +76,8 @@ impl Machine {
             links: BTreeMap::new(),
             alive: BTreeMap::new(),
             ident: 0,
+            says_rates: false,
+            frames: PortFrames::default(),
             segments: 0,
             strangers: 0,
         }
@@ -81,6 +85,12 @@ impl Machine {
     /// Opens so many connections, one after the other.
     pub fn open(mut self, number: u32, every: Span) -> Self {
         (self.next_open, self.left, self.every) = (Some(Instant::ZERO), number, every);
+        self
+    }
+
+    /// With each packet goes the rate that its connection would like.
+    pub fn say_rates(mut self, says: bool) -> Self {
+        self.says_rates = says;
         self
     }
 
@@ -137,12 +147,18 @@ impl Machine {
         AddressPair::V4(address(self.side), address(1 - self.side))
     }
 
-    fn emit(&mut self, segment: Segment, cx: &mut Cx<'_>) {
+    fn emit(&mut self, segment: Segment, wanted: Option<Rate>, cx: &mut Cx<'_>) {
         self.ident = self.ident.wrapping_add(1);
         self.segments += 1;
         cx.made();
         let below = Below { tos: segment.ecn.bits(), ..self.below() };
-        cx.emit(Port(0), below.tcp(self.ident, &segment.header, segment.payload));
+        let mut packet = below.tcp(self.ident, &segment.header, segment.payload);
+        // Of frames, where the connection counts payload; the network may say anything in between.
+        if let (Some(rate), 1..) = (wanted, packet.payload().len() as u64) {
+            let frames = rate.bits_per_sec().saturating_mul(packet.len().get() + 4);
+            packet.set_wanted_rate(Some(Rate::from_bits_per_sec(frames / packet.payload().len() as u64)));
+        }
+        cx.emit(Port(0), packet);
     }
 
     /// After every call: the program, then all that is to be sent.
@@ -167,6 +183,7 @@ impl Machine {
         for o in &out {
             inspect(o, link.edge, &link.connection);
         }
+        let wanted = link.connection.wanted_rate();
         assert_eq!(link.connection.deadline(), link.connection.deadline(), "the deadline is pure");
         if link.connection.state() == State::Closed {
             link.program.act(now, &mut link.connection);
@@ -174,7 +191,7 @@ impl Machine {
             self.alive.remove(&number);
         }
         for o in out {
-            self.emit(o.segment, cx);
+            self.emit(o.segment, wanted.filter(|_| self.says_rates), cx);
         }
     }
 
@@ -200,7 +217,7 @@ impl Machine {
         }
         if !flags.contains(TcpFlags::RST) {
             self.strangers += 1;
-            self.emit(reset_for(&segment), cx);
+            self.emit(reset_for(&segment), None, cx);
         }
     }
 
@@ -277,6 +294,7 @@ fn reset_for(segment: &Segment) -> Segment {
 
 impl Element for Machine {
     fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
+        let Some(packet) = self.frames.take(packet, cx) else { return };
         if packet.verify_checksums().is_err() {
             return cx.drop(packet, DropReason::BadChecksum);
         }

@@ -10,6 +10,7 @@ mod knobs;
 mod machine;
 mod middlebox;
 mod network;
+mod paced;
 mod program;
 mod scenario;
 mod shrink;
@@ -107,12 +108,14 @@ fn everything_survives() {
         total.connections as f64 / wall,
         total.virtual_time.as_secs_f64() / 3600.0 / wall,
     );
+    println!("paced: {} frames measured, {} gap frames", total.paced[0], total.paced[1]);
     println!("causes seen: {:?}\nends seen: {:?}", total.causes, total.ends);
     let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(broken.is_empty(), "broken laws, by place, with the seeds that break them: {broken:?}");
     // A campaign that never leaves the fair weather would be none.
     if trials >= TRIALS {
         assert!(total.causes.len() >= 14 && total.ends.len() == 4, "{:?} {:?}", total.causes, total.ends);
+        assert!(total.paced[0] > TRIALS * 10, "few frames are paced: {:?}", total.paced);
         assert!(total.excused * 4 < total.connections, "{} of {}", total.excused, total.connections);
     }
 }

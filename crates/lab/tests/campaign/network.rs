@@ -3,6 +3,7 @@
 use super::knobs::{Knobs, Way};
 use super::machine::Machine;
 use super::middlebox::{Mark, Split};
+use super::paced::Line;
 use super::program::streams;
 use farpace_lab::{ElementId, World};
 use farpace_path as path;
@@ -41,15 +42,17 @@ impl Element for Until {
     }
 }
 
-/// The world of a trial, and its machines.
-pub fn build(knobs: &Knobs) -> (World, [ElementId; 2]) {
+/// The world of a trial, its machines, and its line.
+pub fn build(knobs: &Knobs) -> (World, [ElementId; 2], ElementId) {
     thread_local!(static STREAMS: RefCell<[farpace_lab::Payload; 2]> = RefCell::new(streams()));
     let streams = STREAMS.with_borrow(Clone::clone);
     let mut world = World::new(knobs.seed);
     let machine = |side: usize| {
         let end = &knobs.ends[side];
         let config = end.settings.resolve().expect("what was drawn was tried");
-        Machine::new(side, config, end.budget, knobs.programs, streams.clone())
+        let paced = &knobs.ways[side].paced;
+        let says = paced.as_ref().is_some_and(|paced| paced.config.follows_connections());
+        Machine::new(side, config, end.budget, knobs.programs, streams.clone()).say_rates(says)
     };
     let client = machine(0).open(knobs.connections, knobs.every);
     let client = world.add("client", Box::new(client)).expect("a free name");
@@ -72,8 +75,12 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2]) {
     for (name, inner) in troubles(&knobs.ways[0], 0) {
         chain.push((format!("forward.{name}"), until(name, &knobs.ways[0], inner)));
     }
-    let [forward, backward] = [0, 1].map(|i| line(&knobs.ways[i]));
+    let far_end = |i: usize| knobs.ways[i].paced.as_ref().and_then(|paced| paced.element());
+    chain.extend(far_end(1).map(|element| ("backward.far-end".into(), element)));
+    let [forward, backward] = [0, 1].map(|i| Line::new(&knobs.ways[i]));
+    let place = chain.len();
     chain.push(("line".into(), Box::new(TwoWay::new(forward, backward))));
+    chain.extend(far_end(0).map(|element| ("forward.far-end".into(), element)));
     let mut back = troubles(&knobs.ways[1], 1);
     back.reverse();
     for (name, inner) in back {
@@ -85,24 +92,17 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2]) {
         let echo = path::ClockJumpWay::new(path::ClockField::Echo, jumps);
         chain.push(("server.clock".into(), Box::new(TwoWay::new(echo, value))));
     }
-    let mut last = (client, Port(0));
-    for (name, element) in chain {
+    let (mut last, mut line) = ((client, Port(0)), client);
+    for (number, (name, element)) in chain.into_iter().enumerate() {
         let id = world.add(&name, element).expect("a free name");
+        if number == place {
+            line = id;
+        }
         world.connect(last, (id, Port(0))).expect("free ports");
         last = (id, Port(1));
     }
     world.connect(last, (server, Port(0))).expect("free ports");
-    (world, [client, server])
-}
-
-fn line(way: &Way) -> path::LinkWay {
-    path::LinkWay::new(path::LinkWayConfig {
-        rate: Some(way.rate),
-        delay: way.delay,
-        queue: path::QueueLimit::Packets(way.queue),
-        framing: path::Framing::ETHERNET,
-    })
-    .expect("rates and queues above nothing")
+    (world, [client, server], line)
 }
 
 /// In the order in which packets meet them.
@@ -115,6 +115,7 @@ fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
         rate: _,
         delay: _,
         queue: _,
+        paced: _,
         policer,
         loss,
         burst,

@@ -85,6 +85,9 @@ pub fn text(knobs: &Knobs) -> String {
 
 fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> DirectionSpec {
     let name = ["forward", "backward"][i];
+    if let Some(paced) = &way.paced {
+        unsaid.push(format!("{name}: behind the line stands a {:?}", paced.far_end));
+    }
     if way.split > 0.0 || way.marks.is_some() {
         unsaid.push(format!("{name}: cut in two {}, marks {:?}", way.split, way.marks));
     }
@@ -101,7 +104,8 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
     DirectionSpec {
         rate: Some(way.rate),
         delay: Some(way.delay),
-        queue: Some(QueueLimit::Packets(way.queue)),
+        queue: way.paced.is_none().then_some(QueueLimit::Packets(way.queue)),
+        pacing: way.paced.as_ref().map(|paced| paced.config.clone()),
         policer: way.policer.clone(),
         mtu: (!way.mtu.is_empty()).then(|| Mtu {
             limit: ByteCount::new(65_535),

@@ -1,9 +1,11 @@
 //! Makes a failure small: turns knobs off one by one, as long as the same law is broken.
 
 use super::knobs::{Close, Knobs, Read, Wait};
+use super::paced::{FarEnd, Paced};
 use super::trial;
+use farpace_link::pacing::{GapFrameKind, Gaps, SchedulerKind};
 use farpace_tcp::config::Settings;
-use farpace_units::{Packets, Rate, Span};
+use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -104,6 +106,19 @@ const CHANGES: &[Change] = &[
     |k| k.ways[0].thinning = None,
     |k| k.ways[1].thinning = None,
     |k| k.ways.iter_mut().for_each(|w| w.boxes_stay = false),
+    |k| k.ways[0].paced = None,
+    |k| k.ways[1].paced = None,
+    |k| paced(k, |p| p.far_end = FarEnd::Machine),
+    |k| paced(k, |p| p.config.scheduler = SchedulerKind::Fifo),
+    |k| paced(k, |p| p.config.scheduler = SchedulerKind::Edf),
+    |k| paced(k, |p| p.config.gaps = Gaps::Frames),
+    |k| paced(k, |p| p.config.gap_frame = GapFrameKind::Pause),
+    |k| paced(k, |p| p.config.line = None),
+    |k| paced(k, |p| p.config.mtu = p.config.mtu.min(ByteCount::new(9_000))),
+    |k| paced(k, |p| p.config.default = None),
+    |k| paced(k, |p| _ = p.config.filters.pop()),
+    |k| paced(k, drop_class),
+    |k| paced(k, |p| p.config.classes.iter_mut().for_each(|c| c.limit = None)),
     |k| k.ways[0].policer = None,
     |k| k.ways[1].policer = None,
     |k| k.ways[0].burst = None,
@@ -150,6 +165,26 @@ const CHANGES: &[Change] = &[
     |k| settings(k, |s| s.clock = None),
     |k| settings(k, |s| s.profile = None),
 ];
+
+/// Changes both cards, if the result is a configuration.
+fn paced(knobs: &mut Knobs, change: fn(&mut Paced)) {
+    for way in &mut knobs.ways {
+        let mut changed = way.paced.clone();
+        changed.iter_mut().for_each(change);
+        if changed.as_ref().is_some_and(|paced| paced.config.check(way.rate).is_empty()) {
+            way.paced = changed;
+        }
+    }
+}
+
+/// The last class goes, and what leads to it.
+fn drop_class(paced: &mut Paced) {
+    let config = &mut paced.config;
+    if let Some(last) = config.classes.pop() {
+        config.filters.retain(|filter| filter.class != last.name);
+        config.default = config.default.take().filter(|name| *name != last.name);
+    }
+}
 
 /// Changes both ends, if the result is a configuration.
 fn settings(knobs: &mut Knobs, change: fn(&mut Settings)) {

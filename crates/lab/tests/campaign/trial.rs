@@ -3,6 +3,7 @@
 use super::knobs::{Knobs, Read, Way};
 use super::machine::{Link, Machine};
 use super::network;
+use super::paced::Meters;
 use farpace_lab::{ElementId, Observer, WireId, World};
 use farpace_path::{DropReason, Port};
 use farpace_tcp::{CloseReason, State};
@@ -30,6 +31,8 @@ pub struct Report {
     pub ends: BTreeSet<CloseReason>,
     /// Connections that were not to be finished: aborted, or never opened.
     pub excused: u64,
+    /// Frames of classes whose burstiness was measured, and gap frames.
+    pub paced: [u64; 2],
 }
 
 impl Report {
@@ -40,6 +43,8 @@ impl Report {
         self.causes.extend(other.causes);
         self.ends.extend(other.ends);
         self.excused += other.excused;
+        self.paced[0] += other.paced[0];
+        self.paced[1] += other.paced[1];
     }
 }
 
@@ -49,7 +54,7 @@ struct Printer(bool);
 impl Observer for Printer {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         if self.0 {
-            let side = ["client", "server"][wire.index() % 2];
+            let side = ["client", "server", "the client's line", "the server's line"][wire.index() % 4];
             println!("{:.6} {side} {packet:?}", now.as_secs_f64());
         }
     }
@@ -62,40 +67,44 @@ impl Observer for Printer {
 
 /// Runs a trial; panics if a law is broken. `print`: with a line for each packet that a machine sends or that is dropped.
 pub fn run(knobs: &Knobs, print: bool) -> Report {
-    let (mut world, ids) = network::build(knobs);
+    let (mut world, ids, line) = network::build(knobs);
     for id in ids {
         world.observe((id, Port(0))).expect("machines have a port");
     }
-    let print = &mut Printer(print);
+    // What leaves a line at its far end.
+    let wires = [1, 0].map(|port| world.observe((line, Port(port))).expect("lines have two ports"));
+    let watch = &mut (Printer(print), Meters::new(&knobs.ways, &knobs.ends, wires));
     let heal = Instant::ZERO + knobs.heal;
-    advance(&mut world, heal, print);
+    advance(&mut world, heal, watch);
     let by = bound(knobs);
     while !is_done(&world, ids, knobs) {
         let next = world.next_event_time();
         let Some(next) = next.filter(|at| *at <= by) else { break };
-        advance(&mut world, next + Span::from_millis(100), print);
+        advance(&mut world, next + Span::from_millis(100), watch);
     }
     let ended = world.now();
     world.check().expect("packets are conserved");
     let mut report = judge(&world, ids, knobs);
-    let rest = world.now().max(heal) + REST;
-    advance(&mut world, rest, print);
+    let queues = knobs.ways.iter().fold(Span::ZERO, |t, way| t + one_way(way, longest(knobs)));
+    let rest = world.now().max(heal) + REST + queues;
+    advance(&mut world, rest, watch);
     world.check().expect("packets are conserved");
     let next = world.next_event_time();
     assert_eq!(next, None, "the world does not come to rest: {}", describe(&world, ids, 0));
     assert!(judge(&world, ids, knobs).connections == report.connections);
     report.virtual_time = ended.since(Instant::ZERO);
     report.events = world.events_processed();
+    report.paced = watch.1.check();
     report
 }
 
-fn advance(world: &mut World, until: Instant, print: &mut Printer) {
+fn advance(world: &mut World, until: Instant, watch: &mut dyn Observer) {
     while world.next_event_time().is_some_and(|at| at <= until) {
         // In slices, so that a storm is noticed.
         for _ in 0..10_000 {
             match world.next_event_time() {
                 Some(at) if at <= until => {
-                    world.step(print).expect("elements keep their contract");
+                    world.step(watch).expect("elements keep their contract");
                 }
                 _ => break,
             }
@@ -103,12 +112,21 @@ fn advance(world: &mut World, until: Instant, print: &mut Printer) {
         let events = world.events_processed();
         assert!(events < MOST_EVENTS, "a storm: {events} events by {}", world.now());
     }
-    world.run_until(until, print).expect("elements keep their contract");
+    world.run_until(until, watch).expect("elements keep their contract");
 }
 
 /// The line's own part in a round trip, at the worst: its delay and a full queue.
 fn one_way(way: &Way, segment: u64) -> Span {
-    way.delay + way.rate.time_for(ByteCount::new((segment + 120) * (u64::from(way.queue.get()) + 1)))
+    let (rate, queue) = match &way.paced {
+        Some(paced) => paced.slowest(way.rate),
+        None => (way.rate, u64::from(way.queue.get())),
+    };
+    way.delay + rate.time_for(ByteCount::new((segment + 120) * (queue + 1)))
+}
+
+/// The longest segment that there may be.
+fn longest(knobs: &Knobs) -> u64 {
+    knobs.ends.iter().map(|end| u64::from(end.settings.mss.unwrap_or(1460))).max().unwrap_or(1460)
 }
 
 /// When everything must be over. In the worst case each segment, each buffer and each turn takes its own round trip

@@ -1,0 +1,295 @@
+//! Lines that are paced: how they are drawn, the cards that keep them, and what must come out at the far end.
+
+use super::knobs::{End, Way, pick, sometimes, spread};
+use farpace_lab::{Observer, WireId};
+use farpace_link::nic::NicWay;
+use farpace_link::pacing::{
+    Burstiness, ClassConfig, ClassRate, Classifier, FCS, Filter, GapFrameKind, Gaps, PacingConfig,
+    SchedulerKind, layer_2, on_the_line,
+};
+use farpace_path as path;
+use farpace_path::{Cx, Element, Inspection, Port, QueueLimit, Routes};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use farpace_wire::Packet;
+use farpace_wire::ethernet::ETHERNET_LEN;
+use std::net::Ipv4Addr;
+
+/// Connection number n has this port and n at the client.
+pub const FIRST_PORT: u16 = 10_000;
+
+/// A line with a card that paces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paced {
+    pub config: PacingConfig,
+    /// Who has to get rid of gap frames.
+    pub far_end: FarEnd,
+}
+
+/// What stands at the far end of a paced line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FarEnd {
+    Machine,
+    Router,
+    Switch,
+    /// It passes gap frames on to the machine.
+    Hub,
+}
+
+/// Paced classes have this much of their line at most: then frames of any length fit, with the 20 B around each.
+const MOST_LOAD: f64 = 0.7;
+/// A class whose gaps are filled with frames has this part of the line at least, or a trial would be all gaps.
+const LEAST_SHARE: u64 = 64;
+/// Gap frames for connections, which may want next to nothing, only up to here: 160 of them in a second.
+const SLOW_LINE: Rate = Rate::from_mbit(2);
+
+/// Some of the time, a card for a way of a trial with so many connections.
+pub fn draw(rng: &mut Stream, way: &Way, ends: &[End; 2], side: usize, connections: u32) -> Option<Paced> {
+    let corrupt = way.corrupt > 0.0;
+    sometimes(rng, 0.3, |r| {
+        use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};
+        let far_end = pick(r, &[FarEnd::Machine, FarEnd::Router, FarEnd::Switch, FarEnd::Hub]);
+        // A switch would throw away what is damaged, ours learns from it where nobody is.
+        let far_end = if corrupt && far_end == FarEnd::Switch { FarEnd::Router } else { far_end };
+        let own = way.rate.bits_per_sec();
+        let line =
+            sometimes(r, 0.2, |r| Rate::from_bits_per_sec((own as f64 * (0.5 + 0.5 * r.unit())) as u64));
+        let mtu = [1_500, 9_000, 65_535].into_iter().find(|mtu| *mtu >= longest(ends) && r.chance(0.7));
+        let mut config = PacingConfig {
+            scheduler: pick(r, &[Edf, Edf, Edf, Edf, Psp, TokenBucket, Fq, Fifo]),
+            gaps: pick(r, &[Gaps::Frames, Gaps::Frames, Gaps::Timers, Gaps::Hybrid]),
+            gap_frame: pick(r, &[GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf]),
+            line,
+            mtu: ByteCount::new(mtu.unwrap_or(65_535)),
+            jitter: Span::from_micros(r.below(100)),
+            tick: Span::from_micros(spread(r, 100, 10_000)),
+            burst: sometimes(r, 0.3, |r| ByteCount::new(spread(r, 1, 100_000))),
+            limit: QueueLimit::Packets(way.queue),
+            ..PacingConfig::default()
+        };
+        classes(r, &mut config, line.unwrap_or(way.rate));
+        filters(r, &mut config, side, connections);
+        if config.follows_connections() && makes_gaps(&config) && way.rate > SLOW_LINE {
+            (config.scheduler, config.gaps) = (Edf, pick(r, &[Gaps::Timers, Gaps::Hybrid]));
+        }
+        Paced { config, far_end }
+    })
+}
+
+fn makes_gaps(config: &PacingConfig) -> bool {
+    let frames = config.scheduler == SchedulerKind::Edf && config.gaps == Gaps::Frames;
+    frames || config.scheduler == SchedulerKind::Psp
+}
+
+/// Bytes of the longest IP packet of a trial.
+fn longest(ends: &[End; 2]) -> u64 {
+    ends.iter().map(|end| u64::from(end.settings.mss.unwrap_or(1_460)) + 40).max().unwrap_or(1_500)
+}
+
+fn classes(r: &mut Stream, config: &mut PacingConfig, line: Rate) {
+    let line = line.bits_per_sec();
+    let weights: Vec<u64> = (0..1 + r.below(5)).map(|_| spread(r, 1, 16)).collect();
+    let load = MOST_LOAD * (0.2 + 0.8 * r.unit());
+    let all = line as f64 * load / weights.iter().sum::<u64>() as f64;
+    let mut left = (line as f64 * MOST_LOAD) as u64;
+    for (number, weight) in weights.into_iter().enumerate() {
+        let own = ((all * weight as f64) as u64).max(line / LEAST_SHARE).max(4_000);
+        let rate = match r.below(6) {
+            0 => None,
+            1 => Some(ClassRate::Connection),
+            _ if own > left => None,
+            _ => {
+                left -= own;
+                Some(ClassRate::Fixed(Rate::from_bits_per_sec(own)))
+            }
+        };
+        // Four seconds of its rate, as elsewhere.
+        let most = (own * 4 / (8 * 1_500)).clamp(2, 1_000);
+        let limit = Some(QueueLimit::Packets(Packets::new(spread(r, 2, most) as u32)));
+        config.classes.push(ClassConfig { name: format!("c{number}"), rate, limit });
+    }
+}
+
+/// Connections by their ports, some by nothing but their protocol, some left to the default or to nobody.
+fn filters(r: &mut Stream, config: &mut PacingConfig, side: usize, connections: u32) {
+    let names: Vec<String> = config.classes.iter().map(|class| class.name.clone()).collect();
+    config.default = sometimes(r, 0.6, |r| pick(r, &names));
+    for number in 0..connections.min(40) {
+        let port = Some(FIRST_PORT + number as u16);
+        let filter = Filter { class: pick(r, &names), priority: r.below(3) as u16, ..Filter::default() };
+        config.filters.push(match (r.below(5), side) {
+            (0, _) => continue,
+            (1, _) => Filter { protocol: Some(farpace_link::pacing::Protocol::TCP), priority: 9, ..filter },
+            (_, 0) => Filter { src_port: port, ..filter },
+            _ => Filter { dst_port: port, ..filter },
+        });
+    }
+}
+
+impl Paced {
+    /// The slowest rate at which a full queue leaves, and how many packets that is, for bounds.
+    pub fn slowest(&self, line: Rate) -> (Rate, u64) {
+        let line = self.config.line_rate(line);
+        // What is left for classes that are not paced, frames of the worst length counted.
+        let rest = Rate::from_bits_per_sec(line.bits_per_sec() / 16);
+        let fixed = self.config.classes.iter().filter_map(|class| match class.rate {
+            Some(ClassRate::Fixed(rate)) => Some(rate),
+            _ => None,
+        });
+        let limits = self.config.classes.iter().filter_map(|class| class.limit).chain([self.config.limit]);
+        let most = limits.map(|limit| limit.bounds().1).max().unwrap_or(0);
+        (fixed.min().unwrap_or(rest).min(rest), most)
+    }
+
+    /// What stands at the far end of the line; none: the machine itself. Port 0 faces the client.
+    pub fn element(&self) -> Option<Box<dyn Element>> {
+        Some(match self.far_end {
+            FarEnd::Machine => return None,
+            FarEnd::Switch => Box::new(path::Switch::new(2)),
+            FarEnd::Hub => Box::new(path::Hub::new(2)),
+            FarEnd::Router => {
+                let mut routes = Routes::default();
+                for side in 0..2u8 {
+                    let address = Ipv4Addr::new(10, 0, 0, side + 1).into();
+                    let prefix = path::Prefix::new(address, 32).expect("32 bits");
+                    routes.add(prefix, Port(side.into())).expect("two are not too many");
+                }
+                Box::new(path::Router::new(2, routes).expect("two ports"))
+            }
+        })
+    }
+}
+
+/// One direction of a line, with a card or without.
+pub enum Line {
+    Plain(path::LinkWay),
+    Paced(Box<NicWay>),
+}
+
+impl Line {
+    pub fn new(way: &Way) -> Line {
+        match &way.paced {
+            Some(paced) => {
+                Line::Paced(Box::new(NicWay::new(&paced.config, way.rate, way.delay).expect("as drawn")))
+            }
+            None => Line::Plain(
+                path::LinkWay::new(path::LinkWayConfig {
+                    rate: Some(way.rate),
+                    delay: way.delay,
+                    queue: QueueLimit::Packets(way.queue),
+                    framing: path::Framing::ETHERNET,
+                })
+                .expect("rates and queues above nothing"),
+            ),
+        }
+    }
+}
+
+impl path::Way for Line {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        match self {
+            Line::Plain(line) => line.on_packet(packet, out, cx),
+            Line::Paced(card) => card.on_packet(packet, out, cx),
+        }
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        match self {
+            Line::Plain(line) => line.on_wake(out, cx),
+            Line::Paced(card) => card.on_wake(out, cx),
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Line::Plain(line) => line.deadline(),
+            Line::Paced(card) => card.deadline(),
+        }
+    }
+    fn held(&self) -> u64 {
+        match self {
+            Line::Plain(line) => line.held(),
+            Line::Paced(card) => card.held(),
+        }
+    }
+    fn inspect(&self) -> Inspection {
+        match self {
+            Line::Plain(line) => line.inspect(),
+            Line::Paced(card) => card.inspect(),
+        }
+    }
+}
+
+/// Looks at the far ends of paced lines: the queue that each class would make before a line of its own rate.
+pub struct Meters {
+    /// By wire.
+    ways: Vec<(WireId, Meter)>,
+}
+
+struct Meter {
+    classifier: Classifier,
+    /// What a frame takes until it is at the far end.
+    line: Rate,
+    delay: Span,
+    /// By place in the configuration; none: nothing is promised.
+    classes: Vec<Option<Burstiness>>,
+    /// The law: no more than two full frames, and what rounding to nanoseconds makes of it.
+    most: Vec<ByteCount>,
+    frames: u64,
+    gaps: u64,
+}
+
+impl Meters {
+    /// For the wires at the far ends of both directions.
+    pub fn new(ways: &[Way; 2], ends: &[End; 2], wires: [WireId; 2]) -> Self {
+        let full = layer_2(ByteCount::new(longest(ends)) + ByteCount::of_len(ETHERNET_LEN));
+        let ways = ways.iter().zip(wires).filter_map(|(way, wire)| {
+            let config = &way.paced.as_ref()?.config;
+            let precise = config.scheduler == SchedulerKind::Edf && config.gaps == Gaps::Frames;
+            let rates: Vec<_> = (config.classes.iter())
+                .map(|class| match class.rate {
+                    Some(ClassRate::Fixed(rate)) if precise => Some(rate),
+                    _ => None,
+                })
+                .collect();
+            let rounding = |rate: Rate| rate.bytes_in(Span::from_nanos(2)) + ByteCount::new(1);
+            let meter = Meter {
+                classifier: Classifier::new(config),
+                line: way.rate,
+                delay: way.delay,
+                most: rates.iter().map(|r| full + full + rounding(r.unwrap_or_default())).collect(),
+                classes: rates.into_iter().map(|rate| rate.map(Burstiness::at)).collect(),
+                frames: 0,
+                gaps: 0,
+            };
+            Some((wire, meter))
+        });
+        Meters { ways: ways.collect() }
+    }
+
+    /// Panics if a class was too bursty. Frames and gap frames seen.
+    pub fn check(&self) -> [u64; 2] {
+        for (_, meter) in &self.ways {
+            for (number, (class, most)) in meter.classes.iter().zip(&meter.most).enumerate() {
+                let Some(q) = class else { continue };
+                assert!(q.most() <= *most, "class c{number} is not paced precisely: {} of {most}", q.most());
+            }
+        }
+        let sum = |what: fn(&Meter) -> u64| self.ways.iter().map(|(_, meter)| what(meter)).sum();
+        [sum(|meter| meter.frames), sum(|meter| meter.gaps)]
+    }
+}
+
+impl Observer for Meters {
+    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
+        let Some((_, meter)) = self.ways.iter_mut().find(|(own, _)| *own == wire) else { return };
+        if GapFrameKind::of(packet).is_some() {
+            meter.gaps += 1;
+            return;
+        }
+        let Some(place) = meter.classifier.classify(packet) else { return };
+        let Some(Some(q)) = meter.classes.get_mut(place) else { return };
+        meter.frames += 1;
+        // Frames are of different lengths: what is paced is when they begin.
+        let took = meter.line.time_for(on_the_line(packet.len())) + meter.delay;
+        q.arrive(now.since(Instant::ZERO + took).as_nanos(), packet.len().max(ByteCount::new(60)) + FCS);
+    }
+}
