@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn every_pacing_has_a_scenario() {
         for pace in [Pace::None, Pace::TokenBucket, Pace::Psp, Pace::Edf, Pace::Fq, Pace::Connection] {
-            let time = Span::from_secs(1);
+            let time = Span::from_secs(6);
             let one = Case::one(pace, 16).with("flows.bulk.sender.profile", "linux-2.6.22");
             let scenario = one.scenario(time, &[]);
             assert!(scenario.is_ok(), "{pace}: {scenario:?}");
