@@ -29,8 +29,6 @@ const SETS: (u32, u32) = (1_000, 100);
 const TIME: (Span, Span) = (Span::from_secs(300), Span::from_secs(60));
 /// Fig. 9's transfers; of the quick measurement.
 const PAIR: (Span, Span) = (Span::from_secs(120), Span::from_secs(30));
-/// The second flow begins after 5 s.
-const LEAST_PAIR: Span = Span::from_secs(6);
 /// Fig. 8 shows so much.
 const SLOW_START: Span = Span::from_secs(5);
 /// Its bins.
@@ -139,13 +137,12 @@ impl Plan {
             }
         }
         for (first, second) in PAIRS {
-            plan.jobs
-                .push(Job::Transfer(Transfer::two(first, second), pick(PAIR).min(plan.time).max(LEAST_PAIR)));
+            plan.jobs.push(Job::Transfer(Transfer::two(first, second), pick(PAIR).min(plan.time)));
         }
         for pace in FIG_8 {
-            plan.jobs.push(Job::Transfer(slow_start(pace), SLOW_START));
+            plan.jobs.push(Job::Transfer(slow_start(pace), SLOW_START.min(plan.time)));
         }
-        plan.jobs.push(Job::Transfer(large_bucket(), SLOW_START));
+        plan.jobs.push(Job::Transfer(large_bucket(), SLOW_START.min(plan.time)));
         if !args.quick {
             let mut more = BTreeSet::from_iter(sensitivity::cells());
             more.extend(sensitivity::beyond());

@@ -17,6 +17,9 @@ pub const TWO: &str = include_str!("../../../../../scenarios/papers/pacing-two.t
 /// What the paper lets one sender have, and each of two.
 const RATES: (Rate, Rate) = (Rate::from_mbit(500), Rate::from_mbit(200));
 
+/// In transfers that are shorter the second flow does not begin after 5 s, but in the middle.
+const SHORT: Span = Span::from_secs(10);
+
 /// Who sends through what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
@@ -88,6 +91,9 @@ impl Case {
             key("links.line.queue", format!("{} kB", self.fifo)),
             key("trace.bin", bin.to_string()),
         ];
+        if two && time < SHORT {
+            all.push(key("flows.second.start", (time / 2).to_string()));
+        }
         for (nic, pace) in nics.iter().zip(&self.paces) {
             if let Some(table) = pace.table(rate) {
                 all.push((format!("links.{nic}.forward"), format!("{{ pacing = {table} }}")));
@@ -171,7 +177,7 @@ mod tests {
     #[test]
     fn every_pacing_has_a_scenario() {
         for pace in [Pace::None, Pace::TokenBucket, Pace::Psp, Pace::Edf, Pace::Fq, Pace::Connection] {
-            let time = Span::from_secs(6);
+            let time = Span::from_secs(1);
             let one = Case::one(pace, 16).with("flows.bulk.sender.profile", "linux-2.6.22");
             let scenario = one.scenario(time, &[]);
             assert!(scenario.is_ok(), "{pace}: {scenario:?}");
