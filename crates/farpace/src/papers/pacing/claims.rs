@@ -67,7 +67,11 @@ fn why(id: &str) -> Option<&'static str> {
             "a bucket of 62.5 kB cannot overflow 1 MB; one of 2 MB can. It does so later than the paper's, because slow start here begins with \
              delayed ACKs: half as much again in each round trip"
         }
-        "unlimited" | "bucket-pair" | "mixed-pairs" | "paced-pair" => "the transfers were too short for it",
+        "bucket-pair" => {
+            "a bucket of 25 kB, one tick at 200 Mbit/s, leaves half of it behind in the FIFO of 32 kB: flow A alone loses nothing, and only B, which meets A's \
+             bursts in its slow start, gives way. The paper's buckets must have held more, as in Table 5"
+        }
+        "unlimited" | "mixed-pairs" | "paced-pair" => "the transfers were too short for it",
         _ => return None,
     })
 }
@@ -271,11 +275,20 @@ fn paced_pair(results: &Results) -> Claim {
     claim("paced-pair", text, holds, says)
 }
 
+/// Frames of both flows of a pair behind the FIFO from the beginning of the second one on, in Mbit/s.
+fn both(results: &Results, first: Pace, second: Pace) -> f64 {
+    let curves = results.transfer(&Case::two(first, second)).map(|t| t.curves.as_slice()).unwrap_or_default();
+    let later = curves.iter().flatten().filter(|(at, _)| *at >= 5.0);
+    let bins = curves.iter().map(|c| c.iter().filter(|(at, _)| *at >= 5.0).count()).max().unwrap_or(0);
+    later.map(|(_, mbit)| mbit).sum::<f64>() / bins as f64
+}
+
 fn bucket_pair(results: &Results) -> Claim {
-    let (goodput, lost, text) = pair(results, Pace::TokenBucket, Pace::TokenBucket);
-    let holds = lost > 0.0 && goodput.iter().sum::<f64>() < 200.0;
+    let (_, lost, text) = pair(results, Pace::TokenBucket, Pace::TokenBucket);
+    let both = both(results, Pace::TokenBucket, Pace::TokenBucket);
+    let says = vec![text, format!("frames behind the FIFO {both:.1} Mbit/s in all")];
     let claims = "Two token buckets of 200 Mbit/s lose, and do not have 200 Mbit/s in all (Fig. 9b)";
-    claim("bucket-pair", claims, holds, vec![text])
+    claim("bucket-pair", claims, lost > 0.0 && both < 200.0, says)
 }
 
 fn mixed_pairs(results: &Results) -> Claim {
