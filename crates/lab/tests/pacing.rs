@@ -218,7 +218,7 @@ fn captures_may_have_a_coarse_clock() {
     assert!(seen.len() > 1_000);
     for (at, ..) in seen {
         let tick = (u128::from(at.as_nanos()) << 24).div_ceil(1_000_000_000);
-        assert_eq!(u128::from(at.as_nanos()), tick * 1_000_000_000 >> 24);
+        assert_eq!(u128::from(at.as_nanos()), (tick * 1_000_000_000) >> 24);
     }
 }
 
