@@ -66,9 +66,11 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
          if it is at most two, because another class's packet may be in the way.",
     );
     page.table(&tables::single(results)).table(&tables::many(results)).table(&tables::five(results)).paragraph(
-        "The paper's mean of 33.1 Mbit/s in Table 4 (50M, n = 1) cannot be: a mean of bandwidths is never less than the bandwidth of the \
-         mean time, 50 Mbit/s. 53.1 would fit the rows around it. \"Error\" is how far the rate of layer 2 is from the target by \
-         the exact times of the line.",
+        "\"Q by that clock\" is measured as in the paper: before a line of the mean rate of what was captured, by a clock of 2^-24 s, rounded up to \
+         packets. A first frame that is early and a last one that is late make that mean too small and Q too large by up to a packet. \
+         \"Q\" is before the rate that the class is to have, by the times of the line. \"Error\" is how far the rate of layer 2 is from the \
+         target; with several classes it is mostly that first and last frame. The paper's mean of 33.1 Mbit/s in Table 4 (50M, n = 1) cannot be: a \
+         mean of bandwidths is never less than the bandwidth of the mean time, 50 Mbit/s.",
     );
     show(&mut page, 2);
     page.table(&tables::others(results)).heading("Is the paper's order enough?").paragraph(
@@ -90,7 +92,8 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
         page.table(&sensitivity::buckets(results)).table(&sensitivity::table(results));
         page.heading("Beyond the paper").paragraph(
             "The same bottleneck with what a sender may have today: fq, a class that follows its connection, so that nobody has to know the rate, \
-             and today's TCPs without pacing at the network card.",
+             and today's TCPs without pacing at the network card. A class that follows its connection has no bursts, but slow start goes on until \
+             something is lost: only who knows the rate loses nothing.",
         );
         page.table(&sensitivity::today(results));
     }

@@ -2,7 +2,7 @@
 
 use super::lines::{Class, Spread};
 use super::pace::Pace;
-use super::plan::{EXACT, FIG_6, PAIRS, TABLE_5};
+use super::plan::{EXACT, FIG_6, PAIRS, TABLE_5, UNPACED};
 use super::printed::{
     Bandwidth, FIFOS, FIVE, FLOWS, PSPACER, TABLE_2, TABLE_3, TABLE_4, TOKEN_BUCKET, UNLIMITED,
 };
@@ -80,7 +80,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
             rows.add(id, text, "frames", None, worst, &[SCHEDULE.to_owned()]);
         }
     }
-    let unpaced = results.single(Pace::None, 1).map_or(f64::NAN, |c| c.bandwidth[0].mean / 1e6);
+    let unpaced = results.single(Pace::None, UNPACED).map_or(f64::NAN, |c| c.bandwidth[0].mean / 1e6);
     rows.add(
         "fig6/none".into(),
         "unpaced Gigabit Ethernet".into(),

@@ -17,6 +17,9 @@ pub const TWO: &str = include_str!("../../../../../scenarios/papers/pacing-two.t
 /// What the paper lets one sender have, and each of two.
 const RATES: (Rate, Rate) = (Rate::from_mbit(500), Rate::from_mbit(200));
 
+/// In transfers that are shorter the second flow does not begin after 5 s, but in the middle.
+const SHORT: Span = Span::from_secs(10);
+
 /// Who sends through what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
@@ -88,6 +91,9 @@ impl Case {
             key("links.line.queue", format!("{} kB", self.fifo)),
             key("trace.bin", bin.to_string()),
         ];
+        if two && time < SHORT {
+            all.push(key("flows.second.start", (time / 2).to_string()));
+        }
         for (nic, pace) in nics.iter().zip(&self.paces) {
             if let Some(table) = pace.table(rate) {
                 all.push((format!("links.{nic}.forward"), format!("{{ pacing = {table} }}")));
