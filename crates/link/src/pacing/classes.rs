@@ -431,6 +431,19 @@ mod tests {
         }
     }
 
+    /// Breaks: a limit in bytes holds more than that, or less.
+    #[test]
+    fn limits_in_bytes_are_limits() {
+        let mut classes =
+            Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
+        let limit = QueueLimit::Bytes(ByteCount::new(1_000));
+        let id = classes.add(ClassSpec { kind: ClassKind::Normal, limit }).unwrap();
+        assert_eq!(classes.push(id, (0, 600)), Ok(true));
+        assert_eq!(classes.push(id, (1, 401)).unwrap_err().why, Refusal::Full);
+        assert_eq!(classes.push(id, (2, 400)), Ok(false));
+        assert_eq!(classes.stats(id).unwrap().dropped, 1);
+    }
+
     /// Breaks: bad classes and packets are taken, or good ones are not.
     #[test]
     fn what_cannot_be_is_refused() {
