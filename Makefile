@@ -54,7 +54,7 @@ deny: ## licences, advisories, sources and duplicates of dependencies (cargo-den
 soak: ## long property tests, the fault campaign, then each fuzz target; docs/soak.md (fuzzing needs nightly)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) SOAK_MINUTES=$(SOAK_MINUTES) tools/soak
 
-mutants: ## break recovery and asking for ACKs in many places and see that the tests notice
+mutants: ## break recovery, asking for ACKs and pacing in many places and see that the tests notice
 	@tools/mutants.py
 
 bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Breaks recovery and asking for ACKs in one place at a time, and sees whether the tests of crates/tcp notice.
+"""Breaks recovery, asking for ACKs and pacing in one place at a time, and sees whether the tests of that crate notice.
 
-Each mutant below is a change that compiles and that some RFC forbids. It is applied to a copy of the tree, never to the
+Each mutant below is a change that compiles and that some RFC, or a promise of pacing, forbids. It is applied to a copy of the tree, never to the
 tree itself. Exit code 1: fewer than 90 % were caught, or a mutant no longer applies.
 
     tools/mutants.py              all of them (about half a minute each)
@@ -11,6 +11,7 @@ tree itself. Exit code 1: fewer than 90 % were caught, or a mutant no longer app
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,17 @@ import time
 SACK = "crates/tcp/src/recovery/sack/"
 ASK = "crates/tcp/src/solicit/"
 SOLICITING = "crates/tcp/src/connection/soliciting.rs"
+PACING = "crates/link/src/pacing/"
+EDF = PACING + "edf/"
+CALENDAR = EDF + "calendar.rs"
+DEADLINES = EDF + "deadlines.rs"
+BUCKET = PACING + "token_bucket.rs"
+
+# The tests of each crate that has mutants.
+TESTS = {
+    "crates/tcp/": ["-p", "farpace-tcp", "--lib", "--test", "recovery", "--test", "scripts"],
+    "crates/link/": ["-p", "farpace-link", "--lib"],
+}
 
 # name, file, text, what it becomes
 MUTANTS = [
@@ -112,6 +124,96 @@ MUTANTS = [
     ("asking: a rate without an agreement", SOLICITING, "if self.solicitor.answers() == Form::Tarr\n            && !segment", "if !segment"),
     ("asking: anybody sets the rate", "crates/tcp/src/connection/arrival.rs", "        self.read_request(&segment);\n",
      "        self.read_request(&segment);\n        self.read_rate(&segment);\n"),
+    ("pacing: the rest of a division is dropped", PACING + "interval.rs", "*rest = n % self.rate;", "*rest = 0;"),
+    ("pacing: a rest is not added", PACING + "interval.rs", "and_then(|n| n.checked_add(*rest))", "map(|n| n + 0 * *rest)"),
+    ("pacing: a wait is scaled the wrong way", PACING + "interval.rs", "u128::from(before.rate) / u128::from(self.rate)",
+     "u128::from(self.rate) / u128::from(before.rate)"),
+    ("pacing: the clock is set back", PACING + "line_clock.rs", "self.bytes = self.bytes.max(self.bytes_at(now));",
+     "self.bytes = self.bytes_at(now);"),
+    ("pacing: timers fire before the byte", PACING + "line_clock.rs", "(u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(self.line.bits_per_sec().max(1)))",
+     "(u128::from(bytes) * 8 * NS_PER_S) / u128::from(self.line.bits_per_sec().max(1))"),
+    ("pacing: what surrounds frames takes no line", PACING + "admission.rs", "!self.bare && sum * wire", "!self.bare && sum * frame"),
+    ("pacing: a class that has gone keeps its rate", PACING + "classes.rs", "self.admission.release(rate);", ""),
+    ("pacing: a changed rate is counted twice", PACING + "classes.rs", "self.admission.replace(class.interval.rate(), rate)?;",
+     "self.admission.replace(Rate::default(), rate)?;"),
+    ("pacing: queues hold one more", PACING + "classes.rs", "class.queued >= class.most_packets", "class.queued > class.most_packets"),
+    ("pacing: queues have no limit in bytes", PACING + "classes.rs",
+     " || class.queued_bytes + bytes.get() > class.most_bytes", ""),
+    ("pacing: packets may have any length", PACING + "classes.rs", "if bytes > self.admission.longest() {", "if false {"),
+    ("pacing: a packet knows the length of itself, not of the next", PACING + "classes.rs",
+     "(last.next, last.next_len) = (at, len);", "(last.next, last.next_len) = (at, len.max(class.first_len));"),
+    ("pacing: those that do not follow listen", PACING + "classes.rs", "filter(|class| class.tag == Tag::Follows)?;",
+     "filter(|class| class.tag != Tag::Normal)?;"),
+    ("pacing: only one packet comes back", PACING + "classes.rs", "std::iter::from_fn(|| self.pop(id)).collect()",
+     "std::iter::from_fn(|| self.pop(id)).take(1).collect()"),
+    ("edf: silence is saved up", EDF + "mod.rs", "if class.state.start < now {", "if false {"),
+    ("edf: a class that was silent may send at once", EDF + "mod.rs", "if class.state.start < now {", "if true {"),
+    ("edf: the highest rate first", EDF + "deadlines.rs", "if self.earliest[this] < best {", "if false && self.earliest[this] < best {"),
+    ("edf: what is late is forgotten", EDF + "mod.rs", "class.state.start = class.state.deadline;",
+     "class.state.start = begin + (class.state.deadline - class.state.start);"),
+    ("edf: a class may catch up with anything", EDF + "mod.rs", "if class.state.start < bound {", "if false {"),
+    ("edf: a class that is late never catches up", EDF + "mod.rs", "catches_up: 2 * classes.full_frame().get()", "catches_up: 0"),
+    ("edf: gaps are cut at the frame", EDF + "mod.rs", "} else if missing < full + shortest {", "} else if false {"),
+    ("edf: gaps shorter than a frame", EDF + "mod.rs", "missing.max(shortest)\n", "missing\n"),
+    ("edf: normal classes first", EDF + "mod.rs", "            while let Some(entry) = self.deadlines.pop() {",
+     "            while let Some(entry) = self.turns.pop_front() {\n                if let Some(next) = self.send(entry) {\n                    return next;\n                }\n            }\n            while let Some(entry) = self.deadlines.pop() {"),
+    ("edf: followers are guaranteed", EDF + "mod.rs", "false => deadlines.push(entry),\n                    true => turns.push_back(entry),",
+     "false | true => deadlines.push(entry),"),
+    ("edf: the clock runs while the line is busy", EDF + "mod.rs", "if self.stood_still {", "if true {"),
+    ("edf: the clock stands still after a wait", EDF + "mod.rs", "            self.stood_still = true;\n            return Some(Next::Wait(until));",
+     "            return Some(Next::Wait(until));"),
+    ("edf: the clock stands still on an idle line", EDF + "mod.rs", "            self.stood_still = true;\n            return Next::Empty;",
+     "            return Next::Empty;"),
+    ("edf: timers wake when it is too late", EDF + "mod.rs", "then(|| start - self.jitter)", "then(|| start)"),
+    ("edf: timers for slow classes wake fast ones", EDF + "mod.rs", "&& self.fine == 0 =>", "=>"),
+    ("edf: gap frames for slow classes", EDF + "mod.rs", "interval > self.short && self.fine == 0", "false"),
+    ("edf: waits for the past", EDF + "mod.rs", "if until <= now {", "if false {"),
+    ("edf: a new rate does not move what waits", EDF + "mod.rs", "class.state.start = now.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));", "_ = scaled;"),
+    ("edf: a hint moves what waits at once", EDF + "mod.rs", "let waits = class.state.start.saturating_sub(now) > long;", "let waits = true;"),
+    ("edf: a hint does not move what waits", EDF + "mod.rs", "let waits = class.state.start.saturating_sub(now) > long;", "let waits = false;"),
+    ("edf: an old interval is kept", EDF + "mod.rs", "if waits || class.state.deadline.saturating_sub(class.state.start) > long {", "if waits {"),
+    ("edf: left-overs stay", EDF + "mod.rs", "self.turns.len() <= 2 * self.standing + FEW", "self.turns.len() <= 2 * self.standing + FEW * 1_000"),
+    ("edf: tidying forgets turns", EDF + "mod.rs", "self.turns = turns.into_iter().filter(meant).collect();", "_ = meant; drop(turns);"),
+    ("edf: tidying doubles turns", EDF + "mod.rs", "                && !in_turn.contains(&id.0)\n", "                && (true || !in_turn.contains(&id.0))\n"),
+    ("edf: a class that has gone keeps its turn", EDF + "mod.rs", "self.turns.retain(|entry| entry.class != class.0);", ""),
+    ("edf: a left-over is sent", EDF + "state.rs", "self.stands && self.start == entry.start && self.deadline == entry.deadline", "self.stands"),
+    ("edf: rates count bytes in memory", EDF + "state.rs", "self.interval.after(layer_2(len)", "self.interval.after(len"),
+    ("calendar: a start that has passed is lost", CALENDAR, "let start = entry.start.max(self.at);", "let start = entry.start;"),
+    ("calendar: too early by a slot", CALENDAR, "let waits = entry.start > to;", "let waits = entry.start > to | 63;"),
+    ("calendar: the first of a slot is forgotten", CALENDAR, "slot.first = slot.first.min(entry.start);", "slot.first = entry.start;"),
+    ("calendar: the far ones are never fetched", CALENDAR, "self.soonest = self.soonest.min(self.turns_end());", ""),
+    ("calendar: the next wheel is not looked at", CALENDAR, "self.soonest = self.soonest.min(start >> shift << shift);", ""),
+    ("calendar: no end at the end of time", CALENDAR, "(self.soonest, self.at) = (u64::MAX, self.at.max(to));\n                    return;", "u64::MAX"),
+    ("deadlines: what is more urgent than all stands behind", DEADLINES, "            ring.first = slot;\n            self.earliest[magnitude] = slot.saturating_mul(1 << shift);\n        } else {\n",
+     "            slot = ring.first;\n        } else {\n"),
+    ("deadlines: the far ones wrap", DEADLINES, "slot = slot.min(ring.first.saturating_add(SLOTS - 1));", "_ = slot;"),
+    ("deadlines: the late ones wrap", DEADLINES, "slot = slot.max(ring.last() - (SLOTS - 1).min(ring.last()));", ""),
+    ("deadlines: the last of a slot first", DEADLINES, "let entry = slot.pop_front();", "let entry = slot.pop_back();"),
+    ("deadlines: half as precise", DEADLINES, "const PRECISION: u32 = 5;", "const PRECISION: u32 = 3;"),
+    ("psp: a stop is not marked", PACING + "psp.rs", "            class.state.stopped = true;\n        }\n        ahead", "        }\n        ahead"),
+    ("psp: small differences make gaps", PACING + "psp.rs", "if ahead >= LEAST_GAP {", "if ahead > 0 {"),
+    ("psp: the lowest rate first", PACING + "psp.rs", "rate(*other) <= rate(id)", "rate(*other) >= rate(id)"),
+    ("psp: arrears are forgotten", PACING + "psp.rs", "if std::mem::take(&mut clock.stopped) {", "if std::mem::take(&mut clock.stopped) || true {"),
+    ("psp: turns move when a class goes", PACING + "psp.rs", "self.turn -= usize::from(self.turn > place);", ""),
+    ("psp: a hint moves nothing", PACING + "psp.rs", "if let Some(before) = self.classes.follow(class, hint) {\n            self.rescale(class, before);\n        }",
+     "self.classes.follow(class, hint);"),
+    ("token bucket: it has no bottom", BUCKET, "class.state.missing += u128::from(packet.len().get()) * BYTE;", ""),
+    ("token bucket: it overflows", BUCKET, "self.missing = self.missing.saturating_sub(u128::from(ticks).saturating_mul(per_tick));",
+     "self.missing = self.missing.saturating_sub(u128::from(ticks + 1).saturating_mul(per_tick));"),
+    ("token bucket: a packet needs one tick more", BUCKET, "u128::from(self.filled) + ticks)", "u128::from(self.filled) + ticks + 1)"),
+    ("token bucket: it is filled without ticks", BUCKET, "self.now.as_nanos() / self.tick", "self.now.as_nanos().div_ceil(self.tick)"),
+    ("token bucket: smaller than a frame", BUCKET, "Some(burst) => longest.max(u128::from(burst.get()) * BYTE)", "Some(burst) => u128::from(burst.get()) * BYTE"),
+    ("token bucket: a new rate fills it", BUCKET, "(class.state.missing + holds).saturating_sub(held)", "(class.state.missing + holds + held) * 0"),
+    ("token bucket: a new rate counts for the past", BUCKET, "                    class.state.fill(ticks, per_tick);\n                    (class", "                    _ = per_tick;\n                    (class"),
+    ("token bucket: who waits is not woken by a new rate", BUCKET, "if self.stop_waiting(id) {\n            self.list(id);\n        }\n        done", "done"),
+    ("token bucket: normal classes first", BUCKET, "self.paced.pop_front().or_else(|| self.rest.pop_front())", "self.rest.pop_front().or_else(|| self.paced.pop_front())"),
+    ("token bucket: a class that has gone is woken", BUCKET, "        self.stop_waiting(class);\n        let packets", "        let packets"),
+    ("nic: what waits is not asked again when a packet comes", "crates/link/src/nic.rs", "        self.work(cx);\n        let waiting", "        if self.turn == Turn::Idle {\n            self.work(cx);\n        }\n        let waiting"),
+    ("nic: the word to the card goes on", "crates/link/src/nic.rs", "packet.set_wanted_rate(None);", ""),
+    ("flows: silent ones stay", PACING + "flows.rs", "now.since(flow.used) < SILENT ||", "now.since(flow.used) < SILENT * 9 ||"),
+    ("flows: those with packets end", PACING + "flows.rs", " || stats.backlog.packets > 0", ""),
+    ("flows: counters end with them", PACING + "flows.rs", "add(ended, &ClassStats { rate: Rate::default(), ..stats });", "_ = &ended;"),
+    ("flows: more than there may be", PACING + "flows.rs", "if self.flows.len() >= MOST_FLOWS {", "if false {"),
 ]
 
 
@@ -135,12 +237,17 @@ def main():
 
 
 def run(chosen, tree):
-    test = ["cargo", "test", "-q", "--locked", "-p", "farpace-tcp", "--lib", "--test", "recovery", "--test", "scripts"]
-    if not passes(test, tree):
-        print("mutants: the tests fail without any mutant", file=sys.stderr)
-        return 1
+    patience = {}
+    for crate in {test_of(path) for _, path, _, _ in chosen}:
+        build(TESTS[crate], tree)
+        built = time.monotonic()
+        if not passes(TESTS[crate], tree, 600):
+            print(f"mutants: the tests of {crate} fail without any mutant", file=sys.stderr)
+            return 1
+        patience[crate] = 30 + 10 * (time.monotonic() - built)
     caught, missed = 0, []
     for i, (name, path, old, new) in enumerate(chosen, 1):
+        crate = test_of(path)
         path = os.path.join(tree, path)
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -149,30 +256,51 @@ def run(chosen, tree):
             return 1
         write(path, text.replace(old, new, 1))
         start = time.monotonic()
-        survived = passes(test, tree)
+        survived = passes(TESTS[crate], tree, patience[crate])
         write(path, text)
-        if survived:
+        if survived is None or survived:
             missed.append(name)
         else:
             caught += 1
-        print(f"{i:3}/{len(chosen)}  {'MISSED' if survived else 'caught'}  {time.monotonic() - start:5.1f} s  {name}", flush=True)
+        word = {True: "MISSED", False: "caught", None: "BROKEN"}[survived]
+        print(f"{i:3}/{len(chosen)}  {word}  {time.monotonic() - start:5.1f} s  {name}", flush=True)
     share = 100 * caught / len(chosen)
     print(f"{caught} of {len(chosen)} mutants were caught: {share:.0f} %")
     return 0 if share >= 90 else 1
 
 
-def passes(test, tree):
-    """True if the tests pass. A mutant that does not compile proves nothing; one that hangs is caught."""
-    # A target folder of its own: in a shared one what a mutant has left would be taken for the real library.
-    own = os.environ | {"CARGO_TARGET_DIR": os.path.join(tree, "target")}
-    build = subprocess.run(test + ["--no-run"], cwd=tree, env=own, capture_output=True, text=True)
-    if build.returncode != 0:
-        sys.exit("mutants: does not compile:\n" + build.stderr)
+def test_of(path):
+    return next(crate for crate in TESTS if path.startswith(crate))
+
+
+def build(test, tree):
+    """True if the tests compile."""
+    run = cargo(test + ["--no-run"], tree, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    errors = run.communicate()[1]
+    if run.returncode != 0:
+        print("mutants: does not compile:\n" + errors[-2000:], file=sys.stderr)
+    return run.returncode == 0
+
+
+def passes(test, tree, seconds):
+    """True if the tests pass; None: a mutant that does not compile proves nothing. One that hangs is caught."""
+    if not build(test, tree):
+        return None
+    run = cargo(test, tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.run(test, cwd=tree, env=own, timeout=300, **quiet).returncode == 0
+        return run.wait(seconds) == 0
     except subprocess.TimeoutExpired:
+        # With the tests that it has started.
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
         return False
+
+
+def cargo(test, tree, **how):
+    # A target folder of its own: in a shared one what a mutant has left would be taken for the real library.
+    own = os.environ | {"CARGO_TARGET_DIR": os.path.join(tree, "target"), "CARGO_PROFILE_DEV_DEBUG": "0"}
+    command = ["cargo", "test", "-q", "--locked"] + test
+    return subprocess.Popen(command, cwd=tree, env=own, start_new_session=True, **how)
 
 
 def write(path, text):

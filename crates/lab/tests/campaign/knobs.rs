@@ -203,8 +203,8 @@ impl Knobs {
         }
         // Dice of their own: a trial without cards is what it was before there were any.
         let mut dice = Stream::new(seed, "cards");
-        for i in 0..2 {
-            ways[i].paced = paced::draw(&mut dice, &ways[i], &ends, i, connections);
+        for (i, way) in ways.iter_mut().enumerate() {
+            way.paced = paced::draw(&mut dice, way, &ends, i, connections);
         }
         Knobs { seed, ends, programs, connections, every, ways, heal }
     }

@@ -205,6 +205,38 @@ fn waits_are_obeyed() {
     assert_eq!(bed.made, 0);
 }
 
+/// Breaks: while one class waits for a timer, a packet of another waits, too; or what a connection tells its card goes on.
+#[test]
+fn a_timer_of_one_class_does_not_stop_another() {
+    let class = |name: &str, rate| ClassConfig { name: name.to_owned(), rate, limit: None };
+    let to = |port: u16, class: &str| Filter {
+        class: class.to_owned(),
+        dst_port: Some(port),
+        ..Filter::default()
+    };
+    let slow = ClassRate::Fixed(Rate::from_mbit(1));
+    let config = PacingConfig {
+        gaps: Gaps::Timers,
+        classes: vec![class("slow", Some(slow)), class("own", Some(ClassRate::Connection))],
+        filters: vec![to(1, "slow"), to(2, "own")],
+        ..PacingConfig::default()
+    };
+    let mut bed = Bed::new(NicWay::new(&config, GBIT, Span::ZERO).unwrap());
+    for ident in 0..2 {
+        bed.packet(Instant::ZERO, packet_to(1, ident, 1_460));
+    }
+    for ident in 2..4 {
+        let mut packet = packet_to(2, ident, 1_460);
+        packet.set_wanted_rate(Some(Rate::from_mbit(100)));
+        bed.packet(Instant::from_nanos(1_000_000), packet);
+    }
+    bed.run();
+    let (frame, at) = (1_538 * 8, 1_000_000);
+    let slow = 1_518 * 8 * 1_000 + frame;
+    assert_eq!(bed.arrivals(), [(frame, 0), (at + frame, 2), (at + frame + 1_518 * 80, 3), (slow, 1)]);
+    assert!(bed.emitted.iter().all(|(_, packet)| packet.wanted_rate().is_none()));
+}
+
 /// Breaks: a card that is slower than its line sends at the line's rate on the whole, or frames take longer on the line.
 #[test]
 fn a_slow_device_keeps_frames_apart() {

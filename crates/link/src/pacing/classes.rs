@@ -93,6 +93,11 @@ pub(crate) struct Class<S> {
 }
 
 impl<S> Class<S> {
+    /// Where the packet is that is next.
+    #[inline]
+    pub fn first_packet(&self) -> PacketAt {
+        PacketAt(self.first)
+    }
     /// Length in memory of the packet that is next; none if the queue is empty.
     #[inline]
     pub fn head(&self) -> Option<ByteCount> {
@@ -104,6 +109,10 @@ impl<S> Class<S> {
         self.latest = self.latest.max(u32::try_from(by.get()).unwrap_or(u32::MAX));
     }
 }
+
+/// Where a queued packet is in memory: of use for [`Classes::prefetch`] alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PacketAt(u32);
 
 /// A queued packet. It knows the length of the next one, so that taking a packet touches no other.
 #[derive(Debug)]
@@ -211,19 +220,12 @@ impl<P: Paced, S: Default> Classes<P, S> {
         self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
     }
 
-    /// Has the memory of a class fetched: its turn will come. With very many classes, waiting for memory is most of the time
-    /// that a packet takes.
+    /// Has the memory of a class and of its first packet fetched: its turn will come. With very many classes, waiting for
+    /// memory is most of the time that a packet takes.
     #[inline]
-    pub fn prefetch(&self, id: ClassId) {
+    pub fn prefetch(&self, id: ClassId, packet: PacketAt) {
         prefetch(&self.classes, id.index());
-    }
-    /// The same for its packets; the class has been fetched.
-    #[inline]
-    pub fn prefetch_packets(&self, id: ClassId) {
-        if let Some(class) = self.classes.get(id.index()) {
-            prefetch(&self.nodes, class.first as usize);
-            prefetch(&self.nodes, class.last as usize);
-        }
+        prefetch(&self.nodes, packet.0 as usize);
     }
 
     /// Changes the rate of a paced class. Returns the interval it had.
@@ -427,6 +429,19 @@ mod tests {
             }
             prop_assert_eq!(classes.backlog(), Backlog::default());
         }
+    }
+
+    /// Breaks: a limit in bytes holds more than that, or less.
+    #[test]
+    fn limits_in_bytes_are_limits() {
+        let mut classes =
+            Classes::<(u32, u64), ()>::new(Rate::from_mbit(1_000), ByteCount::new(1_500)).unwrap();
+        let limit = QueueLimit::Bytes(ByteCount::new(1_000));
+        let id = classes.add(ClassSpec { kind: ClassKind::Normal, limit }).unwrap();
+        assert_eq!(classes.push(id, (0, 600)), Ok(true));
+        assert_eq!(classes.push(id, (1, 401)).unwrap_err().why, Refusal::Full);
+        assert_eq!(classes.push(id, (2, 400)), Ok(false));
+        assert_eq!(classes.stats(id).unwrap().dropped, 1);
     }
 
     /// Breaks: bad classes and packets are taken, or good ones are not.

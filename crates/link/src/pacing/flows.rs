@@ -151,4 +151,38 @@ mod tests {
         assert_eq!((all.packets, all.backlog.packets), (3, 2));
         assert_eq!(all.rate, Rate::from_mbit(100), "that of port 2");
     }
+
+    /// Breaks: a connection whose packets wait for longer than it may be silent loses them.
+    #[test]
+    fn connections_that_wait_are_not_silent() {
+        let mut edf =
+            Edf::new(Rate::from_mbit(1_000), ByteCount::new(1_500), Gaps::Timers, Span::ZERO).unwrap();
+        let mut flows = Flows::new(QueueLimit::Unlimited);
+        let (slow, other) = (packet(1, 1), packet(2, 1));
+        let class = flows.class(Instant::ZERO, &slow, &mut edf).unwrap();
+        for _ in 0..2 {
+            edf.enqueue(Instant::ZERO, class, slow.clone()).unwrap();
+        }
+        let later = Instant::ZERO + SILENT * 4;
+        flows.class(later, &other, &mut edf).unwrap();
+        assert_eq!(edf.stats(class).unwrap().backlog.packets, 2);
+        assert_eq!(flows.class(later, &slow, &mut edf), Some(class));
+    }
+
+    /// Breaks: whoever sends packets of ever new connections makes ever more classes.
+    #[test]
+    fn there_are_not_more_than_there_may_be() {
+        let mut edf =
+            Edf::new(Rate::from_mbit(1_000), ByteCount::new(1_500), Gaps::Timers, Span::ZERO).unwrap();
+        let mut flows = Flows::new(QueueLimit::Unlimited);
+        for port in 0..=u16::MAX {
+            assert!(flows.class(Instant::ZERO, &packet(port, 1), &mut edf).is_some());
+        }
+        let addresses = AddressPair::V4([10, 9, 9, 9].into(), [10, 0, 0, 2].into());
+        let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), addresses, 64);
+        let more = below.tcp(1, &TcpHeader::default(), vec![0; 10].into());
+        assert_eq!(flows.class(Instant::ZERO, &more, &mut edf), None);
+        let later = Instant::ZERO + SILENT * 2;
+        assert!(flows.class(later, &more, &mut edf).is_some(), "all others are silent");
+    }
 }

@@ -15,6 +15,8 @@ const LAST_TURN: u32 = FINEST + TURN * WHEELS as u32;
 const WORDS: usize = SLOTS / 64;
 /// An empty slot keeps no more memory than for so many entries.
 const KEPT: usize = 32;
+/// The same for slots of higher wheels, which change their memory with each other.
+const SPARE: usize = 128;
 
 #[derive(Clone, Debug)]
 struct Slot {
@@ -49,6 +51,8 @@ pub(super) struct Calendar {
     wheels: Box<[Wheel; WHEELS]>,
     /// Beyond the last wheel's turn.
     far: Vec<Entry>,
+    /// Memory without entries.
+    spare: Vec<Entry>,
     /// All that started up to here has been taken out.
     at: u64,
     /// Before this, nothing is to be done: no start comes, and no slot of a higher wheel begins that holds something.
@@ -60,7 +64,7 @@ impl Calendar {
     /// All that starts up to `at` is due.
     pub fn new(at: u64) -> Self {
         let wheels = Box::new(std::array::from_fn(|_| Wheel::new()));
-        Calendar { wheels, far: Vec::new(), at, soonest: u64::MAX, len: 0 }
+        Calendar { wheels, far: Vec::new(), spare: Vec::new(), at, soonest: u64::MAX, len: 0 }
     }
 
     /// Entries in it.
@@ -133,12 +137,13 @@ impl Calendar {
             }
             // From here on, the wheels below turn through this slot.
             self.at = self.at.max(begin);
-            let entries = match first {
-                Some((level, index)) => self.wheels[level].take(index),
-                None => std::mem::take(&mut self.far),
+            let spare = std::mem::take(&mut self.spare);
+            let mut entries = match first {
+                Some((level, index)) => self.wheels[level].take(index, spare),
+                None => std::mem::replace(&mut self.far, spare),
             };
             self.len -= entries.len();
-            for entry in entries {
+            for entry in entries.drain(..) {
                 if entry.start <= to {
                     tell(Change::Due(entry));
                 } else {
@@ -148,6 +153,8 @@ impl Calendar {
                     self.push(entry);
                 }
             }
+            entries.shrink_to(SPARE);
+            self.spare = entries;
         }
     }
 
@@ -201,11 +208,11 @@ impl Wheel {
         self.occupied[index / 64] |= 1 << (index % 64);
         self.words |= 1 << (index / 64);
     }
-    /// Empties a slot.
-    fn take(&mut self, index: usize) -> Vec<Entry> {
+    /// Empties a slot, which gets the memory of `spare` for what will come.
+    fn take(&mut self, index: usize, spare: Vec<Entry>) -> Vec<Entry> {
         self.clear(index);
         self.slots[index].first = u64::MAX;
-        std::mem::take(&mut self.slots[index].entries)
+        std::mem::replace(&mut self.slots[index].entries, spare)
     }
     /// Takes out of a slot what starts up to `to`, in the order in which it came, and says how many that were.
     #[inline]
@@ -247,11 +254,12 @@ impl Wheel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::{ClassId, classes::PacketAt};
     use super::*;
     use proptest::prelude::*;
 
     fn entry(class: u32, start: u64) -> Entry {
-        Entry { start, deadline: start + 1, class, follows: false }
+        Entry::new(start, start + 1, ClassId(class), PacketAt::default(), false)
     }
 
     proptest! {
@@ -274,7 +282,7 @@ mod tests {
                     let mut due = Vec::new();
                     calendar.advance(now, |change| {
                         if let Change::Due(entry) = change {
-                            due.push((entry.start, entry.class));
+                            due.push((entry.start, entry.class().0));
                         }
                     });
                     due.sort_unstable();

@@ -127,6 +127,7 @@ const fn shift_of(magnitude: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::{ClassId, classes::PacketAt};
     use super::*;
     use proptest::prelude::*;
 
@@ -142,14 +143,14 @@ mod tests {
                 if push {
                     let interval = (1 << bits) | (random % (1 << bits));
                     let start = now - (random >> 20) % interval;
-                    let entry = Entry { start, deadline: start + interval, class, follows: false };
+                    let entry = Entry::new(start, start + interval, ClassId(class), PacketAt::default(), false);
                     deadlines.push(entry);
                     model.push(entry);
                 } else {
                     let got = deadlines.pop();
                     prop_assert_eq!(got.is_some(), !model.is_empty());
                     let Some(got) = got else { continue };
-                    model.retain(|entry| entry.class != got.class);
+                    model.retain(|entry| entry.class() != got.class());
                     for other in &model {
                         let slack = (other.deadline - other.start) / 32 + 1;
                         prop_assert!(got.deadline <= other.deadline + slack, "{:?} before {:?}", got, other);
@@ -164,10 +165,10 @@ mod tests {
         fn nothing_is_lost_however_late(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
             let mut deadlines = Deadlines::new();
             for (class, deadline) in (0..).zip(&deadlines_at) {
-                let entry = Entry { start: deadline.saturating_sub(100), deadline: *deadline, class, follows: false };
+                let entry = Entry::new(deadline.saturating_sub(100), *deadline, ClassId(class), PacketAt::default(), false);
                 deadlines.push(entry);
             }
-            let mut seen: Vec<u32> = std::iter::from_fn(|| deadlines.pop()).map(|e| e.class).collect();
+            let mut seen: Vec<u32> = std::iter::from_fn(|| deadlines.pop()).map(|e| e.class().0).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..deadlines_at.len() as u32).collect::<Vec<_>>());
             prop_assert_eq!(deadlines.len(), 0);

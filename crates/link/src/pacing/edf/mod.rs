@@ -119,21 +119,18 @@ impl<P: Paced> Edf<P> {
     fn admit(&mut self) {
         let Edf { classes, calendar, deadlines, turns, clock, .. } = self;
         calendar.advance(clock.bytes(), |change| match change {
-            Change::Soon(entry) => classes.prefetch(ClassId(entry.class)),
-            Change::Due(entry) => {
-                classes.prefetch_packets(ClassId(entry.class));
-                match entry.follows {
-                    false => deadlines.push(entry),
-                    true => turns.push_back(entry),
-                }
-            }
+            Change::Soon(entry) => classes.prefetch(entry.class(), entry.packet),
+            Change::Due(entry) => match entry.follows() {
+                false => deadlines.push(entry),
+                true => turns.push_back(entry),
+            },
         });
     }
 
     /// Sends the next frame of the class that an entry means; none if the entry is a left-over.
     #[inline]
     fn send(&mut self, entry: Entry) -> Option<Next<P>> {
-        let id = ClassId(entry.class);
+        let id = entry.class();
         let (packet, len, class) = self.classes.send_if(id, |state| state.is_meant_by(&entry))?;
         let (begin, tag) = (self.clock.bytes(), class.tag);
         self.clock.advance(on_the_line(len));
@@ -200,13 +197,13 @@ impl<P: Paced> Edf<P> {
         self.deadlines = Deadlines::new();
         let turns = std::mem::take(&mut self.turns);
         let meant = |entry: &Entry| {
-            self.classes.get(ClassId(entry.class)).is_some_and(|class| class.state.is_meant_by(entry))
+            self.classes.get(entry.class()).is_some_and(|class| class.state.is_meant_by(entry))
         };
         self.turns = turns.into_iter().filter(meant).collect();
-        let in_turn: std::collections::BTreeSet<u32> = self.turns.iter().map(|entry| entry.class).collect();
+        let in_turn: std::collections::BTreeSet<_> = self.turns.iter().map(Entry::class).collect();
         for id in self.classes.ids().collect::<Vec<_>>() {
             if let Some(class) = self.classes.get(id).filter(|class| class.state.stands)
-                && !in_turn.contains(&id.0)
+                && !in_turn.contains(&id)
             {
                 let (entry, tag) = (class.entry(id), class.tag);
                 self.place(entry, tag);
@@ -294,7 +291,7 @@ impl<P: Paced> Scheduler<P> for Edf<P> {
             self.standing -= 1;
             self.fine -= usize::from(state.fine);
             // Normal classes are not told from those that had their number before.
-            self.turns.retain(|entry| entry.class != class.0);
+            self.turns.retain(|entry| entry.class() != class);
             self.tidy();
         }
         Ok(packets)

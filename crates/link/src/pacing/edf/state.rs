@@ -1,7 +1,7 @@
 //! What the scheduler knows of a class, and the copies of it that stand in the calendar and elsewhere.
 
-use super::super::classes::{Class, Tag};
-use super::super::{ClassId, layer_2};
+use super::super::classes::{Class, PacketAt, Tag};
+use super::super::{ClassId, MOST_CLASSES, layer_2};
 use farpace_units::ByteCount;
 
 /// One frame-to-be of a class, in bytes of the line: it may begin at `start` and should have begun before `deadline`.
@@ -9,12 +9,28 @@ use farpace_units::ByteCount;
 pub(super) struct Entry {
     pub start: u64,
     pub deadline: u64,
-    pub class: u32,
-    /// The class [follows](crate::pacing::ClassKind::Follows) a connection.
-    pub follows: bool,
+    class: u32,
+    /// Where its packet is, to have it fetched.
+    pub packet: PacketAt,
 }
 
+/// Beside the number of a class: it [follows](crate::pacing::ClassKind::Follows) a connection.
+const FOLLOWS: u32 = 1 << 31;
+const _: () = assert!(MOST_CLASSES <= FOLLOWS as usize && size_of::<Entry>() == 24);
+
 impl Entry {
+    pub const fn new(start: u64, deadline: u64, class: ClassId, packet: PacketAt, follows: bool) -> Self {
+        let class = if follows { class.0 | FOLLOWS } else { class.0 };
+        Entry { start, deadline, class, packet }
+    }
+    /// The class.
+    pub const fn class(&self) -> ClassId {
+        ClassId(self.class & !FOLLOWS)
+    }
+    /// The class follows a connection.
+    pub const fn follows(&self) -> bool {
+        self.class & FOLLOWS != 0
+    }
     /// Its interval is at most so long; those of normal classes have none.
     #[inline]
     pub fn is_short(&self, most: u64, tag: Tag) -> bool {
@@ -55,7 +71,7 @@ impl Class<State> {
     /// Where the class stands.
     pub fn entry(&self, id: ClassId) -> Entry {
         let State { start, deadline, .. } = self.state;
-        Entry { start, deadline, class: id.0, follows: self.tag == Tag::Follows }
+        Entry::new(start, deadline, id, self.first_packet(), self.tag == Tag::Follows)
     }
     /// The class's place for its first packet, of `len` bytes in memory.
     #[inline]

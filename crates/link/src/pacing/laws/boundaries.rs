@@ -11,7 +11,8 @@ fn frame(number: usize, len: u64) -> Numbered {
 }
 
 /// Breaks: the rates together may be more than the line carries, or must be less: full frames are 1518 of 1538 B of the
-/// line; the paper's scheduler takes the line's rate itself. A refused rate changes the one there is.
+/// line; the paper's scheduler takes the line's rate itself. A refused rate changes the one there is, or a class that
+/// has gone keeps its share.
 #[test]
 fn the_line_is_promised_to_the_bit() {
     for (name, new) in SCHEDULERS {
@@ -27,6 +28,10 @@ fn the_line_is_promised_to_the_bit() {
         assert_eq!(scheduler.stats(class).unwrap().rate, most, "{name}");
         scheduler.set_rate(class, one).unwrap();
         assert_eq!(scheduler.stats(class).unwrap().rate, one, "{name}");
+        scheduler.remove_class(class).unwrap();
+        let all = scheduler.add_class(paced(most)).unwrap();
+        scheduler.remove_class(all).unwrap();
+        assert!(scheduler.add_class(paced(most)).is_ok(), "{name}: what a class had that has gone");
     }
 }
 

@@ -52,22 +52,78 @@ fn late_callers_do_not_wait_for_the_past() {
         let mut edf = edf(gaps);
         let id = paced(&mut edf, Rate::from_mbit(50));
         queue(&mut edf, 0, id, 200);
-        let (mut now, mut sent) = (Instant::ZERO, 0);
+        let (mut now, mut sent, mut at_once) = (Instant::ZERO, 0, 0);
         loop {
             match edf.dequeue(now) {
                 Next::Packet { .. } => {
                     sent += 1;
-                    now += Span::from_nanos(12_304) + Span::from_micros(700 * (sent % 3));
+                    at_once += 1;
+                    assert!(at_once <= 3, "{gaps:?}: {at_once} frames without a pause");
+                    now += Span::from_nanos(12_304);
                 }
-                Next::Gap(gap) => now += LINE.time_for(gap),
+                Next::Gap(gap) => {
+                    at_once = 0;
+                    now += LINE.time_for(gap);
+                }
                 Next::Wait(until) => {
+                    at_once = 0;
                     assert!(until > now, "{gaps:?}: at {now} until {until}");
-                    now = until;
+                    now = until + Span::from_micros(700 * (sent % 3));
                 }
                 Next::Empty => break,
             }
         }
         assert_eq!(sent, 200);
+    }
+    // Late not after a wait, but after a frame.
+    let mut edf = edf(Gaps::Timers);
+    let id = paced(&mut edf, Rate::from_mbit(50));
+    queue(&mut edf, 0, id, 2);
+    assert!(matches!(edf.dequeue(Instant::ZERO), Next::Packet { .. }));
+    assert!(matches!(edf.dequeue(Instant::from_nanos(1_000_000)), Next::Packet { .. }));
+}
+
+/// Breaks: timers that are late by as much as was said make frames late, though gap frames could fill the rest.
+#[test]
+fn timers_may_be_as_late_as_they_say() {
+    let mut edf = edf(Gaps::Hybrid);
+    let id = paced(&mut edf, Rate::from_mbit(150));
+    queue(&mut edf, 0, id, 20);
+    let (mut at, mut waits, mut starts) = (0, 0, vec![]);
+    let late = LINE.bytes_in(Span::from_micros(10)).get();
+    loop {
+        match edf.dequeue(edf.clock.instant_of(at)) {
+            Next::Packet { packet, .. } => {
+                starts.push(at);
+                at += on_the_line(packet.len()).get();
+            }
+            Next::Gap(gap) => at += gap.get(),
+            Next::Wait(until) => {
+                waits += 1;
+                at = edf.clock.bytes_at(until) + late;
+            }
+            Next::Empty => break,
+        }
+    }
+    assert_eq!(waits, 19);
+    assert_eq!(starts, (0..20).map(|n| n * 10_120).collect::<Vec<_>>());
+}
+
+/// Breaks: a gap is not made to the byte, or with frames that cannot be.
+#[test]
+fn gaps_are_made_to_the_byte() {
+    for full in [168, 1_538, 9_038] {
+        for gap in (84..=full).chain(full + 84..30_000) {
+            let mut left = gap;
+            while left > 0 {
+                let frame = gap_frame(left, ByteCount::new(full)).get();
+                assert!(
+                    (84..=full).contains(&frame) && frame <= left,
+                    "{frame} of {left}, full frames {full}"
+                );
+                left -= frame;
+            }
+        }
     }
 }
 
@@ -125,6 +181,31 @@ fn a_rate_that_grows_slowly_is_heard() {
     assert!(until < Instant::from_nanos(60_000), "{until:?}");
 }
 
+/// Breaks: when left-overs are cleared away, a class without a rate loses its turn, or has two from then on; or a new class has
+/// those of one that had its number.
+#[test]
+fn turns_are_turns_whatever_is_cleared_away() {
+    let mut edf = edf(Gaps::Frames);
+    let jumpy = paced(&mut edf, Rate::from_mbit(1));
+    let old = class(&mut edf, ClassKind::Normal);
+    queue(&mut edf, 0, jumpy, 2);
+    queue(&mut edf, 0, old, 400);
+    assert!(matches!(edf.dequeue(Instant::ZERO), Next::Packet { .. }));
+    for n in 0..5_000 {
+        edf.set_rate(jumpy, Rate::from_bits_per_sec(1_000_000 + n % 2)).unwrap();
+    }
+    let gone = class(&mut edf, ClassKind::Normal);
+    queue(&mut edf, 0, gone, 3);
+    edf.remove_class(gone).unwrap();
+    let new = class(&mut edf, ClassKind::Normal);
+    assert_eq!(new, gone);
+    queue(&mut edf, 0, new, 400);
+    let mut at = 1_538;
+    let sent = drain(&mut edf, &mut at, 1_538 * 101);
+    let count = |id| sent.iter().filter(|(class, _)| *class == id).count();
+    assert!(count(old).abs_diff(count(new)) <= 1 && count(old) >= 49, "{} and {}", count(old), count(new));
+}
+
 /// Breaks: rates that jump with every packet leave something behind each time, or let a connection send more than the highest
 /// of its rates allows.
 #[test]
@@ -147,5 +228,6 @@ fn rates_that_jump_leave_nothing_behind() {
         assert!(entries < 2_000, "{entries} entries for 8 classes");
     }
     let most = at / 100 / 1_518 + 2;
-    assert!(ids.iter().all(|id| edf.stats(*id).unwrap().packets <= most));
+    let sent: Vec<u64> = ids.iter().map(|id| edf.stats(*id).unwrap().packets).collect();
+    assert!(sent.iter().all(|sent| (most / 3..=most).contains(sent)), "{sent:?} of {most}");
 }
