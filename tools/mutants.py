@@ -173,7 +173,6 @@ MUTANTS = [
     ("edf: a hint does not move what waits", EDF + "mod.rs", "let waits = class.state.start.saturating_sub(now) > long;", "let waits = false;"),
     ("edf: an old interval is kept", EDF + "mod.rs", "if waits || class.state.deadline.saturating_sub(class.state.start) > long {", "if waits {"),
     ("edf: left-overs stay", EDF + "mod.rs", "self.turns.len() <= 2 * self.standing + FEW", "self.turns.len() <= 2 * self.standing + FEW * 1_000"),
-    ("edf: tidying forgets turns", EDF + "mod.rs", "self.turns = turns.into_iter().filter(meant).collect();", "_ = meant; drop(turns);"),
     ("edf: tidying doubles turns", EDF + "mod.rs", "                && !in_turn.contains(&id.0)\n", "                && (true || !in_turn.contains(&id.0))\n"),
     ("edf: a class that has gone keeps its turn", EDF + "mod.rs", "self.turns.retain(|entry| entry.class != class.0);", ""),
     ("edf: a left-over is sent", EDF + "state.rs", "self.stands && self.start == entry.start && self.deadline == entry.deadline", "self.stands"),

@@ -303,4 +303,23 @@ mod tests {
             }
         }
     }
+
+    /// Breaks: what starts beyond the turn of the last wheel, or turns later, is never due.
+    #[test]
+    fn what_is_far_comes_too() {
+        for far in [1 << LAST_TURN, (1 << LAST_TURN) + 5, 3 << LAST_TURN, u64::MAX] {
+            let mut calendar = Calendar::new(7);
+            calendar.push(entry(1, far - 1));
+            let mut due = Vec::new();
+            let mut take = |change| {
+                if let Change::Due(entry) = change {
+                    due.push(entry.start);
+                }
+            };
+            calendar.advance(far - 2, &mut take);
+            calendar.advance(far - 1, &mut take);
+            calendar.advance(far, &mut take);
+            assert_eq!(due, [far - 1]);
+        }
+    }
 }

@@ -174,4 +174,22 @@ mod tests {
             prop_assert_eq!(deadlines.len(), 0);
         }
     }
+
+    /// Breaks: a class whose deadline is further away than its ring reaches comes before those that are more urgent.
+    #[test]
+    fn what_is_beyond_a_ring_comes_last() {
+        let mut deadlines = Deadlines::new();
+        for (class, slots) in [(0, 0), (1, 140), (2, 60), (3, 1_000), (4, 126)] {
+            let deadline = (1 << 20) + slots * 128;
+            deadlines.push(Entry::new(
+                deadline - 4_096,
+                deadline,
+                ClassId(class),
+                PacketAt::default(),
+                false,
+            ));
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| deadlines.pop()).map(|entry| entry.class().0).collect();
+        assert_eq!(order, [0, 2, 4, 1, 3]);
+    }
 }

@@ -206,6 +206,28 @@ fn turns_are_turns_whatever_is_cleared_away() {
     assert!(count(old).abs_diff(count(new)) <= 1 && count(old) >= 49, "{} and {}", count(old), count(new));
 }
 
+/// Breaks: connections that want more than there is, though each wants little, make a guaranteed class late by more than the
+/// frame that is being sent.
+#[test]
+fn followers_do_not_delay_what_is_guaranteed() {
+    let mut edf: Edf<Wish> = Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).unwrap();
+    let mut add = |kind| edf.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap();
+    let guaranteed = add(ClassKind::Paced(Rate::from_mbit(600)));
+    let followers: Vec<_> = (0..12).map(|_| add(ClassKind::Follows)).collect();
+    for class in followers.into_iter().chain([guaranteed]) {
+        for _ in 0..2 {
+            edf.enqueue(Instant::ZERO, class, Wish(Rate::from_mbit(70))).unwrap();
+        }
+    }
+    for _ in 0..20_000 {
+        if let Next::Packet { class, packet } = edf.dequeue(Instant::ZERO) {
+            edf.enqueue(Instant::ZERO, class, packet).unwrap();
+        }
+    }
+    let latest = edf.stats(guaranteed).unwrap().latest;
+    assert!(latest.get() < 1_538, "{latest} late");
+}
+
 /// Breaks: rates that jump with every packet leave something behind each time, or let a connection send more than the highest
 /// of its rates allows.
 #[test]
