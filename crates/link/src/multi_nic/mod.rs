@@ -1,0 +1,33 @@
+//! One connection over several unequal network cards (Kato and Higaki, *Reduction of TCP Retransmission for Higher
+//! Throughput with Multiple-Route Transmission in Ethernet LAN*).
+//!
+//! A [`MultiNic`] stands between one IP stack, which knows nothing of it, and several cards. To the stack it is one card
+//! with one MAC address, the first one's. It tells neighbours of the other cards by an extended ARP, learns of theirs, finds a
+//! *lane* from each card to a card of the neighbour, and spreads the frames over the lanes in an order that brings them to the
+//! other end as the stack sent them.
+//!
+//! | concept | file |
+//! |---|---|
+//! | what people write | `config` |
+//! | cards, lanes, and when a frame would arrive | `lanes` |
+//! | which card sends to which | `pairing` |
+//! | shares of the cards as a cycle of slots | `ratio` |
+//! | which frame leaves next, by which card | `order` and its rooms, one an order |
+//! | all of it as one element | `layer` |
+
+mod config;
+mod lanes;
+mod layer;
+mod order;
+mod pairing;
+mod ratio;
+
+pub use config::{MultiNicConfig, OrderKind, Resequence};
+pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
+pub use layer::MultiNic;
+pub use order::{FlowId, Item, SendOrder};
+pub use pairing::pair;
+pub use ratio::{Ratio, Slots};
+
+/// Most cards of one machine: what a list of an extended ARP message may hold.
+pub const MOST_NICS: usize = 16;

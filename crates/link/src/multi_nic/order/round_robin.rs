@@ -1,0 +1,55 @@
+//! Cards take turns by their shares, whatever that does to the order: the paper's conventional method, and Linux's balance-rr.
+
+use super::fifos::Fifos;
+use super::shares::Shares;
+use super::{Item, SendOrder};
+use crate::multi_nic::{Lanes, NeighbourId, NicId, Ratio};
+use farpace_path::QueueLimit;
+use farpace_units::Instant;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct RoundRobin<P> {
+    fifos: Fifos<P>,
+    shares: Shares,
+}
+
+impl<P> RoundRobin<P> {
+    /// With queues of `limit`; without a `ratio` cards send in proportion to what their lanes carry.
+    pub fn new(limit: QueueLimit, ratio: Option<Ratio>, lanes: &Lanes) -> Self {
+        RoundRobin { fifos: Fifos::new(limit, lanes), shares: Shares::new(ratio) }
+    }
+}
+
+impl<P> SendOrder<P> for RoundRobin<P> {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes) -> Result<(), Item<P>> {
+        match self.shares.take(item.neighbour, lanes) {
+            Some(nic) => self.fifos.push(nic, item),
+            None => Err(item),
+        }
+    }
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+        self.fifos.pop(now, nic, lanes)
+    }
+    fn deadline(&self, lanes: &Lanes) -> Option<Instant> {
+        self.fifos.deadline(lanes)
+    }
+    fn on_deadline(&mut self, _: Instant, _: &Lanes) {}
+    fn on_change(&mut self, _: Instant, lanes: &Lanes) {
+        self.shares.on_change(lanes);
+        for item in self.fifos.stranded(lanes) {
+            if let Some(nic) = self.shares.take(item.neighbour, lanes) {
+                self.fifos.move_to(nic, item);
+            }
+        }
+    }
+    fn abandon(&mut self, neighbour: NeighbourId) -> Vec<Item<P>> {
+        self.fifos.abandon(neighbour)
+    }
+    fn held(&self) -> u64 {
+        self.fifos.held()
+    }
+    fn inspect(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}

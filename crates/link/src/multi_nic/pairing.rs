@@ -1,0 +1,71 @@
+//! Which of our cards sends to which card of a neighbour.
+
+use farpace_wire::NicKind;
+
+/// For each of our cards, the card of the neighbour that it sends to; none if the neighbour has none at all.
+///
+/// Cards of equal kind go together first, the widest first; what is left over goes together in descending order; of our
+/// cards that are still left, each in turn goes to one of the neighbour's, from the widest on (Kato and Higaki; spec of this
+/// house for what the paper leaves open). Cards of unknown kind are the narrowest.
+pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
+    let mut to = vec![None; ours.len()];
+    let mut taken = vec![false; theirs.len()];
+    let (mine, others) = (widest_first(ours), widest_first(theirs));
+    for &i in &mine {
+        let equal = others.iter().find(|&&j| !taken[j] && theirs[j] == ours[i]);
+        if let Some(&j) = equal {
+            (to[i], taken[j]) = (Some(j), true);
+        }
+    }
+    for &i in &mine {
+        if to[i].is_none()
+            && let Some(&j) = others.iter().find(|&&j| !taken[j])
+        {
+            (to[i], taken[j]) = (Some(j), true);
+        }
+    }
+    let mut surplus = others.iter().cycle();
+    for &i in &mine {
+        if to[i].is_none() {
+            to[i] = surplus.next().copied();
+        }
+    }
+    to
+}
+
+/// Places in a list of kinds, the widest first; of equal ones the first first.
+fn widest_first(kinds: &[NicKind]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..kinds.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(kinds[i].rate().unwrap_or_default()), i));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const M: NicKind = NicKind(2);
+    const G: NicKind = NicKind(3);
+    const TEN_G: NicKind = NicKind(6);
+
+    /// Breaks: a wide card sends to a narrow one although a wide one is free.
+    #[test]
+    fn equal_kinds_go_together_the_widest_first() {
+        assert_eq!(pair(&[M, G], &[G, M]), [Some(1), Some(0)]);
+        assert_eq!(pair(&[G, G, M], &[M, G, G]), [Some(1), Some(2), Some(0)]);
+        // Nothing is equal: in descending order.
+        assert_eq!(pair(&[M, TEN_G], &[NicKind::UNKNOWN, G]), [Some(0), Some(1)]);
+        // One is equal, the others in descending order.
+        assert_eq!(pair(&[TEN_G, G, M], &[G, M, NicKind(1)]), [Some(2), Some(0), Some(1)]);
+    }
+
+    /// Breaks: cards without a partner of their own stay idle, or all send to the same one.
+    #[test]
+    fn surplus_cards_share_the_neighbours_cards_in_turn() {
+        assert_eq!(pair(&[G, G, G], &[G]), [Some(0), Some(0), Some(0)]);
+        assert_eq!(pair(&[G, G, M, M], &[M, G]), [Some(1), Some(1), Some(0), Some(0)]);
+        assert_eq!(pair(&[G], &[M, G]), [Some(1)], "the neighbour's surplus hears nothing");
+        assert_eq!(pair(&[G, M], &[]), [None, None]);
+        assert!(pair(&[], &[G]).is_empty());
+    }
+}
