@@ -1,7 +1,9 @@
 //! Several cards as one element.
 
-use crate::multi_nic::order::{self, FlowId, Item, SendOrder};
-use crate::multi_nic::{Delay, Lane, Lanes, MOST_NICS, MultiNicConfig, NeighbourId, NicId, NicSpec, pair};
+use crate::multi_nic::order::{self, Item, SendOrder};
+use crate::multi_nic::{
+    Delay, Lane, Lanes, MOST_NICS, MultiNicConfig, NeighbourId, NicId, NicSpec, flow_of, pair,
+};
 use crate::pacing::on_the_line;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port};
 use farpace_units::Instant;
@@ -32,6 +34,10 @@ pub struct MultiNic {
     /// Neighbours with several cards, by the address that the stack sends to: their first card's.
     neighbours: BTreeMap<MacAddr, NeighbourId>,
     stats: MultiNicStats,
+    /// Frames that there is no room for; empty between calls.
+    refused: Vec<Item<Packet>>,
+    /// When cards were last given frames.
+    worked: Instant,
 }
 
 impl MultiNic {
@@ -45,6 +51,8 @@ impl MultiNic {
             lanes,
             neighbours: BTreeMap::new(),
             stats: MultiNicStats { sent: zeros.clone(), received: zeros, ..MultiNicStats::default() },
+            refused: Vec::new(),
+            worked: Instant::ZERO,
         }
     }
     /// A neighbour has these cards; the first has the address that the stack sends to.
@@ -62,12 +70,13 @@ impl MultiNic {
         let id = self.neighbours.get(&first).copied();
         let id = self.lanes.set_neighbour(id, lanes);
         self.neighbours.insert(first, id);
-        self.order.on_change(now, &self.lanes);
+        self.order.on_change(now, &self.lanes, &mut self.refused);
     }
     /// A card has lost its carrier, or has it again.
-    pub fn set_carrier(&mut self, now: Instant, nic: NicId, up: bool) {
+    pub fn set_carrier(&mut self, nic: NicId, up: bool, cx: &mut Cx<'_>) {
         self.lanes.set_carrier(nic, up);
-        self.order.on_change(now, &self.lanes);
+        self.order.on_change(cx.now(), &self.lanes, &mut self.refused);
+        self.work(cx);
     }
     /// What has happened so far.
     pub const fn stats(&self) -> &MultiNicStats {
@@ -83,10 +92,8 @@ impl MultiNic {
         let (_, to) = packet.macs();
         let neighbour = self.neighbours.get(&to).copied().unwrap_or(NeighbourId::ORDINARY);
         let bytes = on_the_line(packet.len());
-        let item = Item { frame: packet, bytes, flow: FlowId(0), neighbour };
-        if let Err(item) = self.order.enqueue(cx.now(), item, &self.lanes) {
-            cx.drop(item.frame, DropReason::QueueFull);
-        }
+        let item = Item { flow: flow_of(&packet), frame: packet, bytes, neighbour };
+        self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
         self.work(cx);
     }
     /// A frame comes in by a card.
@@ -115,19 +122,21 @@ impl MultiNic {
     /// Gives frames to all cards that are idle.
     fn work(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
-        while self.order.held() > 0 {
-            let mut sent = false;
+        self.worked = now;
+        let mut sent = true;
+        while std::mem::take(&mut sent) && self.order.held() > 0 {
             for nic in self.lanes.ids() {
-                while self.lanes.is_idle(nic, now)
+                if self.lanes.is_idle(nic, now)
                     && let Some(item) = self.order.dequeue(now, nic, &self.lanes)
                 {
                     self.send(nic, item, cx);
                     sent = true;
                 }
             }
-            if !sent {
-                break;
-            }
+        }
+        for item in self.refused.drain(..) {
+            let works = self.lanes.working(item.neighbour).next().is_some();
+            cx.drop(item.frame, if works { DropReason::QueueFull } else { DropReason::Outage });
         }
     }
     fn send(&mut self, nic: NicId, item: Item<Packet>, cx: &mut Cx<'_>) {
@@ -156,28 +165,24 @@ impl Element for MultiNic {
         }
     }
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
-        self.order.on_deadline(cx.now(), &self.lanes);
+        self.order.on_deadline(cx.now(), &self.lanes, &mut self.refused);
         self.work(cx);
     }
     fn deadline(&self) -> Option<Instant> {
-        if self.order.held() == 0 {
-            return None;
-        }
-        let busy = self.lanes.nics().iter().filter(|nic| nic.up).map(|nic| nic.line.busy_until());
-        busy.chain(self.order.deadline(&self.lanes)).min()
+        // A card that is idle had its chance when work was last done.
+        let free = self.lanes.next_free(self.worked).filter(|_| self.order.held() > 0);
+        free.into_iter().chain(self.order.deadline()).min()
     }
     fn held(&self) -> u64 {
-        self.order.held()
+        self.order.held() + self.refused.len() as u64
     }
     fn inspect(&self) -> Inspection {
         let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-        let mut readings = vec![
+        vec![
             ("sent by card", list(&self.stats.sent)),
             ("received by card", list(&self.stats.received)),
             ("passed over", self.stats.passed_over.to_string()),
             ("copies", self.stats.copies.to_string()),
-        ];
-        readings.extend(self.order.inspect());
-        readings
+        ]
     }
 }
