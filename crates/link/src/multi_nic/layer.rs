@@ -88,7 +88,7 @@ impl MultiNic {
     }
 
     /// The stack sends a frame.
-    fn from_stack(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+    fn on_stack(&mut self, packet: Packet, cx: &mut Cx<'_>) {
         let (_, to) = packet.macs();
         let neighbour = self.neighbours.get(&to).copied().unwrap_or(NeighbourId::ORDINARY);
         let bytes = on_the_line(packet.len());
@@ -97,7 +97,7 @@ impl MultiNic {
         self.work(cx);
     }
     /// A frame comes in by a card.
-    fn from_line(&mut self, nic: NicId, mut packet: Packet, cx: &mut Cx<'_>) {
+    fn on_line(&mut self, nic: NicId, mut packet: Packet, cx: &mut Cx<'_>) {
         let (from, to) = packet.macs();
         let is_ours = |mac: MacAddr| self.lanes.nics().iter().any(|nic| nic.mac == mac);
         let Some(first) = self.lanes.nics().first().map(|nic| nic.mac) else {
@@ -160,8 +160,8 @@ impl Element for MultiNic {
     }
     fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
         match port {
-            Port(0) => self.from_stack(packet, cx),
-            Port(n) => self.from_line(NicId((n - 1) as u8), packet, cx),
+            Port(0) => self.on_stack(packet, cx),
+            Port(n) => self.on_line(NicId((n - 1) as u8), packet, cx),
         }
     }
     fn on_wake(&mut self, cx: &mut Cx<'_>) {

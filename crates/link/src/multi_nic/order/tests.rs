@@ -189,7 +189,7 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
     let (mut lanes, neighbour) = lan(mbit);
     let mut order = make::<u64>(&MultiNicConfig { skip: Some(3), ..config(kind) }, &lanes);
     let (mut now, mut given, mut refused, mut sent) = (Instant::ZERO, 0, Vec::new(), Vec::new());
-    let mut drain =
+    let drain =
         |order: &mut Box<dyn SendOrder<u64>>, lanes: &mut Lanes, now: Instant, sent: &mut Vec<u64>| {
             let mut more = true;
             while std::mem::take(&mut more) {
