@@ -56,13 +56,7 @@ impl Processor {
     /// An idle processor.
     pub const fn new(config: ProcessorConfig) -> Self {
         let none = Waiting { packets: 0, bytes: ByteCount::ZERO, peak: 0, served: 0, dropped: 0 };
-        Processor {
-            config,
-            free: Instant::ZERO,
-            work: VecDeque::new(),
-            waiting: [none; 2],
-            busy: Span::ZERO,
-        }
+        Processor { config, free: Instant::ZERO, work: VecDeque::new(), waiting: [none; 2], busy: Span::ZERO }
     }
     /// Time that all frames so far have taken.
     pub const fn busy(&self) -> Span {
@@ -97,9 +91,9 @@ const fn side(port: Port) -> usize {
 fn is_pure_ack(packet: &Packet) -> bool {
     let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
     packet.payload().is_empty()
-        && packet.ip_tcp().is_ok_and(|(_, tcp)| {
-            tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn)
-        })
+        && packet
+            .ip_tcp()
+            .is_ok_and(|(_, tcp)| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
 }
 
 impl Element for Processor {
