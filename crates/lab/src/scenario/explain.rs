@@ -2,7 +2,6 @@
 //! trouble is to be expected.
 
 use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
-use super::hint::list;
 use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
 use super::topology::Hop;
 use super::troubles::BurstLoss;
