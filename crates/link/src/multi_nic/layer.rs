@@ -107,7 +107,8 @@ impl MultiNic {
             self.stats.copies += 1;
             return cx.consume(packet);
         }
-        if !to.is_multicast() && !is_ours(to) {
+        // A switch that does not know a card yet sends what is for it to all our cards.
+        if !to.is_multicast() && self.lanes.nic(nic).is_none_or(|card| card.mac != to) {
             self.stats.passed_over += 1;
             return cx.consume(packet);
         }
