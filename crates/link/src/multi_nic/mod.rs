@@ -10,11 +10,13 @@
 //! |---|---|
 //! | what people write | `config` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
+//! | what neighbours tell each other | [`arp`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
 //! | all of it as one element | `layer` |
 
+pub mod arp;
 mod config;
 mod lanes;
 mod layer;
