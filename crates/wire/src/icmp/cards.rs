@@ -35,10 +35,10 @@ pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionEr
     Ok(None)
 }
 
-/// The same message of neighbour discovery with `mac` for the link-layer address that it gives, and with the list. All else,
-/// options that are not known too, stays. None if it is no such message, gives no link-layer address, or would become longer than
+/// The same message of neighbour discovery with `mac` for the link-layer address that it gives, and with the list if there is
+/// one. All else, options that are not known too, stays. None if it is no such message, gives no link-layer address, or would become longer than
 /// a packet can be.
-pub fn with_cards(packet: &Packet, mac: MacAddr, extension: &Extension) -> Option<Packet> {
+pub fn with_cards(packet: &Packet, mac: MacAddr, extension: Option<&Extension>) -> Option<Packet> {
     let (ip, Ok(Icmp::Neighbour(message))) = (packet.ipv6()?, packet.icmp()) else { return None };
     let link = match message {
         Neighbour::Solicitation { source_link, .. } => source_link.map(|_| SOURCE_LINK),
@@ -55,7 +55,7 @@ pub fn with_cards(packet: &Packet, mac: MacAddr, extension: &Extension) -> Optio
             other => out.extend_from_slice(other),
         }
     }
-    out.extend_from_slice(&extension.encode_option());
+    out.extend(extension.map(Extension::encode_option).unwrap_or_default());
     out[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
     let addresses = AddressPair::V6(ip.src(), ip.dst());
     let sum = addresses.pseudo_header(PROTOCOL_ICMPV6, out.len() as u32).bytes(&out).finish();

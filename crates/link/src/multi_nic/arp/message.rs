@@ -75,12 +75,11 @@ pub(super) fn list(packet: &Packet) -> Result<Option<Extension>, ExtensionError>
 /// The message as one that comes from the card `mac`, with `list` if there is one. As it was if it cannot carry that.
 pub(super) fn said_by(packet: Packet, mac: MacAddr, list: Option<&Extension>) -> Packet {
     let other = match (packet.arp(), list) {
-        (Ok(arp), _) => {
+        (Ok(arp), list) => {
             let arp = Arp { sender_mac: mac, ..arp };
             with_payload(&packet, &list.map_or_else(|| arp.encode().to_vec(), |list| arp.encode_with(list)))
         }
-        (Err(_), Some(list)) => with_cards(&packet, mac, list),
-        (Err(_), None) => None,
+        (Err(_), list) => with_cards(&packet, mac, list),
     };
     other.unwrap_or(packet)
 }

@@ -28,8 +28,8 @@ pub enum Action {
 /// To neighbours that do not know of lists we are at the first of our cards that works. To the stack we are always at the same
 /// address: the one that it writes into its messages.
 ///
-/// When the stack uses an address for the first time, everybody is told of it twice: once without a list, so that what is
-/// known of an earlier life of this machine is forgotten with its generation, and then with it.
+/// The first message from an address has no list, and everybody gets one without: so what is known of an earlier life of this
+/// machine is forgotten, with its generation. An announcement with the list follows at once.
 ///
 /// IPv6 addresses are not probed for here: a stack does so itself (RFC 4862 §5.4), in messages that do not say where it is and pass
 /// as they are.
@@ -85,7 +85,8 @@ impl Speaker {
         self.on_deadline(now);
     }
 
-    /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are.
+    /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are. It is to
+    /// leave before what [`poll`](Self::poll) gives.
     pub fn outgoing(&mut self, now: Instant, packet: Packet) -> Packet {
         let (Some(message), Some(&(first, _))) = (Message::read(&packet), self.cards.first()) else {
             return packet;
@@ -105,8 +106,11 @@ impl Speaker {
             _ => {}
         }
         if self.uses(now, own) {
-            self.unsent.extend(announcement(own, first));
+            if packet.macs().1 != MacAddr::BROADCAST {
+                self.unsent.extend(announcement(own, first));
+            }
             self.announce(now);
+            return said_by(packet, first, None);
         }
         self.cache.stats.told += 1;
         let mut ours = self.list(own);
