@@ -11,12 +11,14 @@
 //! | what people write | `config` |
 //! | which flow a frame belongs to | `flow` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
+//! | what neighbours tell each other | [`arp`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
 //! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
 
+pub mod arp;
 mod config;
 mod flow;
 mod lanes;
