@@ -20,6 +20,7 @@ mod lanes;
 mod layer;
 mod order;
 mod pairing;
+pub mod probe;
 mod ratio;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
