@@ -227,19 +227,6 @@ impl Capacity {
         let target = around.target();
         let queued = around.queue > target;
         let mut rebase = false;
-        #[cfg(test)]
-        eprintln!(
-            "{now} cap {:.2} rate {:.2} gain {:.3} q {} D {:.2} S {:.2} str {:.3} n {} T {}",
-            limit.capacity * 8e-6,
-            limit.rate * 8e-6,
-            limit.gain,
-            around.queue,
-            pair.delivered * 8e-6,
-            pair.sent * 8e-6,
-            pair.stretch,
-            pair.frames,
-            around.lag
-        );
         if let Some(delivered) = lossy {
             limit.cut = Some(limit.capacity);
             limit.hold_until = now + HOLD;

@@ -119,6 +119,10 @@ impl Delays {
             self.recent.pop_front();
         }
     }
+    /// What comes next has nothing to do with the last probes.
+    pub(super) fn interrupt(&mut self) {
+        self.last = [None; 2];
+    }
     /// So many frames of the lane have come too late, since the last report.
     pub(super) fn report(&mut self, harmful: u32) {
         let (factor, step) = if harmful > 0 { (GROWTH, STEP) } else { (DECAY, Span::ZERO) };

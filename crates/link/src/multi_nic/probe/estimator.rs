@@ -81,6 +81,7 @@ impl Estimator {
     /// The way was interrupted.
     pub(super) fn interrupt(&mut self) {
         self.capacity.interrupt();
+        self.delays.interrupt();
         self.last = None;
     }
     /// There and back; none: nothing has come back yet.

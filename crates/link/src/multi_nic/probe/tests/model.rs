@@ -12,8 +12,8 @@ const FRAME: ByteCount = ByteCount::new(1_538);
 
 /// One way.
 pub struct Line {
-    card: Serialiser,
-    narrow: Serialiser,
+    pub(super) card: Serialiser,
+    pub(super) narrow: Serialiser,
     pub buffer: ByteCount,
     pub delay: Span,
     pub jitter: Span,
@@ -21,10 +21,10 @@ pub struct Line {
     pub alive: bool,
     /// What the program sends at most; none: as much as there is room for.
     pub load: Option<Rate>,
-    free: Instant,
-    last: Instant,
-    arrivals: VecDeque<(Instant, Option<Packet>)>,
-    replies: VecDeque<(Instant, Packet)>,
+    pub(super) free: Instant,
+    pub(super) last: Instant,
+    pub(super) arrivals: VecDeque<(Instant, Option<Packet>)>,
+    pub(super) replies: VecDeque<(Instant, Packet)>,
     /// Time in the queue of each frame.
     pub queued: Vec<Span>,
     pub delivered: u64,
