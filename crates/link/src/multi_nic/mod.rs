@@ -12,6 +12,7 @@
 //! | which flow a frame belongs to | `flow` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
 //! | what neighbours tell each other | [`arp`] |
+//! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
@@ -26,6 +27,7 @@ mod layer;
 mod order;
 mod pairing;
 mod predict;
+pub mod probe;
 mod ratio;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
