@@ -111,11 +111,24 @@ impl Resequencer {
             }
             return out.push(packet);
         }
+        let from = packet.macs().0;
+        if let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && flow.held.is_empty()) {
+            let distance = segment.seq.distance(flow.next_seq());
+            if (-FARTHEST..=0).contains(&distance) {
+                let end = flow.position(distance).saturating_add(segment.len.into());
+                flow.see(now, nic, from, end);
+                flow.next = flow.next.max(end);
+                return out.push(packet);
+            }
+            if distance.unsigned_abs() > FARTHEST.unsigned_abs() {
+                // Another connection between the same ports: nobody has seen it begin.
+                *place = None;
+            }
+        }
         let same = place.take().filter(|flow| flow.key == segment.flow);
         let mut flow = same.unwrap_or_else(|| Box::new(Flow::new(now, &segment)));
-        let from = packet.macs().0;
         let distance = segment.seq.distance(flow.next_seq());
-        let start = flow.next.saturating_add_signed(distance.into());
+        let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
         if distance <= FARTHEST {
             flow.see(now, nic, from, end);
@@ -243,6 +256,10 @@ impl Flow {
     }
     fn next_seq(&self) -> farpace_units::Seq {
         farpace_units::Seq::new(self.next as u32)
+    }
+    /// So far from the next number.
+    fn position(&self, distance: i32) -> u64 {
+        self.next.saturating_add_signed(distance.into())
     }
     /// A lane has brought what ends there.
     fn see(&mut self, now: Instant, nic: NicId, from: MacAddr, end: u64) {

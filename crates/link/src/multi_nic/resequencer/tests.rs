@@ -156,6 +156,22 @@ fn what_is_not_data_passes_at_once() {
     assert_eq!((bench.line.held(), bench.line.deadline()), (0, None));
 }
 
+/// Breaks: a connection between the ports of an older one is never put in order, or stands still.
+#[test]
+fn a_flow_whose_beginning_nobody_saw_is_taken_up() {
+    let mut bench = Bench::new(limits(10_000, 1_000_000));
+    let at = |n: u32, lane| segment(lane, 1, 7_000_u32.wrapping_add(n), LEN, ACK, None);
+    bench.push(us(10), 0, at(0, 0));
+    let mut n = 0_u32;
+    for far in [1 << 31, (1 << 30) + 5_000, u32::MAX - (1 << 30)] {
+        n = n.wrapping_add(far);
+        assert_eq!(bench.push(us(20), 0, at(n, 0)).len(), 1);
+        assert!(bench.push(us(20), 0, at(n.wrapping_add(2_000), 0)).is_empty());
+        assert_eq!(bench.push(us(20), 1, at(n.wrapping_add(1_000), 1)).len(), 2);
+    }
+    bench.finish();
+}
+
 /// Breaks: a peer fills the memory.
 #[test]
 fn no_more_is_held_than_allowed() {
