@@ -1,80 +1,61 @@
-//! A segment of TCP, as far as its place in a flow goes.
+//! Which flow a frame belongs to.
 
-use farpace_units::Seq;
-use farpace_wire::{AddressPair, Packet, TcpFlags};
+use crate::multi_nic::FlowId;
+use farpace_wire::Packet;
+use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 
-/// One direction of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowKey {
-    addresses: AddressPair,
-    ports: u32,
+/// A number made of protocol, addresses and ports: the same for all frames of a connection in one direction. Fragments and what is
+/// neither TCP nor UDP go by their addresses, anything else is one flow. It hides nothing: flows can be made to fall together.
+#[inline]
+pub fn flow_of(packet: &Packet) -> FlowId {
+    let Some(ip) = packet.ip() else { return FlowId(0) };
+    let fold = |n: u128| (n >> 64) as u64 ^ n as u64;
+    let (from, to) = match &ip {
+        IpView::V4(ip) => (ip.src().to_bits().into(), ip.dst().to_bits().into()),
+        IpView::V6(ip) => (fold(ip.src().to_bits()), fold(ip.dst().to_bits())),
+    };
+    let ports = match ip.protocol() {
+        PROTOCOL_TCP => packet.tcp().ok().map(|tcp| (tcp.src_port(), tcp.dst_port())),
+        PROTOCOL_UDP => packet.udp().ok().map(|udp| (udp.src_port(), udp.dst_port())),
+        _ => None,
+    };
+    let ports = ports.map_or(0, |(from, to)| u64::from(from) << 16 | u64::from(to));
+    // Odd constants without pattern (from the digits of pi): every bit of the input reaches the top bits.
+    let mixed = from.wrapping_mul(0x243f_6a88_85a3_08d3)
+        ^ to.wrapping_mul(0x1319_8a2e_0370_7345).rotate_left(23)
+        ^ (ports | u64::from(ip.protocol()) << 32).wrapping_mul(0xa409_3822_299f_31d1);
+    FlowId((mixed ^ mixed >> 32).wrapping_mul(0x082e_fa98_ec4e_6c89) >> 16)
 }
 
-impl FlowKey {
-    /// A place among `places`, for tables in which each flow has but one. Zero if there are none.
-    #[inline]
-    pub fn place(&self, places: usize) -> usize {
-        let mut mix = u64::from(self.ports);
-        let mut add = |word: u64| mix = (mix ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        match self.addresses {
-            AddressPair::V4(src, dst) => add(u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits())),
-            AddressPair::V6(src, dst) => {
-                for address in [src.to_bits(), dst.to_bits()] {
-                    add((address >> 64) as u64);
-                    add(address as u64);
-                }
-            }
-        }
-        add(0);
-        (mix >> 20) as usize % places.max(1)
-    }
-}
-
-/// What a segment says of its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub flow: FlowKey,
-    pub seq: Seq,
-    /// Bytes of the stream; SYN and FIN are not counted.
-    pub len: u32,
-    pub flags: TcpFlags,
-}
-
-impl Segment {
-    /// None: it is no whole segment of TCP.
-    #[inline]
-    pub fn of(packet: &Packet) -> Option<Segment> {
-        let (ip, tcp) = packet.ip_tcp().ok()?;
-        let ports = u32::from(tcp.src_port()) << 16 | u32::from(tcp.dst_port());
-        let flow = FlowKey { addresses: ip.addresses(), ports };
-        let len = u32::try_from(packet.payload().len()).unwrap_or(u32::MAX);
-        Some(Segment { flow, seq: tcp.seq(), len, flags: tcp.flags() })
-    }
-    /// The first number behind it.
-    pub fn end(&self) -> Seq {
-        self.seq + self.len
-    }
-}
-
-/// Segments for tests.
 #[cfg(test)]
-pub(super) mod made {
+mod tests {
     use super::*;
     use bytes::Bytes;
-    use farpace_wire::{Below, MacAddr, TcpHeader, Timestamps};
+    use farpace_wire::udp::UdpHeader;
+    use farpace_wire::{AddressPair, Below, MacAddr};
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
 
-    pub const TO: MacAddr = MacAddr([2, 0, 0, 0, 9, 0]);
-
-    /// The sender's card `lane`.
-    pub fn from(lane: u8) -> MacAddr {
-        MacAddr([2, 0, 0, 0, 8, lane])
+    fn packet(from: u8, to: u8, ports: (u16, u16)) -> Packet {
+        let addresses = AddressPair::V4(Ipv4Addr::new(10, 0, 0, from), Ipv4Addr::new(10, 0, 0, to));
+        let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 64);
+        let header = UdpHeader { src_port: ports.0, dst_port: ports.1 };
+        below.udp(0, header, Bytes::from_static(b"x")).expect("a datagram")
     }
-    /// `len` bytes from `seq` on, of the flow with this port.
-    pub fn segment(lane: u8, port: u16, seq: u32, len: usize, flags: TcpFlags, stamp: Option<u32>) -> Packet {
-        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let mut header =
-            TcpHeader { src_port: port, dst_port: 80, seq: Seq::new(seq), flags, ..TcpHeader::default() };
-        header.options.timestamps = stamp.map(|value| Timestamps { value, echo: 0 });
-        Below::new(from(lane), TO, addresses, 64).tcp(0, &header, Bytes::from(vec![0; len]))
+
+    /// Breaks: connections that differ in one port fall together, and flow hashing puts them all on one card.
+    #[test]
+    fn flows_differ_by_every_part() {
+        let mut seen = BTreeSet::new();
+        let mut remainders = [0_u32; 3];
+        for port in 1..=3_000 {
+            let flow = flow_of(&packet(1, 2, (port, 80)));
+            assert!(seen.insert(flow), "port {port}");
+            remainders[(flow.0 % 3) as usize] += 1;
+        }
+        assert!(seen.insert(flow_of(&packet(2, 1, (1, 80)))), "the way back is another flow");
+        assert!(seen.insert(flow_of(&packet(1, 3, (1, 80)))));
+        assert!(remainders.iter().all(|n| (900..1_100).contains(n)), "{remainders:?}");
+        assert_eq!(flow_of(&packet(1, 2, (1, 80))), flow_of(&packet(1, 2, (1, 80))));
     }
 }

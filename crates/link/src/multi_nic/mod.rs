@@ -9,16 +9,20 @@
 //! | concept | file |
 //! |---|---|
 //! | what people write | `config` |
+//! | which flow a frame belongs to | `flow` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
+//! | what neighbours tell each other | [`arp`] |
+//! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
-//! | what the ways between two machines are worth | `probe` and its rooms |
-//! | segments of TCP and their flows | `flow` |
+//! | segments of TCP and their places | `segment` |
 //! | which frames came too late, and by which lane | `observer` |
 //! | received frames in order again | `resequencer` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
+//! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
 
+pub mod arp;
 mod config;
 mod flow;
 mod lanes;
@@ -26,17 +30,23 @@ mod layer;
 mod observer;
 mod order;
 mod pairing;
+mod predict;
 pub mod probe;
 mod ratio;
 mod resequencer;
+mod segment;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
-pub use flow::FlowKey;
+pub use flow::flow_of;
 pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
-pub use layer::MultiNic;
+pub use layer::{MultiNic, MultiNicStats};
 pub use observer::{Late, Observer};
-pub use order::{FlowId, Item, SendOrder};
+pub use order::{
+    Earliest, FlowHash, FlowId, Item, Restraint, RoundRobin, SendOrder, Skip, WorkConserving, make,
+    skip_number,
+};
 pub use pairing::pair;
+pub use predict::{Departure, predict};
 pub use ratio::{Ratio, Slots};
 pub use resequencer::Resequencer;
 

@@ -1,7 +1,7 @@
 //! Whether frames of several lanes come in the order in which they were sent, as far as TCP's numbers tell.
 
-use crate::multi_nic::flow::{FlowKey, Segment};
 use crate::multi_nic::probe::LaneIn;
+use crate::multi_nic::segment::{FlowKey, Segment};
 use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::{Packet, TcpFlags};
@@ -157,7 +157,7 @@ fn stamp(packet: &Packet) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multi_nic::flow::made::segment;
+    use crate::multi_nic::segment::made::segment;
 
     const ACK: TcpFlags = TcpFlags::ACK;
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::multi_nic::flow::{FlowKey, Segment};
+use crate::multi_nic::segment::{FlowKey, Segment};
 use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
 use farpace_units::{ByteCount, Instant, Span};

@@ -166,8 +166,8 @@ impl Default for Responder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multi_nic::flow::made::{TO, from, segment};
     use crate::multi_nic::probe::Message;
+    use crate::multi_nic::segment::made::{TO, from, segment};
     use farpace_wire::TcpFlags;
 
     fn probe(lane: u8, rtt: Span) -> (Packet, Probe) {

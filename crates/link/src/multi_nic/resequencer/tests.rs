@@ -1,7 +1,7 @@
 //! Order, bounds, and that nothing is lost.
 
 use super::*;
-use crate::multi_nic::flow::made::segment;
+use crate::multi_nic::segment::made::segment;
 use proptest::prelude::*;
 
 const ACK: TcpFlags = TcpFlags::ACK;
