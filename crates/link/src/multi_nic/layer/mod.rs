@@ -12,7 +12,7 @@ pub use stats::MultiNicStats;
 use crate::multi_nic::arp::{Claim, Speaker};
 use crate::multi_nic::order::{self, Item, SendOrder};
 use crate::multi_nic::probe::{Prober, Probing, Responder};
-use crate::multi_nic::{Lanes, MultiNicConfig, NicId, NicSpec};
+use crate::multi_nic::{Lanes, MultiNicConfig, NicId, NicSpec, Resequencer};
 use farpace_path::{Cx, Element, Inspection, Port};
 use farpace_units::{Instant, Stream};
 use farpace_wire::{CardFlags, MacAddr, NicKind, Packet};
@@ -40,6 +40,9 @@ pub struct MultiNic {
     neighbours: Neighbours,
     prober: Option<Prober>,
     responder: Responder,
+    resequencer: Option<Resequencer>,
+    /// Frames that it has let go; empty between calls.
+    ready: Vec<Packet>,
     /// What this layer itself has to send, by card: it goes first.
     own: Vec<VecDeque<Packet>>,
     /// The last question of the stack to everybody.
@@ -85,6 +88,8 @@ impl MultiNic {
             neighbours: Neighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
             responder: Responder::new(),
+            resequencer: config.resequence.map(Resequencer::new),
+            ready: Vec::new(),
             own: cards.iter().map(|_| VecDeque::new()).collect(),
             asked: None,
             stats: MultiNicStats::new(cards.len()),
@@ -131,10 +136,19 @@ impl MultiNic {
         self.finish(cx);
     }
 
-    /// Does all that has become possible: to be called at the end of every call from outside.
+    /// Does all that has become possible, or due: to be called at the end of every call from outside.
     fn finish(&mut self, cx: &mut Cx<'_>) {
-        self.follow_up(cx);
-        self.work(cx);
+        loop {
+            self.follow_up(cx);
+            self.work(cx);
+            // A neighbour that is sent to again is probed at once.
+            match &mut self.prober {
+                Some(prober) if prober.deadline().is_some_and(|at| at <= cx.now()) => {
+                    prober.on_deadline(cx.now())
+                }
+                _ => break,
+            }
+        }
     }
 }
 
@@ -159,6 +173,7 @@ impl Element for MultiNic {
             prober.on_deadline(now);
         }
         self.claims.iter_mut().for_each(|claim| claim.on_deadline(now));
+        self.pass_up_due(cx);
         self.finish(cx);
     }
     fn deadline(&self) -> Option<Instant> {
@@ -168,14 +183,24 @@ impl Element for MultiNic {
         let speaker = self.speaker.as_ref().and_then(Speaker::deadline);
         let prober = self.prober.as_ref().and_then(Prober::deadline);
         let claims = self.claims.iter().filter_map(Claim::deadline).min();
-        [free, self.order.deadline(), speaker, prober, claims].into_iter().flatten().min()
+        let resequencer = self.resequencer.as_ref().and_then(Resequencer::deadline);
+        [free, self.order.deadline(), speaker, prober, claims, resequencer].into_iter().flatten().min()
     }
     fn held(&self) -> u64 {
         let own: usize = self.own.iter().map(VecDeque::len).sum();
-        self.order.held() + self.refused.len() as u64 + own as u64
+        let out_of_order = self.resequencer.as_ref().map_or(0, Resequencer::held);
+        self.order.held() + self.refused.len() as u64 + own as u64 + out_of_order
     }
     fn inspect(&self) -> Inspection {
         let mut readings = self.stats.inspect();
+        readings.push((
+            "too late",
+            self.responder.lanes().map(|(.., places)| u64::from(places.late)).sum::<u64>().to_string(),
+        ));
+        if let Some(resequencer) = &self.resequencer {
+            readings.push(("waits for others", resequencer.held_bytes().to_string()));
+            readings.push(("waited in vain", resequencer.gave_up().to_string()));
+        }
         if let Some(speaker) = &self.speaker {
             readings.extend(speaker.stats().inspect());
         }

@@ -4,7 +4,6 @@ use super::MultiNic;
 use super::sending::may_be_resolution;
 use crate::multi_nic::NicId;
 use crate::multi_nic::probe::Message;
-use crate::pacing::on_the_line;
 use farpace_path::{Cx, Port};
 use farpace_wire::{EtherType, MacAddr, Packet};
 
@@ -41,18 +40,41 @@ impl MultiNic {
             }
             return cx.consume(packet);
         }
-        if !to.is_multicast() {
-            self.responder.on_frame(nic, from, on_the_line(packet.len()));
-        }
         if let Some(received) = self.stats.received.get_mut(nic.index()) {
             *received += 1;
         }
-        let packet = if may_be_resolution(&packet) { self.heard(packet, cx) } else { packet };
-        self.to_stack(packet, from, to, cx);
+        if to.is_multicast() || may_be_resolution(&packet) {
+            let packet = if may_be_resolution(&packet) { self.heard(packet, cx) } else { packet };
+            return self.pass_up(packet, cx);
+        }
+        self.responder.on_packet(cx.now(), nic, &packet);
+        match &mut self.resequencer {
+            Some(resequencer) => {
+                let mut ready = std::mem::take(&mut self.ready);
+                resequencer.push(cx.now(), nic, packet, &mut ready);
+                self.pass_up_all(ready, cx);
+            }
+            None => self.pass_up(packet, cx),
+        }
     }
 
+    /// Frames that have waited for others no longer do.
+    pub(super) fn pass_up_due(&mut self, cx: &mut Cx<'_>) {
+        if let Some(resequencer) = &mut self.resequencer {
+            let mut ready = std::mem::take(&mut self.ready);
+            resequencer.on_deadline(cx.now(), &mut ready);
+            self.pass_up_all(ready, cx);
+        }
+    }
+    fn pass_up_all(&mut self, mut ready: Vec<Packet>, cx: &mut Cx<'_>) {
+        for packet in ready.drain(..) {
+            self.pass_up(packet, cx);
+        }
+        self.ready = ready;
+    }
     /// A frame for the stack, which knows only one address of ours.
-    fn to_stack(&mut self, mut packet: Packet, from: MacAddr, to: MacAddr, cx: &mut Cx<'_>) {
+    fn pass_up(&mut self, mut packet: Packet, cx: &mut Cx<'_>) {
+        let (from, to) = packet.macs();
         if !to.is_multicast() {
             packet.set_macs(from, self.mac);
         }

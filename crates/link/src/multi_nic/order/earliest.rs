@@ -16,9 +16,14 @@ pub struct Earliest<P> {
     queue: Shared<P>,
     /// Until when a card lets a moment pass for the frame that it is about to take.
     waits: [Option<Instant>; MOST_NICS],
+    /// Before this a card does not do so again: others count on what it brings, so that next to none of its time is spent so.
+    patient: [Instant; MOST_NICS],
     /// When the first of these moments is over.
     again: Option<Instant>,
 }
+
+/// A moment that was let pass is followed by so many times as long without one.
+const PATIENCE: u64 = 1_000;
 
 /// What a card does.
 enum Choice {
@@ -42,7 +47,12 @@ struct Ahead {
 impl<P> Earliest<P> {
     /// With a queue of `limit`.
     pub fn new(limit: QueueLimit) -> Self {
-        Earliest { queue: Shared::new(limit), waits: [None; MOST_NICS], again: None }
+        Earliest {
+            queue: Shared::new(limit),
+            waits: [None; MOST_NICS],
+            patient: [Instant::ZERO; MOST_NICS],
+            again: None,
+        }
     }
     fn choose(&self, now: Instant, nic: NicId, lanes: &Lanes) -> Choice {
         let mut before = ByteCount::ZERO;
@@ -62,8 +72,8 @@ impl<P> Earliest<P> {
             match ahead {
                 Some(ahead) if before >= ahead.bytes => {
                     let until = now + ahead.wait;
-                    let waited = self.waits.get(nic.index()).is_some_and(Option::is_some);
-                    return if until > now && !waited { Choice::Wait(until) } else { Choice::Take(at) };
+                    let may = self.patient.get(nic.index()).is_some_and(|from| *from <= now);
+                    return if until > now && may { Choice::Wait(until) } else { Choice::Take(at) };
                 }
                 // There is not as much; looking through the whole queue would tell the same.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => break,
@@ -116,6 +126,9 @@ impl<P> SendOrder<P> for Earliest<P> {
             Choice::Take(at) => (self.queue.remove(at), None),
             Choice::Wait(until) => {
                 self.again = Some(self.again.map_or(until, |again| again.min(until)));
+                if let Some(from) = self.patient.get_mut(nic.index()) {
+                    *from = now + until.since(now) * PATIENCE;
+                }
                 (None, Some(until))
             }
             Choice::Nothing => (None, waits),
