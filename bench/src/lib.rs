@@ -1,17 +1,19 @@
 //! What the benchmarks measure: a transfer through the lab, two connections back to back, loss recovery with
-//! a fixed flight, and pacing of many classes.
+//! a fixed flight, pacing of many classes, and sending by several cards.
 //!
 //! `cargo bench -p farpace-bench` runs them; `bench/instructions` counts instructions with callgrind.
 
 #![forbid(unsafe_code)]
 
 mod flight;
+mod nics;
 mod pacing;
 mod pair;
 mod server;
 mod transfer;
 
 pub use flight::Flight;
+pub use nics::NicsLoad;
 pub use pacing::{LINE, MTU, PacingLoad};
 pub use pair::Pair;
 pub use server::Server;

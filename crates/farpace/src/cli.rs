@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, pacing, papers, profiles, run, scenario, show};
+use crate::{cc, nics, pacing, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,6 +24,7 @@ Examples:
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace cc compare --path satellite                every congestion control on one path
   farpace pacing show                                what a pacing configuration means on a line
+  farpace nics order --ways 1G,100M                  in which order frames leave by two cards
   farpace papers stops                               a paper's numbers beside what is measured here
 
 Exit codes of all commands:
@@ -53,6 +54,8 @@ pub enum Command {
     /// Precise pacing: configurations in the words of tc, what they mean, and proof from captures
     #[command(visible_alias = "pace")]
     Pacing(pacing::Args),
+    /// Several network cards as one: who sends to whom, and in which order frames leave and arrive
+    Nics(nics::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Scenario(args) => scenario::run(args),
         Command::Show(args) => show::run(args),
         Command::Pacing(args) => pacing::run(args),
+        Command::Nics(args) => nics::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),

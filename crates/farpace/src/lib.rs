@@ -53,6 +53,7 @@ pub mod cc;
 pub mod cli;
 pub mod grid;
 pub mod interrupt;
+pub mod nics;
 pub mod outdir;
 pub mod pacing;
 pub mod papers;

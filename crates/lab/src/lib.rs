@@ -8,9 +8,12 @@
 pub mod checks;
 mod datagrams;
 mod line_way;
+mod machines;
 mod network;
+mod nics;
 mod outcome;
 mod pacing;
+mod parts;
 mod payload;
 mod programs;
 mod queueing;
@@ -21,7 +24,7 @@ mod watch;
 mod world;
 
 pub use network::NetworkError;
-pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome, PacingOutcome};
+pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{Inputs, Progress, Run, RunError, Sample};
 pub use silence::{Silence, SilenceMeter};

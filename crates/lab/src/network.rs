@@ -1,14 +1,16 @@
 //! From a scenario to a world: hosts, routers, switches, and the chain of elements that makes each link.
 
 use crate::line_way::LineWay;
+use crate::machines::{self, Machine};
+use crate::parts::Parts;
 use crate::scenario::{self, Direction, Scenario, SwitchKind, Way};
 use crate::world::{ElementId, End, World, WorldError};
-use farpace_host::{Host, Secret};
+use farpace_host::Host;
 use farpace_link::nic::NicWay;
 use farpace_link::pacing::PacingConfig;
 use farpace_path as path;
 use farpace_path::{Element, Port, TwoWay};
-use farpace_units::{Instant, Span, Stream};
+use farpace_units::{Instant, Span};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -45,29 +47,18 @@ pub enum NetworkError {
     },
 }
 
-/// A world and where its parts are.
-pub(crate) struct Network {
-    pub world: World,
-    pub hosts: BTreeMap<String, ElementId>,
-    /// Per link: the ends of its chain that face the first and the second node.
-    pub links: Vec<[End; 2]>,
-    /// Per link: the ends of its nodes.
-    pub nodes: Vec<[End; 2]>,
-}
-
 /// Builds the world of `scenario`, without flows.
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkError> {
+pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Parts), NetworkError> {
     let mut world = World::new(seed);
     let addresses = scenario.addresses();
-    let mut hosts = BTreeMap::new();
-    for (&name, &address) in &addresses {
-        // A stream of its own: the host's dice stay what they are.
-        let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
-        hosts.insert(name.to_owned(), world.add(name, Box::new(Host::new(address, secret)))?);
-    }
+    let hosts = machines::build(&mut world, scenario, seed)?;
     let ports = number_ports(scenario);
     share_lines(&mut world, scenario, &hosts);
-    let mut between = BTreeMap::new();
+    let (mut between, resolving) = (BTreeMap::new(), machines::resolving(scenario));
+    let taught = |(host, machine): (&String, &Machine)| {
+        (!resolving.contains(host.as_str())).then_some((host.clone(), machine.host))
+    };
+    let taught: Vec<_> = hosts.iter().filter_map(taught).collect();
     for name in scenario.routers.keys() {
         let router = router(scenario, name, &ports, &addresses)
             .map_err(|error| NetworkError::Router { router: name.clone(), error })?;
@@ -75,7 +66,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
     }
     for (name, spec) in &scenario.switches {
         let switch: Box<dyn Element> = match spec.kind {
-            SwitchKind::Switch => Box::new(switch(&world, scenario, name, &ports, &hosts)),
+            SwitchKind::Switch => Box::new(switch(&world, scenario, name, &ports, &taught)),
             SwitchKind::Hub => Box::new(path::Hub::new(count(name, &ports))),
         };
         between.insert(name.as_str(), world.add(name, switch)?);
@@ -85,8 +76,9 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
         let chain = chain(&mut world, scenario, index)?;
         let node = |end: usize| {
             let name = link.between[end].as_str();
-            let id = hosts.get(name).or_else(|| between.get(name)).copied();
-            id.map(|id| (id, ports[&(name, index)]))
+            let port = ports[&(name, index)];
+            let host = hosts.get(name).map(|machine| machine.end(port.0));
+            host.or_else(|| between.get(name).map(|id| (*id, port)))
                 .ok_or_else(|| NetworkError::NoNode { link: link.name.clone(), node: name.to_owned() })
         };
         let ends = [node(0)?, node(1)?];
@@ -99,13 +91,13 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Network, NetworkEr
         for way in [Way::Forward, Way::Backward] {
             let d = link.direction(way);
             if d.pacing.is_some_and(PacingConfig::follows_connections)
-                && let Some(host) = hosts.get(d.from).and_then(|id| world.element_mut::<Host>(*id))
+                && let Some(host) = hosts.get(d.from).and_then(|m| world.element_mut::<Host>(m.host))
             {
                 host.say_rates();
             }
         }
     }
-    Ok(Network { world, hosts, links, nodes })
+    Ok((world, Parts { machines: hosts, links, nodes }))
 }
 
 /// The port of each node for each of its links, in the order of links.
@@ -148,13 +140,13 @@ fn router(
     Ok(router)
 }
 
-/// A switch that knows where all hosts are.
+/// A switch that knows where these hosts are.
 fn switch(
     world: &World,
     scenario: &Scenario,
     name: &str,
     ports: &BTreeMap<(&str, usize), Port>,
-    hosts: &BTreeMap<String, ElementId>,
+    hosts: &[(String, ElementId)],
 ) -> path::Switch {
     let mut switch = path::Switch::new(count(name, ports));
     for (host, id) in hosts {
@@ -169,10 +161,10 @@ fn switch(
 }
 
 /// Hosts behind a switch or a hub see frames of others.
-fn share_lines(world: &mut World, scenario: &Scenario, hosts: &BTreeMap<String, ElementId>) {
+fn share_lines(world: &mut World, scenario: &Scenario, hosts: &BTreeMap<String, Machine>) {
     for link in &scenario.links {
         for node in link.between.iter().filter(|node| leads_to_switch(scenario, link, node)) {
-            if let Some(host) = hosts.get(node).and_then(|id| world.element_mut::<Host>(*id)) {
+            if let Some(host) = hosts.get(node).and_then(|m| world.element_mut::<Host>(m.host)) {
                 host.share_line();
             }
         }
@@ -201,6 +193,13 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
     for (name, element) in troubles(&forward, Way::Forward).map_err(refuse)? {
         ids.push(world.add(&format!("{}.forward.{name}", link.name), element)?);
     }
+    // A card interrupts for what it has received whole: as the last.
+    let interrupts = |d: &Direction<'_>, way| {
+        d.interrupts.map(|interrupts| one_way(path::InterruptsWay::new(interrupts.config()), way))
+    };
+    if let Some(element) = interrupts(&backward, Way::Backward) {
+        ids.push(world.add(&format!("{}.backward.interrupts", link.name), element)?);
+    }
     // Bits go wrong on the line, whose time they have taken: behind it.
     let bit_errors = |d: &Direction<'_>, way| {
         (d.bit_errors > 0.0).then(|| one_way(path::BitErrorsWay::new(d.bit_errors), way))
@@ -211,6 +210,9 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
     ids.push(world.add(&link.name, line(&forward, &backward).map_err(refuse)?)?);
     if let Some(element) = bit_errors(&forward, Way::Forward) {
         ids.push(world.add(&format!("{}.forward.bit-errors", link.name), element)?);
+    }
+    if let Some(element) = interrupts(&forward, Way::Forward) {
+        ids.push(world.add(&format!("{}.forward.interrupts", link.name), element)?);
     }
     let mut back = troubles(&backward, Way::Backward).map_err(refuse)?;
     back.reverse(); // the first of the list is the first that a packet meets

@@ -6,7 +6,7 @@ use crate::silence::SilenceMeter;
 use crate::watch::CaptureFile;
 use farpace_link::nic::NicStats;
 use farpace_link::pacing::NamedStats;
-use farpace_path::DropReason;
+use farpace_path::{DropReason, Inspection};
 use farpace_tcp::{CloseReason, Counters};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -52,6 +52,38 @@ pub struct PacingOutcome {
     pub nic: NicStats,
     /// The classes, in the order of the configuration; `(rest)` last, if there is one.
     pub classes: Vec<NamedStats>,
+}
+
+/// What came of a host with several network cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicsOutcome {
+    /// The host.
+    pub host: String,
+    /// Its cards, in order.
+    pub cards: Vec<NicOutcome>,
+    /// Frames that found what waits for the cards full, or nowhere to go.
+    pub dropped: u64,
+    /// Readings of what makes the cards one.
+    pub readings: Inspection,
+}
+
+/// What came of one network card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicOutcome {
+    /// `nic0`, `nic1`, ...
+    pub name: String,
+    /// Its link.
+    pub link: String,
+    /// The rate of that link.
+    pub rate: Rate,
+    /// Frames it sent.
+    pub sent: u64,
+    /// Their bytes, without check sequences.
+    pub sent_bytes: ByteCount,
+    /// Frames that came out of its link, those for others too.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: ByteCount,
 }
 
 /// What came of one flow.
@@ -124,6 +156,8 @@ pub struct Outcome {
     pub datagrams: Vec<DatagramOutcome>,
     /// The paced directions of links, in the order of links, forward before backward.
     pub pacing: Vec<PacingOutcome>,
+    /// Hosts with several network cards, by name.
+    pub nics: Vec<NicsOutcome>,
     /// Drops by place and reason.
     pub drops: Vec<DropCount>,
     /// Events that the world processed.

@@ -1,9 +1,11 @@
 //! One run of a scenario: bin by bin, with samples, records and an outcome.
 
 use crate::datagrams::{ConstantRate, Counter};
-use crate::network::{self, Network, NetworkError};
+use crate::network::{self, NetworkError};
+use crate::nics;
 use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
 use crate::pacing;
+use crate::parts::Parts;
 use crate::payload::{Payload, Verifier, VerifyError};
 use crate::programs::{Receiver, Sender};
 use crate::queueing::Lines;
@@ -130,19 +132,12 @@ pub struct Run {
     watch: Watch,
     flows: Vec<FlowRun>,
     datagrams: Vec<DatagramRun>,
-    network: Parts,
+    parts: Parts,
     scenario: Scenario,
     bin: Span,
     now: Instant,
     samples: Vec<Sample>,
     records: bool,
-}
-
-/// Where captures and meters attach.
-struct Parts {
-    hosts: std::collections::BTreeMap<String, ElementId>,
-    links: Vec<[crate::world::End; 2]>,
-    nodes: Vec<[crate::world::End; 2]>,
 }
 
 impl Run {
@@ -152,13 +147,13 @@ impl Run {
     /// See [`RunError`].
     pub fn new(scenario: &Scenario, inputs: Inputs) -> Result<Self, RunError> {
         let seed = inputs.seed.unwrap_or(scenario.seed);
-        let Network { world, hosts, links, nodes } = network::build(scenario, seed)?;
+        let (world, parts) = network::build(scenario, seed)?;
         let mut run = Run {
             world,
             watch: Watch::default(),
             flows: Vec::new(),
             datagrams: Vec::new(),
-            network: Parts { hosts, links, nodes },
+            parts,
             scenario: scenario.clone(),
             bin: scenario.trace.bin.max(Span::from_nanos(1)),
             now: Instant::ZERO,
@@ -172,6 +167,7 @@ impl Run {
             run.add_datagrams(index)?;
         }
         run.meter_receivers()?;
+        nics::observe(&mut run.world, &mut run.watch, &run.scenario, &run.parts)?;
         Ok(run)
     }
 
@@ -181,9 +177,7 @@ impl Run {
         let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
         let sender_config = flow.sender.resolve().map_err(named)?;
         let receiver_config = flow.receiver.resolve().map_err(named)?;
-        let host = |name: &str| {
-            self.network.hosts.get(name).copied().ok_or_else(|| problem(format!("no host `{name}`")))
-        };
+        let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);
         let first = index == 0;
         let payload = match &inputs.payload {
@@ -237,7 +231,7 @@ impl Run {
         Ok(())
     }
 
-    /// One meter per receiving host: frames that come out of its link.
+    /// One meter per receiving host: frames that come out of its link, or of all its cards together.
     fn meter_receivers(&mut self) -> Result<(), RunError> {
         let mut metered = Vec::new();
         for flow in &self.flows {
@@ -245,11 +239,7 @@ impl Run {
                 continue;
             }
             metered.push(flow.to);
-            let ends = self.network.nodes.iter().zip(&self.network.links);
-            let facing = ends
-                .flat_map(|(nodes, chain)| nodes.iter().zip(chain))
-                .find_map(|(node, chain)| (node.0 == flow.to).then_some(*chain));
-            if let Some(end) = facing {
+            if let Some(end) = self.parts.received(flow.to) {
                 let wire = self.world.observe(end)?;
                 self.watch.meter(wire, self.world.name(flow.to), self.bin);
             }
@@ -264,9 +254,8 @@ impl Run {
     /// A file that cannot be made.
     pub fn capture_into(&mut self, directory: &Path) -> Result<Vec<PathBuf>, RunError> {
         for tap in self.scenario.taps() {
-            let (node, chain) =
-                (self.network.nodes[tap.link][tap.end], self.network.links[tap.link][tap.end]);
-            let wires = [self.world.observe(node)?, self.world.observe(chain)?];
+            let Some([sent, received]) = self.parts.tapped(&tap.place, &self.world) else { continue };
+            let wires = [self.world.observe(sent)?, self.world.observe(received)?];
             self.watch.capture(&wires, directory, &tap.name, &self.scenario.trace)?;
         }
         let names = self.world.ids().map(|id| self.world.name(id).to_owned()).collect();
@@ -364,8 +353,8 @@ impl Run {
     /// Records are not needed any more: making them ends.
     pub fn stop_records(&mut self) {
         if std::mem::take(&mut self.records) {
-            for id in self.network.hosts.values() {
-                if let Some(host) = self.world.element_mut::<Host>(*id) {
+            for machine in self.parts.machines.values() {
+                if let Some(host) = self.world.element_mut::<Host>(machine.host) {
                     host.stop_log();
                 }
             }
@@ -411,16 +400,15 @@ impl Run {
         }
         let datagrams = self.datagram_outcomes();
         let pacing = pacing::outcomes(&self.world, &self.scenario);
+        let nics = nics::outcomes(&mut self.world, &self.watch, &self.scenario, &self.parts)?;
         let events = self.world.events_processed();
-        Ok(Outcome { ended: self.now, flows, datagrams, pacing, drops, events, captures })
+        Ok(Outcome { ended: self.now, flows, datagrams, pacing, nics, drops, events, captures })
     }
 
     fn add_datagrams(&mut self, index: usize) -> Result<(), RunError> {
         let flow = &self.scenario.datagrams[index];
         let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
-        let host = |name: &str| {
-            self.network.hosts.get(name).copied().ok_or_else(|| problem(format!("no host `{name}`")))
-        };
+        let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);
         let not_a_host = || problem(format!("`{}` or `{}` is not a host", flow.from, flow.to));
         let (start, port) = (Instant::ZERO + flow.start, self.scenario.datagram_port(index));

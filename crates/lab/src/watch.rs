@@ -4,7 +4,7 @@ use crate::scenario::{CaptureClock, Trace};
 use crate::world::{ElementId, Observer, WireId};
 use farpace_path::{DropReason, Meter, ends_at_port};
 use farpace_trace::{InterfaceId, PcapngWriter, Resolution};
-use farpace_units::{Instant, Packets, Span};
+use farpace_units::{ByteCount, Instant, Packets, Span};
 use farpace_wire::Packet;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,6 +45,14 @@ struct Capture {
 struct Eyes {
     meter: Option<usize>,
     capture: Option<usize>,
+    count: Option<usize>,
+}
+
+/// Frames on a wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count {
+    pub frames: u64,
+    pub bytes: ByteCount,
 }
 
 /// The observer of a run.
@@ -53,6 +61,7 @@ pub(crate) struct Watch {
     /// By [`WireId`].
     wires: Vec<Eyes>,
     meters: Vec<(String, Meter)>,
+    counts: Vec<Count>,
     captures: Vec<Capture>,
     drops: Option<Capture>,
     elements: Vec<String>,
@@ -70,6 +79,18 @@ impl Watch {
     pub fn meter(&mut self, wire: WireId, name: &str, bin: Span) {
         self.eyes(wire).meter = Some(self.meters.len());
         self.meters.push((name.to_owned(), Meter::new(bin)));
+    }
+
+    /// From now on the frames of `wire` are counted.
+    pub fn count(&mut self, wire: WireId) {
+        self.eyes(wire).count = Some(self.counts.len());
+        self.counts.push(Count::default());
+    }
+
+    /// What has been counted.
+    pub fn counted(&self, wire: WireId) -> Count {
+        let at = self.wires.get(wire.index()).and_then(|eyes| eyes.count);
+        at.and_then(|at| self.counts.get(at)).copied().unwrap_or_default()
     }
 
     pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
@@ -154,6 +175,10 @@ impl Observer for Watch {
             && !ends_at_port(packet)
         {
             meter.record(now, packet.len());
+        }
+        if let Some(count) = eyes.count.and_then(|i| self.counts.get_mut(i)) {
+            count.frames += 1;
+            count.bytes += packet.len();
         }
         if let Some(c) = eyes.capture.and_then(|i| self.captures.get_mut(i))
             && let Some(interface) = c.interfaces.get(&0)

@@ -1,6 +1,6 @@
 //! Scenarios that are good: what they mean, and that what ships is among them.
 
-use farpace_lab::scenario::{Counts, Hop, QueueLimit, Scenario, Way, explain, schema};
+use farpace_lab::scenario::{Counts, Hop, QueueLimit, Scenario, TapPlace, Way, explain, schema};
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
@@ -166,8 +166,9 @@ fn routes_ports_and_addresses() {
     );
     // Of two taps on one place only the first counts.
     let s = set(SHARED, &[("trace.taps", "[\"a\", \"left\"]")]).unwrap();
-    let taps: Vec<_> = s.taps().into_iter().map(|t| (t.name, t.link, t.end)).collect();
-    assert_eq!(taps, [("a".to_string(), 0, 0), ("left.west".to_string(), 0, 1)]);
+    let taps: Vec<_> = s.taps().into_iter().map(|t| (t.name, t.place)).collect();
+    let end = |end| TapPlace::End { link: 0, end };
+    assert_eq!(taps, [("a".to_string(), end(0)), ("left.west".to_string(), end(1))]);
 }
 
 /// Breaks: `--set`.

@@ -119,12 +119,16 @@ proptest! {
             Router::new(2, routes).unwrap()
         }, &arrivals);
         same_twice(|| Switch::new(2), &arrivals);
+        let costs = ProcessorConfig { send: span, receive: span * 2, receive_ack: span / 2, per_byte: least * (ns % 9), queue: way.queue };
+        same_twice(|| Processor::new(costs), &arrivals);
+        let interrupts = InterruptsConfig { delay: span, frames: limit - 1, jitter: span / 2 };
+        same_twice(|| Interrupts::new(InterruptsWay::new(interrupts), InterruptsWay::new(interrupts)), &arrivals);
         same_twice(|| Hub::new(limit as u16 + 1), &arrivals);
     }
 
-    /// Breaks: a link or an ordered delay lets packets overtake.
+    /// Breaks: a link, an ordered delay, a processor or an interrupt lets packets overtake.
     #[test]
-    fn links_and_ordered_delays_are_fifo(arrivals in arrivals(), ns in 0u64..100_000) {
+    fn what_keeps_the_order_keeps_it(arrivals in arrivals(), ns in 0u64..100_000) {
         let span = Span::from_nanos(ns);
         let way = LinkWayConfig {
             rate: Some(Rate::from_mbit(100)),
@@ -135,13 +139,21 @@ proptest! {
         let jitter = Some(Jitter { most: span, reorders: false });
         let mut link = Bed::new(Link::symmetric(way).unwrap());
         let mut delay = Bed::new(Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, jitter)));
+        let costs = ProcessorConfig { send: span, receive: span / 3, receive_ack: span * 2, per_byte: Span::ZERO, queue: way.queue };
+        let mut processor = Bed::new(Processor::new(costs));
+        let interrupts = InterruptsWay::new(InterruptsConfig { delay: span, frames: 7, jitter: span });
+        let mut interrupts = Bed::new(Interrupts::new(interrupts.clone(), interrupts));
         feed(&mut link, &arrivals);
         feed(&mut delay, &arrivals);
+        feed(&mut processor, &arrivals);
+        feed(&mut interrupts, &arrivals);
         for port in [Port(0), Port(1)] {
             let came = arrivals.iter().enumerate().filter(|(_, a)| u16::from(a.1) != port.0);
             let came: Vec<_> = came.map(|(n, _)| n as u16).collect();
             prop_assert_eq!(link.idents(port), came.clone());
-            prop_assert_eq!(delay.idents(port), came);
+            prop_assert_eq!(delay.idents(port), came.clone());
+            prop_assert_eq!(processor.idents(port), came.clone());
+            prop_assert_eq!(interrupts.idents(port), came);
         }
     }
 }

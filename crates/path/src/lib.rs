@@ -18,6 +18,7 @@ mod delay;
 mod duplicate;
 mod element;
 mod hold;
+mod interrupts;
 mod link;
 mod loss;
 mod managed_link;
@@ -28,6 +29,7 @@ mod outage;
 mod policer;
 mod port_frames;
 mod prefix;
+mod processor;
 mod queue;
 mod queue_limit;
 mod reorder;
@@ -50,6 +52,7 @@ pub use corrupt::{Corrupt, CorruptWay};
 pub use delay::{Delay, DelayWay, Jitter};
 pub use duplicate::{Duplicate, DuplicateWay};
 pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
+pub use interrupts::{Interrupts, InterruptsConfig, InterruptsWay};
 pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig};
 pub use loss::{Loss, LossWay};
 pub use managed_link::{ManagedLink, ManagedLinkWay};
@@ -60,6 +63,7 @@ pub use outage::{Outage, OutageError, OutageWay};
 pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
 pub use port_frames::{PortFrames, ends_at_port};
 pub use prefix::Prefix;
+pub use processor::{Processor, ProcessorConfig};
 pub use queue::{
     Backlog, CoDel, CoDelConfig, DropTail, FqCoDel, FqCoDelConfig, QueueDiscipline, QueueError, Red,
     RedConfig,

@@ -6,11 +6,12 @@ use farpace_units::Packets;
 /// Congestion window and slow-start threshold, counted in full-size segments as Linux counts them (RFC 5681
 /// counts bytes; the difference is the segment size, which is fixed per connection).
 ///
-/// `cwnd` is at least one segment and at most the clamp, whatever is asked for.
+/// `cwnd` is at least the floor, one segment unless a layer below needs more, and at most the clamp, whatever is asked for.
 #[derive(Clone, Debug)]
 pub struct Window {
     cwnd: u32,
     ssthresh: u32,
+    floor: u32,
     clamp: u32,
     /// ACKs counted towards the next change of `cwnd` (congestion avoidance, rate halving).
     pub cwnd_cnt: u32,
@@ -27,12 +28,22 @@ impl Window {
         Window {
             cwnd: initial.get().clamp(1, clamp),
             ssthresh: ssthresh.unwrap_or(Packets::MAX).get(),
+            floor: 1,
             clamp,
             cwnd_cnt: 0,
             bytes_acked: 0,
             abc,
             mss,
         }
+    }
+    /// The same with a window, and a threshold, of never less than `floor` segments, if the clamp allows them: a layer below that holds
+    /// back up to S packets of a connection would wait for ever with less than S + 1 (Kato and Higaki).
+    #[must_use]
+    pub fn with_floor(mut self, floor: Packets) -> Self {
+        self.floor = floor.get().clamp(1, self.clamp);
+        self.set_cwnd(self.cwnd());
+        self.set_ssthresh(self.ssthresh());
+        self
     }
     /// Congestion window.
     pub fn cwnd(&self) -> Packets {
@@ -42,13 +53,13 @@ impl Window {
     pub fn ssthresh(&self) -> Packets {
         Packets::new(self.ssthresh)
     }
-    /// Sets the congestion window, within one segment and the clamp.
+    /// Sets the congestion window, within the floor and the clamp.
     pub fn set_cwnd(&mut self, cwnd: Packets) {
-        self.cwnd = cwnd.get().clamp(1, self.clamp);
+        self.cwnd = cwnd.get().clamp(self.floor, self.clamp);
     }
-    /// Sets the slow-start threshold, at least two segments (RFC 5681 eq. 4).
+    /// Sets the slow-start threshold, at least two segments (RFC 5681 eq. 4), and the floor.
     pub fn set_ssthresh(&mut self, ssthresh: Packets) {
-        self.ssthresh = ssthresh.get().max(2);
+        self.ssthresh = ssthresh.get().max(2).max(self.floor);
     }
     /// cwnd <= ssthresh.
     pub fn in_slow_start(&self) -> bool {

@@ -4,6 +4,7 @@
 //! says it, `page` shows it.
 
 mod input;
+mod nics;
 mod pace;
 mod pacing;
 mod page;

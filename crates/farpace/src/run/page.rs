@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::summary::{FlowSummary, Summary};
 use super::watch::{MOST_SHOWN, Pictures, Watch};
-use super::{pacing, tables, words};
+use super::{nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
     BandwidthSeries, BinnedSeries, Figure, Interval, Limit, Page, bandwidth, time_sequence, variables, window,
@@ -30,7 +30,12 @@ pub fn page(
         page.paragraph(input.scenario.description.trim());
     }
     page.heading("Summary").table(&tables::flows(summary));
-    let tables = [tables::again(summary), pacing::table(&summary.pacing), tables::drops(summary)];
+    let tables = [
+        tables::again(summary),
+        pacing::table(&summary.pacing),
+        nics::table(&summary.nics),
+        tables::drops(summary),
+    ];
     for table in tables.iter().filter(|t| !t.is_empty()) {
         page.table(table);
     }

@@ -1,6 +1,7 @@
 //! What came of a run, in the form of `--json` and `summary.json` (docs/json.md).
 
 use super::input::Input;
+use super::nics::NicsSummary;
 use super::pacing::PacingSummary;
 use super::watch::{Spent, Watch, seconds};
 use super::words;
@@ -59,6 +60,8 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// What came of pacing, one for each paced direction of a link.
     pub pacing: Vec<PacingSummary>,
+    /// Hosts with several network cards.
+    pub nics: Vec<NicsSummary>,
     /// Dropped packets by place and cause.
     pub drops: Vec<DropSummary>,
     /// Events processed.
@@ -280,6 +283,7 @@ impl Summary {
             ended: outcome.ended,
             flows,
             pacing: outcome.pacing.iter().map(PacingSummary::new).collect(),
+            nics: outcome.nics.iter().map(NicsSummary::new).collect(),
             drops: drops.collect(),
             events: outcome.events,
             left_out_of_captures: left_out.collect(),
@@ -312,8 +316,12 @@ impl FlowSummary {
         };
         let silence = &outcome.silence;
         let bottleneck = scenario.bottleneck(flow).map(|b| BottleneckSummary {
-            link: scenario.links.get(b.hop.link).map_or_else(String::new, |l| l.name.clone()),
-            kind: if b.is_policer { "policer" } else { "line" },
+            link: scenario.bottleneck_links(flow).join(" + "),
+            kind: match b.is_policer {
+                true => "policer",
+                false if b.ways > 1 => "lines",
+                false => "line",
+            },
             rate: b.rate.bits_per_sec(),
             best: b.goodput.bits_per_sec(),
         });

@@ -1,7 +1,7 @@
 //! The summary as tables, for the terminal and for the report.
 
 use super::summary::{FlowSummary, Status, Summary};
-use super::{pacing, words};
+use super::{nics, pacing, words};
 use farpace_report::{Cell, Column, Table, number};
 use farpace_units::Span;
 use std::path::Path;
@@ -32,10 +32,14 @@ pub fn text(summary: &Summary) -> String {
     }
     out.push_str("\n\n");
     out.push_str(&wrapped(&printable(&summary.verdict)));
-    for table in [flows(summary), again(summary), pacing::table(&summary.pacing), drops(summary)]
-        .into_iter()
-        .filter(|t| !t.is_empty())
-    {
+    let tables = [
+        flows(summary),
+        again(summary),
+        pacing::table(&summary.pacing),
+        nics::table(&summary.nics),
+        drops(summary),
+    ];
+    for table in tables.into_iter().filter(|t| !t.is_empty()) {
         out.push('\n');
         out.push_str(&table.to_text());
     }

@@ -62,6 +62,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
         c.link(i, link);
     }
     c.hosts();
+    c.machines();
     c.flows();
     c.datagrams();
     let known_so_far = c.found.len();
@@ -69,6 +70,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
     // Routes mean something only where all names do.
     if c.found.len() == known_so_far {
         c.topology();
+        c.cards();
         c.paced_paths();
     }
     c.trace();
@@ -84,6 +86,7 @@ macro_rules! path {
     ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
 }
 
+mod cards;
 mod datagrams;
 mod line;
 mod middlebox;
@@ -240,7 +243,11 @@ impl Checker<'_> {
             jitter: _,
             outages,
             clock_jumps,
+            interrupts,
         } = d;
+        if let Some(interrupts) = interrupts {
+            self.interrupts(&below(&["interrupts"]), interrupts);
+        }
         if let Some(middlebox) = middlebox {
             self.middlebox(&below(&["middlebox"]), middlebox);
         }
@@ -501,22 +508,27 @@ impl Checker<'_> {
         }
     }
 
-    /// No loops, one link per host, a path for every flow.
+    /// No loops, one link per host unless it has several cards, a path for every flow.
     fn topology(&mut self) {
         let s = self.s;
-        let mut graph = Graph::default();
+        let mut graph = Graph::new(s);
         for (i, link) in s.links.iter().enumerate() {
             let [first, second] = &link.between;
-            if let Some(way) = graph.path(first, second) {
+            if let Some(way) = graph.path(graph.place(first, i), graph.place(second, i)) {
                 let nodes: Vec<&str> = way.iter().map(|(_, node)| *node).collect();
                 let links: Vec<&str> =
                     way.iter().filter_map(|(h, _)| Some(s.links.get(h.link)?.name.as_str())).collect();
+                let hosts =
+                    nodes.iter().copied().chain([first.as_str()]).filter(|n| s.hosts.contains_key(*n));
+                let cards = hosts.min().map_or(String::new(), |host| {
+                    format!("; or give `{host}` several network cards: [hosts.{host}.multi_nic]")
+                });
                 self.value(
                     path!["links", i, "between"],
                     format!("link `{}` closes a loop: {first} - {} - {first}", link.name, nodes.join(" - ")),
                 )
                 .hint(format!(
-                    "there must be one way only between two nodes: remove one of the links {}, {}",
+                    "there must be one way only between two nodes: remove one of the links {}, {}{cards}",
                     list(&links),
                     link.name
                 ));
@@ -527,24 +539,29 @@ impl Checker<'_> {
         for (i, link) in s.links.iter().enumerate() {
             for (end, name) in link.between.iter().enumerate() {
                 let first = s.links.iter().position(|l| l.between.contains(name));
-                if s.hosts.contains_key(name) && graph.degree(name) > 1 && first != Some(i) {
+                let one_card = s.hosts.contains_key(name) && s.multi_nic(name).is_none();
+                if one_card && first != Some(i) {
                     self.value(
                         path!["links", i, "between", end],
                         format!("host `{name}` has more than one link"),
                     )
-                    .hint("a host has one NIC: put a router between, or make it a router");
+                    .hint(format!(
+                        "a host has one NIC: put a router between, make it a router, or give it several NICs: \
+                         [hosts.{name}.multi_nic]"
+                    ));
                 }
             }
         }
+        let is_linked = |name: &str| s.links.iter().any(|link| link.between.iter().any(|node| node == name));
         for (table, _, name) in s.hosts.keys().map(|n| ("hosts", "host", n)).chain(s.between()) {
-            if graph.degree(name) == 0 {
+            if !is_linked(name) {
                 self.key(path![table, name.as_str()], format!("`{name}` has no link"))
                     .hint("connect it with [[links]], or remove it");
             }
         }
         for (i, flow) in s.flows.iter().enumerate() {
-            let linked = graph.degree(&flow.from) > 0 && graph.degree(&flow.to) > 0;
-            if linked && graph.path(&flow.from, &flow.to).is_none() {
+            let linked = is_linked(&flow.from) && is_linked(&flow.to);
+            if linked && graph.path_between(&flow.from, &flow.to).is_none() {
                 self.value(
                     path!["flows", i, "to"],
                     format!("there is no path from `{}` to `{}`", flow.from, flow.to),

@@ -3,12 +3,14 @@
 
 use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
 use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
+use super::topology::Hop;
 use super::troubles::BurstLoss;
 use farpace_path::BitErrorsWay;
 use farpace_path::QueueLimit;
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
 
+mod cards;
 mod line;
 mod middlebox;
 mod pacing;
@@ -39,6 +41,7 @@ pub fn explain(scenario: &Scenario) -> String {
     for link in &scenario.links {
         explain_link(&mut page, scenario, link);
     }
+    cards::machines(&mut page, scenario);
     for (i, flow) in scenario.flows.iter().enumerate() {
         page.gap();
         FlowPage { s: scenario, flow, segment: scenario.segment(flow), rtt: scenario.base_rtt(flow) }
@@ -112,6 +115,9 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
                     p.rate, p.burst
                 ),
             );
+        }
+        if let Some(words) = cards::interrupts(&d) {
+            page.item(2, &words);
         }
         if d.has_troubles() {
             page.item(2, &format!("Troubles: {}.", troubles(&d)));
@@ -211,13 +217,14 @@ impl FlowPage<'_> {
                 profile(flow.receiver.profile)
             ),
         );
-        let mut way = format!("Path: {}", flow.from);
-        for hop in s.path(flow) {
-            if let (Some(link), Some(d)) = (s.links.get(hop.link), s.direction(hop)) {
-                way.push_str(&format!(" -{}-> {}", link.name, d.to));
-            }
-        }
-        page.item(1, &format!("{way}. With empty queues a round trip takes {}.", time(self.rtt)));
+        let paths = s.paths(flow);
+        let ways: Vec<String> = paths.iter().map(|hops| self.way(hops)).collect();
+        let (many, widest) = if ways.len() > 1 { ("s", " by the widest") } else { ("", "") };
+        let ways = ways.join(" and ");
+        page.item(
+            1,
+            &format!("Path{many}: {ways}. With empty queues a round trip takes {}{widest}.", time(self.rtt)),
+        );
 
         let limits = s.limits(flow);
         let window = s.window(flow);
@@ -234,7 +241,20 @@ impl FlowPage<'_> {
         self.losses(page);
     }
 
+    fn way(&self, hops: &[Hop]) -> String {
+        let mut way = self.flow.from.clone();
+        for hop in hops {
+            if let (Some(link), Some(d)) = (self.s.links.get(hop.link), self.s.direction(*hop)) {
+                way.push_str(&format!(" -{}-> {}", link.name, d.to));
+            }
+        }
+        way
+    }
+
     fn name_of(&self, b: &Bottleneck) -> String {
+        if b.ways > 1 {
+            return format!("{} together", self.s.bottleneck_links(self.flow).join(" and "));
+        }
         let link = self.s.links.get(b.hop.link).map_or("?", |l| l.name.as_str());
         if b.is_policer { format!("the policer of {link}") } else { format!("link {link}") }
     }
@@ -324,6 +344,14 @@ impl FlowPage<'_> {
             return;
         }
         let Some(d) = self.s.direction(line.hop) else { return };
+        if line.ways > 1 {
+            let (line, at) = (self.name_of(&line), &self.flow.from);
+            page.item(
+                2,
+                &format!("It is more than {line} keep under way: the rest waits at the cards of {at}."),
+            );
+            return;
+        }
         if d.aqm.is_some() {
             let (line, at) = (self.name_of(&line), d.from);
             let text = format!(
@@ -452,8 +480,20 @@ impl FlowPage<'_> {
                 p * (1.0 - d.loss) * (1.0 - d.corrupt) * (1.0 - errors) * (1.0 - bursts)
             })
         };
-        let path = self.s.path(self.flow);
-        let p = 1.0 - survive(&mut path.iter().filter_map(|h| self.s.direction(*h)), self.segment.ip);
+        let paths = self.s.paths(self.flow);
+        // Of several ways, each counts by what it carries.
+        let shares = if paths.len() > 1 { self.s.together(self.flow, &paths) } else { None };
+        let shares = shares.map_or(vec![1.0; paths.len()], |(_, shares)| {
+            shares.iter().map(|rate| rate.bits_per_sec() as f64).collect::<Vec<_>>()
+        });
+        let all: f64 = shares.iter().sum();
+        let lost = |ip: ByteCount, turn: fn(Hop) -> Hop| {
+            let of = |hops: &Vec<Hop>| {
+                1.0 - survive(&mut hops.iter().filter_map(|hop| self.s.direction(turn(*hop))), ip)
+            };
+            paths.iter().zip(&shares).map(|(hops, share)| of(hops) * share / all).sum::<f64>()
+        };
+        let p = lost(self.segment.ip, |hop| hop);
         if p > 0.0 {
             let packets = self.packets(self.flow.size) as f64;
             let per_gb = self.packets(ByteCount::new(1_000_000_000)) as f64;
@@ -479,11 +519,7 @@ impl FlowPage<'_> {
                 );
             }
         }
-        let back = self.s.links.iter().enumerate().filter_map(|(i, l)| {
-            let hop = path.iter().find(|h| h.link == i)?;
-            Some(l.direction(if hop.way == Way::Forward { Way::Backward } else { Way::Forward }))
-        });
-        let p = 1.0 - survive(&mut back.into_iter(), self.segment.ack_frame - ETHERNET_HEADER);
+        let p = lost(self.segment.ack_frame - ETHERNET_HEADER, Hop::back);
         if p > 0.0 {
             page.item(
                 1,

@@ -1,7 +1,9 @@
 //! The arithmetic of a path: sizes of segments, base round-trip time, bottleneck, window.
 
-use super::spec::{Counts, Direction, Flow, Policer, Scenario, Way};
+use super::machine::{Interrupts, Processor};
+use super::spec::{Counts, Direction, Flow, Policer, Scenario};
 use super::topology::Hop;
+use farpace_path::ProcessorConfig;
 use farpace_units::{ByteCount, Rate, Span};
 
 /// Ethernet header: two addresses and the type.
@@ -37,17 +39,19 @@ impl Segment {
     }
 }
 
-/// What limits a flow on its path.
+/// What limits a flow on its path, or on all its ways together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
     /// The nominal rate of the link or policer; efficiency is goodput divided by this.
     pub rate: Rate,
     /// The goodput that this rate can carry at best, headers taken off.
     pub goodput: Rate,
-    /// Where it is.
+    /// Where it is; of several ways, on the widest.
     pub hop: Hop,
-    /// The policer at the entrance, rather than the line.
+    /// The policer at the entrance, rather than the line; false for several ways.
     pub is_policer: bool,
+    /// The ways that carry this together; 1 but between hosts with several cards.
+    pub ways: u32,
 }
 
 impl Scenario {
@@ -76,27 +80,38 @@ impl Scenario {
     }
 
     /// Time from sending a full-size segment to receiving its acknowledgment, when all queues are empty:
-    /// delays and serialisation on every link, there and back. (Policers and routers take no time.) Where rate or delay
-    /// change, the highest rate and the shortest delay count, here and in the bottleneck.
+    /// delays and serialisation on every link, there and back, processors and interrupts. (Policers and routers take no time.)
+    /// Where rate or delay change, the highest rate and the shortest delay count, here and in the bottleneck. Of several ways
+    /// the widest counts.
     pub fn base_rtt(&self, flow: &Flow) -> Span {
         let segment = self.segment(flow);
-        let mut total = Span::ZERO;
+        let frames = [segment.frame, segment.ack_frame];
+        let mut total = self.processing(flow, frames);
         for hop in self.path(flow) {
-            let Some(link) = self.links.get(hop.link) else { continue };
-            let back = match hop.way {
-                Way::Forward => Way::Backward,
-                Way::Backward => Way::Forward,
-            };
-            for (way, frame) in [(hop.way, segment.frame), (back, segment.ack_frame)] {
-                let d = link.direction(way);
+            for (hop, frame) in [hop, hop.back()].into_iter().zip(frames) {
+                let Some(d) = self.direction(hop) else { continue };
                 total += d.shortest() + on_line(&d, frame);
+                total += d.interrupts.map_or(Span::ZERO, Interrupts::alone);
             }
         }
         total
     }
 
+    /// What a data frame and its acknowledgment cost the processors of both hosts.
+    fn processing(&self, flow: &Flow, [data, ack]: [ByteCount; 2]) -> Span {
+        let processor = |host: &str| self.hosts.get(host)?.processor.as_ref().map(Processor::config);
+        let cost = |host: &str, of: fn(&ProcessorConfig) -> Span, frame: ByteCount| {
+            processor(host).map_or(Span::ZERO, |p| of(&p) + p.per_byte * frame.get())
+        };
+        cost(&flow.from, |p| p.send, data)
+            + cost(&flow.to, |p| p.receive, data)
+            + cost(&flow.to, |p| p.send, ack)
+            + cost(&flow.from, |p| p.receive_ack, ack)
+    }
+
     /// The link or policer that carries the least of a flow; none if nothing on its path has a rate.
-    /// Different headers count at different places, so what is compared is the payload that fits.
+    /// Different headers count at different places, so what is compared is the payload that fits. Between hosts with
+    /// several cards: what all ways carry together.
     pub fn bottleneck(&self, flow: &Flow) -> Option<Bottleneck> {
         narrowest(&self.limits(flow))
     }
@@ -107,19 +122,28 @@ impl Scenario {
         self.bottleneck(flow).map_or(u64::MAX, |b| b.goodput.bytes_in(time).get() / segment)
     }
 
-    /// Everything on a flow's path that has a rate, in order.
+    /// Everything on a flow's path that has a rate, in order. Several ways are one limit together.
     pub(super) fn limits(&self, flow: &Flow) -> Vec<Bottleneck> {
+        match self.paths(flow).as_slice() {
+            [] => Vec::new(),
+            [hops] => self.limits_on(flow, hops),
+            paths => self.together(flow, paths).map(|(total, _)| total).into_iter().collect(),
+        }
+    }
+
+    /// Everything on one way that has a rate, in order.
+    pub(super) fn limits_on(&self, flow: &Flow, hops: &[Hop]) -> Vec<Bottleneck> {
         let segment = self.segment(flow);
         let mut limits = Vec::new();
-        for hop in self.path(flow) {
+        for &hop in hops {
             let Some(d) = self.direction(hop) else { continue };
             if let Some(p) = d.policer {
                 let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
-                limits.push(Bottleneck { rate: p.rate, goodput, hop, is_policer: true });
+                limits.push(Bottleneck { rate: p.rate, goodput, hop, is_policer: true, ways: 1 });
             }
             if let Some(rate) = d.fastest() {
                 let goodput = scale(rate, segment.payload, d.framing().on_the_line(segment.frame));
-                limits.push(Bottleneck { rate, goodput, hop, is_policer: false });
+                limits.push(Bottleneck { rate, goodput, hop, is_policer: false, ways: 1 });
             }
         }
         limits

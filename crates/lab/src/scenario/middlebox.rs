@@ -89,7 +89,7 @@ impl Scenario {
         };
         // The path takes longer to find, and nearly no scenario has such a box.
         self.links.iter().any(takes)
-            && self.path(flow).iter().filter_map(|hop| self.links.get(hop.link)).any(takes)
+            && self.paths(flow).iter().flatten().filter_map(|hop| self.links.get(hop.link)).any(takes)
     }
 }
 

@@ -8,6 +8,7 @@
 //! that [`explain`] puts into words.
 
 mod aqm;
+mod cards;
 mod check;
 mod datagrams;
 mod document;
@@ -16,11 +17,13 @@ mod error;
 mod explain;
 mod figures;
 mod hint;
+mod machine;
 mod middlebox;
 mod read;
 mod schedule;
 mod set;
 mod spec;
+mod taps;
 mod topology;
 mod troubles;
 
@@ -31,13 +34,15 @@ pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
 pub use figures::{Bottleneck, Segment};
+pub use machine::{Interrupts, Processor};
 pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
 pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{
     CaptureClock, Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer,
     Reorder, Router, Scenario, Switch, SwitchKind, Trace, Way,
 };
-pub use topology::{Hop, Tap};
+pub use taps::{Tap, TapPlace};
+pub use topology::Hop;
 pub use troubles::{BurstLoss, ClockJump};
 
 use farpace_units::ByteCount;
@@ -48,7 +53,7 @@ pub const MAX_TEXT: ByteCount = ByteCount::new(1 << 20);
 pub const MAX_OVERRIDES: usize = 1_000;
 /// Most hosts, routers and switches together.
 pub const MAX_NODES: usize = 1_000;
-/// Most links. (Without loops, a network has fewer links than nodes.)
+/// Most links.
 pub const MAX_LINKS: usize = 1_000;
 /// Most flows.
 pub const MAX_FLOWS: usize = 1_000;

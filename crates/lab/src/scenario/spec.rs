@@ -3,9 +3,11 @@
 
 use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
+use super::machine::{Interrupts, Processor};
 use super::middlebox::{AckThinning, Middlebox};
 use super::schedule::Schedule;
 use super::troubles::{BurstLoss, ClockJump};
+use farpace_link::multi_nic::MultiNicConfig;
 use farpace_link::pacing::PacingConfig;
 use farpace_path::QueueLimit;
 use farpace_tcp::config::Settings;
@@ -17,7 +19,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// A network, the transfers through it, and what to record of them.
 ///
-/// The network is a tree: hosts at its ends, routers and switches between, one path from each to each.
+/// The network is a tree: hosts at its ends, routers and switches between, one path from each to each. Only hosts with
+/// several cards have several links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -35,7 +38,7 @@ pub struct Scenario {
     /// What to record.
     #[serde(default)]
     pub trace: Trace,
-    /// The machines at the ends, by name. Each has one NIC, so one link.
+    /// The machines at the ends, by name. Each has one NIC, so one link, unless it has `multi_nic`.
     pub hosts: BTreeMap<String, Host>,
     /// The machines between, by name. They forward along the only path there is.
     #[serde(default)]
@@ -58,6 +61,11 @@ pub struct Scenario {
 pub struct Host {
     /// IPv4 or IPv6 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
     pub address: Option<IpAddr>,
+    /// Each of the host's links belongs to a network card of its own, in the order of the links, and all cards together are
+    /// used as one.
+    pub multi_nic: Option<MultiNicConfig>,
+    /// What frames cost the host; omitted: nothing.
+    pub processor: Option<Processor>,
 }
 
 /// A machine that forwards. It takes no time and has no keys of its own: rates, queues and policers belong
@@ -79,7 +87,7 @@ pub struct Switch {
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchKind {
     /// Learns where stations are. Frames of the line, like the gap frames of pacing, end there. It knows all hosts at first, as if
-    /// each had said a word.
+    /// each had said a word; but not where a host has several cards.
     #[default]
     Switch,
     /// Repeats every frame to all other lines, gap frames too.
@@ -88,7 +96,7 @@ pub enum SwitchKind {
 
 /// A full-duplex link. In each direction a packet meets the middlebox, the thinning of ACKs and the policer, then the
 /// troubles (MTU, outage, loss, corruption, duplication, jitter, reordering), then the queue, the line with its rate, the
-/// delay, and bit errors.
+/// delay, bit errors, and the interrupts of the card that receives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -173,6 +181,8 @@ pub struct DirectionSpec {
     /// Jumps of the TCP timestamp clocks of whatever sends into this direction; their echoes are moved back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clock_jumps: Vec<ClockJump>,
+    /// Receive interrupts of the card at the end of this direction.
+    pub interrupts: Option<Interrupts>,
 }
 
 impl DirectionSpec {
@@ -288,7 +298,8 @@ pub struct Flow {
 pub struct Trace {
     /// Width of the bins of bandwidth and of the samples of connection variables.
     pub bin: Span,
-    /// Where packets are captured. A host's name: at its NIC. A link's name: at both its ends, two captures.
+    /// Where packets are captured. A host's name: at its NIC; if it has several, above them and at each, one capture for each
+    /// place. A link's name: at both its ends, two captures.
     /// A capture holds what goes into the link at that end (before policer, loss and queue) and what comes
     /// out of it there.
     pub taps: Vec<String>,
@@ -340,7 +351,7 @@ pub enum Way {
 }
 
 /// Everything that happens to a packet in one direction of a link, with all defaults filled in. In the
-/// order of a packet's way: middlebox, thinning of ACKs, policer, troubles, queue, line, delay.
+/// order of a packet's way: middlebox, thinning of ACKs, policer, troubles, queue, line, delay, interrupts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Direction<'a> {
     /// The node that packets come from.
@@ -373,6 +384,8 @@ pub struct Direction<'a> {
     pub outages: &'a [Outage],
     /// Jumps of the senders' timestamp clocks.
     pub clock_jumps: &'a [ClockJump],
+    /// Receive interrupts at the end.
+    pub interrupts: Option<&'a Interrupts>,
     /// The queue in front of the line.
     pub queue: QueueLimit,
     /// What manages it.
@@ -434,6 +447,7 @@ impl LinkSpec {
             jitter,
             outages,
             clock_jumps,
+            interrupts,
         } = d;
         Direction {
             from,
@@ -451,6 +465,7 @@ impl LinkSpec {
             jitter: *jitter,
             outages,
             clock_jumps,
+            interrupts: interrupts.as_ref(),
             queue: queue.unwrap_or(self.queue),
             aqm: aqm.as_ref().or(self.aqm.as_ref()),
             schedule: schedule.as_ref().or(self.schedule.as_ref()),

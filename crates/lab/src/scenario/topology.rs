@@ -1,4 +1,4 @@
-//! The shape of the network: paths, routes, and where taps are.
+//! The shape of the network: paths and routes.
 
 use super::spec::{Flow, LinkSpec, Scenario, Way};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,27 +12,36 @@ pub struct Hop {
     pub way: Way,
 }
 
-/// A place where packets are captured: one end of a link. It sees what the node there puts into the link,
-/// before policer, loss and queue, and what comes out of the link there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tap {
-    /// What the capture is called: the host's name, or `link.node`.
-    pub name: String,
-    /// Index of the link.
-    pub link: usize,
-    /// Which end: 0 for the first of `between`, 1 for the second.
-    pub end: usize,
+impl Hop {
+    /// The same way back.
+    #[must_use]
+    pub const fn back(self) -> Hop {
+        let way = match self.way {
+            Way::Forward => Way::Backward,
+            Way::Backward => Way::Forward,
+        };
+        Hop { link: self.link, way }
+    }
 }
 
-/// Nodes and the links that lead away from each, in the order of their addition.
-#[derive(Default)]
+/// A machine; of a host with several cards, one of them, by its link. Cards are ends of the network: nothing goes in by one
+/// and out by another. So ways that are parallel from host to host are no loops, and between two places there is one path.
+pub(super) type Place<'a> = (&'a str, usize);
+
+/// Places and the links that lead away from each, in the order of their addition.
 pub(super) struct Graph<'a> {
-    edges: BTreeMap<&'a str, Vec<(Hop, &'a str)>>,
+    scenario: &'a Scenario,
+    edges: BTreeMap<Place<'a>, Vec<(Hop, Place<'a>)>>,
 }
 
 impl<'a> Graph<'a> {
+    /// Without any links.
+    pub const fn new(scenario: &'a Scenario) -> Self {
+        Graph { scenario, edges: BTreeMap::new() }
+    }
+    /// With all links.
     pub fn of(scenario: &'a Scenario) -> Self {
-        let mut graph = Graph::default();
+        let mut graph = Graph::new(scenario);
         for (i, link) in scenario.links.iter().enumerate() {
             graph.add(i, link);
         }
@@ -40,84 +49,78 @@ impl<'a> Graph<'a> {
     }
 
     pub fn add(&mut self, index: usize, link: &'a LinkSpec) {
-        let [first, second] = &link.between;
+        let [first, second] = link.between.each_ref().map(|node| self.place(node, index));
         let (forward, backward) =
             (Hop { link: index, way: Way::Forward }, Hop { link: index, way: Way::Backward });
         self.edges.entry(first).or_default().push((forward, second));
         self.edges.entry(second).or_default().push((backward, first));
     }
 
-    /// How many links a node has.
-    pub fn degree(&self, node: &str) -> usize {
-        self.edges.get(node).map_or(0, Vec::len)
+    /// Where `link` begins or ends at `node`.
+    pub fn place<'n>(&self, node: &'n str, link: usize) -> Place<'n> {
+        (node, if self.scenario.multi_nic(node).is_some() { link } else { 0 })
+    }
+    /// A machine, by its first card.
+    fn first<'n>(&self, node: &'n str) -> Place<'n> {
+        (node, self.scenario.cards(node).first().map_or(0, |card| self.place(node, card.link).1))
     }
 
-    /// For every other node that reaches `target`: the first hop of its shortest way there, and the node
-    /// which that hop leads to.
-    pub fn toward(&self, target: &str) -> BTreeMap<&'a str, (Hop, &'a str)> {
+    /// For every other place that reaches `target`: the first hop of its way there, and the place which that hop leads to.
+    pub fn toward(&self, target: Place<'_>) -> BTreeMap<Place<'a>, (Hop, Place<'a>)> {
         let mut routes = BTreeMap::new();
-        let Some((&target, _)) = self.edges.get_key_value(target) else { return routes };
+        let Some(&target) = self.edges.keys().find(|place| **place == target) else { return routes };
         let mut queue = VecDeque::from([target]);
-        while let Some(node) = queue.pop_front() {
-            for &(hop, neighbour) in self.edges.get(node).into_iter().flatten() {
-                if neighbour == target || routes.contains_key(neighbour) {
+        while let Some(place) = queue.pop_front() {
+            for &(hop, neighbour) in self.edges.get(&place).into_iter().flatten() {
+                if neighbour == target || routes.contains_key(&neighbour) {
                     continue;
                 }
-                let back = match hop.way {
-                    Way::Forward => Way::Backward,
-                    Way::Backward => Way::Forward,
-                };
-                routes.insert(neighbour, (Hop { link: hop.link, way: back }, node));
+                routes.insert(neighbour, (hop.back(), place));
                 queue.push_back(neighbour);
             }
         }
         routes
     }
 
-    /// The way between two nodes, as hops and the nodes they lead to.
-    pub fn path(&self, from: &str, to: &str) -> Option<Vec<(Hop, &'a str)>> {
+    /// The way between two places, as hops and the machines they lead to.
+    pub fn path(&self, from: Place<'_>, to: Place<'_>) -> Option<Vec<(Hop, &'a str)>> {
         let routes = self.toward(to);
         let mut path = Vec::new();
-        let mut node = from;
-        while node != to {
+        let mut place = from;
+        while place != to {
             // Each step is nearer to the target, so this ends.
-            let step = *routes.get(node)?;
-            path.push(step);
-            node = step.1;
+            let (hop, next) = *routes.get(&place)?;
+            path.push((hop, next.0));
+            place = next;
         }
         Some(path)
+    }
+    /// The way between two machines, by their first cards.
+    pub fn path_between(&self, from: &str, to: &str) -> Option<Vec<(Hop, &'a str)>> {
+        self.path(self.first(from), self.first(to))
     }
 }
 
 impl Scenario {
-    /// The way of a flow's data, in order. Its ACKs take the same links back. Never empty in a scenario
-    /// that has been checked.
+    /// The way of a flow's data, in order. Its ACKs take the same links back. Between hosts with several cards, the widest
+    /// of [all](Scenario::paths). Never empty in a scenario that has been checked.
     pub fn path(&self, flow: &Flow) -> Vec<Hop> {
-        let path = Graph::of(self).path(&flow.from, &flow.to).unwrap_or_default();
-        path.into_iter().map(|(hop, _)| hop).collect()
-    }
-
-    /// The routing towards one host: for every other node the hop by which it forwards. The shortest way
-    /// by number of links; as there are no loops, the only one.
-    pub fn routes_to(&self, host: &str) -> BTreeMap<&str, Hop> {
-        Graph::of(self).toward(host).into_iter().map(|(node, (hop, _))| (node, hop)).collect()
-    }
-
-    /// Where to capture, from [`Trace::taps`](super::Trace), each place once, in the order given.
-    pub fn taps(&self) -> Vec<Tap> {
-        let mut taps: Vec<Tap> = Vec::new();
-        for name in &self.trace.taps {
-            for (i, link) in self.links.iter().enumerate() {
-                for (end, node) in link.between.iter().enumerate() {
-                    let seen = taps.iter().any(|t| (t.link, t.end) == (i, end));
-                    if !seen && (link.name == *name || node == name) {
-                        let is_host = self.hosts.contains_key(node);
-                        let called = if is_host { node.clone() } else { format!("{}.{node}", link.name) };
-                        taps.push(Tap { name: called, link: i, end });
-                    }
-                }
-            }
+        let mut paths = self.paths(flow);
+        if paths.len() > 1 {
+            let widest = |hops: &Vec<Hop>| self.narrowest_on(flow, hops).map(|b| b.goodput);
+            let at = (0..paths.len()).rev().max_by_key(|i| widest(&paths[*i])).unwrap_or(0);
+            return paths.swap_remove(at);
         }
-        taps
+        paths.pop().unwrap_or_default()
+    }
+
+    /// The routing towards one host, by its first card: for every other node the hop by which it forwards.
+    pub fn routes_to(&self, host: &str) -> BTreeMap<&str, Hop> {
+        let graph = Graph::of(self);
+        let mut routes = BTreeMap::new();
+        for ((node, _), (hop, _)) in graph.toward(graph.first(host)) {
+            routes.entry(node).or_insert(hop);
+        }
+        routes
     }
 }

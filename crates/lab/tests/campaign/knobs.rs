@@ -251,6 +251,7 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         initial_window: sometimes(rng, 0.3, |r| Packets::new(pick(r, &[1, 10, 1000]))),
         initial_ssthresh: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[2, 100]))),
         cwnd_clamp: sometimes(rng, 0.2, |r| Packets::new(pick(r, &[1, 2, 7, 100]))),
+        cwnd_floor: sometimes(rng, 0.05, |r| Packets::new(pick(r, &[1, 2, 9]))),
         nagle: sometimes(rng, 0.2, |r| r.chance(0.5)),
         ecn: sometimes(rng, 0.4, |r| {
             pick(r, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp])
@@ -272,6 +273,10 @@ fn end(rng: &mut Stream, heal: Span) -> End {
     let rules = AskFor::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
     let asks = settings.ack_control.is_some_and(|control| control != AckControl::Off);
     let settings = Settings { ask_for: asks.then_some(rules), ..settings };
+    // A floor above the clamp is refused.
+    let cwnd_floor =
+        settings.cwnd_floor.filter(|floor| settings.cwnd_clamp.is_none_or(|clamp| *floor <= clamp));
+    let settings = Settings { cwnd_floor, ..settings };
     // What a profile does not have is left to it.
     let historical = Settings { tail_loss_probe: None, timeout: None, undo: None, ..settings.clone() };
     let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();

@@ -148,6 +148,7 @@ const CHANGES: &[Change] = &[
     |k| settings(k, |s| s.initial_window = None),
     |k| settings(k, |s| s.initial_ssthresh = None),
     |k| settings(k, |s| s.cwnd_clamp = None),
+    |k| settings(k, |s| s.cwnd_floor = None),
     |k| settings(k, |s| s.receive_buffer = None),
     |k| settings(k, |s| s.send_buffer = None),
     |k| settings(k, |s| s.mss = None),

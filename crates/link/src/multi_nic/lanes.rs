@@ -3,6 +3,7 @@
 use crate::multi_nic::MOST_NICS;
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, NicKind};
+use std::collections::BTreeSet;
 
 /// One of our cards, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +78,16 @@ impl PerByte {
     pub const fn span(self, bytes: ByteCount) -> Span {
         Span::from_nanos(self.0.saturating_mul(bytes.get()) >> Self::FRACTION_BITS)
     }
+    /// How many frames of `bytes` pass in `span`.
+    #[inline]
+    pub const fn frames_in(self, span: Span, bytes: ByteCount) -> u64 {
+        // Longer than four hours is not looked at more closely.
+        let nanos = if span.as_nanos() >> 44 == 0 { span.as_nanos() } else { (1 << 44) - 1 };
+        match (nanos << Self::FRACTION_BITS).checked_div(self.0.saturating_mul(bytes.get())) {
+            Some(frames) => frames,
+            None => u64::MAX,
+        }
+    }
     /// As nanoseconds per byte.
     pub fn as_nanos_f64(self) -> f64 {
         self.0 as f64 / f64::from(1_u32 << Self::FRACTION_BITS)
@@ -144,6 +155,8 @@ impl Lane {
 pub struct Lanes {
     nics: Vec<Nic>,
     neighbours: Vec<[Option<Lane>; MOST_NICS]>,
+    /// When lanes are free again that carry less than their card.
+    narrow: BTreeSet<Instant>,
 }
 
 impl Lanes {
@@ -156,8 +169,11 @@ impl Lanes {
             up: true,
             line: Serialiser::new(spec.rate),
         };
-        let mut lanes =
-            Lanes { nics: nics.iter().take(MOST_NICS).map(nic).collect(), neighbours: Vec::new() };
+        let mut lanes = Lanes {
+            nics: nics.iter().take(MOST_NICS).map(nic).collect(),
+            neighbours: Vec::new(),
+            narrow: BTreeSet::new(),
+        };
         lanes.neighbours.push([None; MOST_NICS]);
         lanes.elect_first();
         lanes
@@ -237,10 +253,31 @@ impl Lanes {
     }
     /// A frame that takes `bytes` of the line leaves by `nic` now. Returns when the card is free again.
     pub fn send(&mut self, now: Instant, nic: NicId, neighbour: NeighbourId, bytes: ByteCount) -> Instant {
+        let card = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.line.send(now, bytes));
+        let mut free = card;
         if let Some(lane) = self.lane_mut(neighbour, nic) {
             lane.free = now.max(lane.free) + lane.pace.span(bytes);
+            free = lane.free;
         }
-        self.nics.get_mut(nic.index()).map_or(now, |nic| nic.line.send(now, bytes))
+        if free > card {
+            self.narrow.insert(free);
+            while self.narrow.first().is_some_and(|at| *at < now) {
+                self.narrow.pop_first();
+            }
+        }
+        card
+    }
+    /// A frame that belongs to no lane leaves by `nic` now: a probe, an answer.
+    pub fn send_own(&mut self, now: Instant, nic: NicId, bytes: ByteCount) {
+        if let Some(nic) = self.nics.get_mut(nic.index()) {
+            nic.line.send(now, bytes);
+        }
+    }
+    /// When a card or a lane falls idle next, after `now`. Lanes of cards that have failed count too.
+    pub fn next_free(&self, now: Instant) -> Option<Instant> {
+        let cards = self.nics.iter().map(|nic| nic.line.busy_until()).filter(|at| *at > now);
+        let after = (std::ops::Bound::Excluded(now), std::ops::Bound::Unbounded);
+        cards.chain(self.narrow.range(after).next().copied()).min()
     }
 
     /// The lane to ordinary neighbours belongs to the first card that works.

@@ -9,26 +9,37 @@
 //! | concept | file |
 //! |---|---|
 //! | what people write | `config` |
+//! | which flow a frame belongs to | `flow` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
 //! | what neighbours tell each other | [`arp`] |
+//! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
+//! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
 
 pub mod arp;
 mod config;
+mod flow;
 mod lanes;
 mod layer;
 mod order;
 mod pairing;
+mod predict;
+pub mod probe;
 mod ratio;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
+pub use flow::flow_of;
 pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
-pub use layer::MultiNic;
-pub use order::{FlowId, Item, SendOrder};
+pub use layer::{MultiNic, MultiNicStats};
+pub use order::{
+    Earliest, FlowHash, FlowId, Item, Restraint, RoundRobin, SendOrder, Skip, WorkConserving, make,
+    skip_number,
+};
 pub use pairing::pair;
+pub use predict::{Departure, predict};
 pub use ratio::{Ratio, Slots};
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.

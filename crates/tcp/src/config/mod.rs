@@ -54,6 +54,8 @@ pub struct Config {
     pub initial_ssthresh: Option<Packets>,
     /// Upper limit of the congestion window.
     pub cwnd_clamp: Packets,
+    /// Lower limit of the congestion window.
+    pub cwnd_floor: Packets,
     /// HyStart++ in the first slow start (RFC 9406).
     pub hystart: bool,
     /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it acknowledges.

@@ -61,6 +61,8 @@ pub struct Settings {
     pub initial_ssthresh: Option<Packets>,
     /// Upper limit of the congestion window (default: none; net2: 65535 bytes).
     pub cwnd_clamp: Option<Packets>,
+    /// Lower limit of the congestion window (default: 1): what a layer below holds back, and one more. For paths of one's own.
+    pub cwnd_floor: Option<Packets>,
     /// Less than a full segment waits while anything is outstanding (default true).
     pub nagle: Option<bool>,
     /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
@@ -167,6 +169,7 @@ impl Settings {
             initial_window,
             initial_ssthresh,
             cwnd_clamp,
+            cwnd_floor,
             nagle,
             ecn,
             mtu_probing,
@@ -285,6 +288,10 @@ impl Settings {
         if cwnd_clamp.is_zero() {
             return Err(SettingsError::Range { key: "cwnd_clamp", expected: "at least 1 packet" });
         }
+        let cwnd_floor = cwnd_floor.unwrap_or(Packets::new(1));
+        if cwnd_floor.is_zero() || cwnd_floor > cwnd_clamp {
+            return Err(SettingsError::Range { key: "cwnd_floor", expected: "from 1 packet to cwnd_clamp" });
+        }
         if slow_start_limit.is_some_and(Packets::is_zero) {
             return Err(SettingsError::Range { key: "slow_start_limit", expected: "at least 1 packet" });
         }
@@ -360,6 +367,7 @@ impl Settings {
             initial_window: initial_window.or(net2.then_some(Packets::new(1))),
             initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)).or(unscaled),
             cwnd_clamp,
+            cwnd_floor,
             hystart,
             slow_start_limit: *slow_start_limit,
             abe,

@@ -326,7 +326,8 @@ impl Connection {
             self.config.cwnd_clamp,
             abc,
             self.mss,
-        );
+        )
+        .with_floor(self.config.cwnd_floor);
         // The window in a SYN is never scaled (RFC 7323 §2.2).
         self.snd_wnd = u32::from(syn.header.window);
         self.max_window = self.snd_wnd;

@@ -237,3 +237,28 @@ fn a_lost_syn_leaves_one_segment() {
     let mut s = Script::accept(&plain(), "S 0 win 5000 mss 1000");
     s.run("0 > S. 0 ack 1\n 1000 > S. 0 ack 1\n 1010 < . 1 ack 1\n 1010 ! cwnd 1");
 }
+
+/// Breaks: a layer below that holds packets of a connection back until there are enough of them waits for ever: the window must have its
+/// floor at the start and after a timeout (Kato and Higaki, 3.2).
+#[test]
+fn the_window_has_its_floor_at_the_start_and_after_a_timeout() {
+    let floor = Settings { cwnd_floor: Some(Packets::new(19)), ..plain() };
+    let mut s = Script::connect(&floor);
+    s.run("0 > S 0\n 10 < S. 0 ack 1 mss 1000\n 10 > . 1 ack 1\n 10 ! cwnd 19");
+    // The SYN was lost: one segment to begin, if nothing asked for more.
+    let mut s = Script::connect(&floor);
+    s.run("0 > S 0\n 1000 > S 0\n 1010 < S. 0 ack 1 mss 1000\n 1010 > . 1 ack 1\n 1010 ! cwnd 19");
+    let mut s = Script::established(&Settings { cwnd_floor: Some(Packets::new(3)), ..plain() }, 60_000);
+    s.run(
+        "10     ! write 3000
+         10     > . 1+1000 ack 1
+         10     > . 1001+1000 ack 1
+         10     > . 2001+1000 ack 1
+         210    > . 1+1000 ack 1 why timeout_retransmit
+         210    > . 1001+1000 ack 1 why loss_retransmit
+         210    > . 2001+1000 ack 1 why loss_retransmit
+         210    ! cwnd 3",
+    );
+    let wrong = Settings { cwnd_clamp: Some(Packets::new(18)), ..floor };
+    assert!(wrong.resolve().is_err(), "the floor is above the clamp");
+}

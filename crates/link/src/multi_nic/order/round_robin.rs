@@ -3,9 +3,9 @@
 use super::fifos::Fifos;
 use super::shares::Shares;
 use super::{Item, SendOrder};
-use crate::multi_nic::{Lanes, NeighbourId, NicId, Ratio};
+use crate::multi_nic::{Lanes, NicId, Ratio};
 use farpace_path::QueueLimit;
-use farpace_units::Instant;
+use farpace_units::{ByteCount, Instant};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -22,34 +22,25 @@ impl<P> RoundRobin<P> {
 }
 
 impl<P> SendOrder<P> for RoundRobin<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes) -> Result<(), Item<P>> {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
         match self.shares.take(item.neighbour, lanes) {
-            Some(nic) => self.fifos.push(nic, item),
-            None => Err(item),
+            Some(nic) => self.fifos.push(nic, item, refused),
+            None => refused.push(item),
         }
     }
     fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
         self.fifos.pop(now, nic, lanes)
     }
-    fn deadline(&self, lanes: &Lanes) -> Option<Instant> {
-        self.fifos.deadline(lanes)
-    }
-    fn on_deadline(&mut self, _: Instant, _: &Lanes) {}
-    fn on_change(&mut self, _: Instant, lanes: &Lanes) {
+    fn on_change(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
         self.shares.on_change(lanes);
         for item in self.fifos.stranded(lanes) {
-            if let Some(nic) = self.shares.take(item.neighbour, lanes) {
-                self.fifos.move_to(nic, item);
-            }
+            self.enqueue(now, item, lanes, refused);
         }
-    }
-    fn abandon(&mut self, neighbour: NeighbourId) -> Vec<Item<P>> {
-        self.fifos.abandon(neighbour)
     }
     fn held(&self) -> u64 {
         self.fifos.held()
     }
-    fn inspect(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+    fn backlog(&self) -> ByteCount {
+        self.fifos.backlog()
     }
 }

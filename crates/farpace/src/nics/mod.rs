@@ -1,0 +1,46 @@
+//! `farpace nics`: several network cards as one: who sends to whom, and what leaves in which order.
+
+mod order;
+mod pair;
+mod ways;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace nics pair --ours 1G,100M --theirs 100M,1G     which card sends to which
+  farpace nics order --ways 1G,100M                     in which order frames leave and arrive
+  farpace nics order --ways 1G,100M --order skip --skip 8 --ratio 90/10
+  farpace nics order --ways \"80 Mbit/s@20 ms,180 Mbit/s@45 ms,150 Mbit/s@30 ms\" --frames 5000
+  farpace run scenarios/gallery/nics.toml               a transfer over two cards
+  farpace papers nics                                   what all orders reach
+
+docs/nics.md tells how several cards become one, and when that pays.";
+
+/// The arguments of `farpace nics`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Which of our cards sends to which of a neighbour's, by their kinds
+    Pair(pair::Args),
+    /// In which order frames leave, by which card, and how they arrive
+    Order(order::Args),
+}
+
+/// `farpace nics`.
+///
+/// # Errors
+/// Arguments that make no sense, or files that cannot be read or written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Pair(args) => pair::run(args),
+        Command::Order(args) => order::run(args),
+    }
+}

@@ -1,0 +1,257 @@
+//! `farpace nics order`: in which order frames leave and arrive.
+
+use super::ways::{self, Way};
+use crate::cli;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use farpace_link::multi_nic::{
+    Delay, Departure, Lane, Lanes, MOST_NICS, MultiNicConfig, NicSpec, OrderKind, Ratio, predict, skip_number,
+};
+use farpace_link::pacing::on_the_line;
+use farpace_report::{Cell, Column, Table};
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_wire::{MacAddr, NicKind};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Rows of the table that are shown, unless all are asked for.
+const SHOWN: usize = 40;
+/// Frames that a TCP without patience takes for a loss, if they arrive before one.
+const DUPLICATE_ACKS: usize = 3;
+
+const AFTER_HELP: &str = "\
+All frames are there at once, and belong to one flow. Each way is so many lines of its rate, one after the other, and what it \
+takes besides. A frame is late by so many places as there are later ones that arrive before it: from 3 on a TCP that \
+counts duplicate ACKs sends it again.
+
+Examples:
+  farpace nics order --ways 1G,100M
+  farpace nics order --ways 1G,100M --order round-robin
+  farpace nics order --ways 1G,100M --order skip --skip 4 --ratio 75/25 --frames 16
+  farpace nics order --ways \"80 Mbit/s@20 ms,180 Mbit/s@45 ms\" --hops 1 --json";
+
+/// The arguments of `farpace nics order`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The ways: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = ways::way, required = true)]
+    ways: Vec<Way>,
+    /// Which frame leaves next, and by which card
+    #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
+    order: Order,
+    /// With skip: the skip number S [default: worked out from the ways]
+    #[arg(long, value_name = "S")]
+    skip: Option<u16>,
+    /// With skip and round-robin: the share of each card, like 90/10 [default: what the ways carry]
+    #[arg(long, value_name = "RATIO")]
+    ratio: Option<Ratio>,
+    /// Lines that a frame passes one after the other: 2 with one switch
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
+    hops: u8,
+    /// How many frames
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=200_000))]
+    frames: u64,
+    /// Length of the IP packet in each frame
+    #[arg(long, value_name = "BYTES", default_value = "1500 B")]
+    packet: ByteCount,
+    /// Show all frames, not the first 40
+    #[arg(long)]
+    all: bool,
+    /// Print JSON with all frames (docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// The orders, as words of the command line.
+#[derive(Clone, Copy, Debug)]
+struct Order(OrderKind);
+
+impl ValueEnum for Order {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [Order; OrderKind::ALL.len()] = {
+            let mut all = [Order(OrderKind::Earliest); OrderKind::ALL.len()];
+            let mut i = 0;
+            while i < all.len() {
+                all[i] = Order(OrderKind::ALL[i]);
+                i += 1;
+            }
+            all
+        };
+        &ALL
+    }
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.0.name()))
+    }
+}
+
+/// `farpace nics order`.
+///
+/// # Errors
+/// Too many ways, a packet that no frame holds, or a ratio for other cards than there are.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.ways.len() > MOST_NICS {
+        bail!("a machine has at most {MOST_NICS} cards, not {}", args.ways.len());
+    }
+    if !(20..=65_535).contains(&args.packet.get()) {
+        bail!("--packet must be from 20 B to 65535 B, not {}", args.packet);
+    }
+    if let Some(ratio) = args.ratio.as_ref().filter(|ratio| ratio.weights().len() != args.ways.len()) {
+        bail!("--ratio {ratio} has {} shares for {} ways", ratio.weights().len(), args.ways.len());
+    }
+    let config = MultiNicConfig {
+        order: args.order.0,
+        skip: args.skip,
+        ratio: args.ratio.clone(),
+        hops: args.hops,
+        ..MultiNicConfig::default()
+    };
+    let mut lanes = Lanes::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
+    let mut to = [None; MOST_NICS];
+    for (way, slot) in args.ways.iter().zip(&mut to) {
+        let delay = Delay { fixed: way.delay, ..Delay::of_lines(args.hops, way.rate) };
+        *slot = Some(Lane::new(Some(MacAddr::BROADCAST), way.rate, delay));
+    }
+    let neighbour = lanes.set_neighbour(None, to);
+    let skips: Vec<u16> =
+        lanes.ids().map(|nic| args.skip.unwrap_or(skip_number(neighbour, nic, &lanes))).collect();
+    let bytes = on_the_line(args.packet + ByteCount::new(14));
+    let sent = predict(&config, lanes, neighbour, args.frames, bytes);
+    let outcome = Outcome::new(args, bytes, &sent, skips);
+    if args.json {
+        cli::print_json(&outcome.json(args))?
+    } else {
+        cli::print(&outcome.text(args))?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn card((i, way): (usize, &Way)) -> NicSpec {
+    NicSpec { mac: MacAddr([2, 0, 0, 0, 0, i as u8]), rate: way.rate, kind: NicKind::of_rate(way.rate) }
+}
+
+/// What came of it.
+struct Outcome {
+    /// In the order of arrival, with places late.
+    arrived: Vec<(Departure, usize)>,
+    /// Frames by card.
+    by_card: Vec<u64>,
+    late: usize,
+    most_late: usize,
+    /// Until the last has arrived.
+    takes: Span,
+    /// Of IP packets, until then.
+    rate: Rate,
+    skips: Vec<u16>,
+}
+
+impl Outcome {
+    fn new(args: &Args, bytes: ByteCount, sent: &[Departure], skips: Vec<u16>) -> Self {
+        let arrived = Departure::in_order_of_arrival(sent);
+        let mut by_card = vec![0; args.ways.len()];
+        for departure in sent {
+            if let Some(n) = by_card.get_mut(departure.nic.index()) {
+                *n += 1;
+            }
+        }
+        let takes = arrived.last().map_or(Span::ZERO, |(d, _)| d.arrives.since(Instant::ZERO));
+        // Of the lines: while frames leave.
+        let leaving = sent.iter().map(|d| d.leaves).max().unwrap_or_default().since(Instant::ZERO);
+        Outcome {
+            late: arrived.iter().filter(|(_, places)| *places >= DUPLICATE_ACKS).count(),
+            most_late: arrived.iter().map(|(_, places)| *places).max().unwrap_or(0),
+            by_card,
+            takes,
+            rate: Rate::of(ByteCount::new(bytes.get() * sent.len() as u64), leaving),
+            skips,
+            arrived,
+        }
+    }
+
+    fn text(&self, args: &Args) -> String {
+        let columns = vec![
+            Column::number("arrives", "us"),
+            Column::number("frame", ""),
+            Column::number("card", ""),
+            Column::number("left", "us"),
+            Column::number("late", "places"),
+        ];
+        let shown = if args.all { self.arrived.len() } else { SHOWN.min(self.arrived.len()) };
+        let mut table =
+            Table::new(&format!("Frames in the order of arrival, {}", args.order.0.name()), columns);
+        for (d, late) in self.arrived.iter().take(shown) {
+            table.row(vec![
+                micros(d.arrives),
+                d.frame.into(),
+                u64::from(d.nic.0).into(),
+                micros(d.leaves),
+                (*late as u64).into(),
+            ]);
+        }
+        let mut text = table.to_text();
+        if shown < self.arrived.len() {
+            text += &format!("and {} more (--all shows them)\n", self.arrived.len() - shown);
+        }
+        text += "\n";
+        let columns = vec![
+            Column::number("card", ""),
+            Column::number("rate", ""),
+            Column::number("delay", "ms"),
+            Column::number("frames", ""),
+            Column::number("share", "%"),
+            Column::number("S", ""),
+        ];
+        let mut table = Table::new("Cards", columns);
+        for (i, ((way, frames), skip)) in args.ways.iter().zip(&self.by_card).zip(&self.skips).enumerate() {
+            table.row(vec![
+                (i as u64).into(),
+                way.rate.to_string().into(),
+                Cell::Number(way.delay.as_secs_f64() * 1e3, Some(3)),
+                (*frames).into(),
+                Cell::Number(*frames as f64 * 100.0 / args.frames.max(1) as f64, Some(2)),
+                u64::from(*skip).into(),
+            ]);
+        }
+        text += &table.to_text();
+        let sum: f64 = args.ways.iter().map(|way| way.rate.as_mbit_f64()).sum();
+        text += &format!(
+            "\n{} frames have arrived after {:.3} ms. While they left, the lines carried {:.1} of {sum:.1} Mbit/s.\n\
+             {} frames ({:.2} %) are late by {DUPLICATE_ACKS} places or more, the latest by {}.\n",
+            self.arrived.len(),
+            self.takes.as_secs_f64() * 1e3,
+            self.rate.as_mbit_f64().min(sum),
+            self.late,
+            self.late as f64 * 100.0 / self.arrived.len().max(1) as f64,
+            self.most_late,
+        );
+        text
+    }
+
+    fn json(&self, args: &Args) -> serde_json::Value {
+        let frame = |(d, late): &(Departure, usize)| {
+            json!({
+                "frame": d.frame, "card": d.nic.0, "late_places": late,
+                "leaves_ns": d.leaves.as_nanos(), "arrives_ns": d.arrives.as_nanos(),
+            })
+        };
+        let card = |((way, frames), skip): ((&Way, &u64), &u16)| {
+            json!({
+                "rate_bit_s": way.rate.bits_per_sec(), "delay_ns": way.delay.as_nanos(),
+                "frames": frames, "skip_number": skip,
+            })
+        };
+        json!({
+            "order": args.order.0.name(),
+            "cards": args.ways.iter().zip(&self.by_card).zip(&self.skips).map(card).collect::<Vec<_>>(),
+            "frames": self.arrived.iter().map(frame).collect::<Vec<_>>(),
+            "late_by_3_places": self.late,
+            "most_late_places": self.most_late,
+            "takes_ns": self.takes.as_nanos(),
+            "lines_carried_bit_s": self.rate.bits_per_sec(),
+        })
+    }
+}
+
+fn micros(at: Instant) -> Cell {
+    Cell::Number(at.since(Instant::ZERO).as_nanos() as f64 / 1e3, Some(3))
+}

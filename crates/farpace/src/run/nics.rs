@@ -1,0 +1,101 @@
+//! What came of hosts with several network cards: in the summary, and as a table.
+
+use farpace_lab::{NicOutcome, NicsOutcome};
+use farpace_report::{Cell, Column, Table};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A host with several network cards.
+#[derive(Clone, Debug, Serialize)]
+pub struct NicsSummary {
+    /// The host.
+    pub host: String,
+    /// Its cards, in order.
+    pub cards: Vec<NicSummary>,
+    /// Frames dropped above the cards.
+    pub dropped: u64,
+    /// Readings of what makes the cards one.
+    pub readings: BTreeMap<&'static str, String>,
+}
+
+/// One network card.
+#[derive(Clone, Debug, Serialize)]
+pub struct NicSummary {
+    /// `nic0`, `nic1`, ...
+    pub name: String,
+    /// Its link.
+    pub link: String,
+    /// The rate of that link, away from the host.
+    #[serde(rename = "rate_bit_s")]
+    pub rate: u64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Their bytes, without check sequences.
+    pub sent_bytes: u64,
+    /// Frames that came out of its link.
+    pub received_frames: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+}
+
+impl NicsSummary {
+    /// Sums up.
+    pub fn new(outcome: &NicsOutcome) -> Self {
+        NicsSummary {
+            host: outcome.host.clone(),
+            cards: outcome.cards.iter().map(NicSummary::new).collect(),
+            dropped: outcome.dropped,
+            readings: outcome.readings.iter().cloned().collect(),
+        }
+    }
+}
+
+impl NicSummary {
+    fn new(outcome: &NicOutcome) -> Self {
+        NicSummary {
+            name: outcome.name.clone(),
+            link: outcome.link.clone(),
+            rate: outcome.rate.bits_per_sec(),
+            sent_frames: outcome.sent,
+            sent_bytes: outcome.sent_bytes.get(),
+            received_frames: outcome.received,
+            received_bytes: outcome.received_bytes.get(),
+        }
+    }
+}
+
+/// One row per card.
+pub fn table(nics: &[NicsSummary]) -> Table {
+    let columns = vec![
+        Column::text("host"),
+        Column::text("card"),
+        Column::text("link"),
+        Column::number("rate", "Mbit/s"),
+        Column::number("sent", "frames"),
+        Column::number("sent", "MB"),
+        Column::number("share", "%"),
+        Column::number("received", "frames"),
+        Column::number("received", "MB"),
+    ];
+    let mut table = Table::new("Network cards", columns);
+    for host in nics {
+        let all: u64 = host.cards.iter().map(|card| card.sent_frames).sum();
+        let mb = |bytes: u64| Cell::Number(bytes as f64 / 1e6, Some(3));
+        for card in &host.cards {
+            let share =
+                (all > 0).then(|| Cell::Number(card.sent_frames as f64 * 100.0 / all as f64, Some(1)));
+            table.row(vec![
+                host.host.as_str().into(),
+                card.name.as_str().into(),
+                card.link.as_str().into(),
+                Cell::Number(card.rate as f64 / 1e6, Some(1)),
+                card.sent_frames.into(),
+                mb(card.sent_bytes),
+                share.unwrap_or(Cell::Missing),
+                card.received_frames.into(),
+                mb(card.received_bytes),
+            ]);
+        }
+    }
+    table
+}

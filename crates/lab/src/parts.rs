@@ -1,0 +1,49 @@
+//! Where the parts of a network are in its world: what meters, captures and counters attach to.
+
+use crate::machines::Machine;
+use crate::scenario::{Hop, TapPlace, Way};
+use crate::world::{ElementId, End, World};
+use farpace_path::Port;
+use std::collections::BTreeMap;
+
+/// The parts of a network.
+pub(crate) struct Parts {
+    pub machines: BTreeMap<String, Machine>,
+    /// Per link: the ends of its chain that face the first and the second node.
+    pub links: Vec<[End; 2]>,
+    /// Per link: the ends of its nodes.
+    pub nodes: Vec<[End; 2]>,
+}
+
+impl Parts {
+    /// The stack of a host.
+    pub fn host(&self, name: &str) -> Option<ElementId> {
+        self.machines.get(name).map(|machine| machine.host)
+    }
+    /// Both ends of the wire between a card and its link: what leaves by the first is sent, what leaves by the second received.
+    pub fn card(&self, card: Hop) -> Option<[End; 2]> {
+        self.end(card.link, usize::from(card.way == Way::Backward))
+    }
+    fn end(&self, link: usize, end: usize) -> Option<[End; 2]> {
+        Some([*self.nodes.get(link)?.get(end)?, *self.links.get(link)?.get(end)?])
+    }
+    /// What leaves here has been received by a host, by whatever card.
+    pub fn received(&self, host: ElementId) -> Option<End> {
+        let machine = self.machines.values().find(|machine| machine.host == host)?;
+        if let Some(layer) = machine.layer {
+            return Some((layer, Port(0)));
+        }
+        let ends = self.nodes.iter().flatten().zip(self.links.iter().flatten());
+        ends.into_iter().find_map(|(node, chain)| (*node == machine.end(0)).then_some(*chain))
+    }
+    /// Both ends of the wire that a tap looks at.
+    pub fn tapped(&self, place: &TapPlace, world: &World) -> Option<[End; 2]> {
+        match place {
+            TapPlace::End { link, end } => self.end(*link, *end),
+            TapPlace::Stack { host } => {
+                let above = (self.machines.get(host)?.layer?, Port(0));
+                Some([world.peer(above)?, above])
+            }
+        }
+    }
+}

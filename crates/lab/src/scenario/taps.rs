@@ -1,0 +1,66 @@
+//! Where packets are captured.
+
+use super::spec::Scenario;
+
+/// A place where packets are captured, and what the capture is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// `host`; of a host with several cards, `host` for what its stack sends and receives and `host.nic0`, `host.nic1`, ... for
+    /// each card; `link.node` for the end of a link that is not at a host.
+    pub name: String,
+    /// Where.
+    pub place: TapPlace,
+}
+
+/// A place where packets are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TapPlace {
+    /// One end of a link: what the node there puts into the link, before policer, loss and queue, and what comes out of the
+    /// link there.
+    End {
+        /// Index of the link.
+        link: usize,
+        /// Which end: 0 for the first of `between`, 1 for the second.
+        end: usize,
+    },
+    /// Above all cards of a host with several: frames as its stack sends them, and as it receives them.
+    Stack {
+        /// The host.
+        host: String,
+    },
+}
+
+impl Scenario {
+    /// Where to capture, from [`Trace::taps`](super::Trace), each place once, in the order given.
+    pub fn taps(&self) -> Vec<Tap> {
+        let mut taps: Vec<Tap> = Vec::new();
+        let mut add = |name: String, place: TapPlace| {
+            if !taps.iter().any(|tap| tap.place == place) {
+                taps.push(Tap { name, place });
+            }
+        };
+        for name in &self.trace.taps {
+            if self.multi_nic(name).is_some() {
+                add(name.clone(), TapPlace::Stack { host: name.clone() });
+            }
+            for (link, spec) in self.links.iter().enumerate() {
+                for (end, node) in spec.between.iter().enumerate() {
+                    if spec.name == *name || node == name {
+                        add(self.end_name(link, node), TapPlace::End { link, end });
+                    }
+                }
+            }
+        }
+        taps
+    }
+
+    /// What the end of a link at `node` is called.
+    fn end_name(&self, link: usize, node: &str) -> String {
+        let card = self.cards(node).iter().position(|card| card.link == link);
+        match (self.multi_nic(node), card) {
+            (Some(_), Some(card)) => format!("{node}.nic{card}"),
+            _ if self.hosts.contains_key(node) => node.to_owned(),
+            _ => format!("{}.{node}", self.links.get(link).map_or("", |spec| &spec.name)),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Each flow has a card, so that nothing is reordered and nobody gets more than one card carries: Linux's balance-xor and
+//! 802.3ad.
+
+use super::fifos::Fifos;
+use super::{Item, SendOrder};
+use crate::multi_nic::{Lanes, NicId};
+use farpace_path::QueueLimit;
+use farpace_units::{ByteCount, Instant};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct FlowHash<P> {
+    fifos: Fifos<P>,
+}
+
+impl<P> FlowHash<P> {
+    /// With queues of `limit`.
+    pub fn new(limit: QueueLimit, lanes: &Lanes) -> Self {
+        FlowHash { fifos: Fifos::new(limit, lanes) }
+    }
+}
+
+impl<P> SendOrder<P> for FlowHash<P> {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        let working = lanes.working(item.neighbour).count() as u64;
+        let turn = item.flow.0.checked_rem(working).unwrap_or(0) as usize;
+        match lanes.working(item.neighbour).nth(turn).map(|(nic, _)| nic) {
+            Some(nic) => self.fifos.push(nic, item, refused),
+            None => refused.push(item),
+        }
+    }
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+        self.fifos.pop(now, nic, lanes)
+    }
+    fn on_change(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        for item in self.fifos.stranded(lanes) {
+            self.enqueue(now, item, lanes, refused);
+        }
+    }
+    fn held(&self) -> u64 {
+        self.fifos.held()
+    }
+    fn backlog(&self) -> ByteCount {
+        self.fifos.backlog()
+    }
+}

@@ -1,0 +1,207 @@
+//! Frames for narrow cards are sent ahead of their turn, by a fixed number: the skip number S of Kato and Higaki (their
+//! Fig. 8, rebuilt from the text).
+//!
+//! Of each connection, up to S frames wait for wide cards in a buffer. When the next slot belongs to a narrow card, a frame
+//! that comes is put behind them, until there are S: the next one then leaves by the narrow card, S frames before its turn.
+
+use super::fifos::Fifos;
+use super::shares::Shares;
+use super::{Item, SendOrder};
+use crate::multi_nic::{Lane, Lanes, NeighbourId, NicId, Ratio};
+use farpace_path::QueueLimit;
+use farpace_units::{ByteCount, Instant, Span};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Buffers that connections are spread over by their number; those that fall together share one, which keeps both in order.
+const BUFFERS: usize = 4_096;
+/// The greatest skip number that is worked out: frames that one connection may have waiting here.
+pub const MOST_SKIPPED: u16 = 4_096;
+/// A full frame on the line, for working S out.
+const FULL_FRAME: ByteCount = ByteCount::new(1_538);
+
+/// What waits of one connection.
+#[derive(Clone, Debug)]
+struct Buffer<P> {
+    items: VecDeque<Item<P>>,
+    /// When it is given up waiting for more.
+    due: Instant,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Skip<P> {
+    fifos: Fifos<P>,
+    shares: Shares,
+    /// S, if it is given.
+    skip: Option<u16>,
+    hold: Span,
+    buffers: Vec<Buffer<P>>,
+    /// Buffers that hold frames, with a time that is not later than when they are due.
+    timers: BTreeSet<(Instant, usize)>,
+    waiting: u64,
+    waiting_bytes: ByteCount,
+}
+
+impl<P> Skip<P> {
+    /// With queues of `limit`. Without `skip`, S is [worked out](skip_number) for each narrow card; without a `ratio` cards
+    /// send in proportion to what their lanes carry. A frame waits for `hold` after the last one that came.
+    pub fn new(
+        limit: QueueLimit,
+        skip: Option<u16>,
+        hold: Span,
+        ratio: Option<Ratio>,
+        lanes: &Lanes,
+    ) -> Self {
+        Skip {
+            fifos: Fifos::new(limit, lanes),
+            shares: Shares::new(ratio),
+            skip,
+            hold,
+            buffers: Vec::new(),
+            timers: BTreeSet::new(),
+            waiting: 0,
+            waiting_bytes: ByteCount::ZERO,
+        }
+    }
+
+    /// The card whose turn it is, and S if it is a narrow one. None if no lane works.
+    fn next(&mut self, neighbour: NeighbourId, lanes: &Lanes) -> Option<(NicId, Option<u16>)> {
+        let nic = self.shares.of(neighbour, lanes)?.next();
+        let lane = lanes.lane(neighbour, nic)?;
+        let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max()?;
+        let s = (lane.rate < widest).then(|| self.skip.unwrap_or_else(|| skip_number(neighbour, nic, lanes)));
+        Some((nic, s))
+    }
+    /// Uses the slot of `nic` up.
+    fn tx(&mut self, nic: NicId, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        if let Some(slots) = self.shares.of(item.neighbour, lanes) {
+            slots.advance();
+        }
+        self.fifos.push(nic, item, refused);
+    }
+    fn wait(&mut self, now: Instant, at: usize, item: Item<P>) {
+        let Some(buffer) = self.buffers.get_mut(at) else { return };
+        if buffer.items.is_empty() {
+            self.timers.insert((now + self.hold, at));
+        }
+        buffer.due = now + self.hold;
+        self.waiting += 1;
+        self.waiting_bytes += item.bytes;
+        buffer.items.push_back(item);
+    }
+    fn take(&mut self, at: usize, place: usize) -> Option<Item<P>> {
+        let item = self.buffers.get_mut(at)?.items.remove(place)?;
+        self.waiting -= 1;
+        self.waiting_bytes -= item.bytes;
+        Some(item)
+    }
+    fn waits(&self, at: usize) -> usize {
+        self.buffers.get(at).map_or(0, |buffer| buffer.items.len())
+    }
+    /// The paper's rules for what is left when nothing has come for the hold time: wide cards take the first, and if the
+    /// next n slots are narrow, the n-th from the end leaves by them.
+    fn flush(&mut self, at: usize, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        while let Some(first) = self.buffers.get(at).and_then(|buffer| buffer.items.front()) {
+            let neighbour = first.neighbour;
+            let place = match self.next(neighbour, lanes) {
+                None | Some((_, None)) => 0,
+                Some((_, Some(_))) => {
+                    let waits = self.waits(at);
+                    let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max();
+                    let narrow = |nic| lanes.lane(neighbour, nic).map(|lane| lane.rate) < widest;
+                    let run = self.shares.of(neighbour, lanes).map_or(0, |slots| slots.run(waits, narrow));
+                    waits - run.clamp(1, waits)
+                }
+            };
+            let Some(item) = self.take(at, place) else { return };
+            // Where connections share a buffer, frames of both may be for different neighbours.
+            match self.next(item.neighbour, lanes) {
+                Some((nic, _)) => self.tx(nic, item, lanes, refused),
+                None => refused.push(item),
+            }
+        }
+    }
+}
+
+impl<P> SendOrder<P> for Skip<P> {
+    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        let neighbour = item.neighbour;
+        let Some((mut nic, mut narrow)) = self.next(neighbour, lanes) else { return refused.push(item) };
+        if self.buffers.is_empty() {
+            let empty = || Buffer { items: VecDeque::new(), due: Instant::ZERO };
+            self.buffers.resize_with(BUFFERS, empty);
+        }
+        let at = (item.flow.0 % BUFFERS as u64) as usize;
+        if let Some(s) = narrow {
+            return if self.waits(at) < usize::from(s) {
+                self.wait(now, at, item)
+            } else {
+                self.tx(nic, item, lanes, refused)
+            };
+        }
+        while narrow.is_none()
+            && let Some(first) = self.take(at, 0)
+        {
+            self.tx(nic, first, lanes, refused);
+            match self.next(neighbour, lanes) {
+                Some(next) => (nic, narrow) = next,
+                None => break,
+            }
+        }
+        if narrow.is_none() { self.tx(nic, item, lanes, refused) } else { self.wait(now, at, item) }
+    }
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+        self.fifos.pop(now, nic, lanes)
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+    fn on_deadline(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        while let Some(&(at, buffer)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            let Some(Buffer { items, due }) = self.buffers.get(buffer) else { continue };
+            if items.is_empty() {
+                continue;
+            }
+            // More has come since.
+            if *due > now {
+                self.timers.insert((*due, buffer));
+                continue;
+            }
+            self.flush(buffer, lanes, refused);
+        }
+    }
+    fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        self.shares.on_change(lanes);
+        for item in self.fifos.stranded(lanes) {
+            // In the order in which they were to leave: they are not held back once more.
+            match self.next(item.neighbour, lanes) {
+                Some((nic, _)) => self.tx(nic, item, lanes, refused),
+                None => refused.push(item),
+            }
+        }
+    }
+    fn held(&self) -> u64 {
+        self.fifos.held() + self.waiting
+    }
+    fn backlog(&self) -> ByteCount {
+        self.fifos.backlog() + self.waiting_bytes
+    }
+}
+
+/// The skip number for a narrow card: how many full frames the widest lane brings to the neighbour while one is under way on
+/// the lane of `nic`, less the one that would arrive with it. With h lines of rate Rw and Rn one after the other, that is
+/// h (Rw/Rn - 1) and what the narrow way takes longer besides (spec of this house). At most [`MOST_SKIPPED`].
+pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &Lanes) -> u16 {
+    let Some(lane) = lanes.lane(neighbour, nic) else { return 0 };
+    let width = |(id, lane): &(NicId, &Lane)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
+    let Some((_, wide)) = lanes.working(neighbour).max_by_key(width) else { return 0 };
+    let later = lane.delay.of(FULL_FRAME) + lane.guard;
+    let later = later.as_nanos().saturating_sub(wide.delay.of(FULL_FRAME).as_nanos());
+    let one = wide.pace.span(FULL_FRAME).as_nanos().max(1);
+    let frames = later.saturating_add(one / 2) / one;
+    u16::try_from(frames).unwrap_or(MOST_SKIPPED).min(MOST_SKIPPED)
+}

@@ -1,0 +1,94 @@
+//! What multipath transports do with unequal ways, at the place of this layer: an idle card always takes the first frame, the one
+//! with the shortest way before others (minimum RTT); two of them leave a slow way idle where it would do harm.
+//!
+//! The originals know the window of each subflow. Here a card that is idle stands for a window with room, what the lane carries for
+//! the window, and the queue for what the connection has to send.
+
+use super::shared::Shared;
+use super::{Item, SendOrder};
+use crate::multi_nic::{Lane, Lanes, NicId};
+use farpace_path::QueueLimit;
+use farpace_units::{ByteCount, Instant, Span};
+
+/// When a slow way is left idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restraint {
+    /// Never: the scheduler of MPTCP.
+    None,
+    /// If, while its frame is under way, the fast way could send all that waits: the frame would block it (Ferlin et al., BLEST).
+    Blest,
+    /// If the fast way would bring all that waits earlier than the slow way one frame (Lim et al., ECF), by a quarter at least
+    /// once it has begun to wait.
+    Ecf,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct WorkConserving<P> {
+    queue: Shared<P>,
+    restraint: Restraint,
+    /// ECF waits for the fast way.
+    waits: bool,
+}
+
+impl<P> WorkConserving<P> {
+    /// With a queue of `limit`.
+    pub fn new(limit: QueueLimit, restraint: Restraint) -> Self {
+        WorkConserving { queue: Shared::new(limit), restraint, waits: false }
+    }
+    /// True if a frame of `bytes` had better wait for `fast` than leave by `slow`.
+    fn restrains(
+        &mut self,
+        now: Instant,
+        bytes: ByteCount,
+        (fast_nic, fast): (NicId, &Lane),
+        slow: &Lane,
+        lanes: &Lanes,
+    ) -> bool {
+        let begins = lanes.begins(fast_nic, fast, now);
+        let by_slow = now + slow.delay.of(bytes);
+        let by_fast = begins + fast.delay.of(bytes);
+        let all = fast.pace.span(self.queue.backlog());
+        match self.restraint {
+            Restraint::None => false,
+            Restraint::Blest => by_fast + all <= by_slow,
+            Restraint::Ecf => {
+                let (ends, one) = ((by_fast + all).since(now), by_slow.since(now));
+                let margin = if self.waits { Span::from_nanos(one.as_nanos() / 4) } else { Span::ZERO };
+                self.waits = ends < one + margin;
+                self.waits
+            }
+        }
+    }
+}
+
+impl<P> SendOrder<P> for WorkConserving<P> {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        self.queue.push(item, lanes, refused);
+    }
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+        let ready = |item: &Item<P>| lanes.lane(item.neighbour, nic).filter(|lane| lane.free <= now);
+        let first = self.queue.iter().enumerate().find_map(|(at, item)| Some((at, item, ready(item)?)));
+        let (at, &Item { bytes, neighbour, .. }, lane) = first?;
+        let rank = |(id, lane): &(NicId, &Lane)| (lane.delay.of(bytes), *id);
+        let shorter = |other: &(NicId, &Lane)| rank(other) < rank(&(nic, lane));
+        // One that is idle as well will take it.
+        if lanes.working(neighbour).filter(shorter).any(|(id, way)| lanes.begins(id, way, now) <= now) {
+            return None;
+        }
+        let fastest = lanes.working(neighbour).min_by_key(rank)?;
+        if fastest.0 != nic && self.restrains(now, bytes, fastest, lane, lanes) {
+            return None;
+        }
+        self.queue.remove(at)
+    }
+    fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        self.queue.refuse_lost(lanes, refused);
+    }
+    fn held(&self) -> u64 {
+        self.queue.held()
+    }
+    fn backlog(&self) -> ByteCount {
+        self.queue.backlog()
+    }
+}

@@ -1,0 +1,74 @@
+//! What an order would do: frames that are all there at once leave, and arrive.
+
+use super::order::{self, FlowId, Item};
+use super::{Lanes, MultiNicConfig, NeighbourId, NicId};
+use farpace_path::QueueLimit;
+use farpace_units::{ByteCount, Instant};
+use std::collections::BTreeSet;
+
+/// One frame of a [prediction](predict).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Its place in the order of the stack, from 0.
+    pub frame: u64,
+    /// The card it leaves by.
+    pub nic: NicId,
+    /// When its first bit leaves.
+    pub leaves: Instant,
+    /// When its last bit arrives.
+    pub arrives: Instant,
+}
+
+impl Departure {
+    /// All in the order of arrival, each with the number of frames that come after it in the stack's order and arrive before it.
+    /// From 3 on a TCP that counts duplicate ACKs sends it again.
+    pub fn in_order_of_arrival(departures: &[Departure]) -> Vec<(Departure, usize)> {
+        let mut arrived = departures.to_vec();
+        arrived.sort_by_key(|d| (d.arrives, d.frame));
+        let mut seen = BTreeSet::new();
+        let mut out = Vec::with_capacity(arrived.len());
+        for departure in arrived {
+            out.push((departure, seen.range(departure.frame..).count()));
+            seen.insert(departure.frame);
+        }
+        out
+    }
+}
+
+/// In which order the cards of `lanes` send `frames` frames of `bytes` each (of the line) of one flow to `neighbour`, all of which
+/// are there at once. In the order of departure.
+pub fn predict(
+    config: &MultiNicConfig,
+    mut lanes: Lanes,
+    neighbour: NeighbourId,
+    frames: u64,
+    bytes: ByteCount,
+) -> Vec<Departure> {
+    let config = MultiNicConfig { queue: QueueLimit::Unlimited, ..config.clone() };
+    let mut order = order::make::<u64>(&config, &lanes);
+    let (mut now, mut refused, mut out) = (Instant::ZERO, Vec::new(), Vec::new());
+    for frame in 0..frames {
+        order.enqueue(now, Item { frame, bytes, flow: FlowId(0), neighbour }, &lanes, &mut refused);
+    }
+    loop {
+        let mut sent = true;
+        while std::mem::take(&mut sent) {
+            for nic in lanes.ids() {
+                if lanes.is_idle(nic, now)
+                    && let Some(item) = order.dequeue(now, nic, &lanes)
+                {
+                    let delay = lanes.lane(neighbour, nic).map(|lane| lane.delay).unwrap_or_default();
+                    let arrives = now + delay.of(item.bytes);
+                    out.push(Departure { frame: item.frame, nic, leaves: now, arrives });
+                    lanes.send(now, nic, neighbour, item.bytes);
+                    sent = true;
+                }
+            }
+        }
+        let busy = lanes.working(neighbour).map(|(nic, lane)| lanes.begins(nic, lane, now));
+        let wakes = busy.filter(|at| *at > now && order.held() > 0).chain(order.deadline());
+        let Some(at) = wakes.min() else { return out };
+        now = now.max(at);
+        order.on_deadline(now, &lanes, &mut refused);
+    }
+}

@@ -1,0 +1,130 @@
+//! Receive interrupts of a network card, which come once for several frames.
+
+use crate::{Cx, Inspection, Port, TwoWay, Way};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+use std::collections::VecDeque;
+
+/// Interrupts at both ends of a line.
+pub type Interrupts = TwoWay<InterruptsWay>;
+
+/// When a card interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptsConfig {
+    /// So long after the first frame that waits.
+    pub delay: Span,
+    /// As soon as so many frames wait, even if that is earlier; 0: never for this reason.
+    pub frames: u32,
+    /// From the interrupt until the machine takes the frames: uniform from nothing to this, drawn for each interrupt.
+    pub jitter: Span,
+}
+
+/// One direction of an [`Interrupts`]: frames that have arrived wait until the machine is told of them and takes them, all
+/// at once and in order. What comes between the interrupt and its handling goes with the others.
+#[derive(Clone, Debug)]
+pub struct InterruptsWay {
+    config: InterruptsConfig,
+    waiting: VecDeque<Packet>,
+    /// From the present interrupt until it is handled.
+    latency: Span,
+    /// When the frames are taken.
+    due: Option<Instant>,
+    interrupts: u64,
+    frames: u64,
+}
+
+impl InterruptsWay {
+    /// A card without frames.
+    pub const fn new(config: InterruptsConfig) -> Self {
+        let waiting = VecDeque::new();
+        InterruptsWay { config, waiting, latency: Span::ZERO, due: None, interrupts: 0, frames: 0 }
+    }
+    /// Interrupts so far that have been handled.
+    pub const fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+
+    fn handle(&mut self, out: Port, cx: &mut Cx<'_>) {
+        if self.due.is_some_and(|due| due <= cx.now()) {
+            self.due = None;
+            self.interrupts += 1;
+            self.frames += self.waiting.len() as u64;
+            self.waiting.drain(..).for_each(|packet| cx.emit(out, packet));
+        }
+    }
+}
+
+impl Way for InterruptsWay {
+    const PASSIVE: bool = false;
+    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        self.waiting.push_back(packet);
+        let c = self.config;
+        let due = match self.due {
+            Some(due) => due,
+            None => {
+                self.latency = Span::from_nanos(cx.rng().below(c.jitter.as_nanos().saturating_add(1)));
+                cx.now() + c.delay + self.latency
+            }
+        };
+        let full = c.frames > 0 && self.waiting.len() as u64 == u64::from(c.frames);
+        self.due = Some(if full { due.min(cx.now() + self.latency) } else { due });
+        self.handle(out, cx);
+    }
+    fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
+        self.handle(out, cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+    fn held(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+    fn inspect(&self) -> Inspection {
+        vec![("interrupts", self.interrupts.to_string()), ("frames", self.frames.to_string())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::{Bed, packet};
+
+    fn bed(delay: u64, frames: u32, jitter: u64) -> Bed<Interrupts> {
+        let (delay, jitter) = (Span::from_micros(delay), Span::from_micros(jitter));
+        let way = InterruptsWay::new(InterruptsConfig { delay, frames, jitter });
+        Bed::new(TwoWay::new(way.clone(), way))
+    }
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Span::from_micros(micros)
+    }
+
+    /// Breaks: frames are not taken together, at the wrong time, or a full ring waits.
+    #[test]
+    fn frames_wait_for_the_timer_or_for_enough_others() {
+        let mut bed = bed(30, 3, 0);
+        for (n, micros) in [0, 10, 40, 45, 50, 50].into_iter().enumerate() {
+            bed.packet(at(micros), Port(0), packet(n as u16, 0));
+        }
+        bed.run();
+        let times: Vec<_> = bed.emitted.iter().map(|(at, ..)| at.as_micros()).collect();
+        assert_eq!(times, [30, 30, 50, 50, 50, 80]);
+        assert_eq!(bed.idents(Port(1)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(bed.element.way(Port(0)).interrupts(), 3);
+    }
+
+    /// Breaks: jitter leaves its range, is drawn for each frame, or changes the order.
+    #[test]
+    fn jitter_delays_all_frames_of_an_interrupt() {
+        let mut bed = bed(30, 0, 20);
+        for n in 0..200 {
+            bed.packet(at(u64::from(n / 2) * 100), Port(0), packet(n, 0));
+        }
+        bed.run();
+        let late: Vec<_> = bed.emitted.iter().map(|(at, ..)| at.as_nanos() % 100_000).collect();
+        assert!(late.iter().all(|ns| (30_000..=50_000).contains(ns)));
+        assert!(late.chunks(2).all(|pair| pair[0] == pair[1]));
+        let (least, most) = (late.iter().min(), late.iter().max());
+        assert!(least < Some(&31_000) && most > Some(&49_000), "{least:?} to {most:?}");
+        assert_eq!(bed.idents(Port(1)), (0..200).collect::<Vec<_>>());
+    }
+}

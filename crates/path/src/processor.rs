@@ -1,0 +1,204 @@
+//! The processor of a machine: every frame that it sends or receives takes some of its time.
+
+use crate::{Cx, DropReason, Element, Inspection, Port, QueueLimit, ends_at_port};
+use farpace_units::{ByteCount, Instant, Span};
+use farpace_wire::Packet;
+use farpace_wire::tcp::TcpFlags;
+use std::collections::VecDeque;
+
+/// What frames cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessorConfig {
+    /// Time for a frame that is sent.
+    pub send: Span,
+    /// Time for a frame that is received.
+    pub receive: Span,
+    /// Time for a received TCP segment that carries nothing but an acknowledgment.
+    pub receive_ack: Span,
+    /// Time for each byte of a frame, on top of these: copies and checksums.
+    pub per_byte: Span,
+    /// What waits at most, in each direction, the frame in work included.
+    pub queue: QueueLimit,
+}
+
+/// A processor between the stack of a machine (port 0) and its network (port 1). It works on one frame at a time, in the
+/// order in which they came, whatever their direction; a frame goes on when its time is over.
+///
+/// Gap frames and PAUSE are the business of the card: they pass at once.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    config: ProcessorConfig,
+    /// When all that is here is done.
+    free: Instant,
+    work: VecDeque<Work>,
+    /// What is here, by the port at which it came in.
+    waiting: [Waiting; 2],
+    busy: Span,
+}
+
+#[derive(Clone, Debug)]
+struct Work {
+    done: Instant,
+    from: Port,
+    packet: Packet,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    packets: u64,
+    bytes: ByteCount,
+    peak: u64,
+    served: u64,
+    dropped: u64,
+}
+
+impl Processor {
+    /// An idle processor.
+    pub const fn new(config: ProcessorConfig) -> Self {
+        let none = Waiting { packets: 0, bytes: ByteCount::ZERO, peak: 0, served: 0, dropped: 0 };
+        Processor { config, free: Instant::ZERO, work: VecDeque::new(), waiting: [none; 2], busy: Span::ZERO }
+    }
+    /// Time that all frames so far have taken.
+    pub const fn busy(&self) -> Span {
+        self.busy
+    }
+
+    fn cost(&self, from: Port, packet: &Packet) -> Span {
+        let c = &self.config;
+        let each = match from {
+            Port(0) => c.send,
+            _ if c.receive_ack != c.receive && is_pure_ack(packet) => c.receive_ack,
+            _ => c.receive,
+        };
+        each + c.per_byte * packet.len().get()
+    }
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        while let Some(work) = self.work.pop_front_if(|work| work.done <= cx.now()) {
+            let waiting = &mut self.waiting[side(work.from)];
+            waiting.packets -= 1;
+            waiting.bytes -= work.packet.len();
+            waiting.served += 1;
+            cx.emit(Port(1 - side(work.from) as u16), work.packet);
+        }
+    }
+}
+
+/// Runners connect ports 0 and 1 alone; any other number counts as one of them.
+const fn side(port: Port) -> usize {
+    (port.0 & 1) as usize
+}
+
+fn is_pure_ack(packet: &Packet) -> bool {
+    let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+    packet.payload().is_empty()
+        && packet
+            .ip_tcp()
+            .is_ok_and(|(_, tcp)| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
+}
+
+impl Element for Processor {
+    fn ports(&self) -> u16 {
+        2
+    }
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if ends_at_port(&packet) {
+            return cx.emit(Port(1 - side(port) as u16), packet);
+        }
+        let (most_bytes, most_packets) = self.config.queue.bounds();
+        let cost = self.cost(port, &packet);
+        let waiting = &mut self.waiting[side(port)];
+        let bytes = waiting.bytes + packet.len();
+        if waiting.packets >= most_packets || bytes.get() > most_bytes {
+            waiting.dropped += 1;
+            return cx.drop(packet, DropReason::HostLimit);
+        }
+        waiting.packets += 1;
+        waiting.bytes = bytes;
+        waiting.peak = waiting.peak.max(waiting.packets);
+        self.busy += cost;
+        self.free = self.free.max(cx.now()) + cost;
+        self.work.push_back(Work { done: self.free, from: port, packet });
+        // What costs nothing goes at once.
+        self.release(cx);
+    }
+    fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        self.release(cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.work.front().map(|work| work.done)
+    }
+    fn held(&self) -> u64 {
+        self.work.len() as u64
+    }
+    fn inspect(&self) -> Inspection {
+        let [sent, received] = &self.waiting;
+        let both = |of: fn(&Waiting) -> u64| format!("out: {}, in: {}", of(sent), of(received));
+        vec![
+            ("frames", both(|w| w.served)),
+            ("drops", both(|w| w.dropped)),
+            ("peak queue", both(|w| w.peak)),
+            ("busy", self.busy.to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::{Bed, packet};
+    use farpace_units::Packets;
+
+    const CONFIG: ProcessorConfig = ProcessorConfig {
+        send: Span::from_micros(10),
+        receive: Span::from_micros(20),
+        receive_ack: Span::from_micros(5),
+        per_byte: Span::ZERO,
+        queue: QueueLimit::Unlimited,
+    };
+
+    fn times(bed: &Bed<Processor>) -> Vec<(u64, u16)> {
+        bed.emitted.iter().map(|(at, port, _)| (at.as_nanos() / 1_000, port.0)).collect()
+    }
+
+    /// Breaks: two frames are worked on at a time, a direction has a processor of its own, or an ACK costs as much as data.
+    #[test]
+    fn one_frame_at_a_time_in_the_order_of_arrival() {
+        let mut bed = Bed::new(Processor::new(CONFIG));
+        for (n, (port, payload)) in [(0, 100), (1, 100), (1, 0), (0, 0)].into_iter().enumerate() {
+            bed.packet(Instant::ZERO, Port(port), packet(n as u16, payload));
+        }
+        bed.run();
+        // Sent 10, received 20, an ACK 5; an ACK that is sent is a frame like others.
+        assert_eq!(times(&bed), [(10, 1), (30, 0), (35, 0), (45, 1)]);
+        assert_eq!(bed.element.busy(), Span::from_micros(45));
+        // After a rest it begins anew.
+        bed.packet(Instant::ZERO + Span::from_millis(1), Port(0), packet(9, 0));
+        bed.run();
+        assert_eq!(times(&bed).last(), Some(&(1_010, 1)));
+    }
+
+    /// Breaks: long frames cost no more than short ones.
+    #[test]
+    fn bytes_cost_too() {
+        let mut bed = Bed::new(Processor::new(ProcessorConfig { per_byte: Span::from_nanos(3), ..CONFIG }));
+        bed.packet(Instant::ZERO, Port(0), packet(0, 1_000));
+        bed.run();
+        assert_eq!(bed.emitted[0].0.as_nanos(), 10_000 + 3 * 1_054);
+    }
+
+    /// Breaks: a full queue of one direction drops frames of the other, or one more than its limit waits.
+    #[test]
+    fn each_direction_has_a_limit() {
+        let queue = QueueLimit::Packets(Packets::new(2));
+        let mut bed = Bed::new(Processor::new(ProcessorConfig { queue, ..CONFIG }));
+        for n in 0..3 {
+            bed.packet(Instant::ZERO, Port(0), packet(n, 10));
+        }
+        bed.packet(Instant::ZERO, Port(1), packet(3, 10));
+        assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::HostLimit)]);
+        // The first is done: there is room again.
+        bed.packet(Instant::from_nanos(10_000), Port(0), packet(4, 10));
+        bed.run();
+        assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![0, 1, 4], vec![3]));
+    }
+}
