@@ -89,6 +89,11 @@ impl Speaker {
         self.on_deadline(now);
     }
 
+    /// The stack may not use an address for now, as when it is probed for anew: it is not announced until the stack uses it again.
+    pub fn withdraw(&mut self, own: IpAddr) {
+        self.own.remove(&own);
+    }
+
     /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are. It is to
     /// leave before what [`poll`](Self::poll) gives.
     pub fn outgoing(&mut self, now: Instant, packet: Packet) -> Packet {

@@ -321,6 +321,10 @@ fn an_address_that_was_taken_is_not_announced() {
     machine.speaker.as_mut().unwrap().announce(at(5));
     assert_eq!(machine.poll().len(), 1);
     assert_eq!(machine.stats().refused.keys().copied().collect::<Vec<_>>(), [Refusal::OurCard]);
+    let ip = machine.ip().into();
+    machine.speaker.as_mut().unwrap().withdraw(ip);
+    machine.speaker.as_mut().unwrap().announce(at(6));
+    assert!(machine.poll().is_empty(), "it is probed for anew");
 }
 
 /// Breaks: a bad list takes the ordinary ARP around it along, or what is not address resolution is touched.
