@@ -5,8 +5,15 @@
 mod common;
 
 use common::{LOSSY, PACED, python, run, run_if_installed, skip, with_scenario};
+use farpace_trace::PcapngWriter;
+use farpace_units::Instant;
+use farpace_wire::icmp::with_cards;
+use farpace_wire::{
+    AddressPair, Arp, Below, CardFlags, EtherType, Extension, Icmp, MacAddr, Neighbour, NicKind, Packet,
+};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::Command;
 
@@ -79,6 +86,50 @@ fn tshark_sees_gap_frames_as_pause() {
     assert_eq!(tshark(&far, "macc && (_ws.malformed || _ws.expert)"), Some(0));
     assert_eq!(tshark(&dir.path().join("out/b.pcapng"), "macc"), Some(0), "the switch has them");
     assert_eq!(tshark(&far, "frame.time_epoch > 10 || frame.time_delta < 0"), Some(0));
+}
+
+/// Breaks: a list of cards makes address resolution malformed to everybody else's eyes.
+#[test]
+fn tshark_takes_a_list_of_cards_for_a_trailer() {
+    let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
+    let cards: Vec<_> = (0x11..0x21).map(|n| (mac(n), NicKind(3))).collect();
+    let list = |own: IpAddr, cards| Extension::new(own, cards, CardFlags::ANSWERS_PROBES, 1);
+    let (a, b, a6) =
+        (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
+    let request = Arp::request(mac(0x11), a, b);
+    let asked = Neighbour::Solicitation { target: a6, source_link: Some(mac(0x11)) };
+    let below = Below::new(
+        mac(0x11),
+        mac(0x31),
+        AddressPair::V6(a6, Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2)),
+        255,
+    );
+    let asked = below.icmp(0, &Icmp::Neighbour(asked)).unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cards.pcapng");
+    let mut capture = PcapngWriter::new(File::create(&path).unwrap(), "lists of cards").unwrap();
+    let tap = capture.add_interface("wire", "", None).unwrap();
+    for n in [1, 2, cards.len()] {
+        let arp = request.encode_with(&list(a.into(), &cards[..n]));
+        let arp = Packet::from_link(mac(0x11), MacAddr::BROADCAST, EtherType::ARP, arp.into());
+        let discovery = with_cards(&asked, mac(0x11), Some(&list(a6.into(), &cards[..n]))).unwrap();
+        for packet in [arp, discovery] {
+            capture.packet(tap, Instant::ZERO, &packet, None).unwrap();
+        }
+    }
+    capture.finish().unwrap();
+    let Some(requests) = tshark(&path, "arp.opcode == 1 && arp.dst.proto_ipv4 == 10.0.0.2 && eth.trailer")
+    else {
+        return;
+    };
+    assert_eq!(requests, 3);
+    let options = "icmpv6.type == 135 && icmpv6.opt.type == 253 && icmpv6.opt.linkaddr == 02:00:00:00:00:11";
+    assert_eq!(tshark(&path, options), Some(3));
+    assert_eq!(
+        tshark(&path, "_ws.malformed || _ws.expert.severity == \"Error\" || icmpv6.checksum.status == 0"),
+        Some(0)
+    );
 }
 
 const SCRIPT: &str = r#"

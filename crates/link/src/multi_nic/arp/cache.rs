@@ -2,8 +2,8 @@
 
 use crate::multi_nic::arp::{ArpStats, Refusal};
 use farpace_units::{Instant, Span};
-use farpace_wire::{CardFlags, Extension, ExtensionError, MacAddr, NicKind, NicList};
-use std::collections::{BTreeMap, VecDeque};
+use farpace_wire::{CardFlags, Extension, ExtensionError, MacAddr, NicList};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// Addresses of neighbours that are remembered at most. The one that was not heard of for the longest time makes room, ordinary
@@ -116,7 +116,7 @@ impl Cache {
 
     /// Our stack answers `from`, which is at `mac`: so it asked for us, and is known from now on. The list that came with its
     /// question is judged now.
-    pub fn answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &[(MacAddr, NicKind)]) {
+    pub fn answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &BTreeSet<MacAddr>) {
         self.know(now, from, mac);
         self.set_aside.retain(|(at, _)| now.since(*at) <= ASK_TIME);
         let is_this = |(_, list): &(Instant, Extension)| list.owner == from;
@@ -135,7 +135,7 @@ impl Cache {
         (address, mac): (IpAddr, MacAddr),
         is_question: bool,
         list: Result<Option<Extension>, ExtensionError>,
-        ours: &[(MacAddr, NicKind)],
+        ours: &BTreeSet<MacAddr>,
     ) {
         if let Some((id, machine)) = self.machine_of(address) {
             let is_it = match &list {
@@ -217,9 +217,8 @@ impl Cache {
         &self.stats
     }
 
-    fn judge(&self, now: Instant, list: &Extension, ours: &[(MacAddr, NicKind)]) -> Result<(), Refusal> {
-        let is_ours = |mac: &MacAddr| ours.iter().any(|(card, _)| card == mac);
-        if list.senders.iter().any(|(mac, _)| is_ours(mac)) {
+    fn judge(&self, now: Instant, list: &Extension, ours: &BTreeSet<MacAddr>) -> Result<(), Refusal> {
+        if list.senders.iter().any(|(mac, _)| ours.contains(mac)) {
             return Err(Refusal::OurCard);
         }
         if !self.is_expected(now, list.owner) {

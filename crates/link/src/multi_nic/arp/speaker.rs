@@ -4,7 +4,7 @@ use crate::multi_nic::arp::message::{Message, announcement, cut, list, said_by};
 use crate::multi_nic::arp::{ArpStats, Cache, Learned, Refusal};
 use farpace_units::{Instant, Span};
 use farpace_wire::{CardFlags, Extension, MOST_CARDS, MacAddr, NicKind, NicList, Packet};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// After an announcement it is repeated after each of these, one after the other: it is broadcast, and nobody confirms it.
@@ -37,6 +37,8 @@ pub enum Action {
 pub struct Speaker {
     stack_mac: MacAddr,
     cards: NicList,
+    /// All cards that we have ever had: one that has failed is still not a neighbour's.
+    ours: BTreeSet<MacAddr>,
     flags: CardFlags,
     generation: u16,
     /// Addresses of the stack, and when it last used them.
@@ -60,6 +62,7 @@ impl Speaker {
         Speaker {
             stack_mac,
             cards: cards.iter().copied().take(MOST_CARDS).collect(),
+            ours: cards.iter().map(|(mac, _)| *mac).chain([stack_mac]).collect(),
             flags,
             generation,
             own: BTreeMap::new(),
@@ -73,6 +76,7 @@ impl Speaker {
     pub fn set_cards(&mut self, now: Instant, cards: &[(MacAddr, NicKind)]) {
         let cards: NicList = cards.iter().copied().take(MOST_CARDS).collect();
         if cards != self.cards {
+            self.ours.extend(cards.iter().map(|(mac, _)| *mac));
             self.cards = cards;
             self.generation = self.generation.wrapping_add(1);
             self.announce(now);
@@ -83,6 +87,11 @@ impl Speaker {
     pub fn announce(&mut self, now: Instant) {
         self.again = (!self.own.is_empty()).then_some((now, 0));
         self.on_deadline(now);
+    }
+
+    /// The stack may not use an address for now, as when it is probed for anew: it is not announced until the stack uses it again.
+    pub fn withdraw(&mut self, own: IpAddr) {
+        self.own.remove(&own);
     }
 
     /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are. It is to
@@ -101,7 +110,7 @@ impl Speaker {
         match message.is_question {
             true if own != message.target => self.cache.ask(now, message.target),
             false if !message.is_to_everybody() => {
-                self.cache.answer(now, message.target, packet.macs().1, &self.cards);
+                self.cache.answer(now, message.target, packet.macs().1, &self.ours);
             }
             _ => {}
         }
@@ -125,14 +134,14 @@ impl Speaker {
         let Some((address, mac)) = message.from else { return packet };
         let list = list(&packet);
         let is_plain = list == Ok(None);
-        if self.cards.iter().any(|(card, _)| *card == mac) {
+        if self.ours.contains(&mac) {
             if !is_plain {
                 self.cache.stats.refuse(Refusal::OurCard);
             }
         } else {
             // If somebody else has an address of ours now, it is not ours to announce until the stack uses it again.
             self.own.remove(&address);
-            self.cache.hear(now, (address, mac), message.is_question, list, &self.cards);
+            self.cache.hear(now, (address, mac), message.is_question, list, &self.ours);
         }
         if is_plain { packet } else { cut(packet) }
     }

@@ -1,15 +1,17 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::*;
+use farpace_wire::NicKind;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
 const G: NicKind = NicKind(3);
-const M: NicKind = NicKind(2);
-const OURS: [(MacAddr, NicKind); 2] = [(mac(1), G), (mac(2), M)];
 
 const fn mac(n: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, n])
+}
+fn ours() -> BTreeSet<MacAddr> {
+    BTreeSet::from([mac(1), mac(2)])
 }
 fn ip(n: u32) -> IpAddr {
     Ipv4Addr::from_bits(0x0a00_0000 + n).into()
@@ -30,12 +32,12 @@ impl Bench {
     /// An announcement of a list.
     fn tell(&mut self, now: Instant, list: Extension) -> String {
         let from = (list.owner, list.senders[0].0);
-        self.0.hear(now, from, false, Ok(Some(list)), &OURS);
+        self.0.hear(now, from, false, Ok(Some(list)), &ours());
         self.learned()
     }
     /// An ordinary message.
     fn plain(&mut self, now: Instant, address: u32, card: u8) -> String {
-        self.0.hear(now, (ip(address), mac(card)), false, Ok(None), &OURS);
+        self.0.hear(now, (ip(address), mac(card)), false, Ok(None), &ours());
         self.learned()
     }
     fn learned(&mut self) -> String {
@@ -65,7 +67,7 @@ impl Bench {
             assert!(cache.has_address(*id));
             for (mac, _) in &machine.cards {
                 assert_eq!(cache.owners.get(mac), Some(id));
-                assert!(OURS.iter().all(|(ours, _)| ours != mac));
+                assert!(!ours().contains(mac));
             }
         }
         assert!(
@@ -114,29 +116,29 @@ fn who_is_believed() {
 fn whoever_asks_and_is_answered_becomes_known() {
     let ask = |bench: &mut Bench, now, list: Extension| {
         let from = (list.owner, list.senders[0].0);
-        bench.0.hear(now, from, true, Ok(Some(list)), &OURS);
+        bench.0.hear(now, from, true, Ok(Some(list)), &ours());
         bench.learned()
     };
     let mut bench = Bench::default();
     // The first asks somebody else, the second us: our stack answers.
     assert_eq!(ask(&mut bench, at(0), list(5, 1, &[0x11, 0x12])), "");
     assert_eq!(ask(&mut bench, at(0), list(6, 1, &[0x21, 0x22])), "");
-    bench.0.answer(at(0), ip(6), mac(0x21), &OURS);
+    bench.0.answer(at(0), ip(6), mac(0x21), &ours());
     assert_eq!(bench.learned(), "21+22");
     assert!(bench.0.machine(ip(5)).is_none());
     assert_eq!(bench.refused(Refusal::Unsolicited), 0, "asking others is no offence");
     // It waits for the answer for a while only, and for a few only.
-    bench.0.answer(at(4), ip(5), mac(0x11), &OURS);
+    bench.0.answer(at(4), ip(5), mac(0x11), &ours());
     assert_eq!(bench.learned(), "");
     for n in 0..MAX_SET_ASIDE as u8 + 1 {
         ask(&mut bench, at(5), list(100 + u32::from(n), 1, &[0x80 + n]));
     }
-    bench.0.answer(at(5), ip(100), mac(0x80), &OURS);
-    bench.0.answer(at(5), ip(101), mac(0x81), &OURS);
+    bench.0.answer(at(5), ip(100), mac(0x80), &ours());
+    bench.0.answer(at(5), ip(101), mac(0x81), &ours());
     assert_eq!(bench.learned(), "81");
     // What is set aside is judged as any other.
     ask(&mut bench, at(6), list(200, 1, &[0x71, 0x21]));
-    bench.0.answer(at(6), ip(200), mac(0x71), &OURS);
+    bench.0.answer(at(6), ip(200), mac(0x71), &ours());
     assert_eq!((bench.learned().as_str(), bench.refused(Refusal::TakenCard)), ("", 1));
 }
 
@@ -162,7 +164,7 @@ fn hostile_lists_change_nothing() {
         }
         bench.tell(at(1), self::list(6, 1, &[0x21, 0x22]));
         bench.plain(at(1), 7, 0x31);
-        bench.0.hear(at(2), (ip(5), mac(0x11)), false, list.map(Some), &OURS);
+        bench.0.hear(at(2), (ip(5), mac(0x11)), false, list.map(Some), &ours());
         assert_eq!(bench.learned(), "", "{what}");
         assert_eq!(bench.refused(refusal), 1, "{what}");
         assert_eq!(bench.0.stats().refused.len(), 1, "{what}");
@@ -213,7 +215,7 @@ fn what_evicts_a_list() {
     let mut bench = knowing();
     assert_eq!(bench.tell(at(2), list(5, 7, &[0x41, 2])), "-11");
     let mut bench = knowing();
-    bench.0.hear(at(2), (ip(5), mac(0x41)), false, Err(ExtensionError::Checksum), &OURS);
+    bench.0.hear(at(2), (ip(5), mac(0x41)), false, Err(ExtensionError::Checksum), &ours());
     assert_eq!(bench.learned(), "-11");
     // What somebody says of another address does not.
     let mut bench = knowing();
@@ -263,7 +265,7 @@ fn silence_ends_it() {
 fn room_is_made() {
     let mut bench = knowing();
     for n in 0..3 * MAX_NEIGHBOURS as u32 {
-        bench.0.answer(at(2) + Span::from_millis(n.into()), ip(1000 + n), mac(0x90), &OURS);
+        bench.0.answer(at(2) + Span::from_millis(n.into()), ip(1000 + n), mac(0x90), &ours());
     }
     bench.check();
     assert!(bench.0.machine(ip(5)).is_some(), "ordinary ones go first");
@@ -278,7 +280,7 @@ fn room_is_made() {
         let card = MacAddr([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
         bench.0.ask(at(100 + u64::from(n)), ip(1 << 20 | n));
         let list = Extension::new(ip(1 << 20 | n), &[(card, G)], CardFlags::default(), 1);
-        bench.0.hear(at(100 + u64::from(n)), (list.owner, card), false, Ok(Some(list)), &OURS);
+        bench.0.hear(at(100 + u64::from(n)), (list.owner, card), false, Ok(Some(list)), &ours());
     }
     let gone: Vec<_> =
         std::iter::from_fn(|| bench.0.poll()).filter(|l| matches!(l, Learned::Ordinary { .. })).collect();
@@ -305,12 +307,12 @@ proptest! {
             let list = list(address, generation, &cards);
             match what {
                 0 => bench.0.ask(now, ip(address)),
-                1 => bench.0.answer(now, ip(address), mac(cards[0]), &OURS),
+                1 => bench.0.answer(now, ip(address), mac(cards[0]), &ours()),
                 2 => { bench.plain(now, address, cards[0]); }
                 3 => bench.0.on_deadline(now),
                 _ => {
                     bench.0.ask(now, ip(address));
-                    bench.0.hear(now, (list.owner, mac(cards[0])), what == 4, Ok(Some(list)), &OURS);
+                    bench.0.hear(now, (list.owner, mac(cards[0])), what == 4, Ok(Some(list)), &ours());
                 }
             }
             bench.learned();

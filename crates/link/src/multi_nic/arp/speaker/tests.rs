@@ -288,8 +288,12 @@ fn a_machine_that_begins_anew_is_no_replay() {
         lan[0] = Machine::extended(1, generation);
         let one_card = [(lan[0].mac(1), G)];
         lan[0].speaker = Some(Speaker::new(lan[0].mac(1), &one_card, BOTH, generation));
-        // Its first word is to somebody else, who is not even there.
-        let packet = request(&lan[0], &Machine::ordinary(3));
+        // Its first word is for somebody else, who is not even there.
+        let other = Machine::ordinary(3);
+        let packet = match generation % 2 {
+            0 => request(&lan[0], &other),
+            _ => request(&other, &lan[0]).arp().unwrap().reply(lan[0].mac(1)).packet(other.mac(1)),
+        };
         exchange(&mut lan, at(10), 1, packet);
         assert_eq!(lan[1].knows(1, false), 1, "generation {generation}");
     }
@@ -317,6 +321,10 @@ fn an_address_that_was_taken_is_not_announced() {
     machine.speaker.as_mut().unwrap().announce(at(5));
     assert_eq!(machine.poll().len(), 1);
     assert_eq!(machine.stats().refused.keys().copied().collect::<Vec<_>>(), [Refusal::OurCard]);
+    let ip = machine.ip().into();
+    machine.speaker.as_mut().unwrap().withdraw(ip);
+    machine.speaker.as_mut().unwrap().announce(at(6));
+    assert!(machine.poll().is_empty(), "it is probed for anew");
 }
 
 /// Breaks: a bad list takes the ordinary ARP around it along, or what is not address resolution is touched.
