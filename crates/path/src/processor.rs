@@ -76,7 +76,7 @@ impl Processor {
         while let Some(work) = self.work.pop_front_if(|work| work.done <= cx.now()) {
             let waiting = &mut self.waiting[side(work.from)];
             waiting.packets -= 1;
-            waiting.bytes = waiting.bytes - work.packet.len();
+            waiting.bytes -= work.packet.len();
             waiting.served += 1;
             cx.emit(Port(1 - side(work.from) as u16), work.packet);
         }
