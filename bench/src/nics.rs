@@ -5,7 +5,7 @@ use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, OrderKind};
 use farpace_path::{Cx, Effects, Element, Port, QueueLimit};
 use farpace_units::{Instant, Packets, Rate, Stream};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
-use farpace_wire::{AddressPair, Below, MacAddr, NicKind, Packet};
+use farpace_wire::{AddressPair, Arp, Below, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
@@ -21,6 +21,7 @@ pub struct NicsLoad {
 
 /// Packets that wait at all times.
 const WAIT: u64 = 1_000;
+const TO: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 /// What the neighbour's first card has for an address.
 const NEIGHBOUR: MacAddr = MacAddr([2, 0, 0, 0, 1, 0]);
 
@@ -37,18 +38,31 @@ impl NicsLoad {
         let config = MultiNicConfig {
             order,
             queue: QueueLimit::Packets(Packets::new(100_000)),
+            probe: false,
             ..MultiNicConfig::default()
         };
-        let mut layer = MultiNic::new(&config, &nics);
         let theirs: Vec<_> = nics.iter().enumerate().map(|(i, nic)| (mac(1, i), nic.kind)).collect();
-        layer.learn(Instant::ZERO, &theirs);
-        NicsLoad {
-            layer,
+        let mut load = NicsLoad {
+            layer: MultiNic::new(Instant::ZERO, &config, &nics, &[], Stream::new(1, "lists")),
             effects: Effects::default(),
             dice: Stream::new(1, "cards"),
             now: Instant::ZERO,
             waiting: (0..connections).map(packet).collect(),
+        };
+        load.introduce(mac(0, 0), &theirs);
+        load
+    }
+
+    /// Our stack asks for the neighbour, and it answers with its list.
+    fn introduce(&mut self, ours: MacAddr, theirs: &[(MacAddr, NicKind)]) {
+        let question = Arp::request(ours, Ipv4Addr::new(10, 0, 0, 1), TO);
+        let list = Extension::new(TO.into(), theirs, CardFlags::default(), 1);
+        let answer = question.reply(NEIGHBOUR).encode_with(&list);
+        let answer = Packet::from_link(NEIGHBOUR, ours, EtherType::ARP, answer.into());
+        for (port, packet) in [(Port(0), question.packet(MacAddr::BROADCAST)), (Port(1), answer)] {
+            self.layer.on_packet(port, packet, &mut Cx::new(self.now, &mut self.effects, &mut self.dice));
         }
+        self.effects.emitted.clear();
     }
 
     /// A card falls idle and is given a frame; then packets come until as many wait as before. Returns how many left.
@@ -79,8 +93,7 @@ impl NicsLoad {
 
 fn packet(n: u32) -> Packet {
     let from = Ipv4Addr::from(0x0a00_0001 + (n >> 14));
-    let below =
-        Below::new(MacAddr::default(), NEIGHBOUR, AddressPair::V4(from, Ipv4Addr::new(10, 9, 0, 1)), 64);
+    let below = Below::new(MacAddr::default(), NEIGHBOUR, AddressPair::V4(from, TO), 64);
     let header = TcpHeader {
         src_port: 1_024 + (n & 0x3fff) as u16,
         dst_port: 80,

@@ -40,7 +40,6 @@ pub(crate) fn build(
     for (&name, &address) in &scenario.addresses() {
         machines.insert(name.to_owned(), machine(world, scenario, seed, name, address, &resolving)?);
     }
-    introduce(world, scenario, &machines);
     Ok(machines)
 }
 
@@ -68,7 +67,9 @@ fn machine(
     }
     let mut layer = None;
     if let Some(config) = scenario.multi_nic(name) {
-        let cards = MultiNic::new(config, &specs(scenario, mac, &scenario.cards(name)));
+        let specs = specs(scenario, mac, &scenario.cards(name));
+        let dice = Stream::new(seed, &format!("{name}.lists"));
+        let cards = MultiNic::new(Instant::ZERO, config, &specs, &[address], dice);
         let id = world.add(&format!("{name}.nics"), Box::new(cards))?;
         world.connect(below, (id, Port(0)))?;
         (layer, below) = (Some(id), (id, Port(1)));
@@ -97,28 +98,6 @@ pub(crate) fn resolving(scenario: &Scenario) -> BTreeSet<&str> {
     let (shared, of) = (scenario.shared_ethernets(), scenario.ethernets());
     let asks = |name: &&str| scenario.cards(name).iter().any(|card| shared.contains(&of[card.link]));
     scenario.hosts.keys().map(String::as_str).filter(asks).collect()
-}
-
-/// Tells hosts with several cards of each other's.
-fn introduce(world: &mut World, scenario: &Scenario, machines: &BTreeMap<String, Machine>) {
-    let of = scenario.ethernets();
-    let told = machines.iter().filter_map(|(name, machine)| {
-        let cards = scenario.cards(name);
-        let first = of.get(cards.first()?.link)?;
-        let mac = world.element::<Host>(machine.host)?.mac();
-        let specs = specs(scenario, mac, &cards);
-        let cards: Vec<_> = specs.iter().map(|spec| (spec.mac, spec.kind)).collect();
-        scenario.multi_nic(name)?.extended_arp.then_some((machine.layer?, *first, cards))
-    });
-    let told: Vec<_> = told.collect();
-    for (layer, first, _) in &told {
-        let Some(layer) = world.element_mut::<MultiNic>(*layer) else { continue };
-        for (_, _, cards) in told.iter().filter(|(_, other, _)| other == first) {
-            if cards.first().map(|card| card.0) != layer.lanes().nics().first().map(|nic| nic.mac) {
-                layer.learn(Instant::ZERO, cards);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

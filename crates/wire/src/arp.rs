@@ -1,4 +1,8 @@
-//! ARP for IPv4 over Ethernet (RFC 826).
+//! ARP for IPv4 over Ethernet (RFC 826), and the list of cards that may follow it.
+
+mod extension;
+
+pub use extension::{CardFlags, Extension, ExtensionError, MOST_CARDS, NicList};
 
 use crate::error::{Layer, WireError};
 use crate::ethernet::{EtherType, MacAddr};

@@ -1,7 +1,9 @@
 //! ICMP for IPv4 (RFC 792, RFC 1191) and IPv6 (RFC 4443) in one form, with neighbour discovery (RFC 4861).
 
+mod cards;
 mod neighbour;
 
+pub use cards::{neighbour_cards, with_cards};
 pub use neighbour::{Neighbour, solicited_node, solicited_node_mac};
 
 use crate::checksum::Sum;

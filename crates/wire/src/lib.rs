@@ -45,7 +45,7 @@ mod quoted;
 pub mod tcp;
 pub mod udp;
 
-pub use arp::{Arp, ArpOperation};
+pub use arp::{Arp, ArpOperation, CardFlags, Extension, ExtensionError, MOST_CARDS, NicList};
 pub use below::Below;
 pub use error::{Layer, WireError};
 pub use ethernet::{EtherType, EthernetHeader, MacAddr};

@@ -267,6 +267,12 @@ impl Lanes {
         }
         card
     }
+    /// A frame that belongs to no lane leaves by `nic` now: a probe, an answer.
+    pub fn send_own(&mut self, now: Instant, nic: NicId, bytes: ByteCount) {
+        if let Some(nic) = self.nics.get_mut(nic.index()) {
+            nic.line.send(now, bytes);
+        }
+    }
     /// When a card or a lane falls idle next, after `now`. Lanes of cards that have failed count too.
     pub fn next_free(&self, now: Instant) -> Option<Instant> {
         let cards = self.nics.iter().map(|nic| nic.line.busy_until()).filter(|at| *at > now);

@@ -11,12 +11,15 @@
 //! | what people write | `config` |
 //! | which flow a frame belongs to | `flow` |
 //! | cards, lanes, and when a frame would arrive | `lanes` |
+//! | what neighbours tell each other | [`arp`] |
+//! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
 //! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
 
+pub mod arp;
 mod config;
 mod flow;
 mod lanes;
@@ -24,6 +27,7 @@ mod layer;
 mod order;
 mod pairing;
 mod predict;
+pub mod probe;
 mod ratio;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};

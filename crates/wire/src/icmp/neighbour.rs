@@ -9,17 +9,18 @@ pub(super) const SOLICITATION: u8 = 135;
 /// ICMPv6 type of a neighbour advertisement.
 pub(super) const ADVERTISEMENT: u8 = 136;
 /// Bytes of the target address.
-const TARGET_LEN: usize = 16;
+pub(super) const TARGET_LEN: usize = 16;
 /// Option kind: link-layer address of the source.
-const SOURCE_LINK: u8 = 1;
+pub(super) const SOURCE_LINK: u8 = 1;
 /// Option kind: link-layer address of the target.
-const TARGET_LINK: u8 = 2;
+pub(super) const TARGET_LINK: u8 = 2;
 
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// A message of neighbour discovery. Options other than the link-layer address are skipped.
+/// A message of neighbour discovery. Options other than the link-layer address are skipped; a list of cards is read by
+/// [`neighbour_cards`](super::neighbour_cards).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Neighbour {
     /// Who has the target address?
@@ -89,22 +90,28 @@ impl Neighbour {
 
 /// The Ethernet address in the first option of the given kind. Every option is walked: a message with one of
 /// length zero is to be discarded as a whole (RFC 4861 §7.1).
-fn link_address(wanted: u8, mut options: &[u8]) -> Result<Option<MacAddr>, WireError> {
+fn link_address(wanted: u8, bytes: &[u8]) -> Result<Option<MacAddr>, WireError> {
     let mut found = None;
-    while let Some(&kind) = options.first() {
-        let len = 8 * usize::from(options.get(1).copied().unwrap_or(0));
-        let Some((option, rest)) = options.split_at_checked(len).filter(|_| len > 0) else {
-            return Err(WireError::NeighbourOption { kind });
-        };
-        if kind == wanted
+    for option in options(bytes) {
+        if let &[kind, _, a, b, c, d, e, f] = option?
+            && kind == wanted
             && found.is_none()
-            && let &[_, _, a, b, c, d, e, f] = option
         {
             found = Some(MacAddr([a, b, c, d, e, f]));
         }
-        options = rest;
     }
     Ok(found)
+}
+
+/// The options of a message, each with its kind and length; the last is an error if it has a length that cannot be.
+pub(super) fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], WireError>> {
+    std::iter::from_fn(move || {
+        let &kind = bytes.first()?;
+        let len = 8 * usize::from(bytes.get(1).copied().unwrap_or(0));
+        let split = bytes.split_at_checked(len).filter(|_| len > 0);
+        bytes = split.map_or(&[], |(_, rest)| rest);
+        Some(split.map(|(option, _)| option).ok_or(WireError::NeighbourOption { kind }))
+    })
 }
 
 /// The group that a solicitation for `target` goes to (RFC 4291 §2.7.1).

@@ -1,0 +1,355 @@
+//! What is believed of the cards of neighbours.
+
+use crate::multi_nic::arp::{ArpStats, Refusal};
+use farpace_units::{Instant, Span};
+use farpace_wire::{CardFlags, Extension, ExtensionError, MacAddr, NicKind, NicList};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+/// Addresses of neighbours that are remembered at most. The one that was not heard of for the longest time makes room, ordinary
+/// neighbours before those with a list.
+pub const MAX_NEIGHBOURS: usize = 1024;
+/// A neighbour that is not heard of for so long is forgotten.
+pub const NEIGHBOUR_TIME: Span = Span::from_secs(30 * 60);
+/// For how long after a question its answer is believed.
+pub const ASK_TIME: Span = Span::from_secs(3);
+/// Lists of unknown neighbours that wait at most for our stack to answer the question they came with.
+pub const MAX_SET_ASIDE: usize = 16;
+
+/// What has become known of a neighbour's cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// It has these cards now.
+    Extended {
+        /// The first one's address: the one that stacks send to.
+        first: MacAddr,
+        /// Which address that was until now, if another.
+        replaces: Option<MacAddr>,
+        /// All of them, the first too.
+        cards: NicList,
+        /// What it can do.
+        flags: CardFlags,
+    },
+    /// It is an ordinary neighbour from now on, or is forgotten.
+    Ordinary {
+        /// The address by which it was known.
+        first: MacAddr,
+    },
+}
+
+/// A machine that has told of its cards. It may have several IP addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Its cards, the first first.
+    pub cards: NicList,
+    /// What it can do.
+    pub flags: CardFlags,
+    /// Its list's number.
+    pub generation: u16,
+    /// When it was last heard of.
+    pub heard: Instant,
+}
+
+impl Machine {
+    fn has(&self, mac: MacAddr) -> bool {
+        self.cards.iter().any(|(card, _)| *card == mac)
+    }
+    fn first(&self) -> MacAddr {
+        self.cards.first().map_or(MacAddr::default(), |(mac, _)| *mac)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MachineId(u64);
+
+/// The machine at an IP address that we have asked for or answered.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    mac: MacAddr,
+    machine: Option<MachineId>,
+    /// When an ordinary one was last heard of.
+    heard: Instant,
+}
+
+/// The neighbours that are known, and the cards of those that have told of them.
+///
+/// # What is believed
+/// A list from an IP address that was asked for within [`ASK_TIME`], or that is known: it answered, or it asked and was answered
+/// (whoever asks will be talked to, RFC 826). None of its cards is ours or another neighbour's. Its generation is newer than that
+/// of the list that is known (serial numbers of 16 bits, RFC 1982), or it is the same list. A number as far ahead as behind counts
+/// as older.
+///
+/// # What ends it
+/// An ordinary message from one of the machine's cards: it lives without a list now. A message from another card for its address:
+/// another machine has that now; if it carries a list, that is judged as a new machine's. Silence for [`NEIGHBOUR_TIME`]. After any of
+/// these the generation that was known is forgotten, and any will do: so a machine that begins anew first sends an ordinary message.
+#[derive(Debug, Default)]
+pub struct Cache {
+    addresses: BTreeMap<IpAddr, Known>,
+    machines: BTreeMap<MachineId, Machine>,
+    /// Whose each card of each machine is.
+    owners: BTreeMap<MacAddr, MachineId>,
+    /// How many machines there have been.
+    count: u64,
+    /// When each address was last asked for.
+    asked: BTreeMap<IpAddr, Instant>,
+    /// Good lists that came with a question of an unknown neighbour: perhaps to us.
+    set_aside: VecDeque<(Instant, Extension)>,
+    learned: VecDeque<Learned>,
+    /// Nobody expires earlier.
+    sweep_at: Option<Instant>,
+    pub(super) stats: ArpStats,
+}
+
+impl Cache {
+    /// Our stack asks for `target`: what comes from there is believed for a while.
+    pub fn ask(&mut self, now: Instant, target: IpAddr) {
+        if self.asked.len() >= MAX_NEIGHBOURS && !self.asked.contains_key(&target) {
+            self.asked.retain(|_, at| now.since(*at) <= ASK_TIME);
+            if self.asked.len() >= MAX_NEIGHBOURS {
+                // Our own stack floods the LAN with questions. It will ask again.
+                self.asked.clear();
+            }
+        }
+        self.asked.insert(target, now);
+    }
+
+    /// Our stack answers `from`, which is at `mac`: so it asked for us, and is known from now on. The list that came with its
+    /// question is judged now.
+    pub fn answer(&mut self, now: Instant, from: IpAddr, mac: MacAddr, ours: &[(MacAddr, NicKind)]) {
+        self.know(now, from, mac);
+        self.set_aside.retain(|(at, _)| now.since(*at) <= ASK_TIME);
+        let is_this = |(_, list): &(Instant, Extension)| list.owner == from;
+        if let Some(at) = self.set_aside.iter().rposition(is_this)
+            && let Some((_, list)) = self.set_aside.remove(at)
+            && let Some(&(first, _)) = list.senders.first()
+        {
+            self.hear(now, (from, first), false, Ok(Some(list)), ours);
+        }
+    }
+
+    /// A message says that `address` is at `mac`, and carries this list. If it is a question, it may be one to us.
+    pub fn hear(
+        &mut self,
+        now: Instant,
+        (address, mac): (IpAddr, MacAddr),
+        is_question: bool,
+        list: Result<Option<Extension>, ExtensionError>,
+        ours: &[(MacAddr, NicKind)],
+    ) {
+        if let Some((id, machine)) = self.machine_of(address) {
+            let is_it = match &list {
+                Ok(Some(list)) => list.senders.iter().any(|(card, _)| machine.has(*card)),
+                Ok(None) => false,
+                Err(_) => machine.has(mac),
+            };
+            if !is_it {
+                self.leave(address, mac, id);
+            }
+        }
+        let list = match list {
+            Ok(Some(list)) => list,
+            other => {
+                if let Err(why) = other {
+                    self.stats.refuse(why.into());
+                }
+                if self.is_expected(now, address) {
+                    self.know(now, address, mac);
+                }
+                return;
+            }
+        };
+        match self.judge(now, &list, ours) {
+            Ok(()) => self.learn(now, list),
+            Err(Refusal::Unsolicited) if is_question => {
+                if self.set_aside.len() >= MAX_SET_ASIDE {
+                    self.set_aside.pop_front();
+                }
+                self.set_aside.push_back((now, list));
+            }
+            Err(why) => self.stats.refuse(why),
+        }
+    }
+
+    /// The machine with the card `mac` has been heard of by other means.
+    pub fn confirm(&mut self, now: Instant, mac: MacAddr) {
+        if let Some(machine) = self.owners.get(&mac).and_then(|id| self.machines.get_mut(id)) {
+            machine.heard = now;
+        }
+    }
+
+    /// What has become known since the last call.
+    pub fn poll(&mut self) -> Option<Learned> {
+        self.learned.pop_front()
+    }
+    /// When [`on_deadline`](Self::on_deadline) has something to look at.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.sweep_at
+    }
+    /// Forgets who has not been heard of for too long.
+    pub fn on_deadline(&mut self, now: Instant) {
+        if self.sweep_at.is_none_or(|at| now < at) {
+            return;
+        }
+        let is_old = |known: &Known| now.since(self.heard(known)) >= NEIGHBOUR_TIME;
+        let old = self.addresses.iter().filter(|(_, known)| is_old(known));
+        let old: Vec<_> = old.map(|(address, _)| *address).collect();
+        self.stats.expired += old.len() as u64;
+        for address in old {
+            self.forget(address);
+        }
+        let oldest = self.addresses.values().map(|known| self.heard(known)).min();
+        self.sweep_at = oldest.map(|oldest| oldest + NEIGHBOUR_TIME);
+    }
+
+    /// The machine at an address, if it has told of its cards.
+    pub fn machine(&self, address: IpAddr) -> Option<&Machine> {
+        self.machine_of(address).map(|(_, machine)| machine)
+    }
+    /// All addresses that are known, in order, each with its MAC address and its machine if that has told of its cards.
+    pub fn neighbours(&self) -> impl Iterator<Item = (IpAddr, MacAddr, Option<&Machine>)> {
+        self.addresses.iter().map(|(address, known)| {
+            (*address, known.mac, known.machine.and_then(|id| self.machines.get(&id)))
+        })
+    }
+    /// What has happened so far. What a cache does not do is zero.
+    pub const fn stats(&self) -> &ArpStats {
+        &self.stats
+    }
+
+    fn judge(&self, now: Instant, list: &Extension, ours: &[(MacAddr, NicKind)]) -> Result<(), Refusal> {
+        let is_ours = |mac: &MacAddr| ours.iter().any(|(card, _)| card == mac);
+        if list.senders.iter().any(|(mac, _)| is_ours(mac)) {
+            return Err(Refusal::OurCard);
+        }
+        if !self.is_expected(now, list.owner) {
+            return Err(Refusal::Unsolicited);
+        }
+        let id = self.whose(list);
+        let is_another = |mac: &MacAddr| self.owners.get(mac).is_some_and(|owner| Some(*owner) != id);
+        if list.senders.iter().any(|(mac, _)| is_another(mac)) {
+            return Err(Refusal::TakenCard);
+        }
+        if let Some(known) = id.and_then(|id| self.machines.get(&id)) {
+            if known.generation == list.generation {
+                let is_same = known.cards == list.senders && known.flags == list.flags;
+                return if is_same { Ok(()) } else { Err(Refusal::SameGeneration) };
+            }
+            if !is_newer(list.generation, known.generation) {
+                return Err(Refusal::OlderGeneration);
+            }
+        }
+        // An ordinary neighbour's card is not another machine's. Only the first may be: at another of its addresses the machine
+        // has spoken without a list before.
+        let is_ordinary = |mac: &MacAddr| {
+            let mut known = self.addresses.iter();
+            known.any(|(at, known)| known.machine.is_none() && known.mac == *mac && *at != list.owner)
+        };
+        let mut new = list.senders.iter().skip(1).filter(|(mac, _)| !self.owners.contains_key(mac));
+        if new.any(|(mac, _)| is_ordinary(mac)) {
+            return Err(Refusal::TakenCard);
+        }
+        Ok(())
+    }
+
+    /// Believes a list that has been judged.
+    fn learn(&mut self, now: Instant, list: Extension) {
+        let Some(&(first, _)) = list.senders.first() else { return };
+        self.know(now, list.owner, first);
+        let id = self.whose(&list).unwrap_or(MachineId(self.count));
+        if let Some(address) = self.addresses.get_mut(&list.owner) {
+            address.machine = Some(id);
+        }
+        let machine =
+            Machine { cards: list.senders, flags: list.flags, generation: list.generation, heard: now };
+        let was = self.machines.insert(id, machine.clone());
+        if was.as_ref().is_some_and(|was| was.generation == machine.generation) {
+            return;
+        }
+        if was.is_none() {
+            self.count += 1;
+        }
+        for (mac, _) in was.iter().flat_map(|was| &was.cards) {
+            self.owners.remove(mac);
+        }
+        self.owners.extend(machine.cards.iter().map(|(mac, _)| (*mac, id)));
+        self.stats.learned += 1;
+        let replaces = was.map(|was| was.first()).filter(|was| *was != first);
+        let Machine { cards, flags, .. } = machine;
+        self.learned.push_back(Learned::Extended { first, replaces, cards, flags });
+    }
+
+    /// The machine `id` has no list any more, or `address` is another's now.
+    fn leave(&mut self, address: IpAddr, mac: MacAddr, id: MachineId) {
+        if let Some(known) = self.addresses.get_mut(&address) {
+            known.machine = None;
+        }
+        let is_own = self.machines.get(&id).is_some_and(|machine| machine.has(mac));
+        if is_own || !self.has_address(id) {
+            self.stats.evicted += 1;
+            self.remove(id);
+        }
+    }
+
+    /// A neighbour that is there, wherever it was before.
+    fn know(&mut self, now: Instant, address: IpAddr, mac: MacAddr) {
+        if !self.addresses.contains_key(&address) && self.addresses.len() >= MAX_NEIGHBOURS {
+            let rank =
+                |(address, known): (&IpAddr, &Known)| (known.machine.is_some(), self.heard(known), *address);
+            if let Some((.., least)) = self.addresses.iter().map(rank).min() {
+                self.stats.forgotten += 1;
+                self.forget(least);
+            }
+        }
+        let known = self.addresses.entry(address).or_insert(Known { mac, machine: None, heard: now });
+        (known.mac, known.heard) = (mac, now);
+        self.sweep_at.get_or_insert(now + NEIGHBOUR_TIME);
+    }
+
+    fn forget(&mut self, address: IpAddr) {
+        if let Some(id) = self.addresses.remove(&address).and_then(|known| known.machine)
+            && !self.has_address(id)
+        {
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: MachineId) {
+        let Some(machine) = self.machines.remove(&id) else { return };
+        for (mac, _) in &machine.cards {
+            self.owners.remove(mac);
+        }
+        for known in self.addresses.values_mut().filter(|known| known.machine == Some(id)) {
+            (known.machine, known.heard) = (None, machine.heard);
+        }
+        self.learned.push_back(Learned::Ordinary { first: machine.first() });
+    }
+
+    /// The machine that a list is about: the one at its address, or the one with its first card, which then has one more address.
+    fn whose(&self, list: &Extension) -> Option<MachineId> {
+        let at_address = self.addresses.get(&list.owner).and_then(|known| known.machine);
+        at_address.or_else(|| self.owners.get(&list.senders.first()?.0).copied())
+    }
+    fn has_address(&self, id: MachineId) -> bool {
+        self.addresses.values().any(|known| known.machine == Some(id))
+    }
+    fn machine_of(&self, address: IpAddr) -> Option<(MachineId, &Machine)> {
+        let id = self.addresses.get(&address)?.machine?;
+        Some((id, self.machines.get(&id)?))
+    }
+    fn heard(&self, known: &Known) -> Instant {
+        known.machine.and_then(|id| self.machines.get(&id)).map_or(known.heard, |machine| machine.heard)
+    }
+    fn is_expected(&self, now: Instant, address: IpAddr) -> bool {
+        let asked = self.asked.get(&address).is_some_and(|at| now.since(*at) <= ASK_TIME);
+        asked || self.addresses.contains_key(&address)
+    }
+}
+
+/// Serial numbers of 16 bits (RFC 1982 §3.2).
+const fn is_newer(new: u16, old: u16) -> bool {
+    matches!(new.wrapping_sub(old), 1..0x8000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use super::*;
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+
+const G: NicKind = NicKind(3);
+const M: NicKind = NicKind(2);
+const OURS: [(MacAddr, NicKind); 2] = [(mac(1), G), (mac(2), M)];
+
+const fn mac(n: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, n])
+}
+fn ip(n: u32) -> IpAddr {
+    Ipv4Addr::from_bits(0x0a00_0000 + n).into()
+}
+fn at(secs: u64) -> Instant {
+    Instant::ZERO + Span::from_secs(secs)
+}
+fn list(owner: u32, generation: u16, cards: &[u8]) -> Extension {
+    let cards: Vec<_> = cards.iter().map(|n| (mac(*n), G)).collect();
+    Extension::new(ip(owner), &cards, CardFlags::ANSWERS_PROBES, generation)
+}
+
+/// A cache, and what it has learned, as text: `11+12` are cards, `-11` an ordinary neighbour.
+#[derive(Default)]
+struct Bench(Cache);
+
+impl Bench {
+    /// An announcement of a list.
+    fn tell(&mut self, now: Instant, list: Extension) -> String {
+        let from = (list.owner, list.senders[0].0);
+        self.0.hear(now, from, false, Ok(Some(list)), &OURS);
+        self.learned()
+    }
+    /// An ordinary message.
+    fn plain(&mut self, now: Instant, address: u32, card: u8) -> String {
+        self.0.hear(now, (ip(address), mac(card)), false, Ok(None), &OURS);
+        self.learned()
+    }
+    fn learned(&mut self) -> String {
+        let mut words = Vec::new();
+        while let Some(learned) = self.0.poll() {
+            words.push(match learned {
+                Learned::Ordinary { first } => format!("-{:x}", first.0[5]),
+                Learned::Extended { first, replaces, cards, .. } => {
+                    assert_eq!(first, cards[0].0);
+                    let cards: Vec<_> = cards.iter().map(|(mac, _)| format!("{:x}", mac.0[5])).collect();
+                    let was = replaces.map_or(String::new(), |mac| format!(" for {:x}", mac.0[5]));
+                    cards.join("+") + &was
+                }
+            });
+        }
+        self.check();
+        words.join(", ")
+    }
+    /// What holds at all times.
+    fn check(&self) {
+        let cache = &self.0;
+        assert!(cache.addresses.len() <= MAX_NEIGHBOURS && cache.asked.len() <= MAX_NEIGHBOURS);
+        assert!(cache.set_aside.len() <= MAX_SET_ASIDE);
+        let cards: usize = cache.machines.values().map(|machine| machine.cards.len()).sum();
+        assert_eq!(cards, cache.owners.len(), "no card is two machines'");
+        for (id, machine) in &cache.machines {
+            assert!(cache.has_address(*id));
+            for (mac, _) in &machine.cards {
+                assert_eq!(cache.owners.get(mac), Some(id));
+                assert!(OURS.iter().all(|(ours, _)| ours != mac));
+            }
+        }
+        assert!(
+            cache.addresses.values().all(|k| k.machine.is_none_or(|id| cache.machines.contains_key(&id)))
+        );
+        assert!(cache.addresses.is_empty() || cache.sweep_at.is_some());
+    }
+    fn refused(&self, why: Refusal) -> u64 {
+        self.0.stats().refused(why)
+    }
+}
+
+/// One that knows 10.0.0.5 with the cards 11 and 12, in generation 100.
+fn knowing() -> Bench {
+    let mut bench = Bench::default();
+    bench.0.ask(at(0), ip(5));
+    assert_eq!(bench.tell(at(1), list(5, 100, &[0x11, 0x12])), "11+12");
+    bench
+}
+
+/// Breaks: a machine never learns of its neighbours' cards, or believes whoever tells it something.
+#[test]
+fn who_is_believed() {
+    let mut bench = Bench::default();
+    assert_eq!(bench.tell(at(0), list(5, 1, &[0x11, 0x12])), "", "nobody asked");
+    assert_eq!(bench.refused(Refusal::Unsolicited), 1);
+    bench.0.ask(at(0), ip(5));
+    assert_eq!(bench.tell(at(4), list(5, 1, &[0x11, 0x12])), "", "long after the question");
+    bench.0.ask(at(4), ip(5));
+    assert_eq!(bench.tell(at(5), list(6, 1, &[0x11, 0x12])), "", "another one answers");
+    assert_eq!(bench.tell(at(5), list(5, 1, &[0x11, 0x12])), "11+12");
+    assert_eq!(bench.tell(at(500), list(5, 1, &[0x11, 0x12])), "", "nothing new");
+    assert_eq!(bench.tell(at(500), list(5, 2, &[0x11])), "11", "it is known, and need not be asked");
+    assert_eq!(bench.refused(Refusal::Unsolicited), 3);
+
+    // An ordinary answer makes known as well.
+    bench.0.ask(at(500), ip(7));
+    assert_eq!(bench.plain(at(500), 7, 0x31), "");
+    assert_eq!(bench.plain(at(500), 8, 0x41), "", "that one was not asked");
+    assert_eq!(bench.tell(at(900), list(7, 1, &[0x31, 0x32])), "31+32");
+    assert_eq!(bench.tell(at(900), list(8, 1, &[0x41, 0x42])), "");
+}
+
+/// Breaks: a server never learns of its clients' cards: it answers and does not ask.
+#[test]
+fn whoever_asks_and_is_answered_becomes_known() {
+    let ask = |bench: &mut Bench, now, list: Extension| {
+        let from = (list.owner, list.senders[0].0);
+        bench.0.hear(now, from, true, Ok(Some(list)), &OURS);
+        bench.learned()
+    };
+    let mut bench = Bench::default();
+    // The first asks somebody else, the second us: our stack answers.
+    assert_eq!(ask(&mut bench, at(0), list(5, 1, &[0x11, 0x12])), "");
+    assert_eq!(ask(&mut bench, at(0), list(6, 1, &[0x21, 0x22])), "");
+    bench.0.answer(at(0), ip(6), mac(0x21), &OURS);
+    assert_eq!(bench.learned(), "21+22");
+    assert!(bench.0.machine(ip(5)).is_none());
+    assert_eq!(bench.refused(Refusal::Unsolicited), 0, "asking others is no offence");
+    // It waits for the answer for a while only, and for a few only.
+    bench.0.answer(at(4), ip(5), mac(0x11), &OURS);
+    assert_eq!(bench.learned(), "");
+    for n in 0..MAX_SET_ASIDE as u8 + 1 {
+        ask(&mut bench, at(5), list(100 + u32::from(n), 1, &[0x80 + n]));
+    }
+    bench.0.answer(at(5), ip(100), mac(0x80), &OURS);
+    bench.0.answer(at(5), ip(101), mac(0x81), &OURS);
+    assert_eq!(bench.learned(), "81");
+    // What is set aside is judged as any other.
+    ask(&mut bench, at(6), list(200, 1, &[0x71, 0x21]));
+    bench.0.answer(at(6), ip(200), mac(0x71), &OURS);
+    assert_eq!((bench.learned().as_str(), bench.refused(Refusal::TakenCard)), ("", 1));
+}
+
+/// Breaks: frames go to the cards of whoever lied about them, or to our own.
+#[test]
+fn hostile_lists_change_nothing() {
+    let malformed = |why| Refusal::Malformed(why);
+    let spoofs: [(&str, Result<Extension, ExtensionError>, Refusal); 9] = [
+        ("our first card", Ok(list(5, 101, &[0x11, 1])), Refusal::OurCard),
+        ("our other card", Ok(list(5, 101, &[0x11, 0x12, 2])), Refusal::OurCard),
+        ("another neighbour's card", Ok(list(5, 101, &[0x11, 0x22])), Refusal::TakenCard),
+        ("an ordinary neighbour's card", Ok(list(5, 101, &[0x11, 0x31])), Refusal::TakenCard),
+        ("a generation again, otherwise", Ok(list(5, 100, &[0x11, 0x13])), Refusal::SameGeneration),
+        ("an older generation", Ok(list(5, 99, &[0x11])), Refusal::OlderGeneration),
+        ("half around", Ok(list(5, 100 + 0x8000, &[0x11])), Refusal::OlderGeneration),
+        ("wrong CRC", Err(ExtensionError::Checksum), malformed(ExtensionError::Checksum)),
+        ("200 cards", Err(ExtensionError::TooManyCards), malformed(ExtensionError::TooManyCards)),
+    ];
+    for (what, list, refusal) in spoofs {
+        let mut bench = knowing();
+        for address in [6, 7] {
+            bench.0.ask(at(1), ip(address));
+        }
+        bench.tell(at(1), self::list(6, 1, &[0x21, 0x22]));
+        bench.plain(at(1), 7, 0x31);
+        bench.0.hear(at(2), (ip(5), mac(0x11)), false, list.map(Some), &OURS);
+        assert_eq!(bench.learned(), "", "{what}");
+        assert_eq!(bench.refused(refusal), 1, "{what}");
+        assert_eq!(bench.0.stats().refused.len(), 1, "{what}");
+        assert_eq!(
+            bench.0.machine(ip(5)).unwrap().cards,
+            self::list(5, 100, &[0x11, 0x12]).senders,
+            "{what}"
+        );
+    }
+}
+
+/// Breaks: a list that was overtaken on a slow way undoes the newer one, or newer ones are refused when the number wraps.
+#[test]
+fn generations_are_serial_numbers() {
+    for (known, new, is_newer) in [
+        (0, 1, true),
+        (100, 0x7fff + 100, true),
+        (100, 0x8000 + 100, false),
+        (0xffff, 0, true),
+        (0, 0xffff, false),
+        (0x8000, 0, false),
+        (1, 0, false),
+    ] {
+        let mut bench = Bench::default();
+        bench.0.ask(at(0), ip(5));
+        bench.tell(at(0), list(5, known, &[0x11, 0x12]));
+        let learned = bench.tell(at(1), list(5, new, &[0x11]));
+        assert_eq!(learned, if is_newer { "11" } else { "" }, "{known} then {new}");
+        assert_eq!(bench.refused(Refusal::OlderGeneration), u64::from(!is_newer));
+    }
+}
+
+/// Breaks: frames are lost for half an hour after a neighbour was replaced, or begins anew without its list.
+#[test]
+fn what_evicts_a_list() {
+    // The same card without a list, the other card, and another machine's.
+    for card in [0x11, 0x12, 0x41] {
+        let mut bench = knowing();
+        assert_eq!(bench.plain(at(2), 5, card), "-11");
+        assert_eq!(bench.0.stats().evicted, 1);
+        assert_eq!(bench.plain(at(2), 5, card), "", "once is enough");
+        // Then any generation will do.
+        assert_eq!(bench.tell(at(3), list(5, 7, &[0x11, 0x12])), "11+12");
+    }
+    // Another machine with a list of its own, and one with a list that is refused.
+    let mut bench = knowing();
+    assert_eq!(bench.tell(at(2), list(5, 7, &[0x41, 0x42])), "-11, 41+42");
+    let mut bench = knowing();
+    assert_eq!(bench.tell(at(2), list(5, 7, &[0x41, 2])), "-11");
+    let mut bench = knowing();
+    bench.0.hear(at(2), (ip(5), mac(0x41)), false, Err(ExtensionError::Checksum), &OURS);
+    assert_eq!(bench.learned(), "-11");
+    // What somebody says of another address does not.
+    let mut bench = knowing();
+    assert_eq!(bench.plain(at(2), 6, 0x11), "");
+    assert_eq!(bench.plain(at(2), 6, 0x41), "");
+}
+
+/// Breaks: a neighbour whose first card fails, or returns, loses its other ways, or is taken for another machine.
+#[test]
+fn the_first_card_may_change() {
+    let mut bench = knowing();
+    bench.0.ask(at(1), ip(6));
+    assert_eq!(bench.tell(at(1), list(6, 100, &[0x11, 0x12])), "", "its other address: nothing new");
+    assert_eq!(bench.tell(at(2), list(5, 101, &[0x12])), "12 for 11");
+    assert_eq!(bench.0.machine(ip(6)), bench.0.machine(ip(5)), "one machine");
+    assert_eq!(bench.tell(at(2), list(6, 101, &[0x12])), "");
+    assert_eq!(bench.tell(at(3), list(5, 102, &[0x11, 0x12])), "11+12 for 12");
+    assert_eq!(bench.tell(at(3), list(6, 102, &[0x11, 0x12])), "");
+    // One of its addresses moves to another machine.
+    assert_eq!(bench.plain(at(4), 6, 0x41), "");
+    assert_eq!(bench.plain(at(5), 5, 0x41), "-11");
+    assert_eq!(bench.0.stats().refused, BTreeMap::new());
+}
+
+/// Breaks: neighbours that are gone are sent to for ever, or those that are there are forgotten.
+#[test]
+fn silence_ends_it() {
+    let mut bench = knowing();
+    bench.0.ask(at(1), ip(6));
+    bench.plain(at(1), 6, 0x31);
+    let end = at(1) + NEIGHBOUR_TIME;
+    assert_eq!(bench.0.deadline(), Some(end));
+    bench.tell(at(100), list(5, 100, &[0x11, 0x12]));
+    bench.0.on_deadline(end);
+    assert_eq!((bench.learned().as_str(), bench.0.stats().expired), ("", 1), "the ordinary one");
+    assert_eq!(bench.0.deadline(), Some(at(100) + NEIGHBOUR_TIME));
+    bench.0.confirm(at(200), mac(0x12));
+    bench.0.on_deadline(at(100) + NEIGHBOUR_TIME);
+    assert_eq!(bench.learned(), "");
+    bench.0.on_deadline(at(200) + NEIGHBOUR_TIME);
+    assert_eq!((bench.learned().as_str(), bench.0.deadline()), ("-11", None));
+    assert_eq!(bench.tell(end, list(5, 99, &[0x11, 0x12])), "", "it is a stranger now");
+}
+
+/// Breaks: a flood of questions from invented neighbours takes all memory, or pushes the useful ones out.
+#[test]
+fn room_is_made() {
+    let mut bench = knowing();
+    for n in 0..3 * MAX_NEIGHBOURS as u32 {
+        bench.0.answer(at(2) + Span::from_millis(n.into()), ip(1000 + n), mac(0x90), &OURS);
+    }
+    bench.check();
+    assert!(bench.0.machine(ip(5)).is_some(), "ordinary ones go first");
+    assert_eq!(bench.0.neighbours().count(), MAX_NEIGHBOURS);
+    assert_eq!(
+        bench.0.neighbours().last().map(|(address, ..)| address),
+        Some(ip(999 + 3 * MAX_NEIGHBOURS as u32))
+    );
+    assert_eq!(bench.0.stats().forgotten, 2 * MAX_NEIGHBOURS as u64 + 1);
+    // When all have lists, the one not heard of for the longest time.
+    for n in 0..MAX_NEIGHBOURS as u32 {
+        let card = MacAddr([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
+        bench.0.ask(at(100 + u64::from(n)), ip(1 << 20 | n));
+        let list = Extension::new(ip(1 << 20 | n), &[(card, G)], CardFlags::default(), 1);
+        bench.0.hear(at(100 + u64::from(n)), (list.owner, card), false, Ok(Some(list)), &OURS);
+    }
+    let gone: Vec<_> =
+        std::iter::from_fn(|| bench.0.poll()).filter(|l| matches!(l, Learned::Ordinary { .. })).collect();
+    assert_eq!(gone, [Learned::Ordinary { first: mac(0x11) }]);
+    bench.check();
+    // A stack that asks for everybody.
+    for n in 0..3 * MAX_NEIGHBOURS as u32 {
+        bench.0.ask(at(5000), ip(n));
+    }
+    bench.check();
+}
+
+proptest! {
+    /// Breaks: some order of messages leaves a card that belongs to two neighbours, or to none that is known.
+    #[test]
+    fn any_messages_keep_the_books(
+        messages in proptest::collection::vec((0u8..6, 0u32..6, 0u16..5, proptest::collection::vec(0u8..12, 1..4)), 1..60),
+    ) {
+        let mut bench = Bench::default();
+        for (step, (what, address, generation, mut cards)) in messages.into_iter().enumerate() {
+            let now = at(step as u64 * 40);
+            let mut seen = Vec::new();
+            cards.retain(|card| !seen.contains(card) && { seen.push(*card); true });
+            let list = list(address, generation, &cards);
+            match what {
+                0 => bench.0.ask(now, ip(address)),
+                1 => bench.0.answer(now, ip(address), mac(cards[0]), &OURS),
+                2 => { bench.plain(now, address, cards[0]); }
+                3 => bench.0.on_deadline(now),
+                _ => {
+                    bench.0.ask(now, ip(address));
+                    bench.0.hear(now, (list.owner, mac(cards[0])), what == 4, Ok(Some(list)), &OURS);
+                }
+            }
+            bench.learned();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! ARP and neighbour discovery in one form.
+
+use farpace_wire::icmp::{neighbour_cards, with_cards};
+use farpace_wire::ip::PROTOCOL_ICMPV6;
+use farpace_wire::{
+    AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, IpView, MacAddr, Neighbour,
+    Packet,
+};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The hop limit of neighbour discovery: a packet from beyond a router cannot have it (RFC 4861 §7.1).
+const HOP_LIMIT: u8 = 255;
+/// All nodes of a link.
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
+
+/// What a message of address resolution says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Who says where it is. None from one that has no address yet, or does not say.
+    pub(super) from: Option<(IpAddr, MacAddr)>,
+    /// It asks; otherwise it answers, or tells.
+    pub(super) is_question: bool,
+    /// Whom it asks about, or whom it tells.
+    pub(super) target: IpAddr,
+}
+
+impl Message {
+    /// What `packet` says. None if it is anything else, or damaged, or from beyond a router.
+    pub(super) fn read(packet: &Packet) -> Option<Message> {
+        let ip = match packet.ip() {
+            None => return Message::of_arp(&packet.arp().ok()?),
+            Some(IpView::V6(ip)) if ip.protocol() == PROTOCOL_ICMPV6 => ip,
+            Some(_) => return None,
+        };
+        let Ok(Icmp::Neighbour(message)) = packet.icmp() else { return None };
+        if ip.hop_limit() != HOP_LIMIT || packet.verify_checksums().is_err() {
+            return None;
+        }
+        Some(match message {
+            Neighbour::Solicitation { target, source_link } => {
+                let source_link = source_link.filter(|_| !ip.src().is_unspecified());
+                let from = source_link.map(|mac| (ip.src().into(), mac));
+                Message { from, is_question: true, target: target.into() }
+            }
+            Neighbour::Advertisement { target, target_link, .. } => {
+                let from = target_link.map(|mac| (target.into(), mac));
+                Message { from, is_question: false, target: ip.dst().into() }
+            }
+        })
+    }
+
+    fn of_arp(arp: &Arp) -> Option<Message> {
+        let is_question = match arp.operation {
+            ArpOperation::Request => true,
+            ArpOperation::Reply => false,
+            ArpOperation::Other(_) => return None,
+        };
+        let from = (!arp.sender.is_unspecified()).then_some((arp.sender.into(), arp.sender_mac));
+        Some(Message { from, is_question, target: arp.target.into() })
+    }
+
+    /// An answer that is not to one who asked and has an address.
+    pub(super) fn is_to_everybody(&self) -> bool {
+        let is_own = self.from.is_some_and(|(from, _)| from == self.target);
+        is_own || self.target.is_multicast() || self.target.is_unspecified()
+    }
+}
+
+/// The list of cards that a message carries.
+pub(super) fn list(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
+    if packet.arp().is_ok() { Extension::parse_arp(packet.payload()) } else { neighbour_cards(packet) }
+}
+
+/// The message as one that comes from the card `mac`, with `list` if there is one. As it was if it cannot carry that.
+pub(super) fn said_by(packet: Packet, mac: MacAddr, list: Option<&Extension>) -> Packet {
+    let other = match (packet.arp(), list) {
+        (Ok(arp), list) => {
+            let arp = Arp { sender_mac: mac, ..arp };
+            with_payload(&packet, &list.map_or_else(|| arp.encode().to_vec(), |list| arp.encode_with(list)))
+        }
+        (Err(_), list) => with_cards(&packet, mac, list),
+    };
+    other.unwrap_or(packet)
+}
+
+/// An ARP packet without what follows it.
+pub(super) fn cut(packet: Packet) -> Packet {
+    let plain = packet.arp().ok().and_then(|arp| with_payload(&packet, &arp.encode()));
+    plain.unwrap_or(packet)
+}
+
+/// What everybody is told without having asked: `own` is at `mac` (RFC 5227 §2.3, RFC 4861 §7.2.6).
+pub(super) fn announcement(own: IpAddr, mac: MacAddr) -> Option<Packet> {
+    match own {
+        IpAddr::V4(own) => Some(Arp::request(mac, own, own).packet(MacAddr::BROADCAST)),
+        IpAddr::V6(own) => {
+            let message = Neighbour::Advertisement {
+                target: own,
+                target_link: Some(mac),
+                router: false,
+                solicited: false,
+                overrides: true,
+            };
+            let below = Below::new(mac, ALL_NODES_MAC, AddressPair::V6(own, ALL_NODES), HOP_LIMIT);
+            below.icmp(0, &Icmp::Neighbour(message)).ok()
+        }
+    }
+}
+
+/// The same headers, VLAN tags too, before something else.
+fn with_payload(packet: &Packet, payload: &[u8]) -> Option<Packet> {
+    Packet::from_frame(&[packet.headers(), payload].concat()).ok()
+}

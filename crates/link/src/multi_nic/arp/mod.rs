@@ -1,0 +1,27 @@
+//! What machines with several cards tell each other, and what they believe.
+//!
+//! A [`Speaker`] stands between a stack's address resolution and the wire. To the ARP packets and the messages of neighbour
+//! discovery that the stack sends it adds the list of all cards ([`farpace_wire::Extension`]); from those that come in it learns
+//! the cards of neighbours. The stack notices nothing, and neither does a neighbour that does not know of this.
+//!
+//! Nobody signs these lists, as nobody signs ARP: whoever is on the LAN can lie about both. The rules here keep mistakes, accidents,
+//! lists that were overtaken by newer ones, and those who do not even listen from doing harm.
+//!
+//! | concept | file |
+//! |---|---|
+//! | ARP and neighbour discovery in one form | `message` |
+//! | what is believed of neighbours | `cache` |
+//! | why a list is refused, and how often that was | `stats` |
+//! | what is said, and when it is said without being asked | `speaker` |
+//! | an IPv4 address is probed for and defended (RFC 5227) | `claim` |
+
+mod cache;
+mod claim;
+mod message;
+mod speaker;
+mod stats;
+
+pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, NEIGHBOUR_TIME};
+pub use claim::{Claim, ClaimAction};
+pub use speaker::{ANNOUNCE_AGAIN, Action, MAX_OWN_ADDRESSES, Speaker};
+pub use stats::{ArpStats, Refusal};

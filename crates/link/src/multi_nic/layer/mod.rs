@@ -1,0 +1,184 @@
+//! Several cards as one element.
+
+mod neighbours;
+mod receiving;
+mod sending;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use stats::MultiNicStats;
+
+use crate::multi_nic::arp::{Claim, Speaker};
+use crate::multi_nic::order::{self, Item, SendOrder};
+use crate::multi_nic::probe::{Prober, Probing, Responder};
+use crate::multi_nic::{Lanes, MultiNicConfig, NicId, NicSpec};
+use farpace_path::{Cx, Element, Inspection, Port};
+use farpace_units::{Instant, Stream};
+use farpace_wire::{CardFlags, MacAddr, NicKind, Packet};
+use neighbours::Neighbours;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+/// Frames of our own that wait for each card at most: answers to probes, and announcements.
+const MOST_OWN: usize = 64;
+
+/// Several network cards under one IP stack.
+///
+/// Port 0 leads to the stack, port 1 to the first card's line, and so on. The stack sees one card that has the first one's
+/// address, whichever of the cards work.
+pub struct MultiNic {
+    config: MultiNicConfig,
+    /// The address that the stack has.
+    mac: MacAddr,
+    lanes: Lanes,
+    order: Box<dyn SendOrder<Packet>>,
+    /// What our stack and neighbours say of their addresses passes here; none: nobody is told of our cards.
+    speaker: Option<Speaker>,
+    /// Our IPv4 addresses, if they are probed for.
+    claims: Vec<Claim>,
+    neighbours: Neighbours,
+    prober: Option<Prober>,
+    responder: Responder,
+    /// What this layer itself has to send, by card: it goes first.
+    own: Vec<VecDeque<Packet>>,
+    /// The last question of the stack to everybody.
+    asked: Option<(Instant, Packet)>,
+    stats: MultiNicStats,
+    /// Frames that there is no room for; empty between calls.
+    refused: Vec<Item<Packet>>,
+    /// When cards were last given frames.
+    worked: Instant,
+}
+
+impl MultiNic {
+    /// Cards that know nobody, for a stack that has these addresses and the MAC address of the first card. From `dice` come the
+    /// times of RFC 5227, and the number of the first list: take others after each start.
+    pub fn new(
+        now: Instant,
+        config: &MultiNicConfig,
+        nics: &[NicSpec],
+        addresses: &[IpAddr],
+        mut dice: Stream,
+    ) -> Self {
+        let lanes = Lanes::new(nics);
+        let mac = lanes.nics().first().map(|nic| nic.mac).unwrap_or_default();
+        let cards: Vec<(MacAddr, NicKind)> = lanes.nics().iter().map(|nic| (nic.mac, nic.kind)).collect();
+        let flags = [
+            (config.probe, CardFlags::ANSWERS_PROBES),
+            (config.resequence.is_some(), CardFlags::RESEQUENCES),
+        ];
+        let flags =
+            flags.into_iter().filter(|(has, _)| *has).fold(CardFlags::default(), |all, (_, f)| all.with(f));
+        let generation = dice.next_u64() as u16;
+        let claim = |address: &IpAddr| match address {
+            IpAddr::V4(v4) => Some(Claim::new(now, *v4, mac, Stream::new(dice.next_u64(), "claim"))),
+            IpAddr::V6(_) => None,
+        };
+        let claims = addresses.iter().filter(|_| config.claim).filter_map(claim).collect();
+        let probing = Probing { interval: config.probe_interval, starts_up: false, hops: config.hops };
+        MultiNic {
+            mac,
+            order: order::make(config, &lanes),
+            speaker: config.extended_arp.then(|| Speaker::new(mac, &cards, flags, generation)),
+            claims,
+            neighbours: Neighbours::default(),
+            prober: config.probe.then(|| Prober::new(probing)),
+            responder: Responder::new(),
+            own: cards.iter().map(|_| VecDeque::new()).collect(),
+            asked: None,
+            stats: MultiNicStats::new(cards.len()),
+            refused: Vec::new(),
+            worked: now,
+            config: config.clone(),
+            lanes,
+        }
+    }
+    /// What it does.
+    pub const fn config(&self) -> &MultiNicConfig {
+        &self.config
+    }
+    /// What has happened so far.
+    pub const fn stats(&self) -> &MultiNicStats {
+        &self.stats
+    }
+    /// Cards and lanes.
+    pub const fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+    /// What neighbours have told; none: nobody is asked.
+    pub const fn speaker(&self) -> Option<&Speaker> {
+        self.speaker.as_ref()
+    }
+    /// A card has lost its carrier, or has it again. What waits for it moves at once, and neighbours are told.
+    pub fn set_carrier(&mut self, nic: NicId, up: bool, cx: &mut Cx<'_>) {
+        if self.lanes.nic(nic).is_none_or(|card| card.up == up) {
+            return;
+        }
+        let all_down = self.lanes.first_up().is_none();
+        self.lanes.set_carrier(nic, up);
+        let works = self.lanes.nics().iter().filter(|nic| nic.up).map(|nic| (nic.mac, nic.kind));
+        let works: Vec<_> = works.collect();
+        if let Some(speaker) = &mut self.speaker {
+            speaker.set_cards(cx.now(), &works);
+        }
+        if all_down {
+            // RFC 5227 §2.1: the address may be another's by now.
+            self.claims.iter_mut().for_each(|claim| claim.restart(cx.now()));
+        }
+        self.pair_all(cx.now());
+        self.order.on_change(cx.now(), &self.lanes, &mut self.refused);
+        self.finish(cx);
+    }
+
+    /// Does all that has become possible: to be called at the end of every call from outside.
+    fn finish(&mut self, cx: &mut Cx<'_>) {
+        self.follow_up(cx);
+        self.work(cx);
+    }
+}
+
+impl Element for MultiNic {
+    fn ports(&self) -> u16 {
+        self.lanes.nics().len() as u16 + 1
+    }
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        match port {
+            Port(0) => self.on_stack(packet, cx),
+            Port(n) => self.on_line(NicId((n - 1) as u8), packet, cx),
+        }
+        self.finish(cx);
+    }
+    fn on_wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.order.on_deadline(now, &self.lanes, &mut self.refused);
+        if let Some(speaker) = &mut self.speaker {
+            speaker.on_deadline(now);
+        }
+        if let Some(prober) = &mut self.prober {
+            prober.on_deadline(now);
+        }
+        self.claims.iter_mut().for_each(|claim| claim.on_deadline(now));
+        self.finish(cx);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        // A card that is idle had its chance when work was last done.
+        let waits = self.order.held() > 0 || self.has_own();
+        let free = self.lanes.next_free(self.worked).filter(|_| waits);
+        let speaker = self.speaker.as_ref().and_then(Speaker::deadline);
+        let prober = self.prober.as_ref().and_then(Prober::deadline);
+        let claims = self.claims.iter().filter_map(Claim::deadline).min();
+        [free, self.order.deadline(), speaker, prober, claims].into_iter().flatten().min()
+    }
+    fn held(&self) -> u64 {
+        let own: usize = self.own.iter().map(VecDeque::len).sum();
+        self.order.held() + self.refused.len() as u64 + own as u64
+    }
+    fn inspect(&self) -> Inspection {
+        let mut readings = self.stats.inspect();
+        if let Some(speaker) = &self.speaker {
+            readings.extend(speaker.stats().inspect());
+        }
+        readings
+    }
+}

@@ -1,0 +1,74 @@
+//! From the lines to the stack.
+
+use super::MultiNic;
+use super::sending::may_be_resolution;
+use crate::multi_nic::NicId;
+use crate::multi_nic::probe::Message;
+use crate::pacing::on_the_line;
+use farpace_path::{Cx, Port};
+use farpace_wire::{EtherType, MacAddr, Packet};
+
+impl MultiNic {
+    /// A frame comes in by a card.
+    pub(super) fn on_line(&mut self, nic: NicId, packet: Packet, cx: &mut Cx<'_>) {
+        let (from, to) = packet.macs();
+        let is_ours = self.lanes.nics().iter().any(|nic| nic.mac == from);
+        let is_arp = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::ARP);
+        // A group is heard by all cards and taken in by one; questions may have come by another alone.
+        if is_ours || (to.is_multicast() && !is_arp && self.lanes.first_up() != Some(nic)) {
+            self.stats.copies += 1;
+            return cx.consume(packet);
+        }
+        // A switch that does not know a card yet sends what is for it to all our cards.
+        if !to.is_multicast() && self.lanes.nic(nic).is_none_or(|card| card.mac != to) {
+            self.stats.passed_over += 1;
+            return cx.consume(packet);
+        }
+        if let Some(message) = Message::of(&packet) {
+            match message {
+                Ok(Message::Probe(probe)) if self.prober.is_some() => {
+                    if let Some(reply) = self.responder.on_probe(cx.now(), nic, &packet, probe) {
+                        self.send_own(nic, reply, cx);
+                    }
+                }
+                Ok(Message::Reply(reply)) => {
+                    if let Some(prober) = &mut self.prober {
+                        prober.on_reply(cx.now(), nic, from, &reply);
+                    }
+                }
+                Ok(Message::Probe(_)) => {}
+                Err(_) => self.stats.bad_probes += 1,
+            }
+            return cx.consume(packet);
+        }
+        if !to.is_multicast() {
+            self.responder.on_frame(nic, from, on_the_line(packet.len()));
+        }
+        if let Some(received) = self.stats.received.get_mut(nic.index()) {
+            *received += 1;
+        }
+        let packet = if may_be_resolution(&packet) { self.heard(packet, cx) } else { packet };
+        self.to_stack(packet, from, to, cx);
+    }
+
+    /// A frame for the stack, which knows only one address of ours.
+    fn to_stack(&mut self, mut packet: Packet, from: MacAddr, to: MacAddr, cx: &mut Cx<'_>) {
+        if !to.is_multicast() {
+            packet.set_macs(from, self.mac);
+        }
+        cx.emit(Port(0), packet);
+    }
+
+    /// Somebody may say where it is.
+    fn heard(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Packet {
+        if let Ok(arp) = packet.arp() {
+            let lanes = &self.lanes;
+            let is_ours = |mac: MacAddr| lanes.nics().iter().any(|nic| nic.mac == mac);
+            self.claims.iter_mut().for_each(|claim| claim.on_arp(cx.now(), &arp, is_ours));
+        }
+        match &mut self.speaker {
+            Some(speaker) => speaker.incoming(cx.now(), packet),
+            None => packet,
+        }
+    }
+}

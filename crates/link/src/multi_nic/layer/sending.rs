@@ -1,0 +1,164 @@
+//! From the stack to the lines.
+
+use super::{MOST_OWN, MultiNic};
+use crate::multi_nic::arp::ASK_TIME;
+use crate::multi_nic::order::Item;
+use crate::multi_nic::{NeighbourId, NicId, flow_of};
+use crate::pacing::on_the_line;
+use farpace_path::{Cx, DropReason, Port};
+use farpace_wire::{EtherType, Packet};
+use std::net::IpAddr;
+
+impl MultiNic {
+    /// The stack sends a frame.
+    pub(super) fn on_stack(&mut self, mut packet: Packet, cx: &mut Cx<'_>) {
+        if !self.claims.is_empty() && !self.may_leave(&packet) {
+            self.stats.unclaimed += 1;
+            return cx.drop(packet, DropReason::HostLimit);
+        }
+        if may_be_resolution(&packet) {
+            packet = self.resolve(packet, cx);
+        }
+        let (_, to) = packet.macs();
+        let mut neighbour = self.neighbours.find(to);
+        // Before the first answer to a probe, and if all lanes fail, what was good for the question is good for the rest.
+        if self.lanes.working(neighbour).next().is_none() {
+            neighbour = NeighbourId::ORDINARY;
+        }
+        let bytes = on_the_line(packet.len());
+        let item = Item { flow: flow_of(&packet), frame: packet, bytes, neighbour };
+        self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
+    }
+
+    /// Gives frames to all cards that are idle.
+    pub(super) fn work(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.worked = now;
+        let mut sent = true;
+        while std::mem::take(&mut sent) && (self.order.held() > 0 || self.has_own()) {
+            for nic in self.lanes.ids() {
+                if !self.lanes.is_idle(nic, now) {
+                    continue;
+                }
+                if let Some(packet) = self.next_own(nic, cx) {
+                    self.lanes.send_own(now, nic, on_the_line(packet.len()));
+                    self.stats.own += 1;
+                    cx.emit(Port(u16::from(nic.0) + 1), packet);
+                    sent = true;
+                } else if let Some(item) = self.order.dequeue(now, nic, &self.lanes) {
+                    self.send(nic, item, cx);
+                    sent = true;
+                }
+            }
+        }
+        // Nothing waits for a card without a carrier.
+        for nic in self.lanes.ids().filter(|nic| self.lanes.nic(*nic).is_some_and(|nic| !nic.up)) {
+            for packet in self.own.get_mut(nic.index()).map(std::mem::take).unwrap_or_default() {
+                cx.drop(packet, DropReason::Outage);
+            }
+        }
+        for item in self.refused.drain(..) {
+            let works = self.lanes.working(item.neighbour).next().is_some();
+            cx.drop(item.frame, if works { DropReason::QueueFull } else { DropReason::Outage });
+        }
+    }
+
+    /// Queues a frame of this layer itself.
+    pub(super) fn send_own(&mut self, nic: NicId, mut packet: Packet, cx: &mut Cx<'_>) {
+        let (Some(card), Some(own)) =
+            (self.lanes.nic(nic).filter(|nic| nic.up), self.own.get_mut(nic.index()))
+        else {
+            return;
+        };
+        let (_, to) = packet.macs();
+        packet.set_macs(card.mac, to);
+        cx.made();
+        if own.len() < MOST_OWN {
+            own.push_back(packet);
+        } else {
+            cx.drop(packet, DropReason::QueueFull);
+        }
+    }
+
+    /// True if this layer has something to send.
+    pub(super) fn has_own(&self) -> bool {
+        let wants = |nic| self.prober.as_ref().is_some_and(|prober| prober.wants(nic));
+        self.own.iter().any(|own| !own.is_empty()) || self.lanes.ids().any(wants)
+    }
+
+    /// Answers to probes first, then probes: the time stands in both.
+    fn next_own(&mut self, nic: NicId, cx: &mut Cx<'_>) -> Option<Packet> {
+        if let Some(packet) = self.own.get_mut(nic.index())?.pop_front() {
+            return Some(packet);
+        }
+        let probe = self.prober.as_mut()?.poll(cx.now(), nic)?;
+        cx.made();
+        Some(probe)
+    }
+
+    fn send(&mut self, nic: NicId, item: Item<Packet>, cx: &mut Cx<'_>) {
+        let Item { frame: mut packet, bytes, neighbour, .. } = item;
+        let (_, written) = packet.macs();
+        let lane = self.lanes.lane(neighbour, nic);
+        let to = lane.and_then(|lane| lane.to).unwrap_or(written);
+        if let Some(card) = self.lanes.nic(nic) {
+            packet.set_macs(card.mac, to);
+        }
+        self.lanes.send(cx.now(), nic, neighbour, bytes);
+        if let Some(prober) = &mut self.prober {
+            // What goes to a neighbour as if it were an ordinary one may still go by a lane that is probed.
+            let probed = match neighbour {
+                NeighbourId::ORDINARY if !self.neighbours.is_empty() => {
+                    let id = self.neighbours.find(written);
+                    self.lanes.lane_mut(id, nic).is_some_and(|lane| lane.to == Some(to)).then_some(id)
+                }
+                _ => Some(neighbour),
+            };
+            if let Some(neighbour) = probed {
+                prober.on_sent(cx.now(), neighbour, nic, bytes);
+            }
+        }
+        if let Some(sent) = self.stats.sent.get_mut(nic.index()) {
+            *sent += 1;
+        }
+        cx.emit(Port(u16::from(nic.0) + 1), packet);
+    }
+
+    /// The stack says where it is, or asks where others are: our list is added. A question that is asked again, because nobody has
+    /// answered, goes out by all cards: the first may lead nowhere.
+    fn resolve(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Packet {
+        let now = cx.now();
+        let Some(speaker) = &mut self.speaker else { return packet };
+        if !packet.macs().1.is_multicast() {
+            return speaker.outgoing(now, packet);
+        }
+        let same = |old: &Packet| old.headers() == packet.headers() && old.payload() == packet.payload();
+        let again = self.asked.as_ref().is_some_and(|(at, old)| now.since(*at) <= ASK_TIME && same(old));
+        self.asked = Some((now, packet.clone()));
+        let packet = speaker.outgoing(now, packet);
+        if again {
+            let first = self.lanes.first_up();
+            for nic in self.lanes.ids().filter(|nic| Some(*nic) != first) {
+                self.send_own(nic, packet.clone(), cx);
+            }
+        }
+        packet
+    }
+
+    /// False if the stack may not use the address that it sends from (RFC 5227 §2.1).
+    fn may_leave(&self, packet: &Packet) -> bool {
+        let from = match packet.arp() {
+            Ok(arp) => Some(IpAddr::from(arp.sender)),
+            Err(_) => packet.ip().map(|ip| ip.src()),
+        };
+        let claim = self.claims.iter().find(|claim| from == Some(IpAddr::from(claim.address())));
+        claim.is_none_or(|claim| claim.is_usable())
+    }
+}
+
+/// True if `packet` may say where somebody is: ARP, or anything of IPv6. IPv4, most of all, cannot.
+#[inline]
+pub(super) fn may_be_resolution(packet: &Packet) -> bool {
+    let ether_type = packet.headers().get(12..14);
+    ether_type != Some(&EtherType::IPV4.0.to_be_bytes()[..])
+}

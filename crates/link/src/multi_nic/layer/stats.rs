@@ -1,0 +1,47 @@
+//! What a layer has done.
+
+use farpace_path::Inspection;
+
+/// What has happened so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MultiNicStats {
+    /// Frames of the stack that each card has sent, in the order of cards.
+    pub sent: Vec<u64>,
+    /// Frames for the stack that each card has received.
+    pub received: Vec<u64>,
+    /// Frames that this layer itself has sent: probes, their answers, announcements.
+    pub own: u64,
+    /// Frames for other stations.
+    pub passed_over: u64,
+    /// Our own frames that came back, and copies of frames to groups that another card has taken.
+    pub copies: u64,
+    /// Probes and answers that were not understood.
+    pub bad_probes: u64,
+    /// Frames of the stack from an address that it may not use (RFC 5227).
+    pub unclaimed: u64,
+    /// Times that a lane was given up.
+    pub lanes_lost: u64,
+}
+
+impl MultiNicStats {
+    /// Of so many cards.
+    pub(super) fn new(cards: usize) -> Self {
+        MultiNicStats { sent: vec![0; cards], received: vec![0; cards], ..MultiNicStats::default() }
+    }
+    /// As readings of an element.
+    pub fn inspect(&self) -> Inspection {
+        let MultiNicStats { sent, received, own, passed_over, copies, bad_probes, unclaimed, lanes_lost } =
+            self;
+        let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+        vec![
+            ("sent by card", list(sent)),
+            ("received by card", list(received)),
+            ("own frames", own.to_string()),
+            ("passed over", passed_over.to_string()),
+            ("copies", copies.to_string()),
+            ("bad probes", bad_probes.to_string()),
+            ("from unclaimed addresses", unclaimed.to_string()),
+            ("lanes lost", lanes_lost.to_string()),
+        ]
+    }
+}

@@ -1,0 +1,141 @@
+//! Ways that fail and return.
+
+use super::*;
+use crate::multi_nic::probe::{MOST_PROBED, Message, Places, Probe, Prober, Probing, Reply, Traffic, WayTo};
+use crate::multi_nic::{NeighbourId, NicId};
+use farpace_units::Instant;
+
+/// Breaks: frames are sent into a way that has failed for longer than a tenth of a second, or never again into one that works.
+#[test]
+fn a_way_that_fails_is_known_within_a_tenth_of_a_second() {
+    let lan = || Line::new(G, G, Span::from_micros(20));
+    for (seed, at_ms) in [(1, 1_000), (2, 1_013), (3, 1_024)] {
+        let mut model = Model::new(seed, vec![lan(), lan(), modem(80, 20)]);
+        model.run(ms(at_ms));
+        for at in [0, 2] {
+            model.lines[at].alive = false;
+            let failed = model.now;
+            model.clear();
+            model.run(ms(if at == 0 { 100 } else { 160 }));
+            assert!(!model.up(at), "{at} at {at_ms}");
+            let when = model.history.iter().find(|(_, lane, e)| *lane == at && !e.up).expect("it is down").0;
+            // Not before three probes in a row have had time to be answered.
+            assert!(when.since(failed) >= ms(50), "{at} at {at_ms}: {}", when.since(failed));
+            assert!(model.up(1), "the other one works");
+        }
+        model.run(ms(400));
+        for at in [0, 2] {
+            model.lines[at].alive = true;
+            model.run(ms(if at == 0 { 50 } else { 120 }));
+            assert!(model.up(at), "{at} is back");
+        }
+    }
+}
+
+/// Breaks: probes that are lost by chance move traffic to and fro.
+#[test]
+fn loss_by_chance_is_no_failure() {
+    for (seed, loss) in [(1, 0.01), (2, 0.05), (3, 0.1)] {
+        let mut model = Model::new(seed, vec![Line { loss, ..modem(80, 20) }]);
+        model.run(ms(2_000));
+        model.clear();
+        model.run(ms(20_000));
+        assert!(model.history.iter().all(|(_, _, e)| e.up), "{loss}");
+    }
+}
+
+/// Breaks: a machine that is silent fills the network with probes, or a first frame finds a way that failed long ago.
+#[test]
+fn ways_that_are_not_used_are_probed_seldom() {
+    let idle = |_| Line { load: Some(Rate::default()), ..Line::new(G, G, Span::from_micros(20)) };
+    let mut model = Model::new(1, (0..2).map(idle).collect());
+    model.run(ms(10_000));
+    let probes = |model: &Model| model.lines[0].delivered;
+    assert!((9..=14).contains(&probes(&model)), "{}", probes(&model));
+    assert!(model.up(0) && model.up(1));
+    model.lines[0].alive = false;
+    model.run(ms(1_200));
+    assert!(!model.up(0) && model.up(1));
+    // Both ways are probed when one of them is used.
+    model.clear();
+    model.lines[0].alive = true;
+    model.lines[1].load = None;
+    model.run(ms(1_000));
+    assert!(model.up(0));
+    assert!((38..=60).contains(&probes(&model)), "{}", probes(&model));
+}
+
+/// Breaks: whoever can guess an address keeps dead ways alive, or moves traffic.
+#[test]
+fn replies_to_nothing_that_was_asked_are_refused() {
+    let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
+    let (from, to) = (model::ours(0), model::theirs(0));
+    let way = WayTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
+    prober.add(Instant::ZERO, way).expect("there is room");
+    let beyond = WayTo { neighbour: NeighbourId(MOST_PROBED as u32), ..way };
+    assert!(prober.add(Instant::ZERO, beyond).is_err());
+    assert!(prober.add(Instant::ZERO, WayTo { nic: NicId(16), ..way }).is_err());
+    prober.on_deadline(Instant::ZERO);
+    assert!(prober.wants(NicId(0)) && !prober.wants(NicId(1)));
+    let packet = prober.poll(Instant::ZERO, NicId(0)).expect("a probe");
+    let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
+        panic!("no probe");
+    };
+    let good = Reply { probe, arrived_at: Instant::ZERO, received: probe.sent, places: Default::default() };
+    let now = Instant::from_nanos(1_000_000);
+    let other_seq = Reply { probe: Probe { seq: 9, ..probe }, ..good };
+    let other_time = Reply { probe: Probe { sent_at: now, ..probe }, ..good };
+    let other_lane = Reply { probe: Probe { lane: NicId(1), ..probe }, ..good };
+    for (bad, nic, by) in [
+        (other_seq, 0, to),
+        (other_time, 0, to),
+        (other_lane, 0, to),
+        (good, 1, to),
+        (good, 0, from),
+        (good, 0, model::theirs(1)),
+        (good, 200, to),
+    ] {
+        assert!(!prober.on_reply(now, NicId(nic), by, &bad), "{bad:?} by {nic} from {by}");
+    }
+    assert_eq!(prober.refused(), 7);
+    assert!(prober.on_reply(now, NicId(0), to, &good));
+    assert!(!prober.on_reply(now, NicId(0), to, &good), "once is enough");
+    prober.remove(NeighbourId(1), NicId(0));
+    assert_eq!(prober.deadline(), None);
+    assert!(!prober.wants(NicId(0)) && prober.poll(now, NicId(0)).is_none());
+}
+
+/// Breaks: an answer that claims absurd times and counts crashes the machine or leaves the rate absurd.
+#[test]
+fn absurd_answers_do_no_harm() {
+    use farpace_units::{ByteCount, Stream};
+    let mut dice = Stream::new(7, "absurd");
+    let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
+    let way = WayTo {
+        neighbour: NeighbourId(1),
+        nic: NicId(0),
+        from: model::ours(0),
+        to: model::theirs(0),
+        nominal: G,
+    };
+    prober.add(Instant::ZERO, way).expect("there is room");
+    let mut now = Instant::ZERO;
+    for _ in 0..5_000 {
+        now = now.max(prober.deadline().unwrap_or(now));
+        prober.on_deadline(now);
+        let Some(packet) = prober.poll(now, NicId(0)) else { continue };
+        let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
+            panic!("no probe");
+        };
+        let mut any = || dice.next_u64() >> dice.below(64);
+        let received = Traffic { frames: any(), bytes: ByteCount::new(any()) };
+        let arrived_at = Instant::from_nanos(any());
+        prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
+        let places = Places { late: 0, harmful: any() as u32, overtook: 0 };
+        prober.on_reply(now, NicId(0), way.to, &Reply { probe, arrived_at, received, places });
+        for (_, _, estimate) in prober.take_changes() {
+            assert!(estimate.rate <= G && estimate.rate > Rate::default(), "{estimate:?}");
+            assert!((0.0..=1.0).contains(&estimate.loss), "{estimate:?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Probing over a model of a way, in virtual time.
+
+mod liveness;
+mod model;
+mod rates;
+
+use farpace_units::{Rate, Span};
+use model::{Line, Model};
+
+const G: Rate = Rate::from_mbit(1_000);
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+/// A card of 1 Gbit/s before a way that carries `mbit` and takes `one_way` milliseconds.
+fn modem(mbit: u64, one_way: u64) -> Line {
+    Line::new(G, Rate::from_mbit(mbit), ms(one_way))
+}

@@ -1,0 +1,209 @@
+//! Two machines, and the ways between them in virtual time: a card, a narrow place with its queue, a delay with jitter.
+
+use super::super::*;
+use crate::multi_nic::{NeighbourId, NicId};
+use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span, Stream};
+use farpace_wire::{MacAddr, Packet};
+use std::collections::VecDeque;
+
+pub const PEER: NeighbourId = NeighbourId(1);
+const START: Instant = Instant::from_nanos(10_000_000_000);
+const FRAME: ByteCount = ByteCount::new(1_538);
+
+/// One way.
+pub struct Line {
+    pub(super) card: Serialiser,
+    pub(super) narrow: Serialiser,
+    pub buffer: ByteCount,
+    pub delay: Span,
+    pub jitter: Span,
+    pub loss: f64,
+    pub alive: bool,
+    /// What the program sends at most; none: as much as there is room for.
+    pub load: Option<Rate>,
+    pub(super) free: Instant,
+    pub(super) last: Instant,
+    pub(super) arrivals: VecDeque<(Instant, Option<Packet>)>,
+    pub(super) replies: VecDeque<(Instant, Packet)>,
+    /// Time in the queue of each frame.
+    pub queued: Vec<Span>,
+    pub delivered: u64,
+}
+
+impl Line {
+    pub fn new(card: Rate, narrow: Rate, delay: Span) -> Line {
+        Line {
+            card: Serialiser::new(card),
+            narrow: Serialiser::new(narrow),
+            buffer: ByteCount::new(2_000_000),
+            delay,
+            jitter: Span::ZERO,
+            loss: 0.0,
+            alive: true,
+            load: None,
+            free: Instant::ZERO,
+            last: Instant::ZERO,
+            arrivals: VecDeque::new(),
+            replies: VecDeque::new(),
+            queued: Vec::new(),
+            delivered: 0,
+        }
+    }
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.narrow.set_rate(rate);
+    }
+    fn send(&mut self, now: Instant, bytes: ByteCount, probe: Option<Packet>, dice: &mut Stream) {
+        let out = self.card.send(now, bytes);
+        let wait = self.narrow.busy_until().since(out);
+        self.queued.push(wait);
+        let lost = dice.chance(self.loss);
+        if !self.alive || lost || self.narrow.rate().bytes_in(wait) > self.buffer {
+            return;
+        }
+        let jitter = Span::from_nanos(dice.below(self.jitter.as_nanos() + 1));
+        self.last = self.last.max(self.narrow.send(out, bytes) + self.delay + jitter);
+        self.arrivals.push_back((self.last, probe));
+    }
+}
+
+/// Both machines.
+pub struct Model {
+    pub now: Instant,
+    pub prober: Prober,
+    responder: Responder,
+    pub lines: Vec<Line>,
+    pub estimates: Vec<Option<Estimate>>,
+    /// When, which card, what.
+    pub history: Vec<(Instant, usize, Estimate)>,
+    dice: Stream,
+    /// By how much the clock of the other machine is behind.
+    behind: u64,
+}
+
+pub fn ours(at: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 1, at as u8])
+}
+pub fn theirs(at: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 2, at as u8])
+}
+
+impl Model {
+    pub fn new(seed: u64, lines: Vec<Line>) -> Model {
+        let probing = Probing { interval: Span::from_millis(25), starts_up: false, hops: 2 };
+        let mut prober = Prober::new(probing);
+        for (at, line) in lines.iter().enumerate() {
+            let nic = NicId(at as u8);
+            let (from, to, nominal) = (ours(at), theirs(at), line.card.rate());
+            let way = WayTo { neighbour: PEER, nic, from, to, nominal };
+            prober.add(START, way).expect("there is room");
+        }
+        Model {
+            now: START,
+            prober,
+            responder: Responder::new(),
+            estimates: vec![None; lines.len()],
+            history: Vec::new(),
+            lines,
+            dice: Stream::new(seed, "model"),
+            behind: 3_000_000_000,
+        }
+    }
+    pub fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        while let Some(at) = self.next().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.step();
+        }
+        self.now = end;
+    }
+    /// What the card is used at now.
+    pub fn rate(&self, at: usize) -> f64 {
+        self.estimates[at].map_or(0.0, |estimate| estimate.rate.as_mbit_f64())
+    }
+    pub fn up(&self, at: usize) -> bool {
+        self.estimates[at].is_some_and(|estimate| estimate.up)
+    }
+    /// Forgets what was counted.
+    pub fn clear(&mut self) {
+        self.history.clear();
+        for line in &mut self.lines {
+            line.queued.clear();
+            line.delivered = 0;
+        }
+    }
+    /// Time in the queue that so many of a hundred frames did not exceed.
+    pub fn queued(&mut self, at: usize, percent: usize) -> Span {
+        let queued = &mut self.lines[at].queued;
+        queued.sort_unstable();
+        queued
+            .get((queued.len() * percent / 100).min(queued.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn sends_at(&self, at: usize) -> Option<Instant> {
+        let line = &self.lines[at];
+        let idle = line.card.busy_until();
+        match self.prober.wants(NicId(at as u8)) {
+            true => Some(idle),
+            false => (self.up(at) && line.load != Some(Rate::default())).then(|| line.free.max(idle)),
+        }
+    }
+    fn next(&self) -> Option<Instant> {
+        let of = |at: usize| {
+            let line = &self.lines[at];
+            let arrival = line.arrivals.front().map(|front| front.0);
+            [arrival, line.replies.front().map(|front| front.0), self.sends_at(at)].into_iter().flatten()
+        };
+        (0..self.lines.len()).flat_map(of).chain(self.prober.deadline()).min()
+    }
+    fn step(&mut self) {
+        let now = self.now;
+        for (at, line) in self.lines.iter_mut().enumerate() {
+            let nic = NicId(at as u8);
+            while let Some((_, probe)) = line.arrivals.pop_front_if(|front| front.0 <= now) {
+                line.delivered += 1;
+                let Some(packet) = probe else {
+                    self.responder.on_frame(nic, ours(at), FRAME);
+                    continue;
+                };
+                let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else { panic!("no probe") };
+                let clock = Instant::from_nanos(now.as_nanos().wrapping_sub(self.behind));
+                if let Some(reply) = self.responder.on_probe(clock, nic, &packet, probe)
+                    && line.alive
+                    && !self.dice.chance(line.loss)
+                {
+                    line.replies.push_back((now + line.delay, reply));
+                }
+            }
+            while let Some((_, reply)) = line.replies.pop_front_if(|front| front.0 <= now) {
+                assert_eq!(self.prober.on_packet(now, nic, &reply), Some(true));
+            }
+        }
+        if self.prober.deadline().is_some_and(|at| at <= now) {
+            self.prober.on_deadline(now);
+            assert!(self.prober.deadline().is_none_or(|at| at > now), "a deadline that has passed");
+        }
+        for (_, nic, estimate) in self.prober.take_changes() {
+            self.estimates[nic.index()] = Some(estimate);
+            self.history.push((now, nic.index(), estimate));
+        }
+        for at in 0..self.lines.len() {
+            if self.sends_at(at).is_none_or(|at| at > now) {
+                continue;
+            }
+            let nic = NicId(at as u8);
+            let line = &mut self.lines[at];
+            if let Some(packet) = self.prober.poll(now, nic) {
+                let bytes = crate::pacing::on_the_line(packet.len());
+                line.send(now, bytes, Some(packet), &mut self.dice);
+                continue;
+            }
+            let allowed = self.estimates[at].map_or(Rate::default(), |estimate| estimate.rate);
+            let pace = line.load.map_or(allowed, |load| load.min(allowed));
+            line.free = line.free.max(now) + pace.time_for(FRAME);
+            self.prober.on_sent(now, PEER, nic, FRAME);
+            line.send(now, FRAME, None, &mut self.dice);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The list of all network cards of a machine, as it travels behind an ARP packet or in neighbour discovery
+//! (Kato and Higaki, *Reduction of TCP Retransmission for Higher Throughput with Multiple-Route Transmission in Ethernet
+//! LAN*; the bytes that the paper leaves open are this house's).
+
+use crate::arp::{ARP_LEN, Arp, ArpOperation, PREFIX};
+use crate::ethernet::MacAddr;
+use crate::nic_kind::NicKind;
+use arrayvec::ArrayVec;
+use crc::{CRC_32_ISCSI, Crc};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Most cards of one machine in a list.
+pub const MOST_CARDS: usize = 16;
+
+/// Cards with their kinds, in the order in which their machine names them.
+pub type NicList = ArrayVec<(MacAddr, NicKind), MOST_CARDS>;
+
+/// All cards of the machine that has an IP address.
+///
+/// # On the wire
+/// Big-endian: number of senders, number of targets (a byte each), the owner's address (4 bytes, 16 for IPv6), the kind of
+/// the first sender, whose MAC address stands in the message itself; then six bytes of MAC address and one of kind for each
+/// other sender and each target; then `0xe5a1`, version 1, flags, generation (2 bytes), the length of all of this (2 bytes), and
+/// a CRC-32C over all that is before it.
+///
+/// Behind an ARP packet it begins at byte [`ARP_AT`](Self::ARP_AT), where the shortest frame ends, with zeros before it. A machine
+/// that does not know it takes it for padding. In neighbour discovery it is an option (see
+/// [`ND_OPTION`](Self::ND_OPTION)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// Whose cards the senders are: the sender of the ARP packet.
+    pub owner: IpAddr,
+    /// All cards of the owner; the first is the one that the message itself names. Between 1 and [`MOST_CARDS`] of them: a list
+    /// without any is refused by whoever reads it.
+    pub senders: NicList,
+    /// What the owner knows of the cards of the machine it talks to.
+    pub targets: NicList,
+    /// What the owner can do.
+    pub flags: CardFlags,
+    /// Counts up (RFC 1982) whenever the owner has other cards.
+    pub generation: u16,
+}
+
+/// What a machine with several cards can do. Bits without a name are kept as they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CardFlags(pub u8);
+
+impl CardFlags {
+    /// It answers probes of the ways between cards.
+    pub const ANSWERS_PROBES: CardFlags = CardFlags(1);
+    /// It puts frames that have overtaken others in order.
+    pub const RESEQUENCES: CardFlags = CardFlags(2);
+
+    /// Both together.
+    #[must_use]
+    pub const fn with(self, other: CardFlags) -> CardFlags {
+        CardFlags(self.0 | other.0)
+    }
+    /// True if all of `other` is among them.
+    pub const fn contains(self, other: CardFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Why a list of cards is not taken. There is one, or what looks like one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum ExtensionError {
+    /// The ARP packet is for other networks than IPv4 over Ethernet.
+    #[error("ARP for something other than IPv4 over Ethernet")]
+    ForeignArp,
+    /// The ARP packet is neither a request nor a reply.
+    #[error("neither a request nor a reply")]
+    Operation,
+    /// No sender.
+    #[error("a list without cards")]
+    NoCards,
+    /// More than [`MOST_CARDS`] senders, or targets.
+    #[error("a list of more than {MOST_CARDS} cards")]
+    TooManyCards,
+    /// The frame ends before the list does.
+    #[error("the frame is shorter than its list")]
+    Truncated,
+    /// The number that marks a list is not there.
+    #[error("the mark of a list is missing")]
+    Mark,
+    /// Another version.
+    #[error("another version")]
+    Version,
+    /// The length field is not the length of a list with these numbers of cards.
+    #[error("the length field is wrong")]
+    Length,
+    /// The CRC is wrong.
+    #[error("the CRC is wrong")]
+    Checksum,
+    /// The owner is not the sender of the message, or is not one host's address.
+    #[error("the owner is not the sender, or not one host")]
+    Owner,
+    /// A group's MAC address, or none.
+    #[error("a group's MAC address, or none")]
+    GroupMac,
+    /// A MAC address stands in the list twice.
+    #[error("a MAC address twice")]
+    Repeated,
+}
+
+/// Bytes of a MAC address and a kind.
+const CARD_LEN: usize = 7;
+/// Bytes behind the cards: mark, version, flags, generation, length, CRC.
+const TAIL_LEN: usize = 12;
+/// Bytes of the CRC.
+const CRC_LEN: usize = 4;
+const MARK: [u8; 2] = [0xe5, 0xa1];
+const VERSION: u8 = 1;
+const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+
+impl Extension {
+    /// Where it begins in the bytes that follow the Ethernet header of an ARP packet: the shortest frame ends there.
+    pub const ARP_AT: usize = 46;
+    /// The kind of the option of neighbour discovery that carries it: the first that RFC 4727 §5 gives to experiments. Behind
+    /// kind and length stands the list, with the 16 bytes of the IPv6 address for the owner and zeros up to a multiple of 8.
+    /// The message's own link-layer address is the first card's. The owner is the source of a solicitation and the target of an
+    /// advertisement.
+    pub const ND_OPTION: u8 = 253;
+
+    /// A list of `owner`'s cards, without targets. Of more than [`MOST_CARDS`] the rest is left out.
+    pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: CardFlags, generation: u16) -> Extension {
+        let senders = cards.iter().copied().take(MOST_CARDS).collect();
+        Extension { owner, senders, targets: NicList::new(), flags, generation }
+    }
+
+    /// The bytes of the list alone.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.senders.len() as u8, self.targets.len() as u8];
+        match self.owner {
+            IpAddr::V4(owner) => out.extend_from_slice(&owner.octets()),
+            IpAddr::V6(owner) => out.extend_from_slice(&owner.octets()),
+        }
+        out.push(self.senders.first().map_or(0, |(_, kind)| kind.0));
+        for (mac, kind) in self.senders.iter().skip(1).chain(&self.targets) {
+            out.extend_from_slice(&mac.0);
+            out.push(kind.0);
+        }
+        out.extend_from_slice(&MARK);
+        out.extend_from_slice(&[VERSION, self.flags.0]);
+        out.extend_from_slice(&self.generation.to_be_bytes());
+        out.extend_from_slice(&((out.len() + 2 + CRC_LEN) as u16).to_be_bytes());
+        let crc = CRC_32C.checksum(&out);
+        out.extend_from_slice(&crc.to_be_bytes());
+        out
+    }
+
+    /// Reads the list that `bytes` begin with, in a message in which `owner` says that it is at `first`. None if there is none:
+    /// neither the owner's address nor the mark stand where they would. What follows the list is left alone.
+    ///
+    /// # Errors
+    /// A list that breaks a rule; no part of it is to be believed. What it says of the machine that asks (whether the cards are that one's
+    /// own, or the generation an old one) cannot be judged here.
+    pub fn parse(owner: IpAddr, first: MacAddr, bytes: &[u8]) -> Result<Option<Extension>, ExtensionError> {
+        let owner_len = if owner.is_ipv4() { 4 } else { 16 };
+        let (Some(&[n_s, n_t]), Some(says)) = (bytes.first_chunk(), bytes.get(2..2 + owner_len)) else {
+            return Ok(None);
+        };
+        let is_owner = match owner {
+            IpAddr::V4(owner) => says == owner.octets(),
+            IpAddr::V6(owner) => says == owner.octets(),
+        };
+        let cards_at = 2 + owner_len + 1;
+        let others = usize::from(n_s).saturating_sub(1);
+        let tail_at = cards_at + CARD_LEN * (others + usize::from(n_t));
+        let mark = bytes.get(tail_at..tail_at + MARK.len());
+        let is_marked = n_s > 0 && mark == Some(&MARK);
+        // The zeros of padding are nobody's address: whoever asks whether an address is free sends both.
+        if !is_marked && (!is_owner || owner.is_unspecified()) {
+            return Ok(None);
+        }
+        if n_s == 0 {
+            return Err(ExtensionError::NoCards);
+        }
+        if usize::from(n_s.max(n_t)) > MOST_CARDS {
+            return Err(ExtensionError::TooManyCards);
+        }
+        let whole = bytes.get(..tail_at + TAIL_LEN).ok_or(ExtensionError::Truncated)?;
+        if !is_marked {
+            return Err(ExtensionError::Mark);
+        }
+        let (cards, tail) = whole.split_at(tail_at);
+        let &[_, _, version, flags, g0, g1, l0, l1, c0, c1, c2, c3] = tail else {
+            return Err(ExtensionError::Truncated);
+        };
+        if version != VERSION {
+            return Err(ExtensionError::Version);
+        }
+        if usize::from(u16::from_be_bytes([l0, l1])) != whole.len() {
+            return Err(ExtensionError::Length);
+        }
+        if CRC_32C.checksum(&whole[..whole.len() - CRC_LEN]) != u32::from_be_bytes([c0, c1, c2, c3]) {
+            return Err(ExtensionError::Checksum);
+        }
+        if !is_owner || !is_one_host(owner) {
+            return Err(ExtensionError::Owner);
+        }
+        let (listed, _) = cards.get(cards_at..).unwrap_or_default().as_chunks::<CARD_LEN>();
+        let listed =
+            listed.iter().map(|&[a, b, c, d, e, f, kind]| (MacAddr([a, b, c, d, e, f]), NicKind(kind)));
+        let first = (first, NicKind(cards.get(cards_at - 1).copied().unwrap_or_default()));
+        let all: ArrayVec<_, { 2 * MOST_CARDS }> = std::iter::once(first).chain(listed).collect();
+        for (at, (mac, _)) in all.iter().enumerate() {
+            if mac.is_multicast() || *mac == MacAddr::default() {
+                return Err(ExtensionError::GroupMac);
+            }
+            if all.iter().take(at).any(|(before, _)| before == mac) {
+                return Err(ExtensionError::Repeated);
+            }
+        }
+        Ok(Some(Extension {
+            owner,
+            senders: all.iter().copied().take(usize::from(n_s)).collect(),
+            targets: all.iter().copied().skip(usize::from(n_s)).collect(),
+            flags: CardFlags(flags),
+            generation: u16::from_be_bytes([g0, g1]),
+        }))
+    }
+
+    /// The list behind the ARP packet in `bytes`, which follow the Ethernet header. None if it is an ordinary one.
+    ///
+    /// # Errors
+    /// A list that breaks a rule; the ARP packet before it may be a good one.
+    pub fn parse_arp(bytes: &[u8]) -> Result<Option<Extension>, ExtensionError> {
+        let Some(&[h0, h1, p0, p1, hln, pln, o0, o1, a, b, c, d, e, f, s0, s1, s2, s3]) = bytes.first_chunk()
+        else {
+            return Ok(None);
+        };
+        let (owner, first) = (Ipv4Addr::new(s0, s1, s2, s3), MacAddr([a, b, c, d, e, f]));
+        let found = Extension::parse(owner.into(), first, bytes.get(Self::ARP_AT..).unwrap_or_default());
+        if found == Ok(None) {
+            return found;
+        }
+        if [h0, h1, p0, p1, hln, pln] != PREFIX {
+            return Err(ExtensionError::ForeignArp);
+        }
+        match ArpOperation::from_number(u16::from_be_bytes([o0, o1])) {
+            ArpOperation::Request | ArpOperation::Reply => found,
+            ArpOperation::Other(_) => Err(ExtensionError::Operation),
+        }
+    }
+
+    /// The option of neighbour discovery, with its kind, its length and what fills it up.
+    pub fn encode_option(&self) -> Vec<u8> {
+        let mut out = vec![Self::ND_OPTION, 0];
+        out.extend_from_slice(&self.encode());
+        out.resize(out.len().next_multiple_of(8), 0);
+        out[1] = (out.len() / 8) as u8;
+        out
+    }
+}
+
+impl Arp {
+    /// The bytes after the Ethernet header, with a list of cards behind them.
+    pub fn encode_with(&self, extension: &Extension) -> Vec<u8> {
+        let mut out = Vec::from(self.encode());
+        debug_assert!(out.len() == ARP_LEN);
+        out.resize(Extension::ARP_AT, 0);
+        out.extend_from_slice(&extension.encode());
+        out
+    }
+}
+
+fn is_one_host(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !(is_broadcast || address.is_multicast() || address.is_unspecified() || address.is_loopback())
+}
+
+impl fmt::Display for CardFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = [(CardFlags::ANSWERS_PROBES, "answers probes"), (CardFlags::RESEQUENCES, "resequences")];
+        let mut words: Vec<_> = named
+            .iter()
+            .filter(|(flag, _)| self.contains(*flag))
+            .map(|(_, name)| (*name).to_owned())
+            .collect();
+        let rest = named.iter().fold(self.0, |rest, (flag, _)| rest & !flag.0);
+        if rest != 0 {
+            words.push(format!("{rest:#04x}"));
+        }
+        f.write_str(if words.is_empty() { "none" } else { "" })?;
+        f.write_str(&words.join(", "))
+    }
+}
