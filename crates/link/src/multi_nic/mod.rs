@@ -15,6 +15,9 @@
 //! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
 //! | shares of the cards as a cycle of slots | `ratio` |
+//! | segments of TCP and their places | `segment` |
+//! | which frames came too late, and by which lane | `observer` |
+//! | received frames in order again | `resequencer` |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
 //! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
@@ -24,16 +27,20 @@ mod config;
 mod flow;
 mod lanes;
 mod layer;
+mod observer;
 mod order;
 mod pairing;
 mod predict;
 pub mod probe;
 mod ratio;
+mod resequencer;
+mod segment;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
 pub use flow::flow_of;
 pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
 pub use layer::{MultiNic, MultiNicStats};
+pub use observer::{Late, Observer};
 pub use order::{
     Earliest, FlowHash, FlowId, Item, Restraint, RoundRobin, SendOrder, Skip, WorkConserving, make,
     skip_number,
@@ -41,6 +48,7 @@ pub use order::{
 pub use pairing::pair;
 pub use predict::{Departure, predict};
 pub use ratio::{Ratio, Slots};
+pub use resequencer::Resequencer;
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.
 pub const MOST_NICS: usize = 16;

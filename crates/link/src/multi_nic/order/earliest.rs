@@ -1,4 +1,4 @@
-//! A card that falls idle takes the frame that would arrive in its turn. Nothing is held back, no timer, no floor for windows.
+//! A card that falls idle takes the frame that would arrive in its turn. Nothing is held back, no floor for windows.
 //!
 //! A frame that left by card k now would arrive at a time A. Until then other cards bring as many bytes as their lanes carry;
 //! these are the frames before it. So card k takes the frame behind as many bytes, and stays idle if there is none: any other
@@ -6,25 +6,47 @@
 
 use super::shared::Shared;
 use super::{Item, SendOrder};
-use crate::multi_nic::{Lane, Lanes, NeighbourId, NicId};
+use crate::multi_nic::{Lane, Lanes, MOST_NICS, NeighbourId, NicId};
 use farpace_path::QueueLimit;
-use farpace_units::{ByteCount, Instant};
+use farpace_units::{ByteCount, Instant, Span};
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Earliest<P> {
     queue: Shared<P>,
+    /// Until when a card lets a moment pass for the frame that it is about to take.
+    waits: [Option<Instant>; MOST_NICS],
+    /// When the first of these moments is over.
+    again: Option<Instant>,
+}
+
+/// What a card does.
+enum Choice {
+    /// It takes the frame at this place.
+    Take(usize),
+    /// It is asked again then.
+    Wait(Instant),
+    /// It stays idle.
+    Nothing,
+}
+
+/// What other cards bring before a frame that leaves now.
+#[derive(Clone, Copy)]
+struct Ahead {
+    /// Bytes of the line.
+    bytes: ByteCount,
+    /// For how long the frame would have to wait to arrive well between two of theirs.
+    wait: Span,
 }
 
 impl<P> Earliest<P> {
     /// With a queue of `limit`.
     pub fn new(limit: QueueLimit) -> Self {
-        Earliest { queue: Shared::new(limit) }
+        Earliest { queue: Shared::new(limit), waits: [None; MOST_NICS], again: None }
     }
-    /// The place of the frame that `nic` takes.
-    fn choose(&self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<usize> {
+    fn choose(&self, now: Instant, nic: NicId, lanes: &Lanes) -> Choice {
         let mut before = ByteCount::ZERO;
-        let mut known: Option<(NeighbourId, ByteCount, Option<ByteCount>)> = None;
+        let mut known: Option<(NeighbourId, ByteCount, Option<Ahead>)> = None;
         for (at, item) in self.queue.iter().enumerate() {
             let ahead = match known {
                 Some((neighbour, bytes, ahead)) if (neighbour, bytes) == (item.neighbour, item.bytes) => {
@@ -38,33 +60,47 @@ impl<P> Earliest<P> {
                 }
             };
             match ahead {
-                Some(ahead) if before >= ahead => return Some(at),
+                Some(ahead) if before >= ahead.bytes => {
+                    let until = now + ahead.wait;
+                    let waited = self.waits.get(nic.index()).is_some_and(Option::is_some);
+                    return if until > now && !waited { Choice::Wait(until) } else { Choice::Take(at) };
+                }
                 // There is not as much; looking through the whole queue would tell the same.
-                Some(ahead) if ahead > self.queue.backlog() && self.queue.is_for_one() => return None,
+                Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => break,
                 _ => before += item.bytes,
             }
         }
-        None
+        Choice::Nothing
     }
 }
 
-/// Bytes of the line that other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it
-/// would arrive at the same time the first is the earlier.
+/// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
+/// same time the first is the earlier.
 #[inline]
-fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lanes: &Lanes) -> ByteCount {
+fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lanes: &Lanes) -> Ahead {
     let arrives = now + lane.delay.of(item.bytes);
     // What may come later than it should is sent further ahead. Not so the first of all cards, or nobody would take the first frame.
     let guarded = arrives + lane.guard;
-    let (mut brought, mut is_first) = (ByteCount::ZERO, true);
+    let (mut brought, mut is_first, mut wait) = (0_u64, true, Span::ZERO);
     for (other, way) in lanes.working(item.neighbour).filter(|(other, _)| *other != nic) {
         let first = lanes.begins(other, way, now) + way.delay.of(item.bytes);
         is_first &= (arrives, nic) < (first, other);
         if (first, other) < (guarded, nic) {
             let frames = way.pace.frames_in(guarded.since(first), item.bytes);
-            brought += ByteCount::new(item.bytes.get().saturating_mul(frames.saturating_add(1)));
+            brought = brought.saturating_add(frames.saturating_add(1));
+            // At the same moment as a frame of theirs, or almost, chance would decide which one is the earlier. Half the time of
+            // a frame is enough to keep them apart, and is lost once: after that both keep in step.
+            let slot = way.pace.span(item.bytes);
+            let after = arrives.since(first).as_nanos() % slot.as_nanos().max(1);
+            if arrives >= first && after < slot.as_nanos() / 8 {
+                wait = wait.max(Span::from_nanos(slot.as_nanos() / 2 - after));
+            }
         }
     }
-    if is_first { ByteCount::ZERO } else { brought }
+    if is_first {
+        return Ahead { bytes: ByteCount::ZERO, wait: Span::ZERO };
+    }
+    Ahead { bytes: ByteCount::new(item.bytes.get().saturating_mul(brought)), wait }
 }
 
 impl<P> SendOrder<P> for Earliest<P> {
@@ -72,8 +108,28 @@ impl<P> SendOrder<P> for Earliest<P> {
         self.queue.push(item, lanes, refused);
     }
     fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
-        let at = self.choose(now, nic, lanes)?;
-        self.queue.remove(at)
+        let waits = self.waits.get(nic.index()).copied().flatten();
+        if waits.is_some_and(|until| until > now) {
+            return None;
+        }
+        let (chosen, waits) = match self.choose(now, nic, lanes) {
+            Choice::Take(at) => (self.queue.remove(at), None),
+            Choice::Wait(until) => {
+                self.again = Some(self.again.map_or(until, |again| again.min(until)));
+                (None, Some(until))
+            }
+            Choice::Nothing => (None, waits),
+        };
+        if let Some(slot) = self.waits.get_mut(nic.index()) {
+            *slot = waits;
+        }
+        chosen
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.again
+    }
+    fn on_deadline(&mut self, now: Instant, _: &Lanes, _: &mut Vec<Item<P>>) {
+        self.again = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
     }
     fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
         self.queue.refuse_lost(lanes, refused);

@@ -25,6 +25,8 @@ const DRAIN: f64 = 0.9;
 const DRAIN_AT_MOST: Span = Span::from_millis(300);
 /// A queue that does not become shorter for so long although less is sent is none of ours, or none at all.
 const FLAT: Span = Span::from_secs(1);
+/// A way that fails twice within this time is flooded rather than broken.
+const AGAIN: Span = Span::from_secs(5);
 /// What is remembered of probes.
 const WINDOW: Span = Span::from_millis(400);
 const MOST_SAMPLES: usize = 128;
@@ -32,6 +34,8 @@ const MOST_SAMPLES: usize = 128;
 const FEWEST_FRAMES: u64 = 8;
 /// Loss is told from so many frames on.
 const FEWEST_FOR_LOSS: u64 = 100;
+/// And so many show whether it was any use to send less.
+const FEWEST_FOR_VERDICT: u64 = 400;
 
 /// Finds what one way carries, a little like BBR: what arrives while a queue stands on the way is what it carries, and a rate
 /// beside that keeps the queue short.
@@ -48,7 +52,9 @@ pub(super) struct Capacity {
     /// Share of frames that is lost however few are sent.
     background: f64,
     loss: f64,
-    interrupted: bool,
+    /// Nothing came back for too long: since the last probe that came through, and before.
+    interrupted: Option<Instant>,
+    broken_at: Option<Instant>,
     /// Probes that left before say nothing of loss at the present rate.
     judged_from: Instant,
 }
@@ -88,9 +94,11 @@ struct Limit {
     hold_until: Instant,
     drained_at: Instant,
     draining: bool,
+    /// The way drops frames before a queue shows: none is to stand there.
+    shallow: bool,
     flat_since: Option<Instant>,
-    /// The rate before it was cut because of loss: to be justified.
-    cut: Option<f64>,
+    /// The rate before it was cut because of loss, and how much was lost: to be justified.
+    cut: Option<(f64, f64)>,
 }
 
 /// Two probes compared.
@@ -111,7 +119,8 @@ impl Capacity {
             samples: VecDeque::new(),
             background: 0.0,
             loss: 0.0,
-            interrupted: false,
+            interrupted: None,
+            broken_at: None,
             judged_from: Instant::ZERO,
         }
     }
@@ -125,8 +134,8 @@ impl Capacity {
         self.loss
     }
     /// Nothing came back for too long.
-    pub(super) fn interrupt(&mut self) {
-        self.interrupted = true;
+    pub(super) fn interrupt(&mut self, now: Instant) {
+        self.interrupted = Some(now);
     }
     /// A short probe came through. True: what was taken for a queue is none, and delays are to be counted anew.
     pub(super) fn add(&mut self, now: Instant, sample: Sample, around: Surroundings) -> bool {
@@ -137,9 +146,13 @@ impl Capacity {
             self.samples.clear();
         }
         // A way that returns with a long queue was flooded, and what arrived meanwhile is what it carries. One that returns
-        // without was broken, and what was lost says nothing.
-        if std::mem::take(&mut self.interrupted) && around.queue <= around.target() {
-            self.samples.clear();
+        // without was broken, and what was lost says nothing; unless that happens again and again.
+        if let Some(first) = self.interrupted.take() {
+            let again = self.broken_at.is_some_and(|at| now.since(at) < AGAIN);
+            if around.queue <= around.target() && !again {
+                self.samples.clear();
+            }
+            self.broken_at = Some(first);
         }
         let old = |first: &Sample| sample.sent_at.since(first.sent_at) > WINDOW;
         while self.samples.len() >= MOST_SAMPLES || self.samples.front().is_some_and(old) {
@@ -165,31 +178,43 @@ impl Capacity {
         let far = |first: &&Sample| sample.sent_at.since(first.sent_at) >= apart.max(Span::from_nanos(1));
         self.samples.iter().rev().filter(far).filter_map(pair).find(|pair| pair.frames >= frames)
     }
-    /// Loss in all that is remembered, and what arrived meanwhile if it is more than the way has anyway.
+    /// Loss in all that is remembered and in the newest of it. Returns what arrived if it is more than the way has anyway.
     fn judge_loss(&mut self, now: Instant, sample: Sample) -> Option<f64> {
-        let after = |first: &&Sample| first.sent_at >= self.judged_from;
-        let first = self.samples.iter().find(after)?;
-        let pair = Pair::of(*first, sample).filter(|pair| pair.frames >= FEWEST_FOR_LOSS)?;
-        let frames = pair.frames as f64;
-        self.loss = pair.lost as f64 / frames;
-        // Three standard deviations, so that chance alone is not taken for a change.
-        let expected = frames * (self.background + LOSS);
-        let much = pair.lost as f64 > expected + 3.0 * expected.sqrt();
-        let cut = self.limit.as_mut().and_then(|limit| Some((limit.cut.take()?, limit)));
-        match cut {
-            // Less was sent, and as much was lost: that is how the way is.
-            Some((before, limit)) if much => {
-                self.background = self.loss;
+        let long_enough = |pair: &Pair| pair.frames >= FEWEST_FOR_LOSS;
+        let since = self.judged_from;
+        let pairs = self.samples.iter().filter(|first| first.sent_at >= since);
+        let mut pairs = pairs.filter_map(|first| Pair::of(*first, sample)).filter(long_enough);
+        let all = pairs.next()?;
+        let newest = pairs.next_back();
+        self.loss = all.loss();
+        let pending = self.limit.as_mut().and_then(|limit| Some((limit.cut?, limit)));
+        if let Some(((before, lost), limit)) = pending {
+            if all.frames < FEWEST_FOR_VERDICT {
+                return None;
+            }
+            limit.cut = None;
+            if all.loss() * 2.0 > lost {
+                // Less was sent, and as much was lost: that is how the way is.
+                self.background = all.loss();
                 limit.capacity = limit.capacity.max(before);
                 limit.hold_until = now;
-            }
-            _ if much => {
                 self.judged_from = now;
-                return Some(pair.delivered);
+                return None;
             }
-            _ => self.background += (self.loss.min(self.background) - self.background) / 16.0,
         }
-        None
+        let worst =
+            [Some(all), newest].into_iter().flatten().find(|pair| pair.loses(self.background + LOSS, 3.0));
+        match worst {
+            Some(pair) => {
+                self.judged_from = now;
+                self.loss = pair.loss();
+                Some(pair.delivered)
+            }
+            None => {
+                self.background += (self.loss.min(self.background) - self.background) / 16.0;
+                None
+            }
+        }
     }
     fn enter(&mut self, now: Instant, pair: Pair, around: Surroundings, lossy: Option<f64>) {
         let target = around.target();
@@ -211,8 +236,9 @@ impl Capacity {
             hold_until: if lossy.is_some() { now + HOLD } else { now },
             drained_at: now,
             draining: false,
+            shallow: lossy.is_some(),
             flat_since: None,
-            cut: lossy.map(|_| nominal),
+            cut: lossy.map(|_| (nominal, self.loss)),
         };
         self.limit = Some(Limit { rate: limit.steer(around, target), ..limit });
     }
@@ -228,19 +254,25 @@ impl Capacity {
         let queued = around.queue > target;
         let mut rebase = false;
         if let Some(delivered) = lossy {
-            limit.cut = Some(limit.capacity);
+            limit.cut = Some((limit.capacity, self.loss));
             limit.hold_until = now + HOLD;
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(delivered);
+            limit.shallow = !queued;
         } else if queued && pair.stretch > STRETCH {
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(pair.delivered);
         }
         limit.capacity = limit.capacity.max(pair.delivered);
+        if limit.gain > 0.0 && pair.loses(self.background + LOSS / 2.0, 2.0) {
+            limit.gain = 0.0;
+            limit.hold_until = now + HOLD;
+        }
         let used = pair.sent >= USED * limit.rate;
         let newest = self.samples.back().map_or(Instant::ZERO, |sample| sample.sent_at);
         if queued {
             limit.gain = 0.0;
+            limit.shallow = false;
         } else if used
             && now >= limit.hold_until
             && newest.since(limit.gained_at) >= around.lag
@@ -289,12 +321,21 @@ impl Limit {
         let time = (around.lag.as_secs_f64() * 2.5).max(0.1);
         let wanted = if self.draining { 0.0 } else { target.as_secs_f64() };
         let error = (wanted - around.queue.as_secs_f64()) / time;
+        let error = if self.shallow { error.min(0.0) } else { error };
         let least = if self.draining { DRAIN } else { f64::MAX };
         self.capacity * (1.0 + self.gain + error).clamp(0.5, 1.25).min(least)
     }
 }
 
 impl Pair {
+    fn loss(&self) -> f64 {
+        self.lost as f64 / self.frames.max(1) as f64
+    }
+    /// More than a share of `expected` is lost, and by more than so many standard deviations: not by chance alone.
+    fn loses(&self, expected: f64, deviations: f64) -> bool {
+        let expected = expected * self.frames as f64;
+        self.lost as f64 > expected + deviations * expected.sqrt()
+    }
     /// None if nothing can be said of them.
     fn of(first: Sample, last: Sample) -> Option<Pair> {
         let sent = last.sent.since(first.sent)?;

@@ -79,8 +79,8 @@ impl Estimator {
         }
     }
     /// The way was interrupted.
-    pub(super) fn interrupt(&mut self) {
-        self.capacity.interrupt();
+    pub(super) fn interrupt(&mut self, now: Instant) {
+        self.capacity.interrupt(now);
         self.delays.interrupt();
         self.last = None;
     }

@@ -1,7 +1,7 @@
 //! The other end: counts what comes by each lane, and answers.
 
 use super::message::{Places, Probe, Reply, Traffic};
-use crate::multi_nic::NicId;
+use crate::multi_nic::{Late, NicId, Observer};
 use crate::pacing::on_the_line;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet};
@@ -25,6 +25,7 @@ pub struct Responder {
     rows: Vec<Row>,
     by_address: BTreeMap<(NicId, MacAddr), LaneIn>,
     seen: [Option<LaneIn>; SEEN],
+    observer: Observer,
     unanswered: u64,
 }
 
@@ -44,11 +45,29 @@ struct Row {
 impl Responder {
     /// Nothing has come yet.
     pub fn new() -> Responder {
-        Responder { rows: Vec::new(), by_address: BTreeMap::new(), seen: [None; SEEN], unanswered: 0 }
+        Responder {
+            rows: Vec::new(),
+            by_address: BTreeMap::new(),
+            seen: [None; SEEN],
+            observer: Observer::default(),
+            unanswered: 0,
+        }
     }
-    /// A frame of data for us came in by `nic`; it takes `bytes` of the line. Returns its lane if it is one that is probed.
+    /// A frame of data for us came in by `nic`, with the addresses that it had on the line. Counts it if its lane is one that is
+    /// probed, and tells whether it came too late.
     ///
     /// Frames for groups do not belong here, nor do probes and replies: both ends count the same.
+    #[inline]
+    pub fn on_packet(&mut self, now: Instant, nic: NicId, packet: &Packet) -> Option<Late> {
+        let lane = self.on_frame(nic, packet.macs().0, on_the_line(packet.len()))?;
+        let rows = &self.rows;
+        let rtt =
+            |lane: LaneIn| rows.get(usize::from(lane.0)).map(|row| row.rtt).filter(|rtt| !rtt.is_zero());
+        let late = self.observer.on_packet(now, lane, packet, rtt)?;
+        self.out_of_place(&late);
+        Some(late)
+    }
+    /// The same, of a frame that nobody looks into: it came from that address, and takes `bytes` of the line. Returns its lane.
     #[inline]
     pub fn on_frame(&mut self, nic: NicId, from: MacAddr, bytes: ByteCount) -> Option<LaneIn> {
         let lane = self.lane(nic, from)?;
@@ -76,21 +95,6 @@ impl Responder {
         let reply = Reply { probe, arrived_at: now, received: row.received, places: row.places };
         Some(reply.frame(to, from))
     }
-    /// Round trip of a lane as its sender has measured it; none: it does not know.
-    #[inline]
-    pub fn rtt(&self, lane: LaneIn) -> Option<Span> {
-        self.rows.get(usize::from(lane.0)).map(|row| row.rtt).filter(|rtt| !rtt.is_zero())
-    }
-    /// A frame of `late` came after one of `before` that was sent later, and after so many that it does harm.
-    pub fn out_of_place(&mut self, late: LaneIn, before: LaneIn, harmful: bool) {
-        if let Some(row) = self.rows.get_mut(usize::from(late.0)) {
-            row.places.late = row.places.late.wrapping_add(1);
-            row.places.harmful = row.places.harmful.wrapping_add(harmful.into());
-        }
-        if let Some(row) = self.rows.get_mut(usize::from(before.0)) {
-            row.places.overtook = row.places.overtook.wrapping_add(1);
-        }
-    }
     /// All lanes that are counted: our card, the sender's address, what came, and what came out of place.
     pub fn lanes(&self) -> impl Iterator<Item = (NicId, MacAddr, Traffic, Places)> {
         self.rows.iter().map(|row| (row.nic, row.from, row.received, row.places))
@@ -100,6 +104,16 @@ impl Responder {
         self.unanswered
     }
 
+    #[cold]
+    fn out_of_place(&mut self, late: &Late) {
+        if let Some(row) = self.rows.get_mut(usize::from(late.lane.0)) {
+            row.places.late = row.places.late.wrapping_add(1);
+            row.places.harmful = row.places.harmful.wrapping_add(late.is_harmful().into());
+        }
+        if let Some(row) = self.rows.get_mut(usize::from(late.before.0)) {
+            row.places.overtook = row.places.overtook.wrapping_add(1);
+        }
+    }
     #[inline]
     fn lane(&mut self, nic: NicId, from: MacAddr) -> Option<LaneIn> {
         let MacAddr([.., a, b]) = from;
@@ -146,5 +160,87 @@ impl Responder {
 impl Default for Responder {
     fn default() -> Self {
         Responder::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi_nic::probe::Message;
+    use crate::multi_nic::segment::made::{TO, from, segment};
+    use farpace_wire::TcpFlags;
+
+    fn probe(lane: u8, rtt: Span) -> (Packet, Probe) {
+        let probe =
+            Probe { lane: NicId(lane), seq: 1, sent_at: Instant::ZERO, sent: Traffic::default(), rtt };
+        (probe.frame(from(lane), TO), probe)
+    }
+    fn reply(packet: Option<Packet>) -> Option<Reply> {
+        match Message::of(&packet?)? {
+            Ok(Message::Reply(reply)) => Some(reply),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Breaks: a sender is told of other counts than it has sent, or not which lane is too slow.
+    #[test]
+    fn replies_say_what_came_and_what_came_late() {
+        let mut responder = Responder::new();
+        let now = Instant::from_nanos(1_000_000);
+        let rtt = Span::from_millis(5);
+        let data = |lane, seq| segment(lane, 1, seq, 1_000, TcpFlags::ACK, None);
+        assert_eq!(responder.on_packet(now, NicId(0), &data(0, 0)), None, "nobody has asked");
+        for lane in [0, 1] {
+            let (packet, probe) = probe(lane, rtt);
+            let first = reply(responder.on_probe(now, NicId(lane), &packet, probe)).expect("an answer");
+            assert_eq!(first.received, Traffic { frames: 1, bytes: ByteCount::new(84) });
+            assert_eq!((first.probe, first.arrived_at), (probe, now));
+        }
+        for seq in [1_000, 3_000, 4_000, 5_000] {
+            assert_eq!(responder.on_packet(now, NicId(0), &data(0, seq)), None);
+        }
+        let late = responder.on_packet(now, NicId(1), &data(1, 2_000)).expect("it is late");
+        assert!(late.is_harmful());
+        let (packet, asked) = probe(1, rtt);
+        let told = reply(responder.on_probe(now, NicId(1), &packet, asked)).expect("an answer");
+        assert_eq!(told.places, Places { late: 1, harmful: 1, overtook: 0 });
+        assert_eq!(told.received, Traffic { frames: 3, bytes: ByteCount::new(84 * 2 + 1_078) });
+        let (packet, asked) = probe(0, rtt);
+        let told = reply(responder.on_probe(now, NicId(0), &packet, asked)).expect("an answer");
+        assert_eq!(told.places, Places { late: 0, harmful: 0, overtook: 1 });
+        // The same address by another card is another lane.
+        let (packet, asked) = probe(0, rtt);
+        let told = reply(responder.on_probe(now, NicId(7), &packet, asked)).expect("an answer");
+        assert_eq!(told.received.frames, 1);
+    }
+
+    /// Breaks: whoever floods a machine with probes gets as much back, or fills its memory, or makes it forget its neighbours.
+    #[test]
+    fn replies_and_lanes_are_bounded() {
+        let mut responder = Responder::new();
+        let mut now = Instant::ZERO;
+        let mut answered = 0;
+        for _ in 0..1_000 {
+            let (packet, asked) = probe(0, Span::ZERO);
+            answered += u64::from(responder.on_probe(now, NicId(0), &packet, asked).is_some());
+        }
+        assert_eq!((answered, responder.unanswered()), (REPLIES_AT_ONCE, 1_000 - REPLIES_AT_ONCE));
+        for n in 0..5_000_u32 {
+            now += Span::from_millis(1);
+            let [a, b, c, d] = n.to_be_bytes();
+            let stranger = MacAddr([2, 9, a, b, c, d]);
+            let (_, asked) = probe(1, Span::ZERO);
+            responder.on_probe(now, NicId(1), &asked.frame(stranger, TO), asked);
+            if n % 25 == 24 {
+                let (packet, asked) = probe(0, Span::ZERO);
+                assert!(responder.on_probe(now, NicId(0), &packet, asked).is_some());
+            }
+        }
+        assert_eq!(responder.lanes().count(), MOST_LANES);
+        let neighbour = responder.lanes().find(|(nic, mac, ..)| (*nic, *mac) == (NicId(0), from(0)));
+        assert_eq!(neighbour.map(|(_, _, came, _)| came.frames), Some(1_200), "it is not forgotten");
+        let (_, asked) = probe(1, Span::ZERO);
+        let group = asked.frame(MacAddr::BROADCAST, TO);
+        assert!(responder.on_probe(now, NicId(1), &group, asked).is_none());
     }
 }

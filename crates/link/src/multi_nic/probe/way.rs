@@ -20,6 +20,8 @@ const HASTE: u64 = 4;
 const LONG_EVERY: u64 = 4;
 /// Long probes take at most this part of a lane.
 const LONG_SHARE: u64 = 100;
+/// A way that loses probes by chance is given so many more, for each fortieth part that it loses one.
+const MOST_PATIENCE: f64 = 6.0;
 /// Until something has come back, a round trip is taken for this.
 const UNKNOWN_RTT: Span = Span::from_millis(500);
 
@@ -44,6 +46,8 @@ pub(super) struct Way {
     last_long: Option<Instant>,
     outstanding: VecDeque<Outstanding>,
     in_a_row: u32,
+    /// Share of probes that are not answered.
+    unanswered: f64,
 }
 
 impl Way {
@@ -64,6 +68,7 @@ impl Way {
             last_long: None,
             outstanding: VecDeque::new(),
             in_a_row: 0,
+            unanswered: 0.0,
         }
     }
     /// The next probe, which leaves now.
@@ -98,6 +103,7 @@ impl Way {
         let Some(at) = self.outstanding.iter().position(asked) else { return false };
         // Frames of one lane do not overtake each other: what is before this one does not come.
         self.in_a_row = if at == 0 { self.in_a_row.saturating_add(1) } else { 1 };
+        self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
         let first = self.estimator.rtt().is_none();
         self.estimator.add(now, &probe, reply, interval);
@@ -111,7 +117,7 @@ impl Way {
         if self.up && self.lost_at(interval).is_some_and(|at| at <= now) {
             self.up = false;
             self.in_a_row = 0;
-            self.estimator.interrupt();
+            self.estimator.interrupt(now);
         }
     }
     /// When the next probe is due.
@@ -129,8 +135,9 @@ impl Way {
     }
     /// When the way is given up if nothing comes until then; none: nothing is expected.
     pub(super) fn lost_at(&self, interval: Span) -> Option<Instant> {
-        // The probe itself, and two more that would have been answered.
-        self.doubted_at().filter(|_| self.up).map(|at| at + interval * 2)
+        // The probe itself, and two more that would have been answered; more where many are not.
+        let more = (self.unanswered * 40.0).min(MOST_PATIENCE) as u64;
+        self.doubted_at().filter(|_| self.up).map(|at| at + interval * (2 + more))
     }
 
     /// When the oldest probe should have been answered.

@@ -1,0 +1,246 @@
+//! Whether frames of several lanes come in the order in which they were sent, as far as TCP's numbers tell.
+
+use crate::multi_nic::probe::LaneIn;
+use crate::multi_nic::segment::{FlowKey, Segment};
+use arrayvec::ArrayVec;
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::{Packet, TcpFlags};
+
+/// A sender takes a segment for lost after so many that came before it (RFC 5681 §3.2).
+const HARMFUL: u32 = 3;
+/// Flows that are looked at: a new one takes the place of another.
+const FLOWS: usize = 1_024;
+/// Holes that are remembered of a flow: the oldest makes room.
+const HOLES: usize = 4;
+/// A round trip where nobody has measured it.
+const UNKNOWN_RTT: Span = Span::from_millis(20);
+
+/// A segment came after others that had been sent later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// By this lane.
+    pub lane: LaneIn,
+    /// The first of the others came by this one.
+    pub before: LaneIn,
+    /// How many others.
+    pub places: u32,
+    /// Since the first of them.
+    pub by: Span,
+}
+
+impl Late {
+    /// A sender takes it for lost.
+    pub const fn is_harmful(&self) -> bool {
+        self.places >= HARMFUL
+    }
+}
+
+/// Looks at segments of TCP as they come in, and tells which were overtaken by others on another lane.
+///
+/// A segment that was lost and sent again comes late too, and says nothing of lanes. It is told from one that was overtaken:
+/// * by its timestamp, which is newer than that of the first segment behind the hole; an older one is no repetition;
+/// * without timestamps, or where they are equal, by time: a repetition comes a round trip after the hole was seen at the
+///   earliest, because the ACK that tells of the hole must get back and the repetition here;
+/// * if it comes by the lane by which the hole was seen, it was not overtaken: frames of one lane do not overtake each other.
+#[derive(Clone, Debug, Default)]
+pub struct Observer {
+    /// Empty until the first segment has come.
+    flows: Vec<Option<Flow>>,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    key: FlowKey,
+    /// Nothing has come from here on.
+    high: Seq,
+    /// Segments that came above all before.
+    advances: u32,
+    holes: ArrayVec<Hole, HOLES>,
+}
+
+/// Numbers that were passed over.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    start: Seq,
+    end: Seq,
+    since: Instant,
+    /// How the segment behind it came.
+    by: LaneIn,
+    stamp: Option<u32>,
+    /// How many had come before that.
+    advances: u32,
+}
+
+impl Observer {
+    /// A frame came in by `lane`. `rtt` knows the round trips of lanes, as far as anybody does.
+    #[inline]
+    pub fn on_packet(
+        &mut self,
+        now: Instant,
+        lane: LaneIn,
+        packet: &Packet,
+        rtt: impl Fn(LaneIn) -> Option<Span>,
+    ) -> Option<Late> {
+        let segment = Segment::of(packet)?;
+        if segment.len == 0 && !segment.flags.contains(TcpFlags::SYN) {
+            return None;
+        }
+        if self.flows.is_empty() {
+            self.flows.resize(FLOWS, None);
+        }
+        let place = self.flows.get_mut(segment.flow.place(FLOWS))?;
+        let begins = segment.flags.contains(TcpFlags::SYN);
+        let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && !begins) else {
+            let high = segment.end() + u32::from(begins);
+            *place = Some(Flow { key: segment.flow, high, advances: 0, holes: ArrayVec::new() });
+            return None;
+        };
+        if segment.seq.before(flow.high) {
+            return flow.below(now, lane, &segment, packet, rtt);
+        }
+        if segment.seq.after(flow.high) {
+            if flow.holes.is_full() {
+                flow.holes.remove(0);
+            }
+            let (start, end) = (flow.high, segment.seq);
+            let (stamp, advances) = (stamp(packet), flow.advances);
+            flow.holes.push(Hole { start, end, since: now, by: lane, stamp, advances });
+        }
+        flow.high = segment.end();
+        flow.advances = flow.advances.wrapping_add(1);
+        None
+    }
+}
+
+impl Flow {
+    /// A segment below the highest: it fills a hole, or nothing.
+    #[cold]
+    fn below(
+        &mut self,
+        now: Instant,
+        lane: LaneIn,
+        segment: &Segment,
+        packet: &Packet,
+        rtt: impl Fn(LaneIn) -> Option<Span>,
+    ) -> Option<Late> {
+        let has = |hole: &Hole| hole.start.before_eq(segment.seq) && segment.seq.before(hole.end);
+        let at = self.holes.iter().position(has)?;
+        let hole = self.holes.remove(at);
+        let mut rest = |start: Seq, end: Seq| {
+            if start.before(end) && !self.holes.is_full() {
+                self.holes.insert(at, Hole { start, end, ..hole });
+            }
+        };
+        rest(segment.end(), hole.end);
+        rest(hole.start, segment.seq);
+        let by = now.since(hole.since);
+        let soon = || {
+            let known = rtt(lane).into_iter().chain(rtt(hole.by)).min();
+            by < known.unwrap_or(UNKNOWN_RTT)
+        };
+        let original =
+            match stamp(packet).zip(hole.stamp).map(|(this, behind)| this.wrapping_sub(behind) as i32) {
+                Some(newer) if newer > 0 => false,
+                Some(older) if older < 0 => true,
+                _ => soon(),
+            };
+        let places = self.advances.wrapping_sub(hole.advances);
+        (original && lane != hole.by).then_some(Late { lane, before: hole.by, places, by })
+    }
+}
+
+#[cold]
+fn stamp(packet: &Packet) -> Option<u32> {
+    packet.tcp().ok()?.header().options.timestamps.map(|stamps| stamps.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi_nic::segment::made::segment;
+
+    const ACK: TcpFlags = TcpFlags::ACK;
+
+    /// Segments as (time in us, lane, number of the segment, timestamp); what is told of each as (lane, before, places, us).
+    fn told(script: &[(u64, u16, u32, Option<u32>)]) -> Vec<Option<(u16, u16, u32, u64)>> {
+        let mut observer = Observer::default();
+        let each = script.iter().map(|&(us, lane, number, stamp)| {
+            let packet = segment(0, 1, (u32::MAX - 2_000).wrapping_add(number * 1_000), 1_000, ACK, stamp);
+            let now = Instant::from_nanos(us * 1_000);
+            let late = observer.on_packet(now, LaneIn(lane), &packet, |_| Some(Span::from_micros(500)));
+            late.map(|late| (late.lane.0, late.before.0, late.places, late.by.as_micros()))
+        });
+        each.collect()
+    }
+
+    /// Breaks: frames that come too late by a lane are not sent earlier, or the wrong lane is blamed.
+    #[test]
+    fn a_segment_that_was_overtaken_on_another_lane_is_told() {
+        let script =
+            [(0, 0, 0, None), (10, 0, 2, None), (20, 0, 3, None), (30, 0, 4, None), (40, 1, 1, None)];
+        assert_eq!(told(&script), [None, None, None, None, Some((1, 0, 3, 30))]);
+        // Two holes, the later one filled first; the number circle turns over in between.
+        let script = [(0, 0, 0, None), (1, 0, 2, None), (2, 0, 4, None), (3, 1, 3, None), (4, 1, 1, None)];
+        assert_eq!(told(&script)[3..], [Some((1, 0, 1, 1)), Some((1, 0, 2, 3))]);
+        // A hole of three, filled from the middle.
+        let script = [
+            (0, 0, 0, None),
+            (1, 0, 4, None),
+            (2, 1, 2, None),
+            (3, 1, 1, None),
+            (4, 1, 3, None),
+            (5, 1, 3, None),
+        ];
+        assert_eq!(told(&script)[2..], [Some((1, 0, 1, 1)), Some((1, 0, 1, 2)), Some((1, 0, 1, 3)), None]);
+    }
+
+    /// Breaks: every loss is taken for a lane that is too slow.
+    #[test]
+    fn what_was_sent_again_is_not_taken_for_late() {
+        let lost = |us, lane, stamp, again| {
+            let script = [(0, 0, 0, stamp), (10, 0, 2, stamp), (us, lane, 1, again)];
+            told(&script)[2]
+        };
+        assert_eq!(lost(600, 1, None, None), None, "a round trip later");
+        assert_eq!(lost(400, 0, None, None), None, "by the same lane");
+        assert_eq!(lost(400, 1, Some(7), Some(8)), None, "newer");
+        assert_eq!(lost(900, 1, Some(7), Some(7)), None, "no older, and a round trip later");
+        assert!(lost(400, 1, Some(7), Some(7)).is_some());
+        assert!(lost(90_000, 1, Some(7), Some(6)).is_some(), "older: it was sent before");
+        assert!(lost(400, 1, Some(0), Some(u32::MAX)).is_some(), "the clock turned over");
+    }
+
+    /// Breaks: ACKs, repetitions of what came, and new connections are taken for frames out of place.
+    #[test]
+    fn nothing_is_told_of_what_fills_no_hole() {
+        assert_eq!(told(&[(0, 0, 5, None), (1, 1, 1, None), (2, 1, 5, None)]), [None; 3]);
+        let mut observer = Observer::default();
+        let mut see = |lane, seq, len, flags| {
+            let packet = segment(0, 1, seq, len, flags, None);
+            observer.on_packet(Instant::ZERO, LaneIn(lane), &packet, |_| None)
+        };
+        assert_eq!(see(0, 1_000, 10, ACK), None);
+        assert_eq!(see(0, 2_000, 10, ACK), None);
+        assert_eq!(see(1, 1_500, 0, ACK), None, "nothing in it");
+        assert_eq!(see(1, 500, 0, TcpFlags::SYN), None, "a new connection");
+        assert_eq!(see(1, 501, 10, ACK), None);
+        assert_eq!(see(0, 1_500, 10, ACK), None, "the hole is the old connection's no more");
+        assert_eq!(see(1, 511, 10, ACK).map(|late| late.places), Some(1));
+    }
+
+    /// Breaks: a table of flows grows without end, or a flow is taken for another that has its place.
+    #[test]
+    fn flows_share_a_bounded_table() {
+        let mut observer = Observer::default();
+        for round in 0..3_u32 {
+            for port in 0..5_000 {
+                let packet = segment(0, port, u32::from(port) * 7_919 + round, 1, ACK, None);
+                let late = observer.on_packet(Instant::ZERO, LaneIn((round % 2) as u16), &packet, |_| None);
+                assert_eq!(late, None);
+            }
+        }
+        assert_eq!(observer.flows.len(), FLOWS);
+        let used = observer.flows.iter().flatten().count();
+        assert!(used > FLOWS * 9 / 10, "{used} places: they are spread");
+    }
+}

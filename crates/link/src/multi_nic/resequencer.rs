@@ -1,0 +1,288 @@
+//! Received frames in the order in which they were sent.
+
+#[cfg(test)]
+mod tests;
+
+use crate::multi_nic::segment::{FlowKey, Segment};
+use crate::multi_nic::{NicId, Resequence};
+use arrayvec::ArrayVec;
+use farpace_units::{ByteCount, Instant, Span};
+use farpace_wire::{MacAddr, Packet, TcpFlags};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Flows that are put in order at once; those beyond pass as they come.
+const FLOWS: usize = 4_096;
+/// Lanes of one flow.
+const LANES: usize = 16;
+/// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more.
+const SILENT: u64 = 4;
+const SILENT_AT_LEAST: Span = Span::from_millis(20);
+/// Until a flow is so many times the longest wait old, its slow lanes may have brought nothing yet.
+const YOUNG: u64 = 2;
+/// Numbers farther ahead than any window reaches are nothing to wait for.
+const FARTHEST: i32 = 1 << 30;
+
+/// Holds segments of TCP that came by a fast lane until those before them have come by a slow one.
+///
+/// For each flow it knows the next number. What comes above waits until the hole before it is filled, but:
+/// * for the configured time at most, from when the hole was seen;
+/// * not if all lanes of the flow have brought something from behind the hole: frames of one lane keep their order, so what is
+///   missing is lost; which lanes a flow has is known when it has gone on for a while;
+/// * not beyond the configured bytes, of all flows together.
+///
+/// What is not for it passes at once: UDP and all else, segments without data, SYN, FIN and RST, repetitions.
+///
+/// Law: what is pushed comes out once.
+#[derive(Clone, Debug)]
+pub struct Resequencer {
+    limits: Resequence,
+    /// Empty until the first segment has come.
+    flows: Vec<Option<Box<Flow>>>,
+    /// When each flow that holds something must let go.
+    agenda: BTreeSet<(Instant, usize)>,
+    frames: u64,
+    bytes: ByteCount,
+    gave_up: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    key: FlowKey,
+    begun_at: Instant,
+    /// The next number, counted on beyond 2^32.
+    next: u64,
+    held: BTreeMap<u64, Held>,
+    /// Arrivals of what is held, and of some that are held no longer.
+    arrivals: VecDeque<(Instant, u64)>,
+    deadline: Option<Instant>,
+    lanes: ArrayVec<LaneSeen, LANES>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    packet: Packet,
+    end: u64,
+    at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LaneSeen {
+    nic: NicId,
+    from: MacAddr,
+    /// Behind the last byte that it has brought.
+    high: u64,
+    at: Instant,
+}
+
+impl Resequencer {
+    /// Holds nothing.
+    pub fn new(limits: Resequence) -> Resequencer {
+        Resequencer {
+            limits,
+            flows: Vec::new(),
+            agenda: BTreeSet::new(),
+            frames: 0,
+            bytes: ByteCount::ZERO,
+            gave_up: 0,
+        }
+    }
+    /// A frame came in by `nic`, with the addresses that it had on the line. What may go on is appended to `out`.
+    pub fn push(&mut self, now: Instant, nic: NicId, packet: Packet, out: &mut Vec<Packet>) {
+        let Some(segment) = Segment::of(&packet) else { return out.push(packet) };
+        let ends = segment.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
+        if segment.len == 0 && !ends {
+            return out.push(packet);
+        }
+        if self.flows.is_empty() {
+            self.flows.resize(FLOWS, None);
+        }
+        let at = segment.flow.place(FLOWS);
+        let Some(place) = self.flows.get_mut(at) else { return out.push(packet) };
+        if place.as_ref().is_some_and(|flow| flow.key != segment.flow && !flow.held.is_empty()) {
+            return out.push(packet);
+        }
+        if ends {
+            if let Some(mut flow) = place.take_if(|flow| flow.key == segment.flow) {
+                self.release(&mut flow, u64::MAX, out);
+                self.plan(&mut flow, at);
+            }
+            if segment.flags.contains(TcpFlags::SYN) {
+                self.put(at, Box::new(Flow::new(now, &segment)));
+            }
+            return out.push(packet);
+        }
+        let from = packet.macs().0;
+        if let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && flow.held.is_empty()) {
+            let distance = segment.seq.distance(flow.next_seq());
+            if (-FARTHEST..=0).contains(&distance) {
+                let end = flow.position(distance).saturating_add(segment.len.into());
+                flow.see(now, nic, from, end);
+                flow.next = flow.next.max(end);
+                return out.push(packet);
+            }
+            if distance.unsigned_abs() > FARTHEST.unsigned_abs() {
+                // Another connection between the same ports: nobody has seen it begin.
+                *place = None;
+            }
+        }
+        let same = place.take().filter(|flow| flow.key == segment.flow);
+        let mut flow = same.unwrap_or_else(|| Box::new(Flow::new(now, &segment)));
+        let distance = segment.seq.distance(flow.next_seq());
+        let start = flow.position(distance);
+        let end = start.saturating_add(segment.len.into());
+        if distance <= FARTHEST {
+            flow.see(now, nic, from, end);
+        }
+        let in_turn = distance <= 0;
+        let hold = (1..=FARTHEST).contains(&distance)
+            && !segment.flags.contains(TcpFlags::FIN)
+            && !flow.held.contains_key(&start)
+            && self.make_room(&mut flow, packet.len(), out);
+        if hold {
+            self.frames += 1;
+            self.bytes += packet.len();
+            flow.arrivals.push_back((now, start));
+            flow.held.insert(start, Held { packet, end, at: now });
+        } else {
+            out.push(packet);
+            if in_turn {
+                flow.next = flow.next.max(end);
+            }
+        }
+        self.settle(&mut flow, now, out);
+        self.plan(&mut flow, at);
+        self.put(at, flow);
+    }
+    /// When something must be let go though nothing comes. Pure.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+    /// The deadline has come.
+    pub fn on_deadline(&mut self, now: Instant, out: &mut Vec<Packet>) {
+        while let Some(&(when, at)) = self.agenda.first()
+            && when <= now
+        {
+            self.agenda.pop_first();
+            let Some(mut flow) = self.flows.get_mut(at).and_then(Option::take) else { continue };
+            self.settle(&mut flow, now, out);
+            self.plan(&mut flow, at);
+            self.put(at, flow);
+        }
+    }
+    /// Frames inside.
+    pub const fn held(&self) -> u64 {
+        self.frames
+    }
+    /// What they take of memory, headers included.
+    pub const fn held_bytes(&self) -> ByteCount {
+        self.bytes
+    }
+    /// Holes that were not filled in time.
+    pub const fn gave_up(&self) -> u64 {
+        self.gave_up
+    }
+
+    /// Lets go of what came first in this flow until `len` more bytes have room. False: others hold too much.
+    fn make_room(&mut self, flow: &mut Flow, len: ByteCount, out: &mut Vec<Packet>) -> bool {
+        while self.bytes + len > self.limits.bytes {
+            let Some(first) = flow.held.keys().next().copied() else { return false };
+            self.gave_up += 1;
+            self.release(flow, first, out);
+        }
+        true
+    }
+    /// Lets go of what is in order, and of what need not wait.
+    fn settle(&mut self, flow: &mut Flow, now: Instant, out: &mut Vec<Packet>) {
+        self.release(flow, flow.next, out);
+        while let Some(first) = flow.held.keys().next().copied() {
+            let silent = self.limits.time * SILENT + SILENT_AT_LEAST;
+            let may_come = now.since(flow.begun_at) <= self.limits.time * YOUNG
+                || flow.lanes.iter().any(|lane| lane.high <= flow.next && now.since(lane.at) <= silent);
+            let in_time = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
+            if may_come && in_time {
+                break;
+            }
+            self.gave_up += 1;
+            self.release(flow, first, out);
+        }
+    }
+    /// Lets go of all up to `upto`, and of what follows without a hole.
+    fn release(&mut self, flow: &mut Flow, upto: u64, out: &mut Vec<Packet>) {
+        if upto != u64::MAX {
+            flow.next = flow.next.max(upto);
+        }
+        while let Some(first) = flow.held.first_entry()
+            && *first.key() <= flow.next.max(upto)
+        {
+            let Held { packet, end, .. } = first.remove();
+            flow.next = flow.next.max(end);
+            self.frames -= 1;
+            self.bytes -= packet.len();
+            out.push(packet);
+        }
+    }
+    fn put(&mut self, at: usize, flow: Box<Flow>) {
+        if let Some(place) = self.flows.get_mut(at) {
+            *place = Some(flow);
+        }
+    }
+    fn plan(&mut self, flow: &mut Flow, at: usize) {
+        let deadline = flow.seen_at().map(|seen| seen + self.limits.time);
+        if deadline != flow.deadline {
+            if let Some(old) = flow.deadline {
+                self.agenda.remove(&(old, at));
+            }
+            flow.deadline = deadline;
+        }
+        if let Some(new) = deadline {
+            self.agenda.insert((new, at));
+        }
+    }
+}
+
+impl Flow {
+    fn new(now: Instant, segment: &Segment) -> Flow {
+        // Far from zero, so that what is behind has a number too.
+        let first = segment.seq + u32::from(segment.flags.contains(TcpFlags::SYN));
+        Flow {
+            key: segment.flow,
+            begun_at: now,
+            next: (1 << 32) + u64::from(first.get()),
+            held: BTreeMap::new(),
+            arrivals: VecDeque::new(),
+            deadline: None,
+            lanes: ArrayVec::new(),
+        }
+    }
+    fn next_seq(&self) -> farpace_units::Seq {
+        farpace_units::Seq::new(self.next as u32)
+    }
+    /// So far from the next number.
+    fn position(&self, distance: i32) -> u64 {
+        self.next.saturating_add_signed(distance.into())
+    }
+    /// A lane has brought what ends there.
+    fn see(&mut self, now: Instant, nic: NicId, from: MacAddr, end: u64) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.nic == nic && lane.from == from) {
+            (lane.high, lane.at) = (lane.high.max(end), now);
+            return;
+        }
+        if self.lanes.is_full() {
+            let oldest = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.at);
+            if let Some((at, _)) = oldest {
+                self.lanes.swap_remove(at);
+            }
+        }
+        self.lanes.push(LaneSeen { nic, from, high: end, at: now });
+    }
+    /// When the hole was seen: when the first of what is held came.
+    fn seen_at(&mut self) -> Option<Instant> {
+        while let Some(&(at, start)) = self.arrivals.front() {
+            if self.held.get(&start).is_some_and(|held| held.at == at) {
+                return Some(at);
+            }
+            self.arrivals.pop_front();
+        }
+        None
+    }
+}

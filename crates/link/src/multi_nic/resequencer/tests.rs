@@ -1,0 +1,246 @@
+//! Order, bounds, and that nothing is lost.
+
+use super::*;
+use crate::multi_nic::segment::made::segment;
+use proptest::prelude::*;
+
+const ACK: TcpFlags = TcpFlags::ACK;
+const LEN: usize = 1_000;
+
+fn us(n: u64) -> Instant {
+    Instant::from_nanos(n * 1_000)
+}
+fn limits(time_us: u64, bytes: u64) -> Resequence {
+    Resequence { time: Span::from_micros(time_us), bytes: ByteCount::new(bytes) }
+}
+/// Segment number `n` of a flow whose numbers turn over at the third.
+fn data(lane: u8, port: u16, n: u32) -> Packet {
+    segment(lane, port, (u32::MAX - 2_999).wrapping_add(n * LEN as u32), LEN, ACK, None)
+}
+fn number(packet: &Packet) -> (u16, u32) {
+    let tcp = packet.tcp().expect("a segment");
+    (tcp.src_port(), tcp.seq().get().wrapping_sub(u32::MAX - 2_999) / LEN as u32)
+}
+
+/// Drives one resequencer, and keeps an account of it.
+struct Bench {
+    line: Resequencer,
+    limits: Resequence,
+    now: Instant,
+    pushed: Vec<(Instant, (u16, u32))>,
+    out: Vec<(Instant, (u16, u32))>,
+}
+
+impl Bench {
+    fn new(limits: Resequence) -> Bench {
+        let line = Resequencer::new(limits);
+        Bench { line, limits, now: us(1), pushed: Vec::new(), out: Vec::new() }
+    }
+    fn until(&mut self, then: Instant) {
+        while let Some(at) = self.line.deadline().filter(|at| *at <= then) {
+            assert!(at >= self.now, "a deadline that has passed");
+            self.now = at;
+            let mut out = Vec::new();
+            self.line.on_deadline(at, &mut out);
+            assert!(!out.is_empty(), "woken for nothing");
+            assert!(self.line.deadline().is_none_or(|next| next > at));
+            self.take(out);
+        }
+        self.now = then;
+    }
+    fn push(&mut self, at: Instant, lane: u8, packet: Packet) -> Vec<u32> {
+        self.until(at);
+        self.pushed.push((at, number(&packet)));
+        let mut out = Vec::new();
+        self.line.push(at, NicId(lane), packet, &mut out);
+        let numbers = out.iter().map(|packet| number(packet).1).collect();
+        self.take(out);
+        numbers
+    }
+    fn take(&mut self, out: Vec<Packet>) {
+        self.out.extend(out.iter().map(|packet| (self.now, number(packet))));
+        let inside = self.pushed.len() - self.out.len();
+        assert_eq!(self.line.held(), inside as u64);
+        assert!(self.line.held_bytes() <= self.limits.bytes);
+        assert_eq!(self.line.held() == 0, self.line.held_bytes().is_zero() && self.line.deadline().is_none());
+    }
+    /// Everything has come out, once, and in time.
+    fn finish(mut self) -> Vec<(Instant, (u16, u32))> {
+        self.until(Instant::from_nanos(u64::MAX / 2));
+        let sorted = |list: &[(Instant, (u16, u32))]| {
+            let mut numbers: Vec<_> = list.iter().map(|(_, number)| *number).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!(sorted(&self.out), sorted(&self.pushed));
+        for (at, number) in &self.out {
+            let came = self.pushed.iter().filter(|(_, other)| other == number).map(|(at, _)| *at);
+            assert!(
+                came.clone().any(|came| at.since(came) <= self.limits.time),
+                "{number:?} waited too long"
+            );
+        }
+        self.out
+    }
+}
+
+/// Breaks: a receiver sees frames of two lanes out of order, and answers with duplicate ACKs.
+#[test]
+fn segments_wait_for_those_before_them() {
+    let mut bench = Bench::new(limits(10_000, 1_000_000));
+    assert_eq!(bench.push(us(10), 0, data(0, 1, 0)), [0]);
+    assert_eq!(bench.push(us(20), 1, data(1, 1, 1)), [1]);
+    assert!(bench.push(us(30), 0, data(0, 1, 3)).is_empty());
+    assert!(bench.push(us(40), 0, data(0, 1, 5)).is_empty());
+    assert_eq!(bench.push(us(50), 1, data(1, 1, 2)), [2, 3]);
+    assert_eq!(bench.push(us(60), 1, data(1, 1, 4)), [4, 5]);
+    assert_eq!(bench.push(us(70), 1, data(1, 1, 4)), [4], "a repetition passes");
+    bench.finish();
+}
+
+/// Breaks: a connection stands still because of a segment that was lost.
+#[test]
+fn what_is_lost_is_not_waited_for() {
+    // By time: the other lane might still bring it.
+    let mut bench = Bench::new(limits(1_000, 1_000_000));
+    for n in 0..4 {
+        bench.push(us(n * 1_000), (n % 2) as u8, data((n % 2) as u8, 1, n as u32));
+    }
+    assert!(bench.push(us(4_000), 0, data(0, 1, 5)).is_empty());
+    assert!(bench.push(us(4_500), 0, data(0, 1, 6)).is_empty());
+    assert!(bench.push(us(4_600), 0, data(0, 1, 8)).is_empty());
+    bench.until(us(4_999));
+    assert_eq!(bench.line.held(), 3);
+    bench.until(us(5_000));
+    assert_eq!(bench.line.held(), 1, "the next hole was seen later");
+    assert_eq!(bench.line.deadline(), Some(us(5_600)));
+    // By order: both lanes have brought something from behind.
+    assert_eq!(bench.push(us(5_100), 1, data(1, 1, 9)), [8, 9]);
+    assert_eq!(bench.line.gave_up(), 2);
+    bench.finish();
+}
+
+/// Breaks: loss on a single lane costs the longest wait each time.
+#[test]
+fn a_flow_with_one_lane_is_not_held() {
+    let mut bench = Bench::new(limits(1_000, 1_000_000));
+    bench.push(us(0), 0, data(0, 1, 0));
+    bench.push(us(3_000), 0, data(0, 1, 1));
+    assert_eq!(bench.push(us(3_010), 0, data(0, 1, 3)), [3]);
+    // Another lane that fell silent counts no more.
+    bench.push(us(3_020), 1, data(1, 1, 4));
+    bench.push(us(40_000), 0, data(0, 1, 5));
+    assert_eq!(bench.push(us(40_010), 0, data(0, 1, 7)), [7]);
+    bench.finish();
+}
+
+/// Breaks: ACKs, connections that begin or end, and other protocols wait for data.
+#[test]
+fn what_is_not_data_passes_at_once() {
+    let mut bench = Bench::new(limits(10_000, 1_000_000));
+    let at = |n: u32| (u32::MAX - 2_999).wrapping_add(n * LEN as u32);
+    let passes = |bench: &mut Bench, packet: Packet| {
+        let mut out = Vec::new();
+        bench.line.push(us(50), NicId(0), packet, &mut out);
+        out.len()
+    };
+    assert_eq!(passes(&mut bench, segment(0, 1, at(0) - 1, 0, TcpFlags::SYN, None)), 1);
+    assert!(bench.push(us(50), 0, data(0, 1, 1)).is_empty(), "a SYN says what comes first");
+    assert_eq!(passes(&mut bench, segment(0, 1, at(5), 0, ACK, None)), 1);
+    assert_eq!(passes(&mut bench, segment(0, 1, at(9), 10, ACK.with(TcpFlags::FIN), None)), 1);
+    let arp =
+        Packet::from_link(MacAddr([2; 6]), MacAddr([4; 6]), farpace_wire::EtherType::ARP, vec![0; 28].into());
+    assert_eq!(passes(&mut bench, arp), 1);
+    // A reset lets go of what is held, before it.
+    assert_eq!(passes(&mut bench, segment(0, 1, at(5), 0, TcpFlags::RST, None)), 2);
+    assert_eq!((bench.line.held(), bench.line.deadline()), (0, None));
+}
+
+/// Breaks: a connection between the ports of an older one is never put in order, or stands still.
+#[test]
+fn a_flow_whose_beginning_nobody_saw_is_taken_up() {
+    let mut bench = Bench::new(limits(10_000, 1_000_000));
+    let at = |n: u32, lane| segment(lane, 1, 7_000_u32.wrapping_add(n), LEN, ACK, None);
+    bench.push(us(10), 0, at(0, 0));
+    let mut n = 0_u32;
+    for far in [1 << 31, (1 << 30) + 5_000, u32::MAX - (1 << 30)] {
+        n = n.wrapping_add(far);
+        assert_eq!(bench.push(us(20), 0, at(n, 0)).len(), 1);
+        assert!(bench.push(us(20), 0, at(n.wrapping_add(2_000), 0)).is_empty());
+        assert_eq!(bench.push(us(20), 1, at(n.wrapping_add(1_000), 1)).len(), 2);
+    }
+    bench.finish();
+}
+
+/// Breaks: a peer fills the memory.
+#[test]
+fn no_more_is_held_than_allowed() {
+    let mut bench = Bench::new(limits(10_000, 3_500));
+    for port in [1, 2] {
+        bench.push(us(1), 0, data(0, port, 0));
+    }
+    for n in [2, 4, 6] {
+        assert!(bench.push(us(10), 0, data(0, 1, n)).is_empty());
+    }
+    assert_eq!(bench.push(us(11), 0, data(0, 2, 5)), [5], "others hold all there is");
+    assert_eq!(bench.push(us(12), 0, data(0, 1, 8)), [2], "the oldest hole is given up");
+    assert_eq!(bench.push(us(13), 1, data(1, 1, 3)), [3, 4]);
+    bench.finish();
+    // Flows that have the same place as one that holds something pass.
+    let mut bench = Bench::new(limits(10_000, 1_000_000));
+    for port in 0..20_000 {
+        bench.push(us(20), 0, data(0, port, 0));
+        bench.push(us(20), 0, data(0, port, 2));
+    }
+    assert!(bench.line.held() <= FLOWS as u64);
+}
+
+proptest! {
+    /// Breaks: frames are lost, doubled, held beyond the bounds, or a deadline is missed, whatever comes.
+    #[test]
+    fn what_goes_in_comes_out_once_and_in_time(
+        time in 1_u64..2_000,
+        bytes in 0_u64..12_000,
+        script in prop::collection::vec((0_u64..800, 0_u8..3, 0_u16..2, 0_u32..12), 1..80),
+    ) {
+        let mut bench = Bench::new(limits(time, bytes));
+        let mut at = us(1);
+        for (n, (gap, lane, port, seq)) in script.into_iter().enumerate() {
+            at += Span::from_micros(gap);
+            bench.push(at, lane, data(lane, port, seq + n as u32 / 4));
+        }
+        bench.finish();
+    }
+
+    /// Breaks: lanes that keep their order and are not too far apart do not give the flow in order; or frames that are in
+    /// order are delayed.
+    #[test]
+    fn lanes_that_keep_their_order_give_the_flow_in_order(
+        lanes in prop::collection::vec(0_u8..4, 1..120),
+        picks in prop::collection::vec((0_usize..4, 0_u64..80), 400),
+    ) {
+        let mut bench = Bench::new(limits(40_000, 1_000_000));
+        // Each lane has brought something before.
+        for lane in 0..4 {
+            bench.push(us(u64::from(lane) + 1), lane, data(lane, 1, lane.into()));
+        }
+        let mut queues: Vec<VecDeque<u32>> = vec![VecDeque::new(); 4];
+        for (n, lane) in (4..).zip(&lanes) {
+            queues[usize::from(*lane)].push_back(n);
+        }
+        // The flow is no longer young.
+        let mut at = us(90_000);
+        let mut next = 4;
+        for (lane, gap) in picks.into_iter().chain((0..480).map(|n| (n % 4, 1))) {
+            at += Span::from_micros(gap);
+            if let Some(n) = queues[lane].pop_front() {
+                let out = bench.push(at, lane as u8, data(lane as u8, 1, n));
+                prop_assert_eq!(out.is_empty(), n != next, "in order it passes, else it waits");
+                next += out.len() as u32;
+            }
+        }
+        let out = bench.finish();
+        prop_assert!(out.is_sorted_by_key(|(_, (_, n))| *n), "{:?}", out);
+        prop_assert_eq!(out.len(), lanes.len() + 4);
+    }
+}

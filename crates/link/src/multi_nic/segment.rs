@@ -1,0 +1,80 @@
+//! A segment of TCP, as far as its place in a flow goes.
+
+use farpace_units::Seq;
+use farpace_wire::{AddressPair, Packet, TcpFlags};
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowKey {
+    addresses: AddressPair,
+    ports: u32,
+}
+
+impl FlowKey {
+    /// A place among `places`, for tables in which each flow has but one. Zero if there are none.
+    #[inline]
+    pub fn place(&self, places: usize) -> usize {
+        let mut mix = u64::from(self.ports);
+        let mut add = |word: u64| mix = (mix ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        match self.addresses {
+            AddressPair::V4(src, dst) => add(u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits())),
+            AddressPair::V6(src, dst) => {
+                for address in [src.to_bits(), dst.to_bits()] {
+                    add((address >> 64) as u64);
+                    add(address as u64);
+                }
+            }
+        }
+        add(0);
+        (mix >> 20) as usize % places.max(1)
+    }
+}
+
+/// What a segment says of its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub flow: FlowKey,
+    pub seq: Seq,
+    /// Bytes of the stream; SYN and FIN are not counted.
+    pub len: u32,
+    pub flags: TcpFlags,
+}
+
+impl Segment {
+    /// None: it is no whole segment of TCP.
+    #[inline]
+    pub fn of(packet: &Packet) -> Option<Segment> {
+        let (ip, tcp) = packet.ip_tcp().ok()?;
+        let ports = u32::from(tcp.src_port()) << 16 | u32::from(tcp.dst_port());
+        let flow = FlowKey { addresses: ip.addresses(), ports };
+        let len = u32::try_from(packet.payload().len()).unwrap_or(u32::MAX);
+        Some(Segment { flow, seq: tcp.seq(), len, flags: tcp.flags() })
+    }
+    /// The first number behind it.
+    pub fn end(&self) -> Seq {
+        self.seq + self.len
+    }
+}
+
+/// Segments for tests.
+#[cfg(test)]
+pub(super) mod made {
+    use super::*;
+    use bytes::Bytes;
+    use farpace_wire::{Below, MacAddr, TcpHeader, Timestamps};
+
+    pub const TO: MacAddr = MacAddr([2, 0, 0, 0, 9, 0]);
+
+    /// The sender's card `lane`.
+    pub fn from(lane: u8) -> MacAddr {
+        MacAddr([2, 0, 0, 0, 8, lane])
+    }
+    /// `len` bytes from `seq` on, of the flow with this port.
+    pub fn segment(lane: u8, port: u16, seq: u32, len: usize, flags: TcpFlags, stamp: Option<u32>) -> Packet {
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut header =
+            TcpHeader { src_port: port, dst_port: 80, seq: Seq::new(seq), flags, ..TcpHeader::default() };
+        header.options.timestamps = stamp.map(|value| Timestamps { value, echo: 0 });
+        Below::new(from(lane), TO, addresses, 64).tcp(0, &header, Bytes::from(vec![0; len]))
+    }
+}

@@ -1,0 +1,62 @@
+//! Any bytes as probes and replies, in any order: nothing is believed that was not asked, and nothing crashes.
+
+#![no_main]
+
+use bytes::Bytes;
+use farpace_link::multi_nic::probe::{Message, Prober, Probing, Reply, Responder, WayTo};
+use farpace_link::multi_nic::{NeighbourId, NicId};
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_wire::{EtherType, MacAddr, Packet};
+use libfuzzer_sys::fuzz_target;
+
+const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const NIC: NicId = NicId(0);
+
+fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
+    let nominal = Rate::from_mbit(1_000);
+    let mut prober = Prober::new(Probing { interval: Span::from_millis(25), starts_up: false, hops: 2 });
+    let way = WayTo { neighbour: NeighbourId(1), nic: NIC, from: OURS, to: THEIRS, nominal };
+    prober.add(Instant::ZERO, way).expect("there is room");
+    let mut responder = Responder::new();
+    let mut now = Instant::ZERO;
+    let mut asked = None;
+    for (us, card, bytes) in steps {
+        now += Span::from_micros(us.into());
+        prober.on_deadline(now);
+        assert!(prober.deadline().is_none_or(|at| at > now));
+        if let Some(packet) = prober.poll(now, NIC) {
+            asked = Message::of(&packet);
+        }
+        prober.on_sent(now, NeighbourId(1), NIC, ByteCount::new(u64::from(us % 1_600)));
+        if let (Some(Ok(Message::Probe(probe))), Some(&[a, b, c, d, ..])) = (&asked, bytes.first_chunk::<4>())
+        {
+            // An answer to what was asked, with numbers of its own.
+            let number = u64::from(u32::from_be_bytes([a, b, c, d])) << (card % 33);
+            let received =
+                farpace_link::multi_nic::probe::Traffic { frames: number, bytes: ByteCount::new(number) };
+            let arrived_at = Instant::from_nanos(number);
+            prober.on_reply(
+                now,
+                NIC,
+                THEIRS,
+                &Reply { probe: *probe, arrived_at, received, places: Default::default() },
+            );
+        }
+        if let Ok(Message::Probe(probe)) = Message::parse(&bytes) {
+            let packet = Packet::from_link(THEIRS, OURS, EtherType::EXPERIMENTAL, Bytes::from(bytes.clone()));
+            if let Some(reply) = responder.on_probe(now, NicId(card), &packet, probe) {
+                assert!(
+                    matches!(Message::of(&reply), Some(Ok(Message::Reply(reply))) if reply.probe == probe)
+                );
+            }
+        }
+        if let Ok(packet) = Packet::from_frame(&bytes) {
+            responder.on_packet(now, NicId(card), &packet);
+            prober.on_packet(now, NicId(card), &packet);
+        }
+        for (_, _, estimate) in prober.take_changes() {
+            assert!(estimate.rate <= nominal && !estimate.rate.eq(&Rate::default()));
+        }
+    }
+});
