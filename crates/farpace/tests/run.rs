@@ -163,6 +163,54 @@ fn every_flow_has_its_section() {
     }
 }
 
+/// Breaks: the table and the JSON of network cards: rows that are missing, keys that are gone or not documented, wrong sums.
+#[test]
+fn network_cards_are_told_in_words_and_numbers() {
+    let text = include_str!("../../../scenarios/gallery/nics.toml");
+    let dir = with_scenario(text);
+    let turns = [
+        "run",
+        "scenario.toml",
+        "--no-report",
+        "--set",
+        "hosts.a.multi_nic.order=round-robin",
+        "--set",
+        "hosts.a.multi_nic.ratio=9/1",
+        "--set",
+        "flows.bulk.size=3 MB",
+    ];
+    let (code, stdout, stderr) = run(dir.path(), &turns);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let flat = stdout.replace('\n', " ");
+    for words in ["Network cards", "nic1", "a-narrow", "the lines of a-wide + a-narrow"] {
+        assert!(flat.contains(words), "{words}: {stdout}");
+    }
+    let (_, stdout, _) = run(dir.path(), &[&turns[..], &["--json"]].concat());
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    let bottleneck = &json["flows"][0]["bottleneck"];
+    assert_eq!(
+        (&bottleneck["kind"], &bottleneck["rate_bit_s"]),
+        (&"lines".into(), &1_100_000_000_u64.into())
+    );
+    let number = |value: &Value| value.as_u64().unwrap();
+    let host = &json["nics"][0];
+    let [wide, narrow] = [&host["cards"][0], &host["cards"][1]];
+    assert_eq!(
+        (&host["host"], &wide["name"], &narrow["link"]),
+        (&"a".into(), &"nic0".into(), &"a-narrow".into())
+    );
+    assert_eq!((number(&wide["rate_bit_s"]), number(&narrow["rate_bit_s"])), (1_000_000_000, 100_000_000));
+    let share = number(&narrow["sent_frames"]) as f64 / number(&wide["sent_frames"]) as f64;
+    assert!((0.1..0.13).contains(&share), "{host}");
+    assert!(number(&wide["sent_bytes"]) + number(&narrow["sent_bytes"]) > 3_000_000, "{host}");
+    let manual = include_str!("../../../docs/json.md");
+    for object in [host, wide] {
+        for key in object.as_object().unwrap().keys() {
+            assert!(manual.contains(&format!("`{key}`")), "docs/json.md does not tell of `{key}`");
+        }
+    }
+}
+
 /// Breaks: the table and the JSON of pacing: rows that are missing, keys that are gone or not documented, wrong sums.
 #[test]
 fn pacing_is_told_in_words_and_numbers() {

@@ -110,7 +110,7 @@ impl Element for Processor {
         let bytes = waiting.bytes + packet.len();
         if waiting.packets >= most_packets || bytes.get() > most_bytes {
             waiting.dropped += 1;
-            return cx.drop(packet, DropReason::HostLimit);
+            return cx.drop(packet, DropReason::QueueFull);
         }
         waiting.packets += 1;
         waiting.bytes = bytes;
@@ -195,7 +195,7 @@ mod tests {
             bed.packet(Instant::ZERO, Port(0), packet(n, 10));
         }
         bed.packet(Instant::ZERO, Port(1), packet(3, 10));
-        assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::HostLimit)]);
+        assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::QueueFull)]);
         // The first is done: there is room again.
         bed.packet(Instant::from_nanos(10_000), Port(0), packet(4, 10));
         bed.run();

@@ -5,7 +5,7 @@ use super::super::machine::Interrupts;
 use super::super::spec::Way;
 use super::super::topology::Hop;
 use super::Checker;
-use farpace_link::multi_nic::{MOST_NICS, MultiNicConfig, OrderKind};
+use farpace_link::multi_nic::{MOST_NICS, MultiNicConfig};
 use farpace_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,16 +48,9 @@ impl Checker<'_> {
             let keys = keys.iter().map(|key| Step::from(*key));
             path!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
         };
-        if config.skip.is_some() && config.order != OrderKind::Skip {
-            self.key(at(&["skip"]), format!("`{}` has no skip number", config.order.name()))
-                .hint("leave it out, or write order = \"skip\"");
-        }
         if let Some(ratio) = &config.ratio {
             let shares = ratio.weights().len();
-            if !matches!(config.order, OrderKind::Skip | OrderKind::RoundRobin) {
-                self.key(at(&["ratio"]), format!("`{}` has no fixed shares", config.order.name()))
-                    .hint("leave it out, or take order = \"skip\" or \"round-robin\"");
-            } else if shares != cards {
+            if shares != cards {
                 self.value(at(&["ratio"]), format!("{shares} shares for {cards} cards"))
                     .hint(format!("write a share for each link of `{host}`, in the order of links"));
             }
