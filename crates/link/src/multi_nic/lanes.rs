@@ -48,6 +48,19 @@ pub struct Nic {
     pub up: bool,
     /// What is being sent.
     pub line: Serialiser,
+    /// Bytes of the line that the last frame took.
+    pub last: ByteCount,
+}
+
+impl Nic {
+    fn send(&mut self, now: Instant, bytes: ByteCount) -> Instant {
+        self.last = bytes;
+        self.line.send(now, bytes)
+    }
+    /// Bytes of the line of the frame that has just been sent: what is sent now follows it without a gap. Zero: there is one.
+    pub fn just_sent(&self, now: Instant) -> ByteCount {
+        if self.line.busy_until() == now { self.last } else { ByteCount::ZERO }
+    }
 }
 
 /// Time per byte, as a fixed-point number: exact to a millionth of a nanosecond, and cheap to multiply.
@@ -168,6 +181,7 @@ impl Lanes {
             kind: spec.kind,
             up: true,
             line: Serialiser::new(spec.rate),
+            last: ByteCount::ZERO,
         };
         let mut lanes = Lanes {
             nics: nics.iter().take(MOST_NICS).map(nic).collect(),
@@ -253,7 +267,7 @@ impl Lanes {
     }
     /// A frame that takes `bytes` of the line leaves by `nic` now. Returns when the card is free again.
     pub fn send(&mut self, now: Instant, nic: NicId, neighbour: NeighbourId, bytes: ByteCount) -> Instant {
-        let card = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.line.send(now, bytes));
+        let card = self.nics.get_mut(nic.index()).map_or(now, |nic| nic.send(now, bytes));
         let mut free = card;
         if let Some(lane) = self.lane_mut(neighbour, nic) {
             lane.free = now.max(lane.free) + lane.pace.span(bytes);
@@ -270,7 +284,7 @@ impl Lanes {
     /// A frame that belongs to no lane leaves by `nic` now: a probe, an answer.
     pub fn send_own(&mut self, now: Instant, nic: NicId, bytes: ByteCount) {
         if let Some(nic) = self.nics.get_mut(nic.index()) {
-            nic.line.send(now, bytes);
+            nic.send(now, bytes);
         }
     }
     /// When a card or a lane falls idle next, after `now`. Lanes of cards that have failed count too.

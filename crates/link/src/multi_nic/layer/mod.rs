@@ -120,16 +120,21 @@ impl MultiNic {
         if self.lanes.nic(nic).is_none_or(|card| card.up == up) {
             return;
         }
-        let all_down = self.lanes.first_up().is_none();
+        let was_down = self.lanes.first_up().is_none();
         self.lanes.set_carrier(nic, up);
         let works = self.lanes.nics().iter().filter(|nic| nic.up).map(|nic| (nic.mac, nic.kind));
         let works: Vec<_> = works.collect();
+        if was_down {
+            // RFC 5227 §2.1: the address may be another's by now. It is not announced before that is known.
+            for claim in &mut self.claims {
+                claim.restart(cx.now());
+                if let Some(speaker) = &mut self.speaker {
+                    speaker.withdraw(claim.address().into());
+                }
+            }
+        }
         if let Some(speaker) = &mut self.speaker {
             speaker.set_cards(cx.now(), &works);
-        }
-        if all_down {
-            // RFC 5227 §2.1: the address may be another's by now.
-            self.claims.iter_mut().for_each(|claim| claim.restart(cx.now()));
         }
         self.pair_all(cx.now());
         self.order.on_change(cx.now(), &self.lanes, &mut self.refused);

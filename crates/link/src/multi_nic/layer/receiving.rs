@@ -32,7 +32,12 @@ impl MultiNic {
                 }
                 Ok(Message::Reply(reply)) => {
                     if let Some(prober) = &mut self.prober {
-                        prober.on_reply(cx.now(), nic, from, &reply);
+                        // Whoever answers is there: its list is still good.
+                        if prober.on_reply(cx.now(), nic, from, &reply)
+                            && let Some(speaker) = &mut self.speaker
+                        {
+                            speaker.confirm(cx.now(), from);
+                        }
                     }
                 }
                 Ok(Message::Probe(_)) => {}

@@ -6,7 +6,7 @@ use crate::multi_nic::order::Item;
 use crate::multi_nic::{NeighbourId, NicId, flow_of};
 use crate::pacing::on_the_line;
 use farpace_path::{Cx, DropReason, Port};
-use farpace_wire::{EtherType, Packet};
+use farpace_wire::{EtherType, Icmp, Packet};
 use std::net::IpAddr;
 
 impl MultiNic {
@@ -18,6 +18,12 @@ impl MultiNic {
         }
         if may_be_resolution(&packet) {
             packet = self.resolve(packet, cx);
+            if is_resolution(&packet)
+                && let Some(first) = self.lanes.first_up()
+            {
+                // It keeps its place among what this layer says itself: an announcement must not overtake it.
+                return self.queue_own(first, packet, cx);
+            }
         }
         let (_, to) = packet.macs();
         let mut neighbour = self.neighbours.find(to);
@@ -63,16 +69,20 @@ impl MultiNic {
         }
     }
 
-    /// Queues a frame of this layer itself.
-    pub(super) fn send_own(&mut self, nic: NicId, mut packet: Packet, cx: &mut Cx<'_>) {
-        let (Some(card), Some(own)) =
-            (self.lanes.nic(nic).filter(|nic| nic.up), self.own.get_mut(nic.index()))
-        else {
-            return;
+    /// Queues a frame of this layer itself, if the card works.
+    pub(super) fn send_own(&mut self, nic: NicId, packet: Packet, cx: &mut Cx<'_>) {
+        if self.lanes.nic(nic).is_some_and(|nic| nic.up) {
+            cx.made();
+            self.queue_own(nic, packet, cx);
+        }
+    }
+
+    fn queue_own(&mut self, nic: NicId, mut packet: Packet, cx: &mut Cx<'_>) {
+        let (Some(card), Some(own)) = (self.lanes.nic(nic), self.own.get_mut(nic.index())) else {
+            return cx.drop(packet, DropReason::Outage);
         };
         let (_, to) = packet.macs();
         packet.set_macs(card.mac, to);
-        cx.made();
         if own.len() < MOST_OWN {
             own.push_back(packet);
         } else {
@@ -91,7 +101,8 @@ impl MultiNic {
         if let Some(packet) = self.own.get_mut(nic.index())?.pop_front() {
             return Some(packet);
         }
-        let probe = self.prober.as_mut()?.poll(cx.now(), nic)?;
+        let behind = self.lanes.nic(nic)?.just_sent(cx.now());
+        let probe = self.prober.as_mut()?.poll(cx.now(), nic, behind)?;
         cx.made();
         Some(probe)
     }
@@ -154,6 +165,11 @@ impl MultiNic {
         let claim = self.claims.iter().find(|claim| from == Some(IpAddr::from(claim.address())));
         claim.is_none_or(|claim| claim.is_usable())
     }
+}
+
+/// True if `packet` says where somebody is, or asks.
+fn is_resolution(packet: &Packet) -> bool {
+    packet.arp().is_ok() || matches!(packet.icmp(), Ok(Icmp::Neighbour(_)))
 }
 
 /// True if `packet` may say where somebody is: ARP, or anything of IPv6. IPv4, most of all, cannot.

@@ -99,11 +99,13 @@ fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lane
             let frames = way.pace.frames_in(guarded.since(first), item.bytes);
             brought = brought.saturating_add(frames.saturating_add(1));
             // At the same moment as a frame of theirs, or almost, chance would decide which one is the earlier. Half the time of
-            // a frame is enough to keep them apart, and is lost once: after that both keep in step.
+            // a frame is enough to keep them apart, and is lost once: after that both keep in step. A card that is not much
+            // slower does not wait: others count on what it brings.
             let slot = way.pace.span(item.bytes);
             let after = arrives.since(first).as_nanos() % slot.as_nanos().max(1);
-            if arrives >= first && after < slot.as_nanos() / 8 {
-                wait = wait.max(Span::from_nanos(slot.as_nanos() / 2 - after));
+            let moment = Span::from_nanos((slot.as_nanos() / 2).saturating_sub(after));
+            if arrives >= first && after < slot.as_nanos() / 8 && moment * 16 <= lane.pace.span(item.bytes) {
+                wait = wait.max(moment);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! How long the frames of one way are under way, and how sure that is.
 
 use crate::multi_nic::{Delay, PerByte};
-use farpace_units::{ByteCount, Instant, Span};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::collections::VecDeque;
 
 /// Frames are predicted to take as long as probes have taken during this time.
@@ -65,6 +65,8 @@ impl Shortest {
 pub(super) struct Delays {
     /// Taken for granted until long probes have come.
     assumed: PerByte,
+    /// The part of it that belongs to lines after our card's.
+    sent_on: PerByte,
     recent: VecDeque<Sample>,
     short: Shortest,
     long: Shortest,
@@ -83,9 +85,12 @@ struct Sample {
 }
 
 impl Delays {
-    pub(super) fn new(assumed: PerByte) -> Delays {
+    /// Time per byte is taken for `assumed`, of which our card's line takes what `nominal` says.
+    pub(super) fn new(assumed: PerByte, nominal: Rate) -> Delays {
+        let own = PerByte::of(nominal).as_nanos_f64();
         Delays {
             assumed,
+            sent_on: PerByte::from_nanos_f64(assumed.as_nanos_f64() - own),
             recent: VecDeque::new(),
             short: Shortest::default(),
             long: Shortest::default(),
@@ -95,8 +100,12 @@ impl Delays {
             correction: Span::ZERO,
         }
     }
-    /// A probe has come through.
-    pub(super) fn add(&mut self, now: Instant, delay: OneWay, long: bool) {
+    /// A probe has come through, which left `behind` a frame of data.
+    pub(super) fn add(&mut self, now: Instant, delay: OneWay, long: bool, behind: ByteCount) {
+        // A short frame catches up with a longer one wherever that is sent on when it is whole, and waits for it there.
+        let own = if long { LONG } else { SHORT };
+        let delay = delay.less(self.sent_on.span(ByteCount::new(behind.get().saturating_sub(own.get()))));
+
         if now.since(self.turned) >= EPOCH {
             self.turned = now;
             self.short.turn();
@@ -200,14 +209,14 @@ mod tests {
     #[test]
     fn two_lengths_tell_time_per_byte_from_what_is_fixed() {
         for ahead in [0, 77_000_000_000, 0_u64.wrapping_sub(5_000_000_000)] {
-            let mut delays = Delays::new(PerByte::default());
+            let mut delays = Delays::new(PerByte::default(), Rate::default());
             for i in 0..40 {
                 // Two lines of 100 Mbit/s and 300 us.
                 let (long, bytes) = if i % 4 == 3 { (true, 1_538) } else { (false, 84) };
                 let delay = 300_000 + bytes * 160;
                 let sent = at(1_000 + i * 25);
                 let arrived = Instant::from_nanos(sent.as_nanos().wrapping_add(delay).wrapping_add(ahead));
-                delays.add(sent, OneWay::between(sent, arrived), long);
+                delays.add(sent, OneWay::between(sent, arrived), long, ByteCount::ZERO);
             }
             let fit = delays.fit().expect("probes came");
             let base = OneWay(ahead as i64);
@@ -222,10 +231,10 @@ mod tests {
     /// Breaks: jitter is not guarded against, or one probe of twenty that is late holds everything up.
     #[test]
     fn the_guard_is_what_nearly_all_keep_to() {
-        let mut delays = Delays::new(PerByte::default());
+        let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..40 {
             let late = if i == 5 { 9_000_000 } else { (i % 20) * 10_000 };
-            delays.add(at(i as u64 * 25), OneWay(late), false);
+            delays.add(at(i as u64 * 25), OneWay(late), false, ByteCount::ZERO);
         }
         let guard = delays.guard();
         assert!(guard >= Span::from_micros(180) && guard <= Span::from_micros(190), "{guard}");
@@ -234,8 +243,8 @@ mod tests {
     /// Breaks: a lane whose frames come too late again and again is not sent to earlier, or stays so for ever.
     #[test]
     fn reports_of_late_frames_widen_the_guard_for_a_while() {
-        let mut delays = Delays::new(PerByte::default());
-        delays.add(at(0), OneWay(0), false);
+        let mut delays = Delays::new(PerByte::default(), Rate::default());
+        delays.add(at(0), OneWay(0), false, ByteCount::ZERO);
         for _ in 0..10 {
             delays.report(2);
         }
@@ -255,16 +264,16 @@ mod tests {
     /// Breaks: a queue is taken for jitter, or the reverse.
     #[test]
     fn a_queue_that_grows_is_no_jitter() {
-        let mut delays = Delays::new(PerByte::default());
+        let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..50 {
-            delays.add(at(i as u64 * 25), OneWay(i * 1_000_000), false);
+            delays.add(at(i as u64 * 25), OneWay(i * 1_000_000), false, ByteCount::ZERO);
         }
         assert!(delays.jitter().is_zero(), "{}", delays.jitter());
         assert_eq!(delays.queue(), Span::from_millis(48));
         delays.rebase();
         assert!(delays.queue().is_zero());
         for i in 50..200 {
-            delays.add(at(i as u64 * 25), OneWay(100_000_000 + (i % 2) * 1_000_000), false);
+            delays.add(at(i as u64 * 25), OneWay(100_000_000 + (i % 2) * 1_000_000), false, ByteCount::ZERO);
         }
         assert!(delays.jitter().abs_diff(Span::from_millis(1)) < Span::from_micros(50));
     }

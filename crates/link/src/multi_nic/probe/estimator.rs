@@ -4,7 +4,7 @@ use super::capacity::{Capacity, Sample, Surroundings};
 use super::delays::{Delays, OneWay, relative};
 use super::message::{Places, Reply, Traffic};
 use crate::multi_nic::{Delay, PerByte};
-use farpace_units::{Instant, Rate, Span};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// What is known of the way from one of our cards to one of a neighbour's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub(super) struct Outstanding {
     pub sent_at: Instant,
     pub sent: Traffic,
     pub long: bool,
+    /// Bytes of the line of the frame that was sent just before.
+    pub behind: ByteCount,
 }
 
 /// Makes estimates from replies.
@@ -46,7 +48,7 @@ pub(super) struct Estimator {
 impl Estimator {
     pub(super) fn new(nominal: Rate, assumed: PerByte) -> Estimator {
         Estimator {
-            delays: Delays::new(assumed),
+            delays: Delays::new(assumed, nominal),
             capacity: Capacity::new(nominal),
             assumed,
             rtt: None,
@@ -61,7 +63,7 @@ impl Estimator {
             Some((smooth, deviation)) => ((smooth * 7 + rtt) / 8, (deviation * 3 + smooth.abs_diff(rtt)) / 4),
         };
         self.rtt = Some((smooth, deviation));
-        self.delays.add(now, OneWay::between(probe.sent_at, reply.arrived_at), probe.long);
+        self.delays.add(now, OneWay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
         self.report(reply);
         if probe.long {
             return;

@@ -173,10 +173,11 @@ impl Prober {
     pub fn wants(&self, nic: NicId) -> bool {
         self.waiting.get(nic.index()).is_some_and(|waiting| !waiting.is_empty())
     }
-    /// The probe that leaves by `nic` now.
-    pub fn poll(&mut self, now: Instant, nic: NicId) -> Option<Packet> {
+    /// The probe that leaves by `nic` now, `behind` a frame that takes so many bytes of the line and has just been sent; zero: the
+    /// line was idle.
+    pub fn poll(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Option<Packet> {
         let neighbour = self.waiting.get_mut(nic.index())?.pop_front()?;
-        let packet = self.way_mut(neighbour, nic)?.probe(now, nic);
+        let packet = self.way_mut(neighbour, nic)?.probe(now, nic, behind);
         self.plan(now, neighbour, nic);
         Some(packet)
     }

@@ -71,8 +71,8 @@ impl Way {
             unanswered: 0.0,
         }
     }
-    /// The next probe, which leaves now.
-    pub(super) fn probe(&mut self, now: Instant, lane: NicId) -> Packet {
+    /// The next probe, which leaves now, `behind` a frame that the line has just sent.
+    pub(super) fn probe(&mut self, now: Instant, lane: NicId, behind: ByteCount) -> Packet {
         self.waiting = false;
         self.last_probe = Some(now);
         self.probes += 1;
@@ -88,7 +88,7 @@ impl Way {
         if self.outstanding.len() >= MOST_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(Outstanding { seq, sent_at: now, sent: self.sent, long });
+        self.outstanding.push_back(Outstanding { seq, sent_at: now, sent: self.sent, long, behind });
         if long {
             self.last_long = Some(now);
             probe.long_frame(self.from, self.to)

@@ -3,6 +3,7 @@
 use super::*;
 use crate::multi_nic::probe::{MOST_PROBED, Message, Places, Probe, Prober, Probing, Reply, Traffic, WayTo};
 use crate::multi_nic::{NeighbourId, NicId};
+use farpace_units::ByteCount;
 use farpace_units::Instant;
 
 /// Breaks: frames are sent into a way that has failed for longer than a tenth of a second, or never again into one that works.
@@ -77,7 +78,7 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     assert!(prober.add(Instant::ZERO, WayTo { nic: NicId(16), ..way }).is_err());
     prober.on_deadline(Instant::ZERO);
     assert!(prober.wants(NicId(0)) && !prober.wants(NicId(1)));
-    let packet = prober.poll(Instant::ZERO, NicId(0)).expect("a probe");
+    let packet = prober.poll(Instant::ZERO, NicId(0), ByteCount::ZERO).expect("a probe");
     let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
         panic!("no probe");
     };
@@ -102,7 +103,7 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     assert!(!prober.on_reply(now, NicId(0), to, &good), "once is enough");
     prober.remove(NeighbourId(1), NicId(0));
     assert_eq!(prober.deadline(), None);
-    assert!(!prober.wants(NicId(0)) && prober.poll(now, NicId(0)).is_none());
+    assert!(!prober.wants(NicId(0)) && prober.poll(now, NicId(0), ByteCount::ZERO).is_none());
 }
 
 /// Breaks: an answer that claims absurd times and counts crashes the machine or leaves the rate absurd.
@@ -123,7 +124,7 @@ fn absurd_answers_do_no_harm() {
     for _ in 0..5_000 {
         now = now.max(prober.deadline().unwrap_or(now));
         prober.on_deadline(now);
-        let Some(packet) = prober.poll(now, NicId(0)) else { continue };
+        let Some(packet) = prober.poll(now, NicId(0), ByteCount::ZERO) else { continue };
         let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
             panic!("no probe");
         };

@@ -194,7 +194,7 @@ impl Model {
             }
             let nic = NicId(at as u8);
             let line = &mut self.lines[at];
-            if let Some(packet) = self.prober.poll(now, nic) {
+            if let Some(packet) = self.prober.poll(now, nic, ByteCount::ZERO) {
                 let bytes = crate::pacing::on_the_line(packet.len());
                 line.send(now, bytes, Some(packet), &mut self.dice);
                 continue;
