@@ -20,7 +20,9 @@ pub fn sets(results: &Results) -> impl Iterator<Item = &Set> {
 /// Sets by orders: the share of the sum, and what was sent again for nothing.
 pub fn orders(results: &Results, receiver: Receiver) -> Table {
     let title = match receiver {
-        Receiver::Stock => "One transfer, receivers as they are: share of the sum in % (sent again for nothing in %)",
+        Receiver::Stock => {
+            "One transfer, receivers as they are: share of the sum in % (sent again for nothing in %)"
+        }
         Receiver::Resequences => "The same, the receiving host puts frames in order",
     };
     let mut columns = vec![Column::text("cards")];
@@ -95,7 +97,8 @@ pub fn others(results: &Results) -> Table {
         Column::number("datagrams, of the sum", "%"),
         Column::number("out of order", "%"),
     ];
-    let mut table = Table::new("The order \"earliest\": two transfers with resequencing, and datagrams", columns);
+    let mut table =
+        Table::new("The order \"earliest\": two transfers with resequencing, and datagrams", columns);
     for set in &results.plan.sets {
         let two = results.case(&set.two("earliest", Receiver::Resequences));
         let udp = results.case(&set.udp("earliest"));

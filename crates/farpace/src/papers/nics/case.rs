@@ -13,8 +13,8 @@ use std::fmt;
 pub const TESTBED: &str = include_str!("../../../../../scenarios/papers/nics.toml");
 /// Its file.
 pub const FILE: &str = "scenarios/papers/nics.toml";
-/// The transfer of the testbed is this short beside datagrams.
-const ALMOST_NOTHING: &str = "1 kB";
+/// Beside datagrams, transfers begin so long before the end: a run lasts until all of them are done.
+const AFTERWARDS: Span = Span::from_millis(1);
 /// Datagrams begin when cards know each other.
 const DATAGRAMS_BEGIN: Span = Span::from_millis(100);
 
@@ -43,6 +43,7 @@ pub struct Case {
     text: String,
     settings: Vec<(String, String)>,
     curves: bool,
+    datagrams: bool,
 }
 
 impl Case {
@@ -65,14 +66,13 @@ impl Case {
     }
     /// Datagrams over both cards of the testbed, as fast as the sender can.
     pub fn udp(ratio: &str, host: Host) -> Case {
-        let mut case = Case::paper(ratio, 0, host).with("flows.bulk.size", ALMOST_NOTHING);
+        let mut case = Case::paper(ratio, 0, host).with_datagrams("1200 Mbit/s");
         case.name = format!("UDP, {ratio}");
-        case.text.push_str(&datagrams("1200 Mbit/s"));
         case
     }
     /// A scenario of its own.
     pub fn of(kind: Kind, name: String, text: String) -> Case {
-        Case { kind, name, text, settings: Vec::new(), curves: false }
+        Case { kind, name, text, settings: Vec::new(), curves: false, datagrams: false }
     }
     /// The same with a setting.
     #[must_use]
@@ -86,6 +86,16 @@ impl Case {
         self.curves = true;
         self
     }
+    /// The same with a stream of full datagrams from `a` to `b` in place of transfers.
+    #[must_use]
+    pub fn with_datagrams(mut self, rate: &str) -> Case {
+        self.datagrams = true;
+        self.text.push_str(&format!(
+            "\n[[datagrams]]\nname = \"stream\"\nfrom = \"a\"\nto = \"b\"\nrate = \"{rate}\"\npayload = \"1472 B\"\nstart = \
+             \"{DATAGRAMS_BEGIN}\"\n"
+        ));
+        self
+    }
     /// The scenario as text, without settings.
     pub fn text(&self) -> &str {
         &self.text
@@ -97,6 +107,9 @@ impl Case {
     /// What the settings make impossible.
     pub fn scenario(&self, time: Span, set: &[(String, String)]) -> Result<Scenario> {
         let mut all = vec![("duration".to_owned(), time.to_string())];
+        if self.datagrams {
+            all.push(("flows.*.start".to_owned(), (time - AFTERWARDS).to_string()));
+        }
         all.extend(self.settings.iter().chain(set).cloned());
         let name = if self.text.starts_with(TESTBED) { FILE } else { self.name.as_str() };
         Scenario::parse_with(&self.text, name, &all).map_err(|e| anyhow!("{e}"))
@@ -106,12 +119,7 @@ impl Case {
     ///
     /// # Errors
     /// A defect of the lab, or bytes that arrive other than they were sent.
-    pub fn measure(
-        &self,
-        time: Span,
-        skipped: Span,
-        set: &[(String, String)],
-    ) -> Result<Option<Measured>> {
+    pub fn measure(&self, time: Span, skipped: Span, set: &[(String, String)]) -> Result<Option<Measured>> {
         let scenario = self.scenario(time, set)?;
         let mut run = Run::new(&scenario, Inputs::default())?;
         let mut readings = Readings::new(scenario.flows.len(), Instant::ZERO + skipped, self.curves);
@@ -149,14 +157,6 @@ impl Case {
         }
         Ok(Some(m))
     }
-}
-
-/// A stream of full datagrams from `a` to `b`.
-pub fn datagrams(rate: &str) -> String {
-    format!(
-        "\n[[datagrams]]\nname = \"stream\"\nfrom = \"a\"\nto = \"b\"\nrate = \"{rate}\"\npayload = \"1472 B\"\nstart = \
-         \"{DATAGRAMS_BEGIN}\"\n"
-    )
 }
 
 impl fmt::Display for Case {

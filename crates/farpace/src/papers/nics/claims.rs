@@ -5,7 +5,7 @@ use super::case::Case;
 use super::failure::{self, moved};
 use super::host::IDLE;
 use super::plan::{FIG_10, at_90, at_99};
-use super::printed::{ALONE, BEST, CONVENTIONAL, FEWER, GAIN, UDP, UNOBSERVED, WINDOW};
+use super::printed::{ALONE, CONVENTIONAL, FEWER, GAIN, UDP, UNOBSERVED, WINDOW};
 use super::results::Results;
 use super::sets::{Receiver, Set};
 use farpace_report::Claim;
@@ -179,7 +179,8 @@ fn never_below(results: &Results) -> Claim {
     for set in beyond::sets(results) {
         let alone = results.goodput(&set.single());
         for receiver in Receiver::BOTH {
-            let mbit = results.goodput(&set.case("earliest", receiver));
+            let Some(m) = results.case(&set.case("earliest", receiver)) else { continue };
+            let mbit = m.total();
             let enough = mbit >= alone * (1.0 - BELOW / 100.0);
             holds &= enough;
             if !enough {

@@ -60,7 +60,10 @@ pub fn moved(failure: &Failure, measured: &Measured) -> [Option<f64>; 2] {
     let rest: f64 = rest.map(|(_, wire)| f64::from(wire.mbit)).sum();
     let (at, back) = (f64::from(failure.at_ms) / 1e3, f64::from(failure.back_ms) / 1e3);
     let share = SET.payload() / SET.wires.iter().map(|wire| f64::from(wire.mbit)).sum::<f64>();
-    [reached(&measured.rates, at, back, rest * share), reached(&measured.rates, back, back + 1.0, SET.payload())]
+    [
+        reached(&measured.rates, at, back, rest * share),
+        reached(&measured.rates, back, back + 1.0, SET.payload()),
+    ]
 }
 
 /// How long after `from` a stretch begins in which enough of `mbit` arrives.

@@ -47,7 +47,14 @@ pub fn rows(results: &Results) -> Vec<Row> {
             let (case, at) = (of(*skip), format!("{ratio}, S = {skip}"));
             let name = format!("fig9/{id}/s{skip}");
             let paper = printed.map(|p| p.mbit);
-            rows.add(&format!("{name}/goodput"), format!("goodput, {at}"), "Mbit/s", paper, results.goodput(&case), more);
+            rows.add(
+                &format!("{name}/goodput"),
+                format!("goodput, {at}"),
+                "Mbit/s",
+                paper,
+                results.goodput(&case),
+                more,
+            );
             let (text, paper) = (format!("segments sent again, {at}"), printed.and_then(|p| p.resent));
             rows.add(&format!("{name}/again"), text, "%", paper, results.of(&case, again), more);
         }
@@ -62,7 +69,14 @@ pub fn rows(results: &Results) -> Vec<Row> {
     let text = "goodput at the best skip number over S = 0, 90/10".to_owned();
     rows.add("gain", text, "times", Some(GAIN), results.gain(), observed);
     let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.window));
-    rows.add("fig10/window", "mean window at S = 8 over S = 0".to_owned(), "times", Some(WINDOW), some / none, observed);
+    rows.add(
+        "fig10/window",
+        "mean window at S = 8 over S = 0".to_owned(),
+        "times",
+        Some(WINDOW),
+        some / none,
+        observed,
+    );
     let calibrated = &["The costs of a frame and an ACK come from this number"];
     let alone = results.goodput(&Case::alone(IDLE));
     rows.add("alone", "TCP over the wide card alone".to_owned(), "Mbit/s", Some(ALONE), alone, calibrated);
@@ -78,11 +92,21 @@ fn beyond_rows(results: &Results, rows: &mut Rows) {
         for receiver in Receiver::BOTH {
             for order in &results.plan.orders {
                 let case = set.case(order, receiver);
+                if results.case(&case).is_none() {
+                    continue;
+                }
                 let id = format!("beyond/{}/{}/{order}", set.id, receiver.id());
                 let share = beyond::share(results, set, &case);
                 rows.add(&format!("{id}/share"), format!("share of the sum, {case}"), "%", None, share, &[]);
                 let again = results.of(&case, |m| m.spurious_percent());
-                rows.add(&format!("{id}/again"), format!("sent again for nothing, {case}"), "%", None, again, &[]);
+                rows.add(
+                    &format!("{id}/again"),
+                    format!("sent again for nothing, {case}"),
+                    "%",
+                    None,
+                    again,
+                    &[],
+                );
             }
         }
         let share = beyond::share(results, set, &set.single());
@@ -94,7 +118,9 @@ fn beyond_rows(results: &Results, rows: &mut Rows) {
     for failure in failure::failures(quick) {
         let times = measured.map_or([None; 2], |m| moved(&failure, m));
         let name = failure::SET.wires.get(failure.wire).map_or("", |wire| wire.name);
-        for ((what, text), time) in [("lost", "the others carry it"), ("back", "all carry again")].into_iter().zip(times) {
+        for ((what, text), time) in
+            [("lost", "the others carry it"), ("back", "all carry again")].into_iter().zip(times)
+        {
             let text = format!("the {name} card fails: {text} after");
             rows.add(&format!("failure/{name}/{what}"), text, "ms", None, time.unwrap_or(f64::NAN), &[]);
         }

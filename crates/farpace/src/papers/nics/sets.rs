@@ -1,6 +1,6 @@
 //! Sets of cards other than the paper's: on one switch, and lines of a house.
 
-use super::case::{Case, Kind, datagrams};
+use super::case::{Case, Kind};
 
 /// A line with a card at both ends.
 #[derive(Clone, Copy, Debug)]
@@ -144,9 +144,9 @@ impl Set {
     /// Datagrams, a little more than the cards carry.
     pub fn udp(&self, order: &str) -> Case {
         let name = format!("{}, {order}, datagrams", self.name);
-        let mut text = self.text(self.wires, order, Receiver::Stock, &["first"]);
-        text.push_str(&datagrams(&format!("{} kbit/s", (self.datagrams() * 1_020.0) as u64)));
-        Case::of(self.kind(), name, text).with("flows.first.size", "1 kB")
+        let text = self.text(self.wires, order, Receiver::Stock, &["first"]);
+        let rate = format!("{} kbit/s", (self.datagrams() * 1_020.0) as u64);
+        Case::of(self.kind(), name, text).with_datagrams(&rate)
     }
 
     /// The scenario.

@@ -69,7 +69,10 @@ pub fn skips(results: &Results) -> Table {
 /// How much larger the window is, in words.
 pub fn window(results: &Results) -> String {
     let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.window));
-    format!("{none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: {WINDOW})", some / none)
+    format!(
+        "{none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: {WINDOW})",
+        some / none
+    )
 }
 
 /// Tables of what goes beyond the paper.

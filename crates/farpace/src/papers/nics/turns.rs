@@ -135,7 +135,8 @@ pub fn table(results: &Results) -> Table {
         Column::number("99.6/0.4, S = 18", "Mbit/s"),
         Column::number("wide card alone", "Mbit/s"),
     ];
-    let mut table = Table::new("What the paper leaves open, one by one: 90/10, unless said otherwise", columns);
+    let mut table =
+        Table::new("What the paper leaves open, one by one: 90/10, unless said otherwise", columns);
     for turn in &TURNS {
         let both = |skip: u16| -> Cell {
             let case = turn.at_90(skip);
@@ -143,7 +144,8 @@ pub fn table(results: &Results) -> Table {
             results.case(&case).map(text).into()
         };
         let all = SKIPS.map(|skip| (skip, results.goodput(&turn.at_90(skip))));
-        let (skip, best) = all.into_iter().fold((0, f64::MIN), |best, one| if one.1 > best.1 { one } else { best });
+        let (skip, best) =
+            all.into_iter().fold((0, f64::MIN), |best, one| if one.1 > best.1 { one } else { best });
         table.row(vec![
             turn.what.into(),
             both(0),
