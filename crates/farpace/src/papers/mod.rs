@@ -3,6 +3,7 @@
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
 pub mod ack;
+pub mod nics;
 pub mod pacing;
 pub mod satellite;
 pub mod stops;
@@ -31,6 +32,8 @@ pub enum Paper {
     Ack(ack::Args),
     /// Packets kept apart by gap packets (PSPacer): rates, bursts, TCP over 200 ms through a small FIFO
     Pacing(pacing::Args),
+    /// One TCP connection over unequal network cards: skip numbers, windows; other cards, orders and lines; a card that dies
+    Nics(nics::Args),
 }
 
 /// `farpace papers`.
@@ -43,6 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Paper::Satellite(args) => satellite::run(args),
         Paper::Ack(args) => ack::run(args),
         Paper::Pacing(args) => pacing::run(args),
+        Paper::Nics(args) => nics::run(args),
     }
 }
 

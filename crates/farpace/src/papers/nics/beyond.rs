@@ -1,0 +1,117 @@
+//! Tables of other sets of cards and other orders.
+
+use super::case::{Case, Measured};
+use super::results::Results;
+use super::sets::{JITTERED, Receiver, Set};
+use crate::statistics::jain;
+use farpace_report::{Cell, Column, Table};
+
+/// What one transfer reaches of the sum of what the lines carry, in percent; NaN if it was not measured.
+pub fn share(results: &Results, set: &Set, case: &Case) -> f64 {
+    results.goodput(case) * 100.0 / set.payload()
+}
+
+/// All sets that were measured, those with jitter too.
+pub fn sets(results: &Results) -> impl Iterator<Item = &Set> {
+    let jittered = if results.plan.is_quick() { &[][..] } else { &JITTERED };
+    results.plan.sets.iter().chain(jittered)
+}
+
+/// Sets by orders: the share of the sum, and what was sent again for nothing.
+pub fn orders(results: &Results, receiver: Receiver) -> Table {
+    let title = match receiver {
+        Receiver::Stock => {
+            "One transfer, receivers as they are: share of the sum in % (sent again for nothing in %)"
+        }
+        Receiver::Resequences => "The same, the receiving host puts frames in order",
+    };
+    let mut columns = vec![Column::text("cards")];
+    columns.extend(results.plan.orders.iter().map(|order| Column::number(order, "")));
+    columns.push(Column::number("widest alone", ""));
+    let mut table = Table::new(title, columns);
+    for set in sets(results) {
+        let mut row: Vec<Cell> = vec![set.name.into()];
+        row.extend(results.plan.orders.iter().map(|order| {
+            let case = set.case(order, receiver);
+            let share = share(results, set, &case);
+            let text = |m: &Measured| format!("{share:.1} ({})", percent(m.spurious_percent()));
+            Cell::from(results.case(&case).map(text))
+        }));
+        row.push(Cell::Number(share(results, set, &set.single()), Some(1)));
+        table.row(row);
+    }
+    table
+}
+
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        v if v < 0.095 => format!("{v:.3}"),
+        v => format!("{v:.1}"),
+    }
+}
+
+/// `earliest` in detail.
+pub fn earliest(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("cards"),
+        Column::text("receiver"),
+        Column::number("sum of the lines", "Mbit/s"),
+        Column::number("goodput", "Mbit/s"),
+        Column::number("sent again", "segments"),
+        Column::number("for nothing", "segments"),
+        Column::number("timeouts", ""),
+        Column::number("delay above the least", "ms, mean"),
+        Column::number("in 99 %", "ms"),
+        Column::number("delay of the widest alone", "ms, mean"),
+    ];
+    let mut table = Table::new("The order \"earliest\" in detail", columns);
+    for set in sets(results) {
+        for receiver in Receiver::BOTH {
+            let Some(m) = results.case(&set.case("earliest", receiver)) else { continue };
+            let number = |value: f64| Cell::Number(value, Some(2));
+            table.row(vec![
+                set.name.into(),
+                receiver.id().into(),
+                Cell::Number(set.payload(), Some(1)),
+                Cell::Number(m.total(), Some(1)),
+                m.resent.into(),
+                m.again.into(),
+                m.timeouts.into(),
+                number(m.delay[0]),
+                number(m.delay[1]),
+                number(results.of(&set.single(), |m| m.delay[0])),
+            ]);
+        }
+    }
+    table
+}
+
+/// Two transfers at once, and datagrams.
+pub fn others(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("cards"),
+        Column::number("two transfers, of the sum", "%"),
+        Column::number("each", "Mbit/s"),
+        Column::number("Jain's index", ""),
+        Column::number("datagrams, of the sum", "%"),
+        Column::number("out of order", "%"),
+    ];
+    let mut table =
+        Table::new("The order \"earliest\": two transfers with resequencing, and datagrams", columns);
+    for set in &results.plan.sets {
+        let two = results.case(&set.two("earliest", Receiver::Resequences));
+        let udp = results.case(&set.udp("earliest"));
+        let (Some(two), Some(udp)) = (two, udp) else { continue };
+        let each: Vec<String> = two.goodput.iter().map(|g| format!("{g:.1}")).collect();
+        table.row(vec![
+            set.name.into(),
+            Cell::Number(two.total() * 100.0 / set.payload(), Some(1)),
+            each.join(" / ").into(),
+            Cell::Number(jain(&two.goodput), Some(3)),
+            Cell::Number(udp.udp.unwrap_or(f64::NAN) * 100.0 / set.datagrams(), Some(1)),
+            percent(udp.late * 100.0).into(),
+        ]);
+    }
+    table
+}

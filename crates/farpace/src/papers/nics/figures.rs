@@ -1,0 +1,141 @@
+//! The paper's figures, drawn from the runs, and those of what goes beyond.
+
+use super::beyond;
+use super::case::{Case, Measured};
+use super::failure;
+use super::plan::{FIG_10, at_90, at_99};
+use super::printed::{BEST, CONVENTIONAL};
+use super::results::Results;
+use super::sets::Receiver;
+use farpace_report::{Curve, Estimate, Figure, Level, TimeLine, curves, lines};
+
+/// Time of Fig. 10 that is drawn, in seconds, from the middle on: single cuts can be seen.
+const WINDOWS: f64 = 0.1;
+
+/// All figures, in the order of the page.
+pub fn all(results: &Results) -> Vec<Figure> {
+    vec![goodput(results), again(results), windows(results), orders(results), failure(results)]
+}
+
+fn point(mean: f64) -> Option<Estimate> {
+    mean.is_finite().then_some(Estimate { mean, range: None })
+}
+
+fn over_skips(
+    results: &Results,
+    title: &str,
+    y: &str,
+    of: impl Fn(&Measured) -> f64,
+    paper: impl Fn(u16) -> Option<f64>,
+    file: &str,
+    caption: &str,
+) -> Figure {
+    let skips = &results.plan.skips;
+    let names: Vec<String> = skips.iter().map(u16::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let curve = |label, case: fn(u16) -> Case| {
+        let value = |skip: &u16| point(results.of(&case(*skip), &of));
+        Curve { label, points: skips.iter().map(value).collect() }
+    };
+    let printed = |skip: &u16| paper(*skip).and_then(point);
+    let all = [
+        curve("90/10, observed", at_90),
+        curve("99.6/0.4, not observed", at_99),
+        Curve { label: "paper, 90/10", points: skips.iter().map(printed).collect() },
+    ];
+    curves(title, "skip number S", y, &names, &all).figure(file, caption)
+}
+
+fn goodput(results: &Results) -> Figure {
+    let rows = [&CONVENTIONAL, &BEST];
+    over_skips(
+        results,
+        "Goodput by skip number",
+        "goodput (Mbit/s)",
+        Measured::total,
+        |skip| rows.iter().find(|row| row.skip == skip).map(|row| row.mbit),
+        "figures/fig09-goodput.svg",
+        "One connection over both cards. Up to the best S, frames of the narrow card come too late and are sent again; beyond it they come early, \
+         and what comes early is acknowledged at once, segment by segment, which costs the machine time (the paper's Fig. 9).",
+    )
+}
+
+fn again(results: &Results) -> Figure {
+    let rows = [&CONVENTIONAL, &BEST];
+    over_skips(
+        results,
+        "Sent again by skip number",
+        "segments sent again (%)",
+        Measured::resent_percent,
+        |skip| rows.iter().find(|row| row.skip == skip).and_then(|row| row.resent),
+        "figures/fig09-again.svg",
+        "Not one of them was lost: all retransmissions are for nothing (the paper's Fig. 9).",
+    )
+}
+
+fn windows(results: &Results) -> Figure {
+    let names = FIG_10.map(|skip| format!("S = {skip}"));
+    let from = results.plan.time.as_secs_f64() / 2.0;
+    let all: Vec<TimeLine<'_>> = FIG_10
+        .iter()
+        .zip(&names)
+        .map(|(skip, label)| {
+            let points = results.case(&at_90(*skip)).map_or(&[][..], |m| &m.windows);
+            let drawn = points.iter().filter(|(at, _)| (from..from + WINDOWS).contains(at));
+            TimeLine { label, points: drawn.map(|(at, window)| (at - from, *window)).collect() }
+        })
+        .collect();
+    lines("Window over time", "segments", &all, None).figure(
+        "figures/fig10.svg",
+        "What may be in flight, 90/10, observed: a tenth of a second in the middle (the paper's Fig. 10, whose axes are not known).",
+    )
+}
+
+fn orders(results: &Results) -> Figure {
+    let sets: Vec<_> = beyond::sets(results).collect();
+    let names: Vec<&str> = sets.iter().map(|set| set.id).collect();
+    let of = |label, case: &dyn Fn(usize) -> Case| {
+        let value = |(n, set): (usize, &&super::sets::Set)| point(beyond::share(results, set, &case(n)));
+        Curve { label, points: sets.iter().enumerate().map(value).collect() }
+    };
+    let mut all: Vec<Curve<'_>> = results
+        .plan
+        .orders
+        .iter()
+        .map(|order| of(order, &|n| sets[n].case(order, Receiver::Stock)))
+        .collect();
+    all.push(of("earliest, resequenced", &|n| sets[n].case("earliest", Receiver::Resequences)));
+    curves("One connection, share of the sum of all lines", "cards (Mbit/s)", "share of the sum (%)", &names, &all).figure(
+        "figures/orders.svg",
+        "Receivers as they are, but for the last curve. 100 % is what all lines together carry of TCP's payload.",
+    )
+}
+
+fn failure(results: &Results) -> Figure {
+    let quick = results.plan.is_quick();
+    let rates = results.case(&failure::case(quick)).map(|m| m.rates.clone()).unwrap_or_default();
+    let [wide, narrow] = failure::failures(quick);
+    let seconds = |ms: u32| f64::from(ms) / 1e3;
+    let level = Level { label: "both cards", value: failure::SET.payload() };
+    let all = [TimeLine { label: "goodput", points: means(&rates, 5) }];
+    lines("A card dies and returns", "Mbit/s in bins of 10 ms", &all, Some(&level)).figure(
+        "figures/failure.svg",
+        &format!(
+            "1 Gbit/s and 100 Mbit/s, order \"earliest\". The wide card is dead from {:.1} to {:.1} s, the narrow one from {:.1} to {:.1} s; nobody is \
+             told, probes find out.",
+            seconds(wide.at_ms),
+            seconds(wide.back_ms),
+            seconds(narrow.at_ms),
+            seconds(narrow.back_ms),
+        ),
+    )
+}
+
+/// Means over so many points each, at the first one's time.
+fn means(points: &[(f64, f64)], of: usize) -> Vec<(f64, f64)> {
+    let mean = |chunk: &[(f64, f64)]| {
+        let sum: f64 = chunk.iter().map(|p| p.1).sum();
+        (chunk.first().map_or(0.0, |p| p.0), sum / chunk.len().max(1) as f64)
+    };
+    points.chunks(of).map(mean).collect()
+}

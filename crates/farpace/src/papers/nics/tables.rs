@@ -1,0 +1,111 @@
+//! The tables, for the terminal and for the report.
+
+use super::case::Case;
+use super::claims::udp;
+use super::host::IDLE;
+use super::plan::{FIG_10, RATIOS, at_90, at_99};
+use super::printed::{ALONE, BEST, CONVENTIONAL, UDP, UNOBSERVED, WINDOW};
+use super::results::Results;
+use super::sets::Receiver;
+use super::{beyond, turns};
+use crate::papers::claims_text;
+use farpace_report::{Cell, Column, Reproduction, Table};
+
+/// What the paper prints, and the same here.
+pub fn printed(results: &Results) -> Table {
+    let columns = vec![
+        Column::text("what"),
+        Column::number("paper", "Mbit/s"),
+        Column::number("here", "Mbit/s"),
+        Column::number("paper", "% again"),
+        Column::number("here", "% again"),
+    ];
+    let mut table = Table::new("What the paper prints", columns);
+    for (row, of) in [(&CONVENTIONAL, at_90 as fn(u16) -> Case), (&BEST, at_90), (&UNOBSERVED, at_99)] {
+        let case = of(row.skip);
+        table.row(vec![
+            format!("TCP, {}, S = {}", row.ratio, row.skip).into(),
+            Cell::Number(row.mbit, Some(0)),
+            Cell::Number(results.goodput(&case), Some(0)),
+            row.resent.map_or(Cell::Missing, |r| Cell::Number(r, Some(2))),
+            Cell::Number(results.of(&case, |m| m.resent_percent()), Some(2)),
+        ]);
+    }
+    let alone = results.goodput(&Case::alone(IDLE));
+    let others = [("TCP, the wide card alone", ALONE, alone), ("UDP, 90/10", UDP, udp(results, RATIOS[0]))];
+    for (what, paper, here) in others {
+        let (paper, here) = (Cell::Number(paper, Some(0)), Cell::Number(here, Some(0)));
+        table.row(vec![what.into(), paper, here, Cell::Missing, Cell::Missing]);
+    }
+    table
+}
+
+/// Fig. 9 as numbers.
+pub fn skips(results: &Results) -> Table {
+    let columns = vec![
+        Column::number("S", ""),
+        Column::number("90/10, observed", "Mbit/s"),
+        Column::number("sent again", "%"),
+        Column::number("mean window", "segments"),
+        Column::number("99.6/0.4", "Mbit/s"),
+        Column::number("sent again", "%"),
+    ];
+    let mut table = Table::new("Skip numbers (Fig. 9)", columns);
+    for skip in &results.plan.skips {
+        let [first, second] = [at_90(*skip), at_99(*skip)];
+        let again = |case: &Case| Cell::Number(results.of(case, |m| m.resent_percent()), Some(2));
+        table.row(vec![
+            u64::from(*skip).into(),
+            Cell::Number(results.goodput(&first), Some(1)),
+            again(&first),
+            Cell::Number(results.of(&first, |m| m.window), Some(1)),
+            Cell::Number(results.goodput(&second), Some(1)),
+            again(&second),
+        ]);
+    }
+    table
+}
+
+/// How much larger the window is, in words.
+pub fn window(results: &Results) -> String {
+    let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.window));
+    format!(
+        "{none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: {WINDOW})",
+        some / none
+    )
+}
+
+/// Tables of what goes beyond the paper.
+pub fn beyond(results: &Results) -> Vec<Table> {
+    let mut tables = Receiver::BOTH.map(|receiver| beyond::orders(results, receiver)).to_vec();
+    tables.push(beyond::earliest(results));
+    let others = beyond::others(results);
+    if !others.is_empty() {
+        tables.push(others);
+    }
+    tables
+}
+
+/// All tables, in order.
+fn all(results: &Results) -> Vec<Table> {
+    let mut tables = vec![printed(results), skips(results)];
+    if turns::measured(results) {
+        tables.push(turns::table(results));
+    }
+    tables.extend(beyond(results));
+    tables
+}
+
+/// Everything for a terminal.
+pub fn text(results: &Results, reproduction: &Reproduction) -> String {
+    let mut out = format!(
+        "One TCP connection over several unequal network cards: {} runs, every byte compared\n\n",
+        results.runs()
+    );
+    for table in all(results) {
+        out.push_str(&table.to_text());
+        out.push('\n');
+    }
+    out.push_str(&claims_text(&reproduction.claims));
+    out
+}
