@@ -57,9 +57,10 @@ impl Nic {
         self.last = bytes;
         self.line.send(now, bytes)
     }
-    /// Bytes of the line of the frame that has just been sent: what is sent now follows it without a gap. Zero: there is one.
+    /// Bytes of the line of the frame that was sent last, less those that could have been sent since: what leaves now follows it so
+    /// closely. Zero: it has a line like this one to itself.
     pub fn just_sent(&self, now: Instant) -> ByteCount {
-        if self.line.busy_until() == now { self.last } else { ByteCount::ZERO }
+        self.last - self.line.rate().bytes_in(now.since(self.line.busy_until())).min(self.last)
     }
 }
 
