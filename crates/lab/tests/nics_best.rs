@@ -92,9 +92,12 @@ fn together(resequence: bool) -> String {
     format!("[hosts.a.multi_nic]\n{line}[hosts.b.multi_nic]\n{line}")
 }
 
+/// Breaks: several ways together carry less than the best of them alone. That is not reached yet: most where a narrow line stands
+/// behind a wide card, whose rate is taken for the line's for too long. FARPACE_SETS says how many sets are tried.
 #[test]
-#[ignore = "measures"]
-fn measure() {
+#[ignore = "does not hold yet"]
+fn never_below_the_best_single_way() {
+    let mut worse = Vec::new();
     let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let mut runner = TestRunner::deterministic();
     for set in 0..sets {
@@ -114,4 +117,5 @@ fn measure() {
             );
         }
     }
+    assert!(worse.is_empty(), "set, put in order, share of the best: {worse:.3?}");
 }

@@ -111,14 +111,14 @@ impl MultiNic {
                 }
             }
         }
-        self.order.on_change(now, &self.lanes, &mut self.refused);
+        self.on_change(now);
     }
 
     /// A frame to everybody, or a probe, has come from a card: so the way between that and ours leads somewhere.
     pub(super) fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) {
         if let Some(id) = self.neighbours.hear(nic, from) {
             self.pair(now, id);
-            self.order.on_change(now, &self.lanes, &mut self.refused);
+            self.on_change(now);
         }
     }
 
@@ -174,6 +174,21 @@ impl MultiNic {
         self.lanes.set_neighbour(Some(id), lanes);
     }
 
+    /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
+    /// works only when its first probe is answered.
+    pub(super) fn on_change(&mut self, now: Instant) {
+        self.order.on_change(now, &self.lanes, &mut self.refused);
+        for mut item in std::mem::take(&mut self.refused) {
+            let is_lost = self.lanes.working(item.neighbour).next().is_none();
+            if is_lost && item.neighbour != NeighbourId::ORDINARY {
+                item.neighbour = NeighbourId::ORDINARY;
+                self.order.enqueue(now, item, &self.lanes, &mut self.refused);
+            } else {
+                self.refused.push(item);
+            }
+        }
+    }
+
     /// Takes over what probes tell of lanes.
     fn judge_lanes(&mut self, now: Instant) {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
@@ -184,7 +199,7 @@ impl MultiNic {
             lane.set_rate(*rate);
         }
         if !changes.is_empty() {
-            self.order.on_change(now, &self.lanes, &mut self.refused);
+            self.on_change(now);
         }
     }
 
