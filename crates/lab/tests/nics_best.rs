@@ -92,8 +92,9 @@ fn together(resequence: bool) -> String {
     format!("[hosts.a.multi_nic]\n{line}[hosts.b.multi_nic]\n{line}")
 }
 
-/// Breaks: several ways together carry less than the best of them alone. That is not reached yet: most where a narrow line stands
-/// behind a wide card, whose rate is taken for the line's for too long. FARPACE_SETS says how many sets are tried.
+/// Breaks: several ways together carry less than the best of them alone. That does not hold yet: most sets that fall short keep to
+/// a near way that loses frames, or that has a narrow line with a long queue behind a wide card. FARPACE_SETS says how many sets
+/// are tried.
 #[test]
 #[ignore = "does not hold yet"]
 fn never_below_the_best_single_way() {

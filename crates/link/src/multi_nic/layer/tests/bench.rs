@@ -162,8 +162,8 @@ impl Net {
                         Event::Stack(packet) if self.hosts[host].layer.is_some() => {
                             self.with(host, |layer, cx| layer.on_packet(Port(0), packet, cx));
                         }
-                        Event::Line(_, packet) => self.to_stack(host, packet),
-                        Event::Stack(packet) => self.to_line(host, 0, packet),
+                        Event::Line(_, packet) => self.up_to_stack(host, packet),
+                        Event::Stack(packet) => self.out_to_line(host, 0, packet),
                     }
                 }
                 _ => break,
@@ -184,8 +184,8 @@ impl Net {
         this.dropped.extend(dropped.map(|(_, why)| why));
         for (port, packet) in effects.emitted {
             match port {
-                Port(0) => self.to_stack(host, packet),
-                Port(n) => self.to_line(host, usize::from(n) - 1, packet),
+                Port(0) => self.up_to_stack(host, packet),
+                Port(n) => self.out_to_line(host, usize::from(n) - 1, packet),
             }
         }
     }
@@ -198,7 +198,7 @@ impl Net {
         packet
     }
     /// A card sends; the switch learns, and passes on or floods.
-    fn to_line(&mut self, host: usize, card: usize, packet: Packet) {
+    fn out_to_line(&mut self, host: usize, card: usize, packet: Packet) {
         let (from, to) = packet.macs();
         let is_data = packet.udp().is_ok();
         if is_data {
@@ -227,7 +227,7 @@ impl Net {
         }
     }
     /// A small stack: it answers for its address, and takes datagrams.
-    fn to_stack(&mut self, host: usize, packet: Packet) {
+    fn up_to_stack(&mut self, host: usize, packet: Packet) {
         if let Ok(arp) = packet.arp() {
             self.hosts[host].arp.insert(arp.sender, arp.sender_mac);
         }

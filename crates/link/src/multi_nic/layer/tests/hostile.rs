@@ -64,7 +64,7 @@ fn made_up_lists_do_not_disturb_a_transfer() {
         for packet in &forged {
             for card in 0..2 {
                 net.inject(at, (0, card), packet.clone());
-                at = at + Span::from_micros(100);
+                at += Span::from_micros(100);
             }
         }
     }
@@ -107,7 +107,7 @@ fn forged_answers_to_probes_change_no_lane() {
             if forge {
                 net.inject(at, (0, 1), frame);
             }
-            at = at + Span::from_micros(50);
+            at += Span::from_micros(50);
         }
         net.run(ms(280));
         (net.lanes(0), net.layer(0).stats().lanes_lost)
