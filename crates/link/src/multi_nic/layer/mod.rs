@@ -137,7 +137,7 @@ impl MultiNic {
             speaker.set_cards(cx.now(), &works);
         }
         self.pair_all(cx.now());
-        self.order.on_change(cx.now(), &self.lanes, &mut self.refused);
+        self.on_change(cx.now());
         self.finish(cx);
     }
 
