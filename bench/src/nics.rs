@@ -37,7 +37,7 @@ impl NicsLoad {
             .collect();
         let config = MultiNicConfig {
             order,
-            queue: QueueLimit::Packets(Packets::new(100_000)),
+            queue: Some(QueueLimit::Packets(Packets::new(100_000))),
             probe: false,
             ..MultiNicConfig::default()
         };

@@ -44,7 +44,7 @@ pub fn predict(
     frames: u64,
     bytes: ByteCount,
 ) -> Vec<Departure> {
-    let config = MultiNicConfig { queue: QueueLimit::Unlimited, ..config.clone() };
+    let config = MultiNicConfig { queue: Some(QueueLimit::Unlimited), ..config.clone() };
     let mut order = order::make::<u64>(&config, &lanes);
     let (mut now, mut refused, mut out) = (Instant::ZERO, Vec::new(), Vec::new());
     for frame in 0..frames {

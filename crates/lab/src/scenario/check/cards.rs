@@ -6,6 +6,7 @@ use super::super::spec::Way;
 use super::super::topology::Hop;
 use super::Checker;
 use farpace_link::multi_nic::{MOST_NICS, MultiNicConfig};
+use farpace_path::QueueLimit;
 use farpace_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,10 +56,10 @@ impl Checker<'_> {
                     .hint(format!("write a share for each link of `{host}`, in the order of links"));
             }
         }
-        if config.queue.is_zero() {
+        if config.queue.is_some_and(QueueLimit::is_zero) {
             self.value(at(&["queue"]), "a queue that holds nothing drops every packet");
         } else {
-            self.queue(at(&["queue"]), config.queue);
+            self.queue(at(&["queue"]), config.queue.unwrap_or_default());
         }
         let times = [("hold", config.hold), ("probe_interval", config.probe_interval)];
         for (key, time) in times {

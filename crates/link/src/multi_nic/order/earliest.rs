@@ -5,7 +5,7 @@
 //! would arrive too late. The card by which a frame would arrive first always takes the first.
 
 use super::shared::Shared;
-use super::{Item, SendOrder};
+use super::{FULL_FRAME, Item, SendOrder};
 use crate::multi_nic::{Lane, Lanes, MOST_NICS, NeighbourId, NicId};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
@@ -14,6 +14,8 @@ use farpace_units::{ByteCount, Instant, Span};
 #[derive(Clone, Debug)]
 pub struct Earliest<P> {
     queue: Shared<P>,
+    /// The limit of the queue follows the ways.
+    adapts: bool,
     /// Until when a card lets a moment pass for the frame that it is about to take.
     waits: [Option<Instant>; MOST_NICS],
     /// Before this a card does not do so again: others count on what it brings, so that next to none of its time is spent so.
@@ -45,9 +47,13 @@ struct Ahead {
 }
 
 impl<P> Earliest<P> {
-    /// With a queue of `limit`.
-    pub fn new(limit: QueueLimit) -> Self {
+    /// With a queue of `limit`. Without, it holds what Ethernet devices usually do, and three times what fast ways bring while a
+    /// frame is on the slowest one: a sender that cuts its window by a third then still keeps all ways busy.
+    pub fn new(limit: Option<QueueLimit>) -> Self {
+        let adapts = limit.is_none();
+        let limit = limit.unwrap_or_default();
         Earliest {
+            adapts,
             queue: Shared::new(limit),
             waits: [None; MOST_NICS],
             patient: [Instant::ZERO; MOST_NICS],
@@ -82,6 +88,16 @@ impl<P> Earliest<P> {
         }
         Choice::Nothing
     }
+}
+
+/// Full frames that all ways bring to a neighbour while one is on the slowest of them, less those that the fastest takes as long for.
+fn ahead_of_slowest(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
+    let delays = || lanes.working(neighbour).map(|(_, lane)| lane.delay.of(FULL_FRAME));
+    let spread = delays().max().unwrap_or_default() - delays().min().unwrap_or_default();
+    lanes
+        .working(neighbour)
+        .map(|(_, lane)| lane.pace.frames_in(spread, FULL_FRAME))
+        .fold(0, u64::saturating_add)
 }
 
 /// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
@@ -147,6 +163,11 @@ impl<P> SendOrder<P> for Earliest<P> {
         self.again = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
     }
     fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+        if self.adapts {
+            let (_, usual) = QueueLimit::default().bounds();
+            let most = (0..lanes.neighbours()).map(|id| ahead_of_slowest(NeighbourId(id), lanes)).max();
+            self.queue.set_packets(usual.saturating_add(most.unwrap_or(0).saturating_mul(3)));
+        }
         self.queue.refuse_lost(lanes, refused);
     }
     fn held(&self) -> u64 {

@@ -71,9 +71,9 @@ pub trait SendOrder<P> {
 
 /// The order that `config` asks for.
 pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &Lanes) -> Box<dyn SendOrder<P>> {
-    let limit = config.queue;
+    let limit = config.queue.unwrap_or_default();
     match config.order {
-        OrderKind::Earliest => Box::new(Earliest::new(limit)),
+        OrderKind::Earliest => Box::new(Earliest::new(config.queue)),
         OrderKind::Skip => Box::new(Skip::new(limit, config.skip, config.hold, config.ratio.clone(), lanes)),
         OrderKind::RoundRobin => Box::new(RoundRobin::new(limit, config.ratio.clone(), lanes)),
         OrderKind::FlowHash => Box::new(FlowHash::new(limit, lanes)),
@@ -82,6 +82,9 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &Lanes) -> Box<dyn SendO
         OrderKind::Ecf => Box::new(WorkConserving::new(limit, Restraint::Ecf)),
     }
 }
+
+/// A full frame on the line.
+const FULL_FRAME: ByteCount = ByteCount::new(1_538);
 
 /// True if a lane to the frame's neighbour works.
 fn can_go<P>(item: &Item<P>, lanes: &Lanes) -> bool {

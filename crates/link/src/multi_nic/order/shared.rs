@@ -37,6 +37,11 @@ impl<P> Shared<P> {
             refused.push(item);
         }
     }
+    /// It holds so many packets from now on, and at most what any queue may. Those that are there stay.
+    pub fn set_packets(&mut self, packets: u64) {
+        let (_, cap) = QueueLimit::Unlimited.bounds();
+        self.limit = (u64::MAX, packets.min(cap));
+    }
     /// What waits, the first first.
     pub fn iter(&self) -> impl Iterator<Item = &Item<P>> {
         self.items.iter()

@@ -6,7 +6,7 @@
 
 use super::fifos::Fifos;
 use super::shares::Shares;
-use super::{Item, SendOrder};
+use super::{FULL_FRAME, Item, SendOrder};
 use crate::multi_nic::{Lane, Lanes, NeighbourId, NicId, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
@@ -17,8 +17,6 @@ use std::collections::{BTreeSet, VecDeque};
 const BUFFERS: usize = 4_096;
 /// The greatest skip number that is worked out: frames that one connection may have waiting here.
 pub const MOST_SKIPPED: u16 = 4_096;
-/// A full frame on the line, for working S out.
-const FULL_FRAME: ByteCount = ByteCount::new(1_538);
 
 /// What waits of one connection.
 #[derive(Clone, Debug)]
