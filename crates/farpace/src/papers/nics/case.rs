@@ -278,3 +278,43 @@ impl Readings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::nics::host::IDLE;
+
+    /// Breaks: what is said to be turned is not, or a floor is below S + 1.
+    #[test]
+    fn settings_reach_the_scenario() {
+        let case = Case::paper("99.6/0.4", 18, IDLE).with("hosts.a.multi_nic.hold", "1 ms");
+        let time = Span::from_secs(2);
+        let more = [("hosts.a.multi_nic.hops".to_owned(), "3".to_owned())];
+        let scenario = case.scenario(time, &more).unwrap();
+        let config = scenario.multi_nic("a").unwrap();
+        assert_eq!((config.skip, config.hold, config.hops), (Some(18), Span::from_millis(1), 3));
+        assert_eq!(scenario.duration, time);
+        let floor = scenario.flows[0].sender.cwnd_floor.unwrap();
+        assert_eq!(floor.get(), 19);
+        let udp = Case::udp("90/10", IDLE).scenario(time, &[]).unwrap();
+        assert_eq!((udp.datagrams.len(), udp.flows[0].start), (1, time - AFTERWARDS));
+    }
+
+    /// Breaks: goodput counts the beginning, or the window is not what may be in flight.
+    #[test]
+    fn the_beginning_does_not_count() {
+        let (time, skipped) = (Span::from_millis(300), Span::from_millis(100));
+        let case = Case::paper("90/10", 0, IDLE).with("flows.bulk.receiver.window", "10 packets").drawn();
+        let all = case.measure(time, Span::ZERO, &[]).unwrap().unwrap();
+        let later = case.measure(time, skipped, &[]).unwrap().unwrap();
+        assert_eq!((all.sent, &all.rates), (later.sent, &later.rates));
+        let mean = |from: f64| {
+            let rates = all.rates.iter().filter(|(at, _)| *at >= from - 1e-9).map(|(_, rate)| *rate);
+            rates.clone().sum::<f64>() / rates.count() as f64
+        };
+        assert!((all.total() / mean(0.0) - 1.0).abs() < 1e-3, "{} {}", all.total(), mean(0.0));
+        assert!((later.total() / mean(0.1) - 1.0).abs() < 1e-3, "{} {}", later.total(), mean(0.1));
+        assert!(all.windows.iter().all(|(_, window)| *window <= 10.0));
+        assert!(all.resent > 0 && all.again > 0 && all.again <= all.resent);
+    }
+}

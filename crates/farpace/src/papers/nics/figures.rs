@@ -3,7 +3,7 @@
 use super::beyond;
 use super::case::{Case, Measured};
 use super::failure;
-use super::plan::{FIG_10, at_90, at_99};
+use super::plan::{FIG_10, at_90, at_99, fig_10};
 use super::printed::{BEST, CONVENTIONAL};
 use super::results::Results;
 use super::sets::Receiver;
@@ -80,14 +80,14 @@ fn windows(results: &Results) -> Figure {
         .iter()
         .zip(&names)
         .map(|(skip, label)| {
-            let points = results.case(&at_90(*skip)).map_or(&[][..], |m| &m.windows);
+            let points = results.case(&fig_10(*skip)).map_or(&[][..], |m| &m.windows);
             let drawn = points.iter().filter(|(at, _)| (from..from + WINDOWS).contains(at));
             TimeLine { label, points: drawn.map(|(at, window)| (at - from, *window)).collect() }
         })
         .collect();
     lines("Window over time", "segments", &all, None).figure(
         "figures/fig10.svg",
-        "What may be in flight, 90/10, observed: a tenth of a second in the middle (the paper's Fig. 10, whose axes are not known).",
+        "What may be in flight, 90/10, observed, with a receive window of 32 kB: a tenth of a second in the middle (the paper's Fig. 10, whose axes are not known).",
     )
 }
 

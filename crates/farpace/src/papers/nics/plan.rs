@@ -59,6 +59,7 @@ impl Plan {
         for skip in &plan.skips {
             cases.extend([at_90(*skip), at_99(*skip)]);
         }
+        cases.extend(FIG_10.map(fig_10));
         cases.extend([Case::alone(IDLE), Case::udp("90/10", IDLE), Case::udp("99.6/0.4", IDLE)]);
         // A case that two tables show is measured once.
         let mut seen = BTreeSet::new();
@@ -126,10 +127,14 @@ impl Plan {
     }
 }
 
-/// Fig. 9: 90/10, retransmissions are observed. Drawn for Fig. 10.
+/// Fig. 9: 90/10, retransmissions are observed.
 pub fn at_90(skip: u16) -> Case {
-    let case = Case::paper(RATIOS[0], skip, OBSERVED);
-    if FIG_10.contains(&skip) { case.drawn() } else { case }
+    Case::paper(RATIOS[0], skip, OBSERVED)
+}
+
+/// Fig. 10: the same with the receive window that Linux 2.2 had by itself, 32,120 B, and finer bins.
+pub fn fig_10(skip: u16) -> Case {
+    at_90(skip).with("flows.bulk.receiver.window", "22 packets").with("trace.bin", "1 ms").drawn()
 }
 
 /// 99.6/0.4, not observed.

@@ -5,7 +5,7 @@ use super::case::{Case, Measured};
 use super::claims::udp;
 use super::failure::{self, moved};
 use super::host::IDLE;
-use super::plan::{FIG_10, RATIOS, at_90, at_99};
+use super::plan::{FIG_10, RATIOS, at_90, at_99, fig_10};
 use super::printed::{ALONE, BEST, CONVENTIONAL, GAIN, UDP, UNOBSERVED, WINDOW};
 use super::results::Results;
 use super::sets::Receiver;
@@ -68,7 +68,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
     let observed = &[OBSERVER];
     let text = "goodput at the best skip number over S = 0, 90/10".to_owned();
     rows.add("gain", text, "times", Some(GAIN), results.gain(), observed);
-    let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.window));
+    let [none, some] = FIG_10.map(|skip| results.of(&fig_10(skip), |m| m.window));
     rows.add(
         "fig10/window",
         "mean window at S = 8 over S = 0".to_owned(),

@@ -197,3 +197,37 @@ impl Set {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::nics::failure;
+    use crate::papers::nics::turns;
+    use farpace_units::Span;
+
+    /// Breaks: a case is refused by the scenario reader in the middle of a long measurement.
+    #[test]
+    fn every_case_has_a_scenario() {
+        let mut cases = turns::cases();
+        cases.extend([failure::case(true), failure::case(false)]);
+        for set in WIRED.iter().chain(&JITTERED).chain([&WAN]) {
+            for order in ORDERS {
+                cases.extend(Receiver::BOTH.map(|receiver| set.case(order, receiver)));
+            }
+            let two = set.two("earliest", Receiver::Resequences);
+            cases.extend([set.single(), two, set.udp("earliest")]);
+        }
+        for case in cases {
+            let scenario = case.scenario(Span::from_secs(1), &[]);
+            assert!(scenario.is_ok(), "{case}: {scenario:?}");
+        }
+    }
+
+    /// Breaks: what shares are shares of.
+    #[test]
+    fn the_sum_is_payload() {
+        assert!((WIRED[0].payload() - 1_100.0 * 1_448.0 / 1_538.0).abs() < 1e-9);
+        assert!((WAN.datagrams() - 410.0 * 1_472.0 / 1_538.0).abs() < 1e-9);
+        assert!(WIRED[0].is_switched() && !WAN.is_switched());
+    }
+}

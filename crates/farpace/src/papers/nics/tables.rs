@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::claims::udp;
 use super::host::IDLE;
-use super::plan::{FIG_10, RATIOS, at_90, at_99};
+use super::plan::{FIG_10, RATIOS, at_90, at_99, fig_10};
 use super::printed::{ALONE, BEST, CONVENTIONAL, UDP, UNOBSERVED, WINDOW};
 use super::results::Results;
 use super::sets::Receiver;
@@ -68,7 +68,7 @@ pub fn skips(results: &Results) -> Table {
 
 /// How much larger the window is, in words.
 pub fn window(results: &Results) -> String {
-    let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.window));
+    let [none, some] = FIG_10.map(|skip| results.of(&fig_10(skip), |m| m.window));
     format!(
         "{none:.1} segments at S = 0, {some:.1} at S = 8: {:.1} times as large (paper: {WINDOW})",
         some / none
