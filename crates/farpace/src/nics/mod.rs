@@ -5,6 +5,8 @@ mod pair;
 mod show;
 mod ways;
 
+pub use show::{cards, list_json};
+
 use anyhow::Result;
 use std::process::ExitCode;
 

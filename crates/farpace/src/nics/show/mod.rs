@@ -3,6 +3,8 @@
 mod heard;
 mod known;
 
+pub use heard::{cards, list_json};
+
 use crate::scenario;
 use anyhow::{Result, bail};
 use farpace_units::Span;
