@@ -236,7 +236,11 @@ impl Lanes {
         let lane = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
         (lane.up && self.nics.get(nic.index())?.up).then_some(lane)
     }
-    /// The same, whether it works or not, to be changed.
+    /// The same, whether it works or not.
+    pub fn any_lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Lane> {
+        self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()
+    }
+    /// The same, to be changed.
     pub fn lane_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut Lane> {
         self.neighbours.get_mut(neighbour.0 as usize)?.get_mut(nic.index())?.as_mut()
     }
