@@ -98,7 +98,7 @@ fn together(resequence: bool) -> String {
 #[test]
 #[ignore = "does not hold yet"]
 fn never_below_the_best_single_way() {
-    let mut worse = Vec::new();
+    let mut worse: Vec<String> = Vec::new();
     let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let mut runner = TestRunner::deterministic();
     for set in 0..sets {

@@ -3,7 +3,7 @@
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
-use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, pair};
+use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
 use farpace_units::Instant;
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
@@ -177,6 +177,12 @@ impl MultiNic {
     /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
     /// works only when its first probe is answered.
     pub(super) fn on_change(&mut self, now: Instant) {
+        if matches!(
+            self.config.order,
+            OrderKind::Earliest | OrderKind::MinRtt | OrderKind::Blest | OrderKind::Ecf
+        ) {
+            (1..self.lanes.neighbours()).for_each(|id| self.lanes.leave_thin_ones(NeighbourId(id)));
+        }
         self.order.on_change(now, &self.lanes, &mut self.refused);
         for mut item in std::mem::take(&mut self.refused) {
             let is_lost = self.lanes.working(item.neighbour).next().is_none();
