@@ -15,6 +15,7 @@ use crate::watch::{CaptureError, Watch};
 use crate::world::{ElementId, World, WorldError};
 use farpace_host::ip::udp::UdpId;
 use farpace_host::{ConnectionId, Host, ListenSettings};
+use farpace_link::multi_nic::MultiNic;
 use farpace_path::Meter;
 use farpace_tcp::config::SettingsError;
 use farpace_tcp::{Connection, Inspection};
@@ -245,6 +246,18 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Virtual time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What makes the cards of each host with several one, by host.
+    pub fn multi_nics(&self) -> impl Iterator<Item = (&str, &MultiNic)> {
+        let layers =
+            self.parts.machines.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)));
+        layers.filter_map(|(host, layer)| Some((host, self.world.element::<MultiNic>(layer)?)))
     }
 
     /// Captures what the scenario's taps see, one file per tap, and all drops in one more, into `directory`.

@@ -2,7 +2,10 @@
 
 mod order;
 mod pair;
+mod show;
 mod ways;
+
+pub use show::{cards, list_json};
 
 use anyhow::Result;
 use std::process::ExitCode;
@@ -13,6 +16,8 @@ Examples:
   farpace nics order --ways 1G,100M                     in which order frames leave and arrive
   farpace nics order --ways 1G,100M --order skip --skip 8 --ratio 90/10
   farpace nics order --ways \"80 Mbit/s@20 ms,180 Mbit/s@45 ms,150 Mbit/s@30 ms\" --frames 5000
+  farpace nics show scenarios/gallery/nics.toml         what hosts know of each other after 200 ms
+  farpace nics show lan.pcapng                          who has told of its cards
   farpace run scenarios/gallery/nics.toml               a transfer over two cards
   farpace papers nics                                   what all orders reach
 
@@ -32,6 +37,8 @@ enum Command {
     Pair(pair::Args),
     /// In which order frames leave, by which card, and how they arrive
     Order(order::Args),
+    /// What machines tell of their cards, in a capture or in a scenario
+    Show(show::Args),
 }
 
 /// `farpace nics`.
@@ -42,5 +49,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Pair(args) => pair::run(args),
         Command::Order(args) => order::run(args),
+        Command::Show(args) => show::run(args),
     }
 }

@@ -193,24 +193,27 @@ impl Outcome {
             text += &format!("and {} more (--all shows them)\n", self.arrived.len() - shown);
         }
         text += "\n";
-        let columns = vec![
+        // Only `skip` has such numbers.
+        let skips = matches!(args.order.0, OrderKind::Skip);
+        let mut columns = vec![
             Column::number("card", ""),
             Column::number("rate", ""),
             Column::number("delay", "ms"),
             Column::number("frames", ""),
             Column::number("share", "%"),
-            Column::number("S", ""),
         ];
+        columns.extend(skips.then(|| Column::number("S", "")));
         let mut table = Table::new("Cards", columns);
         for (i, ((way, frames), skip)) in args.ways.iter().zip(&self.by_card).zip(&self.skips).enumerate() {
-            table.row(vec![
+            let mut row = vec![
                 (i as u64).into(),
                 way.rate.to_string().into(),
                 Cell::Number(way.delay.as_secs_f64() * 1e3, Some(3)),
                 (*frames).into(),
                 Cell::Number(*frames as f64 * 100.0 / args.frames.max(1) as f64, Some(2)),
-                u64::from(*skip).into(),
-            ]);
+            ];
+            row.extend(skips.then(|| u64::from(*skip).into()));
+            table.row(row);
         }
         text += &table.to_text();
         let sum: f64 = args.ways.iter().map(|way| way.rate.as_mbit_f64()).sum();
@@ -237,7 +240,8 @@ impl Outcome {
         let card = |((way, frames), skip): ((&Way, &u64), &u16)| {
             json!({
                 "rate_bit_s": way.rate.bits_per_sec(), "delay_ns": way.delay.as_nanos(),
-                "frames": frames, "skip_number": skip,
+                "frames": frames,
+                "skip_number": matches!(args.order.0, OrderKind::Skip).then_some(skip),
             })
         };
         json!({

@@ -1,8 +1,11 @@
 //! One packet of a capture, as a line of text or of JSON.
 
+use super::below;
 use super::segment::Segment;
 use farpace_units::{ByteCount, Instant};
+use farpace_wire::Packet;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// A packet and what the capture says about it.
@@ -33,7 +36,23 @@ pub enum What {
     Other {
         /// In words.
         text: String,
+        /// What it says of network cards, if anything.
+        #[serde(flatten)]
+        said: Map<String, Value>,
     },
+}
+
+impl What {
+    /// A packet that is no TCP.
+    pub fn other(packet: &Packet) -> What {
+        match below::said(packet) {
+            Some((words, key, value)) => What::Other {
+                text: format!("{packet:?}, {words}"),
+                said: Map::from_iter([(key.to_owned(), value)]),
+            },
+            None => What::Other { text: format!("{packet:?}"), said: Map::new() },
+        }
+    }
 }
 
 impl Serialize for Line<'_> {
@@ -71,7 +90,7 @@ impl fmt::Display for Line<'_> {
         write!(f, "{hours:02}:{minutes:02}:{:02}.{:06} ", seconds % 60, micros % 1_000_000)?;
         match &self.what {
             What::Segment(segment) => segment.fmt(f)?,
-            What::Other { text } => f.write_str(text)?,
+            What::Other { text, .. } => f.write_str(text)?,
         }
         match &self.comment {
             // Whoever wrote the file may have put line breaks and worse into it.

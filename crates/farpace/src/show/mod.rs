@@ -2,6 +2,7 @@
 //!
 //! It reads packet by packet and remembers nothing but the first numbers of 65,536 connections.
 
+mod below;
 mod connections;
 pub(crate) mod frame;
 mod line;
@@ -15,6 +16,7 @@ use farpace_units::ByteCount;
 use farpace_wire::TcpFlags;
 use line::{Line, What};
 use segment::Segment;
+use serde_json::Map;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::PathBuf;
@@ -92,9 +94,9 @@ fn show(args: &Args, out: &mut impl Write) -> Result<()> {
         let what = match frame::read(link_type, &mut bytes, original_len) {
             Ok(packet) => match Segment::of(&packet, &mut connections, bit) {
                 Some(segment) => What::Segment(segment),
-                None => What::Other { text: format!("{packet:?}") },
+                None => What::other(&packet),
             },
-            Err(text) => What::Other { text },
+            Err(text) => What::Other { text, said: Map::new() },
         };
         let interface = interface.and_then(|i| i.name.as_deref());
         let line = Line { number, time, interface, original_len, captured, what, comment };

@@ -5,6 +5,9 @@ use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::BTreeSet;
 
+/// A full frame on the line.
+pub(super) const FULL_FRAME: ByteCount = ByteCount::new(1_538);
+
 /// One of our cards, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NicId(pub u8);
@@ -57,9 +60,10 @@ impl Nic {
         self.last = bytes;
         self.line.send(now, bytes)
     }
-    /// Bytes of the line of the frame that has just been sent: what is sent now follows it without a gap. Zero: there is one.
+    /// Bytes of the line of the frame that was sent last, less those that could have been sent since: what leaves now follows it so
+    /// closely. Zero: it has a line like this one to itself.
     pub fn just_sent(&self, now: Instant) -> ByteCount {
-        if self.line.busy_until() == now { self.last } else { ByteCount::ZERO }
+        self.last - self.line.rate().bytes_in(now.since(self.line.busy_until())).min(self.last)
     }
 }
 
@@ -139,6 +143,8 @@ pub struct Lane {
     pub to: Option<MacAddr>,
     /// Frames arrive.
     pub up: bool,
+    /// It is left alone: see [`Lanes::leave_thin_ones`].
+    pub thin: bool,
     /// What the whole way carries: not more than our card sends.
     pub rate: Rate,
     /// Time per byte at that rate.
@@ -155,7 +161,7 @@ impl Lane {
     /// A lane of `rate` with nothing on it.
     pub fn new(to: Option<MacAddr>, rate: Rate, delay: Delay) -> Lane {
         let pace = PerByte::of(rate);
-        Lane { to, up: true, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO }
+        Lane { to, up: true, thin: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO }
     }
     /// The way carries more, or less, from now on.
     pub fn set_rate(&mut self, rate: Rate) {
@@ -233,11 +239,30 @@ impl Lanes {
     #[inline]
     pub fn lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Lane> {
         let lane = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
-        (lane.up && self.nics.get(nic.index())?.up).then_some(lane)
+        (lane.up && !lane.thin && self.nics.get(nic.index())?.up).then_some(lane)
     }
-    /// The same, whether it works or not, to be changed.
+    /// The same, whether it works or not.
+    pub fn any_lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Lane> {
+        self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()
+    }
+    /// The same, to be changed.
     pub fn lane_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut Lane> {
         self.neighbours.get_mut(neighbour.0 as usize)?.get_mut(nic.index())?.as_mut()
+    }
+    /// Leaves those lanes to `neighbour` alone that are shorter than the widest but carry less than a quarter of it. In order, a long way
+    /// is used only by what waits behind all that the shorter ones carry meanwhile; a connection whose window is kept small by losses
+    /// would never get there, and have the short and thin way only.
+    pub fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
+        let Some(lanes) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
+        let works =
+            lanes.iter().zip(&self.nics).filter_map(|(lane, nic)| lane.as_ref().filter(|l| l.up && nic.up));
+        let widest = works.max_by_key(|lane| lane.rate).map(|lane| (lane.rate, lane.delay.of(FULL_FRAME)));
+        for lane in lanes.iter_mut().flatten() {
+            lane.thin = widest.is_some_and(|(rate, delay)| {
+                let fixed = lane.delay.of(FULL_FRAME);
+                fixed < delay && lane.rate.bits_per_sec() < rate.bits_per_sec() / 4
+            });
+        }
     }
     /// How many numbers neighbours have: every number is below.
     pub fn neighbours(&self) -> u32 {
@@ -249,7 +274,7 @@ impl Lanes {
         let lanes = self.neighbours.get(neighbour.0 as usize);
         let of = lanes.map_or(&[][..], |lanes| &lanes[..self.nics.len()]);
         of.iter().zip(&self.nics).enumerate().filter_map(|(at, (lane, nic))| {
-            let lane = lane.as_ref().filter(|lane| lane.up && nic.up)?;
+            let lane = lane.as_ref().filter(|lane| lane.up && !lane.thin && nic.up)?;
             Some((NicId(at as u8), lane))
         })
     }

@@ -13,15 +13,18 @@
 //! | what is believed of neighbours | `cache` |
 //! | why a list is refused, and how often that was | `stats` |
 //! | what is said, and when it is said without being asked | `speaker` |
+//! | what somebody who only listens learns | `onlooker` |
 //! | an IPv4 address is probed for and defended (RFC 5227) | `claim` |
 
 mod cache;
 mod claim;
 mod message;
+mod onlooker;
 mod speaker;
 mod stats;
 
-pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, NEIGHBOUR_TIME};
+pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, Machine, NEIGHBOUR_TIME};
 pub use claim::{Claim, ClaimAction};
+pub use onlooker::{Heard, MAX_LANES, Onlooker, Probed};
 pub use speaker::{ANNOUNCE_AGAIN, Action, MAX_OWN_ADDRESSES, Speaker};
 pub use stats::{ArpStats, Refusal};

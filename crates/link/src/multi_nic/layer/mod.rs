@@ -12,7 +12,7 @@ pub use stats::MultiNicStats;
 use crate::multi_nic::arp::{Claim, Speaker};
 use crate::multi_nic::order::{self, Item, SendOrder};
 use crate::multi_nic::probe::{Prober, Probing, Responder};
-use crate::multi_nic::{Lanes, MultiNicConfig, NicId, NicSpec, Resequencer};
+use crate::multi_nic::{Lanes, MultiNicConfig, NeighbourId, NicId, NicSpec, Resequencer};
 use farpace_path::{Cx, Element, Inspection, Port};
 use farpace_units::{Instant, Stream};
 use farpace_wire::{CardFlags, MacAddr, NicKind, Packet};
@@ -111,6 +111,11 @@ impl MultiNic {
     pub const fn lanes(&self) -> &Lanes {
         &self.lanes
     }
+    /// Whose lanes lead to the neighbour that the stack knows by this address: [ordinary](NeighbourId::ORDINARY), if it has not
+    /// told of its cards.
+    pub fn neighbour(&self, first: MacAddr) -> NeighbourId {
+        self.neighbours.find(first)
+    }
     /// What neighbours have told; none: nobody is asked.
     pub const fn speaker(&self) -> Option<&Speaker> {
         self.speaker.as_ref()
@@ -137,7 +142,7 @@ impl MultiNic {
             speaker.set_cards(cx.now(), &works);
         }
         self.pair_all(cx.now());
-        self.order.on_change(cx.now(), &self.lanes, &mut self.refused);
+        self.on_change(cx.now());
         self.finish(cx);
     }
 

@@ -3,11 +3,14 @@
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
-use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, pair};
+use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
 use farpace_units::Instant;
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
 use std::collections::BTreeMap;
+
+/// Cards of others that are remembered at most as heard by cards of ours.
+const MOST_HEARD: usize = 4_096;
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ pub(super) struct Neighbours {
     cards: BTreeMap<NeighbourId, Cards>,
     /// Numbers of those that were forgotten.
     free: Vec<NeighbourId>,
+    /// Which cards of ours have heard a card of others: a bit for each. Cards may be on Ethernets of their own.
+    heard: BTreeMap<MacAddr, u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +36,24 @@ impl Neighbours {
     pub fn find(&self, first: MacAddr) -> NeighbourId {
         self.by_first.get(&first).copied().unwrap_or(NeighbourId::ORDINARY)
     }
+    /// Our card has heard another's. Returns whose that is, if it is news of a neighbour with several.
+    fn hear(&mut self, nic: NicId, from: MacAddr) -> Option<NeighbourId> {
+        if self.heard.len() >= MOST_HEARD && !self.heard.contains_key(&from) {
+            return None;
+        }
+        let bits = self.heard.entry(from).or_default();
+        let with = *bits | 1_u16.checked_shl(nic.0.into()).unwrap_or(0);
+        if std::mem::replace(bits, with) == with {
+            return None;
+        }
+        let has = |cards: &Cards| cards.cards.iter().any(|(mac, _)| *mac == from);
+        self.cards.iter().find(|(_, cards)| has(cards)).map(|(id, _)| *id)
+    }
+    /// Which of `cards` a card of ours has heard: a bit for each.
+    fn heard_by(&self, nic: NicId, cards: &NicList) -> u16 {
+        let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|bits| bits >> nic.0 & 1 == 1);
+        cards.iter().enumerate().fold(0, |all, (at, (mac, _))| all | u16::from(has(mac)) << at)
+    }
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.by_first.is_empty()
@@ -43,10 +66,17 @@ impl MultiNic {
         let now = cx.now();
         for at in 0..self.claims.len() {
             while let Some(action) = self.claims.get_mut(at).and_then(|claim| claim.poll()) {
-                // Conflicts are counted in the claim; the stack has nothing to hear them with.
-                if let ClaimAction::Send(packet) = action {
-                    let packet = self.speaker.as_mut().map_or(packet.clone(), |s| s.outgoing(now, packet));
-                    self.broadcast(&packet, cx);
+                match action {
+                    ClaimAction::Send(packet) => {
+                        let packet = match &mut self.speaker {
+                            Some(speaker) => speaker.outgoing(now, packet),
+                            None => packet,
+                        };
+                        self.broadcast(&packet, cx);
+                    }
+                    // The stack has nothing to hear it with.
+                    ClaimAction::Conflict { .. } => self.stats.conflicts += 1,
+                    ClaimAction::Usable(_) | ClaimAction::Abandoned(_) => {}
                 }
             }
         }
@@ -81,7 +111,15 @@ impl MultiNic {
                 }
             }
         }
-        self.order.on_change(now, &self.lanes, &mut self.refused);
+        self.on_change(now);
+    }
+
+    /// A frame to everybody, or a probe, has come from a card: so the way between that and ours leads somewhere.
+    pub(super) fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) {
+        if let Some(id) = self.neighbours.hear(nic, from) {
+            self.pair(now, id);
+            self.on_change(now);
+        }
     }
 
     /// Pairs our cards with those of all neighbours anew: others of ours work now.
@@ -97,11 +135,23 @@ impl MultiNic {
         let works: Vec<NicId> =
             self.lanes.ids().filter(|nic| self.lanes.nic(*nic).is_some_and(|n| n.up)).collect();
         let kind = |nic: &NicId| self.lanes.nic(*nic).map_or(NicKind::UNKNOWN, |nic| nic.kind);
-        let ours: Vec<NicKind> = works.iter().map(kind).collect();
-        let theirs: Vec<NicKind> = cards.iter().map(|(_, kind)| *kind).collect();
+        // Cards that hear the same cards are on one Ethernet. One that has heard none may be on any.
+        let mut ethernets: BTreeMap<u16, Vec<NicId>> = BTreeMap::new();
+        for nic in works {
+            ethernets.entry(self.neighbours.heard_by(nic, cards)).or_default().push(nic);
+        }
+        let mut pairs = Vec::new();
+        for (heard, nics) in ethernets {
+            let there = |at: &usize| heard == 0 || heard >> at & 1 == 1;
+            let there: Vec<usize> = (0..cards.len()).filter(there).collect();
+            let ours: Vec<NicKind> = nics.iter().map(kind).collect();
+            let theirs: Vec<NicKind> = there.iter().filter_map(|at| Some(cards.get(*at)?.1)).collect();
+            let to = pair(&ours, &theirs).into_iter().map(|to| to.and_then(|at| there.get(at).copied()));
+            pairs.extend(nics.into_iter().zip(to));
+        }
         let probes = flags.contains(CardFlags::ANSWERS_PROBES);
         let mut lanes = [None; MOST_NICS];
-        for (nic, to) in works.into_iter().zip(pair(&ours, &theirs)) {
+        for (nic, to) in pairs {
             let (Some(&(to, kind)), Some(card)) = (to.and_then(|j| cards.get(j)), self.lanes.nic(nic)) else {
                 continue;
             };
@@ -124,6 +174,27 @@ impl MultiNic {
         self.lanes.set_neighbour(Some(id), lanes);
     }
 
+    /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
+    /// works only when its first probe is answered.
+    pub(super) fn on_change(&mut self, now: Instant) {
+        if matches!(
+            self.config.order,
+            OrderKind::Earliest | OrderKind::MinRtt | OrderKind::Blest | OrderKind::Ecf
+        ) {
+            (1..self.lanes.neighbours()).for_each(|id| self.lanes.leave_thin_ones(NeighbourId(id)));
+        }
+        self.order.on_change(now, &self.lanes, &mut self.refused);
+        for mut item in std::mem::take(&mut self.refused) {
+            let is_lost = self.lanes.working(item.neighbour).next().is_none();
+            if is_lost && item.neighbour != NeighbourId::ORDINARY {
+                item.neighbour = NeighbourId::ORDINARY;
+                self.order.enqueue(now, item, &self.lanes, &mut self.refused);
+            } else {
+                self.refused.push(item);
+            }
+        }
+    }
+
     /// Takes over what probes tell of lanes.
     fn judge_lanes(&mut self, now: Instant) {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
@@ -134,7 +205,7 @@ impl MultiNic {
             lane.set_rate(*rate);
         }
         if !changes.is_empty() {
-            self.order.on_change(now, &self.lanes, &mut self.refused);
+            self.on_change(now);
         }
     }
 

@@ -26,6 +26,7 @@ impl MultiNic {
         if let Some(message) = Message::of(&packet) {
             match message {
                 Ok(Message::Probe(probe)) if self.prober.is_some() => {
+                    self.hear(cx.now(), nic, from);
                     if let Some(reply) = self.responder.on_probe(cx.now(), nic, &packet, probe) {
                         self.send_own(nic, reply, cx);
                     }
@@ -49,6 +50,9 @@ impl MultiNic {
             *received += 1;
         }
         if to.is_multicast() || may_be_resolution(&packet) {
+            if to.is_multicast() && may_be_resolution(&packet) {
+                self.hear(cx.now(), nic, from);
+            }
             let packet = if may_be_resolution(&packet) { self.heard(packet, cx) } else { packet };
             return self.pass_up(packet, cx);
         }

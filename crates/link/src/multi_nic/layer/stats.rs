@@ -19,6 +19,8 @@ pub struct MultiNicStats {
     pub bad_probes: u64,
     /// Frames of the stack from an address that it may not use (RFC 5227).
     pub unclaimed: u64,
+    /// Times that another machine was heard to have an address of ours, or to want it (RFC 5227).
+    pub conflicts: u64,
     /// Times that a lane was given up.
     pub lanes_lost: u64,
 }
@@ -30,8 +32,17 @@ impl MultiNicStats {
     }
     /// As readings of an element.
     pub fn inspect(&self) -> Inspection {
-        let MultiNicStats { sent, received, own, passed_over, copies, bad_probes, unclaimed, lanes_lost } =
-            self;
+        let MultiNicStats {
+            sent,
+            received,
+            own,
+            passed_over,
+            copies,
+            bad_probes,
+            unclaimed,
+            conflicts,
+            lanes_lost,
+        } = self;
         let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
         vec![
             ("sent by card", list(sent)),
@@ -41,6 +52,7 @@ impl MultiNicStats {
             ("copies", copies.to_string()),
             ("bad probes", bad_probes.to_string()),
             ("from unclaimed addresses", unclaimed.to_string()),
+            ("address conflicts", conflicts.to_string()),
             ("lanes lost", lanes_lost.to_string()),
         ]
     }

@@ -5,7 +5,8 @@
 //! would arrive too late. The card by which a frame would arrive first always takes the first.
 
 use super::shared::Shared;
-use super::{FULL_FRAME, Item, SendOrder};
+use super::{Item, SendOrder};
+use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::{Lane, Lanes, MOST_NICS, NeighbourId, NicId};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};

@@ -83,9 +83,6 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &Lanes) -> Box<dyn SendO
     }
 }
 
-/// A full frame on the line.
-const FULL_FRAME: ByteCount = ByteCount::new(1_538);
-
 /// True if a lane to the frame's neighbour works.
 fn can_go<P>(item: &Item<P>, lanes: &Lanes) -> bool {
     lanes.working(item.neighbour).next().is_some()

@@ -6,7 +6,8 @@
 
 use super::fifos::Fifos;
 use super::shares::Shares;
-use super::{FULL_FRAME, Item, SendOrder};
+use super::{Item, SendOrder};
+use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::{Lane, Lanes, NeighbourId, NicId, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};

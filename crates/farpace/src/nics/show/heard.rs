@@ -1,0 +1,159 @@
+//! What is heard of machines and their cards in a capture.
+
+use super::Args;
+use crate::cli;
+use crate::show::frame;
+use anyhow::{Context, Result};
+use farpace_link::multi_nic::arp::{Heard, Onlooker, Probed};
+use farpace_report::{Cell, Column, Table};
+use farpace_trace::{CaptureReader, CapturedPacket};
+use farpace_units::Instant;
+use farpace_wire::{Extension, MacAddr};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::net::IpAddr;
+
+/// Reads and prints.
+pub fn show(args: &Args) -> Result<()> {
+    let reading = || format!("cannot read capture `{}`", args.file.display());
+    let input: Box<dyn Read> = match args.file.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(&args.file).with_context(reading)?),
+    };
+    let mut reader = CaptureReader::new(BufReader::new(input)).with_context(reading)?;
+    let (mut onlooker, mut first, mut bytes) = (Onlooker::default(), None, Vec::new());
+    loop {
+        let Some(CapturedPacket { interface, time, original_len, data, .. }) =
+            reader.next_packet().with_context(reading)?
+        else {
+            break;
+        };
+        bytes.clear();
+        bytes.extend_from_slice(data);
+        first.get_or_insert(time);
+        let link_type = reader.interface(interface).map_or(0, |i| i.link_type);
+        if let Ok(packet) = frame::read(link_type, &mut bytes, original_len) {
+            onlooker.on_packet(time, &packet);
+        }
+    }
+    let first = first.unwrap_or_default();
+    if args.json { cli::print_json(&to_json(&onlooker)) } else { cli::print(&to_text(&onlooker, first)) }
+}
+
+/// Cards in words: `02:00:00:00:00:01 (1G)`.
+pub fn cards(list: &Extension) -> String {
+    let cards = list.senders.iter().map(|(mac, kind)| format!("{mac} ({kind})"));
+    cards.collect::<Vec<_>>().join(", ")
+}
+
+fn to_text(onlooker: &Onlooker, first: Instant) -> String {
+    let seconds = |at: Instant| Cell::Number(at.since(first).as_secs_f64(), Some(3));
+    let columns = vec![
+        Column::text("address"),
+        Column::text("at"),
+        Column::text("cards"),
+        Column::text("can"),
+        Column::number("generation", ""),
+        Column::number("since", "s"),
+        Column::number("last", "s"),
+        Column::number("messages", ""),
+        Column::number("lists", ""),
+    ];
+    let mut table = Table::new("Machines", columns);
+    for (address, heard) in onlooker.machines() {
+        let list = heard.list.as_ref();
+        table.row(vec![
+            address.to_string().into(),
+            heard.mac.to_string().into(),
+            list.map_or_else(|| "ordinary".to_owned(), cards).into(),
+            list.map_or_else(|| "-".to_owned(), |list| list.flags.to_string()).into(),
+            list.map_or_else(|| "-".into(), |list| u64::from(list.generation).into()),
+            seconds(heard.since.unwrap_or(heard.first)),
+            seconds(heard.last),
+            heard.messages.into(),
+            heard.lists.into(),
+        ]);
+    }
+    let mut text = if onlooker.machines().is_empty() {
+        "No ARP and no neighbour discovery: no machine has said where it is.\n".to_owned()
+    } else {
+        table.to_text()
+    };
+    for (address, heard) in onlooker.machines() {
+        for (why, times) in &heard.refused {
+            text += &format!("{address}: {times} lists are not to be believed: {why}\n");
+        }
+    }
+    if !onlooker.lanes().is_empty() {
+        let columns = vec![
+            Column::text("from"),
+            Column::text("to"),
+            Column::number("probes", ""),
+            Column::number("unanswered", "%"),
+            Column::number("least round trip", "ms"),
+        ];
+        let mut table = Table::new("Ways that are probed", columns);
+        for ((from, to), lane) in onlooker.lanes() {
+            table.row(vec![
+                from.to_string().into(),
+                to.to_string().into(),
+                lane.probes.into(),
+                unanswered(lane).map_or_else(|| "-".into(), |share| Cell::Number(share * 100.0, Some(1))),
+                lane.least_rtt
+                    .map_or_else(|| "-".into(), |rtt| Cell::Number(rtt.as_secs_f64() * 1e3, Some(3))),
+            ]);
+        }
+        text += "\n";
+        text += &table.to_text();
+    }
+    if onlooker.left_out() > 0 {
+        text += &format!("{} messages of further machines and ways are left out.\n", onlooker.left_out());
+    }
+    text
+}
+
+/// The share of probes without an answer; none without probes.
+fn unanswered(lane: &Probed) -> Option<f64> {
+    let missing = lane.probes.saturating_sub(lane.replies);
+    (lane.probes > 0).then(|| missing as f64 / lane.probes as f64)
+}
+
+fn to_json(onlooker: &Onlooker) -> Value {
+    let machine = |(address, heard): (&IpAddr, &Heard)| {
+        let refused = heard.refused.iter().map(|(why, n)| json!({ "why": why.to_string(), "lists": n }));
+        json!({
+            "address": address, "mac": heard.mac.to_string(),
+            "list": heard.list.as_ref().map(list_json),
+            "list_since_ns": heard.since.map(Instant::as_nanos),
+            "first_ns": heard.first.as_nanos(), "last_ns": heard.last.as_nanos(),
+            "messages": heard.messages, "lists": heard.lists,
+            "refused": refused.collect::<Vec<_>>(),
+        })
+    };
+    let lane = |((from, to), lane): (&(MacAddr, MacAddr), &Probed)| {
+        json!({
+            "from": from.to_string(), "to": to.to_string(),
+            "probes": lane.probes, "replies": lane.replies, "unanswered": unanswered(lane),
+            "least_rtt_ns": lane.least_rtt.map(|rtt| rtt.as_nanos()),
+        })
+    };
+    json!({
+        "format": "farpace-nics-heard/1",
+        "machines": onlooker.machines().iter().map(machine).collect::<Vec<_>>(),
+        "ways": onlooker.lanes().iter().map(lane).collect::<Vec<_>>(),
+        "left_out": onlooker.left_out(),
+    })
+}
+
+/// A list of cards as JSON.
+pub fn list_json(list: &Extension) -> Value {
+    let cards = |cards: &[(MacAddr, farpace_wire::NicKind)]| {
+        cards.iter().map(|(mac, kind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() })).collect()
+    };
+    let (senders, targets): (Vec<_>, Vec<_>) = (cards(&list.senders), cards(&list.targets));
+    json!({
+        "owner": list.owner, "cards": senders, "targets": targets,
+        "flags": list.flags.to_string(), "generation": list.generation,
+    })
+}

@@ -1,0 +1,122 @@
+//! One connection over several separate ways against the best of them alone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Run};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+/// One way: a card at each end and what is between them.
+#[derive(Clone, Debug)]
+struct Way {
+    mbit: u64,
+    delay_us: u64,
+    jitter_us: u64,
+    /// Packets of 10,000.
+    lost: u32,
+    queue: u32,
+    /// The narrow line stands behind a wider card and a switch, so that its rate must be found out.
+    behind: bool,
+}
+
+/// How long each connection sends.
+const SECONDS: u64 = 4;
+
+impl Way {
+    fn text(&self, n: usize) -> String {
+        let Way { mbit, delay_us, jitter_us, lost, queue, behind } = self;
+        let (loss, from) =
+            (f64::from(*lost) / 10_000.0, if *behind { format!("s{n}") } else { "a".to_owned() });
+        let mut text = String::new();
+        if *behind {
+            text += &format!(
+                "[switches.s{n}]\n[[links]]\nname = \"c{n}\"\nbetween = [\"a\", \"s{n}\"]\nrate = \"1 Gbit/s\"\ndelay = \"1 us\"\n"
+            );
+        }
+        text + &format!(
+            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{delay_us} us\"\n\
+             queue = \"{queue} packets\"\n[links.forward]\nloss = {loss}\njitter = \"{jitter_us} us\"\n"
+        )
+    }
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    let mbit = (0.0..2.0).prop_map(|power: f64| (10.0 * 10_f64.powf(power)) as u64);
+    let jitter_us = prop_oneof![Just(0), 0..2_000_u64];
+    let lost = prop_oneof![3 => Just(0), 1 => 0..50_u32];
+    (mbit, 0..60_000_u64, jitter_us, lost, 50..1_000_u32, any::<bool>()).prop_map(
+        |(mbit, delay_us, jitter_us, lost, queue, behind)| Way {
+            mbit,
+            delay_us,
+            jitter_us,
+            lost,
+            queue,
+            behind,
+        },
+    )
+}
+
+/// Payload that one connection gets across, in Mbit/s.
+fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
+    let links: String = ways.iter().enumerate().map(|(n, way)| way.text(n)).collect();
+    let text = format!(
+        "title = \"t\"\nduration = \"{SECONDS} s\"\n{hosts}\n{links}\
+         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\n\
+         sender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n"
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    let outcome = run.finish().unwrap();
+    let flow = &outcome.flows[0];
+    let more = format!(
+        "retr {} rto {} sent {:?} {:?}",
+        flow.retransmissions(),
+        flow.timeouts,
+        outcome.nics.first().map(|n| n.cards.iter().map(|c| c.sent).collect::<Vec<_>>()),
+        outcome.nics.get(1).map(|n| n
+            .readings
+            .iter()
+            .filter(|(k, _)| matches!(*k, "too late" | "waited in vain"))
+            .collect::<Vec<_>>()),
+    );
+    (flow.delivered.bits() as f64 / SECONDS as f64 / 1e6, more)
+}
+
+const ALONE: &str = "[hosts.a]\n[hosts.b]";
+
+fn together(resequence: bool) -> String {
+    let line = if resequence { "resequence = { time = \"100 ms\", bytes = \"64 MB\" }\n" } else { "" };
+    format!("[hosts.a.multi_nic]\n{line}[hosts.b.multi_nic]\n{line}")
+}
+
+/// Breaks: several ways together carry less than the best of them alone. That does not hold yet: most sets that fall short keep to
+/// a near way that loses frames, or that has a narrow line with a long queue behind a wide card. FARPACE_SETS says how many sets
+/// are tried.
+#[test]
+#[ignore = "does not hold yet"]
+fn never_below_the_best_single_way() {
+    let mut worse: Vec<String> = Vec::new();
+    let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let mut runner = TestRunner::deterministic();
+    for set in 0..sets {
+        let ways = prop::collection::vec(way(), 2..5).new_tree(&mut runner).unwrap().current();
+        let alone: Vec<f64> = ways.iter().map(|way| goodput(std::slice::from_ref(way), ALONE).0).collect();
+        let best = alone.iter().copied().fold(0.0, f64::max);
+        println!("set {set}: alone {alone:.1?}");
+        for way in &ways {
+            println!("   {way:?}");
+        }
+        for resequence in [true, false] {
+            let (got, more) = goodput(&ways, &together(resequence));
+            println!(
+                "   RESULT set {set} reseq {resequence} ratio {:.3} share {:.3} got {got:.1} {more}",
+                got / best,
+                got / alone.iter().sum::<f64>()
+            );
+        }
+    }
+    assert!(worse.is_empty(), "set, put in order, share of the best: {worse:.3?}");
+}

@@ -1,0 +1,253 @@
+//! A LAN: layers under small stacks, cards, and a switch that learns.
+
+use crate::multi_nic::{Lane, MultiNic, MultiNicConfig, NeighbourId, NicId, NicSpec};
+use bytes::Bytes;
+use farpace_path::{Cx, DropReason, Effects, Element, Port};
+use farpace_units::{Instant, Rate, Span, Stream};
+use farpace_wire::{AddressPair, Arp, ArpOperation, Below, EtherType, MacAddr, NicKind, Packet, UdpHeader};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// From a card to the switch and on to another.
+const LATENCY: Span = Span::from_micros(10);
+/// Payload of a datagram.
+const LEN: usize = 1_472;
+
+pub fn ms(n: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(n)
+}
+pub fn ip(host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1)
+}
+pub fn mac(host: usize, card: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, host as u8 + 1, card as u8])
+}
+
+/// What happens at a host.
+enum Event {
+    /// A frame comes in by a card.
+    Line(usize, Packet),
+    /// The stack sends.
+    Stack(Packet),
+}
+
+/// A machine: an ordinary one has no layer and one card.
+pub struct Host {
+    pub layer: Option<MultiNic>,
+    /// When each datagram reached the stack, by where it came from and its number.
+    pub got: Vec<(Instant, usize, u32)>,
+    /// Where it has heard others to be.
+    arp: BTreeMap<Ipv4Addr, MacAddr>,
+    /// Datagrams that the layer dropped.
+    pub dropped: Vec<DropReason>,
+    /// When a datagram last left by each card.
+    pub left: BTreeMap<usize, Instant>,
+    dice: Stream,
+}
+
+pub struct Net {
+    pub now: Instant,
+    pub hosts: Vec<Host>,
+    /// Cards whose frames vanish, both ways, without anybody being told.
+    pub silent: BTreeSet<(usize, usize)>,
+    /// When datagrams vanished, by the card that they came from or were for.
+    pub vanished: Vec<Instant>,
+    /// The last frame of each EtherType that each card was sent.
+    pub last: BTreeMap<(usize, usize, u16), Packet>,
+    stations: BTreeMap<MacAddr, (usize, usize)>,
+    cards: Vec<usize>,
+    agenda: BTreeMap<(Instant, u64), (usize, Event)>,
+    count: u64,
+}
+
+impl Net {
+    /// Hosts with so many cards each of 1 Gbit/s; with one: ordinary ones.
+    pub fn new(cards: &[usize], config: &MultiNicConfig) -> Net {
+        let rate = Rate::from_mbit(1_000);
+        let host = |(n, cards): (usize, &usize)| {
+            let nics: Vec<NicSpec> = (0..*cards)
+                .map(|card| NicSpec { mac: mac(n, card), rate, kind: NicKind::of_rate(rate) })
+                .collect();
+            let layer = |nics: &[NicSpec]| {
+                let dice = Stream::new(n as u64, "layer");
+                MultiNic::new(Instant::ZERO, config, nics, &[ip(n).into()], dice)
+            };
+            Host {
+                layer: (*cards > 1).then(|| layer(&nics)),
+                got: Vec::new(),
+                dropped: Vec::new(),
+                arp: BTreeMap::new(),
+                left: BTreeMap::new(),
+                dice: Stream::new(n as u64, "host"),
+            }
+        };
+        Net {
+            now: Instant::ZERO,
+            hosts: cards.iter().enumerate().map(host).collect(),
+            silent: BTreeSet::new(),
+            vanished: Vec::new(),
+            last: BTreeMap::new(),
+            stations: BTreeMap::new(),
+            cards: cards.to_vec(),
+            agenda: BTreeMap::new(),
+            count: 0,
+        }
+    }
+    pub fn layer(&self, host: usize) -> &MultiNic {
+        self.hosts[host].layer.as_ref().unwrap()
+    }
+    /// The lanes of `host` to its first neighbour.
+    pub fn lanes(&self, host: usize) -> Vec<(NicId, Lane)> {
+        self.layer(host).lanes().working(NeighbourId(1)).map(|(nic, lane)| (nic, *lane)).collect()
+    }
+    /// `host` asks where `other` is.
+    pub fn ask(&mut self, at: Instant, host: usize, other: usize) {
+        let ask = Arp::request(mac(host, 0), ip(host), ip(other));
+        self.plan(at, host, Event::Stack(ask.packet(MacAddr::BROADCAST)));
+    }
+    /// `from` sends datagrams to `to`, one each `every`, numbered from `first`. Returns the number after the last.
+    pub fn load(&mut self, (from, to): (usize, usize), first: u32, span: [Instant; 2], every: Span) -> u32 {
+        let (mut at, mut number) = (span[0], first);
+        let addresses = AddressPair::V4(ip(from), ip(to));
+        while at < span[1] {
+            let mut payload = vec![0; LEN];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            let ports = UdpHeader { src_port: 7, dst_port: 9 };
+            let below = Below::new(mac(from, 0), mac(to, 0), addresses, 64);
+            let packet = below.udp(0, ports, Bytes::from(payload)).unwrap();
+            self.plan(at, from, Event::Stack(packet));
+            (at, number) = (at + every, number + 1);
+        }
+        number
+    }
+    /// A frame reaches a card, wherever it comes from.
+    pub fn inject(&mut self, at: Instant, (host, card): (usize, usize), packet: Packet) {
+        self.plan(at, host, Event::Line(card, packet));
+    }
+    pub fn set_carrier(&mut self, host: usize, card: usize, up: bool) {
+        self.with(host, |layer, cx| layer.set_carrier(NicId(card as u8), up, cx));
+    }
+    /// Numbers that reached `to` from `from`, each with how often.
+    pub fn numbers(&self, from: usize, to: usize) -> BTreeMap<u32, usize> {
+        let mut numbers = BTreeMap::new();
+        for (_, _, number) in self.hosts[to].got.iter().filter(|(_, source, _)| *source == from) {
+            *numbers.entry(*number).or_default() += 1;
+        }
+        numbers
+    }
+    /// All that is to happen until `then`.
+    pub fn run(&mut self, then: Instant) {
+        loop {
+            let deadlines = self.hosts.iter().enumerate();
+            let wake = deadlines.filter_map(|(n, host)| Some((host.layer.as_ref()?.deadline()?, n))).min();
+            let event = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            match (wake, event) {
+                (Some((at, host)), event) if at <= then && event.is_none_or(|event| at < event) => {
+                    assert!(at >= self.now, "a deadline that has passed");
+                    self.now = at;
+                    self.with(host, |layer, cx| layer.on_wake(cx));
+                }
+                (_, Some(at)) if at <= then => {
+                    self.now = at;
+                    let (_, (host, event)) = self.agenda.pop_first().unwrap();
+                    let event = match event {
+                        Event::Stack(packet) => Event::Stack(self.addressed(host, packet)),
+                        line => line,
+                    };
+                    match event {
+                        Event::Line(card, packet) if self.hosts[host].layer.is_some() => {
+                            let port = Port(card as u16 + 1);
+                            self.with(host, |layer, cx| layer.on_packet(port, packet, cx));
+                        }
+                        Event::Stack(packet) if self.hosts[host].layer.is_some() => {
+                            self.with(host, |layer, cx| layer.on_packet(Port(0), packet, cx));
+                        }
+                        Event::Line(_, packet) => self.up_to_stack(host, packet),
+                        Event::Stack(packet) => self.out_to_line(host, 0, packet),
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.now = then;
+    }
+
+    fn plan(&mut self, at: Instant, host: usize, event: Event) {
+        self.count += 1;
+        self.agenda.insert((at, self.count), (host, event));
+    }
+    fn with(&mut self, host: usize, call: impl FnOnce(&mut MultiNic, &mut Cx<'_>)) {
+        let mut effects = Effects::default();
+        let this = &mut self.hosts[host];
+        call(this.layer.as_mut().unwrap(), &mut Cx::new(self.now, &mut effects, &mut this.dice));
+        let dropped = effects.dropped.into_iter().filter(|(packet, _)| packet.udp().is_ok());
+        this.dropped.extend(dropped.map(|(_, why)| why));
+        for (port, packet) in effects.emitted {
+            match port {
+                Port(0) => self.up_to_stack(host, packet),
+                Port(n) => self.out_to_line(host, usize::from(n) - 1, packet),
+            }
+        }
+    }
+    /// A datagram as the stack sends it: to where its receiver was last heard to be.
+    fn addressed(&self, host: usize, mut packet: Packet) -> Packet {
+        let to = packet.ipv4().and_then(|ip| self.hosts[host].arp.get(&ip.dst()).copied());
+        if let Some(to) = to {
+            packet.set_macs(packet.macs().0, to);
+        }
+        packet
+    }
+    /// A card sends; the switch learns, and passes on or floods.
+    fn out_to_line(&mut self, host: usize, card: usize, packet: Packet) {
+        let (from, to) = packet.macs();
+        let is_data = packet.udp().is_ok();
+        if is_data {
+            self.hosts[host].left.insert(card, self.now);
+        }
+        if self.silent.contains(&(host, card)) {
+            self.vanished.extend(is_data.then_some(self.now));
+            return;
+        }
+        self.stations.insert(from, (host, card));
+        let all = self.cards.iter().enumerate().flat_map(|(h, cards)| (0..*cards).map(move |c| (h, c)));
+        let ends: Vec<(usize, usize)> = match self.stations.get(&to).filter(|_| !to.is_multicast()) {
+            Some(end) => vec![*end],
+            None => all.filter(|end| *end != (host, card)).collect(),
+        };
+        let kind = packet.ethernet().map_or(0, |header| header.ether_type.0);
+        for (host, card) in ends {
+            let up = self.hosts[host].layer.as_ref();
+            let up = up.is_none_or(|layer| layer.lanes().nic(NicId(card as u8)).is_some_and(|nic| nic.up));
+            if !up || self.silent.contains(&(host, card)) {
+                self.vanished.extend(is_data.then_some(self.now));
+                continue;
+            }
+            self.last.insert((host, card, kind), packet.clone());
+            self.plan(self.now + LATENCY, host, Event::Line(card, packet.clone()));
+        }
+    }
+    /// A small stack: it answers for its address, and takes datagrams.
+    fn up_to_stack(&mut self, host: usize, packet: Packet) {
+        if let Ok(arp) = packet.arp() {
+            self.hosts[host].arp.insert(arp.sender, arp.sender_mac);
+        }
+        if let Ok(arp) = packet.arp()
+            && arp.operation == ArpOperation::Request
+            && arp.target == ip(host)
+            && arp.sender != ip(host)
+        {
+            let answer = arp.reply(mac(host, 0)).packet(arp.sender_mac);
+            return self.plan(self.now, host, Event::Stack(answer));
+        }
+        let Some(view) = packet.ipv4().filter(|_| packet.udp().is_ok()) else { return };
+        let from = usize::from(view.src().octets()[3]) - 1;
+        assert_eq!(packet.macs().1, mac(host, 0), "the stack knows one address");
+        let number = packet.payload().first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        if view.dst() == ip(host) {
+            self.hosts[host].got.push((self.now, from, number));
+        }
+    }
+}
+
+/// The EtherType of probes and their answers.
+pub const PROBES: u16 = EtherType::EXPERIMENTAL.0;

@@ -1,0 +1,118 @@
+//! Frames of somebody who means harm, while others talk.
+
+use super::bench::{Net, PROBES, ip, mac, ms};
+use crate::multi_nic::MultiNicConfig;
+use crate::multi_nic::arp::Refusal;
+use crate::multi_nic::probe::Message;
+use farpace_units::{Instant, Span};
+use farpace_wire::{Arp, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
+
+const G: NicKind = NicKind(3);
+
+/// Host 2 says, with these cards, that it is host `owner`.
+fn list(owner: usize, cards: &[MacAddr], generation: u16) -> Packet {
+    let cards: Vec<_> = cards.iter().map(|mac| (*mac, G)).collect();
+    let extension = Extension::new(ip(owner).into(), &cards, CardFlags::ANSWERS_PROBES, generation);
+    let arp = Arp::request(cards[0].0, ip(owner), ip(owner));
+    Packet::from_link(cards[0].0, MacAddr::BROADCAST, EtherType::ARP, arp.encode_with(&extension).into())
+}
+fn with_byte(packet: &Packet, at: usize, byte: u8) -> Packet {
+    let (from, to) = packet.macs();
+    let mut payload = packet.payload().to_vec();
+    payload[at] = byte;
+    Packet::from_link(from, to, EtherType::ARP, payload.into())
+}
+
+/// Two hosts that talk, and an ordinary one that host 0 has asked for.
+fn talking(until: u64) -> (Net, u32) {
+    let mut net = Net::new(&[2, 2, 1], &MultiNicConfig::default());
+    net.ask(ms(1), 0, 1);
+    net.ask(ms(2), 0, 2);
+    let count = net.load((0, 1), 0, [ms(50), ms(until)], Span::from_micros(8));
+    (net, count)
+}
+
+/// Breaks: a made-up list turns a transfer away from its neighbour or stops it, or nobody is told why it was refused.
+#[test]
+fn made_up_lists_do_not_disturb_a_transfer() {
+    let (mut net, count) = talking(400);
+    net.run(ms(90));
+    let genuine = net.last[&(0, 0, EtherType::ARP.0)].clone();
+    net.run(ms(100));
+    // It has other cards for a while, so that what it said before is old.
+    net.set_carrier(1, 1, false);
+    net.run(ms(110));
+    net.set_carrier(1, 1, true);
+    net.run(ms(160));
+    let before = net.lanes(0);
+    assert_eq!(before.len(), 2);
+    let own = mac(2, 0);
+    let good = list(2, &[own, mac(2, 1)], 1);
+    let many = with_byte(&good, 46, 200);
+    let damaged = with_byte(&good, good.payload().len() - 1, good.payload()[good.payload().len() - 1] ^ 1);
+    let forged = [
+        list(2, &[own, mac(1, 1)], 1),
+        list(2, &[own, mac(0, 1)], 1),
+        list(2, &[own, MacAddr([3, 0, 0, 0, 0, 9])], 1),
+        many,
+        damaged,
+        genuine,
+        list(7, &[mac(7, 0), mac(7, 1)], 1),
+    ];
+    let mut at = ms(170);
+    for _ in 0..20 {
+        for packet in &forged {
+            for card in 0..2 {
+                net.inject(at, (0, card), packet.clone());
+                at += Span::from_micros(100);
+            }
+        }
+    }
+    net.run(ms(500));
+    assert_eq!(net.numbers(0, 1).len(), count as usize, "the transfer has lost something");
+    let after: Vec<_> = net.lanes(0).iter().map(|(nic, lane)| (*nic, lane.to)).collect();
+    assert_eq!(before.iter().map(|(nic, lane)| (*nic, lane.to)).collect::<Vec<_>>(), after);
+    let stats = net.layer(0).speaker().unwrap().stats();
+    for why in [Refusal::TakenCard, Refusal::OurCard, Refusal::OlderGeneration] {
+        assert!(stats.refused(why) >= 20, "{why}: {:?}", stats.refused);
+    }
+    let malformed = stats.refused.iter().filter(|(why, _)| matches!(why, Refusal::Malformed(_)));
+    let malformed: Vec<u64> = malformed.map(|(_, times)| *times).collect();
+    assert!(malformed.len() >= 2 && malformed.iter().sum::<u64>() >= 120, "{:?}", stats.refused);
+    assert!(stats.refused(Refusal::Unsolicited) == 0, "a question is set aside: {:?}", stats.refused);
+    assert_eq!((stats.learned, stats.evicted), (3, 0));
+}
+
+/// Breaks: answers to probes that were made up, changed or sent again move traffic.
+#[test]
+fn forged_answers_to_probes_change_no_lane() {
+    let (mut net, count) = talking(300);
+    net.run(ms(150));
+    let genuine = net.last[&(0, 1, PROBES)].clone();
+    let Some(Ok(Message::Reply(reply))) = Message::of(&genuine) else {
+        unreachable!("host 1 sends nothing of its own: {genuine:?}")
+    };
+    let honest = |forge: bool| {
+        let (mut net, _) = talking(300);
+        net.run(ms(150));
+        let mut at = ms(150);
+        for n in 0..2_000_u32 {
+            let mut other = reply;
+            other.probe.seq = reply.probe.seq.wrapping_add(n % 8);
+            other.arrived_at = Instant::from_nanos(u64::from(n) << 30);
+            other.places.late = n * 1_000;
+            other.places.harmful = n * 1_000;
+            let from = [mac(1, 1), mac(2, 0)][n as usize % 2];
+            let frame = if n % 5 == 0 { genuine.clone() } else { other.frame(from, mac(0, 1)) };
+            if forge {
+                net.inject(at, (0, 1), frame);
+            }
+            at += Span::from_micros(50);
+        }
+        net.run(ms(280));
+        (net.lanes(0), net.layer(0).stats().lanes_lost)
+    };
+    assert_eq!(honest(true), honest(false));
+    net.run(ms(400));
+    assert_eq!(net.numbers(0, 1).len(), count as usize);
+}
