@@ -62,7 +62,7 @@ pub struct Args {
     /// Less of everything: shorter runs, fewer orders and sets of cards, nothing turned
     #[arg(long)]
     pub quick: bool,
-    /// Virtual time of each of the paper's transfers [default: 10 s; with --quick 1 s]
+    /// Virtual time of each of the paper's transfers [default: 3 s; with --quick 1 s]
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
     /// Runs at a time [default: one per core]

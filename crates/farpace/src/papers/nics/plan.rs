@@ -41,7 +41,7 @@ impl Plan {
     /// All runs.
     pub fn new(args: &Args) -> Plan {
         let quick = args.quick;
-        let default = if quick { Span::from_secs(1) } else { Span::from_secs(10) };
+        let default = if quick { Span::from_secs(1) } else { Span::from_secs(3) };
         let mut plan = Plan {
             cases: Vec::new(),
             skips: if quick { FEW.into() } else { SKIPS.collect() },

@@ -121,6 +121,11 @@ impl Set {
     fn widest(&self) -> Option<&'static Wire> {
         self.wires.iter().max_by_key(|wire| wire.mbit)
     }
+    /// The skip number that two lines after one another ask for.
+    fn skip(&self) -> u32 {
+        let narrowest = self.wires.iter().map(|wire| wire.mbit).min().unwrap_or(1);
+        2 * (self.widest().map_or(0, |wire| wire.mbit) / narrowest.max(1)).saturating_sub(1)
+    }
     fn kind(&self) -> Kind {
         if self.is_switched() { Kind::Wired } else { Kind::Wan }
     }
@@ -186,9 +191,14 @@ impl Set {
                 ));
             }
         }
+        // What is held back by its skip number must not be all that the window allows.
+        let floor = match order {
+            "skip" => format!(", cwnd_floor = \"{} packets\"", 2 * self.skip() + 2),
+            _ => String::new(),
+        };
         for flow in flows {
             text.push_str(&format!(
-                "\n[[flows]]\nname = \"{flow}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"400 GB\"\nsender = {{ send_buffer = \"{0}\" }}\n\
+                "\n[[flows]]\nname = \"{flow}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"400 GB\"\nsender = {{ send_buffer = \"{0}\"{floor} }}\n\
                  receiver = {{ receive_buffer = \"{0}\" }}\n",
                 self.buffer
             ));
@@ -218,7 +228,7 @@ mod tests {
             cases.extend([set.single(), two, set.udp("earliest")]);
         }
         for case in cases {
-            let scenario = case.scenario(Span::from_secs(1), &[]);
+            let scenario = case.scenario(Span::from_secs(10), &[]);
             assert!(scenario.is_ok(), "{case}: {scenario:?}");
         }
     }

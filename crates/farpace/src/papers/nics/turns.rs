@@ -27,7 +27,7 @@ const FLOOR: &str = "flows.bulk.sender.cwnd_floor";
 const WIDE: [&str; 2] = ["links.b-wide.forward.interrupts", "links.a-wide.backward.interrupts"];
 const NARROW: [&str; 2] = ["links.b-narrow.forward.interrupts", "links.a-narrow.backward.interrupts"];
 
-const TURNS: [Turn; 22] = [
+const TURNS: [Turn; 23] = [
     turn("as assumed", &[]),
     machine("hosts take no time", Host { send: 0.0, ack: 0.0 }),
     machine("nobody observes", IDLE),
@@ -75,6 +75,15 @@ const TURNS: [Turn; 22] = [
             (WIDE[1], "{ jitter = \"100 us\" }"),
             (NARROW[0], "{ jitter = \"100 us\" }"),
             (NARROW[1], "{ jitter = \"100 us\" }"),
+        ],
+    ),
+    turn(
+        "interrupts of all cards up to 200 us late",
+        &[
+            (WIDE[0], "{ jitter = \"200 us\" }"),
+            (WIDE[1], "{ jitter = \"200 us\" }"),
+            (NARROW[0], "{ jitter = \"200 us\" }"),
+            (NARROW[1], "{ jitter = \"200 us\" }"),
         ],
     ),
     turn("the narrow way is 50 us longer", &[("links.b-narrow.delay", "50 us")]),
@@ -128,6 +137,7 @@ pub fn table(results: &Results) -> Table {
     let columns = vec![
         Column::text("what is turned"),
         Column::number("S = 0", "Mbit/s (% again)"),
+        Column::number("S = 2", "Mbit/s (% again)"),
         Column::number("S = 8", "Mbit/s (% again)"),
         Column::number("best S", ""),
         Column::number("with it", "Mbit/s"),
@@ -149,6 +159,7 @@ pub fn table(results: &Results) -> Table {
         table.row(vec![
             turn.what.into(),
             both(0),
+            both(2),
             both(8),
             u64::from(skip).into(),
             Cell::Number(best, Some(0)),
