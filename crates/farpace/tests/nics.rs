@@ -97,7 +97,7 @@ fn by_card(arguments: &[&str]) -> [Vec<u64>; 2] {
     by_card
 }
 
-/// Breaks: the paper's send order: with S = 4 the slots N W W W send 5 1 2 3 first, with S = 2 they send 3 1 2 4 7 5 6 8
+/// Breaks: the paper's send order: with S = 4 the slots N W W W send 5 1 2 3 first, with S = 2 3 1 2 4 7 5 6 8
 /// (frames counted from 1 there, from 0 here).
 #[test]
 fn skip_numbers_send_what_the_paper_sends() {
@@ -115,7 +115,7 @@ fn skip_numbers_send_what_the_paper_sends() {
     assert_eq!([wide, narrow], two);
 }
 
-/// Breaks: the order that is made for unequal cards reorders, or leaves a card idle; or the table says otherwise than the JSON.
+/// Breaks: the order for unequal cards reorders, or leaves a card idle; or the table says otherwise than the JSON.
 #[test]
 fn earliest_is_never_late_and_fills_both_lines() {
     let ways = ["order", "--ways", "1G,100M", "--frames", "5000"];
