@@ -140,10 +140,9 @@ fn earliest_is_never_late_and_fills_both_lines() {
     assert!(text.ends_with("0 frames (0.00 %) are late by 3 places or more, the latest by 0.\n"), "{text}");
     let all = fine(here(), &["order", "--ways", "1G,100M", "--frames", "50", "--all"]);
     assert!(!all.contains("more (--all"), "{all}");
-    assert_eq!(
-        all.lines().filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())).count(),
-        50 + 2 + 1
-    );
+    let (frames, _) = all.split_once("\nCards\n").unwrap();
+    let rows = frames.lines().filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit()));
+    assert_eq!(rows.count(), 50, "{all}");
 
     // What it is better than.
     let turns = json_of(here(), &["order", "--ways", "1G,100M", "--order", "round-robin"]);
