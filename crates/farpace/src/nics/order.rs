@@ -96,6 +96,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !(20..=65_535).contains(&args.packet.get()) {
         bail!("--packet must be from 20 B to 65535 B, not {}", args.packet);
     }
+    let order = args.order.0;
+    if args.skip.is_some() && order != OrderKind::Skip {
+        bail!("--skip is for --order skip, not for {}", order.name());
+    }
+    if args.ratio.is_some() && !matches!(order, OrderKind::Skip | OrderKind::RoundRobin) {
+        bail!("--ratio is for --order skip and round-robin, not for {}", order.name());
+    }
     if let Some(ratio) = args.ratio.as_ref().filter(|ratio| ratio.weights().len() != args.ways.len()) {
         bail!("--ratio {ratio} has {} shares for {} ways", ratio.weights().len(), args.ways.len());
     }
