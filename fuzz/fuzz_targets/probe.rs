@@ -25,7 +25,7 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
         now += Span::from_micros(us.into());
         prober.on_deadline(now);
         assert!(prober.deadline().is_none_or(|at| at > now));
-        if let Some(packet) = prober.poll(now, NIC) {
+        if let Some(packet) = prober.poll(now, NIC, ByteCount::new(1_538)) {
             asked = Message::of(&packet);
         }
         prober.on_sent(now, NeighbourId(1), NIC, ByteCount::new(u64::from(us % 1_600)));

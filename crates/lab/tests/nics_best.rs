@@ -43,7 +43,7 @@ impl Way {
 }
 
 fn way() -> impl Strategy<Value = Way> {
-    let mbit = (0.0..2.0).prop_map(|power: f64| (10.0 * 10_f64.powf(power)) as u64);
+    let mbit = prop::sample::select(vec![10, 13, 20, 32, 50, 80, 130, 200, 320, 500, 800, 1_000_u64]);
     let jitter_us = prop_oneof![Just(0), 0..2_000_u64];
     let lost = prop_oneof![3 => Just(0), 1 => 0..50_u32];
     (mbit, 0..60_000_u64, jitter_us, lost, 50..1_000_u32, any::<bool>()).prop_map(
@@ -98,7 +98,7 @@ fn together(resequence: bool) -> String {
 #[test]
 #[ignore = "does not hold yet"]
 fn never_below_the_best_single_way() {
-    let mut worse: Vec<String> = Vec::new();
+    let mut worse: Vec<(usize, bool, f64)> = Vec::new();
     let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let mut runner = TestRunner::deterministic();
     for set in 0..sets {
@@ -111,8 +111,11 @@ fn never_below_the_best_single_way() {
         }
         for resequence in [true, false] {
             let (got, more) = goodput(&ways, &together(resequence));
+            if got < 0.95 * best {
+                worse.push((set, resequence, got / best));
+            }
             println!(
-                "   RESULT set {set} reseq {resequence} ratio {:.3} share {:.3} got {got:.1} {more}",
+                "   set {set} reseq {resequence} ratio {:.3} share {:.3} got {got:.1} {more}",
                 got / best,
                 got / alone.iter().sum::<f64>()
             );

@@ -42,8 +42,8 @@ pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
 pub use layer::{MultiNic, MultiNicStats};
 pub use observer::{Late, Observer};
 pub use order::{
-    Earliest, FlowHash, FlowId, Item, Restraint, RoundRobin, SendOrder, Skip, WorkConserving, make,
-    skip_number,
+    Earliest, FlowHash, FlowId, Item, MOST_SKIPPED, Restraint, RoundRobin, SendOrder, Skip, WorkConserving,
+    make, skip_number,
 };
 pub use pairing::pair;
 pub use predict::{Departure, predict};
