@@ -2,7 +2,7 @@
 
 use super::case::{Case, Measured};
 use super::results::Results;
-use super::sets::{JITTERED, Receiver, Set};
+use super::sets::{JITTERED, Receiver, Set, TCPS};
 use crate::statistics::jain;
 use farpace_report::{Cell, Column, Table};
 
@@ -83,6 +83,26 @@ pub fn earliest(results: &Results) -> Table {
                 number(results.of(&set.single(), |m| m.delay[0])),
             ]);
         }
+    }
+    table
+}
+
+/// `earliest` with TCPs that take other things for a loss.
+pub fn tcps(results: &Results) -> Table {
+    let mut columns = vec![Column::text("cards"), Column::number("modern", "")];
+    columns.extend(TCPS.map(|profile| Column::number(profile, "")));
+    let title =
+        "The order \"earliest\" under other TCPs: share of the sum in % (sent again for nothing in %)";
+    let mut table = Table::new(title, columns);
+    for set in results.plan.sets.iter().filter(|set| results.case(&set.tcp(TCPS[0])).is_some()) {
+        let cases = [set.case("earliest", Receiver::Stock)].into_iter().chain(TCPS.map(|tcp| set.tcp(tcp)));
+        let mut row: Vec<Cell> = vec![set.name.into()];
+        row.extend(cases.map(|case| {
+            let share = share(results, set, &case);
+            let text = |m: &Measured| format!("{share:.1} ({})", percent(m.spurious_percent()));
+            Cell::from(results.case(&case).map(text))
+        }));
+        table.row(row);
     }
     table
 }

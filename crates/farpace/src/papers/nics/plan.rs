@@ -2,7 +2,7 @@
 
 use super::case::{Case, Kind, Measured};
 use super::host::{IDLE, OBSERVED};
-use super::sets::{JITTERED, ORDERS, Receiver, Set, WAN, WIRED};
+use super::sets::{JITTERED, ORDERS, Receiver, Set, TCPS, WAN, WIRED};
 use super::{Args, failure, turns};
 use anyhow::Result;
 use farpace_units::Span;
@@ -81,6 +81,7 @@ impl Plan {
         }
         for set in self.sets.iter().filter(|_| !self.quick) {
             cases.extend([set.two("earliest", Receiver::Resequences), set.udp("earliest")]);
+            cases.extend(TCPS.map(|profile| set.tcp(profile)));
         }
         cases
     }

@@ -83,6 +83,9 @@ pub const WAN: Set = Set {
 /// Orders in the tables.
 pub const ORDERS: [&str; 7] = ["earliest", "skip", "round-robin", "flow-hash", "min-rtt", "blest", "ecf"];
 
+/// TCPs besides that of today: those that count duplicates, and one that learns of reordering.
+pub const TCPS: [&str; 3] = ["newreno", "rfc6675", "linux-2.6.24"];
+
 /// Whether the receiving host puts frames in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
@@ -134,6 +137,13 @@ impl Set {
     pub fn case(&self, order: &str, receiver: Receiver) -> Case {
         let name = format!("{}, {order}, {}", self.name, receiver.id());
         Case::of(self.kind(), name, self.text(self.wires, order, receiver, &["first"]))
+    }
+    /// One transfer with the order `earliest` and another TCP.
+    pub fn tcp(&self, profile: &str) -> Case {
+        let mut case = self.case("earliest", Receiver::Stock);
+        case.name = format!("{}, earliest, {profile}", self.name);
+        let keys = ["flows.first.sender.profile", "flows.first.receiver.profile"];
+        keys.into_iter().fold(case, |case, key| case.with(key, profile))
     }
     /// One transfer by the widest card alone.
     pub fn single(&self) -> Case {

@@ -79,10 +79,8 @@ pub fn window(results: &Results) -> String {
 pub fn beyond(results: &Results) -> Vec<Table> {
     let mut tables = Receiver::BOTH.map(|receiver| beyond::orders(results, receiver)).to_vec();
     tables.push(beyond::earliest(results));
-    let others = beyond::others(results);
-    if !others.is_empty() {
-        tables.push(others);
-    }
+    let more = [beyond::tcps(results), beyond::others(results)];
+    tables.extend(more.into_iter().filter(|table| !table.is_empty()));
     tables
 }
 
