@@ -163,6 +163,11 @@ impl Lane {
         let pace = PerByte::of(rate);
         Lane { to, up: true, thin: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO }
     }
+    /// Frames go by it, if its card works.
+    #[inline]
+    pub const fn is_used(&self) -> bool {
+        self.up && !self.thin
+    }
     /// The way carries more, or less, from now on.
     pub fn set_rate(&mut self, rate: Rate) {
         (self.rate, self.pace) = (rate, PerByte::of(rate));
@@ -239,7 +244,7 @@ impl Lanes {
     #[inline]
     pub fn lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Lane> {
         let lane = self.neighbours.get(neighbour.0 as usize)?.get(nic.index())?.as_ref()?;
-        (lane.up && !lane.thin && self.nics.get(nic.index())?.up).then_some(lane)
+        (lane.is_used() && self.nics.get(nic.index())?.up).then_some(lane)
     }
     /// The same, whether it works or not.
     pub fn any_lane(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Lane> {
@@ -274,7 +279,7 @@ impl Lanes {
         let lanes = self.neighbours.get(neighbour.0 as usize);
         let of = lanes.map_or(&[][..], |lanes| &lanes[..self.nics.len()]);
         of.iter().zip(&self.nics).enumerate().filter_map(|(at, (lane, nic))| {
-            let lane = lane.as_ref().filter(|lane| lane.up && !lane.thin && nic.up)?;
+            let lane = lane.as_ref().filter(|lane| lane.is_used() && nic.up)?;
             Some((NicId(at as u8), lane))
         })
     }

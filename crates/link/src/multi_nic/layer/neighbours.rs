@@ -172,17 +172,12 @@ impl MultiNic {
             gone.for_each(|nic| prober.remove(id, nic));
         }
         self.lanes.set_neighbour(Some(id), lanes);
+        self.leave_thin_ones(id);
     }
 
     /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
     /// works only when its first probe is answered.
     pub(super) fn on_change(&mut self, now: Instant) {
-        if matches!(
-            self.config.order,
-            OrderKind::Earliest | OrderKind::MinRtt | OrderKind::Blest | OrderKind::Ecf
-        ) {
-            (1..self.lanes.neighbours()).for_each(|id| self.lanes.leave_thin_ones(NeighbourId(id)));
-        }
         self.order.on_change(now, &self.lanes, &mut self.refused);
         for mut item in std::mem::take(&mut self.refused) {
             let is_lost = self.lanes.working(item.neighbour).next().is_none();
@@ -198,14 +193,29 @@ impl MultiNic {
     /// Takes over what probes tell of lanes.
     fn judge_lanes(&mut self, now: Instant) {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
+        let mut changed = false;
         for (neighbour, nic, Estimate { up, delay, guard, rate, .. }) in &changes {
             let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
             self.stats.lanes_lost += u64::from(lane.up && !up);
-            (lane.up, lane.delay, lane.guard) = (*up, *delay, *guard);
-            lane.set_rate(*rate);
+            lane.guard = *guard;
+            // A guard is news with nearly every reply, and nothing that waits moves for it.
+            if (lane.up, lane.delay, lane.rate) != (*up, *delay, *rate) {
+                (lane.up, lane.delay) = (*up, *delay);
+                lane.set_rate(*rate);
+                self.leave_thin_ones(*neighbour);
+                changed = true;
+            }
         }
-        if !changes.is_empty() {
+        if changed {
             self.on_change(now);
+        }
+    }
+
+    /// Of the orders that look at delays, none sends by the lanes that [`Lanes::leave_thin_ones`](crate::multi_nic::Lanes::leave_thin_ones) tells.
+    fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
+        use OrderKind::{Blest, Earliest, Ecf, MinRtt};
+        if matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
+            self.lanes.leave_thin_ones(neighbour);
         }
     }
 

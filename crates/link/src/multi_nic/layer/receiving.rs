@@ -1,20 +1,20 @@
 //! From the lines to the stack.
 
 use super::MultiNic;
-use super::sending::may_be_resolution;
+use super::sending::is_resolution;
 use crate::multi_nic::NicId;
 use crate::multi_nic::probe::Message;
 use farpace_path::{Cx, Port};
-use farpace_wire::{EtherType, MacAddr, Packet};
+use farpace_wire::{MacAddr, Packet};
 
 impl MultiNic {
     /// A frame comes in by a card.
     pub(super) fn on_line(&mut self, nic: NicId, packet: Packet, cx: &mut Cx<'_>) {
         let (from, to) = packet.macs();
         let is_ours = self.lanes.nics().iter().any(|nic| nic.mac == from);
-        let is_arp = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::ARP);
+        let resolution = is_resolution(&packet);
         // A group is heard by all cards and taken in by one; questions may have come by another alone.
-        if is_ours || (to.is_multicast() && !is_arp && self.lanes.first_up() != Some(nic)) {
+        if is_ours || (to.is_multicast() && !resolution && self.lanes.first_up() != Some(nic)) {
             self.stats.copies += 1;
             return cx.consume(packet);
         }
@@ -49,11 +49,12 @@ impl MultiNic {
         if let Some(received) = self.stats.received.get_mut(nic.index()) {
             *received += 1;
         }
-        if to.is_multicast() || may_be_resolution(&packet) {
-            if to.is_multicast() && may_be_resolution(&packet) {
-                self.hear(cx.now(), nic, from);
-            }
-            let packet = if may_be_resolution(&packet) { self.heard(packet, cx) } else { packet };
+        if to.is_multicast() && resolution {
+            self.hear(cx.now(), nic, from);
+        }
+        // All else is counted at both ends, whatever it carries: what one did not count would be taken for lost.
+        if to.is_multicast() || resolution {
+            let packet = if resolution { self.heard(packet, cx) } else { packet };
             return self.pass_up(packet, cx);
         }
         self.responder.on_packet(cx.now(), nic, &packet);

@@ -16,11 +16,9 @@ impl MultiNic {
             self.stats.unclaimed += 1;
             return cx.drop(packet, DropReason::HostLimit);
         }
-        if may_be_resolution(&packet) {
+        if is_resolution(&packet) {
             packet = self.resolve(packet, cx);
-            if is_resolution(&packet)
-                && let Some(first) = self.lanes.first_up()
-            {
+            if let Some(first) = self.lanes.first_up() {
                 // It keeps its place among what this layer says itself: an announcement must not overtake it.
                 return self.queue_own(first, packet, cx);
             }
@@ -121,7 +119,7 @@ impl MultiNic {
             let probed = match neighbour {
                 NeighbourId::ORDINARY if !self.neighbours.is_empty() => {
                     let id = self.neighbours.find(written);
-                    self.lanes.lane_mut(id, nic).is_some_and(|lane| lane.to == Some(to)).then_some(id)
+                    self.lanes.any_lane(id, nic).is_some_and(|lane| lane.to == Some(to)).then_some(id)
                 }
                 _ => Some(neighbour),
             };
@@ -167,14 +165,10 @@ impl MultiNic {
     }
 }
 
-/// True if `packet` says where somebody is, or asks.
-fn is_resolution(packet: &Packet) -> bool {
-    packet.arp().is_ok() || matches!(packet.icmp(), Ok(Icmp::Neighbour(_)))
-}
-
-/// True if `packet` may say where somebody is: ARP, or anything of IPv6. IPv4, most of all, cannot.
+/// True if `packet` says where somebody is, or asks: ARP, and neighbour discovery.
 #[inline]
-pub(super) fn may_be_resolution(packet: &Packet) -> bool {
-    let ether_type = packet.headers().get(12..14);
-    ether_type != Some(&EtherType::IPV4.0.to_be_bytes()[..])
+pub(super) fn is_resolution(packet: &Packet) -> bool {
+    // IPv4, most of all, does not; it need not be looked into.
+    let is_ipv4 = packet.headers().get(12..14) == Some(&EtherType::IPV4.0.to_be_bytes()[..]);
+    !is_ipv4 && (packet.arp().is_ok() || matches!(packet.icmp(), Ok(Icmp::Neighbour(_))))
 }

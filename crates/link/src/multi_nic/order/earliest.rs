@@ -84,6 +84,8 @@ impl<P> Earliest<P> {
                 }
                 // There is not as much; looking through the whole queue would tell the same.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => break,
+                // It cannot send to the one that all frames are for.
+                None if self.queue.is_for_one() => break,
                 _ => before += item.bytes,
             }
         }
