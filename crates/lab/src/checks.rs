@@ -1,8 +1,8 @@
 //! What is checked of a run as a whole: that it repeats exactly, and that it does not stand still.
 //! Conservation is the world's own: [`World::check`](crate::World::check).
 
-use crate::world::{ElementId, Observer, WireId};
 use farpace_path::DropReason;
+use farpace_path::world::{ElementId, Observer, WireId};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use thiserror::Error;

@@ -2,9 +2,9 @@
 
 use crate::network::NetworkError;
 use crate::scenario::{Hop, Scenario};
-use crate::world::{ElementId, End, World};
 use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
+use farpace_path::world::{ElementId, End, World};
 use farpace_path::{Port, Processor};
 use farpace_units::{Instant, Stream};
 use farpace_wire::{MacAddr, NicKind};

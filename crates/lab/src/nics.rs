@@ -4,7 +4,7 @@ use crate::outcome::{NicOutcome, NicsOutcome};
 use crate::parts::Parts;
 use crate::scenario::Scenario;
 use crate::watch::Watch;
-use crate::world::{World, WorldError};
+use farpace_path::world::{World, WorldError};
 
 /// Counts the frames of all cards.
 pub(crate) fn observe(

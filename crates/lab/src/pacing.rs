@@ -3,8 +3,8 @@
 use crate::line_way::PacedLink;
 use crate::outcome::PacingOutcome;
 use crate::scenario::{Scenario, Way};
-use crate::world::World;
 use farpace_path::Port;
+use farpace_path::world::World;
 
 /// Of every paced direction, in the order of links, forward before backward.
 pub(crate) fn outcomes(world: &World, scenario: &Scenario) -> Vec<PacingOutcome> {

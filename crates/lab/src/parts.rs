@@ -2,8 +2,8 @@
 
 use crate::machines::Machine;
 use crate::scenario::{Hop, TapPlace, Way};
-use crate::world::{ElementId, End, World};
 use farpace_path::Port;
+use farpace_path::world::{ElementId, End, World};
 use std::collections::BTreeMap;
 
 /// The parts of a network.

@@ -2,7 +2,7 @@
 
 use crate::line_way::PacedLink;
 use crate::scenario::{Flow, Hop, Scenario, Way};
-use crate::world::{ElementId, World};
+use farpace_path::world::{ElementId, World};
 use farpace_path::{Link, ManagedLink, Port};
 use farpace_units::{Instant, Span};
 

@@ -1,7 +1,7 @@
 //! Who looks on during a run: meters, captures, and the file of drops.
 
 use crate::scenario::{CaptureClock, Trace};
-use crate::world::{ElementId, Observer, WireId};
+use farpace_path::world::{ElementId, Observer, WireId};
 use farpace_path::{DropReason, Meter, ends_at_port};
 use farpace_trace::{InterfaceId, PcapngWriter, Resolution};
 use farpace_units::{ByteCount, Instant, Packets, Span};

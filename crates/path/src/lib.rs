@@ -38,6 +38,7 @@ mod schedule;
 mod switch;
 mod tcp_edit;
 mod two_way;
+pub mod world;
 
 #[cfg(test)]
 mod bed;

@@ -104,6 +104,7 @@ impl Below {
             network_offset: ETHERNET_LEN as u8,
             transport_offset: (ETHERNET_LEN + ip_len) as u8,
             checksum,
+            segment_size: 0,
             wanted_rate: 0,
         })
     }

@@ -65,6 +65,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             network_offset: ethernet_len as u8,
             transport_offset: (ethernet_len + ip_len) as u8,
             checksum: Checksum::Complete,
+            segment_size: 0,
             wanted_rate: packet.wanted_rate().map_or(0, Rate::bits_per_sec),
         })));
     }

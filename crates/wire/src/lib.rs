@@ -55,6 +55,7 @@ pub use ip::{AddressPair, Ecn, Fragment, IpView};
 pub use ipv4::{Ipv4Header, Ipv4View};
 pub use ipv6::{Ipv6Header, Ipv6View};
 pub use nic_kind::NicKind;
+pub use packet::device::PartialSum;
 pub use packet::{Checksum, Packet};
 pub use pause::PauseFrame;
 pub use quoted::Quoted;

@@ -1,5 +1,6 @@
 //! One Ethernet frame in flight.
 
+pub(crate) mod device;
 mod edit;
 mod show;
 
@@ -12,7 +13,7 @@ use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv4::{Ipv4View, MAX_IPV4_LEN};
 use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
 use crate::tcp::{self, MAX_TCP_LEN, TcpView};
-use crate::udp::{self, UDP_LEN, UdpView};
+use crate::udp::{self, UdpView};
 use bytes::Bytes;
 use farpace_units::{ByteCount, Rate};
 
@@ -42,6 +43,8 @@ pub(crate) struct Inner {
     /// Where the bytes after the IP header begin; `header_len` if the headers end there.
     pub(crate) transport_offset: u8,
     pub(crate) checksum: Checksum,
+    /// Payload of each of the segments that it is made of; zero for one.
+    pub(crate) segment_size: u16,
     /// Bit/s; zero if its sender has not said.
     pub(crate) wanted_rate: u64,
 }
@@ -80,6 +83,7 @@ impl Packet {
             network_offset: ETHERNET_LEN as u8,
             transport_offset: ETHERNET_LEN as u8,
             checksum: Checksum::Complete,
+            segment_size: 0,
             wanted_rate: 0,
         }))
     }
@@ -90,36 +94,7 @@ impl Packet {
     ///
     /// An Ethernet, IP, TCP or UDP header that is cut short or whose lengths are impossible is an error.
     pub fn from_frame(frame: &[u8]) -> Result<Packet, WireError> {
-        let (ether_type, network) = ethernet::extent(frame)?;
-        let ip = &frame[network..];
-        let (view, layer) = match ether_type {
-            EtherType::IPV4 => (Some(IpView::V4(Ipv4View::parse(ip)?)), Layer::Ipv4),
-            EtherType::IPV6 => (Some(IpView::V6(Ipv6View::parse(ip)?)), Layer::Ipv6),
-            _ => (None, Layer::Ethernet),
-        };
-        let end = view.map_or(ip.len(), |view| view.total_len());
-        let ip_header = view.map_or(0, |view| view.header_len());
-        let Some(rest) = ip.get(..end).and_then(|ip| ip.get(ip_header..)) else {
-            return Err(WireError::TotalLength { layer, says: end, have: ip.len() });
-        };
-        let protocol = view.filter(|view| view.fragment().is_none()).map(|view| view.protocol());
-        let transport_header = match protocol {
-            Some(PROTOCOL_TCP) => TcpView::parse(rest)?.header_len(),
-            Some(PROTOCOL_UDP) => UdpView::parse(rest).map(|_| UDP_LEN)?,
-            _ => 0,
-        };
-        let header_len = network + ip_header + transport_header;
-        let mut header = [0; HEADER_ROOM];
-        header[..header_len].copy_from_slice(&frame[..header_len]);
-        Ok(Packet(Box::new(Inner {
-            payload: Bytes::copy_from_slice(&rest[transport_header..]),
-            header,
-            header_len: header_len as u8,
-            network_offset: network as u8,
-            transport_offset: (network + ip_header) as u8,
-            checksum: Checksum::Complete,
-            wanted_rate: 0,
-        })))
+        Packet::from_shared_frame(Bytes::copy_from_slice(frame))
     }
 
     /// Bytes of the frame, without FCS, preamble and padding.

@@ -86,7 +86,7 @@ impl Packet {
 
     /// Changes 16 bits of the IPv4 header and adjusts its checksum by the difference alone (RFC 1624 eq. 3).
     #[inline]
-    fn set_ipv4_word(&mut self, word_at: usize, word: u16) {
+    pub(super) fn set_ipv4_word(&mut self, word_at: usize, word: u16) {
         let at = usize::from(self.0.network_offset);
         let header = &mut self.0.header[at..];
         let read = |header: &[u8], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);

@@ -1,14 +1,18 @@
 //! The world's laws.
 
-use super::*;
-use crate::checks::Digest;
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use bytes::Bytes;
+use farpace_lab::checks::Digest;
+use farpace_path::world::*;
 use farpace_path::{
-    Delay, DelayWay, DropReason, Framing, Inspection, Jitter, Link, LinkWayConfig, Loss, LossWay, QueueLimit,
+    Cx, Delay, DelayWay, DropReason, Element, Framing, Inspection, Jitter, Link, LinkWayConfig, Loss,
+    LossWay, Port, QueueLimit,
 };
-use farpace_units::{ByteCount, Rate, Span};
-use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpHeader};
 use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 const P0: Port = Port(0);
@@ -345,6 +349,9 @@ fn wrong_topologies_are_refused() {
     let hub = world.add("hub", Box::new(Hub { ports: 2, ..Hub::default() })).unwrap();
     assert_eq!(world.add("a", host("a", &log, &[])), Err(WorldError::DuplicateName("a".into())));
     world.connect((a, P0), (hub, P1)).unwrap();
+    let mut larger = World::new(1);
+    let names = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    let elsewhere = names.map(|name| larger.add(name, host("z", &log, &[])).unwrap())[9];
     let message = |result: Result<(), WorldError>| result.unwrap_err().to_string();
     assert_eq!(
         message(world.connect((hub, P0), (a, P0))),
@@ -352,7 +359,7 @@ fn wrong_topologies_are_refused() {
     );
     assert_eq!(message(world.connect((hub, P0), (a, P1))), "`a` has no port 1: it has 1");
     assert_eq!(message(world.connect((hub, P0), (hub, P0))), "port 0 of `hub` cannot be connected to itself");
-    assert_eq!(message(world.connect((hub, P0), (ElementId(9), P0))), "there is no element number 9");
+    assert_eq!(message(world.connect((hub, P0), (elsewhere, P0))), "there is no element number 9");
     assert_eq!(message(world.run_until(at(1), &mut ())), "port 0 of `hub` is not connected");
     assert_eq!(world.peer((a, P0)), Some((hub, P1)));
     assert_eq!(world.peer((hub, P0)), None);

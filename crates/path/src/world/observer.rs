@@ -1,7 +1,7 @@
 //! Who looks on while the world runs.
 
 use super::{ElementId, WireId};
-use farpace_path::DropReason;
+use crate::DropReason;
 use farpace_units::Instant;
 use farpace_wire::Packet;
 

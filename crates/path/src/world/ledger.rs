@@ -1,7 +1,7 @@
 //! The packet accounts of one element.
 
 use super::{ElementId, Observer};
-use farpace_path::DropReason;
+use crate::DropReason;
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::fmt;

@@ -1,18 +1,16 @@
-//! The event loop: elements, the wires between them, and virtual time.
+//! Elements and the wires between them, moved by a time that comes from outside: virtual in the lab, real on devices.
 
 mod agenda;
 mod error;
 mod ledger;
 mod observer;
-#[cfg(test)]
-mod tests;
 
 pub use error::WorldError;
 pub use ledger::Ledger;
 pub use observer::Observer;
 
+use crate::{Cx, Effects, Element, Port};
 use agenda::Agenda;
-use farpace_path::{Cx, Effects, Element, Port};
 use farpace_units::{Instant, Stream};
 use farpace_wire::Packet;
 use std::any::{Any, type_name};
@@ -43,7 +41,7 @@ impl WireId {
     }
 }
 
-/// A network in virtual time.
+/// A network whose time is told to it.
 ///
 /// Elements are added with names and connected port to port. A packet that leaves a port arrives at the other
 /// end at the same instant: a wire takes no time, a link does. Events are ordered by time, then by element,
