@@ -199,6 +199,11 @@ impl<'a> Cx<'a> {
         self.effects.consumed += 1;
         packet.into_payload()
     }
+    /// `packet` has reached its destination in the world; outside of it, it goes on.
+    pub fn hand_over(&mut self, packet: Packet) -> Packet {
+        self.effects.consumed += 1;
+        packet
+    }
     /// Counts a packet that came into being here; to be followed by `emit`, or by holding it.
     pub fn made(&mut self) {
         self.effects.made += 1;

@@ -1,0 +1,98 @@
+//! Memory for what is read, used again without being cleared.
+
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Below this many bytes a packet is copied out: otherwise small packets that wait to be read would each keep a whole buffer.
+const COPIED: usize = 16 * 1024;
+/// Buffers that are kept for later; of more, memory goes back to the system.
+const KEPT: usize = 256;
+
+/// Buffers of one size. What was read into one becomes [`Bytes`] without a copy; when the last of them is dropped, the buffer
+/// comes back.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    size: usize,
+    back: Arc<Mutex<Vec<Box<[u8]>>>>,
+    /// What the next read goes into.
+    current: Option<Box<[u8]>>,
+}
+
+/// A buffer on loan.
+struct Lent {
+    buffer: Option<Box<[u8]>>,
+    len: usize,
+    back: Arc<Mutex<Vec<Box<[u8]>>>>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.as_deref().and_then(|buffer| buffer.get(..self.len)).unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(buffer) = self.buffer.take()
+            && back.len() < KEPT
+        {
+            back.push(buffer);
+        }
+    }
+}
+
+impl Buffers {
+    /// Buffers of `size` bytes.
+    pub fn new(size: usize) -> Self {
+        Buffers { size, back: Arc::default(), current: None }
+    }
+
+    /// Where the next read goes.
+    pub fn room(&mut self) -> &mut [u8] {
+        let (size, back) = (self.size, &self.back);
+        self.current.get_or_insert_with(|| {
+            let used = back.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            used.unwrap_or_else(|| vec![0; size].into_boxed_slice())
+        })
+    }
+
+    /// The first `len` bytes of what [`room`](Self::room) gave.
+    pub fn take(&mut self, len: usize) -> Bytes {
+        let Some(buffer) = self.current.take() else { return Bytes::new() };
+        let len = len.min(buffer.len());
+        if len < COPIED {
+            let copy = Bytes::copy_from_slice(&buffer[..len]);
+            self.current = Some(buffer);
+            return copy;
+        }
+        Bytes::from_owner(Lent { buffer: Some(buffer), len, back: self.back.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: what was read is overwritten by the next read while somebody still holds it, or buffers never come back.
+    #[test]
+    fn buffers_come_back_when_nobody_holds_them() {
+        let mut buffers = Buffers::new(64 * 1024);
+        buffers.room().fill(1);
+        let first = buffers.take(60_000);
+        buffers.room().fill(2);
+        let second = buffers.take(60_000);
+        buffers.room()[..100].fill(3);
+        let small = buffers.take(100);
+        assert!(first.iter().all(|byte| *byte == 1) && first.len() == 60_000);
+        assert!(second.iter().all(|byte| *byte == 2));
+        let address = first.as_ptr();
+        drop(first);
+        assert_eq!(small[..], [3; 100]);
+        let third = buffers.take(50_000);
+        buffers.room().fill(4);
+        let fourth = buffers.take(50_000);
+        assert_eq!(fourth.as_ptr(), address, "the buffer that came back is used again");
+        assert_eq!(third[0], 3);
+    }
+}

@@ -1,0 +1,196 @@
+//! TUN and TAP: what the kernel sends to an interface comes here, and what is written here the kernel receives by it.
+
+use super::buffers::Buffers;
+use super::virtio::{self, VIRTIO_LEN};
+use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name};
+use bytes::Bytes;
+use farpace_wire::{MacAddr, Packet};
+use nix::errno::Errno;
+use nix::sys::uio::{readv, writev};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// Longest IP packet, with room for an Ethernet header and its tags.
+const LONGEST: usize = 65_535 + 22;
+/// Packets that the kernel keeps for us.
+const QUEUE_LEN: u32 = 10_000;
+/// The only two stations of a TUN device.
+const KERNEL_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const OUR_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+/// How a TUN or TAP device is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunConfig {
+    /// Its name.
+    pub name: String,
+    /// TAP: Ethernet frames rather than IP packets.
+    pub tap: bool,
+    /// Longest IP packet of a segment, in bytes.
+    pub mtu: u16,
+    /// Addresses of the kernel on it, with the bits of their networks.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Super-segments and unfinished checksums in both directions (`IFF_VNET_HDR`).
+    pub offload: bool,
+}
+
+impl TunConfig {
+    /// A TUN device with an MTU of 1500 bytes, with offload, without addresses.
+    pub fn new(name: &str) -> Self {
+        TunConfig { name: name.to_owned(), tap: false, mtu: 1500, addresses: Vec::new(), offload: true }
+    }
+}
+
+/// A TUN or TAP device. It is gone from the system when it is dropped.
+pub struct Tun {
+    device: SyncDevice,
+    info: DeviceInfo,
+    /// Its frames have Ethernet headers.
+    tap: bool,
+    offload: bool,
+    buffers: Buffers,
+    counters: DeviceCounters,
+}
+
+impl Tun {
+    /// Makes the device, gives it its addresses and brings it up. Needs the right to administer the network.
+    ///
+    /// # Errors
+    /// See [`DeviceError`].
+    pub fn open(config: &TunConfig) -> Result<Self, DeviceError> {
+        if !is_interface_name(&config.name) {
+            return Err(DeviceError::BadName(config.name.clone()));
+        }
+        let what = |what: &str| DeviceError::system(format!("{what} `{}`", config.name));
+        let layer = if config.tap { Layer::L2 } else { Layer::L3 };
+        let mut builder = DeviceBuilder::new().name(&config.name).layer(layer).mtu(config.mtu);
+        builder = builder.offload(config.offload).tx_queue_len(QUEUE_LEN);
+        for (address, bits) in &config.addresses {
+            builder = match address {
+                IpAddr::V4(v4) => builder.ipv4(*v4, *bits, None),
+                IpAddr::V6(v6) => builder.ipv6(*v6, *bits),
+            };
+        }
+        let kind = if config.tap { "make the TAP device" } else { "make the TUN device" };
+        let device = builder.build_sync().map_err(what(kind))?;
+        device.set_nonblocking(true).map_err(what("set up"))?;
+        let mac = match config.tap {
+            true => Some(MacAddr(device.mac_address().map_err(what("read the address of"))?)),
+            false => None,
+        };
+        let super_segment = if config.offload { 65_535 } else { 0 };
+        let info = DeviceInfo { name: config.name.clone(), mtu: config.mtu, mac, super_segment };
+        Ok(Tun {
+            device,
+            info,
+            tap: config.tap,
+            offload: config.offload,
+            buffers: Buffers::new(VIRTIO_LEN + LONGEST),
+            counters: DeviceCounters::default(),
+        })
+    }
+
+    fn packet(&self, header: Option<&[u8; VIRTIO_LEN]>, bytes: Bytes) -> Option<Packet> {
+        let packet = match self.tap {
+            true => Packet::from_shared_frame(bytes),
+            false => Packet::from_shared_ip(KERNEL_MAC, OUR_MAC, bytes),
+        };
+        let mut packet = packet.ok()?;
+        header.is_none_or(|header| virtio::apply(header, &mut packet)).then_some(packet)
+    }
+
+    /// Writes one packet. False: there is no room now, and nothing has changed.
+    fn write(&mut self, packet: &mut Packet) -> io::Result<bool> {
+        let skip = if self.tap { 0 } else { packet.headers().len() - packet.headers_from_ip().len() };
+        let mut virtio = [0; VIRTIO_LEN];
+        if self.offload {
+            virtio = virtio::encode(packet, skip);
+        }
+        let slices = [
+            IoSlice::new(if self.offload { &virtio } else { &[] }),
+            IoSlice::new(&packet.headers()[skip..]),
+            IoSlice::new(packet.payload()),
+        ];
+        self.counters.writes += 1;
+        match writev(self.device.as_fd(), if self.offload { &slices } else { &slices[1..] }) {
+            Ok(_) => {
+                self.counters.sent += 1;
+                self.counters.segments_sent += packet.segments() as u64;
+                self.counters.bytes_sent += packet.len().get() - skip as u64;
+                Ok(true)
+            }
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => Ok(false),
+            Err(error @ (Errno::EBADF | Errno::EBADFD | Errno::ENODEV)) => Err(error.into()),
+            // What is wrong with this packet, or an interface that is down now, is not wrong with the next.
+            Err(_) => {
+                self.counters.refused += 1;
+                Ok(true)
+            }
+        }
+    }
+}
+
+impl Device for Tun {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
+        for _ in 0..budget {
+            let mut header = [0; VIRTIO_LEN];
+            let skip = if self.offload { VIRTIO_LEN } else { 0 };
+            let mut slices = [IoSliceMut::new(&mut header[..skip]), IoSliceMut::new(self.buffers.room())];
+            self.counters.reads += 1;
+            let read =
+                match readv(self.device.as_fd(), if self.offload { &mut slices } else { &mut slices[1..] }) {
+                    Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
+                    Ok(read) => read,
+                    Err(error) => return Err(error.into()),
+                };
+            let bytes = self.buffers.take(read.saturating_sub(skip));
+            self.counters.bytes_received += bytes.len() as u64;
+            match self.packet(self.offload.then_some(&header), bytes) {
+                Some(packet) => {
+                    self.counters.received += 1;
+                    self.counters.segments_received += packet.segments() as u64;
+                    into.push(packet);
+                }
+                None => self.counters.malformed += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
+        while let Some(mut packet) = packets.pop_front() {
+            if !self.tap && !packet.has_ip() {
+                self.counters.refused += 1; // ARP and the like have no place here
+                continue;
+            }
+            if !self.offload && packet.segment_size().is_some() {
+                let mut parts = Vec::with_capacity(packet.segments());
+                packet.cut(|part| parts.push(part));
+                parts.into_iter().rev().for_each(|part| packets.push_front(part));
+                continue;
+            }
+            if !self.offload {
+                packet.complete_checksum();
+            }
+            if !self.write(&mut packet)? {
+                packets.push_front(packet);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.counters
+    }
+}

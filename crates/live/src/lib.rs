@@ -1,0 +1,16 @@
+//! Real time: the engine, pacing and path elements that the lab runs in virtual time, on real devices of Linux.
+//!
+//! Start reading at [`Station`]: one thread, one world, its devices. [`Device`] is what packets come from and go to;
+//! [`Handle`] is how other threads reach the host in the world.
+//!
+//! This crate may read clocks, wait and have threads; nothing below it does.
+
+#![allow(clippy::disallowed_methods, reason = "this is where real time and threads are")]
+
+mod clock;
+pub mod device;
+mod station;
+
+pub use clock::Clock;
+pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};

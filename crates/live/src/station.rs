@@ -1,0 +1,379 @@
+//! One thread, one world, its devices: the loop that makes virtual time real.
+
+use crate::clock::Clock;
+use crate::device::{Device, DeviceCounters};
+use farpace_host::Host;
+use farpace_path::world::{ElementId, World, WorldError};
+use farpace_path::{Cx, Door};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use thiserror::Error;
+
+/// Packets read from a device before what they cause is sent: large enough to share wake-ups, small enough to answer soon.
+const BURST: usize = 32;
+/// Longest sleep: so often the loop looks around, whatever happens.
+const LONGEST_SLEEP: Span = Span::from_millis(500);
+/// Packets that wait for a device; of more, the last are dropped.
+pub const DEVICE_QUEUE: usize = 16_384;
+
+/// What a station does when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// It sleeps until something comes or a deadline has come.
+    #[default]
+    Sleep,
+    /// It sleeps until so long before a deadline, and then spins: precise, for a part of a core.
+    SpinBefore(Span),
+    /// It never sleeps: lowest latency, for one core.
+    Spin,
+}
+
+/// Why a station has ended before it was told to.
+#[derive(Debug, Error)]
+pub enum StationError {
+    /// A device is of no use any more.
+    #[error("device `{device}`: {error}")]
+    Device {
+        /// Its name.
+        device: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// An element of its world broke its contract.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The system does not let it wait.
+    #[error("cannot wait for devices: {0}")]
+    Wait(#[source] io::Error),
+}
+
+/// What a station has done.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Rounds of the loop.
+    pub turns: u64,
+    /// Of them, how many slept before.
+    pub sleeps: u64,
+    /// Packets dropped because a device took no more.
+    pub queue_full: u64,
+    /// Per device, in the order in which they were added.
+    pub devices: Vec<DeviceCounters>,
+}
+
+/// Work on a host, between two packets.
+pub type HostJob = Box<dyn FnOnce(&mut Host, &mut Cx<'_>) + Send>;
+
+/// How other threads reach the host of a station.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+struct Shared {
+    jobs: Mutex<Vec<HostJob>>,
+    bell: EventFd,
+    /// The station is asleep, or about to be.
+    sleeping: AtomicBool,
+    stop: AtomicBool,
+    /// The station takes no jobs any more.
+    ended: AtomicBool,
+}
+
+/// The station is not there any more, so the job was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the station has ended")]
+pub struct Ended;
+
+impl Handle {
+    /// Lets `job` be done soon, in the station's thread. Jobs are done in the order in which they were given.
+    ///
+    /// # Errors
+    /// The station has ended.
+    pub fn run(&self, job: HostJob) -> Result<(), Ended> {
+        {
+            let mut jobs = self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+            // Under the lock: whoever ends sets it before it empties the list for the last time.
+            if self.0.ended.load(Ordering::Acquire) {
+                return Err(Ended);
+            }
+            jobs.push(job);
+        }
+        self.ring();
+        Ok(())
+    }
+    /// Ends the station soon, without ceremony: see [`Host::shutdown`] for the other way.
+    pub fn stop(&self) {
+        self.0.stop.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+    /// True when the station has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Acquire)
+    }
+    fn ring(&self) {
+        if self.0.sleeping.swap(false, Ordering::SeqCst) {
+            // It can fail only when the counter is full: then it rings already.
+            let _ = self.0.bell.write(1);
+        }
+    }
+}
+
+struct Attached {
+    door: ElementId,
+    device: Box<dyn Device>,
+    /// What leaves by it.
+    out: VecDeque<Packet>,
+    blocked: bool,
+}
+
+/// A world on devices, run by one thread.
+///
+/// In the world a [`Door`] stands for each device. If there is a host directly behind a door, what comes in a burst by
+/// it is answered as a burst.
+pub struct Station {
+    world: World,
+    clock: Clock,
+    wait: Wait,
+    host: Option<ElementId>,
+    devices: Vec<Attached>,
+    shared: Arc<Shared>,
+    stats: Stats,
+    arrivals: Vec<Packet>,
+}
+
+impl Station {
+    /// A station without devices.
+    ///
+    /// # Errors
+    /// The system has no event descriptors left.
+    pub fn new(world: World, wait: Wait) -> Result<Self, StationError> {
+        let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let bell = bell.map_err(|error| StationError::Wait(error.into()))?;
+        Ok(Station {
+            world,
+            clock: Clock::new(),
+            wait,
+            host: None,
+            devices: Vec::new(),
+            shared: Arc::new(Shared {
+                jobs: Mutex::default(),
+                bell,
+                sleeping: AtomicBool::new(false),
+                stop: AtomicBool::new(false),
+                ended: AtomicBool::new(false),
+            }),
+            stats: Stats::default(),
+            arrivals: Vec::with_capacity(BURST),
+        })
+    }
+
+    /// A station of one host on one device.
+    ///
+    /// # Errors
+    /// As [`new`](Station::new).
+    pub fn of_host(host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
+        let mut world = World::new(0);
+        let host = world.add("host", Box::new(host))?;
+        let door = world.add("device", Box::new(Door::default()))?;
+        world.connect((host, farpace_path::Port(0)), (door, farpace_path::Port(0)))?;
+        let mut station = Station::new(world, wait)?;
+        station.attach(door, device);
+        station.set_host(host);
+        Ok(station)
+    }
+
+    /// Packets that leave by `door` are sent by `device`, and the other way round.
+    pub fn attach(&mut self, door: ElementId, device: Box<dyn Device>) {
+        self.devices.push(Attached { door, device, out: VecDeque::new(), blocked: false });
+    }
+    /// The host that jobs are for.
+    pub fn set_host(&mut self, host: ElementId) {
+        self.host = Some(host);
+    }
+    /// How other threads reach it.
+    pub fn handle(&self) -> Handle {
+        Handle(self.shared.clone())
+    }
+    /// Its world.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+    /// The same, to look at and to change.
+    pub fn world_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+    /// The present, as its elements see it.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats.clone();
+        stats.devices = self.devices.iter().map(|attached| attached.device.counters()).collect();
+        stats
+    }
+
+    /// Makes and runs a station in a thread of its own. `make` runs there, because a world does not move between threads.
+    ///
+    /// # Errors
+    /// What `make` returns, or that there is no thread to be had.
+    pub fn spawn<E: Send + 'static + From<StationError>>(
+        name: &str,
+        make: impl FnOnce() -> Result<Station, E> + Send + 'static,
+    ) -> Result<(Handle, JoinHandle<Result<Stats, StationError>>), E> {
+        let (tell, hear) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || match make() {
+            Ok(mut station) => {
+                let _ = tell.send(Ok(station.handle()));
+                let ended = station.run();
+                ended.map(|()| station.stats())
+            }
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                Ok(Stats::default())
+            }
+        });
+        let thread = thread.map_err(|error| E::from(StationError::Wait(error)))?;
+        match hear.recv() {
+            Ok(Ok(handle)) => Ok((handle, thread)),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(E::from(StationError::Wait(io::Error::other("the thread has panicked")))),
+        }
+    }
+
+    /// Runs until it is told to stop.
+    ///
+    /// # Errors
+    /// See [`StationError`].
+    pub fn run(&mut self) -> Result<(), StationError> {
+        let result = loop {
+            match self.turn() {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.shared.ended.store(true, Ordering::Release);
+        // What was given before that is not done, but must not be kept.
+        drop(std::mem::take(&mut *self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner)));
+        result
+    }
+
+    /// One round: what has come in, what is due, what goes out; then a wait, if there is nothing to do. False: it was told
+    /// to stop.
+    ///
+    /// # Errors
+    /// See [`StationError`].
+    pub fn turn(&mut self) -> Result<bool, StationError> {
+        self.stats.turns += 1;
+        if self.shared.stop.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let now = self.clock.now();
+        self.world.run_until(now, &mut ())?;
+        let mut busy = self.do_jobs()?;
+        for at in 0..self.devices.len() {
+            busy |= self.take_in(at)?;
+        }
+        self.world.run_until(self.world.now(), &mut ())?;
+        busy |= self.send_out()?;
+        if !busy {
+            self.rest()?;
+        }
+        Ok(true)
+    }
+
+    fn do_jobs(&mut self) -> Result<bool, StationError> {
+        let jobs = std::mem::take(&mut *self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+        let any = !jobs.is_empty();
+        if let Some(host) = self.host {
+            for job in jobs {
+                self.world.call(host, &mut (), |host: &mut Host, cx| job(host, cx))?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Reads a burst from a device into the world.
+    fn take_in(&mut self, at: usize) -> Result<bool, StationError> {
+        let Attached { door, device, .. } = &mut self.devices[at];
+        let received = device.receive(BURST, &mut self.arrivals);
+        received.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
+        if self.arrivals.is_empty() {
+            return Ok(false);
+        }
+        let arrivals = self.arrivals.drain(..);
+        self.world.call(*door, &mut (), |door: &mut Door, cx| {
+            arrivals.for_each(|packet| door.enter(packet, cx));
+        })?;
+        Ok(true)
+    }
+
+    /// Sends what has come to the doors. True: something went.
+    fn send_out(&mut self) -> Result<bool, StationError> {
+        let mut any = false;
+        for Attached { door, device, out, blocked } in &mut self.devices {
+            if let Some(door) = self.world.element_mut::<Door>(*door) {
+                out.append(door.left());
+            }
+            if out.is_empty() {
+                continue;
+            }
+            let before = out.len();
+            let sent = device.send(out);
+            sent.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
+            any |= out.len() < before;
+            *blocked = !out.is_empty();
+            if out.len() > DEVICE_QUEUE {
+                self.stats.queue_full += (out.len() - DEVICE_QUEUE) as u64;
+                out.truncate(DEVICE_QUEUE);
+            }
+        }
+        Ok(any)
+    }
+
+    /// Sleeps until something is to be done, if it is not to spin.
+    fn rest(&mut self) -> Result<(), StationError> {
+        let due = self.world.next_event_time();
+        let now = self.clock.now();
+        let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);
+        match self.wait {
+            Wait::Spin => left = Span::ZERO,
+            Wait::SpinBefore(margin) => left = left - margin,
+            Wait::Sleep => {}
+        }
+        if left.is_zero() {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        self.shared.sleeping.store(true, Ordering::SeqCst);
+        // Whoever came before that has not rung.
+        let pressed = !self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+            || self.shared.stop.load(Ordering::SeqCst);
+        if !pressed {
+            let mut fds: Vec<_> = vec![PollFd::new(self.shared.bell.as_fd(), PollFlags::POLLIN)];
+            for Attached { device, blocked, .. } in &self.devices {
+                let writable = if *blocked { PollFlags::POLLOUT } else { PollFlags::empty() };
+                fds.push(PollFd::new(device.fd(), PollFlags::POLLIN | writable));
+            }
+            self.stats.sleeps += 1;
+            let nanos = left.as_nanos();
+            let time = TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
+            match ppoll(&mut fds, Some(time), None) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(StationError::Wait(error.into())),
+            }
+        }
+        self.shared.sleeping.store(false, Ordering::SeqCst);
+        let _ = self.shared.bell.read();
+        Ok(())
+    }
+}
