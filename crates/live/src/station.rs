@@ -347,7 +347,7 @@ impl Station {
         let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);
         match self.wait {
             Wait::Spin => left = Span::ZERO,
-            Wait::SpinBefore(margin) => left = left - margin,
+            Wait::SpinBefore(margin) => left -= margin,
             Wait::Sleep => {}
         }
         if left.is_zero() {

@@ -1,0 +1,46 @@
+//! The result, for people and for programs.
+
+use crate::meter::{Measure, Way};
+use serde_json::json;
+
+type Row = (&'static str, &'static str, Way, Measure);
+
+pub fn text(rows: &[Row]) {
+    println!("{:<44} {:>4} {:>8} {:>8} {:>9} {:>9}", "", "way", "Gbit/s", "ratio", "CPU s/GB", "seg/call");
+    for (_, what, way, measure) in rows {
+        let per_call = measure
+            .per_call
+            .map_or("-".to_owned(), |(n, calls)| format!("{:.1}", n as f64 / calls.max(1) as f64));
+        println!(
+            "{what:<44} {:>4} {:>8.2} {:>8} {:>9.3} {per_call:>9}",
+            way.name(),
+            measure.gbits(),
+            ratio(rows, *way, measure).map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
+            measure.cpu_per_gb(),
+        );
+    }
+    println!("\nratio: to kernel to kernel with offloads, same direction. CPU: both ends, kernel included.");
+}
+
+/// Against the kernel, in the same run.
+fn ratio(rows: &[Row], way: Way, measure: &Measure) -> Option<f64> {
+    let kernel = rows.iter().find(|(name, _, of, _)| *name == "kernel" && *of == way)?;
+    Some(measure.gbits() / kernel.3.gbits())
+}
+
+pub fn json(rows: &[Row]) {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(name, _, way, measure)| {
+            json!({
+                "contender": name,
+                "way": way.name(),
+                "gbit_per_s": measure.gbits(),
+                "of_kernel": ratio(rows, *way, measure),
+                "cpu_s_per_gb": measure.cpu_per_gb(),
+                "segments_per_call": measure.per_call.map(|(n, calls)| n as f64 / calls.max(1) as f64),
+            })
+        })
+        .collect();
+    println!("{}", json!({ "format": "farpace bench live 1", "rows": rows }));
+}
