@@ -14,10 +14,6 @@ pub fn alone(test: impl FnOnce() + Send) {
                 std::io::stderr().write_all(line.as_bytes()).unwrap();
                 return;
             }
-            // Addresses are good at once: nobody else can have them.
-            for of in ["all", "default"] {
-                std::fs::write(format!("/proc/sys/net/ipv6/conf/{of}/accept_dad"), "0").unwrap();
-            }
             test();
         });
         if let Err(panic) = thread.join() {
