@@ -66,7 +66,7 @@ struct Seen {
     largest: u32,
 }
 
-fn on_line(from_sender: bool, out: &Outgoing) -> Packet {
+fn on_line(from_sender: bool, number: u16, out: &Outgoing) -> Packet {
     let (a, b) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
     let (src, dst) = if from_sender { (a, b) } else { (b, a) };
     let Segment { header, payload, segment_size, ecn } = out.segment.clone();
@@ -74,7 +74,7 @@ fn on_line(from_sender: bool, out: &Outgoing) -> Packet {
         tos: ecn.bits(),
         ..Below::new(MacAddr([2; 6]), MacAddr([4; 6]), AddressPair::new(src, dst).unwrap(), 64)
     };
-    let mut packet = below.tcp(0, &header, payload);
+    let mut packet = below.tcp(number, &header, payload);
     packet.set_segment_size(segment_size);
     packet
 }
@@ -140,8 +140,9 @@ fn run(plan: &Plan, super_segment: u32) -> Seen {
             let mut arriving = Vec::new();
             for out in &sent {
                 seen.headers += usize::from(from_sender);
+                let number = seen.line.len() as u16;
                 seen.largest = seen.largest.max(out.segment.segments());
-                on_line(from_sender, out).cut(|mut part| {
+                on_line(from_sender, number, out).cut(|mut part| {
                     part.complete_checksum();
                     let lost = from_sender && !part.payload().is_empty() && dice.below(1000) < plan.loss;
                     if from_sender {
@@ -177,7 +178,7 @@ fn run(plan: &Plan, super_segment: u32) -> Seen {
                     // An ACK for each, as they would be without a burst.
                     receiver.read(|bytes| seen.received.extend_from_slice(&bytes));
                     let acks = drain(&mut receiver, now, 7);
-                    let acks = acks.iter().map(|out| off_line(&on_line(false, out), 0)).collect();
+                    let acks = acks.iter().map(|out| off_line(&on_line(false, 0, out), 0)).collect();
                     flying.push_back((now + DELAY, true, acks));
                 }
             }
