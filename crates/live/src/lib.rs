@@ -9,8 +9,10 @@
 
 mod clock;
 pub mod device;
+mod lateness;
 mod station;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use lateness::Lateness;
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
