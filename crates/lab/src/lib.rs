@@ -7,6 +7,7 @@
 
 pub mod checks;
 mod datagrams;
+mod doors;
 mod line_way;
 mod machines;
 mod network;
@@ -23,6 +24,7 @@ mod silence;
 mod watch;
 
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
+pub use doors::{DoorInfo, Doors};
 pub use network::NetworkError;
 pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};

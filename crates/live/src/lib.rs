@@ -9,8 +9,14 @@
 
 mod clock;
 pub mod device;
+mod lateness;
+mod namespace;
+mod process;
 mod station;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use lateness::Lateness;
+pub use namespace::{Namespace, NamespaceError};
+pub use process::{leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
