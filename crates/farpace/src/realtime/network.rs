@@ -109,7 +109,9 @@ impl Network {
                 false => station.attach_cutting(door.door, device),
             }
         }
-        if let Some(door) = doors.doors().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host)) {
+        if let Some(door) =
+            doors.doors().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host))
+        {
             bail!("host `{}` of the scenario has no interface", door.host);
         }
         let watch = Rc::new(RefCell::new(watch));
@@ -173,7 +175,10 @@ impl Network {
         let drops = super::summary::drops(self.station.world());
         let drops: Vec<String> =
             drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
-        lines.push(format!("dropped: {}", if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }));
+        lines.push(format!(
+            "dropped: {}",
+            if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
+        ));
         let late = self.station.lateness();
         let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
         lines.push(format!(
