@@ -65,7 +65,7 @@ impl Application for Echo {
         if event == Event::Readable {
             let mut all = Vec::new();
             connection.read(|bytes| all.push(bytes));
-            all.iter_mut().for_each(|bytes| drop(connection.write(bytes)));
+            all.iter_mut().for_each(|bytes| _ = connection.write(bytes));
         }
     }
 }

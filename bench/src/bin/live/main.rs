@@ -89,6 +89,20 @@ fn main() -> ExitCode {
             rows.push((contender.name, contender.what, way, rounds.swap_remove(rounds.len() / 2)));
         }
     }
+    let mut latencies = Vec::new();
+    for (name, what, ask) in
+        LATENCIES.iter().filter(|(name, ..)| args.only.as_deref().is_none_or(|o| *name == o))
+    {
+        eprintln!("{what}, questions and answers ...");
+        match std::thread::scope(|s| s.spawn(|| ask(QUESTIONS)).join()) {
+            Ok(Ok(times)) => latencies.push((*name, *what, times)),
+            Ok(Err(error)) => {
+                eprintln!("live: {name}: {error:#}");
+                return ExitCode::FAILURE;
+            }
+            Err(_) => return ExitCode::FAILURE,
+        }
+    }
     if args.json {
         table::json(&rows, &latencies)
     } else {
