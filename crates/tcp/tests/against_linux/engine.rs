@@ -5,7 +5,7 @@ use super::peer::{Heard, PORT, Peer};
 use super::script::{ANSWER, App, Script};
 use bytes::Bytes;
 use farpace_tcp::config::{DelayedAck, Settings};
-use farpace_tcp::{Connection, Ecn, Ports, Segment};
+use farpace_tcp::{Connection, Ports, Segment};
 use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::TcpHeader;
 use std::collections::VecDeque;
