@@ -8,6 +8,7 @@
 
 mod ends;
 mod engine;
+mod gvisor;
 mod kernel;
 mod meter;
 mod smol;
@@ -23,7 +24,7 @@ struct Contender {
     run: fn(Way, f64) -> anyhow::Result<Measure>,
 }
 
-const CONTENDERS: [Contender; 7] = [
+const CONTENDERS: [Contender; 9] = [
     Contender { name: "kernel", what: "kernel to kernel, veth, with offloads", run: kernel::with_offloads },
     Contender { name: "kernel-plain", what: "kernel to kernel, veth, 1500-byte packets", run: kernel::plain },
     Contender { name: "farpace", what: "farpace on TUN, super-segments, sleeping", run: engine::sleeping },
@@ -35,6 +36,12 @@ const CONTENDERS: [Contender; 7] = [
     Contender { name: "farpace-plain", what: "farpace on TUN, 1500-byte packets", run: engine::plain },
     Contender { name: "smoltcp", what: "smoltcp on TUN, 1500-byte packets", run: smol::plain },
     Contender { name: "smoltcp-64k", what: "smoltcp on TUN, MTU 65535", run: smol::large },
+    Contender { name: "gvisor", what: "gVisor on TUN, 1500-byte packets", run: gvisor::tun },
+    Contender {
+        name: "gvisor-gso",
+        what: "gVisor on veth, AF_PACKET with super-segments",
+        run: gvisor::packet,
+    },
 ];
 
 struct Args {

@@ -15,7 +15,7 @@ pub(crate) struct Buffers {
     size: usize,
     back: Arc<Mutex<Vec<Box<[u8]>>>>,
     /// What the next read goes into.
-    current: Option<Box<[u8]>>,
+    current: Vec<Box<[u8]>>,
 }
 
 /// A buffer on loan.
@@ -45,28 +45,43 @@ impl Drop for Lent {
 impl Buffers {
     /// Buffers of `size` bytes.
     pub fn new(size: usize) -> Self {
-        Buffers { size, back: Arc::default(), current: None }
+        Buffers { size, back: Arc::default(), current: Vec::new() }
     }
 
     /// Where the next read goes.
     pub fn room(&mut self) -> &mut [u8] {
-        let (size, back) = (self.size, &self.back);
-        self.current.get_or_insert_with(|| {
-            let used = back.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            used.unwrap_or_else(|| vec![0; size].into_boxed_slice())
-        })
+        self.rooms(1).first_mut().map_or(&mut [], |buffer| buffer)
+    }
+
+    /// Where the next `count` reads go.
+    pub fn rooms(&mut self, count: usize) -> &mut [Box<[u8]>] {
+        while self.current.len() < count {
+            let fresh = self.fresh();
+            self.current.push(fresh);
+        }
+        &mut self.current[..count]
+    }
+
+    fn fresh(&self) -> Box<[u8]> {
+        let used = self.back.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        used.unwrap_or_else(|| vec![0; self.size].into_boxed_slice())
     }
 
     /// The first `len` bytes of what [`room`](Self::room) gave.
     pub fn take(&mut self, len: usize) -> Bytes {
-        let Some(buffer) = self.current.take() else { return Bytes::new() };
+        self.take_at(0, len)
+    }
+
+    /// The first `len` bytes of the buffer with this number in what [`rooms`](Self::rooms) gave.
+    pub fn take_at(&mut self, number: usize, len: usize) -> Bytes {
+        let Some(buffer) = self.current.get(number) else { return Bytes::new() };
         let len = len.min(buffer.len());
         if len < COPIED {
-            let copy = Bytes::copy_from_slice(&buffer[..len]);
-            self.current = Some(buffer);
-            return copy;
+            return Bytes::copy_from_slice(&buffer[..len]);
         }
-        Bytes::from_owner(Lent { buffer: Some(buffer), len, back: self.back.clone() })
+        let fresh = self.fresh();
+        let buffer = self.current.get_mut(number).map(|buffer| std::mem::replace(buffer, fresh));
+        Bytes::from_owner(Lent { buffer, len, back: self.back.clone() })
     }
 }
 

@@ -1,9 +1,12 @@
 //! What packets come from and go to.
 
 mod buffers;
+mod packet_socket;
+mod sys;
 mod tun;
 mod virtio;
 
+pub use packet_socket::{PacketConfig, PacketSocket};
 pub use tun::{Tun, TunConfig};
 
 use farpace_wire::{MacAddr, Packet};
@@ -89,6 +92,9 @@ pub enum DeviceError {
         /// What it said.
         error: io::Error,
     },
+    /// It does not carry Ethernet frames.
+    #[error("`{0}` is no Ethernet interface")]
+    NotEthernet(String),
     /// A name that no interface can have.
     #[error("`{0}` cannot be the name of an interface: 1 to 15 characters, no `/`, no blanks")]
     BadName(String),

@@ -31,7 +31,11 @@ pub(crate) fn encode(packet: &mut Packet, skip: usize) -> [u8; VIRTIO_LEN] {
         header[8..10].copy_from_slice(&sum.offset.to_ne_bytes());
     }
     if let Some(size) = size {
-        let kind = if is_v4 { GSO_TCPV4 } else { GSO_TCPV6 };
+        let kind = match is_v4 {
+            _ if packet.udp().is_ok() => GSO_UDP_L4,
+            true => GSO_TCPV4,
+            false => GSO_TCPV6,
+        };
         header[1] = kind | if cwr { GSO_ECN } else { 0 };
         header[2..4].copy_from_slice(&headers.to_ne_bytes());
         header[4..6].copy_from_slice(&size.to_ne_bytes());

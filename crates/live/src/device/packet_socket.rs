@@ -1,0 +1,271 @@
+//! AF_PACKET: the frames of an interface that the system has, beside the system's own use of it.
+
+use super::buffers::Buffers;
+use super::sys::{self, MOST, Received};
+use super::virtio::{self, VIRTIO_LEN};
+use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name};
+use bytes::{Bytes, BytesMut};
+use farpace_wire::{MacAddr, Packet};
+use nix::errno::Errno;
+use nix::libc;
+use nix::net::if_::{if_indextoname, if_nametoindex};
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, setsockopt, socket};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Longest frame that may come: a super-segment with an Ethernet header and its tags.
+const LONGEST: usize = 65_535 + 22;
+/// The two addresses before the type, or the tag, of a frame.
+const ADDRESSES: usize = 12;
+/// Kinds of link with Ethernet frames (`ARPHRD_ETHER`, `ARPHRD_LOOPBACK`).
+const ETHERNET_LIKE: [u16; 2] = [1, 772];
+
+/// How a packet socket is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketConfig {
+    /// Name of the interface.
+    pub interface: String,
+    /// Our address on it; none: that of the interface, which the system goes on to use, too.
+    pub mac: Option<MacAddr>,
+    /// Frames for other stations are heard, too. An own address and bridges need it.
+    pub promiscuous: bool,
+    /// Super-segments in both directions. Otherwise what the interface has put together is cut again, and nothing longer than
+    /// its MTU goes out.
+    pub super_segments: bool,
+    /// What is sent goes past the queueing discipline of the interface, straight to its driver.
+    pub bypass_queue: bool,
+    /// Memory for packets that wait, in bytes, for each direction.
+    pub memory: usize,
+}
+
+impl PacketConfig {
+    /// The frames for the interface's own address, with super-segments, through its queue, with 16 MiB of memory.
+    pub fn new(interface: &str) -> Self {
+        PacketConfig {
+            interface: interface.to_owned(),
+            mac: None,
+            promiscuous: false,
+            super_segments: true,
+            bypass_queue: false,
+            memory: 16 << 20,
+        }
+    }
+}
+
+/// A packet socket on an interface. What the system itself sends there is not heard.
+pub struct PacketSocket {
+    socket: OwnedFd,
+    index: u32,
+    info: DeviceInfo,
+    super_segments: bool,
+    buffers: Buffers,
+    counters: DeviceCounters,
+    /// Packets for which there was no memory. The system forgets the number when it is asked for.
+    dropped: Cell<u64>,
+    /// The interface was down when it was last looked at.
+    down: bool,
+}
+
+impl PacketSocket {
+    /// Opens a socket on an interface. Needs the right to read raw packets.
+    ///
+    /// # Errors
+    /// See [`DeviceError`].
+    pub fn open(config: &PacketConfig) -> Result<Self, DeviceError> {
+        let name = &config.interface;
+        if !is_interface_name(name) {
+            return Err(DeviceError::BadName(name.clone()));
+        }
+        let what = |what: &str| {
+            let what = format!("{what} `{name}`");
+            move |error: Errno| DeviceError::System { what, error: error.into() }
+        };
+        let index = if_nametoindex(name.as_str()).map_err(what("find the interface"))?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        // Without a protocol it hears nothing until it is bound: no frames of other interfaces.
+        let none = None::<SockProtocol>;
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, none);
+        let socket = socket.map_err(what("open a packet socket on"))?;
+        let fd = socket.as_fd();
+        let option = |option, value| {
+            sys::set(fd, option, value)
+                .map_err(DeviceError::system(format!("set up a packet socket on `{name}`")))
+        };
+        // With the header in every case: it also says whose checksums are not worked out yet.
+        option(libc::PACKET_VNET_HDR, 1)?;
+        option(libc::PACKET_AUXDATA, 1)?;
+        option(libc::PACKET_IGNORE_OUTGOING, 1)?;
+        option(libc::PACKET_QDISC_BYPASS, i32::from(config.bypass_queue))?;
+        // The forced ones go beyond the system's limits and need more rights.
+        let _ =
+            setsockopt(&fd, RcvBufForce, &config.memory).or_else(|_| setsockopt(&fd, RcvBuf, &config.memory));
+        let _ =
+            setsockopt(&fd, SndBufForce, &config.memory).or_else(|_| setsockopt(&fd, SndBuf, &config.memory));
+        sys::bind(fd, index).map_err(DeviceError::system(format!("bind a packet socket to `{name}`")))?;
+        if config.promiscuous || config.mac.is_some() {
+            let promiscuous = sys::be_promiscuous(fd, index as i32);
+            promiscuous.map_err(DeviceError::system(format!("hear everything on `{name}`")))?;
+        }
+        let address = sys::address(fd, name);
+        let (kind, own) = address.map_err(DeviceError::system(format!("read the address of `{name}`")))?;
+        if !ETHERNET_LIKE.contains(&kind) {
+            return Err(DeviceError::NotEthernet(name.clone()));
+        }
+        let mtu = sys::mtu(fd, name).map_err(DeviceError::system(format!("read the MTU of `{name}`")))?;
+        let info = DeviceInfo {
+            name: name.clone(),
+            mtu,
+            mac: Some(config.mac.unwrap_or(MacAddr(own))),
+            super_segment: if config.super_segments { 65_535 } else { 0 },
+        };
+        Ok(PacketSocket {
+            socket,
+            index,
+            info,
+            super_segments: config.super_segments,
+            buffers: Buffers::new(LONGEST),
+            counters: DeviceCounters::default(),
+            dropped: Cell::new(0),
+            down: false,
+        })
+    }
+
+    /// An error if the interface is gone for good. One that is only down may come up again.
+    fn look(&mut self) -> io::Result<()> {
+        self.down = true;
+        match if_indextoname(self.index) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(removed()),
+        }
+    }
+
+    fn packet(&mut self, header: &[u8; VIRTIO_LEN], number: usize, received: Received) -> Option<Packet> {
+        let mut bytes = self.buffers.take_at(number, received.len.saturating_sub(VIRTIO_LEN));
+        if let Some(tag) = received.tag {
+            bytes = tagged(&bytes, tag)?;
+        }
+        let mut packet = Packet::from_shared_frame(bytes).ok()?;
+        (!received.truncated && virtio::apply(header, &mut packet)).then_some(packet)
+    }
+}
+
+fn removed() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")
+}
+
+/// `frame` with its tag, which the system has taken out, where it was.
+fn tagged(frame: &[u8], (protocol, control): (u16, u16)) -> Option<Bytes> {
+    let (addresses, rest) = frame.split_at_checked(ADDRESSES)?;
+    let mut whole = BytesMut::with_capacity(frame.len() + 4);
+    whole.extend_from_slice(addresses);
+    whole.extend_from_slice(&protocol.to_be_bytes());
+    whole.extend_from_slice(&control.to_be_bytes());
+    whole.extend_from_slice(rest);
+    Some(whole.freeze())
+}
+
+impl Device for PacketSocket {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
+        let budget = budget.min(MOST);
+        let mut headers = [[0; VIRTIO_LEN]; MOST];
+        let mut about = [Received::default(); MOST];
+        let rooms = self.buffers.rooms(budget).iter_mut();
+        let slices = headers.iter_mut().zip(rooms);
+        let mut slices: Vec<_> =
+            slices.map(|(header, room)| [IoSliceMut::new(header), IoSliceMut::new(room)]).collect();
+        self.counters.reads += 1;
+        let count = match sys::receive_many(self.socket.as_fd(), &mut slices, &mut about) {
+            Ok(count) => count,
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.down => return self.look(),
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
+            Err(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => return self.look(),
+            // About one packet that the header cannot describe.
+            Err(Errno::EINVAL) => {
+                self.counters.malformed += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        drop(slices);
+        self.down = false;
+        for (number, (header, received)) in headers.iter().zip(about).take(count).enumerate() {
+            let Some(packet) = self.packet(header, number, received) else {
+                self.counters.malformed += 1;
+                continue;
+            };
+            self.counters.received += 1;
+            self.counters.segments_received += packet.segments() as u64;
+            self.counters.bytes_received += packet.len().get();
+            match packet.segment_size() {
+                Some(_) if !self.super_segments => packet.cut(|part| into.push(part)),
+                _ => into.push(packet),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
+        while !packets.is_empty() {
+            let first = packets.len().min(MOST);
+            if !self.super_segments && packets.range(..first).any(|packet| packet.segment_size().is_some()) {
+                let whole = std::mem::take(packets);
+                whole.into_iter().for_each(|packet| packet.cut(|part| packets.push_back(part)));
+                continue;
+            }
+            let mut headers = [[0; VIRTIO_LEN]; MOST];
+            for (header, packet) in headers.iter_mut().zip(packets.iter_mut()) {
+                *header = virtio::encode(packet, 0);
+            }
+            let slices = headers.iter().zip(packets.iter());
+            let slices = slices.map(|(header, packet)| {
+                [IoSlice::new(header), IoSlice::new(packet.headers()), IoSlice::new(packet.payload())]
+            });
+            let slices: Vec<_> = slices.collect();
+            self.counters.writes += 1;
+            let sent = sys::send_many(self.socket.as_fd(), &slices);
+            drop(slices);
+            let refused = match sent {
+                Ok(sent) => {
+                    for packet in packets.drain(..sent) {
+                        self.counters.sent += 1;
+                        self.counters.segments_sent += packet.segments() as u64;
+                        self.counters.bytes_sent += packet.len().get();
+                    }
+                    continue;
+                }
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => continue,
+                // The queue of the interface is full, and has dropped the packet.
+                Err(Errno::ENOBUFS) => &mut self.counters.overflowed,
+                // The socket belongs to no interface any more.
+                Err(Errno::ENXIO | Errno::ENODEV) => return Err(removed()),
+                Err(Errno::ENETDOWN) => {
+                    self.look()?;
+                    &mut self.counters.refused
+                }
+                Err(error @ (Errno::EBADF | Errno::ENOTSOCK)) => return Err(error.into()),
+                Err(_) => &mut self.counters.refused,
+            };
+            *refused += 1;
+            packets.pop_front();
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let dropped = self.dropped.get() + sys::take_drops(self.socket.as_fd());
+        self.dropped.set(dropped);
+        DeviceCounters { overflowed: self.counters.overflowed + dropped, ..self.counters }
+    }
+}

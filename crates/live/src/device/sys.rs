@@ -1,0 +1,185 @@
+//! What the system offers for packets and has no safe wrapper: options of packet sockets, and many packets in one call.
+//!
+//! Invariants of all blocks here: pointers that are given to the system point into values that are borrowed until the call
+//! returns, with their true lengths; the system keeps none of them; all numbers that it returns are checked before they are
+//! used as lengths.
+
+#![allow(unsafe_code, reason = "calls of the system without a safe wrapper; each block says why it is sound")]
+
+use nix::errno::Errno;
+use nix::libc;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Most packets in one call.
+pub(super) const MOST: usize = 64;
+
+/// What the system says about a packet that it has received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Received {
+    /// Bytes read, all slices together.
+    pub len: usize,
+    /// It was longer than the slices.
+    pub truncated: bool,
+    /// The VLAN tag that it had after its addresses: protocol and control information.
+    pub tag: Option<(u16, u16)>,
+}
+
+/// Room for one control message with [`libc::tpacket_auxdata`], aligned as the system wants it.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Sends packets, each as the bytes of its slices one after the other. Returns how many the system took; an error is about
+/// the first.
+pub(super) fn send_many<const N: usize>(
+    fd: BorrowedFd<'_>,
+    packets: &[[IoSlice<'_>; N]],
+) -> Result<usize, Errno> {
+    // SAFETY: all zeros is a valid value: lengths of zero and null pointers.
+    let mut headers: [libc::mmsghdr; MOST] = unsafe { zeroed() };
+    for (header, slices) in headers.iter_mut().zip(packets) {
+        // `IoSlice` is an `iovec` in memory, as its documentation promises.
+        header.msg_hdr.msg_iov = slices.as_ptr().cast_mut().cast();
+        header.msg_hdr.msg_iovlen = N as _;
+    }
+    let count = packets.len().min(MOST);
+    // SAFETY: the first `count` headers point to slices that live in `packets`; the system only reads them.
+    let sent =
+        unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count as _, libc::MSG_DONTWAIT as _) };
+    Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0).min(count))
+}
+
+/// Receives packets, each into its slices one after the other, and says about each in `about` what there is to say. Returns
+/// how many.
+pub(super) fn receive_many<const N: usize>(
+    fd: BorrowedFd<'_>,
+    packets: &mut [[IoSliceMut<'_>; N]],
+    about: &mut [Received; MOST],
+) -> Result<usize, Errno> {
+    const NO_CONTROL: Control = Control([0; 64]);
+    let mut controls = [NO_CONTROL; MOST];
+    // SAFETY: as in `send_many`.
+    let mut headers: [libc::mmsghdr; MOST] = unsafe { zeroed() };
+    for ((header, slices), control) in headers.iter_mut().zip(packets.iter_mut()).zip(&mut controls) {
+        header.msg_hdr.msg_iov = slices.as_mut_ptr().cast();
+        header.msg_hdr.msg_iovlen = N as _;
+        header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_hdr.msg_controllen = control.0.len() as _;
+    }
+    let count = packets.len().min(MOST);
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: the first `count` headers point to slices that `packets` borrows for writing, and to controls of this
+    // function; no time is given.
+    let received = unsafe {
+        libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count as _, flags as _, std::ptr::null_mut())
+    };
+    let received =
+        Errno::result(received).map(|received| usize::try_from(received).unwrap_or(0).min(count))?;
+    for (about, header) in about.iter_mut().zip(&headers[..received]) {
+        let room = packets.first().map_or(0, |slices| slices.iter().map(|slice| slice.len()).sum());
+        let len = header.msg_len as usize;
+        *about = Received { len: len.min(room), truncated: len > room, tag: tag(&header.msg_hdr) };
+    }
+    Ok(received)
+}
+
+/// The VLAN tag in the control message of a packet.
+fn tag(header: &libc::msghdr) -> Option<(u16, u16)> {
+    // SAFETY: `msg_control` and `msg_controllen` are as the system left them after it wrote to a buffer that still lives;
+    // `CMSG_FIRSTHDR` returns null or a whole header in it.
+    let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    let enough = size_of::<libc::tpacket_auxdata>() + size_of::<libc::cmsghdr>();
+    let ours = control.cmsg_level == libc::SOL_PACKET && control.cmsg_type == libc::PACKET_AUXDATA;
+    if !ours || (control.cmsg_len as usize) < enough {
+        return None;
+    }
+    // SAFETY: the message is long enough for the structure, of which all bit patterns are valid; alignment is not assumed.
+    let data = unsafe { libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>().read_unaligned() };
+    let valid = |bit| data.tp_status & bit != 0;
+    let protocol = if valid(libc::TP_STATUS_VLAN_TPID_VALID) { data.tp_vlan_tpid } else { 0x8100 };
+    valid(libc::TP_STATUS_VLAN_VALID).then_some((protocol, data.tp_vlan_tci))
+}
+
+/// Sets an option of packet sockets that is a number.
+pub(super) fn set(fd: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    set_raw(fd, option, &value)
+}
+
+/// The socket hears what is for other stations, too, until it is closed.
+pub(super) fn be_promiscuous(fd: BorrowedFd<'_>, index: libc::c_int) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: index,
+        mr_type: libc::PACKET_MR_PROMISC as _,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_raw(fd, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+fn set_raw<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the system reads `len` bytes from a value that is so long and is borrowed until then.
+    let done = unsafe {
+        libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, std::ptr::from_ref(value).cast(), len)
+    };
+    Ok(Errno::result(done).map(drop)?)
+}
+
+/// Packets that the socket had no room for since this was asked last.
+pub(super) fn take_drops(fd: BorrowedFd<'_>) -> u64 {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the system writes at most `len` bytes into a structure that is so long.
+    let done = unsafe {
+        let into = std::ptr::from_mut(&mut stats).cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &mut len)
+    };
+    if done == 0 { u64::from(stats.tp_drops) } else { 0 }
+}
+
+/// Hears all protocols of the interface with this index from now on, and sends there.
+pub(super) fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    // SAFETY: all zeros is a valid value.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as _;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = i32::try_from(index).unwrap_or(0);
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the system reads `len` bytes from a value that is so long.
+    let done = unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), len) };
+    Ok(Errno::result(done).map(drop)?)
+}
+
+/// The longest packet of an interface, in bytes.
+pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
+    let answer = ask(fd, name, libc::SIOCGIFMTU)?;
+    // SAFETY: the request was answered, so this is the member of the union that was written.
+    let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
+    Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// The kind of link of an interface (`ARPHRD_`), and the first bytes of its address.
+pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6])> {
+    let answer = ask(fd, name, libc::SIOCGIFHWADDR)?;
+    // SAFETY: as in `mtu`.
+    let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
+    let mut bytes = [0; 6];
+    bytes.iter_mut().zip(address.sa_data).for_each(|(to, from)| *to = from as u8);
+    Ok((address.sa_family, bytes))
+}
+
+/// One of the requests about an interface that read its name and write the union after it.
+fn ask(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeros is a valid value.
+    let mut about: libc::ifreq = unsafe { zeroed() };
+    // The last byte stays zero: the name ends there at the latest.
+    let room = about.ifr_name.len() - 1;
+    for (to, from) in about.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: both requests read and write within the structure.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), request, &mut about) };
+    Errno::result(done)?;
+    Ok(about)
+}

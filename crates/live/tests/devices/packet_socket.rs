@@ -1,0 +1,142 @@
+//! AF_PACKET on a veth, whose other end the kernel has.
+
+use crate::bytes_both_ways::{MAC, bring, fetch, station};
+use crate::netns::alone;
+use farpace_live::Device;
+use farpace_live::device::{DeviceError, PacketConfig, PacketSocket};
+use farpace_live::{StationError, Stats};
+use farpace_wire::Packet;
+use std::collections::VecDeque;
+use std::process::Command;
+
+const KERNEL: &str = "10.77.0.1/24";
+const OURS: &str = "10.77.0.2";
+const KERNEL6: &str = "fd77::1/64";
+const OURS6: &str = "fd77::2";
+
+fn ip(line: &str) {
+    let done = Command::new("ip").args(line.split_whitespace()).status().unwrap();
+    assert!(done.success(), "ip {line}");
+}
+
+/// `k` is the kernel's end, `f` ours.
+fn veth() {
+    ip("link add k type veth peer name f");
+    ip(&format!("addr add {KERNEL} dev k"));
+    ip(&format!("addr add {KERNEL6} dev k nodad"));
+    ip("link set k up");
+    ip("link set f up");
+}
+
+fn config(super_segments: bool) -> PacketConfig {
+    PacketConfig { mac: Some(MAC), super_segments, ..PacketConfig::new("f") }
+}
+
+fn both_ways(config: PacketConfig, address: &'static str) -> Stats {
+    veth();
+    let (handle, thread) = station(&[OURS, OURS6], move || PacketSocket::open(&config).unwrap());
+    let begin = std::time::Instant::now();
+    fetch(address);
+    let out = begin.elapsed();
+    bring(address);
+    let back = begin.elapsed() - out;
+    handle.stop();
+    let stats = thread.join().unwrap().unwrap();
+    eprintln!("out {out:?}, in {back:?}, {:?}", stats.devices[0]);
+    stats
+}
+
+/// Breaks: transfers over Ethernet interfaces, or their speed, which super-segments make.
+#[test]
+fn super_segments_cross_both_ways() {
+    alone(|| {
+        let stats = both_ways(config(true), OURS);
+        let device = &stats.devices[0];
+        assert!(device.segments_received > 2 * device.received, "the kernel's super-segments come whole");
+        assert_eq!((device.malformed, device.refused), (0, 0));
+    });
+}
+
+/// Breaks: everything that must see packets one by one, such as an emulator.
+#[test]
+fn single_packets_cross_both_ways() {
+    alone(|| {
+        let stats = both_ways(config(false), OURS);
+        let device = &stats.devices[0];
+        assert_eq!(device.segments_sent, device.sent, "no super-segment goes out");
+        assert_eq!((device.malformed, device.refused), (0, 0));
+    });
+}
+
+/// Breaks: IPv6 on Ethernet interfaces.
+#[test]
+fn ipv6_crosses_both_ways() {
+    alone(|| {
+        both_ways(config(true), OURS6);
+    });
+}
+
+/// Breaks: a transfer whose interface is taken away hangs for ever rather than to say so.
+#[test]
+fn an_interface_that_goes_away_ends_the_station() {
+    alone(|| {
+        veth();
+        let (handle, thread) = station(&[OURS], || PacketSocket::open(&config(true)).unwrap());
+        let _stream = std::net::TcpStream::connect((OURS, 5001)).unwrap();
+        ip("link del k");
+        let error = thread.join().unwrap().unwrap_err();
+        assert!(handle.has_ended());
+        assert!(matches!(&error, StationError::Device { device, .. } if device == "f"), "{error}");
+        assert_eq!(error.to_string(), "device `f`: the interface has been removed");
+    });
+}
+
+/// Breaks: a cable that is pulled and put in again ends the station.
+#[test]
+fn an_interface_may_go_down_for_a_while() {
+    alone(|| {
+        veth();
+        let (handle, thread) = station(&[OURS], || PacketSocket::open(&config(true)).unwrap());
+        ip("link set f down");
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        ip("link set f up");
+        fetch(OURS);
+        handle.stop();
+        thread.join().unwrap().unwrap();
+    });
+}
+
+/// Breaks: VLAN tags vanish on the way over a packet socket.
+#[test]
+fn tags_stay_in_their_frames() {
+    alone(|| {
+        veth();
+        let mut other = PacketSocket::open(&PacketConfig::new("k")).unwrap();
+        let mut device = PacketSocket::open(&config(true)).unwrap();
+        let frame = [&[2; 12][..], &[0x81, 0, 0, 7, 0x88, 0xb5], &[9; 50]].concat();
+        other.send(&mut VecDeque::from([Packet::from_frame(&frame).unwrap()])).unwrap();
+        assert_eq!(other.counters().sent, 1);
+        let (mut came, begin) = (Vec::new(), std::time::Instant::now());
+        while came.is_empty() && begin.elapsed().as_secs() < 2 {
+            let mut packets = Vec::new();
+            device.receive(32, &mut packets).unwrap();
+            let ours = packets.iter().find(|packet| packet.macs().0.0 == [2; 6]);
+            ours.inspect(|packet| packet.write_frame(&mut came));
+        }
+        assert_eq!(came, frame);
+    });
+}
+
+/// Breaks: whoever misspells an interface gets no clear word.
+#[test]
+fn what_is_not_there_is_named() {
+    alone(|| {
+        let error = PacketSocket::open(&PacketConfig::new("nowhere0")).err().unwrap();
+        assert_eq!(error.to_string(), "cannot find the interface `nowhere0`: No such device (os error 19)");
+        veth();
+        ip("tuntap add t mode tun");
+        let error = PacketSocket::open(&PacketConfig::new("t")).err().unwrap();
+        assert!(matches!(error, DeviceError::NotEthernet(_)), "{error}");
+        assert!(PacketSocket::open(&PacketConfig::new("f")).is_ok());
+    });
+}
