@@ -18,5 +18,5 @@ pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use lateness::Lateness;
 pub use namespace::{Namespace, NamespaceError};
-pub use process::{leave_terminal, sharpen_timers};
+pub use process::{Process, leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};

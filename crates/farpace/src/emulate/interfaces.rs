@@ -4,13 +4,13 @@ use crate::realtime::Attachment;
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_live::Device;
-use farpace_live::device::{Tun, TunConfig};
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 
 /// Opens all, each for its host: `HOST=INTERFACE`, or the hosts of the scenario in the order of names.
 ///
 /// # Errors
 /// More or fewer interfaces than hosts, or one that cannot be opened.
-pub fn attach(words: &[String], scenario: &Scenario) -> Result<Vec<Attachment>> {
+pub fn attach(words: &[String], scenario: &Scenario, whole: bool) -> Result<Vec<Attachment>> {
     let mut free: Vec<&String> = scenario.hosts.keys().collect();
     if words.len() != free.len() {
         bail!("there are {} interfaces for {} hosts", words.len(), free.len());
@@ -35,18 +35,25 @@ pub fn attach(words: &[String], scenario: &Scenario) -> Result<Vec<Attachment>> 
     let mut free = free.into_iter();
     let open = |(host, interface): (Option<String>, &str)| {
         let host = host.or_else(|| free.next().cloned()).context("an interface has no host")?;
-        Ok(Attachment { host, device: open(interface)? })
+        Ok(Attachment { host, device: open(interface, whole)? })
     };
     named.into_iter().map(open).collect()
 }
 
-/// Opens an interface, or makes a TAP device.
+/// Opens an interface, or makes a TAP device. `whole`: super-segments pass.
 ///
 /// # Errors
 /// It is not there, or there is no right to use it.
-pub fn open(interface: &str) -> Result<Box<dyn Device>> {
-    match interface.strip_prefix("tap:") {
-        Some(name) => Ok(Box::new(Tun::open(&TunConfig { tap: true, ..TunConfig::new(name) })?)),
-        None => bail!("interface `{interface}`: only TAP devices so far"),
+pub fn open(interface: &str, whole: bool) -> Result<Box<dyn Device>> {
+    if let Some(name) = interface.strip_prefix("tap:") {
+        return Ok(Box::new(Tun::open(&TunConfig { tap: true, ..TunConfig::new(name) })?));
     }
+    let config = PacketConfig {
+        promiscuous: true,
+        // The elements have decided when a frame leaves: a queue behind them would decide again.
+        bypass_queue: true,
+        super_segments: whole,
+        ..PacketConfig::new(interface)
+    };
+    Ok(Box::new(PacketSocket::open(&config)?))
 }

@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         line::check_whole(&scenario)?;
     }
     interrupt::install();
-    let devices = interfaces::attach(&args.interfaces, &scenario)?;
+    let devices = interfaces::attach(&args.interfaces, &scenario, args.gso)?;
     let options = Options {
         patience: args.wait,
         whole: args.gso,
