@@ -10,6 +10,7 @@
 mod clock;
 pub mod device;
 mod station;
+pub mod system;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
