@@ -9,9 +9,15 @@
 
 mod clock;
 pub mod device;
+mod lateness;
+mod namespace;
+mod process;
 mod station;
 pub mod system;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use lateness::Lateness;
+pub use namespace::{Namespace, NamespaceError};
+pub use process::{Process, leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};

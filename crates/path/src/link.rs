@@ -39,6 +39,13 @@ impl Framing {
     pub fn on_the_line(self, len: ByteCount) -> ByteCount {
         len.max(self.minimum) + self.overhead
     }
+    /// What a packet takes; a super-segment, what the frames take that it is cut into.
+    #[inline]
+    pub fn of_packet(self, packet: &Packet) -> ByteCount {
+        let more = packet.segments() as u64 - 1;
+        let repeated = ByteCount::of_len(packet.headers().len()) + self.overhead;
+        self.on_the_line(packet.len()) + ByteCount::new(repeated.get() * more)
+    }
 }
 
 /// One direction of a link.
@@ -203,7 +210,7 @@ impl Way for LinkWay {
             cx.drop(packet, DropReason::QueueFull);
             return;
         }
-        let line_bytes = self.config.framing.on_the_line(ByteCount::new(len));
+        let line_bytes = self.config.framing.of_packet(&packet);
         let departure = match &mut self.line {
             Some(line) => line.send(now, line_bytes),
             None => now,

@@ -1,0 +1,165 @@
+//! Labs that are up: looked at, used, taken down.
+
+use super::state::State;
+use crate::cli;
+use anyhow::{Context, Result, bail};
+use farpace_report::{Column, Table};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// So long a lab may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(20);
+
+/// The arguments of `farpace lab down`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DownArgs {
+    /// The lab; may be left out if there is one alone
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// All labs
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+}
+
+/// The arguments of `farpace lab list`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `farpace lab exec`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ExecArgs {
+    /// The lab
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// One of its hosts
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// The program, and what it is told
+    #[arg(value_name = "COMMAND", last = true, required = true, num_args = 1..)]
+    command: Vec<String>,
+}
+
+fn named(name: &str) -> Result<State> {
+    if let Some(state) = State::read(name)? {
+        return Ok(state);
+    }
+    let names: Vec<String> = State::all()?.into_iter().map(|state| state.name).collect();
+    match names.is_empty() {
+        true => bail!("there is no lab `{name}`; `farpace lab up SCENARIO` makes one"),
+        false => bail!("there is no lab `{name}`; there are {}", names.join(", ")),
+    }
+}
+
+/// `farpace lab down`.
+///
+/// # Errors
+/// No such lab, or one that does not go.
+pub fn down(args: &DownArgs) -> Result<ExitCode> {
+    let labs = match &args.name {
+        Some(name) => vec![named(name)?],
+        None => State::all()?,
+    };
+    if labs.len() > 1 && !args.all {
+        let names: Vec<&str> = labs.iter().map(|lab| lab.name.as_str()).collect();
+        bail!("which one? There are {}; or use --all", names.join(", "));
+    }
+    if labs.is_empty() && !args.all {
+        bail!("there is no lab");
+    }
+    for lab in labs {
+        take_down(&lab)?;
+        cli::note(&format!("Lab `{}` is down.", lab.name));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_down(lab: &State) -> Result<()> {
+    let process = lab.process();
+    process.end(false);
+    let mut waited = Duration::ZERO;
+    while process.is_alive() && waited < PATIENCE {
+        pause();
+        waited += STEP;
+    }
+    process.end(true);
+    // If it ended by itself, it has done this.
+    lab.clean()
+}
+
+/// Removes what labs have left whose processes were killed; how many there were.
+///
+/// # Errors
+/// A namespace that the system does not let go.
+pub fn clean() -> Result<usize> {
+    let dead: Vec<State> = State::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect();
+    dead.iter().try_for_each(State::clean)?;
+    Ok(dead.len())
+}
+
+#[allow(clippy::disallowed_methods, reason = "it waits for another process")]
+pub(super) fn pause() {
+    std::thread::sleep(STEP);
+}
+
+/// `farpace lab list`.
+///
+/// # Errors
+/// Files that are not ours.
+pub fn list(args: &ListArgs) -> Result<ExitCode> {
+    let labs = State::all()?;
+    if args.json {
+        cli::print_json(&labs)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let columns = vec![
+        Column::text("lab"),
+        Column::text("state"),
+        Column::text("host"),
+        Column::text("address"),
+        Column::text("namespace"),
+        Column::text("scenario"),
+    ];
+    let mut table = Table::new("Labs", columns);
+    for lab in &labs {
+        let state = match (lab.process().is_alive(), lab.ready) {
+            (true, true) => "up",
+            (true, false) => "being made",
+            (false, _) => "left behind",
+        };
+        for host in &lab.hosts {
+            table.row(vec![
+                lab.name.as_str().into(),
+                state.into(),
+                host.host.as_str().into(),
+                host.address.as_str().into(),
+                host.namespace.as_str().into(),
+                lab.scenario.as_str().into(),
+            ]);
+        }
+    }
+    match labs.is_empty() {
+        true => cli::print("There is no lab.\n")?,
+        false => cli::print(&table.to_text())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `farpace lab exec`: becomes the program.
+///
+/// # Errors
+/// No such lab or host, or a program that cannot be run.
+pub fn exec(args: &ExecArgs) -> Result<ExitCode> {
+    let lab = named(&args.name)?;
+    let Some(host) = lab.hosts.iter().find(|host| host.host == args.host) else {
+        let hosts: Vec<&str> = lab.hosts.iter().map(|host| host.host.as_str()).collect();
+        bail!("lab `{}` has no host `{}`; there are {}", lab.name, args.host, hosts.join(", "));
+    };
+    let error = Command::new("ip").args(["netns", "exec", &host.namespace]).args(&args.command).exec();
+    Err(error).context("cannot run `ip`, which is of iproute2")
+}

@@ -1,0 +1,61 @@
+//! `farpace lab`: the network of a scenario between network namespaces, in real time.
+//!
+//! Start reading at [`up`]; `state` is what is known of labs that are up, `manage` looks at them and takes them down.
+
+mod manage;
+mod state;
+mod up;
+
+pub use manage::clean;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Each host of the scenario becomes a network namespace with one interface, far0, which has the host's address. Between them \
+runs the scenario's network, in real time: links, queues, policers, losses, routers, switches, and the layer below hosts \
+with several cards. Programs run in the namespaces with the kernel's TCP and need to know nothing of it. Flows of the \
+scenario are not started. Needs root and iproute2.
+
+Examples:
+  farpace lab up scenarios/gallery/lossy.toml              up, in the background
+  farpace lab exec lossy b -- iperf3 -s &
+  farpace lab exec lossy a -- iperf3 -c 10.0.0.2
+  farpace lab list
+  farpace lab down lossy
+  farpace lab up wan.toml --set links.wan.delay=\"50 ms\" -- ./trial.sh      up for as long as a program runs
+
+docs/emulator.md tells more.";
+
+/// The arguments of `farpace lab`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Make the network of a scenario, with a namespace for each host
+    Up(up::Args),
+    /// Take a lab down, and remove all that it made
+    Down(manage::DownArgs),
+    /// List the labs that are up, or were left behind
+    List(manage::ListArgs),
+    /// Run a program in a host of a lab
+    Exec(manage::ExecArgs),
+}
+
+/// `farpace lab`.
+///
+/// # Errors
+/// What keeps a lab from being made or found.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Up(args) => up::run(args),
+        Command::Down(args) => manage::down(args),
+        Command::List(args) => manage::list(args),
+        Command::Exec(args) => manage::exec(args),
+    }
+}
