@@ -9,6 +9,7 @@
 
 mod clock;
 pub mod device;
+pub mod socket;
 mod station;
 
 pub use clock::Clock;

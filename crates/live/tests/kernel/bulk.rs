@@ -80,7 +80,8 @@ fn the_kernel_reads_all_that_we_send() {
         let bytes = 1_000_000_000;
         let handle = station(move |host| {
             let chunk = Bytes::from(vec![7; 1 << 20]);
-            let make = move || -> Box<dyn Application> { Box::new(Source { left: bytes, chunk: chunk.clone() }) };
+            let make =
+                move || -> Box<dyn Application> { Box::new(Source { left: bytes, chunk: chunk.clone() }) };
             host.listen(PORT, settings(), make).unwrap();
         });
         let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
