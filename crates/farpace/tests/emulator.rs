@@ -66,7 +66,8 @@ impl Bed {
     /// The emulator, once it runs.
     fn emulate(&self, flags: &[&str]) -> Child {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.between.name(), env!("CARGO_BIN_EXE_farpace"), "emulate", "ea", "eb"]);
+        // Beside other tests of the workspace it would measure those.
+        command.args(["netns", "exec", self.between.name(), "nice", "-n", "-19", env!("CARGO_BIN_EXE_farpace"), "emulate", "ea", "eb"]);
         command.args(flags).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut said = [0; 7];
@@ -307,7 +308,7 @@ fn a_lab_lasts_as_long_as_its_program() {
         return;
     }
     let name = unique("script");
-    let script = "ip netns exec $FARPACE_NS_a ping -c 1 -W 2 10.0.0.2 > /dev/null; test $FARPACE_LAB = $1 && exit 7";
+    let script = "ip netns exec $FARPACE_NS_a ip -o addr show far0 | grep -q 10.0.0.1 && test $FARPACE_LAB = $1 && exit 7";
     let file = scenario("lossy.toml");
     let up = ["lab", "up", &file, "--name", &name, "--set", "links.wan.forward.loss=0", "--", "sh", "-c", script];
     let output = farpace(&[&up[..], &["sh", &name]].concat());
