@@ -11,7 +11,7 @@ use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
-use farpace_tcp::config::Config;
+use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT};
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
 use farpace_units::{Instant, Rate};
@@ -74,6 +74,10 @@ pub struct Host {
     timers: Timers,
     ports: EphemeralPorts,
     shutdown_at: Option<Instant>,
+    /// Most payload bytes of a super-segment that its device takes.
+    pub(crate) super_segment: u32,
+    /// In a burst: slots of the connections that are to be serviced at its end.
+    pub(crate) touched: Option<Vec<usize>>,
     /// Data packets say at what rate their connections want to send.
     says_rates: bool,
     batch: Vec<Outgoing>,
@@ -99,6 +103,8 @@ impl Host {
             planned: 0,
             timers: Timers::default(),
             shutdown_at: None,
+            super_segment: 0,
+            touched: None,
             says_rates: false,
             batch: Vec::with_capacity(BATCH),
         }
@@ -123,6 +129,32 @@ impl Host {
     /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
+    }
+
+    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
+    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
+    /// called before there are connections.
+    pub fn set_super_segments(&mut self, most: u32) {
+        self.super_segment = most.min(MAX_SUPER_SEGMENT);
+    }
+
+    /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
+    /// that is allowed (see [`Connection::may_wait`]): so there is one ACK for a burst, not one for each packet.
+    ///
+    /// The packets come into being here, so far as the account of the element goes ([`Cx::made`]).
+    pub fn on_burst(&mut self, packets: impl IntoIterator<Item = Packet>, cx: &mut Cx<'_>) {
+        self.touched = Some(Vec::new());
+        for packet in packets {
+            cx.made();
+            self.on_frame(packet, cx);
+        }
+        let mut touched = self.touched.take().unwrap_or_default();
+        touched.sort_unstable();
+        touched.dedup();
+        for slot in touched {
+            self.service(slot, cx);
+        }
+        self.report_given_up(cx);
     }
 
     /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
@@ -288,7 +320,8 @@ impl Host {
         };
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
-        let connection = Connection::connect(cx.now(), &fitted(&config, &tuple), ports, iss);
+        let connection =
+            Connection::connect(cx.now(), &fitted(&config, &tuple, self.super_segment), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         entry.application = Some(application);
         self.connections.open(slot, entry);
@@ -345,9 +378,13 @@ impl Host {
             let wanted = if self.says_rates { entry.connection.wanted_rate() } else { None };
             for out in self.batch.drain(..) {
                 entry.ident = entry.ident.wrapping_add(1);
-                let Segment { header, payload, ecn } = out.segment;
+                let segments = out.segment.segments();
+                let Segment { header, payload, ecn, segment_size } = out.segment;
                 let below = Below { tos: ecn.bits(), ..entry.below };
                 let mut packet = below.tcp(entry.ident, &header, payload);
+                packet.set_segment_size(segment_size);
+                // The parts of a super-segment are numbered on when it is cut.
+                entry.ident = entry.ident.wrapping_add((segments - 1) as u16);
                 if let Some(rate) = wanted {
                     packet.set_wanted_rate(rate_of_frames(rate, &packet));
                 }

@@ -26,7 +26,6 @@ pub struct DoorInfo {
     pub resolves: bool,
 }
 
-
 /// The network of a scenario, with a door in the place of each host. Processors and network cards of hosts stay: they are
 /// below their stacks. Nothing has happened yet.
 pub struct Doors {

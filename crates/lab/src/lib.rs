@@ -23,8 +23,8 @@ pub mod scenario;
 mod silence;
 mod watch;
 
-pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use doors::{DoorInfo, Doors};
+pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network::NetworkError;
 pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};

@@ -74,7 +74,9 @@ impl Namespace {
     /// # Errors
     /// The first that cannot be done.
     pub fn configure(&self, lines: &str) -> Result<(), NamespaceError> {
-        ip(&["-n", &self.name, "-batch", "-"], lines, || format!("set up the network namespace `{}`", self.name))
+        ip(&["-n", &self.name, "-batch", "-"], lines, || {
+            format!("set up the network namespace `{}`", self.name)
+        })
     }
     /// Does `act` in it: devices that it opens are there, and stay open outside.
     ///
@@ -97,7 +99,8 @@ impl Namespace {
     /// Processes that are in it.
     pub fn processes(&self) -> Vec<i32> {
         let output = Command::new("ip").args(["netns", "pids", &self.name]).output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let text =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         let own = std::process::id() as i32;
         text.split_whitespace().filter_map(|word| word.parse().ok()).filter(|pid| *pid != own).collect()
     }
@@ -114,7 +117,8 @@ impl Namespace {
             return Ok(());
         }
         for pid in self.processes() {
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
+            let _ =
+                nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
         }
         ip(&["netns", "delete", &self.name], "", || format!("remove the network namespace `{}`", self.name))
     }

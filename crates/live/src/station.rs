@@ -5,7 +5,7 @@ use crate::device::{Device, DeviceCounters};
 use crate::lateness::Lateness;
 use farpace_host::Host;
 use farpace_path::world::{ElementId, Observer, World, WorldError};
-use farpace_path::{Cx, Door};
+use farpace_path::{Cx, Door, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use nix::errno::Errno;
@@ -184,15 +184,16 @@ impl Station {
         })
     }
 
-    /// A station of one host on one device.
+    /// A station of one host on one device. The host sends super-segments, if the device takes them.
     ///
     /// # Errors
     /// As [`new`](Station::new).
-    pub fn of_host(host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
+    pub fn of_host(mut host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
         let mut world = World::new(0);
+        host.set_super_segments(device.info().super_segment);
         let host = world.add("host", Box::new(host))?;
         let door = world.add("device", Box::new(Door::default()))?;
-        world.connect((host, farpace_path::Port(0)), (door, farpace_path::Port(0)))?;
+        world.connect((host, Port(0)), (door, Port(0)))?;
         let mut station = Station::new(world, wait)?;
         station.attach(door, device);
         station.set_host(host);
@@ -340,6 +341,12 @@ impl Station {
             return Ok(false);
         }
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
+        if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
+            && host == peer
+        {
+            self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
+            return Ok(true);
+        }
         self.world.call(*door, &mut *self.observer, |door: &mut Door, cx| {
             for packet in arrivals {
                 match cut && packet.segment_size().is_some() {

@@ -37,3 +37,30 @@ fn pump(seconds: f64, mut step: impl FnMut(&mut [u8]) -> anyhow::Result<usize>) 
     }
     meter.stop(bytes)
 }
+
+/// Times of a question of one byte and its answer of one byte, in microseconds, in ascending order.
+pub fn ask(mut stream: TcpStream, questions: usize) -> anyhow::Result<Vec<f64>> {
+    stream.set_nodelay(true)?;
+    let mut times = Vec::with_capacity(questions);
+    for _ in 0..questions {
+        let begin = Instant::now();
+        stream.write_all(&[1])?;
+        stream.read_exact(&mut [0])?;
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// Sends every byte back.
+pub fn answer(mut stream: TcpStream) -> anyhow::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut buffer = [0; 64];
+    loop {
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..n])?;
+    }
+}

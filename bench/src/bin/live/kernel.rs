@@ -34,6 +34,31 @@ pub fn own_namespace() -> anyhow::Result<()> {
 }
 
 fn between(way: Way, seconds: f64, offloads: bool) -> anyhow::Result<Measure> {
+    pair(
+        offloads,
+        move |stream| match way {
+            // The other end decides when it is over.
+            Way::Out => drop(ends::read(stream, 1e9)),
+            Way::In => drop(ends::write(stream, 1e9)),
+        },
+        |stream| match way {
+            Way::Out => ends::write(stream, seconds),
+            Way::In => ends::read(stream, seconds),
+        },
+    )
+}
+
+/// Questions and answers.
+pub fn latency(questions: usize) -> anyhow::Result<Vec<f64>> {
+    pair(true, |stream| drop(ends::answer(stream)), |stream| ends::ask(stream, questions))
+}
+
+/// A connection between two namespaces: `theirs` at the end that was opened, `ours` at the end that opens.
+fn pair<R>(
+    offloads: bool,
+    theirs: impl FnOnce(TcpStream) + Send + 'static,
+    ours: impl FnOnce(TcpStream) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
     own_namespace()?;
     let (tell, hear) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
@@ -50,11 +75,7 @@ fn between(way: Way, seconds: f64, offloads: bool) -> anyhow::Result<Measure> {
         let listener = TcpListener::bind((FAR, 5001))?;
         tell.send(nix::unistd::gettid())?;
         let (stream, _) = listener.accept()?;
-        // The other end decides when it is over.
-        let _ = match way {
-            Way::Out => ends::read(stream, 1e9),
-            Way::In => ends::write(stream, 1e9),
-        };
+        theirs(stream);
         Ok(())
     });
     let id = hear.recv().context("the far end has not begun")?;
@@ -72,10 +93,7 @@ fn between(way: Way, seconds: f64, offloads: bool) -> anyhow::Result<Measure> {
         };
     }
     let stream = TcpStream::connect((FAR, 5001))?;
-    let measure = match way {
-        Way::Out => ends::write(stream, seconds),
-        Way::In => ends::read(stream, seconds),
-    };
+    let result = ours(stream);
     let _ = far.join();
-    measure
+    result
 }

@@ -14,6 +14,7 @@ mod meter;
 mod smol;
 mod table;
 
+use farpace_live::Wait;
 use meter::{Measure, Way};
 use std::process::ExitCode;
 
@@ -42,6 +43,15 @@ const CONTENDERS: [Contender; 9] = [
         what: "gVisor on veth, AF_PACKET with super-segments",
         run: gvisor::packet,
     },
+];
+
+/// Of a byte each.
+const QUESTIONS: usize = 20_000;
+type Ask = fn(usize) -> anyhow::Result<Vec<f64>>;
+const LATENCIES: [(&str, &str, Ask); 3] = [
+    ("kernel", "kernel to kernel, veth", kernel::latency),
+    ("farpace", "farpace on TUN, sleeping", |n| engine::latency(n, Wait::Sleep)),
+    ("farpace-spin", "farpace on TUN, spinning", |n| engine::latency(n, Wait::Spin)),
 ];
 
 struct Args {
@@ -79,10 +89,24 @@ fn main() -> ExitCode {
             rows.push((contender.name, contender.what, way, rounds.swap_remove(rounds.len() / 2)));
         }
     }
+    let mut latencies = Vec::new();
+    for (name, what, ask) in
+        LATENCIES.iter().filter(|(name, ..)| args.only.as_deref().is_none_or(|o| *name == o))
+    {
+        eprintln!("{what}, questions and answers ...");
+        match std::thread::scope(|s| s.spawn(|| ask(QUESTIONS)).join()) {
+            Ok(Ok(times)) => latencies.push((*name, *what, times)),
+            Ok(Err(error)) => {
+                eprintln!("live: {name}: {error:#}");
+                return ExitCode::FAILURE;
+            }
+            Err(_) => return ExitCode::FAILURE,
+        }
+    }
     if args.json {
-        table::json(&rows)
+        table::json(&rows, &latencies)
     } else {
-        table::text(&rows)
+        table::text(&rows, &latencies)
     }
     ExitCode::SUCCESS
 }

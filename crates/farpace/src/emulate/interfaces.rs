@@ -21,7 +21,10 @@ pub fn attach(words: &[String], scenario: &Scenario, whole: bool) -> Result<Vec<
             Some((host, interface)) => {
                 let Some(at) = free.iter().position(|name| *name == host) else {
                     let hosts: Vec<&str> = scenario.hosts.keys().map(String::as_str).collect();
-                    bail!("`{word}`: the scenario has no host `{host}` that is free; there are {}", hosts.join(", "));
+                    bail!(
+                        "`{word}`: the scenario has no host `{host}` that is free; there are {}",
+                        hosts.join(", ")
+                    );
                 };
                 free.remove(at);
                 (Some(host.to_owned()), interface)

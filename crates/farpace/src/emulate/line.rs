@@ -170,7 +170,9 @@ impl Line {
     fn direction(&self, jitter: Option<Span>, loss: Option<f64>, ber: Option<f64>) -> DirectionSpec {
         let policer = |rate: Rate| Policer {
             rate,
-            burst: self.police_burst.unwrap_or_else(|| rate.bytes_in(Span::from_millis(50)).max(ByteCount::new(15_000))),
+            burst: self
+                .police_burst
+                .unwrap_or_else(|| rate.bytes_in(Span::from_millis(50)).max(ByteCount::new(15_000))),
             refill: Span::ZERO,
             phase: Span::ZERO,
             counts: Default::default(),
@@ -227,7 +229,10 @@ pub fn check_whole(scenario: &Scenario) -> Result<()> {
                 && d.rate.is_some()
                 && packets > Packets::ZERO
             {
-                bail!("--gso: the queue of link `{}` counts packets; give it in bytes or as a time, like --queue 1MB", link.name);
+                bail!(
+                    "--gso: the queue of link `{}` counts packets; give it in bytes or as a time, like --queue 1MB",
+                    link.name
+                );
             }
         }
     }

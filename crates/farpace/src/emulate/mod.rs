@@ -101,7 +101,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         patience: args.wait,
         whole: args.gso,
         bin: args.meter,
-        captures: args.pcap.clone().map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
+        captures: args
+            .pcap
+            .clone()
+            .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
     };
     let mut network = Network::build(&scenario, devices, &options)?;
     if !args.quiet {

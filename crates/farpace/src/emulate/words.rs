@@ -38,7 +38,9 @@ pub fn share(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     let value: Option<f64> = number.trim().parse().ok().map(|value: f64| value / percent);
-    value.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| not(text, "a share", "1%, or 0.01, at most 100%"))
+    value
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| not(text, "a share", "1%, or 0.01, at most 100%"))
 }
 
 /// How much a queue holds.
@@ -62,7 +64,9 @@ pub fn queue(text: &str) -> Result<Queue, String> {
     if let Ok(limit) = text.parse() {
         return Ok(Queue::Limit(limit));
     }
-    text.parse().map(Queue::Time).map_err(|_| not(text, "a queue", "100p (packets), 64kB, 50ms (at the rate), or unlimited"))
+    text.parse()
+        .map(Queue::Time)
+        .map_err(|_| not(text, "a queue", "100p (packets), 64kB, 50ms (at the rate), or unlimited"))
 }
 
 fn not(text: &str, what: &str, expected: &str) -> String {
@@ -85,7 +89,9 @@ mod tests {
         }
         assert_eq!(span("5ms"), Ok(Span::from_millis(5)));
         assert!(span("5").is_err());
-        for (text, value) in [("1%", Some(0.01)), ("0.01", Some(0.01)), ("100 %", Some(1.0)), ("101%", None), ("NaN", None)] {
+        for (text, value) in
+            [("1%", Some(0.01)), ("0.01", Some(0.01)), ("100 %", Some(1.0)), ("101%", None), ("NaN", None)]
+        {
             assert_eq!(share(text).ok(), value, "{text}");
         }
         assert_eq!(queue("100p"), Ok(Queue::Limit(QueueLimit::Packets(Packets::new(100)))));

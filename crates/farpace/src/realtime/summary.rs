@@ -92,8 +92,8 @@ impl Summary {
         let late = station.lateness();
         let us = |span: Span| span.as_nanos() as f64 / 1e3;
         let stats = station.stats();
-        let lost_by_devices =
-            stats.queue_full + stats.devices.iter().map(|device| device.refused + device.overflowed).sum::<u64>();
+        let lost_by_devices = stats.queue_full
+            + stats.devices.iter().map(|device| device.refused + device.overflowed).sum::<u64>();
         Summary {
             seconds: lasted.as_secs_f64(),
             directions: watch.directions().iter().map(direction).collect(),
@@ -134,10 +134,15 @@ impl Summary {
         }
         let mut text = table.to_text();
         if !self.drops.is_empty() {
-            let columns = vec![Column::text("place"), Column::text("cause"), Column::number("dropped", "packets")];
+            let columns =
+                vec![Column::text("place"), Column::text("cause"), Column::number("dropped", "packets")];
             let mut table = Table::new("Drops", columns);
             for drop in &self.drops {
-                table.row(vec![drop.place.as_str().into(), drop.cause.into(), drop.packets.to_string().into()]);
+                table.row(vec![
+                    drop.place.as_str().into(),
+                    drop.cause.into(),
+                    drop.packets.to_string().into(),
+                ]);
             }
             text = text + "\n" + &table.to_text();
         }

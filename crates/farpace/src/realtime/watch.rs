@@ -122,7 +122,8 @@ impl Watch {
     pub fn capture_at(&mut self, to: &Captures, name: &str, wires: &[WireId]) -> Result<()> {
         let mut capture = open(to, name)?;
         let cannot = || format!("cannot write the capture `{}`", capture.path.display());
-        let interface = capture.writer.add_interface(name, "both directions", Some(SNAPLEN)).with_context(cannot)?;
+        let interface =
+            capture.writer.add_interface(name, "both directions", Some(SNAPLEN)).with_context(cannot)?;
         capture.interfaces.insert(0, interface);
         for wire in wires {
             self.eyes(*wire).capture = Some(self.captures.len());
@@ -146,7 +147,8 @@ impl Watch {
         self.seen = now;
         let line = |(direction, queue): (&mut Metered, &Span)| {
             let totals = [direction.entered.total().bytes, direction.left.total().bytes];
-            let [entered, left] = [0, 1].map(|i| Rate::of(totals[i] - direction.seen[i], passed).as_mbit_f64());
+            let [entered, left] =
+                [0, 1].map(|i| Rate::of(totals[i] - direction.seen[i], passed).as_mbit_f64());
             direction.seen = totals;
             format!(
                 "{}, {}: in {} Mbit/s, out {} Mbit/s, queue {:.2} ms",

@@ -48,6 +48,9 @@ pub enum Profile {
     #[default]
     #[serde(rename = "modern")]
     Modern,
+    /// On the wire as Linux 6.x: its SYN options, ACKs and timers, RACK-TLP, PRR and CUBIC.
+    #[serde(rename = "linux")]
+    Linux,
     /// For far paths: the modern recovery with AEN, and a congestion control that knows bit errors from congestion.
     #[serde(rename = "farpace")]
     Farpace,
@@ -55,7 +58,7 @@ pub enum Profile {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 13] = [
+    pub const ALL: [Profile; 14] = [
         Profile::Linux2617,
         Profile::Linux2617Ab,
         Profile::Linux2622,
@@ -68,6 +71,7 @@ impl Profile {
         Profile::Prr,
         Profile::RackTlp,
         Profile::Modern,
+        Profile::Linux,
         Profile::Farpace,
     ];
 
@@ -86,6 +90,7 @@ impl Profile {
             Profile::Prr => "prr",
             Profile::RackTlp => "rack-tlp",
             Profile::Modern => "modern",
+            Profile::Linux => "linux",
             Profile::Farpace => "farpace",
         }
     }
@@ -148,7 +153,7 @@ impl Profile {
         Some(match self {
             Profile::Rfc6675 => Modern { reduction: Reduction::AtOnce, ..counting },
             Profile::Prr => counting,
-            Profile::RackTlp | Profile::Modern => full,
+            Profile::RackTlp | Profile::Modern | Profile::Linux => full,
             Profile::Farpace => Modern { timeout: TimeoutProcedure::Aen, ..full },
             _ => return None,
         })

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// The named set of choices to begin with (default: modern).
     pub profile: Option<Profile>,
-    /// Congestion control (default: cubic for modern, farpace for farpace, bic for the historical profiles, else reno).
+    /// Congestion control (default: cubic for modern and linux, farpace for farpace, bic for the historical profiles, else reno).
     pub congestion: Option<Congestion>,
     /// Retransmission timeout.
     pub rto: Option<Rto>,
@@ -49,7 +49,7 @@ pub struct Settings {
     pub window_scale: Option<bool>,
     /// Receive window in full-size segments. Sets the receive buffer.
     pub window: Option<Packets>,
-    /// Receive buffer in bytes, where `window` is not given (default 4 MB).
+    /// Receive buffer in bytes, where `window` is not given (default 4 MB; linux: 6 MiB).
     pub receive_buffer: Option<ByteCount>,
     /// Send buffer in bytes (default 16 MB).
     pub send_buffer: Option<ByteCount>,
@@ -67,7 +67,7 @@ pub struct Settings {
     pub nagle: Option<bool>,
     /// Explicit congestion notification (default: off; dctcp with congestion control dctcp).
     pub ecn: Option<EcnMode>,
-    /// Probing for the path's segment size (default: black-hole; off for net2 and the historical profiles).
+    /// Probing for the path's segment size (default: black-hole; off for linux, net2 and the historical profiles).
     pub mtu_probing: Option<MtuProbing>,
     /// A connection without a segment from the peer for so long is probed (default: never).
     pub keep_alive: Option<Span>,
@@ -99,7 +99,7 @@ pub struct Settings {
     pub timeout: Option<TimeoutProcedure>,
     /// Taking reductions back for losses that were none (modern profiles).
     pub undo: Option<bool>,
-    /// HyStart++ in the first slow start (modern profiles; default: with cubic in profile modern).
+    /// HyStart++ in the first slow start (modern profiles; default: with cubic in the profiles modern and linux).
     pub hystart: Option<bool>,
     /// Most segments by which one ACK raises the window in slow start (modern profiles; default: as many as it
     /// acknowledges).
@@ -270,6 +270,7 @@ impl Settings {
         let payload = u64::from(mss) - if timestamps { 12 } else { 0 };
         let receive_buffer = match window {
             Some(w) => ByteCount::new(u64::from(w.get()) * payload),
+            None if profile == Profile::Linux => receive_buffer.unwrap_or(LINUX_BUFFER),
             None => receive_buffer.unwrap_or(ByteCount::new(4_000_000)),
         };
         if receive_buffer.get() < payload || receive_buffer > MAX_WINDOW {
@@ -308,7 +309,7 @@ impl Settings {
         }
         let congestion = congestion.unwrap_or(match profile {
             _ if historical => Congestion::Bic,
-            Profile::Modern => Congestion::Cubic,
+            Profile::Modern | Profile::Linux => Congestion::Cubic,
             Profile::Farpace => Congestion::Farpace,
             _ => Congestion::Reno,
         });
@@ -335,11 +336,13 @@ impl Settings {
         let delayed_ack = delayed_ack.unwrap_or(match profile {
             _ if historical => DelayedAck::Linux26,
             Profile::Net2 => DelayedAck::Bsd,
+            Profile::Linux => DelayedAck::Linux,
             _ => DelayedAck::Rfc5681,
         });
         check_delays(delayed_ack, *ack_delay, *ack_every)?;
         let rto = rto.unwrap_or(match profile {
-            _ if historical => Rto::Linux26,
+            // Linux 6 still reckons so: SRTT and at least 200 ms.
+            _ if historical || profile == Profile::Linux => Rto::Linux26,
             Profile::Net2 => Rto::Net2,
             _ => Rto::Rfc6298,
         });
@@ -347,7 +350,8 @@ impl Settings {
             return Err(SettingsError::Range { key: "clock", expected: "from 1 us to 1 s" });
         }
         let clock = clock.or((net2 || rto == Rto::Net2).then_some(SLOW_TICK));
-        let hystart = hystart.unwrap_or(profile == Profile::Modern && congestion == Congestion::Cubic);
+        let opens_carefully = matches!(profile, Profile::Modern | Profile::Linux);
+        let hystart = hystart.unwrap_or(opens_carefully && congestion == Congestion::Cubic);
         Ok(Config {
             recovery,
             congestion,
@@ -377,7 +381,7 @@ impl Settings {
             ),
             nagle: nagle.unwrap_or(true),
             ecn: ecn.unwrap_or(if congestion == Congestion::Dctcp { EcnMode::Dctcp } else { EcnMode::Off }),
-            mtu_probing: mtu_probing.unwrap_or(if historical || net2 {
+            mtu_probing: mtu_probing.unwrap_or(if historical || net2 || profile == Profile::Linux {
                 MtuProbing::Off
             } else {
                 MtuProbing::BlackHole
@@ -389,6 +393,7 @@ impl Settings {
             }),
             user_timeout: *user_timeout,
             network_header: 20,
+            super_segment: 0,
             time_wait: Span::from_secs(60),
         })
     }
@@ -420,6 +425,8 @@ fn abe(
     })
 }
 
+/// Largest receive buffer of Linux (tcp_rmem), for which it announces a window scale of 7.
+const LINUX_BUFFER: ByteCount = ByteCount::new(6_291_456);
 /// Tick of BSD's slow timer.
 const SLOW_TICK: Span = Span::from_millis(500);
 

@@ -1,11 +1,11 @@
 //! The same script against the engine, in virtual time.
 
 use super::common::{drain, expire};
-use super::peer::{Heard, PORT, Peer};
+use super::peer::{Heard, PORT, Peer, encoded};
 use super::script::{ANSWER, App, Script};
 use bytes::Bytes;
 use farpace_tcp::config::{DelayedAck, Settings};
-use farpace_tcp::{Connection, Ecn, Ports, Segment};
+use farpace_tcp::{Connection, Ports, Segment};
 use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::TcpHeader;
 use std::collections::VecDeque;
@@ -24,9 +24,14 @@ struct Engine<'a> {
 /// What the peer hears when its segments arrive at `times`: SYN, ACK, and the steps of `script`.
 pub fn run(script: &Script, times: &[Instant]) -> Vec<Heard> {
     let settings = Settings { delayed_ack: Some(DelayedAck::Linux), ..Settings::default() };
+    play(script, times, &settings).heard
+}
+
+/// The peer afterwards, if the engine has these settings.
+pub fn play(script: &Script, times: &[Instant], settings: &Settings) -> Peer {
     let config = settings.resolve().unwrap();
     let peer = Peer::new(2, script);
-    let [syn_at, ack_at, steps @ ..] = times else { return Vec::new() };
+    let [syn_at, ack_at, steps @ ..] = times else { return peer };
     let syn = segment(peer.syn(*syn_at, script), Bytes::new());
     let ports = Ports { local: PORT, remote: 2 };
     let connection = Connection::accept(*syn_at, &config, ports, Seq::new(7), &syn);
@@ -41,11 +46,11 @@ pub fn run(script: &Script, times: &[Instant]) -> Vec<Heard> {
         e.arrive(*at, header, payload);
     }
     e.advance(script.until());
-    e.peer.heard
+    e.peer
 }
 
 fn segment(header: TcpHeader, payload: Bytes) -> Segment {
-    Segment { header, payload, ecn: Ecn::NotEct }
+    Segment { header, payload, ..Segment::default() }
 }
 
 impl Engine<'_> {
@@ -56,7 +61,7 @@ impl Engine<'_> {
     }
 
     fn hear(&mut self, now: Instant, s: &Segment) {
-        let answer = self.peer.hear(now, &s.header, s.payload.len() as u32);
+        let answer = self.peer.hear(now, &s.header, &encoded(&s.header), s.payload.len() as u32);
         self.inbox.extend(answer.map(|a| (a, Bytes::new())));
     }
 

@@ -33,6 +33,8 @@ pub struct Outcome {
     pub times: Vec<Instant>,
     pub syn_ack: TcpHeader,
     pub heard: Vec<Heard>,
+    /// See [`Peer::options`].
+    pub options: Vec<Vec<u8>>,
     /// Bytes that the program has read.
     pub delivered: u64,
 }
@@ -100,7 +102,32 @@ impl Kernel {
             program.unwrap().join().unwrap();
         }
         let syn_ack = line.peer.syn_ack.expect("the kernel answers a SYN");
-        Outcome { times, syn_ack, heard: line.peer.heard, delivered }
+        Outcome { times, syn_ack, heard: line.peer.heard, options: line.peer.options, delivered }
+    }
+
+    /// Sets a switch of the namespace's TCP.
+    pub fn set(&mut self, switch: &str, value: &str) {
+        std::fs::write(format!("/proc/sys/net/ipv4/{switch}"), value).unwrap();
+    }
+
+    /// The options of a SYN that the kernel sends.
+    pub fn syn(&mut self) -> Vec<u8> {
+        self.source += 1;
+        let to = SocketAddr::from((PEER, self.source));
+        // Nobody will answer.
+        let program =
+            std::thread::spawn(move || TcpStream::connect_timeout(&to, Duration::from_millis(20)).is_err());
+        let mut buffer = [0; 2048];
+        let options = loop {
+            let len = self.tun.recv(&mut buffer).unwrap();
+            let Ok(packet) = Packet::from_frame(&[&ETHERNET, &buffer[..len]].concat()) else { continue };
+            let Ok(tcp) = packet.tcp() else { continue };
+            if tcp.dst_port() == self.source {
+                break tcp.options().to_vec();
+            }
+        };
+        assert!(program.join().unwrap(), "nobody answers");
+        options
     }
 }
 
@@ -191,7 +218,8 @@ impl Line<'_> {
             let Ok((_, tcp)) = packet.ip_tcp() else { continue };
             // The segments of a connection that has ended are not ours.
             if tcp.dst_port() == self.peer.source()
-                && let Some(ack) = self.peer.hear(now, &tcp.header(), packet.payload().len() as u32)
+                && let Some(ack) =
+                    self.peer.hear(now, &tcp.header(), tcp.options(), packet.payload().len() as u32)
             {
                 self.send(ack, Bytes::new());
             }

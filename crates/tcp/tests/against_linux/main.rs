@@ -14,6 +14,7 @@ mod asking;
 mod common;
 mod engine;
 mod kernel;
+mod options;
 mod peer;
 mod receiver;
 mod script;

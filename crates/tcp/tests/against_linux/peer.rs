@@ -3,7 +3,7 @@
 use super::script::{Script, Step};
 use bytes::Bytes;
 use farpace_units::{Instant, Seq, Span};
-use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use farpace_wire::tcp::{MAX_TCP_LEN, TCP_LEN, TcpFlags, TcpHeader, TcpOptions, Timestamps, raw_options};
 use std::fmt;
 
 pub const PORT: u16 = 5001;
@@ -28,6 +28,27 @@ impl fmt::Debug for Heard {
     }
 }
 
+/// The options as they stand there, with zeros for what timestamps and SACK blocks say.
+pub fn form(options: &[u8]) -> Vec<u8> {
+    let mut form = Vec::new();
+    for (kind, data) in raw_options(options).map(|option| option.expect("whole options")) {
+        form.push(kind);
+        match kind {
+            1 => {}
+            5 | 8 => form.extend([vec![data.len() as u8 + 2], vec![0; data.len()]].concat()),
+            _ => form.extend([&[data.len() as u8 + 2], data].concat()),
+        }
+    }
+    form
+}
+
+/// The options of a header of ours.
+pub fn encoded(h: &TcpHeader) -> Vec<u8> {
+    let mut bytes = [0; MAX_TCP_LEN];
+    let len = h.encode(&mut bytes);
+    bytes[TCP_LEN..len].to_vec()
+}
+
 /// The peer's end of a connection.
 pub struct Peer {
     rcv_nxt: Seq,
@@ -37,12 +58,24 @@ pub struct Peer {
     pub syn_ack: Option<TcpHeader>,
     pub heard: Vec<Heard>,
     source: u16,
+    stamps: bool,
+    /// Options of all that was heard, without what timestamps and SACK blocks say.
+    pub options: Vec<Vec<u8>>,
 }
 
 impl Peer {
     pub fn new(source: u16, script: &Script) -> Self {
         let (rcv_nxt, rtt) = (Seq::default(), Span::from_millis(script.rtt.saturating_sub(2)));
-        Peer { rcv_nxt, timestamps: Vec::new(), rtt, syn_ack: None, heard: Vec::new(), source }
+        Peer {
+            rcv_nxt,
+            timestamps: Vec::new(),
+            rtt,
+            syn_ack: None,
+            heard: Vec::new(),
+            source,
+            stamps: script.timestamps,
+            options: Vec::new(),
+        }
     }
 
     pub fn source(&self) -> u16 {
@@ -59,7 +92,10 @@ impl Peer {
             ack: self.rcv_nxt,
             flags: TcpFlags::ACK,
             window: 512,
-            options: TcpOptions { timestamps: Some(Timestamps { value, echo }), ..TcpOptions::default() },
+            options: TcpOptions {
+                timestamps: self.stamps.then_some(Timestamps { value, echo }),
+                ..TcpOptions::default()
+            },
             ..TcpHeader::default()
         }
     }
@@ -95,7 +131,8 @@ impl Peer {
     }
 
     /// Takes a segment in; if it carried data, gives the ACK for it.
-    pub fn hear(&mut self, now: Instant, h: &TcpHeader, len: u32) -> Option<TcpHeader> {
+    pub fn hear(&mut self, now: Instant, h: &TcpHeader, options: &[u8], len: u32) -> Option<TcpHeader> {
+        self.options.push(form(options));
         if let Some(t) = h.options.timestamps {
             self.timestamps.push((now, t.value));
         }

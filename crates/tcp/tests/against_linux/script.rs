@@ -44,6 +44,7 @@ pub struct Script {
     /// From SYN-ACK to ACK, in milliseconds: the round trip that the receiver knows of.
     pub rtt: u64,
     pub sack: bool,
+    pub timestamps: bool,
     /// Besides SYN, and what the SYN says of the control of ACKs.
     pub syn_flags: TcpFlags,
     pub syn_control: AckControl,
@@ -57,6 +58,7 @@ impl Script {
             app,
             rtt: 1,
             sack: true,
+            timestamps: true,
             syn_flags: TcpFlags::NONE,
             syn_control: AckControl::default(),
             steps: Vec::new(),

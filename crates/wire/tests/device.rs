@@ -1,0 +1,187 @@
+//! How packets meet devices: cutting, reading without copies, checksums that a device works out.
+
+mod common;
+
+use bytes::Bytes;
+use common::{any_packet, below, header};
+use farpace_wire::checksum::checksum;
+use farpace_wire::tcp::TcpFlags;
+use farpace_wire::{Checksum, MacAddr, Packet, TcpHeader};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const ETHERNET: usize = 14;
+
+fn frame(packet: &Packet) -> Vec<u8> {
+    let mut out = Vec::new();
+    packet.write_frame(&mut out);
+    out
+}
+
+/// What two packets have in common if nothing of them differs that can be seen.
+fn seen(packet: &Packet) -> (Vec<u8>, Bytes, Checksum, usize) {
+    let transport = packet.headers().len() - packet.headers_from_ip().len();
+    (frame(packet), packet.payload().clone(), packet.checksum(), transport)
+}
+
+/// The segments that a sender would have sent one by one.
+fn one_by_one(header: &TcpHeader, payload: &Bytes, size: usize) -> Vec<(TcpHeader, Bytes)> {
+    let count = payload.len().div_ceil(size);
+    let part = |i: usize| {
+        let mut header = header.clone();
+        header.seq += (i * size) as u32;
+        if i > 0 {
+            header.flags = header.flags.without(TcpFlags::CWR);
+        }
+        if i + 1 < count {
+            header.flags = header.flags.without(TcpFlags::PSH | TcpFlags::FIN);
+        }
+        (header, payload.slice(i * size..payload.len().min((i + 1) * size)))
+    };
+    (0..count).map(part).collect()
+}
+
+proptest! {
+    /// Breaks: a super-segment that a device cannot cut leaves as other segments than it stands for: numbers, flags,
+    /// lengths, IPv4 numbers, or checksums.
+    #[test]
+    fn cut_it_is_what_would_have_been_sent(
+        below in below(),
+        ident: u16,
+        header in header(),
+        payload in vec(any::<u8>(), 2..6_000),
+        size in 1u16..1_500,
+    ) {
+        let payload = Bytes::from(payload);
+        let mut whole = below.tcp(ident, &header, payload.clone());
+        whole.set_segment_size(size);
+        let expected = match whole.segment_size() {
+            Some(size) => one_by_one(&header, &payload, usize::from(size)),
+            None => vec![(header, payload)],
+        };
+        prop_assert_eq!(whole.segments(), expected.len());
+        let mut parts = Vec::new();
+        whole.cut(|part| parts.push(part));
+        prop_assert_eq!(parts.len(), expected.len());
+        for (i, (part, (header, payload))) in parts.iter_mut().zip(expected).enumerate() {
+            let alone = below.tcp(ident.wrapping_add(i as u16), &header, payload);
+            prop_assert_eq!(part.segment_size(), None);
+            prop_assert!(frame(part) == frame(&alone), "part {}", i);
+            part.complete_checksum();
+            prop_assert_eq!(part.verify_checksums(), Ok(()));
+        }
+    }
+
+    /// Breaks: packets of other kinds are damaged where super-segments are cut.
+    #[test]
+    fn what_is_no_super_segment_passes_whole(packet in any_packet()) {
+        let mut parts = Vec::new();
+        packet.clone().cut(|part| parts.push(part));
+        prop_assert_eq!(parts.len(), 1);
+        prop_assert_eq!(frame(&parts[0]), frame(&packet));
+    }
+
+    /// Breaks: what is read without a copy is another packet than what is read with one, or an error of another kind.
+    #[test]
+    fn shared_bytes_are_read_as_copied_ones(
+        packet in any_packet(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<prop::sample::Index>(),
+        trailing in 0usize..20,
+        whole in any::<bool>(),
+    ) {
+        let mut bytes = frame(&packet);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        match whole {
+            true => bytes.resize(bytes.len() + trailing, 0),
+            false => bytes.truncate(cut.index(bytes.len() + 1)),
+        }
+        let copied = Packet::from_frame(&bytes);
+        let shared = Packet::from_shared_frame(Bytes::from(bytes.clone()));
+        prop_assert_eq!(copied.as_ref().map(seen), shared.as_ref().map(seen));
+        let (Some(below), Some(ip)) = (bytes.get(..ETHERNET), bytes.get(ETHERNET..)) else { return Ok(()) };
+        let untagged = below[12..14] == [8, 0] || below[12..14] == [0x86, 0xdd];
+        if !untagged {
+            return Ok(());
+        }
+        let mac = |at: usize| MacAddr([0, 1, 2, 3, 4, 5].map(|i| below[at + i]));
+        let bare = Packet::from_shared_ip(mac(6), mac(0), Bytes::copy_from_slice(ip));
+        // The first byte says which IP it is, so a frame whose type says otherwise is another thing.
+        let agrees = ip.first().is_some_and(|b| b >> 4 == if below[12] == 8 { 4 } else { 6 });
+        if agrees {
+            prop_assert_eq!(copied.as_ref().map(seen), bare.as_ref().map(seen));
+            if let Ok(packet) = &bare {
+                prop_assert_eq!(packet.headers_from_ip(), &ip[..packet.headers_from_ip().len()]);
+                prop_assert!(packet.has_ip());
+            }
+        }
+    }
+
+    /// Breaks: any bytes at all from a device make it panic.
+    #[test]
+    fn any_bytes_may_come(bytes in vec(any::<u8>(), 0..120), first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()], size: u16) {
+        let mut bytes = bytes;
+        if let Some(byte) = bytes.first_mut() {
+            *byte = first;
+        }
+        let shared = Bytes::from(bytes);
+        let packets = [
+            Packet::from_shared_ip(MacAddr([2; 6]), MacAddr([4; 6]), shared.clone()),
+            Packet::from_shared_frame(shared),
+        ];
+        for mut packet in packets.into_iter().flatten() {
+            packet.trust_checksum();
+            packet.set_segment_size(size);
+            let (segments, mut parts) = (packet.segments(), 0);
+            let is_tcp = packet.tcp().is_ok();
+            _ = packet.clone().partial_sum();
+            packet.cut(|_| parts += 1);
+            prop_assert_eq!(parts, if is_tcp { segments } else { 1 });
+        }
+    }
+
+    /// Breaks: a device that finishes a checksum gets another one than we would have worked out.
+    #[test]
+    fn a_device_finishes_what_we_began(packet in any_packet()) {
+        let mut ours = packet.clone();
+        ours.complete_checksum();
+        let mut theirs = packet.clone();
+        match theirs.partial_sum() {
+            None => prop_assert!(packet.checksum() == Checksum::Complete, "there is nothing to leave"),
+            Some(sum) => {
+                let mut bytes = theirs.headers().to_vec();
+                bytes.extend_from_slice(theirs.payload());
+                let (start, at) = (usize::from(sum.start), usize::from(sum.start + sum.offset));
+                let is_udp = packet.udp().is_ok();
+                let finished = match checksum(&bytes[start..]) {
+                    0 if is_udp => 0xffff, // RFC 768: zero says that there is none
+                    sum => sum,
+                };
+                bytes[at..at + 2].copy_from_slice(&finished.to_be_bytes());
+                prop_assert_eq!(bytes, frame(&ours));
+            }
+        }
+    }
+
+    /// Breaks: a packet whose checksum the device vouches for is dropped for a wrong one, or sent on with it.
+    #[test]
+    fn a_trusted_checksum_is_worked_out_anew(packet in any_packet()) {
+        let mut right = packet.clone();
+        right.complete_checksum();
+        let mut sent = packet.clone();
+        if sent.partial_sum().is_none() {
+            return Ok(());
+        }
+        // As it comes from the device: headers and payload as they are, the sum of the pseudo header in the field.
+        let mut bytes = sent.headers().to_vec();
+        bytes.extend_from_slice(sent.payload());
+        let mut came = Packet::from_shared_frame(Bytes::from(bytes)).expect("our own packet");
+        came.trust_checksum();
+        prop_assert_eq!(came.checksum(), Checksum::Partial);
+        prop_assert_eq!(came.verify_checksums(), Ok(()));
+        prop_assert_eq!(frame(&came), frame(&right));
+    }
+}
