@@ -39,7 +39,7 @@ const HOUSE: [(&str, &[&str]); 13] = [
 const UNSAFE: [(&str, &[&str]); 3] = [
     ("farpace-lab", &["src/payload/map.rs"]),
     ("farpace-link", &["src/pacing/prefetch.rs"]),
-    ("farpace-live", &["src/device/sys.rs"]),
+    ("farpace-live", &["src/device/sys.rs", "src/system/ethtool.rs"]),
 ];
 
 /// Crates that may read clocks, wait, and open sockets.

@@ -13,6 +13,7 @@ mod lateness;
 mod namespace;
 mod process;
 mod station;
+pub mod system;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};

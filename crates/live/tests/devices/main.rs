@@ -9,3 +9,4 @@ mod bytes_both_ways;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod packet_socket;
+mod setup;

@@ -1,0 +1,183 @@
+//! What processes have set on the machine, in files: whoever comes after one that was killed can take it away.
+
+use super::undo::Undo;
+use super::{Interface, SystemError, namespace};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where the files are; they go with a restart of the machine, as what they tell of does.
+pub const STATE: &str = "/run/farpace";
+/// Names another folder than [`STATE`].
+pub const STATE_VARIABLE: &str = "FARPACE_STATE";
+/// Longest file that is read, in bytes: it is somebody else's if it is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// The folder of the files.
+pub fn state_folder() -> PathBuf {
+    std::env::var_os(STATE_VARIABLE).map_or_else(|| STATE.into(), PathBuf::from)
+}
+
+/// What one setup of one process has set, the first first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journal {
+    /// What it is for, like `up`.
+    pub name: String,
+    /// The process.
+    pub pid: u32,
+    /// When it began, in ticks since the machine began: another process may have its number later.
+    pub began: u64,
+    /// Its network namespace, by number.
+    pub home: u64,
+    /// It is meant to stay when the process has ended.
+    pub kept: bool,
+    /// How each is taken away.
+    pub steps: Vec<Undo>,
+    /// The file.
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+impl Journal {
+    /// A new file for this process in `folder`.
+    pub(super) fn create(folder: &Path, name: &str) -> Result<Self, SystemError> {
+        let failed = |what: &str, path: &Path| {
+            let what = format!("{what} {}", path.display());
+            |error| SystemError::System { what, error }
+        };
+        let pid = std::process::id();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed("make the folder", folder))?;
+        let home = namespace::here().and_then(|here| namespace::number(&here));
+        let home = home.map_err(failed("read", Path::new("/proc/thread-self/ns/net")))?;
+        let began = began(pid).unwrap_or(0);
+        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        // A process may have several setups with one name.
+        for number in 0..u32::MAX {
+            let number = if number == 0 { String::new() } else { format!("-{number}") };
+            let path = folder.join(format!("{pid}-{safe}{number}.json"));
+            match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(_) => {
+                    let journal = Journal {
+                        name: name.to_owned(),
+                        pid,
+                        began,
+                        home,
+                        kept: false,
+                        steps: Vec::new(),
+                        path,
+                    };
+                    journal.write()?;
+                    return Ok(journal);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed("make", &path)(error)),
+            }
+        }
+        Err(failed("make a file in", folder)(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// All at once or not at all: the file is never half written.
+    pub(super) fn write(&self) -> Result<(), SystemError> {
+        let new = self.path.with_extension("new");
+        let write = || {
+            fs::write(&new, serde_json::to_vec_pretty(self)?)?;
+            fs::rename(&new, &self.path)
+        };
+        write().map_err(|error| SystemError::System { what: format!("write {}", self.path.display()), error })
+    }
+
+    /// True if its process is there.
+    pub fn is_alive(&self) -> bool {
+        began(self.pid) == Some(self.began)
+    }
+
+    /// True if nobody will take this away who has not been told to.
+    pub fn is_left_over(&self) -> bool {
+        !self.kept && !self.is_alive()
+    }
+
+    /// Takes everything away, the last first, but for interfaces that are in `spared`. Steps that cannot be taken stay in the
+    /// file.
+    pub(super) fn undo(&mut self, spared: &[Interface]) -> Result<(), Vec<SystemError>> {
+        let mut errors = Vec::new();
+        let mut stay = Vec::new();
+        let here = namespace::here().and_then(|here| namespace::number(&here)).ok();
+        let elsewhere = (here != Some(self.home)).then(|| namespace::find(self.home));
+        while let Some(step) = self.steps.pop() {
+            if step.removes().is_some_and(|interface| spared.contains(interface)) {
+                continue;
+            }
+            let done = match &elsewhere {
+                None => step.run(),
+                Some(Some(home)) => {
+                    let entering =
+                        |error| SystemError::System { what: "enter its network namespace".into(), error };
+                    namespace::within(home, || step.run()).map_err(entering).and_then(|done| done)
+                }
+                // With its namespace went all that was in it; what has a name is to be seen from everywhere.
+                Some(None) if step.namespace().is_some() => step.run(),
+                Some(None) => Ok(()),
+            };
+            if let Err(error) = done {
+                errors.push(error);
+                stay.insert(0, step);
+            }
+        }
+        self.steps = stay;
+        let file = if self.steps.is_empty() { remove(&self.path) } else { self.write() };
+        errors.extend(file.err());
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), SystemError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(SystemError::System { what: format!("remove {}", path.display()), error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// When a process began, in ticks since the machine began; none: there is no such process.
+fn began(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold blanks and parentheses. After it the state is the first field, this the 20th.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// All files in the folder, of the living and of the dead, by name. What is no journal is left out.
+pub fn journals() -> Vec<Journal> {
+    let mut paths: Vec<_> =
+        fs::read_dir(state_folder()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let small = fs::metadata(&path).is_ok_and(|about| about.len() <= LONGEST);
+        let bytes = (small && path.extension()? == "json").then(|| fs::read(&path).ok()).flatten()?;
+        let journal: Journal = serde_json::from_slice(&bytes).ok()?;
+        Some(Journal { path, ..journal })
+    };
+    paths.into_iter().filter_map(read).collect()
+}
+
+/// Takes away what this journal of a dead process tells of. What a living process has made since under the same name stays.
+///
+/// # Errors
+/// What could not be taken away; the journal keeps it.
+pub fn clean(journal: &mut Journal) -> Result<(), Vec<SystemError>> {
+    let others: Vec<_> =
+        journals().into_iter().filter(|other| other.path != journal.path && other.is_alive()).collect();
+    let spared: Vec<_> =
+        others.iter().flat_map(|other| other.steps.iter().filter_map(Undo::removes)).cloned().collect();
+    journal.undo(&spared)
+}

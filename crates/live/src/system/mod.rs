@@ -1,0 +1,384 @@
+//! What is set on the machine, and taken away again: interfaces, addresses, namespaces, parameters, offloads.
+//!
+//! Start reading at [`Setup`]. Before anything is set, how to take it away is written to a file ([`Journal`]), so that after
+//! the process was killed, too, `farpace doctor --clean` finds it.
+
+mod ethtool;
+mod journal;
+mod namespace;
+pub mod sysctl;
+mod tool;
+mod undo;
+
+pub use ethtool::{Offload, offload, set_offload};
+pub use journal::{Journal, STATE, STATE_VARIABLE, clean, journals, state_folder};
+pub use namespace::in_namespace;
+pub use undo::Undo;
+
+use crate::device::is_interface_name;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+
+/// Why something cannot be set or taken away.
+#[derive(Debug, Error)]
+pub enum SystemError {
+    /// The system says no.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A tool says no.
+    #[error("`{command}`: {said}")]
+    Tool {
+        /// What was run.
+        command: String,
+        /// What it wrote to its standard error.
+        said: String,
+    },
+    /// A tool is missing.
+    #[error("the command `{0}` is missing: install the package iproute2 (iproute on Fedora)")]
+    NoTool(String),
+    /// It is there already, and it may be somebody else's.
+    #[error("there is already {0}: choose another name, or remove it")]
+    InUse(String),
+    /// A name that no interface or namespace can have.
+    #[error("`{0}` cannot be a name here: 1 to 15 characters, no `/`, no `:`, no blanks")]
+    BadName(String),
+    /// There is no such setup.
+    #[error("nothing was set up under the name `{0}`")]
+    Unknown(String),
+}
+
+impl SystemError {
+    /// True if there are not enough rights.
+    pub fn is_for_lack_of_rights(&self) -> bool {
+        match self {
+            SystemError::System { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
+            SystemError::Tool { said, .. } => {
+                said.contains("not permitted") || said.contains("Permission denied")
+            }
+            _ => false,
+        }
+    }
+}
+
+/// An interface in a network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Interface {
+    /// Name of the namespace; none: that of the process.
+    pub namespace: Option<String>,
+    /// Name of the interface.
+    pub name: String,
+}
+
+impl Interface {
+    /// One in the namespace of the process.
+    pub fn here(name: &str) -> Self {
+        Interface { namespace: None, name: name.to_owned() }
+    }
+    /// One in a namespace with a name.
+    pub fn within(namespace: &str, name: &str) -> Self {
+        Interface { namespace: Some(namespace.to_owned()), name: name.to_owned() }
+    }
+    /// True if it is there.
+    pub fn exists(&self) -> bool {
+        undo::exists(self)
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} in {namespace}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// Setups of this process that have not been undone, for [`undo_all`].
+static OPEN: Mutex<Vec<Arc<Mutex<Journal>>>> = Mutex::new(Vec::new());
+
+/// Something set up on the machine. When it is dropped, all is as it was before, as far as the system lets it.
+///
+/// Programs that end at a signal without dropping their values call [`undo_all`] before they do.
+#[derive(Debug)]
+pub struct Setup {
+    journal: Arc<Mutex<Journal>>,
+    done: bool,
+}
+
+impl Setup {
+    /// Nothing yet, for a purpose with this name.
+    ///
+    /// # Errors
+    /// The file for it cannot be written: [`state_folder`] needs root.
+    pub fn begin(name: &str) -> Result<Self, SystemError> {
+        Ok(Setup::of(Journal::create(&state_folder(), name)?))
+    }
+
+    fn of(journal: Journal) -> Self {
+        let journal = Arc::new(Mutex::new(journal));
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(journal.clone());
+        Setup { journal, done: false }
+    }
+
+    /// What was set up under this name by a process that has ended, or has [kept](Setup::keep) it.
+    ///
+    /// # Errors
+    /// There is nothing.
+    pub fn take_over(name: &str) -> Result<Self, SystemError> {
+        let fits = |journal: &Journal| journal.name == name && (journal.kept || !journal.is_alive());
+        let found = journals().into_iter().find(fits);
+        found.map(Setup::of).ok_or_else(|| SystemError::Unknown(name.to_owned()))
+    }
+
+    /// How each thing that was set is taken away, the first first.
+    pub fn steps(&self) -> Vec<Undo> {
+        self.locked(|journal| journal.steps.clone())
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut Journal) -> T) -> T {
+        work(&mut self.journal.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes down how it is undone, then does it.
+    fn step<T>(&self, undo: Undo, work: impl FnOnce() -> Result<T, SystemError>) -> Result<T, SystemError> {
+        self.locked(|journal| {
+            journal.steps.push(undo);
+            let done = journal.write().and_then(|()| work());
+            if done.is_err() {
+                journal.steps.pop();
+                let _ = journal.write();
+            }
+            done
+        })
+    }
+
+    fn ip(&self, undo: Undo, namespace: Option<&str>, line: &str) -> Result<(), SystemError> {
+        self.step(undo, || tool::run(&tool::line("ip", namespace, line)).map(drop))
+    }
+
+    /// A new network namespace, with its loopback up.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn namespace(&self, name: &str) -> Result<(), SystemError> {
+        if !is_interface_name(name) {
+            return Err(SystemError::BadName(name.to_owned()));
+        }
+        if namespace::path(name).exists() {
+            return Err(SystemError::InUse(format!("a network namespace `{name}`")));
+        }
+        self.ip(Undo::Namespace(name.to_owned()), None, &format!("netns add {name}"))?;
+        tool::run(&tool::line("ip", Some(name), "link set lo up")).map(drop)
+    }
+
+    fn must_be_new(&self, interface: &Interface) -> Result<(), SystemError> {
+        if !is_interface_name(&interface.name) {
+            return Err(SystemError::BadName(interface.name.clone()));
+        }
+        if interface.exists() {
+            return Err(SystemError::InUse(format!("an interface `{interface}`")));
+        }
+        Ok(())
+    }
+
+    /// Two new interfaces: what goes into one comes out of the other. Both are down.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn veth(&self, a: &Interface, b: &Interface) -> Result<(), SystemError> {
+        self.must_be_new(a)?;
+        self.must_be_new(b)?;
+        let end = |end: &Interface| match &end.namespace {
+            Some(namespace) => format!("{} netns {namespace}", end.name),
+            None => end.name.clone(),
+        };
+        // The other end goes with it.
+        self.ip(
+            Undo::Link(a.clone()),
+            None,
+            &format!("link add name {} type veth peer name {}", end(a), end(b)),
+        )
+    }
+
+    /// A new bridge of the kernel, up, with these interfaces on it.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn bridge(&self, bridge: &Interface, ports: &[&str]) -> Result<(), SystemError> {
+        self.must_be_new(bridge)?;
+        let namespace = bridge.namespace.as_deref();
+        self.ip(
+            Undo::Link(bridge.clone()),
+            namespace,
+            &format!("link add name {} type bridge", bridge.name),
+        )?;
+        for port in ports {
+            let port = Interface { namespace: bridge.namespace.clone(), name: (*port).to_owned() };
+            let undo = self.tool_undo(&port, "ip", &format!("link set dev {} nomaster", port.name));
+            self.ip(undo, namespace, &format!("link set dev {} master {}", port.name, bridge.name))?;
+        }
+        self.up(bridge)
+    }
+
+    fn tool_undo(&self, interface: &Interface, program: &str, line: &str) -> Undo {
+        Undo::Tool(interface.clone(), tool::line(program, interface.namespace.as_deref(), line))
+    }
+
+    /// One more address of an interface, with the bits of its network. It is usable at once: no duplicate is looked for.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn address(&self, interface: &Interface, address: IpAddr, bits: u8) -> Result<(), SystemError> {
+        let what = format!("{address}/{bits} dev {}", interface.name);
+        let nodad = if address.is_ipv6() { " nodad" } else { "" };
+        let undo = self.tool_undo(interface, "ip", &format!("address delete {what}"));
+        self.ip(undo, interface.namespace.as_deref(), &format!("address add {what}{nodad}"))
+    }
+
+    /// A route to a network, or to everywhere where `to` is `default`, by way of a router, or straight by an interface.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn route(&self, interface: &Interface, to: &str, via: Option<IpAddr>) -> Result<(), SystemError> {
+        let via = via.map_or(String::new(), |via| format!(" via {via}"));
+        let family = if to.contains(':') || via.contains(':') { "-6 " } else { "" };
+        let what = format!("{to}{via} dev {}", interface.name);
+        let undo = self.tool_undo(interface, "ip", &format!("{family}route delete {what}"));
+        self.ip(undo, interface.namespace.as_deref(), &format!("{family}route add {what}"))
+    }
+
+    /// Brings an interface up.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn up(&self, interface: &Interface) -> Result<(), SystemError> {
+        let namespace = interface.namespace.as_deref();
+        let up = format!("link set dev {} up", interface.name);
+        let shown = tool::run(&tool::line("ip", namespace, &format!("-o link show dev {}", interface.name)))?;
+        let was_up =
+            shown.split(['<', '>']).nth(1).is_some_and(|flags| flags.split(',').any(|flag| flag == "UP"));
+        if was_up {
+            return Ok(());
+        }
+        let undo = self.tool_undo(interface, "ip", &format!("link set dev {} down", interface.name));
+        self.ip(undo, namespace, &up)
+    }
+
+    /// The longest packet of an interface, in bytes.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn mtu(&self, interface: &Interface, mtu: u16) -> Result<(), SystemError> {
+        let namespace = interface.namespace.as_deref();
+        let shown = tool::run(&tool::line("ip", namespace, &format!("-o link show dev {}", interface.name)))?;
+        let before = shown.split_whitespace().skip_while(|word| *word != "mtu").nth(1).unwrap_or("1500");
+        let undo = self.tool_undo(interface, "ip", &format!("link set dev {} mtu {before}", interface.name));
+        self.ip(undo, namespace, &format!("link set dev {} mtu {mtu}", interface.name))
+    }
+
+    /// From now on packets go through an interface as they are: nothing is put together or left to be cut. Returns what was on
+    /// before. What an interface cannot switch off stays, for instance GSO for programs' own super-segments.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn offload_off(&self, interface: &Interface) -> Result<Vec<Offload>, SystemError> {
+        let what =
+            |error| SystemError::System { what: format!("switch offloads of `{interface}` off"), error };
+        let namespace = interface.namespace.as_deref();
+        let on = in_namespace(namespace, || {
+            let is_on = |which: &Offload| offload(&interface.name, *which).map(|on| on.then_some(*which));
+            Offload::ALL.iter().map(is_on).collect::<io::Result<Vec<_>>>().map_err(what)
+        })?;
+        let on: Vec<_> = on.into_iter().flatten().collect();
+        if !on.is_empty() {
+            self.step(Undo::Offload(interface.clone(), on.clone()), || {
+                in_namespace(namespace, || {
+                    on.iter().try_for_each(|which| set_offload(&interface.name, *which, false)).map_err(what)
+                })
+            })?;
+        }
+        Ok(on)
+    }
+
+    /// A parameter of the system, like `net.ipv4.ip_forward`, in a namespace.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn sysctl(&self, namespace: Option<&str>, name: &str, value: &str) -> Result<(), SystemError> {
+        let before = in_namespace(namespace, || sysctl::read(name))?;
+        if before == value {
+            return Ok(());
+        }
+        let undo =
+            Undo::Sysctl { namespace: namespace.map(str::to_owned), name: name.to_owned(), value: before };
+        self.step(undo, || in_namespace(namespace, || sysctl::write(name, value)))
+    }
+
+    /// A queueing discipline at the root of an interface, in the words of `tc`: `tbf rate 100mbit burst 32k limit 1m`.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn qdisc(&self, interface: &Interface, words: &str) -> Result<(), SystemError> {
+        let undo = self.tool_undo(interface, "tc", &format!("qdisc delete dev {} root", interface.name));
+        let line = format!("qdisc add dev {} root {words}", interface.name);
+        self.step(undo, || tool::run(&tool::line("tc", interface.namespace.as_deref(), &line)).map(drop))
+    }
+
+    /// Takes everything away now, and says what could not be.
+    ///
+    /// # Errors
+    /// What is still there; `farpace doctor --clean` tries again.
+    pub fn undo(mut self) -> Result<(), Vec<SystemError>> {
+        self.done = true;
+        self.forget();
+        self.locked(|journal| journal.undo(&[]))
+    }
+
+    /// Leaves everything there when the process ends; [`take_over`](Setup::take_over) takes it up again.
+    ///
+    /// # Errors
+    /// The file cannot be written; everything is taken away.
+    pub fn keep(mut self) -> Result<(), SystemError> {
+        self.locked(|journal| {
+            journal.kept = true;
+            journal.write()
+        })?;
+        self.done = true;
+        self.forget();
+        Ok(())
+    }
+
+    fn forget(&self) {
+        OPEN.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|other| !Arc::ptr_eq(other, &self.journal));
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        if !self.done {
+            self.forget();
+            // There is nobody to tell; the file keeps what is still there.
+            let _ = self.locked(|journal| journal.undo(&[]));
+        }
+    }
+}
+
+/// Takes away what this process has set up and not [kept](Setup::keep), for when it is about to end without dropping its
+/// values.
+pub fn undo_all() {
+    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    for journal in open {
+        let _ = journal.lock().unwrap_or_else(PoisonError::into_inner).undo(&[]);
+    }
+}

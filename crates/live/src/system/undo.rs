@@ -1,0 +1,121 @@
+//! How something that was set on the machine is taken away again.
+
+use super::ethtool::{Offload, set_offload};
+use super::namespace::in_namespace;
+use super::{Interface, SystemError, namespace, sysctl, tool};
+use nix::net::if_::if_nametoindex;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One step back. Each may be done twice, and when what it is about has gone already: then it does nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// Remove an interface that was made.
+    Link(Interface),
+    /// Remove a namespace that was made, with all that is in it.
+    Namespace(String),
+    /// Give a system parameter its value of before.
+    Sysctl {
+        /// Where; none: the namespace of the process.
+        namespace: Option<String>,
+        /// Its name, like `net.ipv4.ip_forward`.
+        name: String,
+        /// What it was.
+        value: String,
+    },
+    /// Let an interface do again what it did before.
+    Offload(Interface, Vec<Offload>),
+    /// Run `ip` or `tc` on an interface.
+    Tool(Interface, Vec<String>),
+}
+
+impl Undo {
+    /// The interface that goes when this is done, if one does.
+    pub(super) fn removes(&self) -> Option<&Interface> {
+        match self {
+            Undo::Link(interface) => Some(interface),
+            _ => None,
+        }
+    }
+
+    /// The namespace with a name that it is about.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        match self {
+            Undo::Namespace(name) => Some(name),
+            Undo::Sysctl { namespace, .. } => namespace.as_deref(),
+            Undo::Link(interface) | Undo::Offload(interface, _) | Undo::Tool(interface, _) => {
+                interface.namespace.as_deref()
+            }
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// What the system says, if it is not that there is nothing to be done.
+    pub(super) fn run(&self) -> Result<(), SystemError> {
+        match self {
+            Undo::Link(interface) if exists(interface) => {
+                let line = format!("link delete dev {}", interface.name);
+                tool::run(&tool::line("ip", interface.namespace.as_deref(), &line)).map(drop)
+            }
+            Undo::Namespace(name) if namespace::path(name).exists() => {
+                tool::run(&tool::line("ip", None, &format!("netns delete {name}"))).map(drop)
+            }
+            Undo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
+                in_namespace(namespace.as_deref(), || sysctl::write(name, value))
+            }
+            Undo::Offload(interface, all) if exists(interface) => {
+                in_namespace(interface.namespace.as_deref(), || {
+                    let on = |what: &Offload| set_offload(&interface.name, *what, true);
+                    all.iter().try_for_each(on).map_err(|error| SystemError::System {
+                        what: format!("switch offloads of `{interface}` on again"),
+                        error,
+                    })
+                })
+            }
+            Undo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
+                // The address, route or qdisc has gone already.
+                Err(SystemError::Tool { said, .. }) if GONE.iter().any(|words| said.contains(words)) => {
+                    Ok(())
+                }
+                other => other.map(drop),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What tools say of something that is not there.
+const GONE: [&str; 5] =
+    ["Cannot assign requested", "No such process", "Cannot find", "No such file", "handle of zero"];
+
+fn there(namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|name| namespace::path(name).exists())
+}
+
+/// True if there is such an interface.
+pub(super) fn exists(interface: &Interface) -> bool {
+    let look = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
+    there(interface.namespace.as_deref())
+        && in_namespace(interface.namespace.as_deref(), look).unwrap_or(true)
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undo::Link(interface) => write!(f, "interface {interface}"),
+            Undo::Namespace(name) => write!(f, "network namespace {name}"),
+            Undo::Sysctl { namespace: None, name, value } => write!(f, "{name}, which was {value}"),
+            Undo::Sysctl { namespace: Some(namespace), name, value } => {
+                write!(f, "{name} in {namespace}, which was {value}")
+            }
+            Undo::Offload(interface, all) => {
+                let all: Vec<_> = all.iter().map(|what| what.name()).collect();
+                write!(f, "{} of {interface}, which was on", all.join(", "))
+            }
+            Undo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What is set on the machine goes away again, in whatever way its process ends.
+
+use crate::netns::alone;
+use farpace_live::system::{
+    Interface, Journal, Offload, Setup, SystemError, Undo, clean, in_namespace, journals, offload,
+    state_folder, sysctl, undo_all,
+};
+use std::io::ErrorKind;
+use std::net::TcpStream;
+use std::process::Command;
+
+/// What is in the namespace of this thread: interfaces with their states, MTUs and addresses, and routes.
+fn everything() -> String {
+    let run = |line: &str| {
+        let output = Command::new("ip").args(line.split_whitespace()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Without what changes by itself: indices, link-local addresses, and a queue that there is since it was up first.
+    let shown =
+        run("-o link show") + &run("-o addr show scope global") + &run("route show table all type unicast");
+    let shown = shown.replace("qdisc noqueue", "qdisc noop");
+    shown
+        .lines()
+        .filter(|line| !line.contains("fe80"))
+        .map(|line| line.split(": ").skip(1).collect::<String>() + "\n")
+        .collect()
+}
+
+fn names(what: &str) -> (String, String) {
+    let pid = std::process::id();
+    (format!("h{pid}{what}a"), format!("h{pid}{what}b"))
+}
+
+/// All kinds of things; returns the names of two namespaces that it makes.
+fn set_all(setup: &Setup, what: &str) -> (String, String) {
+    let (left, right) = names(what);
+    setup.namespace(&left).unwrap();
+    setup.namespace(&right).unwrap();
+    let (a, b) = (Interface::within(&left, "a"), Interface::within(&right, "b"));
+    setup.veth(&a, &b).unwrap();
+    let (c, d) = (Interface::here("c"), Interface::within(&left, "d"));
+    setup.veth(&c, &d).unwrap();
+    for (end, address) in [(&a, "10.9.0.1"), (&b, "10.9.0.2"), (&c, "fd09::1")] {
+        setup.mtu(end, 1400).unwrap();
+        setup.up(end).unwrap();
+        setup.address(end, address.parse().unwrap(), 24).unwrap();
+    }
+    setup.up(&d).unwrap();
+    setup.route(&a, "default", Some("10.9.0.2".parse().unwrap())).unwrap();
+    setup.route(&c, "fd10::/64", None).unwrap();
+    setup.qdisc(&a, "tbf rate 100mbit burst 32k limit 1m").unwrap();
+    setup.bridge(&Interface::within(&left, "br"), &["d"]).unwrap();
+    setup.sysctl(Some(&right), "net.ipv4.ip_forward", "1").unwrap();
+    assert!(setup.offload_off(&a).unwrap().contains(&Offload::Tso));
+    (left, right)
+}
+
+/// Breaks: a program that ends leaves interfaces, addresses and namespaces behind.
+#[test]
+fn what_was_set_is_taken_away() {
+    alone(|| {
+        let before = everything();
+        let setup = Setup::begin("test").unwrap();
+        let (left, right) = set_all(&setup, "x");
+        let look = || Ok((sysctl::read("net.ipv4.ip_forward")?, offload("b", Offload::Tso).unwrap()));
+        assert_eq!(in_namespace(Some(&right), look).unwrap(), ("1".to_owned(), true));
+        assert!(!in_namespace(Some(&left), || Ok(offload("a", Offload::Tso).unwrap())).unwrap());
+        // Who refuses has been reached.
+        let reach = || Ok(TcpStream::connect("10.9.0.2:9").unwrap_err().kind());
+        assert_eq!(in_namespace(Some(&left), reach).unwrap(), ErrorKind::ConnectionRefused);
+        assert_ne!(everything(), before);
+        setup.undo().unwrap();
+        assert_eq!(everything(), before);
+        assert!(!Interface::within(&left, "lo").exists() && !Interface::within(&right, "lo").exists());
+    });
+}
+
+/// Breaks: an interface that was there before is not as it was before.
+#[test]
+fn what_was_there_is_as_it_was() {
+    alone(|| {
+        let outer = Setup::begin("outer").unwrap();
+        let (e, f) = (Interface::here("e"), Interface::here("f"));
+        outer.veth(&e, &f).unwrap();
+        outer.address(&e, "10.8.0.1".parse().unwrap(), 24).unwrap();
+        let state = || {
+            (
+                everything(),
+                sysctl::read("net.ipv4.ip_forward").unwrap(),
+                Offload::ALL.map(|o| offload("e", o).unwrap()),
+            )
+        };
+        let before = state();
+        {
+            let setup = Setup::begin("inner").unwrap();
+            setup.offload_off(&e).unwrap();
+            setup.mtu(&e, 9000).unwrap();
+            setup.up(&e).unwrap();
+            setup.up(&f).unwrap();
+            setup.address(&e, "10.8.0.7".parse().unwrap(), 24).unwrap();
+            setup.sysctl(None, "net.ipv4.ip_forward", "1").unwrap();
+            setup.qdisc(&e, "pfifo limit 10").unwrap();
+            assert_ne!(state(), before);
+        }
+        assert_eq!(state(), before);
+    });
+}
+
+/// Breaks: kill -9 leaves a mess for ever, or cleaning it up takes away what others have made since.
+#[test]
+fn what_a_dead_process_left_is_found_and_taken_away() {
+    alone(|| {
+        let before = everything();
+        let setup = Setup::begin("dead").unwrap();
+        let (left, _) = set_all(&setup, "y");
+        // As if the process had died: the file names one that has.
+        let mut journal = journals().into_iter().find(|journal| journal.steps == setup.steps()).unwrap();
+        assert!(journal.is_alive() && !journal.is_left_over());
+        std::mem::forget(setup);
+        let mut dead = Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        journal.pid = dead.id();
+        std::fs::write(&journal.path, serde_json::to_vec(&journal).unwrap()).unwrap();
+        let mut journal = journals().into_iter().find(|other| other.path == journal.path).unwrap();
+        assert!(journal.is_left_over());
+        clean(&mut journal).unwrap();
+        assert_eq!(everything(), before);
+        assert!(!Interface::within(&left, "lo").exists() && !journal.path.exists());
+        // Twice does no harm.
+        clean(&mut journal).unwrap();
+
+        let living = Setup::begin("living").unwrap();
+        living.veth(&Interface::here("c"), &Interface::here("d")).unwrap();
+        let stale = state_folder().join(format!("{}-stale.json", dead.id()));
+        let mut stale = Journal { name: "stale".into(), steps: living.steps(), path: stale, ..journal };
+        clean(&mut stale).unwrap();
+        assert!(Interface::here("c").exists(), "a living process has one of that name now");
+    });
+}
+
+/// Breaks: two programs fight over a name, and the one that ends first takes the other's interface away.
+#[test]
+fn names_in_use_are_refused() {
+    alone(|| {
+        let setup = Setup::begin("test").unwrap();
+        let (c, d, e) = (Interface::here("c"), Interface::here("d"), Interface::here("e"));
+        setup.veth(&c, &d).unwrap();
+        let second = Setup::begin("test").unwrap();
+        let error = second.veth(&e, &c).unwrap_err();
+        assert_eq!(error.to_string(), "there is already an interface `c`: choose another name, or remove it");
+        let again = setup
+            .address(&c, "10.1.0.1".parse().unwrap(), 24)
+            .and_then(|()| second.address(&c, "10.1.0.1".parse().unwrap(), 24));
+        assert!(matches!(again, Err(SystemError::Tool { .. })), "{again:?}");
+        assert!(second.steps().is_empty());
+        assert!(matches!(second.namespace("a/b"), Err(SystemError::BadName(_))));
+        drop(second);
+        assert!(c.exists() && everything().contains("10.1.0.1/24"));
+    });
+}
+
+/// Breaks: `lab up` and `lab down`, which are different processes.
+#[test]
+fn what_is_kept_can_be_taken_over() {
+    alone(|| {
+        let before = everything();
+        let name = format!("kept {}", std::process::id());
+        let setup = Setup::begin(&name).unwrap();
+        setup.veth(&Interface::here("c"), &Interface::here("d")).unwrap();
+        assert!(matches!(Setup::take_over(&name), Err(SystemError::Unknown(_))), "its process lives");
+        setup.keep().unwrap();
+        undo_all();
+        assert!(Interface::here("c").exists());
+        assert!(journals().iter().any(|journal| journal.name == name && !journal.is_left_over()));
+        let setup = Setup::take_over(&name).unwrap();
+        assert_eq!(setup.steps(), [Undo::Link(Interface::here("c"))]);
+        setup.undo().unwrap();
+        assert_eq!(everything(), before);
+    });
+}
