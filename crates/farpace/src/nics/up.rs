@@ -68,7 +68,9 @@ pub struct Args {
 
 fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
     match text.split_once('=') {
-        Some((name, rate)) => Ok((name.to_owned(), Some(super::ways::rate(rate).or_else(|_| words::rate(rate))?))),
+        Some((name, rate)) => {
+            Ok((name.to_owned(), Some(super::ways::rate(rate).or_else(|_| words::rate(rate))?)))
+        }
         None => Ok((text.to_owned(), None)),
     }
 }
@@ -90,7 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         sockets.push(socket);
     }
     let names: Vec<&str> = args.nics.iter().map(|(name, _)| name.as_str()).collect();
-    let _behind = below::Behind::take(&names)?;
+    let _behind = below::take(&names)?;
     let mtu = sockets.iter().map(|socket| socket.info().mtu).min().unwrap_or(1_500);
     let mac = specs.first().map(|spec| spec.mac).unwrap_or_default();
     let tap = below::front(&args.tap, mac, mtu, &args.addresses)?;
@@ -122,7 +124,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for (door, socket) in doors.into_iter().zip(sockets) {
         station.attach(door, Box::new(socket));
     }
-    let ways: Vec<String> = names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
+    let ways: Vec<String> =
+        names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
     cli::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
     let names = names.into_iter().map(str::to_owned).collect();
     let mut looks = Looks { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
@@ -147,8 +150,14 @@ impl Onlooker for Looks {
         // The first device is the TAP.
         for ((name, device), seen) in self.names.iter().zip(devices.iter().skip(1)).zip(&mut self.seen) {
             let now = (device.bytes_sent, device.bytes_received);
-            let mbit = |now: u64, before: u64| farpace_report::number(now.saturating_sub(before) as f64 * 8e-6 / passed);
-            lines.push(format!("{name}: out {} Mbit/s, in {} Mbit/s", mbit(now.0, seen.0), mbit(now.1, seen.1)));
+            let mbit = |now: u64, before: u64| {
+                farpace_report::number(now.saturating_sub(before) as f64 * 8e-6 / passed)
+            };
+            lines.push(format!(
+                "{name}: out {} Mbit/s, in {} Mbit/s",
+                mbit(now.0, seen.0),
+                mbit(now.1, seen.1)
+            ));
             *seen = now;
         }
         lines.push(lateness_line(station));
@@ -167,7 +176,9 @@ fn summary(args: &Args, station: &Station, looks: &Looks) -> Result<()> {
         };
         let readings: serde_json::Map<String, serde_json::Value> =
             readings.into_iter().map(|(name, value)| (name.replace(' ', "_"), value.into())).collect();
-        return cli::print_json(&json!({"nics": devices.iter().map(nic).collect::<Vec<_>>(), "layer": readings}));
+        return cli::print_json(
+            &json!({"nics": devices.iter().map(nic).collect::<Vec<_>>(), "layer": readings}),
+        );
     }
     let mut text = String::new();
     for (name, d) in devices {

@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })?;
     interrupt::install();
     let socket = below::socket(&args.iface)?;
-    let _behind = below::Behind::take(&[&args.iface])?;
+    let _behind = below::take(&[&args.iface])?;
     let mac = below::mac(socket.info())?;
     let tap = below::front(&args.tap, mac, socket.info().mtu, &args.addresses)?;
     let mut world = World::new(0);

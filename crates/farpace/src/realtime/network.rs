@@ -109,7 +109,9 @@ impl Network {
                 false => station.attach_cutting(door.door, device),
             }
         }
-        if let Some(door) = doors.doors().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host)) {
+        if let Some(door) =
+            doors.doors().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host))
+        {
             bail!("host `{}` of the scenario has no interface", door.host);
         }
         let watch = Rc::new(RefCell::new(watch));
@@ -178,7 +180,10 @@ impl<E: FnMut() -> bool> Onlooker for Looks<'_, E> {
         let drops = super::summary::drops(station.world());
         let drops: Vec<String> =
             drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
-        lines.push(format!("dropped: {}", if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }));
+        lines.push(format!(
+            "dropped: {}",
+            if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
+        ));
         lines.push(lateness_line(station));
         lines
     }
