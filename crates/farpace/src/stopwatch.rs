@@ -17,6 +17,17 @@ impl Stopwatch {
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
+    /// Waits until so many nanoseconds have passed since the start, or `stop` says that nobody waits any more.
+    #[allow(clippy::disallowed_methods, reason = "to be no faster than the clock was asked for")]
+    pub fn wait_until(&self, nanos: u64, stop: impl Fn() -> bool) {
+        const STEP: Duration = Duration::from_millis(50);
+        while let Some(rest) = Duration::from_nanos(nanos).checked_sub(self.elapsed())
+            && !rest.is_zero()
+            && !stop()
+        {
+            std::thread::sleep(rest.min(STEP));
+        }
+    }
 }
 
 /// The time of day, since 1970-01-01, for captures.

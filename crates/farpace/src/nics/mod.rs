@@ -3,6 +3,7 @@
 mod order;
 mod pair;
 mod show;
+mod up;
 mod ways;
 
 pub use show::{cards, list_json};
@@ -19,6 +20,7 @@ Examples:
   farpace nics show scenarios/gallery/nics.toml         what hosts know of each other after 200 ms
   farpace nics show lan.pcapng                          who has told of its cards
   farpace run scenarios/gallery/nics.toml               a transfer over two cards
+  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2   cards of this machine, under its own TCP
   farpace papers nics                                   what all orders reach
 
 docs/nics.md tells how several cards become one, and when that pays.";
@@ -39,6 +41,8 @@ enum Command {
     Order(order::Args),
     /// What machines tell of their cards, in a capture or in a scenario
     Show(show::Args),
+    /// Use several cards of this machine as one, under the kernel's own TCP
+    Up(up::Args),
 }
 
 /// `farpace nics`.
@@ -50,5 +54,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Pair(args) => pair::run(args),
         Command::Order(args) => order::run(args),
         Command::Show(args) => show::run(args),
+        Command::Up(args) => up::run(args),
     }
 }

@@ -65,7 +65,7 @@ pub struct Args {
 
 /// The orders, as words of the command line.
 #[derive(Clone, Copy, Debug)]
-struct Order(OrderKind);
+pub(super) struct Order(pub(super) OrderKind);
 
 impl ValueEnum for Order {
     fn value_variants<'a>() -> &'a [Self] {

@@ -5,6 +5,7 @@ pub mod report;
 mod show;
 mod statistics;
 mod tc;
+mod up;
 
 pub use file::read;
 
@@ -18,6 +19,7 @@ Examples:
   farpace pacing show --line \"1 Gbit/s\"               rates, gaps, and how much of the line is promised
   farpace run wan.toml --pace a=pacing.toml           a run with it
   farpace pacing show -s out                          and what came of it
+  farpace pacing up --iface eth1 --addr 10.9.0.1/24 --rate 100mbit    real packets, under the kernel's TCP
   farpace pacing report trace.pcap                    how evenly the flows of a capture are paced
 
 docs/pacing.md tells when to pace, and what all the keys mean.";
@@ -38,6 +40,8 @@ enum Command {
     Show(show::Args),
     /// How evenly the flows of a capture are paced, and whether that is precise
     Report(report::Args),
+    /// Pace what this machine sends on an interface, under the kernel's own TCP
+    Up(up::Args),
 }
 
 /// `farpace pacing`.
@@ -49,5 +53,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Tc(args) => tc::run(args),
         Command::Show(args) => show::run(args),
         Command::Report(args) => report::run(args),
+        Command::Up(args) => up::run(args),
     }
 }

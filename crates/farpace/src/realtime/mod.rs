@@ -1,10 +1,13 @@
 //! Networks of scenarios in real time, between devices: what the commands that do so share.
 
+pub mod below;
+mod drive;
 mod figures;
 mod network;
 mod summary;
 mod watch;
 
+pub use drive::{Onlooker, drive, lateness_line};
 pub use figures::Figures;
 pub use network::{Attachment, Network, Options, Patience};
 pub use summary::{Accuracy, Direction, Drops, Summary};

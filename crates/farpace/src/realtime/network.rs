@@ -1,10 +1,10 @@
 //! The network of a scenario, running.
 
+use super::drive::{Onlooker, drive, lateness_line};
 use super::figures::Figures;
 use super::summary::Summary;
 use super::watch::{Captures, Watch};
-use crate::interrupt;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use farpace_lab::Doors;
 use farpace_lab::scenario::{Hop, Scenario, Way};
 use farpace_live::{Device, Station, Wait};
@@ -136,58 +136,11 @@ impl Network {
         &mut self,
         lasts: Option<Span>,
         figures: &mut Figures,
-        mut ended: impl FnMut() -> bool,
+        ended: impl FnMut() -> bool,
     ) -> Result<()> {
-        const LOOK: Span = Span::from_millis(20);
-        farpace_live::sharpen_timers();
         self.begun = self.station.now();
-        let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| self.begun + lasts);
-        let mut look = self.begun;
-        loop {
-            if !self.station.turn().context("the network has stopped")? {
-                break;
-            }
-            let now = self.station.now();
-            if now < look {
-                continue;
-            }
-            look = now + LOOK;
-            if now >= end || interrupt::asked() || ended() {
-                break;
-            }
-            self.watch.borrow_mut().check()?;
-            if figures.is_due(now) {
-                let lines = self.lines(now);
-                figures.show(now, &lines);
-            }
-        }
-        figures.clear();
-        Ok(())
-    }
-
-    /// The figures since they were last asked for, a line for each direction of a link.
-    fn lines(&mut self, now: Instant) -> Vec<String> {
-        let hops: Vec<Hop> = self.watch.borrow().hops().collect();
-        let doors = &self.doors;
-        let world = self.station.world_mut();
-        let queues: Vec<Span> = hops.iter().map(|hop| doors.queueing_delay(world, *hop, now)).collect();
-        let mut lines = self.watch.borrow_mut().lines(now, &queues);
-        let drops = super::summary::drops(self.station.world());
-        let drops: Vec<String> =
-            drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
-        lines.push(format!(
-            "dropped: {}",
-            if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
-        ));
-        let late = self.station.lateness();
-        let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
-        lines.push(format!(
-            "packets leave late by: median {:.1} us, 99 % {:.1} us, most {:.0} us",
-            us(0.5),
-            us(0.99),
-            late.most().as_nanos() as f64 / 1e3
-        ));
-        lines
+        let mut looks = Looks { doors: &self.doors, watch: &self.watch, ended };
+        drive(&mut self.station, lasts, figures, &mut looks)
     }
 
     /// What has come of it.
@@ -203,5 +156,35 @@ impl Network {
     /// What has passed per bin, as a table of comma-separated values.
     pub fn csv(&self) -> String {
         self.watch.borrow().csv()
+    }
+}
+
+/// Looks on while a network runs.
+struct Looks<'a, E> {
+    doors: &'a Doors,
+    watch: &'a RefCell<Watch>,
+    ended: E,
+}
+
+impl<E: FnMut() -> bool> Onlooker for Looks<'_, E> {
+    fn look(&mut self, _: &mut Station) -> Result<bool> {
+        self.watch.borrow_mut().check()?;
+        Ok((self.ended)())
+    }
+    /// The figures since they were last asked for, a line for each direction of a link.
+    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+        let hops: Vec<Hop> = self.watch.borrow().hops().collect();
+        let world = station.world_mut();
+        let queues: Vec<Span> = hops.iter().map(|hop| self.doors.queueing_delay(world, *hop, now)).collect();
+        let mut lines = self.watch.borrow_mut().lines(now, &queues);
+        let drops = super::summary::drops(station.world());
+        let drops: Vec<String> =
+            drops.iter().map(|drop| format!("{} {} {}", drop.place, drop.cause, drop.packets)).collect();
+        lines.push(format!(
+            "dropped: {}",
+            if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
+        ));
+        lines.push(lateness_line(station));
+        lines
     }
 }

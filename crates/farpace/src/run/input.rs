@@ -21,6 +21,7 @@ pub struct Input {
     pub out: Option<PathBuf>,
     pub trace: TraceFormat,
     pub quiet: bool,
+    pub real_time: bool,
     /// The command line that repeats this run.
     pub command: String,
     report: bool,
@@ -64,6 +65,7 @@ impl Input {
             out: args.out.clone(),
             trace,
             quiet: args.quiet,
+            real_time: args.real_time,
             command: command_line(args),
             report: !args.no_report,
             captures: !args.no_captures,

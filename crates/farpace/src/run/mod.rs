@@ -90,6 +90,9 @@ pub struct Args {
     /// No captures, although the scenario has taps
     #[arg(long)]
     pub no_captures: bool,
+    /// Run no faster than the clock, to look on. The results are the same
+    #[arg(long)]
+    pub real_time: bool,
     /// No progress and no summary: errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -178,6 +181,9 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         progress.update(&now);
         if now.finished {
             break false;
+        }
+        if input.real_time {
+            stopwatch.wait_until(now.now.as_nanos(), interrupt::asked);
         }
         if interrupt::asked() {
             break true;

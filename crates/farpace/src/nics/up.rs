@@ -1,0 +1,197 @@
+//! `farpace nics up`: several cards of this machine as one, under the kernel's own TCP.
+
+use crate::emulate::words;
+use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
+use crate::{cli, interrupt};
+use anyhow::{Result, bail};
+use farpace_link::multi_nic::{MOST_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
+use farpace_live::{Device, Station};
+use farpace_path::world::{ElementId, World};
+use farpace_path::{Door, Port};
+use farpace_units::{Instant, Rate, Span, Stream};
+use farpace_wire::NicKind;
+use serde_json::json;
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+/// The rate of a card whose driver does not say.
+const USUAL: Rate = Rate::from_mbit(1_000);
+
+const AFTER_HELP: &str = "\
+Makes a TAP device, gives it the addresses and the MAC address of the first card, and sends what the kernel sends there over \
+all the cards, to a neighbour that does the same; others are reached by the first card. The cards need no addresses of their \
+own. While this runs the kernel answers no ARP and takes no packets on them. At the end, also by a signal, all is as before.
+
+Examples:
+  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic eth2
+  farpace nics up --addr 10.9.0.1/24 --nic eth1=1G --nic eth2=100M --order skip --no-probe
+  farpace nics up --addr 10.9.0.1/24 --nic eth1 --nic wlan0 --resequence 10ms";
+
+/// The arguments of `farpace nics up`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// A card, and what it is if the driver does not know, as in eth1=1G; to be repeated
+    #[arg(long = "nic", value_name = "NIC", value_parser = nic, required = true)]
+    nics: Vec<(String, Option<Rate>)>,
+    /// An address of the machine on all of them together, with its network; may be repeated
+    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
+    addresses: Vec<(IpAddr, u8)>,
+    /// The name of the TAP device
+    #[arg(long, value_name = "NAME", default_value = "far0")]
+    tap: String,
+    /// Which frame leaves next, and by which card
+    #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
+    order: super::order::Order,
+    /// With skip: the skip number S [default: worked out from the cards]
+    #[arg(long, value_name = "S")]
+    skip: Option<u16>,
+    /// With skip and round-robin: the share of each card, like 90/10 [default: what the ways carry]
+    #[arg(long, value_name = "RATIO")]
+    ratio: Option<Ratio>,
+    /// Take ways for what the cards say: neither rates nor failures are found out
+    #[arg(long)]
+    no_probe: bool,
+    /// Put received frames in order; each waits for others so long at most
+    #[arg(long, value_name = "TIME", value_parser = words::span, num_args = 0..=1, default_missing_value = "10ms")]
+    resequence: Option<Span>,
+    /// Ends after this time; without it at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    lasts: Option<Span>,
+    /// How it waits for the next packet
+    #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
+    wait: Patience,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
+    match text.split_once('=') {
+        Some((name, rate)) => {
+            Ok((name.to_owned(), Some(super::ways::rate(rate).or_else(|_| words::rate(rate))?)))
+        }
+        None => Ok((text.to_owned(), None)),
+    }
+}
+
+/// `farpace nics up`.
+///
+/// # Errors
+/// What the system does not allow, or a card that goes away.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.nics.len() > MOST_NICS {
+        bail!("a machine has at most {MOST_NICS} cards, not {}", args.nics.len());
+    }
+    interrupt::install();
+    let (mut sockets, mut specs) = (Vec::new(), Vec::new());
+    for (name, rate) in &args.nics {
+        let socket = below::socket(name)?;
+        let rate = rate.or_else(|| below::line_rate(name)).unwrap_or(USUAL);
+        specs.push(NicSpec { mac: below::mac(socket.info())?, rate, kind: NicKind::of_rate(rate) });
+        sockets.push(socket);
+    }
+    let names: Vec<&str> = args.nics.iter().map(|(name, _)| name.as_str()).collect();
+    let _behind = below::take(&names)?;
+    let mtu = sockets.iter().map(|socket| socket.info().mtu).min().unwrap_or(1_500);
+    let mac = specs.first().map(|spec| spec.mac).unwrap_or_default();
+    let tap = below::front(&args.tap, mac, mtu, &args.addresses)?;
+    let config = MultiNicConfig {
+        order: args.order.0,
+        skip: args.skip,
+        ratio: args.ratio.clone(),
+        probe: !args.no_probe,
+        resequence: args.resequence.map(|time| Resequence { time, ..Resequence::default() }),
+        ..MultiNicConfig::default()
+    };
+    // Others after each start.
+    let seed = crate::stopwatch::since_1970().as_nanos();
+    let mut world = World::new(seed);
+    let addresses: Vec<IpAddr> = args.addresses.iter().map(|(address, _)| *address).collect();
+    let stack = world.add("stack", Box::new(Door::default()))?;
+    let dice = Stream::new(seed, "lists");
+    let layer = MultiNic::new(Instant::ZERO, &config, &specs, &addresses, dice);
+    let layer = world.add("nics", Box::new(layer))?;
+    world.connect((stack, Port(0)), (layer, Port(0)))?;
+    let mut doors = Vec::new();
+    for (number, name) in (1u16..).zip(&names) {
+        let door = world.add(&format!("nic.{name}"), Box::new(Door::timed()))?;
+        world.connect((layer, Port(number)), (door, Port(0)))?;
+        doors.push(door);
+    }
+    let mut station = Station::new(world, args.wait.wait())?;
+    station.attach_cutting(stack, Box::new(tap));
+    for (door, socket) in doors.into_iter().zip(sockets) {
+        station.attach(door, Box::new(socket));
+    }
+    let ways: Vec<String> =
+        names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
+    cli::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
+    let names = names.into_iter().map(str::to_owned).collect();
+    let mut looks = Looks { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
+    drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
+    summary(args, &station, &looks)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Looks {
+    names: Vec<String>,
+    layer: ElementId,
+    seen: Vec<(u64, u64)>,
+    at: Instant,
+}
+
+impl Onlooker for Looks {
+    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+        let passed = now.since(self.at).as_secs_f64().max(1e-9);
+        self.at = now;
+        let devices = station.stats().devices;
+        let mut lines = Vec::new();
+        // The first device is the TAP.
+        for ((name, device), seen) in self.names.iter().zip(devices.iter().skip(1)).zip(&mut self.seen) {
+            let now = (device.bytes_sent, device.bytes_received);
+            let mbit = |now: u64, before: u64| {
+                farpace_report::number(now.saturating_sub(before) as f64 * 8e-6 / passed)
+            };
+            lines.push(format!(
+                "{name}: out {} Mbit/s, in {} Mbit/s",
+                mbit(now.0, seen.0),
+                mbit(now.1, seen.1)
+            ));
+            *seen = now;
+        }
+        lines.push(lateness_line(station));
+        lines
+    }
+}
+
+fn summary(args: &Args, station: &Station, looks: &Looks) -> Result<()> {
+    let stats = station.stats();
+    let readings = station.world().any(looks.layer).map(|layer| layer.inspect()).unwrap_or_default();
+    let devices: Vec<_> = looks.names.iter().zip(stats.devices.iter().skip(1)).collect();
+    if args.json {
+        let nic = |(name, d): &(&String, &farpace_live::DeviceCounters)| {
+            json!({"nic": name, "sent": d.sent, "sent_bytes": d.bytes_sent, "received": d.received,
+                "received_bytes": d.bytes_received, "lost": d.refused + d.overflowed})
+        };
+        let readings: serde_json::Map<String, serde_json::Value> =
+            readings.into_iter().map(|(name, value)| (name.replace(' ', "_"), value.into())).collect();
+        return cli::print_json(
+            &json!({"nics": devices.iter().map(nic).collect::<Vec<_>>(), "layer": readings}),
+        );
+    }
+    let mut text = String::new();
+    for (name, d) in devices {
+        text += &format!(
+            "{name}: {} frames, {} MB out; {} frames, {} MB in\n",
+            d.sent,
+            farpace_report::number(d.bytes_sent as f64 / 1e6),
+            d.received,
+            farpace_report::number(d.bytes_received as f64 / 1e6)
+        );
+    }
+    for (name, value) in readings {
+        text += &format!("{name}: {value}\n");
+    }
+    cli::print(&text)
+}

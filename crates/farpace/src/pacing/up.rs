@@ -1,0 +1,195 @@
+//! `farpace pacing up`: precise pacing under the kernel's own TCP.
+
+use super::file;
+use crate::emulate::words;
+use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
+use crate::{cli, interrupt};
+use anyhow::{Context, Result, anyhow};
+use farpace_link::nic::NicWay;
+use farpace_link::pacing::PacingConfig;
+use farpace_live::{Device, Station};
+use farpace_path::world::{ElementId, World};
+use farpace_path::{Cx, Door, Element, Inspection, Port, TwoWay, ends_at_port};
+use farpace_units::{Instant, Rate, Span};
+use farpace_wire::Packet;
+use serde_json::json;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The line, if neither a flag nor the driver says.
+const USUAL: Rate = Rate::from_mbit(1_000);
+
+const AFTER_HELP: &str = "\
+Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces what the kernel sends there, each \
+class at its rate, before it leaves by the interface, which needs no address of its own. Frames leave by this machine's \
+clock: --wait spin is the most precise. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
+its clock, elsewhere the time between frames does. At the end, also by a signal, all is as before.
+
+Examples:
+  farpace pacing up --iface eth1 --addr 10.9.0.1/24 --rate 100mbit
+  farpace pacing up --iface eth1 --addr 10.9.0.1/24 --config pacing.toml --line 1gbit --wait spin
+  tcpdump -i eth2 -w b.pcap            at the receiver; then: farpace pacing report b.pcap";
+
+/// The arguments of `farpace pacing up`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The interface behind
+    #[arg(long, value_name = "INTERFACE")]
+    iface: String,
+    /// An address of the machine, with its network; may be repeated
+    #[arg(long = "addr", value_name = "ADDRESS/BITS", value_parser = below::address)]
+    addresses: Vec<(IpAddr, u8)>,
+    /// The name of the TAP device
+    #[arg(long, value_name = "NAME", default_value = "far0")]
+    tap: String,
+    /// The classes and their rates (farpace pacing --help)
+    #[arg(long, value_name = "FILE", required_unless_present = "rate")]
+    config: Option<PathBuf>,
+    /// One class for everything, with this rate
+    #[arg(long, value_name = "RATE", value_parser = words::rate, conflicts_with = "config")]
+    rate: Option<Rate>,
+    /// The rate of the line [default: what the driver says, or 1gbit]
+    #[arg(long, value_name = "RATE", value_parser = words::rate)]
+    line: Option<Rate>,
+    /// Gap frames leave, too
+    #[arg(long)]
+    gap_frames: bool,
+    /// Ends after this time; without it at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    lasts: Option<Span>,
+    /// How it waits for the next packet
+    #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
+    wait: Patience,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ends gap frames at the near end of the line.
+struct NoGaps;
+
+impl Element for NoGaps {
+    fn ports(&self) -> u16 {
+        2
+    }
+    fn is_passive(&self) -> bool {
+        true
+    }
+    fn on_packet(&mut self, port: Port, packet: Packet, cx: &mut Cx<'_>) {
+        match port == Port(0) && ends_at_port(&packet) {
+            true => cx.consume(packet),
+            false => cx.emit(Port(1 - (port.0 & 1)), packet),
+        }
+    }
+    fn on_wake(&mut self, _: &mut Cx<'_>) {}
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn held(&self) -> u64 {
+        0
+    }
+    fn inspect(&self) -> Inspection {
+        Vec::new()
+    }
+}
+
+/// `farpace pacing up`.
+///
+/// # Errors
+/// A configuration that the line cannot have, what the system does not allow, or an interface that goes away.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let config = match (&args.config, args.rate) {
+        (Some(path), _) => file::read(path)?,
+        (None, Some(rate)) => single(rate)?,
+        (None, None) => PacingConfig::default(),
+    };
+    let line = args.line.or(config.line).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
+    let card = NicWay::new(&config, line, Span::ZERO).map_err(|error| {
+        anyhow!("on a line of {line}: {}{}", error.at.join("."), format_args!(" {}", error.problem))
+    })?;
+    interrupt::install();
+    let socket = below::socket(&args.iface)?;
+    let _behind = below::take(&[&args.iface])?;
+    let mac = below::mac(socket.info())?;
+    let tap = below::front(&args.tap, mac, socket.info().mtu, &args.addresses)?;
+    let mut world = World::new(0);
+    let stack = world.add("stack", Box::new(Door::default()))?;
+    let card = world.add("card", Box::new(TwoWay::new(Some(card), None)))?;
+    let door = world.add("line", Box::new(Door::timed()))?;
+    world.connect((stack, Port(0)), (card, Port(0)))?;
+    match args.gap_frames {
+        true => world.connect((card, Port(1)), (door, Port(0)))?,
+        false => {
+            let filter = world.add("gaps", Box::new(NoGaps))?;
+            world.connect((card, Port(1)), (filter, Port(0)))?;
+            world.connect((filter, Port(1)), (door, Port(0)))?;
+        }
+    }
+    let mut station = Station::new(world, args.wait.wait())?;
+    station.attach_cutting(stack, Box::new(tap));
+    station.attach(door, Box::new(socket));
+    cli::note(&format!("{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.", args.tap, args.iface));
+    let mut looks = Looks { card, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
+    drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
+    summary(args, &station, card)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A configuration with one class, in its own words.
+fn single(rate: Rate) -> Result<PacingConfig> {
+    let text = format!("default = \"all\"\n[[classes]]\nname = \"all\"\nrate = \"{rate}\"\n");
+    PacingConfig::parse(&text).map_err(|error| anyhow!("{error}")).context("--rate")
+}
+
+type Card = TwoWay<Option<NicWay>>;
+
+struct Looks {
+    card: ElementId,
+    line: String,
+    seen: u64,
+    at: Instant,
+}
+
+impl Onlooker for Looks {
+    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+        let passed = now.since(self.at).as_secs_f64().max(1e-9);
+        self.at = now;
+        let sent = station.stats().devices.get(1).map_or(0, |device| device.bytes_sent);
+        let rate = farpace_report::number(sent.saturating_sub(self.seen) as f64 * 8e-6 / passed);
+        self.seen = sent;
+        let card = station.world().element::<Card>(self.card).and_then(|card| card.way(Port(0)).as_ref());
+        let (waits, drops) = card.map_or((0, 0), |card| (card.backlog().packets, card.stats().drops));
+        vec![
+            format!("{}: out {rate} Mbit/s, {waits} packets wait, {drops} dropped", self.line),
+            lateness_line(station),
+        ]
+    }
+}
+
+fn summary(args: &Args, station: &Station, card: ElementId) -> Result<()> {
+    let Some(card) = station.world().element::<Card>(card).and_then(|card| card.way(Port(0)).as_ref()) else {
+        return Ok(());
+    };
+    let (stats, late) = (card.stats(), station.lateness());
+    let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
+    if args.json {
+        let classes: Vec<_> = card
+            .classes()
+            .iter()
+            .map(|class| json!({"class": class.name, "packets": class.stats.packets, "drops": class.stats.dropped}))
+            .collect();
+        return cli::print_json(&json!({
+            "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
+            "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),
+        }));
+    }
+    cli::print(&format!(
+        "{} packets were sent, {} dropped, at most {} waited.\n{}.\n",
+        stats.packets,
+        stats.drops,
+        stats.peak_packets,
+        lateness_line(station)
+    ))
+}

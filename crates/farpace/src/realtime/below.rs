@@ -1,0 +1,101 @@
+//! A layer below the kernel's own stack: a TAP device in front, which has the address, and real interfaces behind, whose
+//! frames the kernel must not take for its own.
+
+use anyhow::{Context, Result, bail};
+use farpace_live::DeviceInfo;
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::system::Setup;
+use farpace_units::Rate;
+use farpace_wire::MacAddr;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+
+/// An address with the bits of its network: `10.9.0.1/24`.
+///
+/// # Errors
+/// Anything else, with what was expected.
+pub fn address(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("`{text}` is not an address: expected one with its network, like 10.9.0.1/24");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, bits): (IpAddr, u8) =
+        (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    if bits > if address.is_ipv4() { 32 } else { 128 } {
+        return Err(wrong());
+    }
+    Ok((address, bits))
+}
+
+/// Takes interfaces from the kernel's stack: it answers no ARP there and takes no packets, until the setup is taken back.
+///
+/// # Errors
+/// An interface that is not there, or no right to.
+pub fn take(interfaces: &[&str]) -> Result<Setup> {
+    let setup = Setup::begin("below")?;
+    for interface in interfaces {
+        // It answers for no address; and what comes here from where the way back leads elsewhere is dropped (RFC 3704). Names of
+        // interfaces may have dots, those of parameters have slashes then.
+        let name = interface.replace('.', "/");
+        setup.sysctl(None, &format!("net.ipv4.conf.{name}.arp_ignore"), "8")?;
+        setup.sysctl(None, &format!("net.ipv4.conf.{name}.rp_filter"), "1")?;
+        if Path::new("/proc/sys/net/ipv6/conf").join(interface).exists() {
+            setup.sysctl(None, &format!("net.ipv6.conf.{name}.disable_ipv6"), "1")?;
+        }
+    }
+    Ok(setup)
+}
+
+/// A TAP device with the addresses, and with the MAC address that neighbours are to see.
+///
+/// # Errors
+/// It cannot be made.
+pub fn front(name: &str, mac: MacAddr, mtu: u16, addresses: &[(IpAddr, u8)]) -> Result<Tun> {
+    let config = TunConfig { tap: true, mtu, addresses: addresses.to_vec(), ..TunConfig::new(name) };
+    let tun = Tun::open(&config)?;
+    let mut command = Command::new("ip");
+    let output = command.args(["link", "set", "dev", name, "address", &mac.to_string()]).output();
+    let output = output.context("cannot run `ip`, which is of iproute2")?;
+    if !output.status.success() {
+        bail!("cannot set the address of `{name}`: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(tun)
+}
+
+/// A socket on an interface behind: whole frames, one by one.
+///
+/// # Errors
+/// It is not there, or there is no right to use it.
+pub fn socket(interface: &str) -> Result<PacketSocket> {
+    let config = PacketConfig { super_segments: false, bypass_queue: true, ..PacketConfig::new(interface) };
+    Ok(PacketSocket::open(&config)?)
+}
+
+/// The MAC address of a device that has one.
+///
+/// # Errors
+/// It has none.
+pub fn mac(info: &DeviceInfo) -> Result<MacAddr> {
+    info.mac.with_context(|| format!("`{}` is no Ethernet", info.name))
+}
+
+/// What the driver says of the line; none, if it does not.
+pub fn line_rate(interface: &str) -> Option<Rate> {
+    let text = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
+    text.trim().parse().ok().filter(|mbit| *mbit > 0).map(Rate::from_mbit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: an address means another network than was typed, or nonsense is taken.
+    #[test]
+    fn addresses_have_networks() {
+        assert_eq!(address("10.9.0.1/24"), Ok((IpAddr::from([10, 9, 0, 1]), 24)));
+        assert_eq!(address("fd00::1/64"), Ok(("fd00::1".parse().unwrap(), 64)));
+        for bad in ["10.9.0.1", "10.9.0.1/33", "fd00::1/129", "eth0/24", "10.9.0.1/", ""] {
+            assert!(address(bad).is_err(), "{bad}");
+        }
+    }
+}

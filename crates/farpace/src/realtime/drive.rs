@@ -1,0 +1,67 @@
+//! The loop of every command in real time.
+
+use super::figures::Figures;
+use crate::interrupt;
+use anyhow::{Context, Result};
+use farpace_live::Station;
+use farpace_units::{Instant, Span};
+
+/// So often signals, figures and ends are looked for.
+const LOOK: Span = Span::from_millis(20);
+
+/// What a command does while its station runs.
+pub trait Onlooker {
+    /// The figures of now, a line each.
+    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String>;
+    /// Asked a few times a second at least; true: the run is over.
+    ///
+    /// # Errors
+    /// The run cannot go on.
+    fn look(&mut self, _station: &mut Station) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Runs a station in this thread until a signal comes, `lasts` is over, or the onlooker says so.
+///
+/// # Errors
+/// A device that is gone, or what the onlooker says.
+pub fn drive(
+    station: &mut Station,
+    lasts: Option<Span>,
+    figures: &mut Figures,
+    onlooker: &mut dyn Onlooker,
+) -> Result<()> {
+    farpace_live::sharpen_timers();
+    let begun = station.now();
+    let end = lasts.map_or(Instant::FAR_FUTURE, |lasts| begun + lasts);
+    let mut look = begun;
+    while station.turn().context("the network has stopped")? {
+        let now = station.now();
+        if now < look {
+            continue;
+        }
+        look = now + LOOK;
+        if now >= end || interrupt::asked() || onlooker.look(station)? {
+            break;
+        }
+        if figures.is_due(now) {
+            let lines = onlooker.lines(station, now);
+            figures.show(now, &lines);
+        }
+    }
+    figures.clear();
+    Ok(())
+}
+
+/// The line that says how late packets leave.
+pub fn lateness_line(station: &Station) -> String {
+    let late = station.lateness();
+    let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
+    format!(
+        "packets leave late by: median {:.1} us, 99 % {:.1} us, most {:.0} us",
+        us(0.5),
+        us(0.99),
+        late.most().as_nanos() as f64 / 1e3
+    )
+}
