@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, nics, pacing, papers, profiles, run, scenario, show};
+use crate::{cc, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -56,6 +56,10 @@ pub enum Command {
     Pacing(pacing::Args),
     /// Several network cards as one: who sends to whom, and in which order frames leave and arrive
     Nics(nics::Args),
+    /// A bridge between two interfaces with a rate, a delay, loss and more: a network in a box
+    Emulate(emulate::Args),
+    /// The network of a scenario between network namespaces, in real time, for any programs
+    Lab(netlab::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -72,6 +76,8 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(args),
         Command::Pacing(args) => pacing::run(args),
         Command::Nics(args) => nics::run(args),
+        Command::Emulate(args) => emulate::run(args),
+        Command::Lab(args) => netlab::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),

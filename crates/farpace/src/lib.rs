@@ -42,6 +42,7 @@
 pub use farpace_host as host;
 pub use farpace_lab as lab;
 pub use farpace_link as link;
+pub use farpace_live as live;
 pub use farpace_path as path;
 pub use farpace_report as report;
 pub use farpace_tcp as tcp;
@@ -51,13 +52,16 @@ pub use farpace_wire as wire;
 
 pub mod cc;
 pub mod cli;
+pub mod emulate;
 pub mod grid;
 pub mod interrupt;
+pub mod netlab;
 pub mod nics;
 pub mod outdir;
 pub mod pacing;
 pub mod papers;
 pub mod profiles;
+pub mod realtime;
 pub mod run;
 pub mod scenario;
 pub mod show;

@@ -18,3 +18,10 @@ impl Stopwatch {
         self.0.elapsed()
     }
 }
+
+/// The time of day, since 1970-01-01, for captures.
+#[allow(clippy::disallowed_methods, reason = "captures of real time have the time of day")]
+pub fn since_1970() -> farpace_units::Span {
+    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    farpace_units::Span::from_nanos(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -26,24 +26,31 @@ impl Host {
             return self.refuse(&tuple, &header, packet, cx);
         };
         if entry.connection.state() == State::TimeWait && opens(&header) {
-            let segment =
-                Segment { header: header.clone(), payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+            let segment = segment_of(header.clone(), &packet);
             if entry.connection.may_be_reused_by(&segment) && self.listeners.has(tuple.local_port) {
                 let floor = entry.connection.next_iss_floor();
                 self.end_time_wait(slot, cx);
                 return self.on_syn(tuple, header, packet, Some(floor), cx);
             }
         }
-        let ecn = ecn_of(&packet);
+        let (ecn, segment_size) = (ecn_of(&packet), packet.segment_size().unwrap_or(0));
         let payload = cx.take(packet);
         if let Some(entry) = self.connections.at(slot) {
             let resolves = self.internet.resolves();
             let acknowledged =
                 |c: &Connection| if resolves { c.inspect().acknowledged } else { ByteCount::ZERO };
             let before = acknowledged(&entry.connection);
-            entry.connection.on_segment(cx.now(), Segment { header, payload, ecn });
+            entry.connection.on_segment(cx.now(), Segment { header, payload, ecn, segment_size });
             if acknowledged(&entry.connection) > before {
                 self.internet.confirm(cx.now(), tuple.remote);
+            }
+            if let Some(touched) = &mut self.touched
+                && entry.connection.may_wait()
+            {
+                if touched.last() != Some(&slot) {
+                    touched.push(slot);
+                }
+                return;
             }
         }
         self.service(slot, cx);
@@ -82,8 +89,9 @@ impl Host {
             }
             Admission::Keep => {
                 let iss = isn_above(&self.secret, &tuple, cx.now(), floor);
-                let (config, log_as) = (fitted(&listener.settings.config, &tuple), listener.settings.log_as);
-                let syn = Segment { header, payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+                let (config, log_as) =
+                    (fitted(&listener.settings.config, &tuple, self.super_segment), listener.settings.log_as);
+                let syn = segment_of(header, &packet);
                 let connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
                 let id = listener.id;
                 listener.count_half_open();
@@ -107,8 +115,9 @@ impl Host {
         let Some(known) = listener.redeem(&self.secret, &tuple, &header, cx.now(), room) else {
             return self.refuse(&tuple, &header, packet, cx);
         };
-        let (config, log_as) = (fitted(&listener.settings.config, &tuple), listener.settings.log_as);
-        let ack = Segment { header, payload: packet.payload().clone(), ecn: ecn_of(&packet) };
+        let (config, log_as) =
+            (fitted(&listener.settings.config, &tuple, self.super_segment), listener.settings.log_as);
+        let ack = segment_of(header, &packet);
         let connection = Connection::resume(cx.now(), &config, ports(&tuple), &known, &ack);
         let (id, application) = (listener.id, listener.application());
         listener.count_accepted();
@@ -116,6 +125,7 @@ impl Host {
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         (entry.accepted_by, entry.application) = (Some(id), Some(application));
         let slot = self.connections.add(entry);
+        self.introduce(slot);
         self.begin(slot, log_as, cx);
     }
 
@@ -163,6 +173,11 @@ fn reset_for(header: &TcpHeader, payload: usize) -> TcpHeader {
         reset.flags = TcpFlags::RST.with(TcpFlags::ACK);
     }
     reset
+}
+
+fn segment_of(header: TcpHeader, packet: &Packet) -> Segment {
+    let segment_size = packet.segment_size().unwrap_or(0);
+    Segment { header, payload: packet.payload().clone(), ecn: ecn_of(packet), segment_size }
 }
 
 /// The congestion notification that a packet carries.

@@ -1,6 +1,6 @@
 //! The host: from frames to connections and back.
 
-use crate::application::Application;
+use crate::application::{Application, Ends};
 use crate::connections::{ConnectionId, Connections, Entry, Plan};
 use crate::datagrams::Datagrams;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
@@ -11,14 +11,14 @@ use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
-use farpace_tcp::config::Config;
+use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT};
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
 use farpace_units::{Instant, Rate};
 use farpace_wire::{Below, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 /// Segments taken from a connection at a time.
@@ -41,6 +41,9 @@ pub enum ConnectError {
         /// Its port.
         port: u16,
     },
+    /// The local port that was asked for has a connection to that place.
+    #[error("local port {0} has a connection to that place already")]
+    PortInUse(u16),
     /// More than [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
     #[error("the host has as many connections as it can have")]
     TooMany,
@@ -74,6 +77,10 @@ pub struct Host {
     timers: Timers,
     ports: EphemeralPorts,
     shutdown_at: Option<Instant>,
+    /// Most payload bytes of a super-segment that its device takes.
+    pub(crate) super_segment: u32,
+    /// In a burst: slots of the connections that are to be serviced at its end.
+    pub(crate) touched: Option<Vec<usize>>,
     /// Data packets say at what rate their connections want to send.
     says_rates: bool,
     batch: Vec<Outgoing>,
@@ -99,6 +106,8 @@ impl Host {
             planned: 0,
             timers: Timers::default(),
             shutdown_at: None,
+            super_segment: 0,
+            touched: None,
             says_rates: false,
             batch: Vec::with_capacity(BATCH),
         }
@@ -123,6 +132,32 @@ impl Host {
     /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
+    }
+
+    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
+    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
+    /// called before there are connections.
+    pub fn set_super_segments(&mut self, most: u32) {
+        self.super_segment = most.min(MAX_SUPER_SEGMENT);
+    }
+
+    /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
+    /// that is allowed (see [`Connection::may_wait`]): so there is one ACK for a burst, not one for each packet.
+    ///
+    /// The packets come into being here, so far as the account of the element goes ([`Cx::made`]).
+    pub fn on_burst(&mut self, packets: impl IntoIterator<Item = Packet>, cx: &mut Cx<'_>) {
+        self.touched = Some(Vec::new());
+        for packet in packets {
+            cx.made();
+            self.on_frame(packet, cx);
+        }
+        let mut touched = self.touched.take().unwrap_or_default();
+        touched.sort_unstable();
+        touched.dedup();
+        for slot in touched {
+            self.service(slot, cx);
+        }
+        self.report_given_up(cx);
     }
 
     /// There is a switch or a hub behind its NIC, and other stations behind that: frames for their MAC addresses are no
@@ -189,6 +224,24 @@ impl Host {
         log_as: Option<u32>,
         application: Box<dyn Application>,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_from(None, at, to, port, config, log_as, application)
+    }
+
+    /// The same from a local port of one's own choice. With `from` none, or port 0, the host chooses.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    #[allow(clippy::too_many_arguments, reason = "the ends, the time, and what `connect` takes")]
+    pub fn connect_from(
+        &mut self,
+        from: Option<u16>,
+        at: Instant,
+        to: impl Into<IpAddr>,
+        port: u16,
+        config: Config,
+        log_as: Option<u32>,
+        application: Box<dyn Application>,
+    ) -> Result<ConnectionId, ConnectError> {
         let address = to.into();
         if self.shutdown_at.is_some() {
             return Err(ConnectError::ShutDown);
@@ -201,12 +254,18 @@ impl Host {
         }
         let local = self.internet.source_for(address).ok_or(ConnectError::NoAddress(address))?;
         let (connections, listeners) = (&self.connections, &self.listeners);
-        let tuple = self
-            .ports
-            .choose(&self.secret, local, address, port, |t| {
-                connections.uses(t) || listeners.has(t.local_port)
-            })
-            .ok_or(ConnectError::NoPort { address, port })?;
+        let tuple = match from.filter(|from| *from != 0) {
+            Some(local_port) => {
+                let tuple = Tuple { local, remote: address, local_port, remote_port: port };
+                (!connections.uses(&tuple)).then_some(tuple).ok_or(ConnectError::PortInUse(local_port))?
+            }
+            None => self
+                .ports
+                .choose(&self.secret, local, address, port, |t| {
+                    connections.uses(t) || listeners.has(t.local_port)
+                })
+                .ok_or(ConnectError::NoPort { address, port })?,
+        };
         let (slot, id) = self.connections.plan(Plan { config, tuple, application, log_as });
         self.plans.insert((at, self.planned), slot);
         self.planned += 1;
@@ -288,13 +347,26 @@ impl Host {
         };
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
-        let connection = Connection::connect(cx.now(), &fitted(&config, &tuple), ports, iss);
+        let connection =
+            Connection::connect(cx.now(), &fitted(&config, &tuple, self.super_segment), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         entry.application = Some(application);
         self.connections.open(slot, entry);
+        self.introduce(slot);
         self.begin(slot, log_as, cx);
     }
 
+    /// Tells the application of a connection which one it has got.
+    pub(crate) fn introduce(&mut self, slot: usize) {
+        let id = self.connections.id(slot);
+        if let (Some(id), Some(entry)) = (id, self.connections.at(slot)) {
+            let Tuple { local, remote, local_port, remote_port } = entry.tuple;
+            let (local, remote) = (SocketAddr::new(local, local_port), SocketAddr::new(remote, remote_port));
+            if let Some(application) = &mut entry.application {
+                application.on_begin(id, Ends { local, remote });
+            }
+        }
+    }
     /// A connection with what belongs to it, but for its application.
     pub(crate) fn entry(&self, connection: Connection, tuple: Tuple) -> Option<Entry> {
         let below = self.internet.below(tuple.local, tuple.remote)?;
@@ -332,8 +404,10 @@ impl Host {
                     Some(listener) => entry.application = Some(listener.application()),
                     None => entry.connection.abort(), // nobody wants it any more
                 }
+                self.introduce(slot);
             }
         }
+        let Some(entry) = self.connections.at(slot) else { return };
         let now = cx.now();
         loop {
             while let Some(event) = entry.connection.poll_event() {
@@ -345,9 +419,13 @@ impl Host {
             let wanted = if self.says_rates { entry.connection.wanted_rate() } else { None };
             for out in self.batch.drain(..) {
                 entry.ident = entry.ident.wrapping_add(1);
-                let Segment { header, payload, ecn } = out.segment;
+                let segments = out.segment.segments();
+                let Segment { header, payload, ecn, segment_size } = out.segment;
                 let below = Below { tos: ecn.bits(), ..entry.below };
                 let mut packet = below.tcp(entry.ident, &header, payload);
+                packet.set_segment_size(segment_size);
+                // The parts of a super-segment are numbered on when it is cut.
+                entry.ident = entry.ident.wrapping_add((segments - 1) as u16);
                 if let Some(rate) = wanted {
                     packet.set_wanted_rate(rate_of_frames(rate, &packet));
                 }

@@ -390,13 +390,19 @@ impl Host {
 
 /// `config` for connections between these ends. Its segment size is for IPv4; the longer header of IPv6 is taken from
 /// the payload (RFC 6691 §3), so that packets have the same length.
-pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple) -> Cow<'a, Config> {
-    if tuple.local.is_ipv4() {
-        return Cow::Borrowed(config);
+///
+/// Super-segments are what its device takes, up to `super_segment` bytes.
+pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, super_segment: u32) -> Cow<'a, Config> {
+    let mut config = Cow::Borrowed(config);
+    if super_segment != config.super_segment {
+        config.to_mut().super_segment = super_segment;
     }
-    let (network_header, longer) = (IPV6_LEN as u16, (IPV6_LEN - IPV4_LEN) as u16);
-    let mss = config.mss.saturating_sub(longer).max(MIN_MSS);
-    Cow::Owned(Config { mss, network_header, ..config.clone() })
+    if tuple.local.is_ipv6() {
+        let config = config.to_mut();
+        config.network_header = IPV6_LEN as u16;
+        config.mss = config.mss.saturating_sub((IPV6_LEN - IPV4_LEN) as u16).max(MIN_MSS);
+    }
+    config
 }
 
 /// True if `address` can be that of a single machine (RFC 9293 §3.9.2.3, RFC 1122 §3.2.1.3).

@@ -153,7 +153,7 @@ impl Listener {
             (options.window_scale, options.sack_permitted) = (Some(0), true);
             options.timestamps = Some(Timestamps::default());
             let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
-            let config = fitted(&self.settings.config, tuple);
+            let config = fitted(&self.settings.config, tuple, 0);
             // A connection that lives for this one segment knows best.
             let mut connection = Connection::accept(now, &config, ports, Seq::default(), &syn);
             let mut out = Vec::with_capacity(1);

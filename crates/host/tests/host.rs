@@ -368,3 +368,65 @@ fn a_connection_in_time_wait_makes_room_for_its_successor() {
     assert!(b.headers().iter().all(|h| !h.flags.contains(TcpFlags::SYN)));
     assert_eq!(b.host.open_connections(), 1);
 }
+
+/// Breaks: a burst costs an ACK for each packet, or segments out of order no longer get one each.
+#[test]
+fn a_burst_is_answered_once() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    b.packet(segment(TcpFlags::SYN, 1, 80));
+    let iss = b.header().seq;
+    let data = |seq: u32, size: u16| {
+        let flags = TcpFlags::ACK;
+        let (seq, ack) = (Seq::new(seq), iss + 1);
+        let header =
+            TcpHeader { src_port: 1, dst_port: 80, seq, ack, flags, window: 9_000, ..TcpHeader::default() };
+        let mut packet = between(A, B, &header, &[7; 4_000]);
+        packet.set_segment_size(size);
+        packet
+    };
+    let before = b.account();
+    b.with(|host, cx| host.on_burst((0..8).map(|i| data(101 + 4_000 * i, 1_000)), cx));
+    let after = b.account();
+    assert_eq!(after.0 - before.0, after.1 - before.1, "what came in is counted as made, and ends here");
+    assert_eq!(b.header().ack, Seq::new(101 + 32_000), "one ACK for all");
+    let (id, c) = b.host.connections().next().unwrap();
+    assert_eq!(c.counters().segments_received, 1 + 8 * 4);
+    assert_eq!(b.host.application::<Talker>(id).unwrap().heard.len(), 32_000);
+    let late = [45_101, 49_101, 53_101].map(|seq| data(seq, 0));
+    b.with(|host, cx| host.on_burst(late, cx));
+    let acks = b.headers();
+    assert_eq!(acks.len(), 3, "duplicates are counted by the sender");
+    assert!(acks.iter().all(|h| h.ack == Seq::new(32_101)));
+}
+
+/// Breaks: a host whose device takes super-segments sends none, or numbers their parts twice.
+#[test]
+fn super_segments_leave_where_the_device_takes_them() {
+    static TEXT: [u8; 30_000] = [b'x'; 30_000];
+    let (mut a, mut b) = (Bench::new(A), Bench::new(B));
+    a.host.set_super_segments(u32::MAX);
+    let settings = || ListenSettings::new(config());
+    b.host.listen(80, settings(), || Talker::boxed(b"and to you")).unwrap();
+    let id = a.host.connect(START, B, 80, config(), None, Talker::boxed(&TEXT)).unwrap();
+    let (mut parts, mut supers) = (Vec::new(), 0);
+    for step in 0..20 {
+        let now = START + Span::from_millis(5 * step);
+        a.run_until(now);
+        b.run_until(now);
+        for packet in a.sent() {
+            supers += usize::from(packet.segments() > 1);
+            packet.cut(|part| parts.push(part));
+        }
+        for part in parts.drain(..) {
+            assert!(part.len().get() <= 1514);
+            b.packet(part);
+        }
+        b.sent().into_iter().for_each(|p| a.packet(p));
+    }
+    assert!(supers >= 2, "{supers}");
+    assert_eq!(a.host.application::<Talker>(id).unwrap().heard, b"and to you");
+    let (accepted, _) = b.host.connections().next().unwrap();
+    assert_eq!(b.host.application::<Talker>(accepted).unwrap().heard, TEXT);
+    assert_eq!(b.drops(), []);
+}

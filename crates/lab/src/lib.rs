@@ -7,6 +7,7 @@
 
 pub mod checks;
 mod datagrams;
+mod doors;
 mod line_way;
 mod machines;
 mod network;
@@ -22,6 +23,7 @@ pub mod scenario;
 mod silence;
 mod watch;
 
+pub use doors::{DoorInfo, Doors};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network::NetworkError;
 pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};

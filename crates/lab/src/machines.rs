@@ -5,17 +5,28 @@ use crate::scenario::{Hop, Scenario};
 use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_path::world::{ElementId, End, World};
-use farpace_path::{Port, Processor};
+use farpace_path::{Door, Port, Processor};
 use farpace_units::{Instant, Stream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+/// What stands at the ends of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// Our own stacks.
+    Stacks,
+    /// Doors, behind which others have theirs.
+    Doors,
+}
+
 /// The elements of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// The stack.
+    /// The stack, or the door in its place.
     pub host: ElementId,
+    /// The address of its first card.
+    pub mac: MacAddr,
     /// What makes several cards one, if there are several.
     pub layer: Option<ElementId>,
     /// What stands below the stack, and the port of its first link.
@@ -34,11 +45,12 @@ pub(crate) fn build(
     world: &mut World,
     scenario: &Scenario,
     seed: u64,
+    ends: Ends,
 ) -> Result<BTreeMap<String, Machine>, NetworkError> {
     let mut machines = BTreeMap::new();
     let resolving = resolving(scenario);
     for (&name, &address) in &scenario.addresses() {
-        machines.insert(name.to_owned(), machine(world, scenario, seed, name, address, &resolving)?);
+        machines.insert(name.to_owned(), machine(world, scenario, seed, (name, address, ends), &resolving)?);
     }
     Ok(machines)
 }
@@ -47,8 +59,7 @@ fn machine(
     world: &mut World,
     scenario: &Scenario,
     seed: u64,
-    name: &str,
-    address: IpAddr,
+    (name, address, ends): (&str, IpAddr, Ends),
     resolving: &BTreeSet<&str>,
 ) -> Result<Machine, NetworkError> {
     // A stream of its own: the host's dice stay what they are.
@@ -58,7 +69,10 @@ fn machine(
     if resolving.contains(name) {
         host.join_link(mac, LocalLink::default());
     }
-    let host = world.add(name, Box::new(host))?;
+    let host = match ends {
+        Ends::Stacks => world.add(name, Box::new(host))?,
+        Ends::Doors => world.add(name, Box::new(Door::timed()))?,
+    };
     let mut below = (host, Port(0));
     if let Some(processor) = scenario.hosts.get(name).and_then(|host| host.processor.as_ref()) {
         let id = world.add(&format!("{name}.processor"), Box::new(Processor::new(processor.config())))?;
@@ -74,7 +88,7 @@ fn machine(
         world.connect(below, (id, Port(0)))?;
         (layer, below) = (Some(id), (id, Port(1)));
     }
-    Ok(Machine { host, layer, below })
+    Ok(Machine { host, mac, layer, below })
 }
 
 /// The cards of a host whose first has the address `mac`.

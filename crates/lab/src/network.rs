@@ -1,16 +1,17 @@
 //! From a scenario to a world: hosts, routers, switches, and the chain of elements that makes each link.
 
 use crate::line_way::LineWay;
-use crate::machines::{self, Machine};
+use crate::machines::{self, Ends, Machine};
 use crate::parts::Parts;
 use crate::scenario::{self, Direction, Scenario, SwitchKind, Way};
 use farpace_host::Host;
 use farpace_link::nic::NicWay;
 use farpace_link::pacing::PacingConfig;
 use farpace_path as path;
-use farpace_path::world::{ElementId, End, World, WorldError};
+use farpace_path::world::{End, World, WorldError};
 use farpace_path::{Element, Port, TwoWay};
 use farpace_units::{Instant, Span};
+use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -48,15 +49,15 @@ pub enum NetworkError {
 }
 
 /// Builds the world of `scenario`, without flows.
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Parts), NetworkError> {
+pub(crate) fn build(scenario: &Scenario, seed: u64, ends: Ends) -> Result<(World, Parts), NetworkError> {
     let mut world = World::new(seed);
     let addresses = scenario.addresses();
-    let hosts = machines::build(&mut world, scenario, seed)?;
+    let hosts = machines::build(&mut world, scenario, seed, ends)?;
     let ports = number_ports(scenario);
     share_lines(&mut world, scenario, &hosts);
     let (mut between, resolving) = (BTreeMap::new(), machines::resolving(scenario));
     let taught = |(host, machine): (&String, &Machine)| {
-        (!resolving.contains(host.as_str())).then_some((host.clone(), machine.host))
+        (!resolving.contains(host.as_str())).then_some((host.clone(), machine.mac))
     };
     let taught: Vec<_> = hosts.iter().filter_map(taught).collect();
     for name in scenario.routers.keys() {
@@ -66,7 +67,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Parts), Ne
     }
     for (name, spec) in &scenario.switches {
         let switch: Box<dyn Element> = match spec.kind {
-            SwitchKind::Switch => Box::new(switch(&world, scenario, name, &ports, &taught)),
+            SwitchKind::Switch => Box::new(switch(scenario, name, &ports, &taught)),
             SwitchKind::Hub => Box::new(path::Hub::new(count(name, &ports))),
         };
         between.insert(name.as_str(), world.add(name, switch)?);
@@ -142,19 +143,17 @@ fn router(
 
 /// A switch that knows where these hosts are.
 fn switch(
-    world: &World,
     scenario: &Scenario,
     name: &str,
     ports: &BTreeMap<(&str, usize), Port>,
-    hosts: &[(String, ElementId)],
+    hosts: &[(String, MacAddr)],
 ) -> path::Switch {
     let mut switch = path::Switch::new(count(name, ports));
-    for (host, id) in hosts {
+    for (host, mac) in hosts {
         if let Some(hop) = scenario.routes_to(host).get(name)
             && let Some(port) = ports.get(&(name, hop.link))
-            && let Some(host) = world.element::<Host>(*id)
         {
-            switch.learn(Instant::ZERO, host.mac(), *port);
+            switch.learn(Instant::ZERO, *mac, *port);
         }
     }
     switch

@@ -13,7 +13,11 @@ pub(crate) struct Lines(Vec<(ElementId, Port)>);
 impl Lines {
     /// Those of `flow`, in order.
     pub fn of(world: &World, scenario: &Scenario, flow: &Flow) -> Lines {
-        let line = |hop: Hop| {
+        Lines::along(world, scenario, &scenario.path(flow))
+    }
+    /// Those of some hops, in order.
+    pub fn along(world: &World, scenario: &Scenario, hops: &[Hop]) -> Lines {
+        let line = |hop: &Hop| {
             let link = scenario.links.get(hop.link)?;
             let entrance = match hop.way {
                 Way::Forward => Port(0),
@@ -21,7 +25,7 @@ impl Lines {
             };
             Some((world.find(&link.name)?, entrance))
         };
-        Lines(scenario.path(flow).into_iter().filter_map(line).collect())
+        Lines(hops.iter().filter_map(line).collect())
     }
 
     /// The time that their queues take to drain, one after the other.

@@ -1,7 +1,7 @@
 //! Real time: the engine, pacing and path elements that the lab runs in virtual time, on real devices of Linux.
 //!
 //! Start reading at [`Station`]: one thread, one world, its devices. [`Device`] is what packets come from and go to;
-//! [`Handle`] is how other threads reach the host in the world.
+//! [`Handle`] is how other threads reach the host in the world. [`socket`] has sockets for programs on top of it.
 //!
 //! This crate may read clocks, wait and have threads; nothing below it does.
 
@@ -9,8 +9,15 @@
 
 mod clock;
 pub mod device;
+mod lateness;
+mod namespace;
+mod process;
+pub mod socket;
 mod station;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use lateness::Lateness;
+pub use namespace::{Namespace, NamespaceError};
+pub use process::{leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};

@@ -2,9 +2,10 @@
 
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
+use crate::lateness::Lateness;
 use farpace_host::Host;
-use farpace_path::world::{ElementId, World, WorldError};
-use farpace_path::{Cx, Door};
+use farpace_path::world::{ElementId, Observer, World, WorldError};
+use farpace_path::{Cx, Door, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use nix::errno::Errno;
@@ -131,7 +132,11 @@ struct Attached {
     device: Box<dyn Device>,
     /// What leaves by it.
     out: VecDeque<Packet>,
+    /// When each of them was to leave, if the door notes it.
+    dues: VecDeque<Instant>,
     blocked: bool,
+    /// Super-segments that come are cut.
+    cut: bool,
 }
 
 /// A world on devices, run by one thread.
@@ -147,6 +152,8 @@ pub struct Station {
     shared: Arc<Shared>,
     stats: Stats,
     arrivals: Vec<Packet>,
+    observer: Box<dyn Observer>,
+    lateness: Lateness,
 }
 
 impl Station {
@@ -172,18 +179,21 @@ impl Station {
             }),
             stats: Stats::default(),
             arrivals: Vec::with_capacity(BURST),
+            observer: Box::new(()),
+            lateness: Lateness::new(),
         })
     }
 
-    /// A station of one host on one device.
+    /// A station of one host on one device. The host sends super-segments, if the device takes them.
     ///
     /// # Errors
     /// As [`new`](Station::new).
-    pub fn of_host(host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
+    pub fn of_host(mut host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
         let mut world = World::new(0);
+        host.set_super_segments(device.info().super_segment);
         let host = world.add("host", Box::new(host))?;
         let door = world.add("device", Box::new(Door::default()))?;
-        world.connect((host, farpace_path::Port(0)), (door, farpace_path::Port(0)))?;
+        world.connect((host, Port(0)), (door, Port(0)))?;
         let mut station = Station::new(world, wait)?;
         station.attach(door, device);
         station.set_host(host);
@@ -192,7 +202,27 @@ impl Station {
 
     /// Packets that leave by `door` are sent by `device`, and the other way round.
     pub fn attach(&mut self, door: ElementId, device: Box<dyn Device>) {
-        self.devices.push(Attached { door, device, out: VecDeque::new(), blocked: false });
+        let (out, dues) = (VecDeque::new(), VecDeque::new());
+        self.devices.push(Attached { door, device, out, dues, blocked: false, cut: false });
+    }
+    /// The same; super-segments that come in are cut, so that elements see the packets that a line would carry.
+    pub fn attach_cutting(&mut self, door: ElementId, device: Box<dyn Device>) {
+        self.attach(door, device);
+        if let Some(attached) = self.devices.last_mut() {
+            attached.cut = true;
+        }
+    }
+    /// From now on `observer` sees what happens on the wires of the world that are observed.
+    pub fn show_to(&mut self, observer: Box<dyn Observer>) {
+        self.observer = observer;
+    }
+    /// How late packets have left by [timed](Door::timed) doors.
+    pub const fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+    /// The same, to begin anew.
+    pub const fn lateness_mut(&mut self) -> &mut Lateness {
+        &mut self.lateness
     }
     /// The host that jobs are for.
     pub fn set_host(&mut self, host: ElementId) {
@@ -278,12 +308,12 @@ impl Station {
             return Ok(false);
         }
         let now = self.clock.now();
-        self.world.run_until(now, &mut ())?;
+        self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
             busy |= self.take_in(at)?;
         }
-        self.world.run_until(self.world.now(), &mut ())?;
+        self.world.run_until(self.world.now(), &mut *self.observer)?;
         busy |= self.send_out()?;
         if !busy {
             self.rest()?;
@@ -296,7 +326,7 @@ impl Station {
         let any = !jobs.is_empty();
         if let Some(host) = self.host {
             for job in jobs {
-                self.world.call(host, &mut (), |host: &mut Host, cx| job(host, cx))?;
+                self.world.call(host, &mut *self.observer, |host: &mut Host, cx| job(host, cx))?;
             }
         }
         Ok(any)
@@ -304,15 +334,26 @@ impl Station {
 
     /// Reads a burst from a device into the world.
     fn take_in(&mut self, at: usize) -> Result<bool, StationError> {
-        let Attached { door, device, .. } = &mut self.devices[at];
+        let Attached { door, device, cut, .. } = &mut self.devices[at];
         let received = device.receive(BURST, &mut self.arrivals);
         received.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
         if self.arrivals.is_empty() {
             return Ok(false);
         }
-        let arrivals = self.arrivals.drain(..);
-        self.world.call(*door, &mut (), |door: &mut Door, cx| {
-            arrivals.for_each(|packet| door.enter(packet, cx));
+        let (arrivals, cut) = (self.arrivals.drain(..), *cut);
+        if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
+            && host == peer
+        {
+            self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
+            return Ok(true);
+        }
+        self.world.call(*door, &mut *self.observer, |door: &mut Door, cx| {
+            for packet in arrivals {
+                match cut && packet.segment_size().is_some() {
+                    true => packet.cut(|part| door.enter(part, cx)),
+                    false => door.enter(packet, cx),
+                }
+            }
         })?;
         Ok(true)
     }
@@ -320,9 +361,12 @@ impl Station {
     /// Sends what has come to the doors. True: something went.
     fn send_out(&mut self) -> Result<bool, StationError> {
         let mut any = false;
-        for Attached { door, device, out, blocked } in &mut self.devices {
+        for Attached { door, device, out, dues, blocked, .. } in &mut self.devices {
             if let Some(door) = self.world.element_mut::<Door>(*door) {
                 out.append(door.left());
+                if let Some(times) = door.dues() {
+                    dues.append(times);
+                }
             }
             if out.is_empty() {
                 continue;
@@ -332,9 +376,14 @@ impl Station {
             sent.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
             any |= out.len() < before;
             *blocked = !out.is_empty();
+            if dues.len() > out.len() {
+                let now = self.clock.now();
+                dues.drain(..dues.len() - out.len()).for_each(|due| self.lateness.record(now.since(due)));
+            }
             if out.len() > DEVICE_QUEUE {
                 self.stats.queue_full += (out.len() - DEVICE_QUEUE) as u64;
                 out.truncate(DEVICE_QUEUE);
+                dues.truncate(DEVICE_QUEUE);
             }
         }
         Ok(any)
@@ -347,7 +396,7 @@ impl Station {
         let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);
         match self.wait {
             Wait::Spin => left = Span::ZERO,
-            Wait::SpinBefore(margin) => left = left - margin,
+            Wait::SpinBefore(margin) => left -= margin,
             Wait::Sleep => {}
         }
         if left.is_zero() {

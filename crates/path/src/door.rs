@@ -10,9 +10,15 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Door {
     left: VecDeque<Packet>,
+    /// When each of them was to leave; none: nobody asks.
+    dues: Option<VecDeque<Instant>>,
 }
 
 impl Door {
+    /// A door that notes when packets are to leave, for whoever finds out how late they do.
+    pub fn timed() -> Self {
+        Door { left: VecDeque::new(), dues: Some(VecDeque::new()) }
+    }
     /// A packet comes from outside. For [`World::call`](crate::world::World::call).
     pub fn enter(&mut self, packet: Packet, cx: &mut Cx<'_>) {
         cx.made();
@@ -22,6 +28,10 @@ impl Door {
     pub fn left(&mut self) -> &mut VecDeque<Packet> {
         &mut self.left
     }
+    /// When each packet was to leave, in their order. Whoever takes packets takes as many of these; none: not noted.
+    pub fn dues(&mut self) -> Option<&mut VecDeque<Instant>> {
+        self.dues.as_mut()
+    }
 }
 
 impl Element for Door {
@@ -29,6 +39,9 @@ impl Element for Door {
         true
     }
     fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
+        if let Some(dues) = &mut self.dues {
+            dues.push_back(cx.now());
+        }
         self.left.push_back(cx.hand_over(packet));
     }
     fn on_wake(&mut self, _: &mut Cx<'_>) {}

@@ -14,6 +14,9 @@ pub struct Segment {
     pub payload: Bytes,
     /// The ECN field of the IP packet that carries it: the host writes and reads it (RFC 3168 §5).
     pub ecn: Ecn,
+    /// Payload bytes of each segment, where this is a super-segment: several in a row under one header, to be cut by a
+    /// device or put together by one. The last may be shorter. Zero: it is one segment.
+    pub segment_size: u16,
 }
 
 impl Segment {
@@ -22,6 +25,14 @@ impl Segment {
         let control = u32::from(self.header.flags.contains(TcpFlags::SYN))
             + u32::from(self.header.flags.contains(TcpFlags::FIN));
         (self.payload.len() as u32).saturating_add(control)
+    }
+
+    /// Segments it counts for: one, but for a super-segment.
+    pub fn segments(&self) -> u32 {
+        match self.segment_size {
+            0 => 1,
+            size => (self.payload.len() as u32).div_ceil(u32::from(size)).max(1),
+        }
     }
 }
 

@@ -4,6 +4,9 @@ use bytes::{Bytes, BytesMut};
 use farpace_units::ByteCount;
 use std::collections::VecDeque;
 
+/// A chunk with so many segments left is long: a super-segment ends with it rather than to be copied together.
+const FEW_SEGMENTS: u64 = 4;
+
 /// A rope of the application's own chunks: nothing is copied, unless a segment spans two chunks.
 #[derive(Debug, Default)]
 pub struct SendBuffer {
@@ -56,12 +59,7 @@ impl SendBuffer {
         if len == 0 || at < self.start {
             return Bytes::new();
         }
-        let holds = |(start, chunk): &(u64, Bytes)| *start <= at && at - *start < chunk.len() as u64;
-        let mut index = self.cursor.saturating_sub(self.first) as usize;
-        if !self.chunks.get(index).is_some_and(holds) {
-            index = self.chunks.partition_point(|(start, _)| *start <= at).saturating_sub(1);
-            self.cursor = self.first + index as u64;
-        }
+        let index = self.chunk_at(at);
         let Some((start, chunk)) = self.chunks.get(index) else { return Bytes::new() };
         let from = (at - start) as usize;
         if from + len <= chunk.len() {
@@ -79,6 +77,42 @@ impl SendBuffer {
         }
         joined.freeze()
     }
+    /// How much of the bytes from stream offset `at` on, `most` or less, should leave together in segments of `size` bytes: so
+    /// much that none of it has to be copied, in whole segments. Where chunks are short, they are copied together up to the
+    /// next long one.
+    pub fn run(&mut self, at: u64, size: u32, most: u32) -> u32 {
+        let few = u64::from(size) * FEW_SEGMENTS;
+        let first = self.chunk_at(at).min(self.chunks.len());
+        let mut len = 0;
+        for (start, chunk) in self.chunks.range(first..) {
+            let here = (start + chunk.len() as u64).saturating_sub(at + len);
+            let long = here >= few;
+            if long && len > 0 {
+                break;
+            }
+            len += here;
+            if len >= u64::from(most) || start + chunk.len() as u64 == self.end {
+                return most;
+            }
+            if long {
+                return (len / u64::from(size)) as u32 * size;
+            }
+        }
+        len.next_multiple_of(u64::from(size)).min(u64::from(most)) as u32
+    }
+
+    /// Number, among those kept, of the chunk that holds stream offset `at`, which is looked up where the last one was.
+    fn chunk_at(&mut self, at: u64) -> usize {
+        let holds = |(start, chunk): &(u64, Bytes)| *start <= at && at - *start < chunk.len() as u64;
+        let index = self.cursor.saturating_sub(self.first) as usize;
+        if self.chunks.get(index).is_some_and(holds) {
+            return index;
+        }
+        let index = self.chunks.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+        self.cursor = self.first + index as u64;
+        index
+    }
+
     /// Forgets everything before stream offset `upto`.
     pub fn release(&mut self, upto: u64) {
         self.start = upto.clamp(self.start, self.end);

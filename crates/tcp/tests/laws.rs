@@ -469,7 +469,12 @@ impl Victim {
         }
         let window = pick(&mut self.rng, &[0, 1, 100, 65_535]);
         let header = TcpHeader { seq, ack, flags, window, options, ..TcpHeader::default() };
-        Segment { header, payload: Bytes::from(vec![7; len]), ecn: Ecn::from_bits(len as u8) }
+        Segment {
+            header,
+            payload: Bytes::from(vec![7; len]),
+            ecn: Ecn::from_bits(len as u8),
+            segment_size: 0,
+        }
     }
 
     fn act(&mut self) {

@@ -308,7 +308,7 @@ impl Element for Machine {
         assert_eq!(ip.addresses(), self.addresses().reversed());
         let (header, ecn) = (tcp.header(), ip.ecn());
         let payload = cx.take(packet);
-        self.on_segment(Segment { header, payload, ecn }, cx);
+        self.on_segment(Segment { header, payload, ecn, ..Segment::default() }, cx);
     }
 
     fn on_wake(&mut self, cx: &mut Cx<'_>) {

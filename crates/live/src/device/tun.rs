@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// Longest IP packet, with room for an Ethernet header and its tags.
@@ -76,6 +77,9 @@ impl Tun {
         let kind = if config.tap { "make the TAP device" } else { "make the TUN device" };
         let device = builder.build_sync().map_err(what(kind))?;
         device.set_nonblocking(true).map_err(what("set up"))?;
+        if config.addresses.iter().any(|(address, _)| address.is_ipv6()) {
+            wait_for_ipv6(&config.name).map_err(what("wait for the IPv6 address of"))?;
+        }
         let mac = match config.tap {
             true => Some(MacAddr(device.mac_address().map_err(what("read the address of"))?)),
             false => None,
@@ -92,6 +96,7 @@ impl Tun {
         })
     }
 
+    /// A packet as the system wrote it; none if it is no packet.
     fn packet(&self, header: Option<&[u8; VIRTIO_LEN]>, bytes: Bytes) -> Option<Packet> {
         let packet = match self.tap {
             true => Packet::from_shared_frame(bytes),
@@ -130,6 +135,25 @@ impl Tun {
             }
         }
     }
+}
+
+/// Waits until the addresses of `name` may be used: the system looks for others who have them first, even where there is
+/// nobody, and does that later.
+fn wait_for_ipv6(name: &str) -> io::Result<()> {
+    const TENTATIVE: u8 = 0x40;
+    const STEPS: u32 = 300;
+    for _ in 0..STEPS {
+        let all = std::fs::read_to_string("/proc/thread-self/net/if_inet6")?;
+        let waits = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|fields| {
+            let flags = fields.get(4).and_then(|flags| u8::from_str_radix(flags, 16).ok());
+            fields.get(5) == Some(&name) && flags.is_none_or(|flags| flags & TENTATIVE != 0)
+        });
+        if !waits {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "it is not ready after 3 s"))
 }
 
 impl Device for Tun {

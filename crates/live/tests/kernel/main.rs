@@ -8,4 +8,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod bulk;
+mod endings;
+mod machine;
+mod many;
 mod netns;
+mod options;
+mod programs;
+mod stream;
+mod troubles;

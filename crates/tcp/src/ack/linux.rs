@@ -104,16 +104,16 @@ impl QuickAck {
         if self.full_size == 0 {
             self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2);
         }
-        if a.len >= self.full_size() {
-            self.full_size = a.len;
+        if a.segment >= self.full_size() {
+            self.full_size = a.segment;
             self.ends = self.ends.max(u32::from(a.push));
             return;
         }
-        if a.len >= FIRST_FULL_SIZE || (a.len >= LEAST_FULL_SIZE && !a.push) {
-            let again = a.len == self.other_size;
-            self.other_size = a.len;
+        if a.segment >= FIRST_FULL_SIZE || (a.segment >= LEAST_FULL_SIZE && !a.push) {
+            let again = a.segment == self.other_size;
+            self.other_size = a.segment;
             if again {
-                self.full_size = a.len;
+                self.full_size = a.segment;
                 return;
             }
         }

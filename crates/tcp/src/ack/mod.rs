@@ -31,6 +31,8 @@ pub struct DataArrival {
     pub now: Instant,
     /// Payload bytes.
     pub len: u32,
+    /// Payload bytes of each segment: less than `len` where a device has put several together.
+    pub segment: u32,
     /// It had PSH.
     pub push: bool,
     /// It was out of order, or filled a hole, or there are holes left.
@@ -82,7 +84,7 @@ impl AckPolicy {
 
     /// Data has arrived: when is it acknowledged?
     pub fn on_data(&mut self, a: &DataArrival) -> Decision {
-        self.full_size = self.full_size.max(a.len);
+        self.full_size = self.full_size.max(a.segment);
         let hold = match &mut self.form {
             Form::AtOnce => None,
             Form::Nth(form) => form.on_data(a, self.full_size),

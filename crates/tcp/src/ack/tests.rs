@@ -47,6 +47,7 @@ impl Receiver {
         let decision = self.policy.on_data(&DataArrival {
             now,
             len,
+            segment: len,
             push: len < MSS,
             disorder,
             duplicate,
@@ -227,6 +228,7 @@ fn arrival(len: u32, push: bool) -> DataArrival {
     DataArrival {
         now: Instant::ZERO + ms(30),
         len,
+        segment: len,
         push,
         disorder: false,
         duplicate: false,

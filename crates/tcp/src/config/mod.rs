@@ -77,6 +77,9 @@ pub struct Config {
     pub user_timeout: Option<Span>,
     /// Bytes of the IP header that each segment will get: 20 for IPv4, 40 for IPv6. Hosts set it.
     pub network_header: u16,
+    /// Most payload bytes that may leave as one super-segment, for a device that cuts it (TSO); zero: every segment leaves
+    /// on its own. Hosts set it. More than [`MAX_SUPER_SEGMENT`] counts as that.
+    pub super_segment: u32,
     /// How long TIME-WAIT lasts (twice the MSL).
     pub time_wait: Span,
 }
@@ -100,5 +103,7 @@ impl Config {
 pub const MIN_MSS: u16 = 88;
 /// Largest MSS: an IPv4 packet of 65535 bytes.
 pub const MAX_MSS: u16 = 65_495;
+/// Largest payload of a super-segment: an IP packet of 65535 bytes with the longest headers, and room for those of a link.
+pub const MAX_SUPER_SEGMENT: u32 = 65_400;
 /// Largest window that RFC 7323 can announce.
 pub const MAX_WINDOW: ByteCount = ByteCount::new(1 << 30);

@@ -389,6 +389,7 @@ impl Settings {
             }),
             user_timeout: *user_timeout,
             network_header: 20,
+            super_segment: 0,
             time_wait: Span::from_secs(60),
         })
     }

@@ -8,7 +8,7 @@ use crate::config::Recovery;
 use crate::receive::Arrival;
 use crate::rto::RttSample;
 use crate::segment::Segment;
-use farpace_trace::{Cause, Direction};
+use farpace_trace::{Cause, Direction, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 
@@ -22,7 +22,7 @@ const TS_RECENT_LIFE: u64 = 24 * 86_400_000;
 impl Connection {
     /// A segment has arrived.
     pub fn on_segment(&mut self, now: Instant, segment: Segment) {
-        self.counters.segments_received += 1;
+        self.counters.segments_received += u64::from(segment.segments());
         self.heard(now);
         match self.state {
             State::Closed => {}
@@ -165,6 +165,10 @@ impl Connection {
         if self.ecn.on_segment(flags, segment.ecn, !segment.payload.is_empty(), unacknowledged) {
             self.ack_now.get_or_insert(Cause::AckNow);
         }
+        let others = segment.segments() - 1;
+        if others > 0 && self.ecn.on_coalesced(others, segment.ecn) {
+            self.ack_now.get_or_insert(Cause::AckNow);
+        }
         self.note_received(now, &segment);
         self.note_causes(now);
         let fin = flags.contains(TcpFlags::FIN);
@@ -236,7 +240,7 @@ impl Connection {
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
-            self.counters.duplicates += 1;
+            self.counters.duplicates += u64::from(segment.segments());
             if self.sack {
                 let end = seq + segment.sequence_length();
                 self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
@@ -271,6 +275,7 @@ impl Connection {
     /// Payload and FIN of an acceptable segment.
     fn on_text(&mut self, now: Instant, segment: Segment, fin: bool) {
         let mut arrival = self.data_arrival(now, &segment, false);
+        let count = u64::from(segment.segments());
         let (seq, mut data) = (segment.header.seq, segment.payload);
         let mut fin_at = fin.then(|| seq + data.len() as u32);
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
@@ -311,14 +316,14 @@ impl Connection {
                 }
                 Arrival::OutOfOrder => {
                     disorder = true;
-                    self.counters.out_of_order += 1;
+                    self.counters.out_of_order += count;
                     if self.sack {
                         self.islands.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 Arrival::Duplicate => {
                     duplicate = true;
-                    self.counters.duplicates += 1;
+                    self.counters.duplicates += count;
                     if self.sack {
                         let known = fin_at.filter(|at| self.peer_fin == Some(*at));
                         self.islands.set_duplicate(seq, known.map_or(seq + len as u32, |at| at + 1));
@@ -336,6 +341,7 @@ impl Connection {
             self.peer_fin = Some(at);
         }
         arrival.len = len as u32;
+        arrival.segment = arrival.segment.min(arrival.len);
         (arrival.disorder, arrival.duplicate) = (disorder, duplicate);
         arrival.unacknowledged = self.rcv_nxt.bytes_since(self.last_ack_sent);
         if self.peer_fin == Some(self.rcv_nxt) {
@@ -348,9 +354,14 @@ impl Connection {
 
     /// What the policy hears of a segment that is all there already or, so far, in order.
     fn data_arrival(&self, now: Instant, segment: &Segment, duplicate: bool) -> DataArrival {
+        let len = segment.payload.len() as u32;
+        // What is longer than we allow must have been put together on the way, by a device that does not say of what.
+        let longest = u32::from(self.config.mss).saturating_sub(self.option_bytes());
+        let segment_size = if segment.segment_size > 0 { u32::from(segment.segment_size) } else { longest };
         DataArrival {
             now,
-            len: segment.payload.len() as u32,
+            len,
+            segment: len.min(segment_size),
             push: segment.header.flags.contains(TcpFlags::PSH),
             disorder: false,
             duplicate,
@@ -404,6 +415,30 @@ impl Connection {
             other => other,
         };
         self.tell(Event::PeerClosed);
+    }
+
+    /// Whatever is to be sent may wait until the other segments that arrived with the last one have been taken, too:
+    /// one call of [`poll_transmit`](Connection::poll_transmit) at the end is enough, with one ACK for all of them.
+    ///
+    /// Not so while there is something to repair. A peer counts duplicate ACKs (RFC 5681 §3.2), so each segment out of order
+    /// gets its own, or each super-segment, as in Linux; and recovery is asked after every ACK for what it grants. Nor while
+    /// a connection opens or has ended.
+    pub fn may_wait(&self) -> bool {
+        let open = matches!(
+            self.state,
+            State::Established
+                | State::CloseWait
+                | State::FinWait1
+                | State::FinWait2
+                | State::Closing
+                | State::LastAck
+        );
+        open && matches!(self.ack_now, None | Some(Cause::AckNow | Cause::AckWindow))
+            && !self.islands.any()
+            && self.reset_pending.is_none()
+            && !self.ecn.change_pending()
+            && self.answering.owed.is_none()
+            && self.recovery.state() == RecoveryState::Open
     }
 
     pub(super) fn enter_time_wait(&mut self, now: Instant) {

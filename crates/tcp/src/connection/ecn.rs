@@ -243,6 +243,28 @@ impl EcnState {
         }
     }
 
+    /// Segments without anything to say of them alone may leave as one, to be cut by a device: it takes CWR from all but
+    /// the first, and is not asked to (RFC 9768's counters have a bit there).
+    pub fn may_be_cut(&self) -> bool {
+        self.agreed != Agreed::Accurate && !self.reduced
+    }
+
+    /// With the segment that [`on_segment`](Self::on_segment) was told of, so many others came that had the same mark.
+    /// True: they should be acknowledged at once.
+    pub fn on_coalesced(&mut self, others: u32, ecn: Ecn) -> bool {
+        if self.agreed != Agreed::Accurate || ecn != Ecn::Ce {
+            return false;
+        }
+        self.received = self.received.wrapping_add(others);
+        self.untold = self.untold.saturating_add(others);
+        self.untold >= TELL_AT
+    }
+
+    /// DCTCP: what came before the mark changed is to be acknowledged on its own.
+    pub fn change_pending(&self) -> bool {
+        self.before_change.is_some()
+    }
+
     /// The window was reduced: the peer is told with the next new data (RFC 3168 §6.1.2).
     pub fn on_cut(&mut self) {
         self.reduced = matches!(self.agreed, Agreed::Classic | Agreed::Dctcp);

@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Bytes of the options that every segment carries (RFC 6691: they come off the MSS).
-    fn option_bytes(&self) -> u32 {
+    pub(super) fn option_bytes(&self) -> u32 {
         if self.timestamps { super::TIMESTAMP_BYTES } else { 0 }
     }
 

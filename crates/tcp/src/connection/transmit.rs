@@ -3,9 +3,10 @@
 use super::log::Entry;
 use super::{Connection, State, TIMESTAMP_BYTES};
 use crate::cc::{self, SentSample};
+use crate::config::MAX_SUPER_SEGMENT;
 use crate::recovery::{SendView, Sent};
 use crate::segment::{Outgoing, Segment};
-use crate::solicit::Mark;
+use crate::solicit::{Form, Mark};
 use bytes::Bytes;
 use farpace_trace::{Cause, Direction};
 use farpace_units::{ByteCount, Instant, Seq};
@@ -291,15 +292,54 @@ impl Connection {
         let len = mark.map_or(len, |m| len.min(self.mss - m.cost()));
         let seq = self.snd_nxt;
         let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
-        let payload = self.buffer.slice(start, len as usize);
+        let size = self.mss;
+        let most = self.most_at_once(start, len);
+        let mut flags = self.enqueue(now, len);
+        self.note_request(now, &moment, mark);
+        self.book_new(now);
+        // Each segment of a super-segment is booked as if it left alone: recovery, congestion control and the pacer need not
+        // know that there are such.
+        let (mut total, mut next) = (len, len);
+        while next == size && total < most {
+            match self.next_new_segment(now) {
+                Ok(more) if more > 0 && more <= size && total + more <= most && self.may_leave(now, more) => {
+                    flags = self.enqueue(now, more);
+                    self.book_new(now);
+                    (total, next) = (total + more, more);
+                }
+                _ => break,
+            }
+        }
+        let payload = self.buffer.slice(start, total as usize);
+        let cause = match len {
+            0 => Cause::Fin,
+            _ if len > self.mss => {
+                self.probe_sent(seq, len);
+                Cause::MtuProbe
+            }
+            _ => Cause::NewData,
+        };
+        self.mark = mark.filter(|m| *m != Mark::Probe);
+        self.emit(now, out, seq, flags, payload, cause);
+        self.probe_due = mark == Some(Mark::Probe);
+        if total > len
+            && let Some(sent) = out.last_mut()
+        {
+            sent.segment.segment_size = len as u16;
+            self.counters.sent[cause as usize] += u64::from(sent.segment.segments() - 1);
+        }
+    }
+
+    /// Puts `len` new bytes into the retransmission queue, with the FIN if it is their turn. Returns their flags.
+    fn enqueue(&mut self, now: Instant, len: u32) -> TcpFlags {
+        let seq = self.snd_nxt;
         let last = u64::from(len) == self.unsent();
-        let fin = last && self.fin_queued;
         let mut flags = TcpFlags::ACK;
         if last {
             flags = flags.with(TcpFlags::PSH);
         }
         let mut sequence_length = len;
-        if fin {
+        if last && self.fin_queued {
             flags = flags.with(TcpFlags::FIN);
             self.fin_seq = Some(seq + len);
             sequence_length += 1;
@@ -315,23 +355,31 @@ impl Connection {
         self.segments.push(seq, sequence_length, now);
         self.timed.on_sent(seq, now);
         self.snd_nxt += sequence_length;
-        self.note_request(now, &moment, mark);
+        flags
+    }
+
+    /// The row that was just put into the queue leaves.
+    fn book_new(&mut self, now: Instant) {
         if self.rto_deadline.is_none() {
             self.rto_deadline = Some(self.timeout_from(now));
         }
         self.tell_sent(now, self.segments.len() - 1, true);
         self.validate_window(now);
-        let cause = match len {
-            0 => Cause::Fin,
-            _ if len > self.mss => {
-                self.probe_sent(seq, len);
-                Cause::MtuProbe
-            }
-            _ => Cause::NewData,
-        };
-        self.mark = mark.filter(|m| *m != Mark::Probe);
-        self.emit(now, out, seq, flags, payload, cause);
-        self.probe_due = mark == Some(Mark::Probe);
+    }
+
+    /// Most bytes that may leave under one header with the new segment of `len` bytes at stream offset `start`.
+    ///
+    /// No more than that segment where a header says something of it alone: requests for ACKs and answers to them, urgent
+    /// data, CWR, and the counters of accurate ECN, whose bits a device that cuts would change.
+    fn most_at_once(&mut self, start: u64, len: u32) -> u32 {
+        let limit = self.config.super_segment.min(MAX_SUPER_SEGMENT);
+        let alone = len != self.mss
+            || limit < 2 * len
+            || self.solicitor.asks()
+            || self.solicitor.answers() != Form::None
+            || self.urgent_pointer(self.snd_nxt).is_some()
+            || !self.ecn.may_be_cut();
+        if alone { len } else { self.buffer.run(start, len, limit / len * len) }
     }
 
     /// Builds the header around a payload; every segment carries the latest acknowledgment.
@@ -417,7 +465,7 @@ impl Connection {
             };
             self.note(now, &entry);
         }
-        out.push(Outgoing { segment: Segment { header, payload, ecn }, cause });
+        out.push(Outgoing { segment: Segment { header, payload, ecn, segment_size: 0 }, cause });
     }
 
     /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What

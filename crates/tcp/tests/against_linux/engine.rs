@@ -45,7 +45,7 @@ pub fn run(script: &Script, times: &[Instant]) -> Vec<Heard> {
 }
 
 fn segment(header: TcpHeader, payload: Bytes) -> Segment {
-    Segment { header, payload, ecn: Ecn::NotEct }
+    Segment { header, payload, ..Segment::default() }
 }
 
 impl Engine<'_> {

@@ -335,7 +335,7 @@ pub fn segment(text: &str) -> Segment {
             other => panic!("`{other}` in `{text}`"),
         }
     }
-    Segment { header: h, payload: payload(seq.wrapping_sub(1) % (1 << 30), len), ecn }
+    Segment { header: h, payload: payload(seq.wrapping_sub(1) % (1 << 30), len), ecn, segment_size: 0 }
 }
 
 fn show(o: &Outgoing) -> String {

@@ -1,0 +1,66 @@
+//! The kernel's end of a connection.
+
+use crate::meter::{Measure, Meter};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Bytes of a read or write.
+const CHUNK: usize = 1 << 20;
+/// What slow start takes is not measured.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// Reads for so many seconds after the warm-up.
+pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
+    pump(seconds, move |buffer| {
+        let n = stream.read(buffer)?;
+        anyhow::ensure!(n > 0, "the other end has closed");
+        Ok(n)
+    })
+}
+
+/// Writes for so many seconds after the warm-up.
+pub fn write(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
+    pump(seconds, move |buffer| Ok(stream.write(buffer)?))
+}
+
+fn pump(seconds: f64, mut step: impl FnMut(&mut [u8]) -> anyhow::Result<usize>) -> anyhow::Result<Measure> {
+    let mut buffer = vec![0; CHUNK];
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP {
+        step(&mut buffer)?;
+    }
+    let meter = Meter::start()?;
+    let (begin, time, mut bytes) = (Instant::now(), Duration::from_secs_f64(seconds), 0);
+    while begin.elapsed() < time {
+        bytes += step(&mut buffer)? as u64;
+    }
+    meter.stop(bytes)
+}
+
+/// Times of a question of one byte and its answer of one byte, in microseconds, in ascending order.
+pub fn ask(mut stream: TcpStream, questions: usize) -> anyhow::Result<Vec<f64>> {
+    stream.set_nodelay(true)?;
+    let mut times = Vec::with_capacity(questions);
+    for _ in 0..questions {
+        let begin = Instant::now();
+        stream.write_all(&[1])?;
+        stream.read_exact(&mut [0])?;
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// Sends every byte back.
+pub fn answer(mut stream: TcpStream) -> anyhow::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut buffer = [0; 64];
+    loop {
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..n])?;
+    }
+}

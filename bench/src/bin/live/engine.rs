@@ -1,0 +1,108 @@
+//! farpace on a TUN device.
+
+use crate::ends;
+use crate::kernel::own_namespace;
+use crate::meter::{Measure, Way};
+use bytes::Bytes;
+use farpace_host::{Application, Host, ListenSettings, Secret};
+use farpace_live::device::{Tun, TunConfig};
+use farpace_live::{Handle, Station, StationError, Stats, Wait};
+use farpace_tcp::config::Settings;
+use farpace_tcp::{Connection, Event};
+use farpace_units::{ByteCount, Instant, Stream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::thread::JoinHandle;
+
+const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+const BUFFER: ByteCount = ByteCount::new(16 << 20);
+
+pub fn sleeping(way: Way, seconds: f64) -> anyhow::Result<Measure> {
+    run(way, seconds, true, Wait::Sleep)
+}
+
+pub fn spinning(way: Way, seconds: f64) -> anyhow::Result<Measure> {
+    run(way, seconds, true, Wait::Spin)
+}
+
+pub fn plain(way: Way, seconds: f64) -> anyhow::Result<Measure> {
+    run(way, seconds, false, Wait::Sleep)
+}
+
+/// Sends for ever, and reads all that comes.
+struct Both(Bytes);
+
+impl Application for Both {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        match event {
+            Event::Connected | Event::Writable => {
+                while !self.0.is_empty() && !connection.write(&mut self.0.clone()).is_zero() {}
+            }
+            Event::Readable => {
+                connection.read(drop);
+            }
+            Event::PeerClosed => connection.close(),
+            _ => {}
+        }
+    }
+}
+
+/// Questions and answers.
+pub fn latency(questions: usize, wait: Wait) -> anyhow::Result<Vec<f64>> {
+    own_namespace()?;
+    let (handle, thread) = station(true, wait, || Box::new(Echo))?;
+    let times = ends::ask(TcpStream::connect((OURS, 5001))?, questions);
+    handle.stop();
+    thread.join().map_err(|_| anyhow::anyhow!("the station has panicked"))??;
+    times
+}
+
+/// Sends back what comes.
+struct Echo;
+
+impl Application for Echo {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        if event == Event::Readable {
+            let mut all = Vec::new();
+            connection.read(|bytes| all.push(bytes));
+            all.iter_mut().for_each(|bytes| drop(connection.write(bytes)));
+        }
+    }
+}
+
+fn run(way: Way, seconds: f64, offload: bool, wait: Wait) -> anyhow::Result<Measure> {
+    own_namespace()?;
+    let chunk = Bytes::from(vec![0; if way == Way::Out { 1 << 20 } else { 0 }]);
+    let (handle, thread) = station(offload, wait, move || Box::new(Both(chunk.clone())))?;
+    let stream = TcpStream::connect((OURS, 5001))?;
+    let measure = match way {
+        Way::Out => ends::read(stream, seconds),
+        Way::In => ends::write(stream, seconds),
+    };
+    handle.stop();
+    let stats = thread.join().map_err(|_| anyhow::anyhow!("the station has panicked"))??;
+    let device = stats.devices.first().copied().unwrap_or_default();
+    let segments = device.segments_received + device.segments_sent;
+    Ok(Measure { per_call: Some((segments, device.reads + device.writes + stats.sleeps)), ..measure? })
+}
+
+/// Our machine, with a program for each connection.
+fn station(
+    offload: bool,
+    wait: Wait,
+    program: impl FnMut() -> Box<dyn Application> + Send + 'static,
+) -> anyhow::Result<(Handle, JoinHandle<Result<Stats, StationError>>)> {
+    Ok(Station::spawn("station", move || -> Result<_, StationError> {
+        let other = |error: Box<dyn std::error::Error + Send + Sync>| {
+            StationError::Wait(std::io::Error::other(error))
+        };
+        let config = TunConfig { addresses: vec![(KERNEL, 24)], offload, ..TunConfig::new("fp0") };
+        let tun = Tun::open(&config).map_err(|e| other(e.into()))?;
+        let mut host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "bench")));
+        let settings =
+            Settings { send_buffer: Some(BUFFER), receive_buffer: Some(BUFFER), ..Settings::default() };
+        let settings = settings.resolve().map_err(|e| other(e.into()))?;
+        host.listen(5001, ListenSettings::new(settings), program).map_err(|e| other(e.into()))?;
+        Station::of_host(host, Box::new(tun), wait)
+    })?)
+}

@@ -1,0 +1,145 @@
+//! `farpace emulate`: a transparent bridge between interfaces, made of the lab's own elements.
+//!
+//! Start reading at [`run`]; `line` makes a scenario of flags, `words` reads their units, `interfaces` opens what is named.
+
+pub(crate) mod interfaces;
+mod line;
+pub(crate) mod words;
+
+use crate::realtime::{Captures, Figures, Network, Options, Patience};
+use crate::scenario::parse_set;
+use crate::{cli, interrupt, scenario};
+use anyhow::{Context, Result, bail};
+use farpace_lab::scenario::Scenario;
+use farpace_units::Span;
+use line::Line;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+A and B are interfaces of this machine, like eth1, or tap:NAME, a TAP device that is made for this run. What comes in by one \
+leaves by the other, as a line with these properties would carry it: the same code and the same keys as in a scenario. \
+Properties hold in both directions; those with -back replace them from B to A, and --set reaches every key of a scenario \
+(links.line.forward.* from A to B, links.line.backward.* back). The interfaces need no addresses, and are left as they were.
+
+Rates count whole Ethernet frames with 24 B for checksum, preamble and gap, as on a real line (--overhead). A TCP with \
+1448 B segments gets 94 % of the rate.
+
+Examples:
+  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms --queue 50ms
+  farpace emulate eth1 eth2 --delay 5ms --police 500mbit --police-burst 16MB      the paper's router
+  farpace emulate eth1 eth2 --rate 1gbit --delay 250ms --ber 1e-7 --rate-back 256kbit
+  farpace emulate eth1 eth2 --rate 50mbit --loss 1% --reorder 1% --duplicate 0.1% --seed 7
+  farpace emulate a=eth1 b=eth2 --scenario wan.toml --pcap captures --for 60s
+  farpace emulate eth1 eth2 --rate 10gbit --delay 1ms --queue 4MB --gso           super-segments pass whole
+
+docs/emulator.md tells how accurate it is, and what it costs.";
+
+/// The arguments of `farpace emulate`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The interfaces: two, or with --scenario one for each host, as HOST=INTERFACE
+    #[arg(value_name = "INTERFACE", required = true, num_args = 2..)]
+    interfaces: Vec<String>,
+    /// The network between them, in place of a single line
+    #[arg(long, value_name = "FILE", conflicts_with_all = line::FLAGS)]
+    scenario: Option<PathBuf>,
+    #[command(flatten)]
+    line: Line,
+    /// Replace a value of the scenario, as in links.line.forward.loss=0.01; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
+    set: Vec<(String, String)>,
+    /// All dice come from this number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Print the scenario that this is, and end
+    #[arg(long)]
+    print: bool,
+    /// Ends after this time; without it at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    lasts: Option<Span>,
+    /// Super-segments of up to 64 kB pass whole: many times faster, for rates, delays and queues in bytes
+    #[arg(long)]
+    gso: bool,
+    /// How it waits for the next packet
+    #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
+    wait: Patience,
+    /// Captures at both interfaces, and of what is dropped, into this directory
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+    /// Width of the bins of --csv
+    #[arg(long, value_name = "TIME", value_parser = words::span, default_value = "100ms")]
+    meter: Span,
+    /// Bytes and packets per bin, in and out, into this file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// No live figures and no summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `farpace emulate`.
+///
+/// # Errors
+/// Flags that make no sense, interfaces that cannot be opened or go away, or files that cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let scenario = scenario(args)?;
+    if args.print {
+        cli::print(&scenario.to_toml().context("the seed is too large for TOML")?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.gso {
+        line::check_whole(&scenario)?;
+    }
+    interrupt::install();
+    let devices = interfaces::attach(&args.interfaces, &scenario)?;
+    let options = Options {
+        patience: args.wait,
+        whole: args.gso,
+        bin: args.meter,
+        captures: args
+            .pcap
+            .clone()
+            .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
+    };
+    let mut network = Network::build(&scenario, devices, &options)?;
+    if !args.quiet {
+        let told = args.lasts.map_or("until Ctrl-C".to_owned(), |lasts| format!("for {lasts}"));
+        cli::note(&format!("Between {}, {told}.", args.interfaces.join(" and ")));
+    }
+    network.run(args.lasts, &mut Figures::new(args.quiet || args.json), || false)?;
+    let summary = network.finish()?;
+    if let Some(file) = &args.csv {
+        std::fs::write(file, network.csv()).with_context(|| format!("cannot write `{}`", file.display()))?;
+    }
+    if args.json {
+        cli::print_json(&summary)?;
+    } else if !args.quiet {
+        cli::print(&summary.text())?;
+    }
+    if let Some(warning) = summary.warning() {
+        cli::note(&warning);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scenario(args: &Args) -> Result<Scenario> {
+    let mut scenario = match &args.scenario {
+        Some(file) => scenario::load(file, &args.set)?,
+        None => args.line.scenario(&args.set)?,
+    };
+    if let Some(seed) = args.seed {
+        scenario.seed = seed;
+    }
+    if let Some(router) = scenario.routers.keys().next() {
+        bail!(
+            "`{router}` is a router: a bridge between interfaces cannot have one, because the lab's routers do not answer ARP. \
+             Leave it out, or use `farpace lab up`, which makes the hosts, too"
+        );
+    }
+    Ok(scenario)
+}

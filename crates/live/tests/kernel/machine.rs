@@ -1,0 +1,100 @@
+//! Our machine on a TUN device, in the namespace of the test.
+
+use farpace_host::{Application, Host, ListenSettings, Secret};
+use farpace_live::device::{Tun, TunConfig};
+use farpace_live::{Handle, Station, StationError, Stats, Wait};
+use farpace_path::world::World;
+use farpace_path::{Door, Element, Port};
+use farpace_tcp::config::{Config, Settings};
+use farpace_units::Stream;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::thread::JoinHandle;
+
+pub const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+pub const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+pub const KERNEL6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1));
+pub const OURS6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
+pub const PORT: u16 = 5001;
+
+/// A program for each connection.
+pub type Program = fn() -> Box<dyn Application>;
+/// An element of the way to the kernel.
+pub type Trouble = (&'static str, fn() -> Box<dyn Element>);
+
+/// How our machine is to be.
+pub struct Plan {
+    pub program: Program,
+    pub mtu: u16,
+    pub offload: bool,
+    pub settings: Settings,
+    /// Elements between host and device.
+    pub troubles: &'static [Trouble],
+}
+
+impl Plan {
+    pub fn new(program: Program) -> Self {
+        let settings = Settings::default();
+        Plan { program, mtu: 1500, offload: true, settings, troubles: &[] }
+    }
+}
+
+pub struct Machine {
+    pub handle: Handle,
+    thread: JoinHandle<Result<Stats, StationError>>,
+}
+
+/// TCP as the tests want it.
+pub fn config(settings: &Settings) -> Config {
+    settings.clone().resolve().unwrap()
+}
+
+impl Machine {
+    /// Brings the machine up; its program listens at [`PORT`].
+    pub fn up(plan: Plan) -> Self {
+        let made = Station::spawn("station", move || -> Result<_, StationError> {
+            let addresses = match plan.mtu {
+                ..1280 => vec![(KERNEL, 24)], // too small for IPv6
+                _ => vec![(KERNEL, 24), (KERNEL6, 64)],
+            };
+            let (mtu, offload) = (plan.mtu, plan.offload);
+            let tun = TunConfig { addresses, mtu, offload, ..TunConfig::new("fp0") };
+            let tun = Tun::open(&tun).unwrap();
+            let mut host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "test")));
+            host.add_address(OURS6);
+            let mut settings = ListenSettings::new(config(&plan.settings));
+            (settings.accepted, settings.backlog) = (20_000, 2_000);
+            host.listen(PORT, settings, plan.program).unwrap();
+            if plan.troubles.is_empty() {
+                return Station::of_host(host, Box::new(tun), Wait::Sleep);
+            }
+            let mut world = World::new(7);
+            let host = world.add("host", Box::new(host))?;
+            let mut end = (host, Port(0));
+            for (name, make) in plan.troubles {
+                let id = world.add(name, make())?;
+                world.connect(end, (id, Port(0)))?;
+                end = (id, Port(1));
+            }
+            let door = world.add("device", Box::new(Door::default()))?;
+            world.connect(end, (door, Port(0)))?;
+            let mut station = Station::new(world, Wait::Sleep)?;
+            station.attach(door, Box::new(tun));
+            station.set_host(host);
+            Ok(station)
+        });
+        let (handle, thread) = made.unwrap();
+        Machine { handle, thread }
+    }
+
+    /// Ends it, and says what it did.
+    pub fn down(self) -> Stats {
+        self.handle.stop();
+        self.thread.join().unwrap().unwrap()
+    }
+}
+
+/// Sets a variable of the kernel for this namespace.
+pub fn sysctl(name: &str, value: &str) {
+    std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
+        .unwrap_or_else(|e| panic!("{name}={value}: {e}"));
+}

@@ -1,0 +1,51 @@
+//! Many connections.
+
+use crate::machine::{Machine, OURS, PORT, Plan};
+use crate::netns::alone;
+use crate::programs::Echo;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+fn exchange(stream: &mut TcpStream, number: u32) {
+    let mut back = [0; 4];
+    stream.write_all(&number.to_le_bytes()).unwrap();
+    stream.read_exact(&mut back).unwrap();
+    assert_eq!(back, number.to_le_bytes());
+}
+
+/// Breaks: connections leak, or one gets the bytes of another.
+#[test]
+fn thousands_of_short_ones() {
+    alone(|| {
+        let machine = Machine::up(Plan::new(|| Box::<Echo>::default()));
+        for number in 0..3_000 {
+            let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
+            exchange(&mut stream, number);
+            stream.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let (tell, hear) = channel();
+        machine.handle.run(Box::new(move |host, _| tell.send(host.open_connections()).unwrap())).unwrap();
+        assert_eq!(hear.recv().unwrap(), 0, "the kernel closed first, so it has the TIME-WAIT");
+        machine.down();
+    });
+}
+
+/// Breaks: a thousand connections at once.
+#[test]
+fn a_thousand_at_once() {
+    alone(|| {
+        // Descriptors of the process are shared with other tests.
+        let machine = Machine::up(Plan::new(|| Box::<Echo>::default()));
+        let mut streams: Vec<_> = (0..700).map(|_| TcpStream::connect((OURS, PORT)).unwrap()).collect();
+        for round in 0..3 {
+            for (number, stream) in streams.iter_mut().enumerate() {
+                exchange(stream, number as u32 + round);
+            }
+        }
+        machine.down();
+    });
+}
