@@ -27,12 +27,18 @@ const HOUSE: [(&str, &[&str]); 14] = [
     ("farpace-explain", &["units", "wire", "trace"]),
     (
         "farpace",
-        &["units", "wire", "trace", "tcp", "path", "link", "host", "lab", "live", "transfer", "report", "explain"],
+        &[
+            "units", "wire", "trace", "tcp", "path", "link", "host", "lab", "live", "transfer", "report",
+            "explain",
+        ],
     ),
     // It measures what it likes.
     (
         "farpace-bench",
-        &["units", "wire", "trace", "tcp", "path", "link", "host", "lab", "live", "transfer", "report", "explain"],
+        &[
+            "units", "wire", "trace", "tcp", "path", "link", "host", "lab", "live", "transfer", "report",
+            "explain",
+        ],
     ),
 ];
 
