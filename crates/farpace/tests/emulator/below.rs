@@ -50,9 +50,9 @@ fn two_cards_carry_one_connection() {
     let rate = bytes as f64 * 8.0 / best / 1e6;
     // The better one alone carries 37.7 Mbit/s of payload, both 56.5.
     assert!((42.0..57.0).contains(&rate), "{rate} Mbit/s");
-    let [summary, _] = hosts.map(summary);
-    for nic in summary["nics"].as_array().unwrap() {
-        assert!(nic["sent_bytes"].as_u64().unwrap() > bytes as u64 / 10, "{summary}");
+    let [ours, _] = hosts.map(summary);
+    for nic in ours["nics"].as_array().unwrap() {
+        assert!(nic["sent_bytes"].as_u64().unwrap() > bytes as u64 / 10, "{ours}");
     }
     lines.map(summary);
     assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "0");
