@@ -89,7 +89,9 @@ fn take_down(lab: &State) -> Result<()> {
     }
     process.end(true);
     // If it ended by itself, it has done this.
-    lab.clean()
+    lab.clean()?;
+    lab.remove_log();
+    Ok(())
 }
 
 /// Removes what labs have left whose processes were killed; how many there were.
@@ -99,6 +101,7 @@ fn take_down(lab: &State) -> Result<()> {
 pub fn clean() -> Result<usize> {
     let dead: Vec<State> = State::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect();
     dead.iter().try_for_each(State::clean)?;
+    dead.iter().for_each(State::remove_log);
     Ok(dead.len())
 }
 

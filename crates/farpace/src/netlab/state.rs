@@ -150,10 +150,13 @@ impl State {
         self.remove();
         Ok(())
     }
-    /// Forgets it.
+    /// Forgets it. What it has said stays.
     pub fn remove(&self) {
-        // Whoever cannot remove them could not write them.
+        // Whoever cannot remove it could not write it.
         let _ = fs::remove_file(file(&self.name));
+    }
+    /// Forgets what it has said.
+    pub fn remove_log(&self) {
         let _ = fs::remove_file(log_file(&self.name));
     }
 }

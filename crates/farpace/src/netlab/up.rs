@@ -216,6 +216,9 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     }
     drop(network);
     namespaces.into_iter().try_for_each(Namespace::remove)?;
+    if args.detached {
+        claim.0.remove_log();
+    }
     drop(claim);
     let code = status.map_or(Some(0), |status| status.code());
     Ok(ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1)))

@@ -1,0 +1,95 @@
+//! Layers below the kernel's own TCP.
+
+use crate::bed::*;
+use farpace::live::Namespace;
+use std::process::Child;
+use std::time::Duration;
+
+/// A parameter of the kernel in a namespace.
+fn parameter(namespace: &Namespace, name: &str) -> String {
+    namespace
+        .within(|| std::fs::read_to_string(format!("/proc/sys/net/{name}")).unwrap())
+        .unwrap()
+        .trim()
+        .to_owned()
+}
+
+/// Breaks: two cards are no faster than the better of them, for programs that know nothing of it; or what was set stays.
+#[test]
+fn two_cards_carry_one_connection() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let [a, b, between] = ["a", "b", "m"].map(|name| Namespace::create(&unique(name)).unwrap());
+    for (host, end) in [(&a, "a"), (&b, "b")] {
+        for number in [1, 2] {
+            let far =
+                format!("link add {end}{number} type veth peer name eth{number} netns {}\n", host.name());
+            between.configure(&format!("{far}link set {end}{number} up\n")).unwrap();
+            host.configure(&format!("link set eth{number} up\n")).unwrap();
+        }
+    }
+    let line = |number: u8, rate: &str| {
+        let [x, y] = ["a", "b"].map(|end| format!("{end}{number}"));
+        let words = ["emulate", &x, &y, "--rate", rate, "--delay", "1ms", "--queue", "30ms", "--json"];
+        running(&between, &words, "Between")
+    };
+    let lines = [line(1, "40mbit"), line(2, "20mbit")];
+    let up = |host: &Namespace, address: &str| -> Child {
+        let words =
+            ["nics", "up", "--addr", address, "--nic", "eth1=40mbit", "--nic", "eth2=20mbit", "--json"];
+        running(host, &words, "far0, ")
+    };
+    let hosts = [up(&a, "10.1.0.1/24"), up(&b, "10.1.0.2/24")];
+    assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "8");
+    // What each has for the other is found out by ARP and by probes.
+    std::thread::sleep(Duration::from_secs(1));
+    let bytes = 15_000_000;
+    let best = (0..3).map(|_| transfer(&a, &b, B, bytes)).min().unwrap().as_secs_f64();
+    let rate = bytes as f64 * 8.0 / best / 1e6;
+    // The better one alone carries 37.7 Mbit/s of payload, both 56.5.
+    assert!((42.0..57.0).contains(&rate), "{rate} Mbit/s");
+    let [ours, _] = hosts.map(summary);
+    for nic in ours["nics"].as_array().unwrap() {
+        assert!(nic["sent_bytes"].as_u64().unwrap() > bytes as u64 / 10, "{ours}");
+    }
+    lines.map(summary);
+    assert_eq!(parameter(&a, "ipv4/conf/eth1/arp_ignore"), "0");
+}
+
+/// Breaks: what the kernel sends leaves in bursts, or at another rate than was asked for.
+#[test]
+fn the_kernel_is_paced() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let [a, b] = ["a", "b"].map(|name| Namespace::create(&unique(name)).unwrap());
+    a.configure(&format!("link add eth1 type veth peer name eth1 netns {}\nlink set eth1 up\n", b.name()))
+        .unwrap();
+    b.configure("link set eth1 up\naddr add 10.1.0.2/24 dev eth1\n").unwrap();
+    let words = [
+        "pacing",
+        "up",
+        "--iface",
+        "eth1",
+        "--addr",
+        "10.1.0.1/24",
+        "--rate",
+        "50mbit",
+        "--line",
+        "1gbit",
+        "--json",
+    ];
+    let pacer = running(&a, &words, "far0, ");
+    let bytes = 10_000_000;
+    let best = (0..3).map(|_| transfer(&a, &b, B, bytes)).min().unwrap().as_secs_f64();
+    let rate = bytes as f64 * 8.0 / best / 1e6;
+    // 1448 of 1518 bytes of layer 2 are payload.
+    assert!((42.0..48.0).contains(&rate), "{rate} Mbit/s");
+    let summary = summary(pacer);
+    assert!(summary["packets"].as_u64().unwrap() > 20_000, "{summary}");
+    assert!(summary["gap_frames"].as_u64().unwrap() > 10_000, "there were no gaps: {summary}");
+    assert!(summary["late_median_us"].as_f64().unwrap() < 1_000.0, "{summary}");
+}

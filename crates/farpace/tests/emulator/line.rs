@@ -1,0 +1,85 @@
+//! A line between two machines.
+
+use crate::bed::*;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// Breaks: the emulator is another line than was asked for: its rate, its delay.
+#[test]
+fn a_line_has_the_rate_and_the_delay_that_were_asked_for() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let bed = Bed::new();
+    let emulator = bed.emulate(&["--rate", "100mbit", "--delay", "5ms", "--queue", "50ms"]);
+    let rtt = round_trip(&bed.a, &bed.b).as_secs_f64();
+    assert!((0.010..0.0125).contains(&rtt), "a round trip of {rtt} s");
+    let bytes = 25_000_000;
+    // The best of three: others may be at work on this machine.
+    let took = (0..3).map(|_| transfer(&bed.a, &bed.b, B, bytes)).min().unwrap().as_secs_f64();
+    let rate = bytes as f64 * 8.0 / took / 1e6;
+    // 1448 of 1538 bytes are payload.
+    assert!((85.0..94.2).contains(&rate), "{rate} Mbit/s");
+    let summary = summary(emulator);
+    let forward = &summary["directions"][0];
+    assert!(forward["bytes_out"].as_u64().unwrap() > bytes as u64, "{summary}");
+    assert!(summary["accuracy"]["packets"].as_u64().unwrap() > 17_000, "{summary}");
+}
+
+/// Breaks: bytes are changed, lost or repeated on the way to programs when the line misbehaves; or drops are not counted.
+#[test]
+fn a_bad_line_spoils_no_byte() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let bed = Bed::new();
+    let flags = ["--loss", "0.02%", "--reorder", "0.5%", "--reorder-by", "1ms", "--duplicate", "0.5%"];
+    let emulator =
+        bed.emulate(&[&flags[..], &["--corrupt", "0.02%", "--delay", "200us", "--seed", "3"]].concat());
+    transfer(&bed.a, &bed.b, B, 100_000_000);
+    transfer(&bed.b, &bed.a, A, 10_000_000);
+    let summary = summary(emulator);
+    let drops = summary["drops"].as_array().unwrap();
+    let lost = drops.iter().find(|drop| drop["place"] == "line.forward.loss").unwrap();
+    assert!(lost["packets"].as_u64().unwrap() > 3, "{summary}");
+    assert_eq!(lost["cause"], "loss");
+    let forward = &summary["directions"][0];
+    assert!(
+        forward["packets_out"].as_u64() > forward["packets_in"].as_u64(),
+        "more are doubled than lost: {summary}"
+    );
+}
+
+/// Breaks: packets vanish in the emulator, or it counts others than there were.
+#[test]
+fn every_datagram_is_delivered_or_counted() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let bed = Bed::new();
+    let emulator = bed.emulate(&["--loss", "10%"]);
+    let far = bed.b.within(|| UdpSocket::bind((B, PORT)).unwrap()).unwrap();
+    far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let near = bed.a.within(|| UdpSocket::bind((A, 0)).unwrap()).unwrap();
+    let sent = 5_000;
+    for n in 0..sent {
+        near.send_to(&[0; 100], (B, PORT)).unwrap();
+        if n % 50 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let mut received = 0;
+    while far.recv(&mut [0; 128]).is_ok() {
+        received += 1;
+    }
+    let summary = summary(emulator);
+    let drops = summary["drops"].as_array().unwrap();
+    let lost =
+        drops.iter().find(|drop| drop["place"] == "line.forward.loss").unwrap()["packets"].as_u64().unwrap();
+    assert!((400..600).contains(&lost), "{summary}");
+    // ARP may be lost, too.
+    assert!((sent..sent + 10).contains(&(received + lost)), "{received} received, {lost} lost: {summary}");
+}
