@@ -256,6 +256,10 @@ impl UdpSocket {
     pub fn readiness(&self) -> Readiness {
         self.wire.shared.readiness()
     }
+    #[cfg(feature = "tokio")]
+    pub(super) fn shared(&self) -> &Shared<Datagrams> {
+        &self.wire.shared
+    }
     /// From now on `watch` is told of its readiness.
     pub fn watch(&self, watch: Box<dyn Watch>) {
         self.wire.shared.watch(watch);

@@ -5,6 +5,8 @@
 //! other). Nothing is woken for a single segment: a program that is behind finds more the next time it looks, and a station
 //! that was told of work is not told again before it has done it.
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod bridge;
 mod datagram;
 mod datagram_bridge;

@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod datagrams;
 mod ends;
 mod kernel;
