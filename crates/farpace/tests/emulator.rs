@@ -57,10 +57,7 @@ impl Bed {
     fn new() -> Self {
         let [a, b, between] = ["a", "b", "m"].map(|name| Namespace::create(&unique(name)).unwrap());
         for (host, near, address) in [(&a, "ea", A), (&b, "eb", B)] {
-            let lines = format!(
-                "link add {near} type veth peer name far0 netns {}\nlink set {near} up\n",
-                host.name()
-            );
+            let lines = format!("link add {near} type veth peer name far0 netns {}\nlink set {near} up\n", host.name());
             between.configure(&lines).unwrap();
             host.configure(&format!("addr add {address}/24 dev far0\nlink set far0 up\n")).unwrap();
         }
@@ -69,15 +66,7 @@ impl Bed {
     /// The emulator, once it runs.
     fn emulate(&self, flags: &[&str]) -> Child {
         let mut command = Command::new("ip");
-        command.args([
-            "netns",
-            "exec",
-            self.between.name(),
-            env!("CARGO_BIN_EXE_farpace"),
-            "emulate",
-            "ea",
-            "eb",
-        ]);
+        command.args(["netns", "exec", self.between.name(), env!("CARGO_BIN_EXE_farpace"), "emulate", "ea", "eb"]);
         command.args(flags).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut said = [0; 7];
@@ -196,8 +185,7 @@ fn a_bad_line_spoils_no_byte() {
     }
     let bed = Bed::new();
     let flags = ["--loss", "0.02%", "--reorder", "0.5%", "--reorder-by", "1ms", "--duplicate", "0.5%"];
-    let emulator =
-        bed.emulate(&[&flags[..], &["--corrupt", "0.02%", "--delay", "200us", "--seed", "3"]].concat());
+    let emulator = bed.emulate(&[&flags[..], &["--corrupt", "0.02%", "--delay", "200us", "--seed", "3"]].concat());
     transfer(&bed.a, &bed.b, B, 100_000_000);
     transfer(&bed.b, &bed.a, A, 10_000_000);
     let summary = summary(emulator);
@@ -206,10 +194,7 @@ fn a_bad_line_spoils_no_byte() {
     assert!(lost["packets"].as_u64().unwrap() > 3, "{summary}");
     assert_eq!(lost["cause"], "loss");
     let forward = &summary["directions"][0];
-    assert!(
-        forward["packets_out"].as_u64() > forward["packets_in"].as_u64(),
-        "more are doubled than lost: {summary}"
-    );
+    assert!(forward["packets_out"].as_u64() > forward["packets_in"].as_u64(), "more are doubled than lost: {summary}");
 }
 
 /// Breaks: packets vanish in the emulator, or it counts others than there were.
@@ -237,8 +222,7 @@ fn every_datagram_is_delivered_or_counted() {
     }
     let summary = summary(emulator);
     let drops = summary["drops"].as_array().unwrap();
-    let lost =
-        drops.iter().find(|drop| drop["place"] == "line.forward.loss").unwrap()["packets"].as_u64().unwrap();
+    let lost = drops.iter().find(|drop| drop["place"] == "line.forward.loss").unwrap()["packets"].as_u64().unwrap();
     assert!((400..600).contains(&lost), "{summary}");
     // ARP may be lost, too.
     assert!((sent..sent + 10).contains(&(received + lost)), "{received} received, {lost} lost: {summary}");
@@ -278,8 +262,7 @@ fn a_lab_goes_up_works_and_leaves_nothing() {
     let told = good(farpace(&["lab", "up", &file, "--name", &name, "--set", "links.wan.forward.loss=0"]));
     assert!(told.contains(&format!("farpace lab exec {name} a -- COMMAND")), "{told}");
     // Over two links and a router.
-    let addresses =
-        good(farpace(&["lab", "exec", &name, "b", "--", "ip", "-4", "-o", "addr", "show", "far0"]));
+    let addresses = good(farpace(&["lab", "exec", &name, "b", "--", "ip", "-4", "-o", "addr", "show", "far0"]));
     assert!(addresses.contains("10.0.0.2/32"), "{addresses}");
     let [a, b] = ["a", "b"].map(|host| Namespace::existing(&format!("far-{name}-{host}")));
     let took = transfer(&a, &b, Ipv4Addr::new(10, 0, 0, 2), 5_000_000);
@@ -324,11 +307,9 @@ fn a_lab_lasts_as_long_as_its_program() {
         return;
     }
     let name = unique("script");
-    let script =
-        "ip netns exec $FARPACE_NS_a ping -c 1 -W 2 10.0.0.2 > /dev/null; test $FARPACE_LAB = $1 && exit 7";
+    let script = "ip netns exec $FARPACE_NS_a ping -c 1 -W 2 10.0.0.2 > /dev/null; test $FARPACE_LAB = $1 && exit 7";
     let file = scenario("lossy.toml");
-    let up =
-        ["lab", "up", &file, "--name", &name, "--set", "links.wan.forward.loss=0", "--", "sh", "-c", script];
+    let up = ["lab", "up", &file, "--name", &name, "--set", "links.wan.forward.loss=0", "--", "sh", "-c", script];
     let output = farpace(&[&up[..], &["sh", &name]].concat());
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(left(&name), Vec::<String>::new());

@@ -49,9 +49,7 @@ pub struct HostState {
 pub fn check_name(name: &str) -> Result<()> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(good) || name.starts_with('-') {
-        bail!(
-            "`{name}` cannot be the name of a lab: letters, digits, `-` and `_`, {LONGEST_NAME} at most; use --name"
-        );
+        bail!("`{name}` cannot be the name of a lab: letters, digits, `-` and `_`, {LONGEST_NAME} at most; use --name");
     }
     Ok(())
 }
@@ -91,10 +89,8 @@ impl State {
             old.clean()?;
         }
         let path = file(&self.name);
-        let mut file =
-            File::create_new(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
-        let written =
-            serde_json::to_string(self).map_err(io::Error::other).and_then(|t| file.write_all(t.as_bytes()));
+        let mut file = File::create_new(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
+        let written = serde_json::to_string(self).map_err(io::Error::other).and_then(|t| file.write_all(t.as_bytes()));
         written.with_context(|| format!("cannot write `{}`", path.display()))
     }
     /// Writes it anew.
@@ -118,9 +114,7 @@ impl State {
             Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
         };
         let state = serde_json::from_str(&text);
-        state
-            .map(Some)
-            .with_context(|| format!("`{}` is not of this version; remove it by hand", path.display()))
+        state.map(Some).with_context(|| format!("`{}` is not of this version; remove it by hand", path.display()))
     }
     /// All labs, by name.
     ///

@@ -115,11 +115,7 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
 fn told(state: &State) -> String {
     let mut text = format!("Lab `{}` is up.\n", state.name);
     for host in &state.hosts {
-        let _ = writeln!(
-            text,
-            "  {:<12} {:<16} farpace lab exec {} {} -- COMMAND",
-            host.host, host.address, state.name, host.host
-        );
+        let _ = writeln!(text, "  {:<12} {:<16} farpace lab exec {} {} -- COMMAND", host.host, host.address, state.name, host.host);
     }
     let _ = writeln!(text, "Down with: farpace lab down {}", state.name);
     text
@@ -162,20 +158,14 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     let mut devices = Vec::new();
     for (door, host) in doors.doors().iter().zip(&claim.0.hosts) {
         let namespace = Namespace::create(&host.namespace)?;
-        devices.push(Attachment {
-            host: door.host.clone(),
-            device: interface(&namespace, door, doors.doors())?,
-        });
+        devices.push(Attachment { host: door.host.clone(), device: interface(&namespace, door, doors.doors())? });
         namespaces.push(namespace);
     }
     let options = Options {
         patience: args.wait,
         whole: false,
         bin: Span::from_millis(100),
-        captures: args
-            .pcap
-            .clone()
-            .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
+        captures: args.pcap.clone().map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
     };
     let mut network = Network::build(scenario, devices, &options)?;
     claim.0.ready = true;
@@ -240,14 +230,11 @@ fn interface(namespace: &Namespace, door: &DoorInfo, all: &[DoorInfo]) -> Result
     let no_dad = if own.is_ipv4() { "" } else { " nodad" };
     let mut lines = format!("link set dev {INTERFACE} address {}\n", door.mac);
     let _ = writeln!(lines, "addr add {own}/{} dev {INTERFACE}{no_dad}", prefix(own));
-    for other in
-        all.iter().filter(|other| other.host != door.host && other.address.is_ipv4() == own.is_ipv4())
-    {
+    for other in all.iter().filter(|other| other.host != door.host && other.address.is_ipv4() == own.is_ipv4()) {
         let address = other.address;
         let _ = writeln!(lines, "route replace {address}/{} dev {INTERFACE}", prefix(address));
         if !(door.resolves && other.resolves) {
-            let _ =
-                writeln!(lines, "neigh replace {address} lladdr {} dev {INTERFACE} nud permanent", other.mac);
+            let _ = writeln!(lines, "neigh replace {address} lladdr {} dev {INTERFACE} nud permanent", other.mac);
         }
     }
     namespace.configure(&lines)?;
@@ -276,9 +263,6 @@ mod tests {
             hosts: vec![host],
         };
         let text = told(&state);
-        assert!(
-            text.contains("farpace lab exec wan a -- COMMAND") && text.contains("farpace lab down wan"),
-            "{text}"
-        );
+        assert!(text.contains("farpace lab exec wan a -- COMMAND") && text.contains("farpace lab down wan"), "{text}");
     }
 }
