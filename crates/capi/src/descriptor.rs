@@ -16,7 +16,8 @@
 use farpace_live::socket::{Readiness, Watch};
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, recv, send, setsockopt, shutdown, socketpair, sockopt,
+    AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, recv, send, setsockopt, shutdown, socketpair,
+    sockopt,
 };
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -31,8 +32,12 @@ const FUSE: [u8; 1] = [0];
 
 /// A new pair: the program's end, and the library's.
 pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
-    let (user, link) =
-        socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
+    let (user, link) = socketpair(
+        AddressFamily::Unix,
+        SockType::Stream,
+        None,
+        SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+    )?;
     setsockopt(&user, sockopt::SndBuf, &BUFFER)?;
     send(user.as_raw_fd(), &FUSE, QUIET)?;
     use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};

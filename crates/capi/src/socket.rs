@@ -63,7 +63,13 @@ pub fn errno(error: &io::Error) -> Errno {
 
 impl Socket {
     /// A new socket and its descriptor.
-    pub fn open(home: Arc<Home>, v6: bool, state: State, choices: Choices, flags: SockFlag) -> nix::Result<RawFd> {
+    pub fn open(
+        home: Arc<Home>,
+        v6: bool,
+        state: State,
+        choices: Choices,
+        flags: SockFlag,
+    ) -> nix::Result<RawFd> {
         let (user, link) = pair(flags)?;
         let fd = user.as_raw_fd();
         let inode = identity(fd).ok_or(Errno::EMFILE)?;

@@ -13,7 +13,8 @@ static TABLE: RwLock<BTreeMap<RawFd, Arc<Socket>>> = RwLock::new(BTreeMap::new()
 
 /// The socket behind a descriptor.
 pub fn get(fd: RawFd) -> nix::Result<Arc<Socket>> {
-    let socket = TABLE.read().unwrap_or_else(PoisonError::into_inner).get(&fd).cloned().ok_or(Errno::EBADF)?;
+    let socket =
+        TABLE.read().unwrap_or_else(PoisonError::into_inner).get(&fd).cloned().ok_or(Errno::EBADF)?;
     // One whose end nobody would have noticed.
     if socket.is_blind() && !socket.is_at(fd) {
         forget(fd, &socket);

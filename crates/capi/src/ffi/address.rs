@@ -12,8 +12,10 @@ const V6: usize = size_of::<libc::sockaddr_in6>();
 /// What the program means.
 pub fn decode(at: *const c_void, len: libc::socklen_t) -> nix::Result<SocketAddr> {
     let bytes = memory::bytes(at.cast(), len as usize)?;
-    let family = bytes.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_ne_bytes).ok_or(Errno::EINVAL)?;
-    let port = bytes.get(2..4).and_then(|b| b.try_into().ok()).map(u16::from_be_bytes).ok_or(Errno::EINVAL)?;
+    let family =
+        bytes.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_ne_bytes).ok_or(Errno::EINVAL)?;
+    let port =
+        bytes.get(2..4).and_then(|b| b.try_into().ok()).map(u16::from_be_bytes).ok_or(Errno::EINVAL)?;
     let ip = match i32::from(family) {
         libc::AF_INET if bytes.len() >= V4 => {
             let octets: Option<[u8; 4]> = bytes.get(4..8).and_then(|b| b.try_into().ok());

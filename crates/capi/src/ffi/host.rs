@@ -87,7 +87,8 @@ pub extern "C" fn farpace_host_create_ethernet(
 ) -> *mut FarpaceHost {
     create(address, seed, profile, mtu, || {
         let mac = memory::bytes(mac, 6)?.try_into().map_err(|_| Errno::EINVAL)?;
-        let gateway = memory::text(gateway)?.map(|text| text.parse().map_err(|_| Errno::EINVAL)).transpose()?;
+        let gateway =
+            memory::text(gateway)?.map(|text| text.parse().map_err(|_| Errno::EINVAL)).transpose()?;
         Ok(Some((MacAddr(mac), prefix, gateway)))
     })
 }

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
-use super::memory::{self, borrowed};
 use super::done;
+use super::memory::{self, borrowed};
 use crate::choices::Value;
 use crate::info::TcpInfo;
 use crate::socket::{State, errno};
