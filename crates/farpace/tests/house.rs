@@ -22,7 +22,11 @@ const HOUSE: [(&str, &[&str]); 14] = [
     ("farpace-host", &["units", "wire", "trace", "tcp", "path", "link"]),
     ("farpace-lab", &["units", "wire", "trace", "tcp", "path", "link", "host"]),
     ("farpace-live", &["units", "wire", "trace", "tcp", "path", "link", "host"]),
+<<<<<<< HEAD
     ("farpace-transfer", &["units"]),
+=======
+    ("farpace-capi", &["units", "wire", "trace", "tcp", "path", "host", "live"]),
+>>>>>>> h3
     ("farpace-report", &["units", "trace"]),
     ("farpace-explain", &["units", "wire", "trace"]),
     (
@@ -44,6 +48,7 @@ const HOUSE: [(&str, &[&str]); 14] = [
 
 /// Crates with unsafe code, and the files that may have it. All other crates forbid it.
 const UNSAFE: [(&str, &[&str]); 3] = [
+<<<<<<< HEAD
     ("farpace-lab", &["src/payload/map.rs"]),
     ("farpace-link", &["src/pacing/prefetch.rs"]),
     ("farpace-live", &["src/device/sys.rs", "src/system/ethtool.rs"]),
@@ -51,6 +56,25 @@ const UNSAFE: [(&str, &[&str]); 3] = [
 
 /// Crates that may read clocks, wait, and open sockets.
 const REAL_TIME: [&str; 4] = ["farpace", "farpace-live", "farpace-transfer", "farpace-bench"];
+=======
+    (
+        "farpace-capi",
+        &[
+            "src/ffi/calls.rs",
+            "src/ffi/host.rs",
+            "src/ffi/machine.rs",
+            "src/ffi/memory.rs",
+            "src/ffi/options.rs",
+            "src/ffi/stack.rs",
+        ],
+    ),
+    ("farpace-lab", &["src/payload/map.rs"]),
+    ("farpace-link", &["src/pacing/prefetch.rs"]),
+];
+
+/// Crates that may read clocks, wait, and open sockets.
+const REAL_TIME: [&str; 4] = ["farpace", "farpace-live", "farpace-capi", "farpace-bench"];
+>>>>>>> h3
 
 /// What the crates below may not even name. Clippy bans the calls; this also finds the types.
 const NOT_SANS_IO: [&str; 7] = [
@@ -99,7 +123,9 @@ fn crates() -> Vec<Crate> {
             these.filter(|name| ours.contains(name)).collect()
         };
         let is_root = |target: &&Value| {
-            list(&target["kind"]).iter().any(|k| matches!(k.as_str(), Some("lib" | "bin" | "proc-macro")))
+            list(&target["kind"])
+                .iter()
+                .any(|k| matches!(k.as_str(), Some("lib" | "bin" | "proc-macro" | "cdylib")))
         };
         Crate {
             name: text(&package["name"]),

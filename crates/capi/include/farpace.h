@@ -1,0 +1,88 @@
+/* farpace: a TCP/IP stack for C programs.
+ *
+ * Two ways to have one: fp_stack_tun() brings it up on a TUN device, with a thread of its own; farpace_host_create() makes a
+ * host whose packets and time the program gives. The calls of BSD are the same for both.
+ *
+ * Descriptors are real ones: poll(2), epoll(7), select(2), fcntl(2) and close(2) of the system work on them. Bytes go through
+ * fp_read() and the like alone, not through read(2). What each call returns, and errno, is as in the manual of the call
+ * without its prefix; SIGPIPE is never raised.
+ *
+ * Every pointer that is not null must point to as many bytes as the call says. Calls may come from any thread. */
+#ifndef FARPACE_H
+#define FARPACE_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fp_stack fp_stack;
+typedef struct farpace_host farpace_host;
+
+/* A stack on a new TUN device. The kernel has the address `kernel` ("10.77.0.1/24") on it, the stack `address`
+ * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null. Null and errno: it cannot be had. */
+fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
+/* Ends it: its sockets fail with ENETDOWN, its device is gone. */
+int fp_stack_stop(fp_stack *stack);
+
+/* A socket of the stack that was made last, or of a certain one: AF_INET, AF_INET6; SOCK_STREAM, SOCK_DGRAM, perhaps with
+ * SOCK_NONBLOCK and SOCK_CLOEXEC. */
+int fp_socket(int domain, int type, int protocol);
+int fp_stack_socket(const fp_stack *stack, int domain, int type, int protocol);
+
+int fp_bind(int fd, const void *address, socklen_t length);
+int fp_listen(int fd, int backlog);
+int fp_accept(int fd, void *address, socklen_t *length);
+int fp_accept4(int fd, void *address, socklen_t *length, int flags);
+int fp_connect(int fd, const void *address, socklen_t length);
+ssize_t fp_read(int fd, void *buffer, size_t length);
+ssize_t fp_readv(int fd, const struct iovec *parts, int count);
+ssize_t fp_recv(int fd, void *buffer, size_t length, int flags);
+ssize_t fp_recvfrom(int fd, void *buffer, size_t length, int flags, void *address, socklen_t *address_length);
+ssize_t fp_write(int fd, const void *buffer, size_t length);
+ssize_t fp_writev(int fd, const struct iovec *parts, int count);
+ssize_t fp_send(int fd, const void *buffer, size_t length, int flags);
+ssize_t fp_sendto(int fd, const void *buffer, size_t length, int flags, const void *address, socklen_t address_length);
+int fp_shutdown(int fd, int how);
+int fp_close(int fd);
+int fp_getsockname(int fd, void *address, socklen_t *length);
+int fp_getpeername(int fd, void *address, socklen_t *length);
+int fp_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
+int fp_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
+/* F_GETFL, F_SETFL, F_GETFD, F_SETFD. */
+int fp_fcntl(int fd, int command, long value);
+/* FIONREAD, TIOCOUTQ, FIONBIO. */
+int fp_ioctl(int fd, unsigned long request, int *value);
+/* As poll(2), but lets the time of a farpace_host pass while it waits. */
+int fp_poll(struct pollfd *fds, nfds_t count, int timeout);
+
+/* A host that takes and gives IP packets of up to `mtu` bytes (0: 1500). All its dice follow from `seed`: the same calls give
+ * the same bytes. `profile` may be null. It has no thread; calls from several are put in order. */
+farpace_host *farpace_host_create(const char *address, uint64_t seed, const char *profile, uint16_t mtu);
+/* The same with Ethernet frames. `mac` has six bytes, `prefix` is that of the network around it; `gateway` may be null. */
+farpace_host *farpace_host_create_ethernet(const char *address, uint64_t seed, const char *profile, uint16_t mtu,
+                                           const uint8_t *mac, uint8_t prefix, const char *gateway);
+/* Ends it; its sockets fail with ENETDOWN. */
+void farpace_host_destroy(farpace_host *host);
+/* A packet comes. Time is in nanoseconds from any origin; it never goes backwards. */
+int farpace_host_input(const farpace_host *host, const void *packet, size_t length, uint64_t now_ns);
+/* What is due happens, and the next packet that goes out is put into `buffer`: its length, or 0. Call it until it gives 0. */
+ssize_t farpace_host_output(const farpace_host *host, void *buffer, size_t capacity, uint64_t now_ns);
+/* When farpace_host_output() is to be called next, if no packet comes and no socket is used before; UINT64_MAX: never. */
+uint64_t farpace_host_deadline(const farpace_host *host);
+/* A socket of the host. */
+int farpace_host_socket(const farpace_host *host, int domain, int type, int protocol);
+/* How calls on blocking sockets of the host wait for `events` (POLLIN, POLLOUT) of `fd`: `wait` lets time pass and packets
+ * flow, and returns 0; anything else ends the call with EINTR. Null: they fail with EAGAIN. */
+int farpace_host_set_wait(const farpace_host *host, int (*wait)(void *user, int fd, short events), void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

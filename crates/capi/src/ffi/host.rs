@@ -1,0 +1,170 @@
+//! `farpace_host_*`: a host that the program drives.
+
+#![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
+
+use super::machine::Driven;
+use super::{answer, done, guarded, memory, stack};
+use crate::home::{Home, WaitFor};
+use farpace_live::socket::Stack;
+use farpace_units::Instant;
+use farpace_wire::MacAddr;
+use nix::errno::Errno;
+use nix::libc::{c_int, size_t, ssize_t};
+use std::ffi::{c_char, c_short, c_void};
+use std::sync::{Arc, PoisonError};
+
+/// A host, for C.
+pub struct FarpaceHost {
+    engine: Arc<Driven>,
+    home: Arc<Home>,
+}
+
+/// What a program does while one of its calls waits: it lets time pass and packets flow. Not 0: it waits no longer.
+pub type WaitCallback = extern "C" fn(user: *mut c_void, fd: c_int, events: c_short) -> c_int;
+
+/// What the program gave to be given back.
+struct User(*mut c_void);
+
+// SAFETY: the pointer is not looked at here; the header says that the program may get it back in any thread that calls.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+impl User {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+type Ethernet = Option<(MacAddr, u8, Option<std::net::IpAddr>)>;
+
+fn create(
+    address: *const c_char,
+    seed: u64,
+    profile: *const c_char,
+    mtu: u16,
+    ethernet: impl FnOnce() -> nix::Result<Ethernet>,
+) -> *mut FarpaceHost {
+    let made = guarded(|| -> nix::Result<FarpaceHost> {
+        let address = memory::text(address)?.ok_or(Errno::EINVAL)?.parse().map_err(|_| Errno::EINVAL)?;
+        let profile = memory::text(profile)?;
+        stack::options(profile.as_deref())?;
+        let engine = Arc::new(Driven::new(address, seed, ethernet()?)?);
+        let mtu = if mtu == 0 { 1500 } else { mtu };
+        let home = Home::new(Stack::over(engine.clone(), mtu), true, profile)?;
+        Ok(FarpaceHost { engine, home })
+    });
+    match made.unwrap_or(Err(Errno::EIO)) {
+        Ok(host) => memory::give(host),
+        Err(error) => {
+            error.set();
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// A host that takes and gives IP packets.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_create(
+    address: *const c_char,
+    seed: u64,
+    profile: *const c_char,
+    mtu: u16,
+) -> *mut FarpaceHost {
+    create(address, seed, profile, mtu, || Ok(None))
+}
+
+/// A host that takes and gives Ethernet frames, and finds its neighbours by ARP or neighbour discovery.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_create_ethernet(
+    address: *const c_char,
+    seed: u64,
+    profile: *const c_char,
+    mtu: u16,
+    mac: *const u8,
+    prefix: u8,
+    gateway: *const c_char,
+) -> *mut FarpaceHost {
+    create(address, seed, profile, mtu, || {
+        let mac = memory::bytes(mac, 6)?.try_into().map_err(|_| Errno::EINVAL)?;
+        let gateway =
+            memory::text(gateway)?.map(|text| text.parse().map_err(|_| Errno::EINVAL)).transpose()?;
+        Ok(Some((MacAddr(mac), prefix, gateway)))
+    })
+}
+
+/// Ends a host; its sockets fail with ENETDOWN or are reset.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_destroy(host: *mut FarpaceHost) {
+    guarded(|| {
+        if let Some(host) = memory::take(host) {
+            host.engine.end();
+        }
+    });
+}
+
+/// A packet comes. 0, or -1: EINVAL: it is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_input(
+    host: *const FarpaceHost,
+    packet: *const c_void,
+    len: size_t,
+    now_ns: u64,
+) -> c_int {
+    done(|| {
+        let host = memory::borrow(host)?;
+        host.engine.input(memory::bytes(packet.cast(), len)?, Instant::from_nanos(now_ns))
+    })
+}
+
+/// The next packet that goes out; 0: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_output(
+    host: *const FarpaceHost,
+    buffer: *mut c_void,
+    cap: size_t,
+    now_ns: u64,
+) -> ssize_t {
+    answer(|| {
+        let host = memory::borrow(host)?;
+        host.home.reap(0);
+        let len = host.engine.output(memory::bytes_mut(buffer.cast(), cap)?, Instant::from_nanos(now_ns))?;
+        Ok(len as ssize_t)
+    })
+}
+
+/// When `farpace_host_output` is to be called again; UINT64_MAX: when a packet has come or a socket was used.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_deadline(host: *const FarpaceHost) -> u64 {
+    let deadline = guarded(|| memory::borrow(host).ok().and_then(|host| host.engine.deadline()));
+    deadline.flatten().map_or(u64::MAX, Instant::as_nanos)
+}
+
+/// socket(2) on a host.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_socket(
+    host: *const FarpaceHost,
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+) -> c_int {
+    answer(|| stack::open(memory::borrow(host)?.home.clone(), domain, kind, protocol))
+}
+
+/// How calls on blocking sockets of the host wait; null: they fail with EAGAIN.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_set_wait(
+    host: *const FarpaceHost,
+    wait: Option<WaitCallback>,
+    user: *mut c_void,
+) -> c_int {
+    done(|| {
+        let host = memory::borrow(host)?;
+        let user = User(user);
+        let wait = wait.map(|wait| -> Arc<WaitFor> {
+            Arc::new(Box::new(move |fd, events| wait(user.get(), fd, events)))
+        });
+        *host.home.wait.lock().unwrap_or_else(PoisonError::into_inner) = wait;
+        Ok(())
+    })
+}

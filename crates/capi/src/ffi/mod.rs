@@ -1,0 +1,35 @@
+//! What C calls. Each function has BSD's contract: a result, or -1 and `errno`.
+
+mod address;
+mod calls;
+mod host;
+mod machine;
+mod memory;
+mod options;
+mod stack;
+
+use nix::errno::Errno;
+use std::ffi::c_int;
+
+pub use memory::identity;
+
+/// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.
+pub fn answer<T: From<i8>>(work: impl FnOnce() -> nix::Result<T>) -> T {
+    match guarded(work).unwrap_or(Err(Errno::EIO)) {
+        Ok(value) => value,
+        Err(error) => {
+            error.set();
+            T::from(-1)
+        }
+    }
+}
+
+/// The same for calls that only succeed or fail.
+pub fn done(work: impl FnOnce() -> nix::Result<()>) -> c_int {
+    answer(|| work().map(|()| 0))
+}
+
+/// What `work` returns, unless it panics.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}

@@ -1,0 +1,67 @@
+//! Whose sockets they are: a stack in a thread, or a host that the program drives.
+
+use crate::table;
+use farpace_live::socket::Stack;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Descriptors whose end is noticed at a time.
+const BATCH: usize = 64;
+
+/// Waits in place of poll(2): the descriptor and what to wait for; anything else than 0 means: no longer.
+pub type WaitFor = Box<dyn Fn(RawFd, i16) -> i32 + Send + Sync>;
+
+/// A stack and what its descriptors need.
+pub struct Home {
+    /// The stack.
+    pub stack: Stack,
+    /// The program drives it, so waiting in poll(2) would be for ever.
+    pub driven: bool,
+    /// How the program waits then.
+    pub wait: Mutex<Option<Arc<WaitFor>>>,
+    /// Profile of its sockets, unless they choose others.
+    pub profile: Option<String>,
+    links: Epoll,
+}
+
+impl Home {
+    /// For a stack. One that is driven reaps when its driver calls [`reap`](Home::reap), any other in a thread.
+    pub fn new(stack: Stack, driven: bool, profile: Option<String>) -> nix::Result<Arc<Self>> {
+        let links = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let home = Arc::new(Home { stack, driven, wait: Mutex::default(), profile, links });
+        if !driven {
+            let weak = Arc::downgrade(&home);
+            // Once a second it looks whether the stack is still wanted.
+            let reaper = std::thread::Builder::new().name("farpace-reaper".to_owned());
+            let begun = reaper.spawn(move || {
+                while let Some(home) = weak.upgrade() {
+                    home.reap(1000);
+                }
+            });
+            begun.map_err(|_| nix::errno::Errno::EAGAIN)?;
+        }
+        Ok(home)
+    }
+    /// Notice when the program closes the other end of `link`.
+    pub fn notice(&self, link: &OwnedFd, user: RawFd) -> nix::Result<()> {
+        self.links.add(link, EpollEvent::new(EpollFlags::EPOLLET, user as u64))
+    }
+    /// Lets go of sockets that the program has closed with close(2).
+    pub fn reap(&self, milliseconds: u16) {
+        let mut events = [EpollEvent::empty(); BATCH];
+        let n = self.links.wait(&mut events, EpollTimeout::from(milliseconds)).unwrap_or(0);
+        for event in events.iter().take(n) {
+            let fd = event.data() as RawFd;
+            if let Ok(socket) = table::get(fd)
+                && !socket.is_at(fd)
+            {
+                table::forget(fd, &socket);
+            }
+        }
+    }
+    /// How the program waits, if it drives the host.
+    pub fn waiter(&self) -> Option<Arc<WaitFor>> {
+        self.wait.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

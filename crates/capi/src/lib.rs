@@ -1,0 +1,15 @@
+//! Sockets for C programs, and a host that a C program drives in its own time.
+//!
+//! `include/farpace.h` is the interface. Start reading at `descriptor.rs`: how a descriptor that the system knows shows what
+//! a socket of ours can do. Below it everything is [`farpace_live::socket`], used without waiting; whoever must wait does so
+//! in poll(2) on that descriptor, so signals and timeouts work as everywhere.
+
+#![allow(clippy::disallowed_methods, reason = "threads and clocks, as in `farpace-live`")]
+
+mod choices;
+mod descriptor;
+mod ffi;
+mod home;
+mod info;
+mod socket;
+mod table;

@@ -1,0 +1,258 @@
+/* A stack on a TUN device and the kernel's sockets. Run in a network namespace of its own. */
+#include "check.h"
+#include <pthread.h>
+#include <signal.h>
+
+#define KERNEL "10.77.0.1"
+#define OURS "10.77.0.2"
+
+static void *close_later(void *fd) {
+    usleep(50000);
+    fp_close(*(int *)fd);
+    return NULL;
+}
+
+static void on_alarm(int signal) { (void)signal; }
+
+static void nobody_is_there(void) {
+    int fd = fp_socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = address(KERNEL, 9);
+    FAILS(fp_connect(fd, &at, sizeof at), ECONNREFUSED);
+    CHECK(fp_close(fd) == 0);
+    FAILS(fp_close(fd), EBADF);
+    /* The same without waiting, as event loops do it. */
+    fd = fp_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    FAILS(fp_connect(fd, &at, sizeof at), EINPROGRESS);
+    int seen = polled(fd, POLLOUT, 2000);
+    CHECK((seen & (POLLOUT | POLLERR | POLLHUP)) == (POLLOUT | POLLERR | POLLHUP));
+    int error = 0;
+    socklen_t len = sizeof error;
+    CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == ECONNREFUSED);
+    CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0);
+    CHECK((polled(fd, POLLOUT, 0) & POLLERR) == 0);
+    close(fd);
+}
+
+static void what_is_wrong(void) {
+    char byte = 0;
+    struct sockaddr_in at = address(OURS, 7), other = address(KERNEL, 7);
+    FAILS(fp_socket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+    FAILS(fp_socket(AF_INET, SOCK_RAW, 0), EPROTONOSUPPORT);
+    FAILS(fp_read(12345, &byte, 1), EBADF);
+    FAILS(fp_read(0, &byte, 1), EBADF);
+    int fd = fp_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP), twin = fp_socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(fp_read(fd, &byte, 1), ENOTCONN);
+    FAILS(fp_write(fd, &byte, 1), ENOTCONN);
+    FAILS(fp_shutdown(fd, SHUT_WR), ENOTCONN);
+    FAILS(fp_listen(fd, 1), EINVAL);
+    FAILS(fp_accept(fd, NULL, NULL), EINVAL);
+    FAILS(fp_bind(fd, &other, sizeof other), EADDRNOTAVAIL);
+    FAILS(fp_bind(fd, NULL, sizeof at), EFAULT);
+    FAILS(fp_bind(fd, &at, 3), EINVAL);
+    CHECK(fp_bind(fd, &at, sizeof at) == 0);
+    FAILS(fp_bind(fd, &at, sizeof at), EINVAL);
+    CHECK(fp_listen(fd, 3) == 0);
+    CHECK(fp_bind(twin, &at, sizeof at) == 0);
+    FAILS(fp_listen(twin, 3), EADDRINUSE);
+    FAILS(fp_connect(fd, &other, sizeof other), EISCONN);
+    FAILS(fp_getpeername(fd, &other, &(socklen_t){sizeof other}), ENOTCONN);
+    FAILS(fp_setsockopt(fd, SOL_SOCKET, 9999, &fd, sizeof fd), ENOPROTOOPT);
+    FAILS(fp_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &fd, 1), EINVAL);
+    FAILS(fp_setsockopt(twin, IPPROTO_TCP, TCP_CONGESTION, "nonesuch", 8), ENOENT);
+    CHECK(fp_fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+    FAILS(fp_accept(fd, NULL, NULL), EAGAIN);
+    CHECK(polled(fd, POLLIN | POLLOUT, 0) == 0);
+    int accepting = 0;
+    CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepting, &(socklen_t){4}) == 0 && accepting == 1);
+    close(fd), close(twin);
+}
+
+static void options(void) {
+    int fd = fp_socket(AF_INET, SOCK_STREAM, 0), one = 1, value = 0;
+    socklen_t len = sizeof value;
+    int names[][2] = {{SOL_SOCKET, SO_REUSEADDR}, {SOL_SOCKET, SO_KEEPALIVE}, {IPPROTO_TCP, TCP_NODELAY}};
+    for (int i = 0; i < 3; i++) {
+        CHECK(fp_setsockopt(fd, names[i][0], names[i][1], &one, sizeof one) == 0);
+        CHECK(fp_getsockopt(fd, names[i][0], names[i][1], &value, &len) == 0 && value == 1 && len == 4);
+    }
+    int seconds = 33;
+    CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, 4) == 0);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &len) == 0 && value == 33);
+    int bytes = 100000; /* as in Linux, twice as much is there */
+    CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, 4) == 0);
+    CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &len) == 0 && value == 200000);
+    char name[16];
+    len = sizeof name;
+    CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4) == 0);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && strcmp(name, "reno") == 0);
+    struct linger linger = {1, 5}, got;
+    len = sizeof got;
+    CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0);
+    CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_LINGER, &got, &len) == 0 && got.l_onoff && got.l_linger == 5);
+    close(fd);
+}
+
+/* An echo between a client of ours and a server of the kernel's, with epoll, edge-triggered. */
+static void echo(void) {
+    struct sockaddr_in at = address(KERNEL, 7);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(listener >= 0 && bind(listener, (void *)&at, sizeof at) == 0 && listen(listener, 5) == 0);
+    int fd = fp_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    FAILS(fp_connect(fd, &at, sizeof at), EINPROGRESS);
+    int peer = accept(listener, NULL, NULL);
+    CHECK(peer >= 0 && polled(fd, POLLOUT, 2000) == POLLOUT);
+    FAILS(fp_connect(fd, &at, sizeof at), EISCONN);
+
+    enum { SIZE = 3000000 };
+    unsigned char *out = malloc(SIZE), *in = malloc(SIZE), *middle = malloc(65536);
+    for (int i = 0; i < SIZE; i++)
+        out[i] = (unsigned char)(i * 31 + i / 997);
+    int epoll = epoll_create1(0);
+    struct epoll_event watch = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.fd = fd}, event;
+    CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &watch) == 0);
+    fcntl(peer, F_SETFL, O_NONBLOCK);
+    size_t sent = 0, got = 0, held = 0, at_middle = 0;
+    int full = 0;
+    while (got < SIZE) {
+        if (epoll_wait(epoll, &event, 1, 1) == 1) {
+            if (event.events & EPOLLOUT)
+                while (sent < SIZE) {
+                    ssize_t n = fp_write(fd, out + sent, SIZE - sent);
+                    if (n < 0) {
+                        CHECK(errno == EAGAIN);
+                        full++;
+                        break;
+                    }
+                    sent += (size_t)n;
+                }
+            if (event.events & EPOLLIN)
+                for (;;) {
+                    ssize_t n = fp_read(fd, in + got, SIZE - got);
+                    if (n <= 0) {
+                        CHECK(got == SIZE || errno == EAGAIN);
+                        break;
+                    }
+                    got += (size_t)n;
+                }
+        }
+        if (held == at_middle) {
+            ssize_t n = read(peer, middle, 65536);
+            held = n > 0 ? (size_t)n : 0, at_middle = 0;
+        }
+        if (held > at_middle) {
+            ssize_t n = write(peer, middle + at_middle, held - at_middle);
+            at_middle += n > 0 ? (size_t)n : 0;
+        }
+    }
+    CHECK(memcmp(in, out, SIZE) == 0 && full > 0);
+    CHECK(polled(fd, POLLIN | POLLOUT, 0) == POLLOUT);
+
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    memset(&info, 0xff, sizeof info);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && len >= 104);
+    CHECK(info.tcpi_state == TCP_ESTABLISHED && info.tcpi_snd_mss == 1448 && info.tcpi_pmtu == 1500);
+    CHECK(info.tcpi_rtt > 0 && info.tcpi_rtt < 1000000 && info.tcpi_rto >= 200000);
+    CHECK(info.tcpi_snd_cwnd >= 10 && (info.tcpi_options & 7) == 7);
+
+    CHECK(write(peer, "hello", 5) == 5);
+    CHECK(polled(fd, POLLIN, 2000) == POLLIN);
+    int there = 0;
+    while (there < 5)
+        CHECK(fp_ioctl(fd, FIONREAD, &there) == 0);
+    char word[9];
+    CHECK(fp_recv(fd, word, 9, MSG_PEEK) == 5);
+    struct iovec parts[2] = {{word, 2}, {word + 2, 7}};
+    CHECK(fp_readv(fd, parts, 2) == 5 && memcmp(word, "hello", 5) == 0);
+    CHECK(polled(fd, POLLIN, 0) == 0);
+    FAILS(fp_read(fd, word, 9), EAGAIN);
+    shutdown(peer, SHUT_WR);
+    CHECK((polled(fd, POLLIN | POLLRDHUP, 2000) & (POLLIN | POLLRDHUP | POLLHUP)) == (POLLIN | POLLRDHUP));
+    CHECK(fp_read(fd, word, 9) == 0 && fp_write(fd, "x", 1) == 1);
+    CHECK(polled(peer, POLLIN, 2000) && read(peer, word, 1) == 1);
+    CHECK(fp_shutdown(fd, SHUT_WR) == 0);
+    FAILS(fp_write(fd, "x", 1), EPIPE);
+    CHECK(polled(fd, POLLIN, 2000) & POLLHUP);
+    CHECK(polled(peer, POLLIN, 2000) && read(peer, word, 1) == 0);
+    CHECK(fp_close(fd) == 0 && close(peer) == 0 && close(listener) == 0 && close(epoll) == 0);
+    free(in), free(out), free(middle);
+}
+
+/* A server of ours, and clients of the kernel's: listeners, resets, closing by libc, interruptions. */
+static void serve(void) {
+    struct sockaddr_in at = address(OURS, 8), from;
+    socklen_t len = sizeof from;
+    int listener = fp_socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fp_bind(listener, &at, sizeof at) == 0 && fp_listen(listener, 5) == 0);
+    int peer = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(peer, (void *)&at, sizeof at) == 0);
+    CHECK(polled(listener, POLLIN, 2000) == POLLIN);
+    int fd = fp_accept(listener, &from, &len);
+    CHECK(fd >= 0 && len == sizeof from && from.sin_family == AF_INET && polled(listener, POLLIN, 0) == 0);
+    char byte;
+    /* A time limit, a signal, and another thread end a wait. */
+    struct timeval limit = {0, 30000};
+    CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    FAILS(fp_read(fd, &byte, 1), EAGAIN);
+    limit.tv_usec = 0;
+    CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &action, NULL);
+    ualarm(30000, 0);
+    FAILS(fp_read(fd, &byte, 1), EINTR);
+    /* A reset. */
+    struct linger now = {1, 0};
+    setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(peer);
+    CHECK((polled(fd, POLLIN, 2000) & (POLLIN | POLLERR | POLLHUP)) == (POLLIN | POLLERR | POLLHUP));
+    FAILS(fp_read(fd, &byte, 1), ECONNRESET);
+    CHECK(fp_read(fd, &byte, 1) == 0);
+    FAILS(fp_write(fd, &byte, 1), EPIPE);
+    close(fd);
+    /* close(2) of the system closes the connection. */
+    peer = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(peer, (void *)&at, sizeof at) == 0);
+    fd = fp_accept(listener, NULL, NULL);
+    CHECK(fp_write(fd, "bye", 3) == 3 && close(fd) == 0);
+    char word[9];
+    CHECK(read(peer, word, 9) == 3 && read(peer, word, 9) == 0);
+    FAILS(fp_read(fd, &byte, 1), EBADF);
+    close(peer);
+    pthread_t thread;
+    pthread_create(&thread, NULL, close_later, &listener);
+    FAILS(fp_accept(listener, NULL, NULL), EBADF);
+    pthread_join(thread, NULL);
+}
+
+static void datagrams(void) {
+    struct sockaddr_in at = address(OURS, 53), from;
+    socklen_t len = sizeof from;
+    int fd = fp_socket(AF_INET, SOCK_DGRAM, 0), peer = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK(fp_bind(fd, &at, sizeof at) == 0);
+    CHECK(sendto(peer, "question", 8, 0, (void *)&at, sizeof at) == 8);
+    char word[20];
+    CHECK(polled(fd, POLLIN, 2000) == POLLIN);
+    CHECK(fp_recvfrom(fd, word, sizeof word, 0, &from, &len) == 8 && memcmp(word, "question", 8) == 0);
+    CHECK(polled(fd, POLLIN | POLLOUT, 0) == POLLOUT);
+    FAILS(fp_write(fd, "x", 1), EDESTADDRREQ);
+    CHECK(fp_sendto(fd, "answer", 6, 0, &from, len) == 6 && read(peer, word, 20) == 6);
+    FAILS(fp_recv(fd, word, 1, MSG_DONTWAIT), EAGAIN);
+    FAILS(fp_listen(fd, 1), EOPNOTSUPP);
+    close(fd), close(peer);
+}
+
+int main(void) {
+    alarm(60);
+    FAILS(fp_socket(AF_INET, SOCK_STREAM, 0), ENETDOWN);
+    CHECK(fp_stack_tun("fp0", "nonsense", OURS, NULL) == NULL && errno == EINVAL);
+    CHECK(fp_stack_tun("fp0", KERNEL "/24", OURS, "nonesuch") == NULL && errno == ENOENT);
+    fp_stack *stack = fp_stack_tun("fp0", KERNEL "/24", OURS, NULL);
+    CHECK(stack != NULL);
+    nobody_is_there(), what_is_wrong(), options(), echo(), serve(), datagrams();
+    int fd = fp_stack_socket(stack, AF_INET, SOCK_STREAM, 0);
+    CHECK(fp_stack_stop(stack) == 0);
+    struct sockaddr_in at = address(KERNEL, 7);
+    FAILS(fp_connect(fd, &at, sizeof at), ENETDOWN);
+    puts("well");
+    return 0;
+}
