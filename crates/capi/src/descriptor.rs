@@ -82,9 +82,15 @@ impl Watch for Mirror {
             return;
         }
         // Whatever fails here fails because the program has closed its end.
+        // The ends first: they make it readable by themselves, and whoever is woken sees them together.
+        if now.over && !self.shown.over {
+            let _ = shutdown(link, Shutdown::Both);
+        } else if now.read_ended && !self.shown.read_ended {
+            let _ = shutdown(link, Shutdown::Write);
+        }
         let mut none = [0; 1];
         match (self.shown.readable, now.readable) {
-            (false, true) => drop(send(link, &FUSE, QUIET)),
+            (false, true) if !now.read_ended => drop(send(link, &FUSE, QUIET)),
             (true, false) => drop(recv(self.user, &mut none, QUIET)),
             _ => {}
         }
@@ -95,12 +101,6 @@ impl Watch for Mirror {
             // The old fuse and what fills it; the new fuse stays.
             (false, true) => drop(recv_exactly(link, FILL.len() + FUSE.len())),
             _ => {}
-        }
-        if now.read_ended && !self.shown.read_ended {
-            let _ = shutdown(link, Shutdown::Write);
-        }
-        if now.over && !self.shown.over {
-            let _ = shutdown(link, Shutdown::Both);
         }
         self.shown = now;
     }
