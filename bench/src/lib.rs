@@ -10,6 +10,7 @@ mod nics;
 mod pacing;
 mod pair;
 mod server;
+mod supers;
 mod transfer;
 
 pub use flight::Flight;
@@ -17,4 +18,5 @@ pub use nics::NicsLoad;
 pub use pacing::{LINE, MTU, PacingLoad};
 pub use pair::Pair;
 pub use server::Server;
+pub use supers::Supers;
 pub use transfer::{Recording, Transfer, transfer};

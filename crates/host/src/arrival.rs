@@ -125,6 +125,7 @@ impl Host {
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         (entry.accepted_by, entry.application) = (Some(id), Some(application));
         let slot = self.connections.add(entry);
+        self.introduce(slot);
         self.begin(slot, log_as, cx);
     }
 

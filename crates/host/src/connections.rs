@@ -171,6 +171,10 @@ impl Connections {
         }
     }
 
+    /// The name of what is in `slot`.
+    pub fn id(&self, slot: usize) -> Option<ConnectionId> {
+        Some(ConnectionId { slot, generation: self.slots.get(slot)?.generation })
+    }
     /// All that have begun and are not forgotten.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Entry)> {
         self.slots.iter().enumerate().filter_map(|(slot, s)| match &s.content {

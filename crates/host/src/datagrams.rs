@@ -118,6 +118,17 @@ impl Host {
         self.datagrams.sockets.close(id);
     }
 
+    /// Calls the program of a UDP socket between datagrams, and sends what it has to send then.
+    pub fn run_udp(&mut self, id: UdpId, cx: &mut Cx<'_>) {
+        self.datagrams.run(cx.now(), id);
+        self.run_ready(cx);
+    }
+
+    /// Where a UDP socket is; the address is unspecified if it is at all of them.
+    pub fn udp_local(&self, id: UdpId) -> Option<SocketAddr> {
+        self.datagrams.sockets.local(id)
+    }
+
     /// The program of a UDP socket, if it is a `T`.
     pub fn datagram_program<T: DatagramProgram>(&self, id: UdpId) -> Option<&T> {
         let program: &dyn Any = self.datagrams.programs.get(&id)?.program.as_ref();

@@ -1,6 +1,6 @@
 //! The host: from frames to connections and back.
 
-use crate::application::Application;
+use crate::application::{Application, Ends};
 use crate::connections::{ConnectionId, Connections, Entry, Plan};
 use crate::datagrams::Datagrams;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
@@ -18,7 +18,7 @@ use farpace_units::{Instant, Rate};
 use farpace_wire::{Below, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 /// Segments taken from a connection at a time.
@@ -41,6 +41,9 @@ pub enum ConnectError {
         /// Its port.
         port: u16,
     },
+    /// The local port that was asked for has a connection to that place.
+    #[error("local port {0} has a connection to that place already")]
+    PortInUse(u16),
     /// More than [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
     #[error("the host has as many connections as it can have")]
     TooMany,
@@ -221,6 +224,24 @@ impl Host {
         log_as: Option<u32>,
         application: Box<dyn Application>,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_from(None, at, to, port, config, log_as, application)
+    }
+
+    /// The same from a local port of one's own choice. With `from` none, or port 0, the host chooses.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    #[allow(clippy::too_many_arguments, reason = "the ends, the time, and what `connect` takes")]
+    pub fn connect_from(
+        &mut self,
+        from: Option<u16>,
+        at: Instant,
+        to: impl Into<IpAddr>,
+        port: u16,
+        config: Config,
+        log_as: Option<u32>,
+        application: Box<dyn Application>,
+    ) -> Result<ConnectionId, ConnectError> {
         let address = to.into();
         if self.shutdown_at.is_some() {
             return Err(ConnectError::ShutDown);
@@ -233,12 +254,18 @@ impl Host {
         }
         let local = self.internet.source_for(address).ok_or(ConnectError::NoAddress(address))?;
         let (connections, listeners) = (&self.connections, &self.listeners);
-        let tuple = self
-            .ports
-            .choose(&self.secret, local, address, port, |t| {
-                connections.uses(t) || listeners.has(t.local_port)
-            })
-            .ok_or(ConnectError::NoPort { address, port })?;
+        let tuple = match from.filter(|from| *from != 0) {
+            Some(local_port) => {
+                let tuple = Tuple { local, remote: address, local_port, remote_port: port };
+                (!connections.uses(&tuple)).then_some(tuple).ok_or(ConnectError::PortInUse(local_port))?
+            }
+            None => self
+                .ports
+                .choose(&self.secret, local, address, port, |t| {
+                    connections.uses(t) || listeners.has(t.local_port)
+                })
+                .ok_or(ConnectError::NoPort { address, port })?,
+        };
         let (slot, id) = self.connections.plan(Plan { config, tuple, application, log_as });
         self.plans.insert((at, self.planned), slot);
         self.planned += 1;
@@ -325,9 +352,21 @@ impl Host {
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         entry.application = Some(application);
         self.connections.open(slot, entry);
+        self.introduce(slot);
         self.begin(slot, log_as, cx);
     }
 
+    /// Tells the application of a connection which one it has got.
+    pub(crate) fn introduce(&mut self, slot: usize) {
+        let id = self.connections.id(slot);
+        if let (Some(id), Some(entry)) = (id, self.connections.at(slot)) {
+            let Tuple { local, remote, local_port, remote_port } = entry.tuple;
+            let (local, remote) = (SocketAddr::new(local, local_port), SocketAddr::new(remote, remote_port));
+            if let Some(application) = &mut entry.application {
+                application.on_begin(id, Ends { local, remote });
+            }
+        }
+    }
     /// A connection with what belongs to it, but for its application.
     pub(crate) fn entry(&self, connection: Connection, tuple: Tuple) -> Option<Entry> {
         let below = self.internet.below(tuple.local, tuple.remote)?;
@@ -365,8 +404,10 @@ impl Host {
                     Some(listener) => entry.application = Some(listener.application()),
                     None => entry.connection.abort(), // nobody wants it any more
                 }
+                self.introduce(slot);
             }
         }
+        let Some(entry) = self.connections.at(slot) else { return };
         let now = cx.now();
         loop {
             while let Some(event) = entry.connection.poll_event() {

@@ -22,7 +22,7 @@ mod ports;
 mod secret;
 mod timers;
 
-pub use application::Application;
+pub use application::{Application, Ends};
 pub use arrival::MAX_RESETS_PER_SECOND;
 pub use connections::{ConnectionId, MAX_CLOSED_KEPT, MAX_CONNECTIONS};
 pub use cookies::{COOKIE_LIFETIME, COOKIE_PERIOD};

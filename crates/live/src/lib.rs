@@ -1,7 +1,7 @@
 //! Real time: the engine, pacing and path elements that the lab runs in virtual time, on real devices of Linux.
 //!
 //! Start reading at [`Station`]: one thread, one world, its devices. [`Device`] is what packets come from and go to;
-//! [`Handle`] is how other threads reach the host in the world.
+//! [`Handle`] is how other threads reach the host in the world. [`socket`] has sockets for programs on top of it.
 //!
 //! This crate may read clocks, wait and have threads; nothing below it does.
 
@@ -12,6 +12,7 @@ pub mod device;
 mod lateness;
 mod namespace;
 mod process;
+pub mod socket;
 mod station;
 pub mod system;
 

@@ -9,6 +9,7 @@
 
 mod bulk;
 mod endings;
+mod floods;
 mod machine;
 mod many;
 mod netns;

@@ -49,3 +49,36 @@ fn a_thousand_at_once() {
         machine.down();
     });
 }
+
+/// Breaks: a server that runs for long: a thousand connections a second for a minute leave memory or descriptors behind. Slow,
+/// so to be asked for: `cargo test -p farpace-live --test kernel -- --ignored`.
+#[test]
+#[ignore = "takes a minute"]
+fn a_minute_of_connections() {
+    alone(|| {
+        let machine = Machine::up(Plan::new(|| Box::<Echo>::default()));
+        let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let memory = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+        };
+        let second = |from: u32| {
+            let begin = std::time::Instant::now();
+            for number in from..from + 1_000 {
+                let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
+                exchange(&mut stream, number);
+            }
+            std::thread::sleep(Duration::from_secs(1).saturating_sub(begin.elapsed()));
+            begin.elapsed()
+        };
+        // Those that have closed are kept for a while, up to a limit: it is full after five seconds.
+        (0..6).for_each(|n| _ = second(n * 1_000));
+        let (memory_before, descriptors_before) = (memory(), descriptors());
+        let slowest = (6..60).map(|n| second(n * 1_000)).max().unwrap();
+        let grown = memory().saturating_sub(memory_before);
+        eprintln!("slowest thousand {slowest:?}; memory {memory_before} B, then {grown} B more");
+        assert_eq!(descriptors(), descriptors_before);
+        assert!(grown < 10_000_000, "{grown} bytes more");
+        machine.down();
+    });
+}

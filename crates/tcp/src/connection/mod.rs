@@ -12,6 +12,7 @@ mod reuse;
 mod soliciting;
 mod timers;
 mod transmit;
+mod tuning;
 mod urgent;
 mod validation;
 mod view;
@@ -350,7 +351,12 @@ impl Connection {
 
     /// Hands everything that has arrived in order to `take`.
     pub fn read(&mut self, take: impl FnMut(Bytes)) -> ByteCount {
-        let bytes = self.reassembly.read(take);
+        self.read_up_to(ByteCount::MAX, take)
+    }
+
+    /// Hands at most `limit` bytes of what has arrived in order to `take`. What stays keeps the window closed by as much.
+    pub fn read_up_to(&mut self, limit: ByteCount, take: impl FnMut(Bytes)) -> ByteCount {
+        let bytes = self.reassembly.read_up_to(limit, take);
         if !bytes.is_zero() && self.window_opened() {
             self.ack_now.get_or_insert(Cause::AckWindow);
         }

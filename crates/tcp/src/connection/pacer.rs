@@ -20,6 +20,8 @@ const MIN_QUANTUM_SEGMENTS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Pacer {
     line: Option<Serialiser>,
+    /// The user's own limit.
+    cap: Option<Rate>,
     /// Sent since the line was last free.
     burst: ByteCount,
     deadline: Option<Instant>,
@@ -33,6 +35,7 @@ impl Pacer {
     pub fn new(cc: &dyn CongestionControl) -> Self {
         Pacer {
             line: None,
+            cap: None,
             burst: ByteCount::ZERO,
             deadline: None,
             rates: cc.wants_rates(),
@@ -56,7 +59,13 @@ impl Pacer {
         self.empty_since = None;
     }
 
+    /// Not faster than this; holds from the next [`set_rate`](Self::set_rate) on.
+    pub fn set_cap(&mut self, cap: Option<Rate>) {
+        self.cap = cap;
+    }
+
     fn set_rate(&mut self, rate: Option<Rate>) {
+        let rate = rate.into_iter().chain(self.cap).min();
         self.deadline = None;
         match (&mut self.line, rate) {
             (Some(line), Some(rate)) => line.set_rate(rate),
@@ -111,7 +120,7 @@ impl Connection {
             None if self.config.pacing => self.window_rate(),
             rate => rate,
         };
-        if rate.is_some() || self.pacer.line.is_some() {
+        if rate.is_some() || self.pacer.line.is_some() || self.pacer.cap.is_some() {
             self.pacer.set_rate(rate.map(|r| r.max(Rate::from_bits_per_sec(1))));
         }
     }

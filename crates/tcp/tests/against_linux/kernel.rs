@@ -115,8 +115,9 @@ impl Kernel {
         self.source += 1;
         let to = SocketAddr::from((PEER, self.source));
         // Nobody will answer.
-        let program =
-            std::thread::spawn(move || TcpStream::connect_timeout(&to, Duration::from_millis(20)).is_err());
+        let program = std::thread::Builder::new()
+            .spawn(move || TcpStream::connect_timeout(&to, Duration::from_millis(20)).is_err())
+            .unwrap();
         let mut buffer = [0; 2048];
         let options = loop {
             let len = self.tun.recv(&mut buffer).unwrap();

@@ -50,11 +50,15 @@ fn start() {
 }
 
 /// Breaks: slow start: while the window opens for a sender that doubles its rate, each segment is acknowledged. When exactly
-/// the kernel makes room depends on when the program reads, so this counts (measured: 1,042 to 1,082 by the kernel, 1,108 to
-/// 1,165 by the engine, which does not know the program's pauses; 640 would be every second).
+/// the kernel makes room depends on when the program reads, so this counts: of 310 segments 253 to 277 by the kernel, 278 to 299
+/// by the engine, which does not know the program's pauses; 155 would be every second.
+///
+/// Five rounds, because the rounds of the script are as long as the kernel's own measure of a round trip: whether it measures in
+/// front of the sixth or in its middle is chance (Linux 6.18.44 acknowledged 138 to 263 of its 320 segments, and 413 to 638
+/// of the 640 of the seventh, in five runs in a row).
 #[test]
 fn window_opens() {
-    let rounds = (0..7).flat_map(|round| {
+    let rounds = (0..5).flat_map(|round| {
         let n = 10 << round;
         (0..n).map(move |i| 50 * round + 50 * i / n)
     });

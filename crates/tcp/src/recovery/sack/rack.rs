@@ -12,9 +12,6 @@ use std::collections::VecDeque;
 
 /// SACKed segments that prove a loss while no reordering was seen (RFC 8985 DupThresh).
 const DUP_THRESH: u32 = 3;
-/// The reordering timer does not run for less than this, as in Linux (`TCP_TIMEOUT_MIN`): on a LAN a quarter of the round trip is
-/// less than what the interrupts of a network card, or two of them, put out of order. ACKs that come meanwhile judge as ever.
-const SHORTEST_TIMER: Span = Span::from_millis(2);
 /// Recoveries without D-SACK after which the reordering window shrinks again.
 const PERSIST: u32 = 16;
 
@@ -216,7 +213,7 @@ impl Rack {
             lost += 1;
         }
         // Nothing that waits was sent after the reference, so by then all of it will count as lost.
-        self.deadline = waiting.then(|| due(latest.xmit_ts).max(now + SHORTEST_TIMER));
+        self.deadline = waiting.then(|| due(latest.xmit_ts));
         lost
     }
 

@@ -1,0 +1,113 @@
+//! The same sockets for tasks (feature `tokio`). They need no runtime of tokio's: the station wakes the tasks.
+//!
+//! One task may wait for each direction of a stream at a time, and one in a listener or for each direction of a UDP socket.
+
+use super::datagram::UdpSocket;
+use super::listener::Listener;
+use super::options::Options;
+use super::shared::Way;
+use super::stack::Stack;
+use super::stream::Stream;
+use std::future::poll_fn;
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+fn would_block<T>(result: &io::Result<T>) -> bool {
+    result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if into.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            let read = self.pipe().try_read(&mut [IoSliceMut::new(into.initialize_unfilled())]);
+            if !would_block(&read) {
+                return Poll::Ready(read.map(|read| into.advance(read)));
+            }
+            ready!(self.pipe().shared.poll(Way::In, cx));
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let written = self.pipe().try_write(bytes);
+            if !would_block(&written) {
+                return Poll::Ready(written);
+            }
+            ready!(self.pipe().shared.poll(Way::Out, cx));
+        }
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    /// The peer gets a FIN after what was written.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pipe().finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Stack {
+    /// Opens a connection; ready when it is open. Dropping the future gives it up.
+    ///
+    /// # Errors
+    /// As [`connect`](Stack::connect).
+    pub async fn connect_async(&self, to: SocketAddr, options: &Options) -> io::Result<Stream> {
+        let stream = self.begin_connect(to, options)?;
+        poll_fn(|cx| stream.pipe().shared.poll(Way::Out, cx)).await;
+        stream.take_error().map_or(Ok(stream), Err)
+    }
+}
+
+impl Listener {
+    /// The next connection, and who it is from.
+    ///
+    /// # Errors
+    /// The stack has ended.
+    pub async fn accept_async(&self) -> io::Result<(Stream, SocketAddr)> {
+        loop {
+            if let Some(accepted) = self.try_accept()? {
+                return Ok(accepted);
+            }
+            poll_fn(|cx| self.shared().poll(Way::In, cx)).await;
+        }
+    }
+}
+
+impl UdpSocket {
+    /// The next datagram and who it is from. What does not fit into `buffer` is lost.
+    ///
+    /// # Errors
+    /// The stack has ended.
+    pub async fn recv_from_async(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.set_nonblocking(true);
+        loop {
+            let received = self.recv_from(buffer);
+            if !would_block(&received) {
+                return received;
+            }
+            poll_fn(|cx| self.shared().poll(Way::In, cx)).await;
+        }
+    }
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// As [`send_to`](UdpSocket::send_to).
+    pub async fn send_to_async(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.set_nonblocking(true);
+        loop {
+            let sent = self.send_to(payload, to);
+            if !would_block(&sent) {
+                return sent;
+            }
+            poll_fn(|cx| self.shared().poll(Way::Out, cx)).await;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The station's side of a stream: the application of its connection.
+
+use super::duplex::{Duplex, Farewell, Phase};
+use super::pipe::Pipe;
+use farpace_host::{Application, ConnectionId, Ends};
+use farpace_tcp::{CloseReason, Connection, Event, State};
+use farpace_units::{ByteCount, Instant};
+use nix::errno::Errno;
+use std::sync::Arc;
+
+/// Moves data between a connection and the [`Pipe`] of its program. It lives in the host, and stays there after the
+/// program has left, until the connection is over.
+pub(super) struct Bridge {
+    pipe: Option<Arc<Pipe>>,
+    /// Whoever accepts connections wants to know of this one.
+    announce: Option<Box<dyn FnOnce(Arc<Pipe>) -> bool>>,
+}
+
+impl Bridge {
+    /// For a connection that a program opens.
+    pub fn new(pipe: Arc<Pipe>) -> Self {
+        Bridge { pipe: Some(pipe), announce: None }
+    }
+    /// For a connection that was accepted: `announce` is told when it is open. False: nobody wants it.
+    pub fn announced(pipe: Arc<Pipe>, announce: impl FnOnce(Arc<Pipe>) -> bool + 'static) -> Self {
+        Bridge { pipe: Some(pipe), announce: Some(Box::new(announce)) }
+    }
+}
+
+impl Application for Bridge {
+    fn on_begin(&mut self, id: ConnectionId, ends: Ends) {
+        if let Some(pipe) = &self.pipe {
+            pipe.shared.with(|duplex| (duplex.id, duplex.ends) = (Some(id), Some(ends)));
+        }
+    }
+
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        let Some(pipe) = &self.pipe else { return };
+        match event {
+            Event::Readable | Event::Writable => pipe.shared.with(|duplex| pump(duplex, connection)),
+            Event::PeerClosed => pipe.shared.with(|duplex| {
+                duplex.peer_closed = true;
+                pump(duplex, connection);
+            }),
+            Event::Connected => {
+                pipe.shared.with(|duplex| {
+                    duplex.phase = Phase::Open;
+                    if duplex.rate_cap.is_some() {
+                        connection.set_rate_cap(duplex.rate_cap);
+                    }
+                    pump(duplex, connection);
+                });
+                if let Some(announce) = self.announce.take()
+                    && !announce(pipe.clone())
+                {
+                    connection.abort();
+                }
+            }
+            Event::Closed(reason) => {
+                pipe.shared.with(|duplex| close(duplex, connection, reason));
+                self.pipe = None;
+            }
+            Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
+        }
+    }
+}
+
+impl Drop for Bridge {
+    /// The host is gone, and with it everything under it.
+    fn drop(&mut self) {
+        if let Some(pipe) = &self.pipe {
+            pipe.shared.with(|duplex| duplex.end(Some(Errno::ENETDOWN)));
+        }
+    }
+}
+
+/// Moves what can be moved, both ways.
+pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
+    duplex.kicked = false;
+    if duplex.farewell == Some(Farewell::Abort) {
+        return connection.abort();
+    }
+    let empty = duplex.drain(|piece| {
+        connection.write(piece);
+    });
+    duplex.stuck = !empty;
+    if empty && duplex.fin && !duplex.fin_sent {
+        duplex.fin_sent = true;
+        connection.close();
+    }
+    duplex.flushed = empty && connection.unacknowledged().is_zero() && fin_is_known(connection.state());
+    match duplex.farewell {
+        Some(_) => connection.stop_reading(),
+        None => take_in(duplex, connection, duplex.incoming_room()),
+    }
+}
+
+/// The peer has acknowledged our FIN.
+fn fin_is_known(state: State) -> bool {
+    matches!(state, State::FinWait2 | State::TimeWait | State::Closed)
+}
+
+fn take_in(duplex: &mut Duplex, connection: &mut Connection, limit: usize) {
+    let incoming = &mut duplex.incoming;
+    let read = connection.read_up_to(ByteCount::of_len(limit), |piece| incoming.push_back(piece));
+    duplex.incoming_bytes += read.as_len();
+    duplex.more = !connection.readable().is_zero();
+}
+
+fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) {
+    if duplex.farewell.is_none() {
+        take_in(duplex, connection, usize::MAX);
+    }
+    let error = match reason {
+        CloseReason::Finished => None,
+        CloseReason::Reset if duplex.phase == Phase::Opening => Some(Errno::ECONNREFUSED),
+        // A peer that has said that it will send nothing more takes nothing more either.
+        CloseReason::Reset if duplex.peer_closed => Some(Errno::EPIPE),
+        CloseReason::Reset => Some(Errno::ECONNRESET),
+        CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
+        CloseReason::Unreachable => Some(Errno::EHOSTUNREACH),
+        CloseReason::Aborted => duplex.farewell.is_none().then_some(Errno::ECONNABORTED),
+    };
+    duplex.end(error);
+}

@@ -1,0 +1,281 @@
+//! UDP sockets as programs use them.
+
+use super::datagram_bridge::DatagramBridge;
+use super::engine::{Engine, ask};
+use super::registry::{Interrupt, Registry};
+use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
+use bytes::Bytes;
+use farpace_host::ip::udp::{BindError, MAX_PAYLOAD, UdpId};
+use nix::errno::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// Datagrams that wait to be read in the program's part of a socket at most; the host's part holds some more.
+const MOST_INCOMING: usize = 256;
+/// Datagrams that wait to be sent at most; then sending waits.
+const MOST_OUTGOING: usize = 256;
+
+/// A UDP socket of a stack. Dropping it closes it.
+pub struct UdpSocket {
+    wire: Arc<Wire>,
+    id: UdpId,
+    local: SocketAddr,
+    remote: Mutex<Option<SocketAddr>>,
+    nonblocking: AtomicBool,
+    timeout: Mutex<Option<Duration>>,
+}
+
+/// What a socket and the station share.
+pub(super) struct Wire {
+    pub shared: Shared<Datagrams>,
+    engine: Arc<dyn Engine>,
+    registry: Arc<Registry>,
+    place: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Datagrams {
+    incoming: VecDeque<(SocketAddr, Bytes)>,
+    pub outgoing: VecDeque<(SocketAddr, Bytes)>,
+    pub kicked: bool,
+    /// The host's socket holds more than was moved.
+    starved: bool,
+    pub closed: bool,
+    pub error: Option<Errno>,
+}
+
+impl Datagrams {
+    pub fn has_room(&mut self) -> bool {
+        self.starved = self.incoming.len() >= MOST_INCOMING;
+        !self.starved
+    }
+    pub fn push(&mut self, from: SocketAddr, payload: Bytes) {
+        self.incoming.push_back((from, payload));
+    }
+}
+
+impl Ready for Datagrams {
+    fn readiness(&self) -> Readiness {
+        let failed = self.error.is_some();
+        Readiness {
+            readable: failed || self.closed || !self.incoming.is_empty(),
+            writable: failed || self.closed || self.outgoing.len() < MOST_OUTGOING,
+            read_ended: self.closed,
+            over: self.closed,
+            failed,
+        }
+    }
+}
+
+impl Interrupt for Wire {
+    fn interrupt(&self) {
+        self.shared.interrupt();
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.registry.leave(self.place);
+    }
+}
+
+impl Wire {
+    fn kick(self: &Arc<Self>, id: UdpId) {
+        let ended = self.engine.run(Box::new(move |host, cx| host.run_udp(id, cx))).is_err();
+        if ended {
+            self.shared.with(|box_| (box_.closed, box_.error) = (true, Some(Errno::ENETDOWN)));
+        }
+    }
+}
+
+impl UdpSocket {
+    pub(super) fn open(
+        engine: &Arc<dyn Engine>,
+        registry: &Arc<Registry>,
+        at: SocketAddr,
+    ) -> io::Result<Self> {
+        let place = registry.reserve();
+        let (engine, registry) = (engine.clone(), registry.clone());
+        let wire = Arc::new(Wire { shared: Shared::new(Datagrams::default()), engine, registry, place });
+        let weak: Weak<dyn Interrupt> = Arc::<Wire>::downgrade(&wire);
+        wire.registry.enter(place, weak);
+        let bridge = DatagramBridge(wire.clone());
+        let opened = ask(&*wire.engine, move |host, _| {
+            if !at.ip().is_unspecified() && !host.addresses().contains(&at.ip()) {
+                return Err(Errno::EADDRNOTAVAIL);
+            }
+            let id = host.open_udp(at.ip(), at.port(), Box::new(bridge)).map_err(|error| match error {
+                BindError::Taken(_) => Errno::EADDRINUSE,
+                BindError::Zero | BindError::NoneLeft => Errno::EADDRNOTAVAIL,
+            })?;
+            let port = host.udp_local(id).map_or(at.port(), |local| local.port());
+            Ok((id, SocketAddr::new(at.ip(), port)))
+        })?;
+        let (id, local) = opened?;
+        Ok(UdpSocket {
+            wire,
+            id,
+            local,
+            remote: Mutex::default(),
+            nonblocking: AtomicBool::new(false),
+            timeout: Mutex::default(),
+        })
+    }
+
+    fn call<T>(&self, way: Way, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        let until = deadline(*self.timeout.lock().unwrap_or_else(PoisonError::into_inner));
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.nonblocking.load(Ordering::Relaxed) {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+            self.wire.shared.wait(way, until)?;
+        }
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// Message too long; not an address to send to; network down.
+    pub fn send_to(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
+        if payload.len() > MAX_PAYLOAD {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(Errno::EINVAL.into());
+        }
+        if to.is_ipv4() != self.local.is_ipv4() {
+            return Err(Errno::EAFNOSUPPORT.into());
+        }
+        let payload = Bytes::copy_from_slice(payload);
+        self.call(Way::Out, || {
+            let kick = self.wire.shared.with(|box_| {
+                if let Some(error) = box_.error {
+                    return Err(error.into());
+                }
+                if box_.outgoing.len() >= MOST_OUTGOING {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                box_.outgoing.push_back((to, payload.clone()));
+                io::Result::Ok(!std::mem::replace(&mut box_.kicked, true))
+            })?;
+            if kick {
+                self.wire.kick(self.id);
+            }
+            Ok(payload.len())
+        })
+    }
+    /// Sends a datagram to where the socket is connected.
+    ///
+    /// # Errors
+    /// Destination required; else as [`send_to`](Self::send_to).
+    pub fn send(&self, payload: &[u8]) -> io::Result<usize> {
+        let to = self.peer_addr().ok_or(Errno::EDESTADDRREQ)?;
+        self.send_to(payload, to)
+    }
+    /// The next datagram and who it is from. What does not fit into `buffer` is lost.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none and the socket does not wait (any longer). Network down.
+    /// [`Interrupted`](super::Interrupted).
+    pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (from, payload) = self.call(Way::In, || self.next(true))?;
+        Ok((copy(&payload, buffer), from))
+    }
+    /// The same; the datagram stays.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (from, payload) = self.call(Way::In, || self.next(false))?;
+        Ok((copy(&payload, buffer), from))
+    }
+    /// The next datagram, without copying.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn recv_bytes(&self) -> io::Result<(Bytes, SocketAddr)> {
+        self.call(Way::In, || self.next(true)).map(|(from, payload)| (payload, from))
+    }
+
+    fn next(&self, take: bool) -> io::Result<(SocketAddr, Bytes)> {
+        let only = self.peer_addr();
+        let (next, kick) = self.wire.shared.with(|box_| {
+            // Of a connected socket nobody else is heard.
+            while box_.incoming.front().is_some_and(|(from, _)| only.is_some_and(|only| only != *from)) {
+                box_.incoming.pop_front();
+            }
+            let next = if take { box_.incoming.pop_front() } else { box_.incoming.front().cloned() };
+            let kick = box_.starved && box_.incoming.len() <= MOST_INCOMING / 2;
+            box_.starved &= !kick;
+            (next.ok_or_else(|| box_.error.map_or(io::ErrorKind::WouldBlock.into(), Into::into)), kick)
+        });
+        if kick {
+            self.wire.kick(self.id);
+        }
+        next
+    }
+
+    /// From now on the socket hears `remote` alone, and [`send`](Self::send) goes there; none: as before.
+    pub fn connect(&self, remote: Option<SocketAddr>) {
+        *self.remote.lock().unwrap_or_else(PoisonError::into_inner) = remote;
+    }
+    /// Where it is connected to.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        *self.remote.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Where it is.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+    /// Bytes of the datagram that comes next.
+    pub fn available(&self) -> usize {
+        self.wire.shared.with(|box_| box_.incoming.front().map_or(0, |(_, payload)| payload.len()))
+    }
+    /// Calls that would wait fail with `WouldBlock` instead.
+    pub fn set_nonblocking(&self, nonblocking: bool) {
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+    }
+    /// Calls fail with `WouldBlock` when they have waited so long.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
+    }
+    /// Everybody who waits in it now gets [`Interrupted`](super::Interrupted).
+    pub fn interrupt(&self) {
+        self.wire.shared.interrupt();
+    }
+    /// What it lets its program do without waiting.
+    pub fn readiness(&self) -> Readiness {
+        self.wire.shared.readiness()
+    }
+    #[cfg(feature = "tokio")]
+    pub(super) fn shared(&self) -> &Shared<Datagrams> {
+        &self.wire.shared
+    }
+    /// From now on `watch` is told of its readiness.
+    pub fn watch(&self, watch: Box<dyn Watch>) {
+        self.wire.shared.watch(watch);
+    }
+}
+
+fn copy(payload: &[u8], buffer: &mut [u8]) -> usize {
+    let len = payload.len().min(buffer.len());
+    buffer[..len].copy_from_slice(&payload[..len]);
+    len
+}
+
+impl Drop for UdpSocket {
+    fn drop(&mut self) {
+        let id = self.id;
+        // An engine that has ended has closed it.
+        let _ = self.wire.engine.run(Box::new(move |host, _| host.close_udp(id)));
+    }
+}

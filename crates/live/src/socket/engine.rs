@@ -1,0 +1,46 @@
+//! What runs the host behind the sockets.
+
+use crate::station::{Ended, Handle, HostJob};
+use farpace_host::Host;
+use farpace_path::Cx;
+use nix::errno::Errno;
+use std::io;
+use std::sync::mpsc;
+
+/// Something that has a host and does work on it: a [`Station`](crate::Station) in its thread, or a program that gives the
+/// packets and the time itself.
+///
+/// The contract: jobs are done in the order in which they were given, or dropped undone when the engine ends. `run` is
+/// never called while a lock of a socket is held, so it may do the job at once.
+pub trait Engine: Send + Sync {
+    /// Does `job` now or soon.
+    ///
+    /// # Errors
+    /// The engine has ended; the job was dropped.
+    fn run(&self, job: HostJob) -> Result<(), Ended>;
+}
+
+impl Engine for Handle {
+    fn run(&self, job: HostJob) -> Result<(), Ended> {
+        Handle::run(self, job)
+    }
+}
+
+/// What programs hear of an engine that has ended.
+pub(super) fn ended() -> io::Error {
+    Errno::ENETDOWN.into()
+}
+
+/// Does `work` on the host and waits for what it returns.
+pub(super) fn ask<R: Send + 'static>(
+    engine: &dyn Engine,
+    work: impl FnOnce(&mut Host, &mut Cx<'_>) -> R + Send + 'static,
+) -> io::Result<R> {
+    let (tell, hear) = mpsc::channel();
+    let job = move |host: &mut Host, cx: &mut Cx<'_>| {
+        // Nobody hears it if the caller has given up.
+        let _ = tell.send(work(host, cx));
+    };
+    engine.run(Box::new(job)).map_err(|_| ended())?;
+    hear.recv().map_err(|_| ended())
+}

@@ -1,0 +1,224 @@
+//! Listeners: connections that wait to be accepted.
+
+use super::bridge::Bridge;
+use super::engine::{Engine, ask, ended};
+use super::pipe::Pipe;
+use super::registry::{Interrupt, Registry};
+use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
+use super::stream::Stream;
+use farpace_host::{Application, ListenError, ListenSettings};
+use farpace_tcp::config::Config;
+use farpace_units::Rate;
+use nix::errno::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// Accepts connections to one port of a stack. Dropping it closes the port; connections that nobody has accepted are reset.
+pub struct Listener {
+    queue: Arc<Queue>,
+    local: SocketAddr,
+    linger: Option<Duration>,
+    nonblocking: AtomicBool,
+    timeout: Mutex<Option<Duration>>,
+}
+
+/// What a listener and the station share.
+pub(super) struct Queue {
+    pub shared: Shared<Waiting>,
+    engine: Arc<dyn Engine>,
+    registry: Arc<Registry>,
+    place: u64,
+    most: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Waiting {
+    open: VecDeque<Arc<Pipe>>,
+    closed: bool,
+    /// Reset because too many waited.
+    refused: u64,
+}
+
+impl Ready for Waiting {
+    fn readiness(&self) -> Readiness {
+        let readable = self.closed || !self.open.is_empty();
+        Readiness { readable, over: self.closed, ..Readiness::default() }
+    }
+}
+
+impl Interrupt for Queue {
+    fn interrupt(&self) {
+        self.shared.interrupt();
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.registry.leave(self.place);
+    }
+}
+
+impl Queue {
+    /// A connection is open. False: too many wait, or nobody listens any more.
+    fn offer(&self, pipe: Arc<Pipe>) -> bool {
+        self.shared.with(|waiting| {
+            let room = !waiting.closed && waiting.open.len() < self.most;
+            if room {
+                waiting.open.push_back(pipe);
+            } else {
+                waiting.refused += 1;
+            }
+            room
+        })
+    }
+}
+
+/// Goes with the factory of the host's listener: tells whoever waits that the host is gone.
+struct Door(Arc<Queue>);
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.0.shared.with(|waiting| waiting.closed = true);
+    }
+}
+
+impl Listener {
+    pub(super) fn open(
+        engine: &Arc<dyn Engine>,
+        registry: &Arc<Registry>,
+        local: SocketAddr,
+        (config, rate_cap): (Config, Option<Rate>),
+        most: usize,
+        linger: Option<Duration>,
+    ) -> io::Result<Self> {
+        let place = registry.reserve();
+        let queue = Arc::new(Queue {
+            shared: Shared::new(Waiting::default()),
+            engine: engine.clone(),
+            registry: registry.clone(),
+            place,
+            most: most.max(1),
+        });
+        let weak: Weak<dyn Interrupt> = Arc::<Queue>::downgrade(&queue);
+        registry.enter(place, weak);
+        let door = Door(queue.clone());
+        let port = local.port();
+        let opened = ask(&**engine, move |host, _| {
+            if !local.ip().is_unspecified() && !host.addresses().contains(&local.ip()) {
+                return Err(Errno::EADDRNOTAVAIL);
+            }
+            let settings = ListenSettings::new(config.clone());
+            let factory = move || -> Box<dyn Application> {
+                let queue = door.0.clone();
+                let pipe = Pipe::new(queue.engine.clone(), queue.registry.clone(), &config);
+                pipe.cap_rate(rate_cap);
+                Box::new(Bridge::announced(pipe, move |pipe| queue.offer(pipe)))
+            };
+            host.listen(port, settings, factory).map_err(|ListenError::Taken(_)| Errno::EADDRINUSE)
+        })?;
+        opened?;
+        Ok(Listener { queue, local, linger, nonblocking: AtomicBool::new(false), timeout: Mutex::default() })
+    }
+
+    /// The next connection, and who it is from.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none and the listener is non-blocking, or its timeout is over. Network down: the stack has
+    /// ended. [`Interrupted`](super::Interrupted).
+    pub fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        let until = deadline(*self.timeout.lock().unwrap_or_else(PoisonError::into_inner));
+        loop {
+            if let Some(accepted) = self.try_accept()? {
+                return Ok(accepted);
+            }
+            if self.nonblocking.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.queue.shared.wait(Way::In, until)?;
+        }
+    }
+
+    pub(super) fn try_accept(&self) -> io::Result<Option<(Stream, SocketAddr)>> {
+        loop {
+            let pipe = self.queue.shared.with(|waiting| match waiting.open.pop_front() {
+                None if waiting.closed => Err(ended()),
+                next => Ok(next),
+            })?;
+            let Some(pipe) = pipe else { return Ok(None) };
+            let stream = Stream::new(pipe, self.linger);
+            if let Ok(remote) = stream.peer_addr() {
+                return Ok(Some((stream, remote)));
+            }
+        }
+    }
+
+    /// Connections as they come, for ever.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming(self)
+    }
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+    /// `accept` fails with `WouldBlock` where it would wait.
+    ///
+    /// # Errors
+    /// None; the standard library's may fail.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+    /// `accept` fails with `WouldBlock` when it has waited so long.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
+    }
+    /// Everybody who waits in it now gets [`Interrupted`](super::Interrupted).
+    pub fn interrupt(&self) {
+        self.queue.shared.interrupt();
+    }
+    /// Connections that were reset because too many waited.
+    pub fn refused(&self) -> u64 {
+        self.queue.shared.with(|waiting| waiting.refused)
+    }
+    /// What it lets its program do without waiting.
+    pub fn readiness(&self) -> Readiness {
+        self.queue.shared.readiness()
+    }
+    /// From now on `watch` is told of its readiness.
+    pub fn watch(&self, watch: Box<dyn Watch>) {
+        self.queue.shared.watch(watch);
+    }
+    #[cfg(feature = "tokio")]
+    pub(super) fn shared(&self) -> &Shared<Waiting> {
+        &self.queue.shared
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let port = self.local.port();
+        // An engine that has ended has closed it.
+        let _ = self.queue.engine.run(Box::new(move |host, _| {
+            host.stop_listening(port);
+        }));
+        let left = self.queue.shared.with(|waiting| {
+            waiting.closed = true;
+            std::mem::take(&mut waiting.open)
+        });
+        left.iter().for_each(|pipe| pipe.leave(super::duplex::Farewell::Abort));
+    }
+}
+
+/// The connections of a [`Listener`] as they come.
+pub struct Incoming<'a>(&'a Listener);
+
+impl Iterator for Incoming<'_> {
+    type Item = io::Result<Stream>;
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.accept().map(|(stream, _)| stream))
+    }
+}

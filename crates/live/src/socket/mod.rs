@@ -1,0 +1,33 @@
+//! Sockets for programs: streams, listeners and datagrams of the host of a station, as other threads use them.
+//!
+//! Start reading at [`Stack`], then [`Stream`]. How data crosses between a program's thread and the station's:
+//! `duplex.rs` (what both see, and its limits), `bridge.rs` (the station's side), `shared.rs` (how one waits for the
+//! other). Nothing is woken for a single segment: a program that is behind finds more the next time it looks, and a station
+//! that was told of work is not told again before it has done it.
+
+#[cfg(feature = "tokio")]
+mod asynchronous;
+mod bridge;
+mod datagram;
+mod datagram_bridge;
+mod duplex;
+mod engine;
+mod linger;
+mod listener;
+mod options;
+mod pipe;
+mod registry;
+mod shared;
+mod snapshot;
+mod stack;
+mod stream;
+
+pub use datagram::UdpSocket;
+pub use engine::Engine;
+pub use listener::{Incoming, Listener};
+pub use options::{DEFAULT_BACKLOG, Options, OptionsError};
+pub use registry::Interrupted;
+pub use shared::{Readiness, Watch};
+pub use snapshot::{Limit, Snapshot};
+pub use stack::{Stack, StackError};
+pub use stream::Stream;

@@ -1,0 +1,141 @@
+//! What a program can choose for each of its sockets.
+
+use farpace_tcp::config::{Config, Congestion, KeepAlive, Profile, Settings, SettingsError};
+use farpace_units::{ByteCount, Rate, Span};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as NameError, StrDeserializer};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Connections that wait to be accepted at one listener, unless it says otherwise. More are reset.
+pub const DEFAULT_BACKLOG: usize = 1024;
+/// TCP and IPv4 headers without options.
+const HEADERS: u16 = 40;
+
+/// How a socket behaves, and with which TCP. The default is what [`Settings`] say by default.
+///
+/// ```
+/// # use farpace_live::socket::Options;
+/// let options = Options::profile("modern")?.congestion("bbr3")?.nodelay(true);
+/// # Ok::<(), farpace_live::socket::OptionsError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// TCP: profile, congestion control, buffers, keep-alive and all else. Where it names no `mss`, that of the device holds.
+    pub settings: Settings,
+    /// Payload leaves at this rate at most.
+    pub rate_cap: Option<Rate>,
+    /// Local port of an outgoing connection, or 0: the host chooses.
+    pub local_port: u16,
+    /// Of a listener: connections that wait to be accepted; none: [`DEFAULT_BACKLOG`].
+    pub backlog: Option<usize>,
+    /// How long closing waits for the peer to have everything; zero: it resets the connection; none: it does not wait.
+    pub linger: Option<Duration>,
+    /// How long opening a connection may take; none: as long as TCP tries, about three minutes.
+    pub connect_timeout: Option<Duration>,
+}
+
+/// What cannot be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OptionsError {
+    /// No profile has this name.
+    #[error("there is no profile `{0}`: `farpace profiles` lists them")]
+    Profile(String),
+    /// No congestion control has this name.
+    #[error("there is no congestion control `{0}`: `farpace profiles` lists them")]
+    Congestion(String),
+    /// Settings that contradict each other, or out of range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+fn named<T: for<'de> Deserialize<'de>>(name: &str) -> Option<T> {
+    let name: StrDeserializer<'_, NameError> = name.into_deserializer();
+    T::deserialize(name).ok()
+}
+
+impl Options {
+    /// With this profile.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn profile(name: &str) -> Result<Self, OptionsError> {
+        let profile: Profile = named(name).ok_or_else(|| OptionsError::Profile(name.to_owned()))?;
+        let settings = Settings { profile: Some(profile), ..Settings::default() };
+        Ok(Options { settings, ..Options::default() })
+    }
+    /// With these settings.
+    pub fn of(settings: Settings) -> Self {
+        Options { settings, ..Options::default() }
+    }
+    /// With this congestion control.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn congestion(mut self, name: &str) -> Result<Self, OptionsError> {
+        let congestion: Congestion = named(name).ok_or_else(|| OptionsError::Congestion(name.to_owned()))?;
+        self.settings.congestion = Some(congestion);
+        Ok(self)
+    }
+    /// Short segments leave at once (`TCP_NODELAY`), or wait for acknowledgments.
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.settings.nagle = Some(!nodelay);
+        self
+    }
+    /// An idle peer is probed; none: it is not.
+    pub fn keep_alive(mut self, keep_alive: Option<KeepAlive>) -> Self {
+        self.settings.keep_alive = keep_alive.map(|k| k.idle);
+        self.settings.keep_alive_interval = keep_alive.map(|k| k.interval);
+        self.settings.keep_alive_count = keep_alive.map(|k| k.count);
+        self
+    }
+    /// The connection ends when what was written makes no progress for so long.
+    pub fn user_timeout(mut self, timeout: Option<Span>) -> Self {
+        self.settings.user_timeout = timeout;
+        self
+    }
+    /// Buffers of the engine, in bytes. Besides, up to 512 KiB each way lie between program and engine.
+    pub fn buffers(mut self, receive: ByteCount, send: ByteCount) -> Self {
+        self.settings.receive_buffer = Some(receive);
+        self.settings.send_buffer = Some(send);
+        self
+    }
+    /// Payload leaves at this rate at most.
+    pub fn rate_cap(mut self, cap: Option<Rate>) -> Self {
+        self.rate_cap = cap;
+        self
+    }
+    /// Outgoing connections have this local port; 0: the host chooses.
+    pub fn local_port(mut self, port: u16) -> Self {
+        self.local_port = port;
+        self
+    }
+    /// Connections that may wait to be accepted.
+    pub fn backlog(mut self, backlog: usize) -> Self {
+        self.backlog = Some(backlog);
+        self
+    }
+    /// See [`linger`](Options::linger).
+    pub fn linger(mut self, linger: Option<Duration>) -> Self {
+        self.linger = linger;
+        self
+    }
+    /// See [`connect_timeout`](Options::connect_timeout).
+    pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// What they mean on a device with this MTU.
+    ///
+    /// # Errors
+    /// Settings that contradict each other.
+    pub fn resolve(&self, mtu: u16) -> Result<Config, OptionsError> {
+        let mut settings = self.settings.clone();
+        settings.mss.get_or_insert(
+            mtu.saturating_sub(HEADERS).clamp(farpace_tcp::config::MIN_MSS, farpace_tcp::config::MAX_MSS),
+        );
+        Ok(settings.resolve()?)
+    }
+}

@@ -1,0 +1,107 @@
+//! What can be seen of a connection while it runs.
+
+use farpace_tcp::config::Congestion;
+use farpace_tcp::{Connection, Counters, Inspection, Memory, State};
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Packets};
+
+/// What keeps a sender from sending more just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The program has written nothing more.
+    Program,
+    /// The peer's receive window.
+    ReceiveWindow,
+    /// The congestion window, so the path.
+    CongestionWindow,
+    /// Neither: what there is is on its way out (pacing, Nagle, or the next turn of the station).
+    Nothing,
+}
+
+impl Limit {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Limit::Program => "program",
+            Limit::ReceiveWindow => "receive window",
+            Limit::CongestionWindow => "congestion window",
+            Limit::Nothing => "nothing",
+        }
+    }
+}
+
+/// A connection at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// State, windows, round trip, timeout.
+    pub inspection: Inspection,
+    /// What happened so far.
+    pub counters: Counters,
+    /// What it holds.
+    pub memory: Memory,
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Segments that are in flight, by the sender's own account.
+    pub in_flight: ByteCount,
+    /// Segments sent again so far.
+    pub retransmitted: u64,
+    /// What keeps it from sending more.
+    pub limit: Limit,
+    /// Written by the program and not taken by the engine.
+    pub waiting: ByteCount,
+    /// Receive buffer of the engine.
+    pub receive_buffer: ByteCount,
+    /// Send buffer of the engine.
+    pub send_buffer: ByteCount,
+}
+
+impl Snapshot {
+    pub(super) fn of(connection: &Connection, waiting: usize) -> Self {
+        let (inspection, memory) = (connection.inspect(), connection.memory());
+        let counters = connection.counters().clone();
+        let sent = Cause::ALL.iter().zip(&counters.sent);
+        let again = sent.filter(|(cause, _)| is_retransmission(**cause)).map(|(_, n)| n).sum();
+        let mss = u64::from(inspection.mss);
+        let in_flight = ByteCount::new(u64::from(inspection.in_flight.get()).saturating_mul(mss));
+        let config = connection.config();
+        Snapshot {
+            limit: limit(&inspection, &memory, in_flight),
+            retransmitted: again,
+            in_flight,
+            congestion: config.congestion,
+            waiting: ByteCount::of_len(waiting),
+            receive_buffer: config.receive_buffer,
+            send_buffer: config.send_buffer,
+            inspection,
+            counters,
+            memory,
+        }
+    }
+}
+
+fn limit(inspection: &Inspection, memory: &Memory, in_flight: ByteCount) -> Limit {
+    let full = ByteCount::new(u64::from(inspection.mss));
+    if memory.send_bytes <= in_flight || inspection.state == State::Closed {
+        Limit::Program
+    } else if in_flight + full > inspection.rwnd {
+        Limit::ReceiveWindow
+    } else if inspection.in_flight + Packets::new(1) > inspection.cwnd {
+        Limit::CongestionWindow
+    } else {
+        Limit::Nothing
+    }
+}
+
+const fn is_retransmission(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::SynRetransmit
+            | Cause::FastRetransmit
+            | Cause::ForwardRetransmit
+            | Cause::LostRetransmission
+            | Cause::TimeoutRetransmit
+            | Cause::LossRetransmit
+            | Cause::TailLossProbe
+            | Cause::AenProbe
+    )
+}

@@ -1,0 +1,240 @@
+//! A TCP/IP stack of one's own: a host on a device in a thread, with sockets.
+
+use super::bridge::Bridge;
+use super::datagram::UdpSocket;
+use super::engine::{Engine, ask};
+use super::listener::Listener;
+use super::options::{DEFAULT_BACKLOG, Options};
+use super::pipe::Pipe;
+use super::registry::Registry;
+use super::stream::Stream;
+use crate::device::{Device, DeviceError, Tun, TunConfig};
+use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
+use farpace_host::{ConnectError, Host, Secret};
+use nix::errno::Errno;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use thiserror::Error;
+
+/// Why there is no stack.
+#[derive(Debug, Error)]
+pub enum StackError {
+    /// There is no device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The station cannot begin.
+    #[error(transparent)]
+    Station(#[from] StationError),
+    /// The system gives no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(#[source] io::Error),
+}
+
+/// A host on a device, run by a thread of its own, and the sockets of that host.
+///
+/// Clones are handles of the same stack. [`stop`](Stack::stop) ends it at once: its sockets fail with "network is down".
+/// Without that it ends when its last handle and its last socket are dropped and the connections that were left have ended,
+/// so that what was written still reaches the peer.
+///
+/// ```no_run
+/// use farpace_live::device::TunConfig;
+/// use farpace_live::socket::{Options, Stack};
+/// use std::io::{Read, Write};
+///
+/// // The kernel is 10.77.0.1 on the device, and we are 10.77.0.2.
+/// let kernel = "10.77.0.1".parse()?;
+/// let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
+/// let stack = Stack::on_tun(tun, &["10.77.0.2".parse()?])?;
+/// let mut stream = stack.connect((kernel, 7), &Options::default())?;
+/// stream.write_all(b"hello")?;
+/// let mut answer = [0; 5];
+/// stream.read_exact(&mut answer)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Stack(Arc<Inner>);
+
+struct Inner {
+    engine: Arc<dyn Engine>,
+    registry: Arc<Registry>,
+    mtu: u16,
+    /// Of a station: to be stopped with the stack.
+    thread: Mutex<Option<Running>>,
+}
+
+struct Running {
+    handle: Handle,
+    thread: JoinHandle<Result<Stats, StationError>>,
+}
+
+/// A station that nobody needs any more when this is dropped.
+struct OnStation(Handle);
+
+impl Engine for OnStation {
+    fn run(&self, job: HostJob) -> Result<(), Ended> {
+        self.0.run(job)
+    }
+}
+
+impl Drop for OnStation {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// A secret that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+fn secret() -> io::Result<Secret> {
+    let mut key = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
+    Ok(Secret::new(key))
+}
+
+fn first(to: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    to.to_socket_addrs()?.next().ok_or_else(none)
+}
+
+impl Stack {
+    /// A host with these addresses (one at least) on `device`.
+    ///
+    /// # Errors
+    /// See [`StackError`].
+    pub fn on_device(device: Box<dyn Device>, addresses: &[IpAddr], wait: Wait) -> Result<Self, StackError> {
+        let secret = secret().map_err(StackError::Random)?;
+        let Some((address, more)) = addresses.split_first() else {
+            let none = io::Error::new(io::ErrorKind::InvalidInput, "a host needs an address");
+            return Err(StackError::Station(StationError::Wait(none)));
+        };
+        let (address, more, mtu) = (*address, more.to_vec(), device.info().mtu);
+        Stack::start("farpace-stack", mtu, move || {
+            let mut host = Host::new(address, secret);
+            more.into_iter().for_each(|address| host.add_address(address));
+            Ok(Station::of_host(host, device, wait)?)
+        })
+    }
+    /// The same on a new TUN device.
+    ///
+    /// # Errors
+    /// See [`StackError`].
+    pub fn on_tun(tun: TunConfig, addresses: &[IpAddr]) -> Result<Self, StackError> {
+        Stack::on_device(Box::new(Tun::open(&tun)?), addresses, Wait::Sleep)
+    }
+    /// On any station that has a host ([`Station::set_host`]): `make` runs in its thread. `mtu` is that of the device by
+    /// which most of its packets go.
+    ///
+    /// # Errors
+    /// What `make` returns, or that there is no thread.
+    pub fn start<E: From<StationError> + Send + 'static>(
+        name: &str,
+        mtu: u16,
+        make: impl FnOnce() -> Result<Station, E> + Send + 'static,
+    ) -> Result<Self, E> {
+        let (handle, thread) = Station::spawn(name, make)?;
+        let running = Running { handle: handle.clone(), thread };
+        let stack = Stack::over(Arc::new(OnStation(handle)), mtu);
+        *stack.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        Ok(stack)
+    }
+    /// On an engine that somebody else runs.
+    pub fn over(engine: Arc<dyn Engine>, mtu: u16) -> Self {
+        let registry = Arc::default();
+        Stack(Arc::new(Inner { engine, registry, mtu, thread: Mutex::default() }))
+    }
+
+    /// Listens at a port. An unspecified address means all of the host's; so, for now, does each of them.
+    ///
+    /// # Errors
+    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: settings that contradict each other,
+    /// or port 0.
+    pub fn listen(&self, at: impl ToSocketAddrs, options: &Options) -> io::Result<Listener> {
+        let at = first(at)?;
+        if at.port() == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a listener needs a port"));
+        }
+        let config = self.config(options)?;
+        let most = options.backlog.unwrap_or(DEFAULT_BACKLOG);
+        let how = (config, options.rate_cap);
+        Listener::open(&self.0.engine, &self.0.registry, at, how, most, options.linger)
+    }
+    /// Opens a connection and waits until it is open.
+    ///
+    /// # Errors
+    /// `ConnectionRefused`, `TimedOut`, `HostUnreachable`, `NetworkUnreachable`, `AddrInUse`, `InvalidInput`.
+    pub fn connect(&self, to: impl ToSocketAddrs, options: &Options) -> io::Result<Stream> {
+        let stream = self.begin_connect(to, options)?;
+        stream.finish_connect(options.connect_timeout)?;
+        Ok(stream)
+    }
+    /// Opens a connection without waiting: the stream is writable when it is open or has failed.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), as far as it is known at once.
+    pub fn begin_connect(&self, to: impl ToSocketAddrs, options: &Options) -> io::Result<Stream> {
+        let to = first(to)?;
+        let config = self.config(options)?;
+        let pipe = Pipe::new(self.0.engine.clone(), self.0.registry.clone(), &config);
+        pipe.cap_rate(options.rate_cap);
+        let (bridge, from) = (pipe.clone(), options.local_port);
+        let id = ask(&*self.0.engine, move |host, cx| {
+            let bridge = Box::new(Bridge::new(bridge));
+            host.connect_from(Some(from), cx.now(), to.ip(), to.port(), config, None, bridge)
+        })?;
+        match id {
+            Ok(id) => {
+                pipe.shared.with(|duplex| duplex.id = Some(id));
+                Ok(Stream::new(pipe, options.linger))
+            }
+            Err(error) => Err(io::Error::from(match error {
+                ConnectError::BadAddress(_) | ConnectError::NoAddress(_) => Errno::ENETUNREACH,
+                ConnectError::PortInUse(_) => Errno::EADDRINUSE,
+                ConnectError::NoPort { .. } => Errno::EADDRNOTAVAIL,
+                ConnectError::TooMany => Errno::ENOBUFS,
+                ConnectError::ShutDown => Errno::ENETDOWN,
+            })),
+        }
+    }
+    /// A UDP socket at a port of all addresses of the family of `at`; port 0: any free one.
+    ///
+    /// # Errors
+    /// `AddrInUse`.
+    pub fn bind_udp(&self, at: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        UdpSocket::open(&self.0.engine, &self.0.registry, first(at)?)
+    }
+
+    fn config(&self, options: &Options) -> io::Result<farpace_tcp::config::Config> {
+        options.resolve(self.0.mtu).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+    /// Work on its host, in the order in which it is given; returns what `work` returns.
+    ///
+    /// # Errors
+    /// Network down: the stack has ended.
+    pub fn call<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Host, &mut farpace_path::Cx<'_>) -> R + Send + 'static,
+    ) -> io::Result<R> {
+        ask(&*self.0.engine, work)
+    }
+    /// Everybody who waits in a socket of this stack gets [`Interrupted`](super::Interrupted).
+    pub fn interrupt(&self) {
+        self.0.registry.interrupt_all();
+    }
+    /// Sockets there are.
+    pub fn sockets(&self) -> usize {
+        self.0.registry.len()
+    }
+    /// Ends the stack: its sockets fail, its device is closed. What it has done, if it was not stopped before.
+    ///
+    /// # Errors
+    /// The station had ended by itself: why.
+    pub fn stop(&self) -> Result<Stats, StationError> {
+        let running = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { handle, thread }) = running else { return Ok(Stats::default()) };
+        handle.stop();
+        thread.join().unwrap_or_else(|_| Err(StationError::Wait(io::Error::other("the thread has panicked"))))
+    }
+}

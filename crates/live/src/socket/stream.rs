@@ -1,0 +1,344 @@
+//! A TCP stream as programs use it.
+
+use super::duplex::Phase;
+use super::engine::{ask, ended};
+use super::linger;
+use super::pipe::Pipe;
+use super::shared::{Readiness, Watch, Way, deadline};
+use super::snapshot::Snapshot;
+use bytes::Bytes;
+use farpace_host::Ends;
+use farpace_tcp::Connection;
+use nix::errno::Errno;
+use std::io::{self, IoSliceMut, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// One TCP connection of a program.
+///
+/// It behaves as [`std::net::TcpStream`] does: reads and writes wait, unless it is non-blocking or has timeouts; clones are
+/// handles of the same stream, and when the last one is dropped the stream is closed: what was written is still sent, but
+/// if something waits to be read the peer gets a reset. Several threads may read and write at once.
+///
+/// Memory is bounded in both directions: 512 KiB each way, and the buffers of the engine. When a program does not read,
+/// the receive window closes; when the peer does not, writes wait.
+#[derive(Clone)]
+pub struct Stream(Arc<Inner>);
+
+struct Inner {
+    pipe: Arc<Pipe>,
+    nonblocking: AtomicBool,
+    times: Mutex<Times>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Times {
+    read: Option<Duration>,
+    write: Option<Duration>,
+    linger: Option<Duration>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        linger::leave(&self.pipe, self.times().linger);
+    }
+}
+
+impl Inner {
+    fn times(&self) -> Times {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn change(&self, change: impl FnOnce(&mut Times)) {
+        change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    /// Tries until it need not wait, or must not.
+    fn call<T>(&self, way: Way, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        let mut until = None;
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.nonblocking.load(Ordering::Relaxed) {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+            let times = self.times();
+            let timeout = if way == Way::In { times.read } else { times.write };
+            let until = *until.get_or_insert_with(|| deadline(timeout));
+            self.pipe.shared.wait(way, until)?;
+        }
+    }
+}
+
+/// A timeout of zero would be none at all, as in the standard library.
+fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+    match timeout {
+        Some(Duration::ZERO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero")),
+        timeout => Ok(timeout),
+    }
+}
+
+impl Stream {
+    pub(super) fn new(pipe: Arc<Pipe>, linger: Option<Duration>) -> Self {
+        let times = Mutex::new(Times { linger, ..Times::default() });
+        Stream(Arc::new(Inner { pipe, nonblocking: AtomicBool::new(false), times }))
+    }
+    #[cfg(feature = "tokio")]
+    pub(super) fn pipe(&self) -> &Arc<Pipe> {
+        &self.0.pipe
+    }
+
+    /// Another handle of the same stream.
+    ///
+    /// # Errors
+    /// None; the standard library's may fail.
+    pub fn try_clone(&self) -> io::Result<Stream> {
+        Ok(self.clone())
+    }
+
+    /// Waits until a connection that [`Stack::begin_connect`](super::Stack::begin_connect) opens is open, at most so long.
+    ///
+    /// # Errors
+    /// It was refused or nobody answered; `TimedOut` after `timeout`.
+    pub fn finish_connect(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self.0.pipe.shared.wait(Way::Out, deadline(timeout)) {
+            Ok(()) => {}
+            Err(super::shared::Wake::TimedOut) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(wake) => return Err(wake.into()),
+        }
+        self.take_error().map_or(Ok(()), Err)
+    }
+    /// True until the handshake is over, well or not.
+    pub fn is_connecting(&self) -> bool {
+        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Opening)
+    }
+
+    /// Reads into several buffers.
+    ///
+    /// # Errors
+    /// As [`read`](Read::read).
+    pub fn read_into(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.0.call(Way::In, || self.0.pipe.try_read(buffers))
+    }
+    /// The next piece that has come, at most `limit` bytes, without copying; none: the peer has finished.
+    ///
+    /// # Errors
+    /// As [`read`](Read::read).
+    pub fn read_bytes(&self, limit: usize) -> io::Result<Option<Bytes>> {
+        self.0.call(Way::In, || self.0.pipe.try_read_bytes(limit))
+    }
+    /// Copies what has come without taking it.
+    ///
+    /// # Errors
+    /// As [`read`](Read::read).
+    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        self.0.call(Way::In, || self.0.pipe.try_peek(buffer))
+    }
+    /// Writes some of `bytes` without copying, and leaves what there was no room for.
+    ///
+    /// # Errors
+    /// As [`write`](Write::write).
+    pub fn write_some_bytes(&self, bytes: &mut Bytes) -> io::Result<usize> {
+        self.0.call(Way::Out, || self.0.pipe.try_write_bytes(bytes))
+    }
+    /// Writes all of `bytes` without copying. A non-blocking stream may fail after a part: use
+    /// [`write_some_bytes`](Self::write_some_bytes) there.
+    ///
+    /// # Errors
+    /// As [`write_all`](Write::write_all).
+    pub fn write_bytes(&self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.write_some_bytes(&mut bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends one direction or both. After `Write` the peer gets a FIN when it has everything; after `Read` reads return what
+    /// has come and then the end.
+    ///
+    /// # Errors
+    /// `NotConnected`: it is over.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        if self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over) {
+            return Err(Errno::ENOTCONN.into());
+        }
+        if matches!(how, Shutdown::Read | Shutdown::Both) {
+            self.0.pipe.stop_reading();
+        }
+        if matches!(how, Shutdown::Write | Shutdown::Both) {
+            self.0.pipe.finish();
+        }
+        Ok(())
+    }
+    /// Closes this handle, and the stream if it is the last one. With `linger` it waits for the peer to have everything.
+    ///
+    /// # Errors
+    /// `TimedOut`: it has not, after the time of `linger`; what is left is still being sent.
+    pub fn close(self) -> io::Result<()> {
+        let linger = self.0.times().linger.filter(|linger| !linger.is_zero());
+        if linger.is_some() && Arc::strong_count(&self.0) == 1 {
+            self.set_linger(None);
+            if !linger::leave(&self.0.pipe, linger) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
+    }
+    /// Ends the connection now: the peer gets a reset, and everybody who waits an end.
+    pub fn abort(&self) {
+        self.0.pipe.leave(super::duplex::Farewell::Abort);
+    }
+    /// Everybody who waits in this stream now gets [`Interrupted`](super::Interrupted).
+    pub fn interrupt(&self) {
+        self.0.pipe.shared.interrupt();
+    }
+
+    /// Calls that would wait fail with `WouldBlock` instead.
+    ///
+    /// # Errors
+    /// None; the standard library's may fail.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+    /// Reads fail with `WouldBlock` when they have waited so long; none: they wait for ever.
+    ///
+    /// # Errors
+    /// `InvalidInput`: zero.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = checked(timeout)?;
+        self.0.change(|times| times.read = timeout);
+        Ok(())
+    }
+    /// The same for writes.
+    ///
+    /// # Errors
+    /// `InvalidInput`: zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = checked(timeout)?;
+        self.0.change(|times| times.write = timeout);
+        Ok(())
+    }
+    /// How long closing waits; see [`Options::linger`](super::Options).
+    pub fn set_linger(&self, linger: Option<Duration>) {
+        self.0.change(|times| times.linger = linger);
+    }
+
+    /// Its two ends.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has none yet.
+    pub fn ends(&self) -> io::Result<Ends> {
+        self.0.pipe.shared.with(|duplex| duplex.ends).ok_or_else(|| Errno::ENOTCONN.into())
+    }
+    /// Our end.
+    ///
+    /// # Errors
+    /// As [`ends`](Self::ends).
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.ends()?.local)
+    }
+    /// The other end.
+    ///
+    /// # Errors
+    /// As [`ends`](Self::ends).
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.ends()?.remote)
+    }
+    /// The error that waits, once (SO_ERROR).
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.0.pipe.take_error()
+    }
+    /// Bytes that can be read without waiting (FIONREAD). More may be on the way from the engine.
+    pub fn available(&self) -> usize {
+        self.0.pipe.available()
+    }
+    /// What it lets its program do without waiting.
+    pub fn readiness(&self) -> Readiness {
+        self.0.pipe.shared.readiness()
+    }
+    /// From now on `watch` is told of its readiness, beginning with how it is now.
+    pub fn watch(&self, watch: Box<dyn Watch>) {
+        self.0.pipe.shared.watch(watch);
+    }
+
+    /// A look at the connection: round trip, windows, state, retransmissions, and what keeps it from sending more.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has not begun, or is long over.
+    pub fn inspect(&self) -> io::Result<Snapshot> {
+        let waiting = self.0.pipe.waiting_to_leave();
+        self.look(move |connection| Snapshot::of(connection, waiting))
+    }
+    /// Changes the connection while it runs: what [`Connection`] has setters for.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect).
+    pub fn tune(&self, change: impl FnOnce(&mut Connection) + Send + 'static) -> io::Result<()> {
+        let id = self.0.pipe.connection()?;
+        let changed =
+            ask(self.0.pipe.engine(), move |host, cx| host.with_connection(id, cx, change).is_some())?;
+        if changed { Ok(()) } else { Err(Errno::ENOTCONN.into()) }
+    }
+    /// Short segments leave at once, or wait for acknowledgments.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect).
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.tune(move |connection| connection.set_nagle(!nodelay))
+    }
+
+    fn look<R: Send + 'static>(&self, work: impl FnOnce(&Connection) -> R + Send + 'static) -> io::Result<R> {
+        let id = self.0.pipe.connection().map_err(|_| ended())?;
+        let seen = ask(self.0.pipe.engine(), move |host, _| host.connection(id).map(work))?;
+        seen.ok_or_else(|| Errno::ENOTCONN.into())
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        self.read_into(&mut [IoSliceMut::new(buffer)])
+    }
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.read_into(buffers)
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        self.0.call(Way::Out, || self.0.pipe.try_write(bytes))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.read_into(buffers)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

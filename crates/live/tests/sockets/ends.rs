@@ -1,0 +1,162 @@
+//! How connections end, and how they do not begin.
+
+use crate::pair::{A, B, pair, pattern, stacks};
+use farpace_live::socket::Options;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+fn read(stream: &farpace_live::socket::Stream) -> std::io::Result<usize> {
+    (&*stream).read(&mut [0; 100])
+}
+
+/// Breaks: clients learn that nobody is there only after minutes.
+#[test]
+fn nobody_listens() {
+    let (a, _b) = stacks();
+    let refused = a.connect((B, 81), &Options::default()).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+/// Breaks: calls to addresses that no connection can have.
+#[test]
+fn addresses_that_cannot_be() {
+    let (a, b) = stacks();
+    for to in
+        [A, IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST), "fd00::1".parse().unwrap()]
+    {
+        let error = a.connect((to, 80), &Options::default()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::NetworkUnreachable, "{to}");
+    }
+    assert_eq!(b.listen((A, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
+    assert_eq!(b.listen((B, 0), &Options::default()).err().unwrap().kind(), ErrorKind::InvalidInput);
+    let listener = b.listen((B, 80), &Options::default()).unwrap();
+    assert_eq!(b.listen((B, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrInUse);
+    drop(listener);
+    b.listen((B, 80), &Options::default()).unwrap();
+}
+
+/// Breaks: programs that choose their port, and those that choose one twice.
+#[test]
+fn a_local_port_of_ones_own() {
+    let (a, b) = stacks();
+    let _listener = b.listen((B, 80), &Options::default()).unwrap();
+    let options = Options::default().local_port(4000);
+    let stream = a.connect((B, 80), &options).unwrap();
+    assert_eq!(stream.local_addr().unwrap().port(), 4000);
+    assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::AddrInUse);
+}
+
+/// Breaks: a server that does not notice that what it said was never read (RFC 2525 §2.17).
+#[test]
+fn leaving_with_something_unread_resets() {
+    let mut p = pair(&Options::default());
+    p.here.write_all(b"nobody will read this").unwrap();
+    while !p.there.readiness().readable {
+        std::thread::yield_now();
+    }
+    drop(p.there);
+    assert_eq!(read(&p.here).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(read(&p.here).unwrap(), 0, "the error is told once");
+    assert_eq!(p.here.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert!(p.here.readiness().over);
+}
+
+/// Breaks: what was written is lost when the program leaves.
+#[test]
+fn what_was_written_arrives_after_the_program_has_left() {
+    let p = pair(&Options::default());
+    let data = pattern(400_000);
+    (&p.here).write_all(&data).unwrap();
+    drop(p.here);
+    let mut got = Vec::new();
+    (&p.there).read_to_end(&mut got).unwrap();
+    assert!(got == data);
+}
+
+/// Breaks: what came before a reset is lost, though it was acknowledged.
+#[test]
+fn what_came_before_a_reset_can_be_read() {
+    let p = pair(&Options::default());
+    (&p.here).write_all(b"last words").unwrap();
+    while !p.there.readiness().readable {
+        std::thread::yield_now();
+    }
+    p.here.abort();
+    while !p.there.readiness().failed {
+        std::thread::yield_now();
+    }
+    assert_eq!(read(&p.there).unwrap(), 10);
+    assert_eq!(read(&p.there).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+/// Breaks: SO_LINGER: a program that must know that the peer has everything, and one that wants no TIME-WAIT.
+#[test]
+fn lingering_waits_for_the_peer() {
+    let p = pair(&Options::default());
+    (&p.here).write_all(&pattern(300_000)).unwrap();
+    p.here.set_linger(Some(Duration::from_secs(10)));
+    p.here.close().unwrap();
+    assert_eq!(
+        p.b.call(|host, _| host.connections().map(|(_, c)| c.counters().bytes_received.get()).sum::<u64>())
+            .unwrap(),
+        300_000
+    );
+
+    let p = pair(&Options::default().linger(Some(Duration::ZERO)));
+    drop(p.here);
+    assert_eq!(read(&p.there).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(p.a.call(|host, _| host.open_connections()).unwrap(), 0, "no TIME-WAIT");
+}
+
+/// Breaks: a peer that is gone keeps a connection for ever, though its program said how long it waits.
+#[test]
+fn a_peer_that_is_gone() {
+    let options = Options::default().user_timeout(Some(farpace_units::Span::from_millis(600)));
+    let p = pair(&options);
+    p.b.stop().unwrap();
+    let begin = Instant::now();
+    (&p.here).write_all(b"hello?").unwrap();
+    assert_eq!(read(&p.here).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+/// Breaks: programs hang when their stack is gone.
+#[test]
+fn a_stack_that_has_ended() {
+    let p = pair(&Options::default());
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read(&p.here));
+        let acceptor = scope.spawn(|| p.listener.accept().err());
+        std::thread::sleep(Duration::from_millis(30));
+        p.a.stop().unwrap();
+        p.b.stop().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap_err().kind(), ErrorKind::NetworkDown);
+        assert_eq!(acceptor.join().unwrap().unwrap().kind(), ErrorKind::NetworkDown);
+    });
+    assert_eq!((&p.there).write(b"x").unwrap_err().kind(), ErrorKind::NetworkDown);
+    assert_eq!(p.a.connect((B, 80), &Options::default()).err().unwrap().kind(), ErrorKind::NetworkDown);
+    assert_eq!(p.a.bind_udp((A, 9)).err().unwrap().kind(), ErrorKind::NetworkDown);
+}
+
+/// Breaks: a backlog without limit, or clients that believe to be served.
+#[test]
+fn more_than_the_backlog_are_reset() {
+    let (a, b) = stacks();
+    let listener = b.listen((B, 80), &Options::default().backlog(2)).unwrap();
+    let clients: Vec<_> = (0..5).map(|_| a.begin_connect((B, 80), &Options::default()).unwrap()).collect();
+    let end = Instant::now() + Duration::from_secs(5);
+    while listener.refused() < 3 && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    assert_eq!(listener.refused(), 3);
+    for client in &clients {
+        client.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    }
+    let kinds: Vec<_> = clients.iter().map(|client| read(client).unwrap_err().kind()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == ErrorKind::ConnectionReset).count(), 3, "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == ErrorKind::WouldBlock).count(), 2, "{kinds:?}");
+    drop(listener);
+    let left = clients.iter().filter_map(|client| read(client).err());
+    assert_eq!(left.filter(|error| error.kind() == ErrorKind::ConnectionReset).count(), 2);
+}

@@ -1,0 +1,116 @@
+//! The kernel's sockets at the other end.
+
+use crate::netns::alone;
+use crate::pair::pattern;
+use farpace_live::device::TunConfig;
+use farpace_live::socket::{Options, Stack};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::time::Instant;
+
+const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+
+fn stack() -> Stack {
+    let tun = TunConfig { addresses: vec![(KERNEL, 24)], ..TunConfig::new("fp0") };
+    Stack::on_tun(tun, &[OURS]).unwrap()
+}
+
+/// Breaks: clients of ours cannot use servers on ordinary systems, and the other way round.
+#[test]
+fn a_hundred_megabytes_there_and_back() {
+    alone(|| {
+        let stack = stack();
+        let ours = stack.listen((OURS, 7), &Options::default()).unwrap();
+        let theirs = TcpListener::bind((KERNEL, 7)).unwrap();
+        let data = pattern(1 << 20);
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| echo(&mut ours.accept().unwrap().0));
+            scope.spawn(|| echo(&mut theirs.accept().unwrap().0));
+            let client = stack.connect((KERNEL, 7), &Options::default()).unwrap();
+            scope.spawn({
+                let (mut client, data) = (client.clone(), &data);
+                move || {
+                    for _ in 0..100 {
+                        client.write_all(data).unwrap();
+                    }
+                    client.shutdown(Shutdown::Write).unwrap();
+                }
+            });
+            let mut got = vec![0; data.len()];
+            for _ in 0..100 {
+                (&client).read_exact(&mut got).unwrap();
+                assert!(got == data);
+            }
+            assert_eq!((&client).read(&mut got).unwrap(), 0);
+
+            let client = TcpStream::connect((OURS, 7)).unwrap();
+            scope.spawn({
+                let mut client = client.try_clone().unwrap();
+                let data = &data;
+                move || {
+                    for _ in 0..100 {
+                        client.write_all(data).unwrap();
+                    }
+                    client.shutdown(Shutdown::Write).unwrap();
+                }
+            });
+            for _ in 0..100 {
+                (&client).read_exact(&mut got).unwrap();
+                assert!(got == data);
+            }
+            assert_eq!((&client).read(&mut got).unwrap(), 0);
+        });
+        let took = begin.elapsed().as_secs_f64();
+        eprintln!("{:.2} Gbit/s there and back", 4.0 * 100.0 * 8.0 * (1 << 20) as f64 * 1e-9 / took);
+        stack.stop().unwrap();
+    });
+}
+
+fn echo<S: Read + Write>(stream: &mut S) {
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match stream.read(&mut buffer).unwrap() {
+            0 => return,
+            n => stream.write_all(&buffer[..n]).unwrap(),
+        }
+    }
+}
+
+/// Breaks: what the kernel says to us when nobody is there, and when it has had enough.
+#[test]
+fn the_kernel_refuses_and_resets() {
+    alone(|| {
+        let stack = stack();
+        let refused = stack.connect((KERNEL, 9), &Options::default()).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(TcpStream::connect((OURS, 9)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        let theirs = TcpListener::bind((KERNEL, 7)).unwrap();
+        let mut stream = stack.connect((KERNEL, 7), &Options::default()).unwrap();
+        let accepted = theirs.accept().unwrap().0;
+        stream.write_all(b"never read").unwrap();
+        accepted.peek(&mut [0]).unwrap();
+        drop(accepted);
+        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        stack.stop().unwrap();
+    });
+}
+
+/// Breaks: UDP with ordinary systems.
+#[test]
+fn datagrams_with_the_kernel() {
+    alone(|| {
+        let stack = stack();
+        let ours = stack.bind_udp((OURS, 53)).unwrap();
+        let theirs = UdpSocket::bind((KERNEL, 0)).unwrap();
+        theirs.send_to(b"question", (OURS, 53)).unwrap();
+        let mut buffer = [0; 3000];
+        let (len, from) = ours.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..len], from), (&b"question"[..], theirs.local_addr().unwrap()));
+        ours.send_to(&[3; 2500], from).unwrap();
+        let (len, from) = theirs.recv_from(&mut buffer).unwrap();
+        assert_eq!((len, from), (2500, (OURS, 53).into()));
+        stack.stop().unwrap();
+    });
+}

@@ -1,0 +1,109 @@
+//! A wire in memory between two stacks.
+
+use farpace_live::Wait;
+use farpace_live::device::{Device, DeviceCounters, DeviceInfo};
+use farpace_live::socket::{Listener, Options, Stack, Stream};
+use farpace_wire::Packet;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+
+pub const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
+pub const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 2));
+const LONGEST: usize = 4096;
+
+struct Way {
+    packets: Mutex<VecDeque<Packet>>,
+    bell: EventFd,
+}
+
+impl Way {
+    fn new() -> Arc<Self> {
+        let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).unwrap();
+        Arc::new(Way { packets: Mutex::default(), bell })
+    }
+}
+
+/// One end of the wire. What does not fit is lost.
+struct End {
+    info: DeviceInfo,
+    from: Arc<Way>,
+    to: Arc<Way>,
+}
+
+impl Device for End {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+    fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
+        let mut packets = self.from.packets.lock().unwrap();
+        let n = packets.len().min(budget);
+        into.extend(packets.drain(..n));
+        if packets.is_empty() {
+            let _ = self.from.bell.read();
+        }
+        Ok(())
+    }
+    fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
+        let mut queue = self.to.packets.lock().unwrap();
+        let was_empty = queue.is_empty();
+        while let Some(mut packet) = packets.pop_front() {
+            if queue.len() < LONGEST {
+                packet.complete_checksum();
+                queue.push_back(packet);
+            }
+        }
+        if was_empty && !queue.is_empty() {
+            self.to.bell.write(1).unwrap();
+        }
+        Ok(())
+    }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.from.bell.as_fd()
+    }
+    fn counters(&self) -> DeviceCounters {
+        DeviceCounters::default()
+    }
+}
+
+/// Two stacks on one wire: the first is [`A`], the second [`B`].
+pub fn stacks() -> (Stack, Stack) {
+    let (ab, ba) = (Way::new(), Way::new());
+    let info = |name: &str| DeviceInfo { name: name.into(), mtu: 1500, mac: None, super_segment: 0 };
+    let a = End { info: info("a"), from: ba.clone(), to: ab.clone() };
+    let b = End { info: info("b"), from: ab, to: ba };
+    let stack = |end, address| Stack::on_device(Box::new(end), &[address], Wait::Sleep).unwrap();
+    (stack(a, A), stack(b, B))
+}
+
+/// Two stacks, a listener on the second, and a connection to it, accepted.
+pub struct Pair {
+    pub a: Stack,
+    pub b: Stack,
+    pub listener: Listener,
+    pub here: Stream,
+    pub there: Stream,
+}
+
+pub fn pair(options: &Options) -> Pair {
+    let (a, b) = stacks();
+    let listener = b.listen((B, 80), options).unwrap();
+    let here = a.connect((B, 80), options).unwrap();
+    let (there, from) = listener.accept().unwrap();
+    assert_eq!(from, here.local_addr().unwrap());
+    assert_eq!(SocketAddr::new(B, 80), here.peer_addr().unwrap());
+    Pair { a, b, listener, here, there }
+}
+
+/// Bytes that no shift or swap leaves the same.
+pub fn pattern(len: usize) -> Vec<u8> {
+    let mut x = 1u32;
+    let step = |_| {
+        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (x >> 24) as u8
+    };
+    (0..len).map(step).collect()
+}

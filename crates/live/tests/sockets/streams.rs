@@ -1,0 +1,161 @@
+//! What goes in comes out, and no more than there is room for.
+
+use crate::pair::{B, pair, pattern, stacks};
+use bytes::Bytes;
+use farpace_live::socket::{Limit, Options};
+use farpace_tcp::State;
+use farpace_units::{ByteCount, Rate};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+/// Breaks: the stream itself, in either direction or in both at once, whatever the sizes of reads and writes.
+#[test]
+fn both_directions_at_once_are_exact() {
+    let p = pair(&Options::default());
+    let data = pattern(3_000_001);
+    std::thread::scope(|scope| {
+        for (stream, steps) in [(&p.here, [1, 7000, 100_000]), (&p.there, [70_000, 3, 9000])] {
+            let data = &data;
+            scope.spawn(move || {
+                let (mut stream, mut at) = (stream, 0);
+                for step in steps.iter().cycle() {
+                    let piece = &data[at..(at + step).min(data.len())];
+                    stream.write_all(piece).unwrap();
+                    at += piece.len();
+                    if piece.is_empty() {
+                        break;
+                    }
+                }
+                stream.shutdown(Shutdown::Write).unwrap();
+            });
+            scope.spawn(move || {
+                let mut got = Vec::new();
+                (&*stream).read_to_end(&mut got).unwrap();
+                assert!(got == *data, "{} bytes", got.len());
+            });
+        }
+    });
+}
+
+/// Breaks: programs that send from memory they have anyway, like file servers.
+#[test]
+fn pieces_go_without_copying() {
+    let p = pair(&Options::default());
+    let data = Bytes::from(pattern(2_000_000));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            p.here.write_bytes(data.clone()).unwrap();
+            p.here.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut got = Vec::new();
+        while let Some(piece) = p.there.read_bytes(50_000).unwrap() {
+            assert!(!piece.is_empty() && piece.len() <= 50_000);
+            got.extend_from_slice(&piece);
+        }
+        assert!(got == data);
+    });
+}
+
+/// Breaks: protocols that end one direction to say that a request is complete.
+#[test]
+fn one_direction_goes_on_after_the_other_has_ended() {
+    let mut p = pair(&Options::default());
+    p.here.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(p.there.read(&mut [0; 9]).unwrap(), 0);
+    assert_eq!((&p.here).write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    p.there.write_all(b"answer").unwrap();
+    let mut got = [0; 6];
+    p.here.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"answer");
+    drop(p.there);
+    assert_eq!(p.here.read(&mut got).unwrap(), 0);
+    p.here.shutdown(Shutdown::Read).unwrap();
+    assert_eq!(p.here.read(&mut got).unwrap(), 0);
+}
+
+/// Breaks: memory. A writer whose peer does not read must wait before it has written more than all buffers hold.
+#[test]
+fn writes_wait_when_the_peer_does_not_read() {
+    let options = Options::default().buffers(ByteCount::new(200_000), ByteCount::new(300_000));
+    let p = pair(&options);
+    p.here.set_nonblocking(true).unwrap();
+    let data = pattern(100_000);
+    let (mut written, end) = (0, Instant::now() + Duration::from_millis(700));
+    while Instant::now() < end {
+        match (&p.here).write(&data) {
+            Ok(n) => written += n,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+    // Send and receive buffers, and what lies between: no more than each of the two again.
+    assert!((500_000..=1_000_000).contains(&written), "{written}");
+    assert!(!p.here.readiness().writable);
+    let seen = p.here.inspect().unwrap();
+    assert_eq!((seen.limit, seen.inspection.rwnd.get()), (Limit::ReceiveWindow, 0));
+    let (mut got, mut buffer) = (0, vec![0; 70_000]);
+    while got < written {
+        got += (&p.there).read(&mut buffer).unwrap();
+    }
+    assert_eq!(got, written);
+}
+
+/// Breaks: a server that hears of many clients at once.
+#[test]
+fn a_thousand_connections_at_once() {
+    const MANY: u32 = 1000;
+    let (a, b) = stacks();
+    let listener = b.listen((B, 7), &Options::default()).unwrap();
+    let clients: Vec<_> = (0..MANY).map(|_| a.begin_connect((B, 7), &Options::default()).unwrap()).collect();
+    let servers: Vec<_> = listener.incoming().take(MANY as usize).map(Result::unwrap).collect();
+    for (n, client) in clients.iter().enumerate() {
+        client.finish_connect(Some(Duration::from_secs(20))).unwrap();
+        (&*client).write_all(&(n as u32).to_be_bytes()).unwrap();
+    }
+    let mut seen = vec![false; MANY as usize];
+    for server in &servers {
+        let mut number = [0; 4];
+        (&*server).read_exact(&mut number).unwrap();
+        assert!(!std::mem::replace(&mut seen[u32::from_be_bytes(number) as usize], true));
+    }
+    assert_eq!(listener.refused(), 0);
+    assert_eq!((a.sockets(), b.sockets()), (MANY as usize, MANY as usize + 1));
+    drop((clients, servers, listener));
+    assert_eq!(b.call(|host, _| host.half_open_connections()).unwrap(), 0);
+}
+
+/// Breaks: what monitors and people see of a connection.
+#[test]
+fn a_look_inside_tells_the_truth() {
+    let p = pair(&Options::profile("modern").unwrap().congestion("reno").unwrap());
+    (&p.here).write_all(&pattern(500_000)).unwrap();
+    let mut got = vec![0; 500_000];
+    (&p.there).read_exact(&mut got).unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    let seen = loop {
+        let seen = p.here.inspect().unwrap();
+        if seen.memory.send_bytes.is_zero() || Instant::now() > end {
+            break seen;
+        }
+    };
+    assert_eq!(seen.inspection.state, State::Established);
+    assert_eq!(seen.inspection.acknowledged.get(), 500_000);
+    assert_eq!(seen.congestion, farpace_tcp::config::Congestion::Reno);
+    assert_eq!(seen.limit, Limit::Program);
+    assert!(!seen.inspection.srtt.is_zero() && seen.inspection.mss == 1448);
+}
+
+/// Breaks: whoever shares a line and promised not to fill it.
+#[test]
+fn a_rate_cap_holds() {
+    let p = pair(&Options::default().rate_cap(Some(Rate::from_bits_per_sec(40_000_000))));
+    let begin = Instant::now();
+    (&p.here).write_all(&pattern(1_000_000)).unwrap();
+    let mut got = vec![0; 1_000_000];
+    (&p.there).read_exact(&mut got).unwrap();
+    // 1 MB at 40 Mbit/s are 200 ms, less a quantum.
+    assert!(begin.elapsed() >= Duration::from_millis(180), "{:?}", begin.elapsed());
+}

@@ -1,0 +1,169 @@
+//! Frames: type, length, payload, and for all but data a tag that only those who know the token can make.
+//!
+//! ```text
+//! type 1 byte | length of the payload 4 bytes, big endian | payload | tag 16 bytes, not on data and refusals
+//! ```
+//! The tag is the beginning of BLAKE3, keyed with the key of the direction, over the frame's number in its direction
+//! (tagged frames alone, from 0, 8 bytes big endian), type, length and payload. Data has none: the tagged
+//! end of each file has the hash of all its bytes.
+
+use crate::fault::TransferError;
+use crate::limits::{MAX_CONTROL, MAX_DATA};
+use crate::message::{DATA, Message, REFUSE};
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes before the payload.
+pub(crate) const HEADER: usize = 5;
+const TAG: usize = 16;
+
+/// The key of one direction.
+#[derive(Clone)]
+pub struct Key(pub(crate) [u8; 32]);
+
+impl Key {
+    /// A key for those who test or fuzz the decoder.
+    pub fn of_bytes(bytes: [u8; 32]) -> Key {
+        Key(bytes)
+    }
+    fn tag(&self, number: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&number.to_be_bytes()).update(header).update(payload);
+        let mut tag = [0; TAG];
+        hasher.finalize_xof().fill(&mut tag);
+        tag
+    }
+}
+
+fn header(kind: u8, len: usize) -> [u8; HEADER] {
+    let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+    [kind, a, b, c, d]
+}
+
+/// What has come.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A control message.
+    Message(Message),
+    /// So many bytes of a file, which are in the block.
+    Data(usize),
+}
+
+/// Reads frames.
+pub struct FrameReader<'a, R> {
+    from: R,
+    key: Key,
+    number: u64,
+    buffer: Vec<u8>,
+    moved: &'a AtomicU64,
+}
+
+impl<'a, R: Read> FrameReader<'a, R> {
+    /// A reader that counts the bytes it has read in `moved`.
+    pub fn new(from: R, key: Key, moved: &'a AtomicU64) -> Self {
+        FrameReader { from, key, number: 0, buffer: Vec::new(), moved }
+    }
+
+    fn fill(&mut self, len: usize) -> Result<(), TransferError> {
+        self.buffer.clear();
+        // As it comes, not as it is announced: a peer that announces much and sends nothing costs nothing.
+        let got = (&mut self.from).take(len as u64).read_to_end(&mut self.buffer)?;
+        self.moved.fetch_add(got as u64, Ordering::Relaxed);
+        if got < len { Err(TransferError::Closed) } else { Ok(()) }
+    }
+
+    /// The next frame. Data goes into `block`, which grows to what it needs.
+    ///
+    /// # Errors
+    /// The line fails or ends, a frame is too long, its tag is wrong, or it makes no sense.
+    pub fn next(&mut self, block: &mut Vec<u8>) -> Result<Incoming, TransferError> {
+        let mut head = [0; HEADER];
+        read_all(&mut self.from, &mut head, self.moved)?;
+        let [kind, a, b, c, d] = head;
+        let len = u32::from_be_bytes([a, b, c, d]) as usize;
+        if kind == DATA {
+            if len > MAX_DATA || len == 0 {
+                return Err(TransferError::Protocol("a data frame has a wrong length"));
+            }
+            if block.len() < len {
+                block.resize(MAX_DATA, 0);
+            }
+            read_all(&mut self.from, block.get_mut(..len).unwrap_or_default(), self.moved)?;
+            return Ok(Incoming::Data(len));
+        }
+        if len > MAX_CONTROL {
+            return Err(TransferError::Protocol("a control frame is too long"));
+        }
+        if kind == REFUSE {
+            // Only before the keys are proved; see `handshake`.
+            return Err(TransferError::Protocol("a refusal in the middle"));
+        }
+        self.fill(len + TAG)?;
+        let (payload, tag) = self.buffer.split_at(len);
+        let right = self.key.tag(self.number, &head, payload);
+        // In constant time, as blake3 compares: all bytes are looked at.
+        let differs = right.iter().zip(tag).fold(0, |differs, (a, b)| differs | (a ^ b));
+        if differs != 0 {
+            return Err(TransferError::Protocol("a message was changed on its way, or the tokens differ"));
+        }
+        self.number += 1;
+        Message::decode(kind, payload).map(Incoming::Message).map_err(TransferError::Protocol)
+    }
+}
+
+/// Reads all of `into`.
+pub(crate) fn read_all(
+    from: &mut impl Read,
+    into: &mut [u8],
+    moved: &AtomicU64,
+) -> Result<(), TransferError> {
+    let mut rest = into;
+    while !rest.is_empty() {
+        match from.read(rest) {
+            Ok(0) => return Err(TransferError::Closed),
+            Ok(n) => {
+                moved.fetch_add(n as u64, Ordering::Relaxed);
+                rest = rest.get_mut(n..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Writes frames.
+pub(crate) struct FrameWriter<W> {
+    to: W,
+    key: Key,
+    number: u64,
+}
+
+impl<W: Write> FrameWriter<W> {
+    pub fn new(to: W, key: Key) -> Self {
+        FrameWriter { to, key, number: 0 }
+    }
+    /// Writes a control message; it may wait in a buffer until [`flush`](FrameWriter::flush).
+    pub fn message(&mut self, message: &Message) -> io::Result<()> {
+        let (kind, payload) = message.encode();
+        let head = header(kind, payload.len());
+        let tag = self.key.tag(self.number, &head, &payload);
+        self.number += 1;
+        self.to.write_all(&[&head, payload.as_slice(), &tag].concat())
+    }
+    /// The header of a data frame whose payload the caller writes with [`raw`](FrameWriter::raw).
+    pub fn data_header(&mut self, len: usize) -> io::Result<()> {
+        self.to.write_all(&header(DATA, len))
+    }
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(bytes)
+    }
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// A refusal, which has no tag because there is no common key.
+pub(crate) fn refusal(payload: &[u8]) -> Vec<u8> {
+    [&header(REFUSE, payload.len()), payload].concat()
+}

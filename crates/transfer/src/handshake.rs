@@ -1,0 +1,170 @@
+//! The first bytes: who speaks which version in which role, and whether both know the same token.
+//!
+//! The side that connected says hello first, so that a scan of ports learns nothing. Hello is 44 bytes:
+//! ```text
+//! magic 8 | lowest version 1 | highest version 1 | role 1 (1 sends, 2 receives) | 0 | nonce 32
+//! ```
+//! The keys of both directions come from the token and both hellos; each side proves its own with a tagged `Ready`, the
+//! one that connected first.
+
+use crate::fault::{Code, Fault, TransferError};
+use crate::frame::{FrameReader, FrameWriter, HEADER, Incoming, Key, read_all, refusal};
+use crate::limits::MAX_TEXT;
+use crate::message::{Message, REFUSE};
+use std::io::{self, Read, Write};
+use std::sync::atomic::AtomicU64;
+
+const MAGIC: &[u8; 8] = b"farpace\n";
+const VERSION: u8 = 1;
+const HELLO: usize = 44;
+const TO_LISTENER: &str = "farpace transfer 1: from the side that connected";
+const TO_CONNECTOR: &str = "farpace transfer 1: from the side that listened";
+
+/// What a side does with files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Sends = 1,
+    Receives = 2,
+}
+
+/// Frames in both directions, once both sides have proved the token.
+pub(crate) type Frames<'a, R, W> = (FrameReader<'a, Peeked<R>>, FrameWriter<W>);
+
+/// Does the handshake over a fresh line.
+pub(crate) fn shake<'a, R: Read, W: Write>(
+    mut reader: R,
+    mut writer: W,
+    token: &[u8],
+    connected: bool,
+    role: Role,
+    moved: &'a AtomicU64,
+) -> Result<Frames<'a, R, W>, TransferError> {
+    let mut nonce = [0; 32];
+    rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Fault::of(&error.into(), "no random numbers"))
+        .map_err(TransferError::Own)?;
+    let mut own = [0; HELLO];
+    for (to, from) in own.iter_mut().zip(MAGIC.iter().chain(&[VERSION, VERSION, role as u8, 0]).chain(&nonce))
+    {
+        *to = *from;
+    }
+    let mut theirs = [0; HELLO];
+    if connected {
+        writer.write_all(&own)?;
+        writer.flush()?;
+    }
+    // The magic first: who says something else is not kept waiting for the rest.
+    let (magic, rest) = theirs.split_at_mut(MAGIC.len());
+    read_all(&mut reader, magic, moved)?;
+    if magic != MAGIC {
+        return Err(TransferError::Protocol("the first bytes are others"));
+    }
+    read_all(&mut reader, rest, moved)?;
+    if !connected {
+        writer.write_all(&own)?;
+        writer.flush()?;
+    }
+    let [_, _, _, _, _, _, _, _, lowest, highest, their_role, ..] = theirs;
+    if lowest > VERSION || highest < VERSION {
+        let text = format!(
+            "its versions of the protocol are {lowest} to {highest}, ours is {VERSION}: update the older farpace"
+        );
+        return Err(refuse(&mut writer, Fault::new(Code::Version, text)));
+    }
+    if their_role == role as u8 {
+        let text = if role == Role::Sends { "both sides send" } else { "both sides receive" };
+        return Err(refuse(&mut writer, Fault::new(Code::Role, text)));
+    }
+    let (first, second) = if connected { (&own, &theirs) } else { (&theirs, &own) };
+    let material = [&(token.len() as u64).to_be_bytes(), token, first, second].concat();
+    let to_listener = Key(blake3::derive_key(TO_LISTENER, &material));
+    let to_connector = Key(blake3::derive_key(TO_CONNECTOR, &material));
+    let (our_key, their_key) =
+        if connected { (to_listener, to_connector) } else { (to_connector, to_listener) };
+    if connected {
+        let mut frames = FrameWriter::new(writer, our_key);
+        frames.message(&Message::Ready)?;
+        frames.flush()?;
+        let mut reader = ready(reader, their_key, moved)?;
+        expect_ready(&mut reader)?;
+        return Ok((reader, frames));
+    }
+    let mut reader = ready(reader, their_key, moved)?;
+    if expect_ready(&mut reader).is_err() {
+        let text = "the tokens differ: give both sides the same --token";
+        return Err(refuse(&mut writer, Fault::new(Code::Token, text)));
+    }
+    let mut frames = FrameWriter::new(writer, our_key);
+    frames.message(&Message::Ready)?;
+    frames.flush()?;
+    Ok((reader, frames))
+}
+
+fn refuse(writer: &mut impl Write, fault: Fault) -> TransferError {
+    let (_, payload) = Message::Failed(fault.clone()).encode();
+    // If it cannot be told, it cannot be helped.
+    let _ = writer.write_all(&refusal(&payload)).and_then(|()| writer.flush());
+    TransferError::Own(fault)
+}
+
+/// Tells a side that has connected that it is not served now, whatever it says.
+pub(crate) fn turn_away(mut reader: impl Read, mut writer: impl Write, fault: Fault, moved: &AtomicU64) {
+    let mut hello = [0; HELLO];
+    if read_all(&mut reader, &mut hello, moved).is_ok() && hello.starts_with(MAGIC) {
+        for (to, from) in hello.iter_mut().zip(MAGIC.iter().chain(&[VERSION, VERSION, 0, 0])) {
+            *to = *from;
+        }
+        let _ = writer.write_all(&hello);
+        refuse(&mut writer, fault);
+    }
+}
+
+/// A reader of which a few bytes have been looked at.
+pub(crate) struct Peeked<R> {
+    head: Vec<u8>,
+    rest: R,
+}
+
+impl<R: Read> Read for Peeked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.head.is_empty() {
+            return self.rest.read(into);
+        }
+        let n = self.head.len().min(into.len());
+        for (to, from) in into.iter_mut().zip(self.head.drain(..n)) {
+            *to = from;
+        }
+        Ok(n)
+    }
+}
+
+/// Looks at the first frame: a refusal is told, anything else is left to be read as a frame.
+fn ready<R: Read>(
+    mut reader: R,
+    key: Key,
+    moved: &AtomicU64,
+) -> Result<FrameReader<'_, Peeked<R>>, TransferError> {
+    let mut head = [0; HEADER];
+    read_all(&mut reader, &mut head, moved)?;
+    let [kind, a, b, c, d] = head;
+    if kind == REFUSE {
+        let len = u32::from_be_bytes([a, b, c, d]) as usize;
+        if len > MAX_TEXT + 3 {
+            return Err(TransferError::Protocol("a refusal that is too long"));
+        }
+        let mut payload = vec![0; len];
+        read_all(&mut reader, &mut payload, moved)?;
+        return Err(match Message::decode(15, &payload) {
+            Ok(Message::Failed(fault)) => TransferError::Peer(fault),
+            _ => TransferError::Protocol("a refusal that makes no sense"),
+        });
+    }
+    Ok(FrameReader::new(Peeked { head: head.to_vec(), rest: reader }, key, moved))
+}
+
+fn expect_ready<R: Read>(reader: &mut FrameReader<'_, R>) -> Result<(), TransferError> {
+    match reader.next(&mut Vec::new())? {
+        Incoming::Message(Message::Ready) => Ok(()),
+        _ => Err(TransferError::Protocol("its first message is another")),
+    }
+}

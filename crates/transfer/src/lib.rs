@@ -1,0 +1,37 @@
+//! Files and trees of files over any stream: named, resumed, verified and acknowledged.
+//!
+//! Start reading at [`send()`] and [`receive()`]: one side each, over a [`Line`]. What goes over the line is described in
+//! `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns arguments into [`Source`]s; [`Place`] is
+//! the only way by which what a peer sends reaches a disk.
+//!
+//! This crate knows streams and files, neither sockets nor farpace's engine. It reads clocks and has threads: disk,
+//! hashing and network work at the same time.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "disk, hashing and network are threads, and patience needs a clock"
+)]
+
+mod fault;
+mod frame;
+mod handshake;
+pub mod limits;
+mod line;
+pub mod message;
+mod path;
+mod pipeline;
+mod place;
+mod receiver;
+mod sender;
+mod throttle;
+mod walk;
+
+pub use fault::{Code, Fault, Problem, TransferError, clean};
+pub use frame::{FrameReader, Incoming, Key};
+pub use line::{Line, Patience, Progress, Session, Times};
+pub use path::RelPath;
+pub use place::{Place, Policy};
+pub use receiver::{Received, receive, turn_away};
+pub use sender::{Sent, send};
+pub use walk::{Source, Walk, walk};

@@ -1,0 +1,425 @@
+//! The messages of the protocol, and their bytes. Numbers are big endian; docs/transfer.md has the table.
+
+use crate::fault::{Code, Fault, clean};
+use crate::limits::{MAX_CONTROL, MAX_ENTRIES, MAX_OFFER, MAX_PATH, MAX_SIZE, MAX_TEXT};
+use crate::path::RelPath;
+use std::time::Duration;
+
+/// Bytes of a hash: BLAKE3, not keyed, as `b3sum` prints it.
+pub type Hash = [u8; 32];
+
+/// The type of data frames.
+pub const DATA: u8 = 7;
+/// The type of a refusal, the only control frame without a tag.
+pub const REFUSE: u8 = 2;
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file of so many bytes.
+    File {
+        /// Bytes.
+        size: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        target: Vec<u8>,
+    },
+}
+
+/// A time of a file: seconds since 1970, negative before, and nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTime {
+    /// Seconds.
+    pub seconds: i64,
+    /// Nanoseconds within the second, below 1,000,000,000.
+    pub nanos: u32,
+}
+
+/// One file, directory or link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path within the transfer.
+    pub path: RelPath,
+    /// What it is.
+    pub kind: Kind,
+    /// Permissions of owner, group and others; no other bits.
+    pub mode: u16,
+    /// When its content was last changed.
+    pub modified: FileTime,
+}
+
+/// What the receiver says to an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it from the beginning.
+    Send,
+    /// So many bytes are there, with this hash.
+    Resume {
+        /// Bytes from the beginning.
+        offset: u64,
+        /// Their hash.
+        hash: Hash,
+    },
+    /// There is a whole file of this size, with this hash.
+    Have {
+        /// Its hash.
+        hash: Hash,
+        /// Send it from the beginning if yours differs.
+        replace: bool,
+    },
+    /// It is a directory or a link and has been made.
+    Made,
+    /// It is not taken.
+    Refused(Fault),
+}
+
+/// A control message. `S`: sent by the side that sends files; `R`: by the one that receives them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Both, first: proves the token.
+    Ready,
+    /// S, first of all: what there will be.
+    Summary {
+        /// Files, directories and links.
+        entries: u64,
+        /// Bytes in all files.
+        bytes: u64,
+        /// Names at the top.
+        roots: u32,
+    },
+    /// S: the next entries.
+    Offer {
+        /// The number of the first one; they are counted from 0 over the whole transfer.
+        first: u64,
+        /// The entries.
+        entries: Vec<Entry>,
+    },
+    /// R: what is to be done with them, one for each.
+    Answers {
+        /// The number of the first one.
+        first: u64,
+        /// The verdicts.
+        verdicts: Vec<Verdict>,
+    },
+    /// S: now comes the content of this file from this place on.
+    Begin {
+        /// The number of the entry.
+        index: u64,
+        /// 0, or what was offered to be resumed.
+        offset: u64,
+    },
+    /// S: so many zeros of the file, which need not be stored.
+    Hole {
+        /// Bytes.
+        len: u64,
+    },
+    /// S: that was all of it, and this is the hash of the whole file.
+    End {
+        /// The hash.
+        hash: Hash,
+    },
+    /// S: the file that has begun will not be finished.
+    Abandon(Fault),
+    /// S: the directory is complete; its permissions and time can be set.
+    Seal {
+        /// Its path.
+        path: RelPath,
+        /// Permissions.
+        mode: u16,
+        /// Time of the last change.
+        modified: FileTime,
+    },
+    /// R: the file is written and verified (no fault), or not.
+    Done {
+        /// The number of the entry.
+        index: u64,
+        /// Why not.
+        fault: Option<Fault>,
+    },
+    /// S: nothing more comes.
+    Finish,
+    /// R: all that was received is written; the last message.
+    Finished {
+        /// Files written.
+        files: u64,
+        /// Bytes received for them.
+        bytes: u64,
+        /// Time in writes to the disk.
+        disk: Duration,
+        /// Time in hashing.
+        hash: Duration,
+        /// Time in waiting for the network.
+        waited: Duration,
+    },
+    /// Both: it cannot go on.
+    Failed(Fault),
+    /// Both: something takes long here, have patience.
+    Busy,
+}
+
+impl Message {
+    /// Its type and payload.
+    pub fn encode(&self) -> (u8, Vec<u8>) {
+        let mut to = Vec::new();
+        let kind = match self {
+            Message::Ready => 1,
+            Message::Summary { entries, bytes, roots } => {
+                put64(&mut to, *entries);
+                put64(&mut to, *bytes);
+                to.extend(roots.to_be_bytes());
+                3
+            }
+            Message::Offer { first, entries } => {
+                put64(&mut to, *first);
+                put16(&mut to, entries.len());
+                entries.iter().for_each(|entry| put_entry(&mut to, entry));
+                4
+            }
+            Message::Answers { first, verdicts } => {
+                put64(&mut to, *first);
+                put16(&mut to, verdicts.len());
+                verdicts.iter().for_each(|verdict| put_verdict(&mut to, verdict));
+                5
+            }
+            Message::Begin { index, offset } => {
+                put64(&mut to, *index);
+                put64(&mut to, *offset);
+                6
+            }
+            Message::Hole { len } => {
+                put64(&mut to, *len);
+                8
+            }
+            Message::End { hash } => {
+                to.extend(hash);
+                9
+            }
+            Message::Abandon(fault) => {
+                put_fault(&mut to, fault);
+                10
+            }
+            Message::Seal { path, mode, modified } => {
+                put_bytes(&mut to, path.as_bytes());
+                to.extend(mode.to_be_bytes());
+                put_time(&mut to, *modified);
+                11
+            }
+            Message::Done { index, fault } => {
+                put64(&mut to, *index);
+                to.push(u8::from(fault.is_some()));
+                if let Some(fault) = fault {
+                    put_fault(&mut to, fault);
+                }
+                12
+            }
+            Message::Finish => 13,
+            Message::Finished { files, bytes, disk, hash, waited } => {
+                put64(&mut to, *files);
+                put64(&mut to, *bytes);
+                for time in [disk, hash, waited] {
+                    put64(&mut to, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+                }
+                14
+            }
+            Message::Failed(fault) => {
+                put_fault(&mut to, fault);
+                15
+            }
+            Message::Busy => 16,
+        };
+        (kind, to)
+    }
+
+    /// The message of this type with this payload.
+    ///
+    /// # Errors
+    /// What is wrong with it: a type that is not known, too few or too many bytes, a value beyond its limit.
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Message, &'static str> {
+        let mut from = Reader(payload);
+        let message = match kind {
+            1 => Message::Ready,
+            3 => {
+                let (entries, bytes) = (from.u64()?, from.u64()?);
+                let roots = u32::from_be_bytes(from.array()?);
+                if entries > MAX_ENTRIES || bytes > MAX_SIZE {
+                    return Err("more than a transfer may have");
+                }
+                Message::Summary { entries, bytes, roots }
+            }
+            4 => Message::Offer { first: from.u64()?, entries: from.list(Reader::entry)? },
+            5 => Message::Answers { first: from.u64()?, verdicts: from.list(Reader::verdict)? },
+            6 => Message::Begin { index: from.u64()?, offset: from.u64()? },
+            8 => Message::Hole { len: from.u64()? },
+            9 => Message::End { hash: from.array()? },
+            10 => Message::Abandon(from.fault()?),
+            11 => Message::Seal { path: from.path()?, mode: from.mode()?, modified: from.time()? },
+            12 => Message::Done {
+                index: from.u64()?,
+                fault: if from.u8()? == 0 { None } else { Some(from.fault()?) },
+            },
+            13 => Message::Finish,
+            14 => Message::Finished {
+                files: from.u64()?,
+                bytes: from.u64()?,
+                disk: Duration::from_nanos(from.u64()?),
+                hash: Duration::from_nanos(from.u64()?),
+                waited: Duration::from_nanos(from.u64()?),
+            },
+            15 => Message::Failed(from.fault()?),
+            16 => Message::Busy,
+            _ => return Err("a message of a type that is not known"),
+        };
+        if from.0.is_empty() { Ok(message) } else { Err("a message is longer than it should be") }
+    }
+}
+
+/// Bytes that `entry` takes in an offer.
+pub(crate) fn entry_len(entry: &Entry) -> usize {
+    let target = if let Kind::Link { target } = &entry.kind { target.len() } else { 0 };
+    entry.path.as_bytes().len() + target + 32
+}
+/// All of an offer can be refused with the longest texts.
+const _: () = assert!(10 + MAX_OFFER * (MAX_TEXT + 4) <= MAX_CONTROL);
+
+fn put64(to: &mut Vec<u8>, n: u64) {
+    to.extend(n.to_be_bytes());
+}
+fn put16(to: &mut Vec<u8>, n: usize) {
+    to.extend(u16::try_from(n).unwrap_or(u16::MAX).to_be_bytes());
+}
+fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put16(to, bytes.len());
+    to.extend(bytes);
+}
+fn put_time(to: &mut Vec<u8>, time: FileTime) {
+    to.extend(time.seconds.to_be_bytes());
+    to.extend(time.nanos.to_be_bytes());
+}
+fn put_fault(to: &mut Vec<u8>, fault: &Fault) {
+    to.push(fault.code as u8);
+    put_bytes(to, fault.text.as_bytes());
+}
+fn put_entry(to: &mut Vec<u8>, entry: &Entry) {
+    put_bytes(to, entry.path.as_bytes());
+    to.extend(entry.mode.to_be_bytes());
+    put_time(to, entry.modified);
+    match &entry.kind {
+        Kind::File { size } => {
+            to.push(0);
+            put64(to, *size);
+        }
+        Kind::Directory => to.push(1),
+        Kind::Link { target } => {
+            to.push(2);
+            put_bytes(to, target);
+        }
+    }
+}
+fn put_verdict(to: &mut Vec<u8>, verdict: &Verdict) {
+    match verdict {
+        Verdict::Send => to.push(0),
+        Verdict::Resume { offset, hash } => {
+            to.push(1);
+            put64(to, *offset);
+            to.extend(hash);
+        }
+        Verdict::Have { hash, replace } => {
+            to.push(2);
+            to.push(u8::from(*replace));
+            to.extend(hash);
+        }
+        Verdict::Made => to.push(3),
+        Verdict::Refused(fault) => {
+            to.push(4);
+            put_fault(to, fault);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn bytes(&mut self, len: usize) -> Result<&[u8], &'static str> {
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or("a message ends too early")?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or("a message ends too early")?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+    fn u8(&mut self) -> Result<u8, &'static str> {
+        self.array().map(u8::from_be_bytes)
+    }
+    fn u16(&mut self) -> Result<usize, &'static str> {
+        self.array().map(|bytes| usize::from(u16::from_be_bytes(bytes)))
+    }
+    fn u64(&mut self) -> Result<u64, &'static str> {
+        self.array().map(u64::from_be_bytes)
+    }
+    fn list<T>(&mut self, item: fn(&mut Self) -> Result<T, &'static str>) -> Result<Vec<T>, &'static str> {
+        let count = self.u16()?;
+        if count > MAX_OFFER {
+            return Err("more entries at once than allowed");
+        }
+        (0..count).map(|_| item(self)).collect()
+    }
+    fn path(&mut self) -> Result<RelPath, &'static str> {
+        let len = self.u16()?;
+        RelPath::new(self.bytes(len)?)
+    }
+    fn mode(&mut self) -> Result<u16, &'static str> {
+        Ok(u16::from_be_bytes(self.array()?) & 0o777)
+    }
+    fn time(&mut self) -> Result<FileTime, &'static str> {
+        let seconds = i64::from_be_bytes(self.array()?);
+        let nanos = u32::from_be_bytes(self.array()?);
+        if nanos >= 1_000_000_000 { Err("a time that is none") } else { Ok(FileTime { seconds, nanos }) }
+    }
+    fn fault(&mut self) -> Result<Fault, &'static str> {
+        let code = Code::of(self.u8()?);
+        let len = self.u16()?;
+        if len > MAX_TEXT {
+            return Err("a text that is too long");
+        }
+        let text = clean(&String::from_utf8_lossy(self.bytes(len)?));
+        Ok(Fault { code, text })
+    }
+    fn entry(&mut self) -> Result<Entry, &'static str> {
+        let (path, mode, modified) = (self.path()?, self.mode()?, self.time()?);
+        let kind = match self.u8()? {
+            0 => Kind::File { size: self.u64()? },
+            1 => Kind::Directory,
+            2 => {
+                let len = self.u16()?;
+                if len > MAX_PATH {
+                    return Err("the target of a link is too long");
+                }
+                Kind::Link { target: self.bytes(len)?.to_owned() }
+            }
+            _ => return Err("an entry of a kind that is not known"),
+        };
+        if matches!(kind, Kind::File { size } if size > MAX_SIZE) {
+            return Err("a file that is too large");
+        }
+        Ok(Entry { path, kind, mode, modified })
+    }
+    fn verdict(&mut self) -> Result<Verdict, &'static str> {
+        Ok(match self.u8()? {
+            0 => Verdict::Send,
+            1 => Verdict::Resume { offset: self.u64()?, hash: self.array()? },
+            2 => Verdict::Have { replace: self.u8()? != 0, hash: self.array()? },
+            3 => Verdict::Made,
+            4 => Verdict::Refused(self.fault()?),
+            _ => return Err("a verdict that is not known"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

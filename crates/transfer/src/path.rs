@@ -1,0 +1,169 @@
+//! Names within a transfer, which cannot lead out of it.
+
+use crate::fault::clean;
+use crate::limits::{MAX_DEPTH, MAX_NAME, MAX_PATH};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+
+/// What partial files end with. Such names are never sent and never taken.
+const PARTIAL: &str = ".farpace-part";
+/// Bytes of a file's name that its partial file has, too, for people to see what it is.
+const PARTIAL_NAME: usize = 200;
+
+/// A path of one or more names with `/` between them; no name is empty, `.`, `..`, too long, or has a NUL in it, and it
+/// does not begin with `/`. Names are bytes, as Linux has them.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RelPath(Vec<u8>);
+
+impl RelPath {
+    /// Takes it if it keeps the rules; otherwise says which one it breaks.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn new(bytes: &[u8]) -> Result<RelPath, &'static str> {
+        if bytes.len() > MAX_PATH {
+            return Err("the path is too long");
+        }
+        let mut depth = 0;
+        for name in bytes.split(|b| *b == b'/') {
+            depth += 1;
+            match name {
+                b"" => return Err("the path has an empty name in it, or is absolute"),
+                b"." | b".." => return Err("the path has `.` or `..` in it"),
+                _ if name.len() > MAX_NAME => return Err("a name in the path is longer than 255 bytes"),
+                _ if name.contains(&0) => return Err("a name in the path has a NUL in it"),
+                _ if name.ends_with(PARTIAL.as_bytes()) => return Err("that is the name of a partial file"),
+                _ => {}
+            }
+        }
+        if depth > MAX_DEPTH {
+            return Err("the path is too deep");
+        }
+        Ok(RelPath(bytes.to_owned()))
+    }
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+    /// Its names, from the outermost.
+    pub fn names(&self) -> impl Iterator<Item = &OsStr> {
+        self.0.split(|b| *b == b'/').map(OsStr::from_bytes)
+    }
+    /// The directory it is in, if it is in one, and its own name.
+    pub fn split(&self) -> (Option<&[u8]>, &OsStr) {
+        match self.0.iter().rposition(|b| *b == b'/') {
+            Some(at) => (self.0.get(..at), OsStr::from_bytes(self.0.get(at + 1..).unwrap_or_default())),
+            None => (None, OsStr::from_bytes(&self.0)),
+        }
+    }
+    /// The path of `name` in this directory.
+    ///
+    /// # Errors
+    /// As [`new`](RelPath::new).
+    pub fn join(&self, name: &OsStr) -> Result<RelPath, &'static str> {
+        RelPath::new(&[&self.0, b"/".as_slice(), name.as_bytes()].concat())
+    }
+    /// The same path with another first name.
+    ///
+    /// # Errors
+    /// As [`new`](RelPath::new).
+    pub fn renamed(&self, first: &OsStr) -> Result<RelPath, &'static str> {
+        let rest = self.0.iter().position(|b| *b == b'/').and_then(|at| self.0.get(at..)).unwrap_or_default();
+        RelPath::new(&[first.as_bytes(), rest].concat())
+    }
+    /// True when a symbolic link at this path with this target stays within the transfer's directory.
+    pub fn may_link_to(&self, target: &[u8]) -> bool {
+        if target.is_empty()
+            || target.first() == Some(&b'/')
+            || target.len() > MAX_PATH
+            || target.contains(&0)
+        {
+            return false;
+        }
+        let mut depth = self.names().count().saturating_sub(1);
+        for name in target.split(|b| *b == b'/') {
+            match name {
+                b"" | b"." => {}
+                b".." if depth == 0 => return false,
+                b".." => depth -= 1,
+                _ => depth += 1,
+            }
+        }
+        true
+    }
+    /// The name of the partial file beside it.
+    pub fn partial_name(&self) -> String {
+        let name = self.split().1;
+        let hash = blake3::hash(name.as_bytes()).to_hex();
+        let text: String = clean(&name.to_string_lossy());
+        let mut cut = text.len().min(PARTIAL_NAME);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        format!(".{}.{}{PARTIAL}", text.get(..cut).unwrap_or_default(), hash.get(..8).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&clean(&String::from_utf8_lossy(&self.0)))
+    }
+}
+
+impl fmt::Debug for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Breaks: a sender writes outside of the directory it was given.
+    #[test]
+    fn paths_that_lead_out_are_refused() {
+        let bad =
+            ["", "/", "/etc/passwd", "..", "a/../../b", "a//b", "a/", "./a", "a/.", "a\0b", "x.farpace-part"];
+        for path in bad {
+            assert!(RelPath::new(path.as_bytes()).is_err(), "{path:?}");
+        }
+        for path in ["a", "a/b", "...", "a b/c\n", ".hidden", "\u{fc}", "farpace-part"] {
+            assert!(RelPath::new(path.as_bytes()).is_ok(), "{path:?}");
+        }
+        assert!(RelPath::new(&[0xff, 0xfe]).is_ok(), "names need not be UTF-8");
+        assert!(RelPath::new("a/".repeat(200).trim_end_matches('/').as_bytes()).is_err());
+        assert!(RelPath::new("n".repeat(256).as_bytes()).is_err());
+    }
+
+    /// Breaks: links out of the tree are made, or links within it are not.
+    #[test]
+    fn links_stay_within_the_tree() {
+        let at = RelPath::new(b"tree/sub/link").unwrap();
+        for (target, may) in [
+            ("x", true),
+            ("../x", true),
+            ("../../tree/x", true),
+            ("../../../x", false),
+            ("/etc/passwd", false),
+            ("a/../../../../x", false),
+            ("", false),
+        ] {
+            assert_eq!(at.may_link_to(target.as_bytes()), may, "{target}");
+        }
+    }
+
+    proptest! {
+        /// Breaks: a name of any bytes gets a partial file that cannot be made, or is not hidden, or leaves its directory.
+        #[test]
+        fn partial_names_are_names(bytes in proptest::collection::vec(any::<u8>(), 1..300)) {
+            if let Ok(path) = RelPath::new(&bytes) {
+                let partial = path.partial_name();
+                prop_assert!(partial.len() <= MAX_NAME && partial.starts_with('.') && !partial.contains(['/', '\0']));
+                prop_assert!(RelPath::new(partial.as_bytes()).is_err(), "partial files are never sent");
+            }
+        }
+    }
+}

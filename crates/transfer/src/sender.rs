@@ -1,0 +1,562 @@
+//! The side that has the files: one thread reads them, one hashes, one sends, one hears what the receiver says.
+
+use crate::fault::{Code, Fault, Problem, TransferError};
+use crate::frame::{FrameReader, FrameWriter, Incoming};
+use crate::handshake::{Role, shake};
+use crate::limits::{BLOCKS, MAX_CONTROL, MAX_DATA, MAX_OFFER, QUEUE};
+use crate::line::{Line, Progress, Session, Shared, Times};
+use crate::message::{Entry, Kind, Message, Verdict, entry_len};
+use crate::pipeline::{hash_prefix, hash_zeros, result};
+use crate::throttle::Throttle;
+use crate::walk::{Source, Walk, modified};
+use farpace_units::Rate;
+use rustix::fs::{self as sys, Advice, Mode, OFlags, SeekFrom};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Problems that are kept in words; more are counted.
+const MAX_PROBLEMS: usize = 1_000;
+/// So often a side that works for itself says that it is there.
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
+/// How long a sender that cannot write waits for the receiver to say why.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What came of sending.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    /// Files that the receiver has written, verified and named.
+    pub files: u64,
+    /// Files that were there already, with the same bytes.
+    pub unchanged: u64,
+    /// Bytes of files that went over the line.
+    pub bytes: u64,
+    /// Bytes that did not have to, because they were there.
+    pub spared: u64,
+    /// What was not transferred, the first 1,000 of them.
+    pub problems: Vec<Problem>,
+    /// How many were not transferred.
+    pub failed: u64,
+    /// From the first hello to the last acknowledgement.
+    pub elapsed: Duration,
+    /// What the sender's time went into.
+    pub times: Times,
+    /// What the receiver's time went into.
+    pub receiver: Times,
+}
+
+enum Step {
+    Offer {
+        first: u64,
+        entries: Vec<Entry>,
+    },
+    Begin {
+        index: u64,
+        offset: u64,
+        hasher: Box<blake3::Hasher>,
+        name: String,
+    },
+    Block(Vec<u8>, usize),
+    Hole(u64),
+    /// All was read.
+    End,
+    Hashed(crate::message::Hash),
+    Abandon(Fault),
+    Seal(Message),
+    Finish,
+}
+
+#[derive(Default)]
+struct Tally {
+    files: u64,
+    unchanged: u64,
+    failed: u64,
+    problems: Vec<Problem>,
+    receiver: Option<Times>,
+}
+
+impl Tally {
+    fn problem(&mut self, path: String, fault: Fault) {
+        self.failed += 1;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(Problem { path, fault });
+        }
+    }
+}
+
+/// Sends what was found by a walk over a line, at `limit` at most.
+///
+/// When this returns without an error, the receiver has said that all is written and verified, but for the problems.
+///
+/// # Errors
+/// See [`TransferError`]. What has been received until then stays there to be resumed.
+pub fn send(
+    line: Line,
+    session: &Session<'_>,
+    walk: Walk,
+    limit: Option<Rate>,
+) -> Result<Sent, TransferError> {
+    let shared = Shared::new();
+    let Walk { sources, entries, bytes, roots, problems } = walk;
+    *shared.progress() = Progress { total_bytes: bytes, total_entries: entries, ..Progress::default() };
+    let mut tally = Tally::default();
+    problems.into_iter().for_each(|Problem { path, fault }| tally.problem(path, fault));
+    let job = Job { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
+    let summary = Message::Summary { entries, bytes, roots };
+    let Line { reader, writer, close } = line;
+    let close = &*close;
+    let result = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| shared.watch(session, close, || ()));
+        let result = job.run(reader, writer, session, summary, limit, close);
+        shared.end();
+        watch.thread().unpark();
+        result
+    });
+    result.map_err(|error| shared.cause(error, session))?;
+    let progress = shared.snapshot();
+    let tally = job.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Sent {
+        files: tally.files,
+        unchanged: tally.unchanged,
+        bytes: shared.bytes.load(Ordering::Relaxed),
+        spared: progress.spared,
+        problems: tally.problems,
+        failed: tally.failed,
+        elapsed: progress.elapsed,
+        times: shared.times(),
+        receiver: tally.receiver.unwrap_or_default(),
+    })
+}
+
+struct Job<'a> {
+    shared: &'a Shared,
+    sources: &'a [Source],
+    tally: Mutex<Tally>,
+}
+
+impl Job<'_> {
+    fn tally(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    fn problem(&self, path: String, fault: Fault) {
+        self.tally(|tally| tally.problem(path, fault));
+    }
+
+    fn run(
+        &self,
+        reader: Box<dyn Read + Send>,
+        writer: Box<dyn Write + Send>,
+        session: &Session<'_>,
+        summary: Message,
+        limit: Option<Rate>,
+        close: &(dyn Fn() + Send + Sync),
+    ) -> Result<(), TransferError> {
+        let shared = self.shared;
+        let (reader, writer) = (BufReader::new(reader), BufWriter::with_capacity(256 * 1024, writer));
+        let (mut frames, mut out) =
+            shake(reader, writer, session.token, session.connected, Role::Sends, &shared.moved)?;
+        shared.ready.store(true, Ordering::Relaxed);
+        out.message(&summary)?;
+        let (steps, read) = sync_channel(QUEUE);
+        let (hashed, ready) = sync_channel(QUEUE);
+        let (give_back, pool) = channel();
+        for _ in 0..BLOCKS {
+            let _ = give_back.send(Vec::new());
+        }
+        let (answer, answers) = channel();
+        let (ended, end) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || self.read_files(&steps, &answers, &pool));
+            scope.spawn(move || hash_steps(&read, &hashed, shared));
+            scope.spawn(move || {
+                // All that the receiver says, until it is done.
+                let heard = self.hear(&mut frames, answer);
+                if heard.is_err() {
+                    shared.hang_up();
+                }
+                let _ = ended.send(heard);
+            });
+            let sent = self.write_steps(&mut out, &ready, give_back, limit);
+            drop(ready);
+            let heard = match &sent {
+                // The watch keeps the time.
+                Ok(()) => end.recv().unwrap_or(Err(TransferError::Closed)),
+                Err(_) => {
+                    let heard = end.recv_timeout(LAST_WORDS);
+                    heard.unwrap_or(Err(TransferError::Closed))
+                }
+            };
+            // Wakes the thread that hears, if it still waits.
+            close();
+            match (sent, heard) {
+                (Ok(()), heard) => heard,
+                // What the receiver says is nearer to the cause than that writing failed.
+                (Err(_), Err(error @ (TransferError::Peer(_) | TransferError::Protocol(_)))) => Err(error),
+                (Err(error), _) => Err(error),
+            }
+        })
+    }
+
+    fn hear<R: Read>(
+        &self,
+        frames: &mut FrameReader<'_, R>,
+        answer: Sender<Vec<Verdict>>,
+    ) -> Result<(), TransferError> {
+        let names: Vec<&Entry> = self
+            .sources
+            .iter()
+            .filter_map(|source| if let Source::Entry { entry, .. } = source { Some(entry) } else { None })
+            .collect();
+        let mut block = Vec::new();
+        let mut expected = 0;
+        loop {
+            let Incoming::Message(message) = frames.next(&mut block)? else {
+                return Err(TransferError::Protocol("the receiver sends data"));
+            };
+            match message {
+                Message::Answers { first, verdicts } => {
+                    if first != expected {
+                        return Err(TransferError::Protocol("answers out of order"));
+                    }
+                    expected += verdicts.len() as u64;
+                    let _ = answer.send(verdicts);
+                }
+                Message::Done { index, fault } => {
+                    let entry = usize::try_from(index).ok().and_then(|index| names.get(index));
+                    let entry = entry.ok_or(TransferError::Protocol("done with a file that was not sent"))?;
+                    match fault {
+                        None => self.tally(|tally| tally.files += 1),
+                        Some(fault) => self.problem(entry.path.to_string(), fault),
+                    }
+                    self.shared.progress().files += 1;
+                }
+                Message::Finished { disk, hash, waited, .. } => {
+                    let times = Times { disk, hash, network: waited, ..Times::default() };
+                    self.tally(|tally| tally.receiver = Some(times));
+                    return Ok(());
+                }
+                Message::Failed(fault) => return Err(TransferError::Peer(fault)),
+                Message::Busy => {}
+                _ => return Err(TransferError::Protocol("a message that only senders send")),
+            }
+        }
+    }
+
+    /// Takes the hashed blocks and sends them. An error is one of the line, or that the transfer was stopped.
+    fn write_steps<W: Write>(
+        &self,
+        out: &mut FrameWriter<W>,
+        ready: &Receiver<Step>,
+        give_back: Sender<Vec<u8>>,
+        limit: Option<Rate>,
+    ) -> Result<(), TransferError> {
+        let shared = self.shared;
+        let mut throttle = limit.map(Throttle::new);
+        let mut spoke = Instant::now();
+        loop {
+            if shared.stopped() {
+                let _ =
+                    out.message(&Message::Failed(Fault::new(Code::Interrupted, "the sender was stopped")));
+                let _ = out.flush();
+                return Err(TransferError::Interrupted);
+            }
+            if shared.hung_up() {
+                return Err(TransferError::Closed);
+            }
+            let step = match ready.try_recv() {
+                Ok(step) => step,
+                Err(_) => {
+                    shared.network.on(|| out.flush())?;
+                    match shared.starved.on(|| ready.recv_timeout(Duration::from_millis(100))) {
+                        Ok(step) => step,
+                        Err(RecvTimeoutError::Timeout) => {
+                            if spoke.elapsed() > BUSY {
+                                spoke = Instant::now();
+                                out.message(&Message::Busy)?;
+                            }
+                            continue;
+                        }
+                        Err(RecvTimeoutError::Disconnected) => return Err(TransferError::Closed),
+                    }
+                }
+            };
+            match step {
+                Step::Block(block, len) => {
+                    let bytes = block.get(..len).unwrap_or_default();
+                    if len > 0 {
+                        out.data_header(len)?;
+                    }
+                    let slice = throttle.as_ref().map_or(MAX_DATA, Throttle::slice);
+                    for bytes in bytes.chunks(slice) {
+                        if let Some(throttle) = &mut throttle {
+                            shared.cap.on(|| throttle.wait(bytes.len(), || shared.stopped()));
+                        }
+                        shared.network.on(|| {
+                            out.raw(bytes)
+                                .and_then(|()| if throttle.is_some() { out.flush() } else { Ok(()) })
+                        })?;
+                        shared.moved.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                        shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    }
+                    let _ = give_back.send(block);
+                }
+                Step::Offer { first, entries } => out.message(&Message::Offer { first, entries })?,
+                Step::Begin { index, offset, name, .. } => {
+                    let mut progress = shared.progress();
+                    progress.spared += offset;
+                    progress.name = name;
+                    drop(progress);
+                    out.message(&Message::Begin { index, offset })?;
+                }
+                Step::Hole(len) => {
+                    shared.progress().spared += len;
+                    out.message(&Message::Hole { len })?;
+                }
+                Step::Hashed(hash) => out.message(&Message::End { hash })?,
+                // It has been made a hash before.
+                Step::End => {}
+                Step::Abandon(fault) => out.message(&Message::Abandon(fault))?,
+                Step::Seal(message) => out.message(&message)?,
+                Step::Finish => {
+                    out.message(&Message::Finish)?;
+                    shared.network.on(|| out.flush())?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Reads files in order, an offer ahead of what the receiver has answered. Ends early if nobody takes the steps.
+    fn read_files(
+        &self,
+        out: &SyncSender<Step>,
+        answers: &Receiver<Vec<Verdict>>,
+        pool: &Receiver<Vec<u8>>,
+    ) -> Option<()> {
+        let mut offers = offers(self.sources).into_iter().peekable();
+        let offer = |(first, sources): (u64, &[Source])| {
+            let entries = sources.iter().filter_map(|source| match source {
+                Source::Entry { entry, .. } => Some(entry.clone()),
+                Source::Seal { .. } => None,
+            });
+            let entries: Vec<_> = entries.collect();
+            if entries.is_empty() { Some(()) } else { out.send(Step::Offer { first, entries }).ok() }
+        };
+        if let Some(first) = offers.peek() {
+            offer(*first)?;
+        }
+        while let Some((mut index, sources)) = offers.next() {
+            if let Some(next) = offers.peek() {
+                offer(*next)?;
+            }
+            let is_entry = |source: &&Source| matches!(source, Source::Entry { .. });
+            let count = sources.iter().filter(is_entry).count();
+            let verdicts = if count == 0 { Vec::new() } else { answers.recv().ok()? };
+            if verdicts.len() != count {
+                return None;
+            }
+            let mut verdicts = verdicts.into_iter();
+            for source in sources {
+                match source {
+                    Source::Entry { entry, from } => {
+                        self.read_entry(index, entry, from, verdicts.next()?, out, pool)?;
+                        index += 1;
+                    }
+                    Source::Seal { path, mode, modified } => {
+                        let seal = Message::Seal { path: path.clone(), mode: *mode, modified: *modified };
+                        out.send(Step::Seal(seal)).ok()?;
+                    }
+                }
+            }
+        }
+        out.send(Step::Finish).ok()
+    }
+
+    /// `None`: nobody takes the steps.
+    fn read_entry(
+        &self,
+        index: u64,
+        entry: &Entry,
+        from: &Path,
+        verdict: Verdict,
+        out: &SyncSender<Step>,
+        pool: &Receiver<Vec<u8>>,
+    ) -> Option<()> {
+        let name = entry.path.to_string();
+        let Kind::File { size } = entry.kind else {
+            self.shared.progress().files += 1;
+            if let Verdict::Refused(fault) = verdict {
+                self.problem(name, fault);
+            }
+            return Some(());
+        };
+        let skip = |fault: Fault| {
+            let mut progress = self.shared.progress();
+            progress.files += 1;
+            progress.total_bytes = progress.total_bytes.saturating_sub(size);
+            drop(progress);
+            self.problem(name.clone(), fault);
+            Some(())
+        };
+        let file = match open(from) {
+            Ok(file) => file,
+            Err(fault) => return skip(fault),
+        };
+        let is_same = || {
+            let metadata = file.metadata();
+            metadata.is_ok_and(|m| m.is_file() && m.len() == size && modified(&m) == entry.modified)
+        };
+        let changed = || Fault::new(Code::Changed, "it changed while it was being sent; send it again");
+        if !is_same() {
+            return skip(changed());
+        }
+        let check = |len| hash_prefix(&file, len, self.shared, || ());
+        let unreadable = |error: &std::io::Error| Fault::of(error, "cannot read it");
+        let (offset, hasher) = match verdict {
+            Verdict::Send => (0, blake3::Hasher::new()),
+            Verdict::Resume { offset, hash } => match check(offset.min(size)) {
+                Ok(Some(hasher)) if offset <= size && result(&hasher) == hash => (offset, hasher),
+                Ok(_) => (0, blake3::Hasher::new()),
+                Err(error) => return skip(unreadable(&error)),
+            },
+            Verdict::Have { hash, replace } => match check(size) {
+                Ok(Some(hasher)) if result(&hasher) == hash => {
+                    let mut progress = self.shared.progress();
+                    progress.spared += size;
+                    progress.files += 1;
+                    drop(progress);
+                    self.tally(|tally| tally.unchanged += 1);
+                    return Some(());
+                }
+                Ok(_) if replace => (0, blake3::Hasher::new()),
+                Ok(_) => {
+                    let text = "there is another file of this name; the receiver does not overwrite";
+                    return skip(Fault::new(Code::Exists, text));
+                }
+                Err(error) => return skip(unreadable(&error)),
+            },
+            Verdict::Refused(fault) => return skip(fault),
+            Verdict::Made => return skip(Fault::new(Code::Protocol, "the receiver took it for a directory")),
+        };
+        out.send(Step::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
+        let read = self.read_content(&file, offset, size, out, pool)?;
+        let ending = match read {
+            Ok(()) if is_same() => Step::End,
+            Ok(()) => Step::Abandon(changed()),
+            Err(fault) => Step::Abandon(fault),
+        };
+        out.send(ending).ok()
+    }
+
+    /// `None`: nobody takes the steps. An error: the file cannot be read to its end.
+    fn read_content(
+        &self,
+        file: &File,
+        offset: u64,
+        size: u64,
+        out: &SyncSender<Step>,
+        pool: &Receiver<Vec<u8>>,
+    ) -> Option<Result<(), Fault>> {
+        let _ = sys::fadvise(file, offset, NonZeroU64::new(size), Advice::Sequential);
+        // Looking for holes costs a call; most files have none.
+        let sparse = file.metadata().is_ok_and(|metadata| metadata.blocks().saturating_mul(512) < size);
+        let mut at = offset;
+        while at < size {
+            let mut until = size;
+            if sparse {
+                let data = match sys::seek(file, SeekFrom::Data(at)) {
+                    Ok(data) => data.clamp(at, size),
+                    Err(rustix::io::Errno::NXIO) => size,
+                    Err(_) => at,
+                };
+                if data > at {
+                    out.send(Step::Hole(data - at)).ok()?;
+                    at = data;
+                    continue;
+                }
+                until = sys::seek(file, SeekFrom::Hole(at)).map_or(size, |hole| hole.clamp(at + 1, size));
+            }
+            while at < until {
+                let mut block = pool.recv().ok()?;
+                block.resize(MAX_DATA, 0);
+                let want = usize::try_from(until - at).unwrap_or(MAX_DATA).min(MAX_DATA);
+                let into = block.get_mut(..want).unwrap_or_default();
+                let got = match self.shared.disk.on(|| file.read_at(into, at)) {
+                    Ok(0) => {
+                        return Some(Err(Fault::new(
+                            Code::Changed,
+                            "it became shorter while it was being sent",
+                        )));
+                    }
+                    Ok(got) => got,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+                    Err(error) => return Some(Err(Fault::of(&error, "cannot read it"))),
+                };
+                at += got as u64;
+                // An interrupted read gives an empty block, which is given back without being sent.
+                out.send(Step::Block(block, got)).ok()?;
+            }
+        }
+        Some(Ok(()))
+    }
+}
+
+fn open(from: &Path) -> Result<File, Fault> {
+    // Something else may have taken its place: a pipe would block, a link lead elsewhere.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = sys::open(from, flags, Mode::empty()).map_err(|errno| match errno {
+        rustix::io::Errno::NOENT => Fault::new(Code::Vanished, "it is not there any more"),
+        _ => Fault::of(&errno.into(), "cannot open it"),
+    });
+    file.map(File::from)
+}
+
+/// The sources in pieces that are offered together, each with the number of its first entry.
+fn offers(sources: &[Source]) -> Vec<(u64, &[Source])> {
+    let mut offers = Vec::new();
+    let (mut start, mut first, mut count, mut bytes) = (0, 0, 0, 16);
+    for (at, source) in sources.iter().enumerate() {
+        let Source::Entry { entry, .. } = source else { continue };
+        let len = entry_len(entry);
+        if count == MAX_OFFER || bytes + len > MAX_CONTROL {
+            offers.push((first, sources.get(start..at).unwrap_or_default()));
+            (start, first, count, bytes) = (at, first + count as u64, 0, 16);
+        }
+        count += 1;
+        bytes += len;
+    }
+    offers.push((first, sources.get(start..).unwrap_or_default()));
+    offers
+}
+
+/// Hashes what was read and passes it on.
+fn hash_steps(read: &Receiver<Step>, out: &SyncSender<Step>, shared: &Shared) {
+    let mut hasher = blake3::Hasher::new();
+    for step in read {
+        let step = match step {
+            Step::Begin { index, offset, hasher: begun, name } => {
+                hasher = *begun;
+                Step::Begin { index, offset, hasher: Box::default(), name }
+            }
+            Step::Block(block, len) => {
+                shared.hash.on(|| hasher.update(block.get(..len).unwrap_or_default()));
+                Step::Block(block, len)
+            }
+            Step::Hole(len) => {
+                shared.hash.on(|| hash_zeros(&mut hasher, len, shared));
+                Step::Hole(len)
+            }
+            Step::End => Step::Hashed(result(&hasher)),
+            other => other,
+        };
+        if out.send(step).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From the arguments of a command to what will be sent.
+
+use crate::fault::{Code, Fault, Problem, clean};
+use crate::limits::MAX_ENTRIES;
+use crate::message::{Entry, FileTime, Kind};
+use crate::path::RelPath;
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// One step of a sender's way through its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Something to send.
+    Entry {
+        /// What the receiver is told.
+        entry: Entry,
+        /// Where it is here.
+        from: PathBuf,
+    },
+    /// All of a directory has been sent.
+    Seal {
+        /// Its path within the transfer.
+        path: RelPath,
+        /// Permissions.
+        mode: u16,
+        /// Time of its last change.
+        modified: FileTime,
+    },
+}
+
+/// What there is to send, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// The steps.
+    pub sources: Vec<Source>,
+    /// Files, directories and links among them.
+    pub entries: u64,
+    /// Bytes in all files.
+    pub bytes: u64,
+    /// Arguments: names at the top.
+    pub roots: u32,
+    /// What cannot be sent.
+    pub problems: Vec<Problem>,
+}
+
+/// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links further down
+/// are sent as links. What is neither file, directory nor link is a problem.
+///
+/// # Errors
+/// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
+pub fn walk(paths: &[PathBuf]) -> Result<Walk, Fault> {
+    let mut walk = Walk::default();
+    let mut names = BTreeSet::new();
+    for path in paths {
+        // `.` and `dir/..` get the names that they stand for, and links are followed.
+        let full = fs::canonicalize(path).map_err(|error| Fault::of(&error, &path.to_string_lossy()))?;
+        let named = path.file_name().or_else(|| full.file_name());
+        let name =
+            named.ok_or_else(|| Fault::new(Code::Path, "the root directory has no name to send it by"))?;
+        let at = RelPath::new(name.as_bytes())
+            .map_err(|why| Fault::new(Code::Path, format_args!("{}: {why}", path.display())))?;
+        if !names.insert(at.clone()) {
+            return Err(Fault::new(
+                Code::Exists,
+                format_args!("two arguments have the name `{at}`; send them one by one"),
+            ));
+        }
+        walk.roots = walk.roots.saturating_add(1);
+        walk.visit(at, &full);
+    }
+    Ok(walk)
+}
+
+/// The time of the last change.
+pub(crate) fn modified(metadata: &Metadata) -> FileTime {
+    FileTime {
+        seconds: metadata.mtime(),
+        nanos: u32::try_from(metadata.mtime_nsec()).unwrap_or(0).min(999_999_999),
+    }
+}
+
+impl Walk {
+    fn problem(&mut self, path: &Path, fault: Fault) {
+        self.problems.push(Problem { path: clean(&path.to_string_lossy()), fault });
+    }
+
+    fn visit(&mut self, at: RelPath, from: &Path) {
+        let metadata = match fs::symlink_metadata(from) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.problem(from, Fault::of(&error, "cannot look at it")),
+        };
+        if self.entries >= MAX_ENTRIES {
+            return self.problem(from, Fault::new(Code::Limit, "too many files for one transfer"));
+        }
+        let mode = (metadata.mode() & 0o777) as u16;
+        let modified = modified(&metadata);
+        let kind = match metadata.file_type() {
+            t if t.is_file() => Kind::File { size: metadata.len() },
+            t if t.is_dir() => Kind::Directory,
+            t if t.is_symlink() => match fs::read_link(from) {
+                Ok(target) => Kind::Link { target: target.as_os_str().as_bytes().to_owned() },
+                Err(error) => return self.problem(from, Fault::of(&error, "cannot read the link")),
+            },
+            _ => {
+                return self
+                    .problem(from, Fault::new(Code::Special, "neither file, directory nor link: not sent"));
+            }
+        };
+        let listed = match &kind {
+            Kind::Directory => match fs::read_dir(from).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+                Ok(listed) => listed,
+                Err(error) => return self.problem(from, Fault::of(&error, "cannot read the directory")),
+            },
+            _ => Vec::new(),
+        };
+        let is_directory = kind == Kind::Directory;
+        if let Kind::File { size } = kind {
+            self.bytes = self.bytes.saturating_add(size);
+        }
+        self.entries += 1;
+        let entry = Entry { path: at.clone(), kind, mode, modified };
+        self.sources.push(Source::Entry { entry, from: from.to_owned() });
+        let mut listed: Vec<_> = listed.iter().map(fs::DirEntry::file_name).collect();
+        listed.sort();
+        for name in listed {
+            // Partial files of transfers to here.
+            if name.as_bytes().ends_with(b".farpace-part") {
+                continue;
+            }
+            match at.join(&name) {
+                Ok(below) => self.visit(below, &from.join(&name)),
+                Err(why) => self.problem(&from.join(&name), Fault::new(Code::Path, why)),
+            }
+        }
+        if is_directory {
+            self.sources.push(Source::Seal { path: at, mode, modified });
+        }
+    }
+}

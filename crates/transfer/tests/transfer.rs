@@ -1,0 +1,369 @@
+//! Whole transfers over streams in memory's place: Unix socket pairs. Trees, resumption, tampering, peers that lie.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
+
+use farpace_transfer::{
+    Code, Line, Patience, Place, Policy, Progress, Received, Sent, Session, TransferError, receive, send,
+    walk,
+};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+fn line(stream: UnixStream) -> Line {
+    let (reader, closer) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+    Line {
+        reader: Box::new(reader),
+        writer: Box::new(stream),
+        close: Box::new(move || drop(closer.shutdown(Shutdown::Both))),
+    }
+}
+
+const PATIENCE: Patience = Patience { handshake: Duration::from_secs(5), idle: Duration::from_secs(20) };
+
+struct Trial<'a> {
+    tokens: (&'a str, &'a str),
+    policy: Policy,
+    stop: &'a (dyn Fn(&Progress) -> bool + Sync),
+    limit: Option<u64>,
+}
+
+impl Default for Trial<'_> {
+    fn default() -> Self {
+        Trial { tokens: ("", ""), policy: Policy::default(), stop: &|_| false, limit: None }
+    }
+}
+
+type Outcome = (Result<Sent, TransferError>, Result<Received, TransferError>);
+
+impl Trial<'_> {
+    fn run(&self, paths: &[PathBuf], to: &Path) -> Outcome {
+        let (a, b) = UnixStream::pair().unwrap();
+        self.over(line(a), line(b), paths, to)
+    }
+    fn over(&self, a: Line, b: Line, paths: &[PathBuf], to: &Path) -> Outcome {
+        let place = Place::new(to, self.policy.clone()).unwrap();
+        let walk = walk(paths).unwrap();
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                let token = self.tokens.1.as_bytes();
+                let session = Session { token, connected: false, patience: PATIENCE, tick: &|_| false };
+                receive(b, &session, &place)
+            });
+            let token = self.tokens.0.as_bytes();
+            let session = Session { token, connected: true, patience: PATIENCE, tick: self.stop };
+            let sent = send(a, &session, walk, self.limit.map(farpace_units::Rate::from_mbit));
+            (sent, receiver.join().unwrap())
+        })
+    }
+}
+
+/// Bytes that do not repeat.
+fn noise(len: usize, seed: &str) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+fn listing(dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            names.push(path.strip_prefix(dir).unwrap().display().to_string());
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Breaks: trees arrive with other bytes, names, times, permissions or links.
+#[test]
+fn a_tree_arrives_as_it_was() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir_all(tree.join("empty")).unwrap();
+    fs::create_dir_all(tree.join("read only")).unwrap();
+    for (name, len) in [("zero", 0), ("one", 1), ("read only/block", 1 << 20), ("long", (3 << 20) + 17)] {
+        fs::write(tree.join(name), noise(len, name)).unwrap();
+    }
+    symlink("long", tree.join("link")).unwrap();
+    fs::set_permissions(tree.join("one"), fs::Permissions::from_mode(0o711)).unwrap();
+    fs::set_permissions(tree.join("read only"), fs::Permissions::from_mode(0o555)).unwrap();
+    let (sent, received) = Trial::default().run(std::slice::from_ref(&tree), to.path());
+    let (sent, received) = (sent.unwrap(), received.unwrap());
+    assert_eq!((sent.files, sent.failed, received.files, received.failed), (4, 0, 4, 0));
+    let copy = to.path().join("tree");
+    assert_eq!(listing(&tree), listing(&copy));
+    for name in ["zero", "one", "read only/block", "long"] {
+        assert_eq!(fs::read(tree.join(name)).unwrap(), fs::read(copy.join(name)).unwrap(), "{name}");
+    }
+    assert_eq!(fs::read_link(copy.join("link")).unwrap(), Path::new("long"));
+    for name in ["one", "read only", "long", "."] {
+        let (a, b) = (fs::metadata(tree.join(name)).unwrap(), fs::metadata(copy.join(name)).unwrap());
+        assert_eq!((a.mtime(), a.mtime_nsec(), a.mode()), (b.mtime(), b.mtime_nsec(), b.mode()), "{name}");
+    }
+}
+
+/// Breaks: a second run sends all again, or replaces files that differ without being told to.
+#[test]
+fn what_is_there_is_neither_sent_nor_replaced() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let paths: Vec<_> = ["a", "b"].iter().map(|name| from.path().join(name)).collect();
+    paths.iter().for_each(|path| fs::write(path, noise(100_000, "x")).unwrap());
+    let trial = Trial::default();
+    trial.run(&paths, to.path()).0.unwrap();
+    fs::write(to.path().join("b"), noise(100_000, "y")).unwrap();
+    let again = trial.run(&paths, to.path()).0.unwrap();
+    assert_eq!((again.files, again.unchanged, again.bytes, again.failed), (0, 1, 0, 1));
+    assert_eq!(again.problems[0].fault.code, Code::Exists);
+    assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "y"));
+    let replacing = Trial { policy: Policy { overwrite: true, ..Policy::default() }, ..Trial::default() };
+    let third = replacing.run(&paths, to.path()).0.unwrap();
+    assert_eq!((third.files, third.unchanged, third.failed), (1, 1, 0));
+    assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "x"));
+}
+
+/// Breaks: an interrupted transfer begins anew, or is put together wrongly.
+#[test]
+fn an_interrupted_transfer_is_resumed() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("film");
+    let bytes = noise(12 << 20, "film");
+    fs::write(&path, &bytes).unwrap();
+    let stop = |progress: &Progress| progress.bytes > 4 << 20;
+    let first = Trial { stop: &stop, limit: Some(100), ..Trial::default() };
+    let (sent, received) = first.run(std::slice::from_ref(&path), to.path());
+    assert!(matches!(sent, Err(TransferError::Interrupted)), "{sent:?}");
+    assert!(matches!(received, Err(TransferError::Peer(fault)) if fault.code == Code::Interrupted));
+    assert!(!to.path().join("film").exists(), "a file has its name only when it is whole");
+    let [partial] = &listing(to.path())[..] else { panic!("one partial file") };
+    assert!(partial.starts_with(".film."), "{partial}");
+    let second = Trial::default().run(std::slice::from_ref(&path), to.path()).0.unwrap();
+    assert!(second.spared >= 3 << 20 && second.bytes + second.spared == 12 << 20, "{second:?}");
+    assert_eq!(fs::read(to.path().join("film")).unwrap(), bytes);
+    assert_eq!(listing(to.path()), ["film"]);
+}
+
+/// Breaks: a partial file with other bytes becomes the beginning of a new file.
+#[test]
+fn a_partial_file_of_something_else_is_not_resumed() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("film");
+    fs::write(&path, noise(3 << 20, "film")).unwrap();
+    let name = farpace_transfer::RelPath::new(b"film").unwrap().partial_name();
+    fs::write(to.path().join(name), noise(2 << 20, "other")).unwrap();
+    let sent = Trial::default().run(std::slice::from_ref(&path), to.path()).0.unwrap();
+    assert_eq!((sent.files, sent.bytes, sent.spared), (1, 3 << 20, 0));
+    assert_eq!(fs::read(to.path().join("film")).unwrap(), noise(3 << 20, "film"));
+}
+
+/// Breaks: files of many gigabytes with holes take as long and as much disk as if they were full, or are cut at 4 GB.
+#[test]
+fn holes_stay_holes() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("image");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(5 << 30).unwrap();
+    file.write_all_at(b"in the middle", (4 << 30) + 12_345).unwrap();
+    let sent = Trial::default().run(std::slice::from_ref(&path), to.path()).0.unwrap();
+    assert_eq!(sent.files, 1);
+    assert!(sent.bytes < 1 << 20, "{}", sent.bytes);
+    let copy = fs::File::open(to.path().join("image")).unwrap();
+    let metadata = copy.metadata().unwrap();
+    assert!(metadata.len() == 5 << 30 && metadata.blocks() * 512 < 1 << 20);
+    let mut bytes = [0; 13];
+    copy.read_exact_at(&mut bytes, (4 << 30) + 12_345).unwrap();
+    assert_eq!(&bytes, b"in the middle");
+}
+
+/// Breaks: everybody can write, or a wrong token is told as something else.
+#[test]
+fn a_wrong_token_is_told() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("a");
+    fs::write(&path, "a").unwrap();
+    let trial = Trial { tokens: ("sesam", "sesame"), ..Trial::default() };
+    let (sent, received) = trial.run(&[path], to.path());
+    assert!(matches!(sent, Err(TransferError::Peer(fault)) if fault.code == Code::Token));
+    assert!(matches!(received, Err(TransferError::Own(fault)) if fault.code == Code::Token));
+    assert!(listing(to.path()).is_empty());
+}
+
+/// Carries bytes from one stream to another and changes the one with this number.
+fn tamper(mut from: UnixStream, mut to: UnixStream, at: Option<usize>) {
+    std::thread::spawn(move || {
+        let (mut block, mut seen) = (vec![0; 65_536], 0);
+        while let Ok(n @ 1..) = from.read(&mut block) {
+            if let Some(at) = at
+                && (seen..seen + n).contains(&at)
+            {
+                block[at - seen] ^= 4;
+            }
+            seen += n;
+            if to.write_all(&block[..n]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+        let _ = from.shutdown(Shutdown::Read);
+    });
+}
+
+/// Breaks: whoever sits on the path can change files or messages.
+#[test]
+fn tampering_is_noticed_wherever_it_is() {
+    let from = tempfile::tempdir().unwrap();
+    let path = from.path().join("file");
+    fs::write(&path, noise(300_000, "file")).unwrap();
+    // Hello, ready, summary, offer; the header of the data; its beginning, middle, end; the end's hash.
+    for at in [20, 46, 70, 100, 130, 150, 212, 1_000, 200_000, 300_200, 300_260] {
+        let to = tempfile::tempdir().unwrap();
+        let (a, a2) = UnixStream::pair().unwrap();
+        let (b, b2) = UnixStream::pair().unwrap();
+        tamper(a2.try_clone().unwrap(), b2.try_clone().unwrap(), Some(at));
+        tamper(b2, a2, None);
+        let trial = Trial { tokens: ("t", "t"), ..Trial::default() };
+        let (sent, received) = trial.over(line(a), line(b), std::slice::from_ref(&path), to.path());
+        let good = |sent: &Sent| sent.files == 1 && sent.failed == 0;
+        assert!(!sent.as_ref().is_ok_and(good), "{at}: {sent:?}");
+        assert!(!received.as_ref().is_ok_and(|r| r.files > 0), "{at}: {received:?}");
+        assert!(!to.path().join("file").exists(), "{at}");
+    }
+}
+
+/// Breaks: a file that was put together from two states gets its name.
+#[test]
+fn a_file_that_changes_is_told_and_not_kept() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, other) = (from.path().join("a"), from.path().join("b"));
+    fs::write(&path, noise(8 << 20, "a")).unwrap();
+    fs::write(&other, "b").unwrap();
+    let change = |progress: &Progress| {
+        if progress.bytes > 1 << 20 {
+            let file = fs::OpenOptions::new().append(true).open(&path);
+            let _ = file.and_then(|mut file| file.write_all(b"more"));
+        }
+        false
+    };
+    let trial = Trial { stop: &change, limit: Some(100), ..Trial::default() };
+    let sent = trial.run(&[path.clone(), other], to.path()).0.unwrap();
+    assert_eq!((sent.files, sent.failed), (1, 1));
+    assert_eq!(sent.problems[0].fault.code, Code::Changed);
+    assert!(!to.path().join("a").exists() && to.path().join("b").exists());
+}
+
+/// Breaks: a file that vanished ends the whole transfer.
+#[test]
+fn a_file_that_vanishes_is_told_and_the_rest_goes() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let paths: Vec<_> = ["a", "b", "c"].iter().map(|name| from.path().join(name)).collect();
+    paths.iter().for_each(|path| fs::write(path, noise(1_000, "x")).unwrap());
+    let found = walk(&paths).unwrap();
+    fs::remove_file(&paths[1]).unwrap();
+    let (a, b) = UnixStream::pair().unwrap();
+    let place = Place::new(to.path(), Policy::default()).unwrap();
+    let session = |connected| Session { token: b"", connected, patience: PATIENCE, tick: &|_| false };
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| receive(line(b), &session(false), &place).unwrap());
+        send(line(a), &session(true), found, None).unwrap()
+    });
+    assert_eq!((sent.files, sent.failed), (2, 1));
+    assert_eq!(sent.problems[0].fault.code, Code::Vanished);
+    assert_eq!(listing(to.path()), ["a", "c"]);
+}
+
+/// Breaks: a link in the receiver's directory leads a transfer out of it.
+#[test]
+fn links_that_are_there_are_not_followed() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir(from.path().join("tree")).unwrap();
+    fs::write(from.path().join("tree/file"), "new").unwrap();
+    fs::write(from.path().join("single"), "new").unwrap();
+    symlink(outside.path(), to.path().join("tree")).unwrap();
+    symlink(outside.path().join("single"), to.path().join("single")).unwrap();
+    let policy = Policy { overwrite: true, ..Policy::default() };
+    let paths = [from.path().join("tree"), from.path().join("single")];
+    let sent = Trial { policy, ..Trial::default() }.run(&paths, to.path()).0.unwrap();
+    assert_eq!(sent.failed, 2, "{sent:?}");
+    assert!(listing(outside.path()).is_empty());
+    // The link itself may be replaced.
+    assert_eq!(fs::read_to_string(to.path().join("single")).unwrap(), "new");
+    assert!(!to.path().join("single").is_symlink());
+}
+
+/// Breaks: somebody who connects and says nothing, or other things, holds a receiver for ever.
+#[test]
+fn silence_and_garbage_end_soon() {
+    let to = tempfile::tempdir().unwrap();
+    let place = Place::new(to.path(), Policy::default()).unwrap();
+    let patience = Patience { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
+    let session = Session { token: b"", connected: false, patience, tick: &|_| false };
+    let begun = Instant::now();
+    let (_silent, b) = UnixStream::pair().unwrap();
+    assert!(matches!(receive(line(b), &session, &place), Err(TransferError::Silent(_))));
+    // A byte now and then is not enough.
+    let (mut slow, b) = UnixStream::pair().unwrap();
+    let dripping = std::thread::spawn(move || {
+        for byte in b"farpace\n\x01\x01\x01\x00aaaaaaaaaaaaaaaaaaaaaaaaaaa" {
+            std::thread::sleep(Duration::from_millis(50));
+            if slow.write_all(&[*byte]).is_err() {
+                return;
+            }
+        }
+    });
+    assert!(matches!(receive(line(b), &session, &place), Err(TransferError::Silent(_))));
+    dripping.join().unwrap();
+    let (mut wrong, b) = UnixStream::pair().unwrap();
+    wrong.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(matches!(receive(line(b), &session, &place), Err(TransferError::Protocol(_))));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// Breaks: what is neither file nor directory is sent (a pipe would block for ever), or ends the transfer.
+#[test]
+fn pipes_are_not_sent() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(tree.join("pipe")).status().unwrap();
+    assert!(status.success());
+    fs::write(tree.join("file"), "x").unwrap();
+    let sent = Trial::default().run(&[tree], to.path()).0.unwrap();
+    assert_eq!((sent.files, sent.failed, sent.problems[0].fault.code), (1, 1, Code::Special));
+}
+
+/// Breaks: a limit on the rate is not kept.
+#[test]
+fn a_cap_is_kept() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("a");
+    fs::write(&path, noise(2_500_000, "a")).unwrap();
+    let sent = Trial { limit: Some(20), ..Trial::default() }.run(&[path], to.path()).0.unwrap();
+    let seconds = sent.elapsed.as_secs_f64();
+    assert!((0.9..2.5).contains(&seconds), "2.5 MB at 20 Mbit/s take 1 s, it took {seconds}");
+    assert!(sent.times.cap.as_secs_f64() > 0.5);
+}
+
+/// Breaks: with many small files each one waits for an answer, or an offer is lost.
+#[test]
+fn thousands_of_files_go() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for n in 0..3_000 {
+        fs::write(tree.join(format!("file{n:05}")), format!("{n}")).unwrap();
+    }
+    let sent = Trial::default().run(&[tree], to.path()).0.unwrap();
+    assert_eq!((sent.files, sent.failed), (3_000, 0));
+    assert_eq!(fs::read_to_string(to.path().join("tree/file02999")).unwrap(), "2999");
+}
