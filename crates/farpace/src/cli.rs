@@ -24,6 +24,8 @@ Examples:
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace cc compare --path satellite                every congestion control on one path
   farpace pacing show                                what a pacing configuration means on a line
+  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
+  farpace lab up wan.toml                            a scenario's network for any programs
   farpace nics order --ways 1G,100M                  in which order frames leave by two cards
   farpace papers stops                               a paper's numbers beside what is measured here
 
@@ -44,6 +46,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
 pub enum Command {
     /// Run a scenario: transfers through a network in virtual time, with a summary and a report
     Run(run::Args),

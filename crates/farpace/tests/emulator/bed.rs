@@ -49,13 +49,19 @@ pub struct Bed {
 impl Bed {
     pub fn new() -> Self {
         let [a, b, between] = ["a", "b", "m"].map(|name| Namespace::create(&unique(name)).unwrap());
-        for (host, near, address) in [(&a, "ea", A), (&b, "eb", B)] {
+        for (host, near, address, other) in [(&a, "ea", A, B), (&b, "eb", B, A)] {
+            let [mac, others] = [address, other].map(|ip| format!("02:00:00:00:00:0{}", ip.octets()[3]));
             let lines = format!(
                 "link add {near} type veth peer name far0 netns {}\nlink set {near} up\n",
                 host.name()
             );
             between.configure(&lines).unwrap();
-            host.configure(&format!("addr add {address}/24 dev far0\nlink set far0 up\n")).unwrap();
+            // ARP may be lost as anything else: then nothing goes for a second.
+            let known = format!("neigh replace {other} lladdr {others} dev far0 nud permanent");
+            let lines = format!(
+                "link set far0 address {mac}\naddr add {address}/24 dev far0\nlink set far0 up\n{known}\n"
+            );
+            host.configure(&lines).unwrap();
         }
         Bed { a, b, between }
     }
