@@ -67,3 +67,4 @@ pub mod scenario;
 pub mod show;
 pub mod statistics;
 pub mod stopwatch;
+pub mod transfer;

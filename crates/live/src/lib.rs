@@ -9,6 +9,7 @@
 
 mod clock;
 pub mod device;
+mod kernel_tcp;
 mod lateness;
 mod namespace;
 mod process;
@@ -17,6 +18,7 @@ mod station;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use kernel_tcp::KernelTcp;
 pub use lateness::Lateness;
 pub use namespace::{Namespace, NamespaceError};
 pub use process::{leave_terminal, sharpen_timers};
