@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, doctor, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show, up};
+use crate::{cc, doctor, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show, transfer, up};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,6 +27,7 @@ Examples:
   farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
   farpace lab up wan.toml                            a scenario's network for any programs
   farpace nics order --ways 1G,100M                  in which order frames leave by two cards
+  farpace copy film.mp4 far.example:films/           files over far networks, verified and resumed
   farpace papers stops                               a paper's numbers beside what is measured here
 
 Exit codes of all commands:
@@ -67,6 +68,12 @@ pub enum Command {
     Doctor(doctor::Args),
     /// The network of a scenario between network namespaces, in real time, for any programs
     Lab(netlab::Args),
+    /// Send files and trees to a `farpace recv`: resumed, verified, acknowledged
+    Send(transfer::send::Args),
+    /// Receive files from `farpace send`
+    Recv(transfer::recv::Args),
+    /// Copy files to or from another machine, in scp's form over ssh
+    Copy(transfer::copy::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
@@ -87,6 +94,9 @@ pub fn main() -> ExitCode {
         Command::Up(args) => up::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Lab(args) => netlab::run(args),
+        Command::Send(args) => transfer::send::run(args),
+        Command::Recv(args) => transfer::recv::run(args),
+        Command::Copy(args) => transfer::copy::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),

@@ -68,4 +68,5 @@ pub mod scenario;
 pub mod show;
 pub mod statistics;
 pub mod stopwatch;
+pub mod transfer;
 pub mod up;

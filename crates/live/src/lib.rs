@@ -9,6 +9,7 @@
 
 mod clock;
 pub mod device;
+mod kernel_tcp;
 mod lateness;
 mod namespace;
 mod process;
@@ -18,6 +19,7 @@ pub mod system;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
+pub use kernel_tcp::KernelTcp;
 pub use lateness::Lateness;
 pub use namespace::{Namespace, NamespaceError};
 pub use process::{Process, leave_terminal, sharpen_timers};

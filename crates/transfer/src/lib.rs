@@ -16,6 +16,7 @@
 mod fault;
 mod frame;
 mod handshake;
+pub mod kernel;
 pub mod limits;
 mod line;
 pub mod message;

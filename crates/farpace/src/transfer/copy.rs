@@ -1,0 +1,289 @@
+//! `farpace copy`: files to or from another machine, in scp's form. ssh starts the far end; the files take a connection of
+//! their own, or go through ssh.
+
+use super::control::{self, Greeting};
+use super::explain::Probe;
+use super::options::{Sending, patience, say};
+use super::outcome;
+use super::progress::Display;
+use super::send;
+use super::stack::{Call, Net, StackArgs};
+use super::target;
+use crate::{cli, interrupt};
+use anyhow::{Context, Result, anyhow, bail};
+use farpace_transfer::{Policy, Session, kernel, receive, walk};
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace copy film.mp4 anna@far.example:films/        to there
+  farpace copy anna@far.example:films/film.mp4 .       to here
+  farpace copy photos/ far.example:photos --explain    a tree, under this name; and what limited it
+  farpace copy film.mp4 far.example: --through-ssh     encrypted, through ssh's own channel
+  farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
+  farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace
+
+ssh starts farpace at the far end, which must be installed there. Files then take a TCP connection of their own, to a port
+that the far end chooses, and are NOT encrypted on it: a one-time token, which came over ssh, shows any
+change and keeps strangers out. If that connection does not come about, they go through ssh.
+
+Exit codes:
+  0    all is written and verified at the other end
+  1    something was not transferred, or the other end cannot be reached
+  2    wrong usage
+  130  interrupted; run the same command again to go on from there";
+
+/// The arguments of `farpace copy`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Files and directories, here or all at one [user@]host:PATH
+    #[arg(required = true, value_name = "SRC")]
+    sources: Vec<String>,
+    /// Directory or new name, [user@]host:PATH or here
+    #[arg(value_name = "DST")]
+    target: String,
+    /// Send everything through ssh: encrypted, often slower
+    #[arg(long)]
+    through_ssh: bool,
+    /// Replace files that are there and differ
+    #[arg(long)]
+    allow_overwrite: bool,
+    /// What starts a command on another machine, with its options
+    #[arg(long, value_name = "COMMAND", default_value = "ssh")]
+    ssh_command: String,
+    /// farpace on the other machine
+    #[arg(long, value_name = "COMMAND", default_value = "farpace")]
+    remote_command: String,
+    #[command(flatten)]
+    sending: Sending,
+    #[command(flatten)]
+    stack: StackArgs,
+    /// Give up when nothing moves for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+/// A place as scp writes it: `[user@]host:path`. None: a path here.
+fn remote(text: &str) -> Option<(&str, &str)> {
+    let (host, path) = match text.find(']') {
+        // An IPv6 address.
+        Some(end) if text.contains('[') => text.get(..=end).zip(text.get(end + 1..)?.strip_prefix(':'))?,
+        _ => text.split_once(':')?,
+    };
+    // `./a:b` is a path, and so is `:b`. What begins with a dash would be an option of ssh.
+    (!host.is_empty() && !host.contains('/') && !host.starts_with('-')).then_some((host, path))
+}
+
+/// `text` as one word of a shell; a `~/` in front still means the home directory.
+fn quoted(text: &str) -> String {
+    let (home, rest) = match text.strip_prefix("~/") {
+        Some(rest) => ("~/", rest),
+        None => ("", text),
+    };
+    format!("{home}'{}'", rest.replace('\'', r"'\''"))
+}
+
+/// `farpace copy`.
+///
+/// # Errors
+/// Neither or both ends are here, files are not there, or ssh cannot be started.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install();
+    let from: Vec<_> = args.sources.iter().map(|source| remote(source)).collect();
+    match (remote(&args.target), from.iter().flatten().next()) {
+        (Some(_), Some(_)) => bail!("both ends are on other machines: run farpace copy on one of them"),
+        (None, None) => bail!("both ends are here: use cp, or write host:PATH for the other machine"),
+        (Some((host, path)), None) => {
+            let paths: Vec<_> = args.sources.iter().map(PathBuf::from).collect();
+            let found = walk(&paths).map_err(|fault| anyhow!(fault))?;
+            let path = if path.is_empty() { "." } else { path };
+            let overwrite = if args.allow_overwrite { " --allow-overwrite" } else { "" };
+            let command = format!(
+                "recv --stdio-control{overwrite} --timeout {} --target {}",
+                args.timeout,
+                quoted(path)
+            );
+            let Some(call) = args.call(host, &command)? else { return Ok(ExitCode::from(cli::FAILED)) };
+            send::over(call.call, found, &args.sending, call.token.as_bytes(), args.timeout, call.way)
+        }
+        (None, Some((host, _))) => {
+            let mut paths = String::new();
+            for place in &from {
+                match place {
+                    Some((other, path)) if other == host => {
+                        paths += &format!(" {}", quoted(if path.is_empty() { "." } else { path }))
+                    }
+                    _ => bail!("all sources must be at {host}, or all here"),
+                }
+            }
+            let policy = Policy { overwrite: args.allow_overwrite, ..Policy::default() };
+            let target = Path::new(&args.target);
+            if args.sources.len() > 1 && !target.is_dir() {
+                bail!("{} must be a directory for several sources", target.display());
+            }
+            let place = target::place(target, policy)?;
+            let limit = args.sending.limit;
+            let limit =
+                limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
+            let command = format!("send --stdio-control{limit} --timeout {} --{paths}", args.timeout);
+            let Some(far) = args.call(host, &command)? else { return Ok(ExitCode::from(cli::FAILED)) };
+            let Far { call: Call { line, peer, .. }, token, .. } = far;
+            let display = Display::new(args.sending.quiet);
+            let tick = |progress: &farpace_transfer::Progress| display.tick(progress);
+            let session = Session {
+                token: token.as_bytes(),
+                connected: true,
+                patience: patience(args.timeout),
+                tick: &tick,
+            };
+            let result = receive(line, &session, &place);
+            display.clear();
+            match result {
+                Ok(received) => outcome::received(&received, &peer, args.sending.json, args.sending.quiet),
+                Err(error) => Ok(outcome::failure(&error, &peer)),
+            }
+        }
+    }
+}
+
+struct Far {
+    call: Call,
+    token: String,
+    way: &'static str,
+}
+
+impl Args {
+    /// Starts the far end and opens the way to it. None: it cannot be had, and why has been said.
+    fn call(&self, host: &str, command: &str) -> Result<Option<Far>> {
+        let mut words = self.ssh_command.split_whitespace();
+        let program = words.next().context("--ssh-command is empty")?;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let mut child = Command::new(program)
+            .args(words)
+            .arg(bare)
+            .arg(format!("{} {command}", self.remote_command))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| {
+                format!("cannot start `{program}`; install it, or name another with --ssh-command")
+            })?;
+        let (Some(output), Some(mut input)) = (child.stdout.take(), child.stdin.take()) else {
+            bail!("`{program}` has no standard input and output");
+        };
+        let mut output = BufReader::new(output);
+        let Some(greeting) = control::hear(&mut output) else {
+            drop(input);
+            cli::note(&self.missing(host, &mut child));
+            return Ok(None);
+        };
+        if !self.through_ssh {
+            match self.direct(host, &greeting) {
+                Ok((call, way)) => {
+                    input.write_all(b"direct\n").context("the connection of ssh broke")?;
+                    let call = with_child(call, input, child);
+                    return Ok(Some(Far { call, token: greeting.token, way }));
+                }
+                Err(error) => say(
+                    self.sending.quiet,
+                    &format!("Through ssh, because a direct connection does not come about: {error}"),
+                ),
+            }
+        }
+        input.write_all(b"through\n").context("the connection of ssh broke")?;
+        let line = kernel::line_of_parts(output, input, child);
+        let call = Call { line, peer: host.to_owned(), probe: Probe::Through };
+        Ok(Some(Far { call, token: greeting.token, way: "ssh" }))
+    }
+
+    /// A connection of its own to the far end.
+    fn direct(&self, host: &str, greeting: &Greeting) -> Result<(Call, &'static str)> {
+        if greeting.port == 0 {
+            bail!("the far end cannot listen");
+        }
+        let net = self.stack.up(self.sending.limit, self.sending.quiet)?;
+        let bare = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        // As ssh has reached it; behind address translation the name may be better.
+        let by_address =
+            greeting.address.map(|address| std::net::SocketAddr::new(address, greeting.port).to_string());
+        let by_name = format!("{bare}:{}", greeting.port);
+        let mut last = anyhow!("no address");
+        for to in by_address.into_iter().chain([by_name]) {
+            match net.connect(&to) {
+                Ok(call) => return Ok((call, net.name())),
+                Err(error) => last = error,
+            }
+        }
+        // The kernel's TCP may reach what farpace's does not.
+        if !matches!(net, Net::Kernel) {
+            say(
+                self.sending.quiet,
+                &format!("farpace's TCP does not get there ({last}); the kernel's is tried"),
+            );
+            return Net::Kernel.connect(&format!("{bare}:{}", greeting.port)).map(|call| (call, "kernel"));
+        }
+        Err(last)
+    }
+
+    /// Why the far end has said nothing, and what helps.
+    fn missing(&self, host: &str, child: &mut Child) -> String {
+        let code = child.wait().ok().and_then(|status| status.code());
+        let scp = format!("scp -r {} {}", self.sources.join(" "), self.target);
+        match code {
+            Some(127) => format!(
+                "error: `{}` is not there on {host}: install it, name it with --remote-command, or use plain ssh: {scp}",
+                self.remote_command
+            ),
+            Some(255) => format!("error: ssh does not reach {host}"),
+            _ => format!("error: farpace did not start on {host}; what it said is above"),
+        }
+    }
+}
+
+/// A connection whose far end lives as long as a child.
+fn with_child(call: Call, input: std::process::ChildStdin, child: Child) -> Call {
+    let Call { line, peer, probe } = call;
+    let farpace_transfer::Line { reader, writer, close } = line;
+    let ssh = std::sync::Mutex::new((Some(input), child));
+    let close = move || {
+        close();
+        let mut ssh = ssh.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The far end has what it needs, or finds out by the connection: it ends by itself.
+        ssh.0 = None;
+        kernel::end_child(&mut ssh.1);
+    };
+    Call { line: farpace_transfer::Line { reader, writer, close: Box::new(close) }, peer, probe }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: a file here is taken for a machine, or the other way round; or a name becomes an option of ssh.
+    #[test]
+    fn places_are_read_as_scp_does() {
+        for (text, place) in [
+            ("far:films/", Some(("far", "films/"))),
+            ("anna@far:", Some(("anna@far", ""))),
+            ("[fd00::1]:x", Some(("[fd00::1]", "x"))),
+            ("anna@[fd00::1]:x", Some(("anna@[fd00::1]", "x"))),
+            ("film.mp4", None),
+            ("./a:b", None),
+            ("dir/a:b", None),
+            (":b", None),
+            ("-oProxyCommand=x:y", None),
+        ] {
+            assert_eq!(remote(text), place, "{text}");
+        }
+    }
+
+    /// Breaks: a file's name is a command at the far end.
+    #[test]
+    fn names_are_quoted_for_the_far_shell() {
+        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
+        assert_eq!(quoted("~/it's"), r"~/'it'\''s'");
+    }
+}

@@ -1,0 +1,197 @@
+//! What limited a transfer, in one sentence with the numbers.
+
+use super::options::speed;
+use farpace_live::KernelTcp;
+use farpace_live::socket::{Limit, Stream};
+use farpace_report::number;
+use farpace_transfer::{Progress, Sent};
+use farpace_units::Rate;
+use serde::Serialize;
+use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Where to look while a transfer runs.
+pub enum Probe {
+    /// A socket of the kernel.
+    Kernel(TcpStream),
+    /// A socket of farpace's own stack.
+    Farpace(Stream),
+    /// Nothing is known of the path: it goes through another program.
+    Through,
+}
+
+/// What was seen of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Segments sent again, and all data segments.
+    pub retransmitted: u64,
+    /// Data segments sent, copies included.
+    pub segments: u64,
+    /// The smallest round trip.
+    pub min_rtt: Duration,
+    /// Share of the sending time in which the receive window was the limit.
+    pub receive_window: f64,
+    /// Looks at farpace's connection, and how many found the receive window to be the limit.
+    looks: [u32; 2],
+}
+
+/// Takes readings of a path.
+pub struct Watcher {
+    probe: Probe,
+    path: Mutex<Option<Path>>,
+}
+
+impl Watcher {
+    /// Nothing is seen yet.
+    pub fn new(probe: Probe) -> Self {
+        Watcher { probe, path: Mutex::new(None) }
+    }
+    /// Looks.
+    pub fn look(&self, _: &Progress) {
+        let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.probe {
+            Probe::Kernel(stream) => {
+                let Some(seen) = KernelTcp::of(stream) else { return };
+                let share = seen.receive_window.as_secs_f64() / seen.busy.as_secs_f64().max(1e-9);
+                *path = Some(Path {
+                    retransmitted: seen.retransmitted,
+                    segments: seen.sent,
+                    min_rtt: seen.min_rtt,
+                    receive_window: share,
+                    looks: [0; 2],
+                });
+            }
+            Probe::Farpace(stream) => {
+                let Ok(seen) = stream.inspect() else { return };
+                let now = path.get_or_insert_default();
+                let [looks, window] = &mut now.looks;
+                *looks += 1;
+                *window += u32::from(seen.limit == Limit::ReceiveWindow);
+                now.receive_window = f64::from(*window) / f64::from(*looks);
+                now.retransmitted = seen.retransmitted;
+                now.segments = seen.counters.sent.iter().sum();
+                let rtt =
+                    Duration::from_nanos(seen.inspection.min_rtt.unwrap_or(seen.inspection.srtt).as_nanos());
+                let is_less = now.min_rtt.is_zero() || rtt < now.min_rtt;
+                now.min_rtt = if is_less && !rtt.is_zero() { rtt } else { now.min_rtt };
+            }
+            Probe::Through => {}
+        }
+    }
+    /// What was seen last.
+    pub fn path(&self) -> Option<Path> {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What limited a transfer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// `cap`, `sender disk`, `sender cpu`, `receiver disk`, `receiver cpu`, `receive window`, `path` or `nothing`.
+    pub limit: &'static str,
+    /// The sentence.
+    pub sentence: String,
+}
+
+/// Explains a transfer.
+pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanation {
+    let all = sent.elapsed.as_secs_f64().max(1e-9);
+    let percent = |time: Duration| format!("{:.0} %", (time.as_secs_f64() / all * 100.0).min(100.0));
+    let share = |time: Duration| time.as_secs_f64() / all;
+    let (times, receiver) = (sent.times, sent.receiver);
+    let rate = speed(sent.bytes, sent.elapsed);
+    let (limit, why) = match () {
+        () if sent.bytes == 0 => ("nothing", "no bytes of files had to be sent".to_owned()),
+        () if share(times.cap) > 0.5 => {
+            let cap = cap.map_or(String::new(), |cap| format!(" of {cap}"));
+            ("cap", format!("the cap{cap} held it back for {} of the time", percent(times.cap)))
+        }
+        () if share(times.starved) > 0.5 && times.disk > times.hash => {
+            let text = format!(
+                "reads took {}, and the network waited {}",
+                percent(times.disk),
+                percent(times.starved)
+            );
+            ("sender disk", format!("this side's disk: {text} of the time"))
+        }
+        () if share(times.starved) > 0.5 => {
+            let text = format!(
+                "hashing took {}, and the network waited {}",
+                percent(times.hash),
+                percent(times.starved)
+            );
+            ("sender cpu", format!("this side's processor: {text} of the time"))
+        }
+        () if share(receiver.disk) > 0.6 => (
+            "receiver disk",
+            format!("the receiver's disk: it wrote for {} of the time", percent(receiver.disk)),
+        ),
+        () if share(receiver.hash) > 0.6 => (
+            "receiver cpu",
+            format!("the receiver's processor: it hashed for {} of the time", percent(receiver.hash)),
+        ),
+        () => match path {
+            Some(path) if path.receive_window > 0.5 => {
+                let percent = format!("{:.0} %", path.receive_window.min(1.0) * 100.0);
+                (
+                    "receive window",
+                    format!("the receive window: it was full for {percent} of the time it was sending"),
+                )
+            }
+            _ => ("path", "the path".to_owned()),
+        },
+    };
+    let seen =
+        path.map_or("nothing is known of the path, which leads through another program".to_owned(), |path| {
+            let loss = path.retransmitted as f64 / path.segments.max(1) as f64 * 100.0;
+            format!(
+                "round trip {} ms, {} of {} segments sent again ({} %)",
+                number(path.min_rtt.as_secs_f64() * 1e3),
+                path.retransmitted,
+                path.segments,
+                number(loss)
+            )
+        });
+    Explanation { limit, sentence: format!("Limited by {why}; {rate}, {seen}.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_transfer::Times;
+
+    fn sent(times: Times, receiver: Times) -> Sent {
+        Sent { bytes: 125_000_000, elapsed: Duration::from_secs(10), times, receiver, ..Sent::default() }
+    }
+
+    /// Breaks: people mend the wrong thing.
+    #[test]
+    fn each_limit_is_named() {
+        let s = Duration::from_secs;
+        let none = Times::default();
+        let path = Path {
+            retransmitted: 3,
+            segments: 1_000,
+            min_rtt: Duration::from_millis(20),
+            receive_window: 0.1,
+            looks: [0; 2],
+        };
+        for (times, receiver, path, limit) in [
+            (Times { cap: s(9), ..none }, none, path, "cap"),
+            (Times { starved: s(8), disk: s(8), hash: s(1), ..none }, none, path, "sender disk"),
+            (Times { starved: s(8), disk: s(1), hash: s(8), ..none }, none, path, "sender cpu"),
+            (Times { network: s(9), ..none }, Times { disk: s(9), ..none }, path, "receiver disk"),
+            (Times { network: s(9), ..none }, Times { hash: s(9), ..none }, path, "receiver cpu"),
+            (Times { network: s(9), ..none }, none, Path { receive_window: 0.9, ..path }, "receive window"),
+            (Times { network: s(9), ..none }, none, path, "path"),
+        ] {
+            assert_eq!(explain(&sent(times, receiver), None, Some(path)).limit, limit);
+        }
+        let text = explain(&sent(Times { network: s(9), ..none }, none), None, Some(path)).sentence;
+        assert_eq!(
+            text,
+            "Limited by the path; 100 Mbit/s, round trip 20 ms, 3 of 1000 segments sent again (0.300 %)."
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! How a transfer ended, for people, for programs, and as an exit code.
+
+use super::explain::{Explanation, Path, explain};
+use super::options::{Sending, size, speed};
+use crate::cli;
+use anyhow::Result;
+use farpace_transfer::{Code, Problem, Received, Sent, TransferError};
+use farpace_units::Rate;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Problems that are printed; of more, the number is.
+const SHOWN: usize = 20;
+
+/// What is the same on both sides.
+struct Counts<'a> {
+    files: u64,
+    unchanged: u64,
+    bytes: u64,
+    spared: u64,
+    failed: u64,
+    elapsed: Duration,
+    problems: &'a [Problem],
+}
+
+impl Counts<'_> {
+    fn line(&self, verb: &str) -> String {
+        let plural = if self.files == 1 { "" } else { "s" };
+        let mut line = format!(
+            "{verb} {} file{plural}, {} in {:.2} s ({})",
+            self.files,
+            size(self.bytes),
+            self.elapsed.as_secs_f64(),
+            speed(self.bytes, self.elapsed)
+        );
+        if self.spared > 0 {
+            line += &format!(", {} were there or are holes", size(self.spared));
+        }
+        if self.unchanged > 0 {
+            line += &format!(", {} unchanged", self.unchanged);
+        }
+        if self.failed > 0 {
+            line += &format!(", {} NOT", self.failed);
+        }
+        line + "; all that arrived is verified"
+    }
+    fn tell_problems(&self) {
+        for Problem { path, fault } in self.problems.iter().take(SHOWN) {
+            cli::note(&format!("not transferred: {path}: {fault}"));
+        }
+        if self.failed > SHOWN as u64 {
+            cli::note(&format!("... and {} more", self.failed - SHOWN as u64));
+        }
+    }
+    fn json(&self) -> Value {
+        let problem = |p: &Problem| json!({ "path": p.path, "why": p.fault.text });
+        json!({
+            "files": self.files,
+            "unchanged": self.unchanged,
+            "bytes": self.bytes,
+            "spared_bytes": self.spared,
+            "elapsed_s": self.elapsed.as_secs_f64(),
+            "rate_bit_s": self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9),
+            "failed": self.failed,
+            "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
+        })
+    }
+    fn code(&self) -> ExitCode {
+        ExitCode::from(if self.failed == 0 { cli::OK } else { cli::FAILED })
+    }
+}
+
+/// Tells what came of sending.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn sent(
+    sent: &Sent,
+    how: &Sending,
+    stack: &str,
+    cap: Option<Rate>,
+    path: Option<Path>,
+) -> Result<ExitCode> {
+    let Sent { files, unchanged, bytes, spared, failed, elapsed, ref problems, .. } = *sent;
+    let counts = Counts { files, unchanged, bytes, spared, failed, elapsed, problems };
+    counts.tell_problems();
+    let explanation: Explanation = explain(sent, cap, path);
+    if how.json {
+        let mut value = counts.json();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("stack".to_owned(), json!(stack));
+            fields.insert("explanation".to_owned(), json!(explanation));
+        }
+        cli::print_json(&value)?;
+        return Ok(counts.code());
+    }
+    if !how.quiet {
+        cli::print(&format!("{}\n", counts.line("sent")))?;
+    }
+    if how.explain {
+        cli::print(&format!("{}\n", explanation.sentence))?;
+    }
+    Ok(counts.code())
+}
+
+/// Tells what came of receiving from `peer`.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn received(received: &Received, peer: &str, json: bool, quiet: bool) -> Result<ExitCode> {
+    let Received { files, bytes, spared, failed, elapsed, ref problems, .. } = *received;
+    let counts = Counts { files, unchanged: 0, bytes, spared, failed, elapsed, problems };
+    counts.tell_problems();
+    if json {
+        let mut value = counts.json();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("from".to_owned(), json!(peer));
+        }
+        // One line each, for those who read them one by one.
+        cli::print(&format!("{value}\n"))?;
+    } else if !quiet {
+        cli::print(&format!("{peer}: {}\n", counts.line("received")))?;
+    }
+    Ok(counts.code())
+}
+
+/// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.
+pub fn failure(error: &TransferError, peer: &str) -> ExitCode {
+    let resume = "what has arrived is kept: run the same command again to go on from there";
+    match error {
+        TransferError::Interrupted => {
+            cli::note(&format!("interrupted; {resume}"));
+            ExitCode::from(cli::INTERRUPTED)
+        }
+        TransferError::Own(fault) | TransferError::Peer(fault)
+            if fault.code == Code::Token || fault.code == Code::Version =>
+        {
+            cli::note(&format!("error: {peer}: {error}"));
+            ExitCode::from(cli::FAILED)
+        }
+        TransferError::Protocol(_) => {
+            cli::note(&format!("error: {peer}: {error}"));
+            ExitCode::from(cli::FAILED)
+        }
+        _ => {
+            cli::note(&format!("error: {peer}: {error}; {resume}"));
+            ExitCode::from(cli::FAILED)
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Which TCP carries a transfer: the kernel's, or farpace's own on a device.
+
+use super::explain::Probe;
+use super::options::say;
+use crate::interrupt;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use farpace_live::device::TunConfig;
+use farpace_live::socket::{Interrupted, Listener, Options, Stack, Stream};
+use farpace_transfer::{Line, kernel};
+use farpace_units::Rate;
+use std::io;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(20);
+/// Between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Which TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Choice {
+    /// farpace's if --tun is given and allowed, otherwise the kernel's
+    #[default]
+    Auto,
+    /// farpace's own, on the device of --tun
+    Farpace,
+    /// The kernel's
+    Kernel,
+}
+
+/// Which TCP, and on what.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct StackArgs {
+    /// Whose TCP: farpace's own, on a device of its own, or the kernel's
+    #[arg(long, value_enum, default_value_t)]
+    pub stack: Choice,
+    /// Name of a TUN device to make for farpace's TCP; it goes with the command
+    #[arg(long, value_name = "NAME", requires = "addr")]
+    pub tun: Option<String>,
+    /// Address of farpace's TCP on that device, e.g. 10.77.0.2/24
+    #[arg(long, value_name = "ADDR/LEN", value_parser = network)]
+    pub addr: Option<(IpAddr, u8)>,
+    /// Address of the kernel on that device [default: the first other one of the network]
+    #[arg(long, value_name = "ADDR", requires = "tun")]
+    pub kernel_addr: Option<IpAddr>,
+    /// TCP profile of farpace's TCP (farpace profiles)
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Congestion control of farpace's TCP (farpace profiles)
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+}
+
+/// An address and the bits of its network.
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let form = || format!("`{text}` is not an address with the bits of its network, like 10.77.0.2/24");
+    let (address, bits) = text.split_once('/').ok_or_else(form)?;
+    let address: IpAddr = address.parse().map_err(|_| form())?;
+    let bits: u8 = bits.parse().map_err(|_| form())?;
+    let most = if address.is_ipv4() { 30 } else { 126 };
+    if (1..=most).contains(&bits) { Ok((address, bits)) } else { Err(form()) }
+}
+
+/// The first address of the network that is not `address` itself.
+fn neighbour(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let base = u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            let first = base.wrapping_add(1);
+            IpAddr::V4(if first == u32::from(v4) { base.wrapping_add(2) } else { first }.into())
+        }
+        IpAddr::V6(v6) => {
+            let base = u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            let first = base.wrapping_add(1);
+            IpAddr::V6(if first == u128::from(v6) { base.wrapping_add(2) } else { first }.into())
+        }
+    }
+}
+
+/// A TCP.
+pub enum Net {
+    /// The kernel's.
+    Kernel,
+    /// farpace's own, and how its connections are to be.
+    Farpace(Box<(Stack, Options)>),
+}
+
+/// A place where connections come in.
+pub enum Door {
+    /// Of the kernel.
+    Kernel(TcpListener),
+    /// Of farpace's stack.
+    Farpace(Listener),
+}
+
+/// A connection, who is at its other end, and where to look how it goes.
+pub struct Call {
+    /// The stream.
+    pub line: Line,
+    /// The other end.
+    pub peer: String,
+    /// Where to look.
+    pub probe: Probe,
+}
+
+fn of_kernel(stream: TcpStream) -> Result<Call> {
+    let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
+    let probe = Probe::Kernel(stream.try_clone().context("cannot open another descriptor")?);
+    let line = kernel::line_of(stream).context("cannot open another descriptor")?;
+    Ok(Call { line, peer, probe })
+}
+
+fn of_farpace(stream: Stream) -> Call {
+    let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
+    // All that was written is to arrive before the stack goes.
+    stream.set_linger(Some(Duration::from_secs(5)));
+    let (reader, closer) = (stream.clone(), stream.clone());
+    let close = move || {
+        let _ = closer.shutdown(Shutdown::Both);
+        closer.interrupt();
+    };
+    let probe = Probe::Farpace(stream.clone());
+    let line = Line { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
+    Call { line, peer, probe }
+}
+
+impl StackArgs {
+    /// Brings the TCP up that was asked for; says if it is another one.
+    ///
+    /// # Errors
+    /// farpace's TCP was demanded and cannot be had, or profile or congestion control are not known.
+    pub fn up(&self, cap: Option<Rate>, quiet: bool) -> Result<Net> {
+        let mut options = match &self.profile {
+            Some(name) => Options::profile(name)?,
+            None => Options::default(),
+        };
+        if let Some(name) = &self.congestion {
+            options = options.congestion(name)?;
+        }
+        options.rate_cap = cap;
+        options.connect_timeout = Some(CONNECT);
+        let options = options.nodelay(true);
+        if self.stack == Choice::Kernel {
+            return Ok(Net::Kernel);
+        }
+        let (Some(tun), Some((address, bits))) = (&self.tun, self.addr) else {
+            if self.stack == Choice::Farpace {
+                bail!("farpace's own TCP needs a device: --tun fp0 --addr 10.77.0.2/24");
+            }
+            if self.profile.is_some() || self.congestion.is_some() {
+                say(
+                    quiet,
+                    "The kernel's TCP is used, so --profile and --congestion do nothing: add --tun fp0 --addr 10.77.0.2/24",
+                );
+            }
+            return Ok(Net::Kernel);
+        };
+        let kernel = self.kernel_addr.unwrap_or_else(|| neighbour(address, bits));
+        let config = TunConfig { addresses: vec![(kernel, bits)], ..TunConfig::new(tun) };
+        match Stack::on_tun(config, &[address]) {
+            Ok(stack) => {
+                say(quiet, &format!("farpace's TCP is {address} on {tun}, the kernel there is {kernel}."));
+                Ok(Net::Farpace(Box::new((stack, options))))
+            }
+            Err(error) if self.stack == Choice::Farpace => Err(anyhow!(error)
+                .context("farpace's own TCP cannot be brought up; --stack kernel needs no privileges")),
+            Err(error) => {
+                say(
+                    quiet,
+                    &format!("The kernel's TCP is used, because farpace's cannot be brought up: {error}"),
+                );
+                Ok(Net::Kernel)
+            }
+        }
+    }
+}
+
+impl Net {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Net::Kernel => "kernel",
+            Net::Farpace(_) => "farpace",
+        }
+    }
+    /// A connection to `to`, `HOST:PORT`.
+    ///
+    /// # Errors
+    /// There is no such host, it refuses, or does not answer.
+    pub fn connect(&self, to: &str) -> Result<Call> {
+        let addresses = to
+            .to_socket_addrs()
+            .with_context(|| format!("`{to}` is no host and port, or the host is not known"));
+        let mut last = anyhow!("`{to}` has no address");
+        for address in addresses? {
+            let tried = match self {
+                Net::Kernel => TcpStream::connect_timeout(&address, CONNECT)
+                    .map_err(anyhow::Error::from)
+                    .and_then(of_kernel),
+                Net::Farpace(farpace) => {
+                    farpace.0.connect(address, &farpace.1).map(of_farpace).map_err(Into::into)
+                }
+            };
+            match tried {
+                Ok(call) => return Ok(call),
+                Err(error) => {
+                    let refused = error.downcast_ref::<io::Error>().map(io::Error::kind)
+                        == Some(io::ErrorKind::ConnectionRefused);
+                    let hint = if refused { "; is `farpace recv` running there?" } else { "" };
+                    last = anyhow!("cannot connect to {address}: {error}{hint}");
+                }
+            }
+            if interrupt::asked() {
+                break;
+            }
+        }
+        Err(last)
+    }
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is in use, or is not one of this machine.
+    pub fn listen(&self, at: SocketAddr) -> Result<Door> {
+        let context =
+            || format!("cannot listen at {at}; another program may have the port: choose one with --listen");
+        match self {
+            Net::Kernel => TcpListener::bind(at).map(Door::Kernel).with_context(context),
+            Net::Farpace(farpace) => {
+                farpace.0.listen(at, &farpace.1).map(Door::Farpace).with_context(context)
+            }
+        }
+    }
+}
+
+impl Door {
+    /// Where it is.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Door::Kernel(listener) => listener.local_addr().ok(),
+            Door::Farpace(listener) => Some(listener.local_addr()),
+        }
+    }
+    /// The next connection; none: `stop` said so.
+    ///
+    /// # Errors
+    /// No more connections can come.
+    pub fn accept(&self, stop: impl Fn() -> bool) -> Result<Option<Call>> {
+        match self {
+            Door::Kernel(listener) => {
+                let stream = kernel::accept(listener, stop).context("cannot accept connections any more")?;
+                stream.map(of_kernel).transpose()
+            }
+            Door::Farpace(listener) => {
+                listener.set_timeout(Some(LOOK));
+                while !stop() {
+                    match listener.accept() {
+                        Ok((stream, _)) => return Ok(Some(of_farpace(stream))),
+                        Err(error) if Interrupted::is(&error) => {}
+                        Err(error)
+                            if matches!(
+                                error.kind(),
+                                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+                            ) => {}
+                        Err(error) => {
+                            return Err(anyhow!(error).context("cannot accept connections any more"));
+                        }
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the kernel gets the address of farpace's TCP, or one of another network.
+    #[test]
+    fn the_kernel_gets_another_address_of_the_network() {
+        for (ours, kernel) in [
+            ("10.77.0.2/24", "10.77.0.1"),
+            ("10.77.0.1/24", "10.77.0.2"),
+            ("10.77.0.9/29", "10.77.0.10"),
+            ("fd00::2/64", "fd00::1"),
+        ] {
+            let (address, bits) = network(ours).unwrap();
+            assert_eq!(neighbour(address, bits).to_string(), kernel);
+        }
+        for text in ["10.77.0.2", "10.77.0.2/33", "10.77.0.2/0", "x/24", "10.77.0.2/32"] {
+            assert!(network(text).is_err(), "{text}");
+        }
+    }
+}

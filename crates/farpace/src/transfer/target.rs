@@ -1,0 +1,31 @@
+//! Where what is received goes, in the manner of cp: into a directory that is there, or under a new name.
+
+use anyhow::{Context, Result, bail};
+use farpace_transfer::{Place, Policy};
+use std::path::Path;
+
+/// The place for one transfer to `target`: a directory that is there, or a name for the one thing that is sent.
+///
+/// # Errors
+/// Neither it nor the directory it would be in is there, or they may not be opened.
+pub fn place(target: &Path, policy: Policy) -> Result<Place> {
+    if target.is_dir() {
+        return directory(target, policy);
+    }
+    let name = target.file_name().map(std::ffi::OsStr::to_owned);
+    let Some(name) = name else { bail!("there is no directory {}", target.display()) };
+    // A name with a slash at its end is meant as a directory.
+    if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        bail!("there is no directory {}", target.display());
+    }
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    directory(parent, Policy { rename: Some(name), ..policy })
+}
+
+/// The place in a directory.
+///
+/// # Errors
+/// It is not there, or may not be opened.
+pub fn directory(dir: &Path, policy: Policy) -> Result<Place> {
+    Place::new(dir, policy).with_context(|| format!("cannot write to {}", dir.display()))
+}

@@ -1,0 +1,258 @@
+//! `farpace send`, `recv` and `copy` as people run them, over loopback: exit codes, messages, files.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::Duration;
+
+const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
+
+fn farpace(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(FARPACE);
+    command.args(args).current_dir(dir).env_remove("FARPACE_TOKEN").env_remove("SSH_CONNECTION");
+    command
+}
+
+fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
+    told(farpace(dir, args).output().unwrap())
+}
+
+fn told(output: Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// A `farpace recv` at a port of its own, which ends with the test.
+struct Receiver {
+    child: Option<Child>,
+    errors: BufReader<ChildStderr>,
+    port: String,
+}
+
+impl Receiver {
+    fn start(dir: &Path, args: &[&str]) -> Receiver {
+        let mut command = farpace(dir, &["recv", "--listen", "127.0.0.1:0"]);
+        let command = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        let port = line.split_whitespace().nth(2).unwrap_or_else(|| panic!("{line}")).to_owned();
+        Receiver { child: Some(child), errors, port }
+    }
+    fn end(mut self) -> (i32, String, String) {
+        let mut told = told(self.child.take().unwrap().wait_with_output().unwrap());
+        self.errors.read_to_string(&mut told.2).unwrap();
+        told
+    }
+    fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let step = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(step).collect()
+}
+
+struct Folders {
+    here: tempfile::TempDir,
+    there: tempfile::TempDir,
+}
+
+fn folders() -> Folders {
+    Folders { here: tempfile::tempdir().unwrap(), there: tempfile::tempdir().unwrap() }
+}
+
+/// Breaks: the simplest transfer: bytes, summary on both sides, exit codes, explanation.
+#[test]
+fn a_file_and_a_tree_are_sent() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(3_000_000)).unwrap();
+    fs::create_dir_all(here.path().join("photos/2026")).unwrap();
+    fs::write(here.path().join("photos/2026/a"), "a").unwrap();
+    let receiver = Receiver::start(there.path(), &["--once"]);
+    let port = receiver.port.clone();
+    let (code, out, errors) = run(here.path(), &["send", "film", "photos", &port, "--explain"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(out.starts_with("sent 2 files, 3 MB in ") && out.contains("verified\nLimited by "), "{out}");
+    let (code, out, errors) = receiver.end();
+    assert_eq!(code, 0, "{errors}");
+    assert!(out.contains("received 2 files, 3 MB"), "{out}");
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(3_000_000));
+    assert_eq!(fs::read_to_string(there.path().join("photos/2026/a")).unwrap(), "a");
+}
+
+/// Breaks: scripts that read the results.
+#[test]
+fn results_are_json() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(100_000)).unwrap();
+    let receiver = Receiver::start(there.path(), &["--once", "--json"]);
+    let port = receiver.port.clone();
+    let (_, out, _) = run(here.path(), &["send", "film", &port, "--json", "--limit", "50mbit"]);
+    let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((sent["files"].as_u64(), sent["bytes"].as_u64()), (Some(1), Some(100_000)));
+    assert_eq!(sent["stack"], "kernel");
+    assert!(sent["explanation"]["sentence"].as_str().unwrap().starts_with("Limited by "));
+    let (_, out, _) = receiver.end();
+    let received: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(received["files"].as_u64(), Some(1));
+    assert!(received["from"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+/// Breaks: `--once` ends because of strangers: scans, browsers, people without the token.
+#[test]
+fn strangers_do_not_end_or_hold_up_a_receiver() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    let receiver = Receiver::start(there.path(), &["--once", "--token", "sesame"]);
+    let port = receiver.port.clone();
+    for _ in 0..5 {
+        drop(TcpStream::connect(&port).unwrap());
+    }
+    let silent = TcpStream::connect(&port).unwrap();
+    TcpStream::connect(&port).unwrap().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let (code, _, errors) = run(here.path(), &["send", "film", &port]);
+    assert!(code == 1 && errors.contains("the tokens differ"), "{code}: {errors}");
+    assert!(!there.path().join("film").exists());
+    let (code, _, errors) = run(here.path(), &["send", "film", &port, "--token", "sesame"]);
+    assert_eq!(code, 0, "{errors}");
+    drop(silent);
+    assert_eq!(receiver.end().0, 0);
+    assert!(there.path().join("film").exists());
+}
+
+/// Breaks: Ctrl-C loses what has arrived, or the exit code, on either side.
+#[test]
+fn an_interrupted_sender_and_receiver_go_on_from_there() {
+    let Folders { here, there } = folders();
+    let bytes = noise(6_000_000);
+    fs::write(here.path().join("film"), &bytes).unwrap();
+    for interrupt_receiver in [false, true] {
+        let receiver = Receiver::start(there.path(), &["-q"].map(|_| "--once"));
+        let mut command = farpace(here.path(), &["send", "film", &receiver.port, "--limit", "20mbit"]);
+        let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(900));
+        if interrupt_receiver {
+            receiver.signal("-INT");
+        } else {
+            let id = sender.id().to_string();
+            assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        }
+        let (sent, received) = (told(sender.wait_with_output().unwrap()), receiver.end());
+        let (stopped, other) = if interrupt_receiver { (received, sent) } else { (sent, received) };
+        assert!(stopped.0 == 130 && stopped.2.contains("to go on from there"), "{stopped:?}");
+        assert!(other.0 == 1 && other.2.contains("was stopped"), "{other:?}");
+        assert!(!there.path().join("film").exists());
+    }
+    let receiver = Receiver::start(there.path(), &["--once"]);
+    let (code, out, errors) = run(here.path(), &["send", "film", &receiver.port, "--json"]);
+    assert_eq!(code, 0, "{errors}");
+    let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(sent["spared_bytes"].as_u64().unwrap() > 1_000_000, "{sent}");
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), bytes);
+}
+
+/// Breaks: a peer that was killed leaves the other side waiting, or a file with a hole.
+#[test]
+fn a_killed_receiver_is_told_and_the_next_one_goes_on() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(6_000_000)).unwrap();
+    let receiver = Receiver::start(there.path(), &[]);
+    let mut command = farpace(here.path(), &["send", "film", &receiver.port, "--limit", "20mbit"]);
+    let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(900));
+    receiver.signal("-KILL");
+    let (code, _, errors) = told(sender.wait_with_output().unwrap());
+    assert!(code == 1 && errors.contains("run the same command again"), "{code}: {errors}");
+    let again = Receiver::start(there.path(), &["--once"]);
+    assert_eq!(run(here.path(), &["send", "film", &again.port]).0, 0);
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(6_000_000));
+}
+
+/// Breaks: errors that do not say how to mend them, or wrong exit codes.
+#[test]
+fn troubles_are_told() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    let receiver = Receiver::start(there.path(), &[]);
+    let port = receiver.port.clone();
+    let (code, _, errors) = run(there.path(), &["recv", "--listen", &port]);
+    assert!(code == 2 && errors.contains("--listen"), "{code}: {errors}");
+    let (code, _, errors) = run(here.path(), &["send", "nothing", &port]);
+    assert!(code == 2 && errors.contains("nothing"), "{code}: {errors}");
+    fs::write(there.path().join("film"), "else").unwrap();
+    let (code, _, errors) = run(here.path(), &["send", "film", &port]);
+    assert!(code == 1 && errors.contains("not transferred: film"), "{code}: {errors}");
+    assert_eq!(fs::read_to_string(there.path().join("film")).unwrap(), "else");
+    drop(receiver);
+    let (code, _, errors) = run(here.path(), &["send", "film", &port]);
+    assert!(code == 1 && errors.contains("is `farpace recv` running there?"), "{code}: {errors}");
+    let (code, _, errors) = run(here.path(), &["send", "film", &port, "--stack", "farpace"]);
+    assert!(code == 2 && errors.contains("--tun"), "{code}: {errors}");
+    let (code, _, errors) = run(here.path(), &["recv", "--dir", "missing"]);
+    assert!(code == 2 && errors.contains("missing"), "{code}: {errors}");
+}
+
+/// A script in ssh's place: it runs the command in the other folder, after a line of a login script.
+fn fake_ssh(place: &Path, there: &Path) -> String {
+    let script = place.join("fake-ssh");
+    let text = format!("#!/bin/sh\necho Welcome\ncd '{}'\nshift\nexec sh -c \"$*\"\n", there.display());
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.display().to_string()
+}
+
+/// Breaks: copy in either direction, directly or through ssh, under a new name or into a directory.
+#[test]
+fn copies_go_both_ways() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    let bytes = noise(2_000_000);
+    fs::create_dir(here.path().join("photos")).unwrap();
+    fs::write(here.path().join("photos/it's one"), &bytes).unwrap();
+    for (way, flag) in [("direct", None), ("ssh", Some("--through-ssh"))] {
+        let with = |args: &[&str]| {
+            let mut all = vec!["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--json"];
+            all.extend(flag);
+            all.extend(args);
+            run(here.path(), &all)
+        };
+        let (code, out, errors) = with(&["photos", &format!("127.0.0.1:new {way}")]);
+        assert_eq!(code, 0, "{way}: {errors}");
+        let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(sent["stack"], if way == "direct" { "kernel" } else { "ssh" });
+        assert_eq!(fs::read(there.path().join(format!("new {way}/it's one"))).unwrap(), bytes);
+        fs::create_dir(here.path().join(format!("back {way}"))).unwrap();
+        let (code, _, errors) = with(&[&format!("127.0.0.1:new {way}/it's one"), &format!("back {way}")]);
+        assert_eq!(code, 0, "{way}: {errors}");
+        assert_eq!(fs::read(here.path().join(format!("back {way}/it's one"))).unwrap(), bytes);
+    }
+    let none = run(
+        here.path(),
+        &["copy", "--ssh-command", &ssh, "--remote-command", "no-such-farpace", "photos", "h:"],
+    );
+    assert!(none.0 == 1 && none.2.contains("scp -r photos h:"), "{none:?}");
+    assert_eq!(run(here.path(), &["copy", "photos", "elsewhere"]).0, 2);
+}
