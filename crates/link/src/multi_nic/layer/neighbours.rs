@@ -5,12 +5,15 @@ use crate::multi_nic::arp::{Action, ClaimAction, Learned};
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
 use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
-use farpace_units::Instant;
+use farpace_units::{Instant, Span};
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
 use std::collections::BTreeMap;
 
 /// Cards of others that are remembered at most as heard by cards of ours.
 const MOST_HEARD: usize = 4_096;
+/// When there are so many, those that were silent for so long are forgotten; looked for no more often than that.
+const SILENT: Span = Span::from_secs(600);
+const LOOK_EVERY: Span = Span::from_secs(10);
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
@@ -21,7 +24,9 @@ pub(super) struct Neighbours {
     /// Numbers of those that were forgotten.
     free: Vec<NeighbourId>,
     /// Which cards of ours have heard a card of others: a bit for each. Cards may be on Ethernets of their own.
-    heard: BTreeMap<MacAddr, u16>,
+    heard: BTreeMap<MacAddr, (u16, Instant)>,
+    /// When silent ones were forgotten last.
+    tidied: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,11 +42,18 @@ impl Neighbours {
         self.by_first.get(&first).copied().unwrap_or(NeighbourId::ORDINARY)
     }
     /// Our card has heard another's. Returns whose that is, if it is news of a neighbour with several.
-    fn hear(&mut self, nic: NicId, from: MacAddr) -> Option<NeighbourId> {
+    fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) -> Option<NeighbourId> {
         if self.heard.len() >= MOST_HEARD && !self.heard.contains_key(&from) {
-            return None;
+            if self.tidied.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
+                self.tidied = Some(now);
+                self.heard.retain(|_, (_, at)| now.since(*at) < SILENT);
+            }
+            if self.heard.len() >= MOST_HEARD {
+                return None;
+            }
         }
-        let bits = self.heard.entry(from).or_default();
+        let (bits, at) = self.heard.entry(from).or_insert((0, now));
+        *at = now;
         let with = *bits | 1_u16.checked_shl(nic.0.into()).unwrap_or(0);
         if std::mem::replace(bits, with) == with {
             return None;
@@ -51,7 +63,7 @@ impl Neighbours {
     }
     /// Which of `cards` a card of ours has heard: a bit for each.
     fn heard_by(&self, nic: NicId, cards: &NicList) -> u16 {
-        let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|bits| bits >> nic.0 & 1 == 1);
+        let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|(bits, _)| bits >> nic.0 & 1 == 1);
         cards.iter().enumerate().fold(0, |all, (at, (mac, _))| all | u16::from(has(mac)) << at)
     }
     /// True if there are none.
@@ -116,7 +128,7 @@ impl MultiNic {
 
     /// A frame to everybody, or a probe, has come from a card: so the way between that and ours leads somewhere.
     pub(super) fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) {
-        if let Some(id) = self.neighbours.hear(nic, from) {
+        if let Some(id) = self.neighbours.hear(now, nic, from) {
             self.pair(now, id);
             self.on_change(now);
         }
@@ -224,5 +236,24 @@ impl MultiNic {
         for nic in self.lanes.ids() {
             self.send_own(nic, packet.clone(), cx);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: whoever has flooded a LAN with addresses once keeps cards from being found for ever.
+    #[test]
+    fn cards_that_were_silent_for_long_make_room() {
+        let mut known = Neighbours::default();
+        let mac = |n: usize| MacAddr([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+        let at = |secs| Instant::ZERO + Span::from_secs(secs);
+        (0..MOST_HEARD).for_each(|n| assert!(known.hear(at(0), NicId(0), mac(n)).is_none()));
+        known.hear(at(599), NicId(0), mac(7));
+        known.hear(at(599), NicId(1), mac(MOST_HEARD));
+        assert!(!known.heard.contains_key(&mac(MOST_HEARD)), "all have been heard of late");
+        known.hear(at(610), NicId(1), mac(MOST_HEARD));
+        assert_eq!(known.heard.keys().copied().collect::<Vec<_>>(), [mac(7), mac(MOST_HEARD)]);
     }
 }
