@@ -225,12 +225,12 @@ impl Outcome {
         text += &table.to_text();
         let sum: f64 = args.ways.iter().map(|way| way.rate.as_mbit_f64()).sum();
         text += &format!(
-            "\n{} frames have arrived after {:.3} ms. While they left, the lines carried {:.1} of {sum:.1} Mbit/s.\n\
-             {} frames ({:.2} %) are late by {DUPLICATE_ACKS} places or more, the latest by {}.\n",
-            self.arrived.len(),
+            "\nArrived: {} after {:.3} ms. While they left, the lines carried {:.1} of {sum:.1} Mbit/s.\n\
+             Late by {DUPLICATE_ACKS} places or more: {} ({:.2} %), the latest by {}.\n",
+            frames(self.arrived.len()),
             self.takes.as_secs_f64() * 1e3,
             self.rate.as_mbit_f64().min(sum),
-            self.late,
+            frames(self.late),
             self.late as f64 * 100.0 / self.arrived.len().max(1) as f64,
             self.most_late,
         );
@@ -252,6 +252,7 @@ impl Outcome {
             })
         };
         json!({
+            "format": "farpace-nics-order/1",
             "order": args.order.0.name(),
             "cards": args.ways.iter().zip(&self.by_card).zip(&self.skips).map(card).collect::<Vec<_>>(),
             "frames": self.arrived.iter().map(frame).collect::<Vec<_>>(),
@@ -261,6 +262,10 @@ impl Outcome {
             "lines_carried_bit_s": self.rate.bits_per_sec(),
         })
     }
+}
+
+fn frames(n: usize) -> String {
+    if n == 1 { "1 frame".to_owned() } else { format!("{n} frames") }
 }
 
 fn micros(at: Instant) -> Cell {

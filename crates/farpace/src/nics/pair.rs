@@ -39,8 +39,12 @@ pub struct Args {
 /// # Errors
 /// More cards than a machine may have.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.ours.len().max(args.theirs.len()) > MOST_NICS {
-        bail!("a machine has at most {MOST_NICS} cards");
+    for (option, cards) in [("--ours", args.ours.len()), ("--theirs", args.theirs.len())] {
+        if cards > MOST_NICS {
+            bail!(
+                "a machine has at most {MOST_NICS} cards, and {option} names {cards}: leave out the narrowest"
+            );
+        }
     }
     let kinds = |rates: &[Rate]| rates.iter().map(|rate| NicKind::of_rate(*rate)).collect::<Vec<_>>();
     let to = pair(&kinds(&args.ours), &kinds(&args.theirs));
@@ -62,7 +66,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 "way_bit_s": rate.bits_per_sec(), "share": share(*rate),
             })
         };
-        cli::print_json(&ways.iter().map(way).collect::<Vec<_>>())?;
+        let ways: Vec<_> = ways.iter().map(way).collect();
+        cli::print_json(&json!({ "format": "farpace-nics-pair/1", "ways": ways }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
