@@ -74,7 +74,8 @@ fn pairs_are_by_kind_and_by_turn() {
             "card": card, "card_bit_s": rate, "to": 0, "to_bit_s": 2_500_000_000_u64, "way_bit_s": rate, "share": share,
         })
     });
-    assert_eq!(ways, Value::Array(expected.collect()));
+    assert_eq!(ways["format"], "farpace-nics-pair/1");
+    assert_eq!(ways["ways"], Value::Array(expected.collect()));
 }
 
 /// Frames by card, in the order in which each sends them, counted from 0.
@@ -137,7 +138,7 @@ fn earliest_is_never_late_and_fills_both_lines() {
 
     let text = fine(here(), &ways);
     assert!(text.contains("and 4960 more (--all shows them)\n"), "{text}");
-    assert!(text.ends_with("0 frames (0.00 %) are late by 3 places or more, the latest by 0.\n"), "{text}");
+    assert!(text.ends_with("Late by 3 places or more: 0 frames (0.00 %), the latest by 0.\n"), "{text}");
     let all = fine(here(), &["order", "--ways", "1G,100M", "--frames", "50", "--all"]);
     assert!(!all.contains("more (--all"), "{all}");
     let (frames, _) = all.split_once("\nCards\n").unwrap();
