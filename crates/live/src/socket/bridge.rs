@@ -113,6 +113,8 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
     }
     let error = match reason {
         CloseReason::Finished => None,
+        // Both have closed, and both know: only TIME-WAIT was left to be cut short.
+        CloseReason::Reset if duplex.flushed && duplex.peer_closed => None,
         CloseReason::Reset if duplex.phase == Phase::Opening => Some(Errno::ECONNREFUSED),
         // A peer that has said that it will send nothing more takes nothing more either.
         CloseReason::Reset if duplex.peer_closed => Some(Errno::EPIPE),
