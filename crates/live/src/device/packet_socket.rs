@@ -137,9 +137,10 @@ impl PacketSocket {
     /// An error if the interface is gone for good. One that is only down may come up again.
     fn look(&mut self) -> io::Result<()> {
         self.doubtful = true;
+        // nix 0.31 takes the null pointer of one that is not there for an empty name.
         match if_indextoname(self.index) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(removed()),
+            Ok(name) if !name.is_empty() => Ok(()),
+            _ => Err(removed()),
         }
     }
 
