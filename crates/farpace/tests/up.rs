@@ -151,7 +151,8 @@ fn a_host_on_tun_serves_the_kernel_and_goes_without_a_trace() {
         let (code, said) = up.end(signal);
         assert_eq!(code, Some(0), "{said}");
         let end: Value = serde_json::from_str(&said).unwrap();
-        assert_eq!(end["end"]["dropped"]["no_listener"], 1, "{said}");
+        // At least the SYN to port 80; also what was on its way to the broken chargen connection.
+        assert!(end["end"]["dropped"]["no_listener"].as_u64().unwrap() >= 1, "{said}");
         assert_eq!(namespace.state(), before, "{signal}");
     }
 }

@@ -65,8 +65,9 @@ pub struct PacketSocket {
     counters: DeviceCounters,
     /// Packets for which there was no memory. The system forgets the number when it is asked for.
     dropped: Cell<u64>,
-    /// The interface was down when it was last looked at.
-    down: bool,
+    /// The interface has been down. From then on it is looked at whenever nothing comes: the system tells of its removal only
+    /// if it was up until then.
+    doubtful: bool,
 }
 
 impl PacketSocket {
@@ -129,16 +130,17 @@ impl PacketSocket {
             buffers: Buffers::new(LONGEST),
             counters: DeviceCounters::default(),
             dropped: Cell::new(0),
-            down: false,
+            doubtful: false,
         })
     }
 
     /// An error if the interface is gone for good. One that is only down may come up again.
     fn look(&mut self) -> io::Result<()> {
-        self.down = true;
+        self.doubtful = true;
+        // nix 0.31 takes the null pointer of one that is not there for an empty name.
         match if_indextoname(self.index) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(removed()),
+            Ok(name) if !name.is_empty() => Ok(()),
+            _ => Err(removed()),
         }
     }
 
@@ -183,7 +185,7 @@ impl Device for PacketSocket {
         self.counters.reads += 1;
         let count = match sys::receive_many(self.socket.as_fd(), &mut slices, &mut about) {
             Ok(count) => count,
-            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.down => return self.look(),
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) if self.doubtful => return self.look(),
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
             Err(Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO) => return self.look(),
             // About one packet that the header cannot describe.
@@ -194,7 +196,6 @@ impl Device for PacketSocket {
             Err(error) => return Err(error.into()),
         };
         drop(slices);
-        self.down = false;
         for (number, (header, received)) in headers.iter().zip(about).take(count).enumerate() {
             let Some(packet) = self.packet(header, number, received) else {
                 self.counters.malformed += 1;

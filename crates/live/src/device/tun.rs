@@ -61,13 +61,34 @@ impl Tun {
     /// # Errors
     /// See [`DeviceError`].
     pub fn open(config: &TunConfig) -> Result<Self, DeviceError> {
+        let device = Self::make(config, false)?;
+        Self::queue(config, device)
+    }
+
+    /// The same, with so many queues (1 at least): one for each of as many stations, whose hosts have the same addresses. The
+    /// kernel deals flows out to queues, and sends what belongs to a flow to the queue by which its packets last came. The
+    /// device is gone when all are dropped.
+    ///
+    /// # Errors
+    /// See [`DeviceError`]; more queues than the system allows (256).
+    pub fn open_queues(config: &TunConfig, queues: usize) -> Result<Vec<Self>, DeviceError> {
+        let first = Self::make(config, true)?;
+        let what = || DeviceError::system(format!("make queues of `{}`", config.name));
+        let more = (1..queues).map(|_| first.try_clone().map_err(what()));
+        let mut all = more.collect::<Result<Vec<_>, _>>()?;
+        all.insert(0, first);
+        all.into_iter().map(|device| Self::queue(config, device)).collect()
+    }
+
+    /// Makes the device in the system.
+    fn make(config: &TunConfig, multi_queue: bool) -> Result<SyncDevice, DeviceError> {
         if !is_interface_name(&config.name) {
             return Err(DeviceError::BadName(config.name.clone()));
         }
         let what = |what: &str| DeviceError::system(format!("{what} `{}`", config.name));
         let layer = if config.tap { Layer::L2 } else { Layer::L3 };
         let mut builder = DeviceBuilder::new().name(&config.name).layer(layer).mtu(config.mtu);
-        builder = builder.offload(config.offload).tx_queue_len(QUEUE_LEN);
+        builder = builder.offload(config.offload).tx_queue_len(QUEUE_LEN).multi_queue(multi_queue);
         for (address, bits) in &config.addresses {
             builder = match address {
                 IpAddr::V4(v4) => builder.ipv4(*v4, *bits, None),
@@ -76,10 +97,16 @@ impl Tun {
         }
         let kind = if config.tap { "make the TAP device" } else { "make the TUN device" };
         let device = builder.build_sync().map_err(what(kind))?;
-        device.set_nonblocking(true).map_err(what("set up"))?;
         if config.addresses.iter().any(|(address, _)| address.is_ipv6()) {
             wait_for_ipv6(&config.name).map_err(what("wait for the IPv6 address of"))?;
         }
+        Ok(device)
+    }
+
+    /// One queue of it.
+    fn queue(config: &TunConfig, device: SyncDevice) -> Result<Self, DeviceError> {
+        let what = |what: &str| DeviceError::system(format!("{what} `{}`", config.name));
+        device.set_nonblocking(true).map_err(what("set up"))?;
         let mac = match config.tap {
             true => Some(MacAddr(device.mac_address().map_err(what("read the address of"))?)),
             false => None,

@@ -9,4 +9,5 @@ mod bytes_both_ways;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod packet_socket;
+mod queues;
 mod setup;

@@ -1,0 +1,31 @@
+//! A TUN device with several queues, each with a station of its own.
+
+use crate::bytes_both_ways::{bring, fetch, station};
+use crate::netns::alone;
+use farpace_live::device::{Tun, TunConfig};
+
+/// Breaks: flows that are dealt out to several threads lose their packets to each other.
+#[test]
+fn flows_stay_with_their_queues() {
+    alone(|| {
+        let config =
+            TunConfig { addresses: vec![("10.77.0.1".parse().unwrap(), 24)], ..TunConfig::new("fpq") };
+        let queues = Tun::open_queues(&config, 2).unwrap();
+        let stations: Vec<_> = queues.into_iter().map(|tun| station(&["10.77.0.2"], move || tun)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| fetch("10.77.0.2"));
+                scope.spawn(|| bring("10.77.0.2"));
+            }
+        });
+        let stats: Vec<_> = stations
+            .into_iter()
+            .map(|(handle, thread)| {
+                handle.stop();
+                thread.join().unwrap().unwrap().devices[0]
+            })
+            .collect();
+        let received: u64 = stats.iter().map(|device| device.bytes_received).sum();
+        assert!(received > 300_000_000, "{stats:?}");
+    });
+}
