@@ -1,6 +1,6 @@
 //! The command line: what there is to say, and how the process ends.
 
-use crate::{cc, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show};
+use crate::{cc, doctor, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show, up};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::Path;
@@ -61,6 +61,10 @@ pub enum Command {
     Nics(nics::Args),
     /// A bridge between two interfaces with a rate, a delay, loss and more: a network in a box
     Emulate(emulate::Args),
+    /// Bring a host up on a device of this machine: it answers ping, and offers echo, discard and chargen
+    Up(up::Args),
+    /// Tell what this machine allows and what would spoil results; clean up after killed processes
+    Doctor(doctor::Args),
     /// The network of a scenario between network namespaces, in real time, for any programs
     Lab(netlab::Args),
     /// Reproduce a paper: its numbers and claims beside what is measured here
@@ -80,6 +84,8 @@ pub fn main() -> ExitCode {
         Command::Pacing(args) => pacing::run(args),
         Command::Nics(args) => nics::run(args),
         Command::Emulate(args) => emulate::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Lab(args) => netlab::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Cc(args) => cc::run(args),

@@ -32,6 +32,7 @@ fn on_signal() {
     for path in litter {
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
+    farpace_live::system::undo_all();
     cli::note("\nInterrupted twice: ended at once, nothing written.");
     std::process::exit(i32::from(cli::INTERRUPTED));
 }

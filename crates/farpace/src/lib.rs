@@ -52,6 +52,7 @@ pub use farpace_wire as wire;
 
 pub mod cc;
 pub mod cli;
+pub mod doctor;
 pub mod emulate;
 pub mod grid;
 pub mod interrupt;
@@ -67,3 +68,4 @@ pub mod scenario;
 pub mod show;
 pub mod statistics;
 pub mod stopwatch;
+pub mod up;

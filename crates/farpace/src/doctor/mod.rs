@@ -1,0 +1,155 @@
+//! `farpace doctor`: what this machine allows, what would spoil results, and what dead processes have left.
+//!
+//! Start reading at [`run`]; `machine` looks at the system as a whole, `network` at its interfaces.
+
+mod machine;
+mod network;
+
+use crate::cli;
+use anyhow::Result;
+use farpace_live::system::{Journal, clean, journals};
+use serde::Serialize;
+use serde_json::json;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Each line: what, what it is here, and if it is not as it should be, how to mend it. `ok` is fine, `note` may spoil results or \
+limit speed, `PROBLEM` keeps farpace from using devices. Nothing is changed, but by --clean, which takes away what farpace \
+processes that were killed have left: interfaces, namespaces, addresses, parameters, offload settings.
+
+Examples:
+  farpace doctor
+  sudo farpace doctor --clean
+  farpace doctor --json | jq '.findings[] | select(.judgement != \"ok\")'
+
+Exit codes: 0 there is no problem, 1 there is one.";
+
+/// The arguments of `farpace doctor`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Take away what dead farpace processes have left
+    #[arg(long)]
+    clean: bool,
+    /// Print JSON: {"findings": [{"what", "value", "judgement", "mend"}], "cleaned": [...]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a finding means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judgement {
+    /// As it should be.
+    Ok,
+    /// It may spoil results or limit speed.
+    Note,
+    /// Something does not work for it.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub what: String,
+    /// What it is here.
+    pub value: String,
+    /// What that means.
+    pub judgement: Judgement,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn ok(what: impl Into<String>, value: impl Into<String>) -> Self {
+        Finding { what: what.into(), value: value.into(), judgement: Judgement::Ok, mend: None }
+    }
+    fn note(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
+        Finding { judgement: Judgement::Note, mend: Some(mend.into()), ..Finding::ok(what, value) }
+    }
+    fn problem(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
+        Finding { judgement: Judgement::Problem, mend: Some(mend.into()), ..Finding::ok(what, value) }
+    }
+}
+
+/// `farpace doctor`.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let (cleaned, failed) = if args.clean { clean_up() } else { (Vec::new(), Vec::new()) };
+    let mut findings = machine::look();
+    findings.extend(network::look());
+    findings.extend(leftovers());
+    findings.extend(failed);
+    let bad = findings.iter().any(|finding| finding.judgement == Judgement::Problem);
+    if args.json {
+        cli::print_json(&json!({ "findings": findings, "cleaned": cleaned }))?;
+    } else {
+        cli::print(&text(&findings, &cleaned))?;
+    }
+    Ok(ExitCode::from(if bad { cli::FAILED } else { cli::OK }))
+}
+
+/// What was taken away, and what could not be.
+fn clean_up() -> (Vec<String>, Vec<Finding>) {
+    let (mut cleaned, mut failed) = (Vec::new(), Vec::new());
+    for mut journal in journals().into_iter().filter(Journal::is_left_over) {
+        let steps: Vec<_> = journal.steps.iter().map(ToString::to_string).collect();
+        let name = format!("{} of process {}", journal.name, journal.pid);
+        match clean(&mut journal) {
+            Ok(()) if steps.is_empty() => {}
+            Ok(()) => cleaned.push(format!("{name}: {}", steps.join("; "))),
+            Err(errors) => {
+                let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                let mend = "run it as root: sudo farpace doctor --clean";
+                failed.push(Finding::problem(format!("clean {name}"), errors.join("; "), mend));
+            }
+        }
+    }
+    (cleaned, failed)
+}
+
+/// What dead processes have left.
+fn leftovers() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for journal in journals() {
+        let steps: Vec<_> = journal.steps.iter().map(ToString::to_string).collect();
+        if journal.is_left_over() {
+            let value = format!("{} of process {}: {}", journal.name, journal.pid, steps.join("; "));
+            findings.push(Finding::note("left over", value, "sudo farpace doctor --clean"));
+        } else {
+            let state = if journal.kept { "kept" } else { "running" };
+            let value = format!("{} of process {}: {} things set", journal.name, journal.pid, steps.len());
+            findings.push(Finding::ok(state, value));
+        }
+    }
+    if !findings.iter().any(|finding| finding.judgement == Judgement::Note) {
+        findings.push(Finding::ok("left over", "nothing"));
+    }
+    findings
+}
+
+fn text(findings: &[Finding], cleaned: &[String]) -> String {
+    let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
+    let mut text: String = cleaned.iter().map(|what| format!("taken away: {what}\n")).collect();
+    for Finding { what, value, judgement, mend } in findings {
+        let judgement = match judgement {
+            Judgement::Ok => "ok     ",
+            Judgement::Note => "note   ",
+            Judgement::Problem => "PROBLEM",
+        };
+        text += &format!("{judgement}  {what:width$}  {value}\n");
+        if let Some(mend) = mend {
+            text += &format!("{:width$}  -> {mend}\n", "", width = width + 9);
+        }
+    }
+    let count = |which| findings.iter().filter(|finding| finding.judgement == which).count();
+    text + &match (count(Judgement::Problem), count(Judgement::Note)) {
+        (0, 0) => "All is well.\n".to_owned(),
+        (0, notes) => format!("No problem, {notes} to note.\n"),
+        (problems, notes) => format!("{problems} PROBLEM(S), {notes} to note.\n"),
+    }
+}

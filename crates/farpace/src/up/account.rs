@@ -1,0 +1,111 @@
+//! What a host has done: figures while it runs, and a summary.
+
+use farpace_host::Host;
+use farpace_live::{DeviceCounters, Station};
+use farpace_path::DropReason;
+use farpace_path::world::ElementId;
+use farpace_units::{Instant, Span};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Counts at one time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Account {
+    /// Seconds since the host came up.
+    pub seconds: f64,
+    /// Connections that are open, half-open ones included.
+    pub connections: usize,
+    /// Of them, those whose handshake is not complete.
+    pub half_open: usize,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Segments received.
+    pub packets_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Segments sent.
+    pub packets_out: u64,
+    /// Packets dropped, by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
+}
+
+impl Account {
+    /// The present.
+    pub fn of(station: &Station, host: ElementId, begun: Instant) -> Self {
+        let stats = station.stats();
+        let device = stats.devices.first().copied().unwrap_or_default();
+        let DeviceCounters { malformed, refused, overflowed, .. } = device;
+        let world = station.world();
+        let mut dropped = BTreeMap::new();
+        for ledger in world.ids().filter_map(|id| world.ledger(id)) {
+            ledger.drops().for_each(|(reason, count)| *dropped.entry(words(reason)).or_default() += count);
+        }
+        let own = [
+            ("malformed", malformed),
+            ("refused by the system", refused),
+            ("no room in the device", overflowed + stats.queue_full),
+        ];
+        own.into_iter()
+            .filter(|(_, count)| *count > 0)
+            .for_each(|(why, count)| *dropped.entry(why).or_default() += count);
+        let state = world.element::<Host>(host);
+        Account {
+            seconds: station.now().since(begun).as_nanos() as f64 / 1e9,
+            connections: state.map_or(0, Host::open_connections),
+            half_open: state.map_or(0, Host::half_open_connections),
+            bytes_in: device.bytes_received,
+            packets_in: device.segments_received,
+            bytes_out: device.bytes_sent,
+            packets_out: device.segments_sent,
+            dropped,
+        }
+    }
+
+    /// Two lines: what there is, and what has passed since `before`.
+    pub fn lines(&self, before: &Account) -> Vec<String> {
+        let seconds = (self.seconds - before.seconds).max(1e-3);
+        let rate = |now: u64, then: u64| bits((now - then.min(now)) as f64 * 8.0 / seconds);
+        let packets = |now: u64, then: u64| (now - then.min(now)) as f64 / seconds;
+        vec![
+            format!(
+                "{} connections ({} half open)   in {} ({:.0} packets/s)   out {} ({:.0} packets/s)",
+                self.connections,
+                self.half_open,
+                rate(self.bytes_in, before.bytes_in),
+                packets(self.packets_in, before.packets_in),
+                rate(self.bytes_out, before.bytes_out),
+                packets(self.packets_out, before.packets_out),
+            ),
+            format!("dropped: {}", self.drops()),
+        ]
+    }
+
+    fn drops(&self) -> String {
+        let each: Vec<_> = self.dropped.iter().map(|(why, count)| format!("{why} {count}")).collect();
+        if each.is_empty() { "none".to_owned() } else { each.join(", ") }
+    }
+
+    /// What to say at the end.
+    pub fn text(&self) -> String {
+        let lasted = Span::from_millis((self.seconds * 1e3) as u64);
+        let Account { packets_in, packets_out, .. } = self;
+        format!(
+            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}.\n",
+            self.bytes_in,
+            self.bytes_out,
+            self.drops()
+        )
+    }
+}
+
+fn bits(rate: f64) -> String {
+    match rate {
+        r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.1} Mbit/s", r / 1e6),
+        r => format!("{:.1} kbit/s", r / 1e3),
+    }
+}
+
+fn words(reason: DropReason) -> &'static str {
+    reason.name()
+}

@@ -1,0 +1,305 @@
+//! `farpace up`: a farpace host on a device of this machine.
+//!
+//! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it has done.
+
+mod account;
+mod place;
+mod services;
+
+use crate::emulate::words;
+use crate::realtime::{Figures, Patience};
+use crate::{cli, interrupt, stopwatch};
+use account::Account;
+use anyhow::{Context, Result, anyhow};
+use farpace_host::{Host, Secret};
+use farpace_live::Station;
+use farpace_path::world::{Observer, WireId, World};
+use farpace_path::{Door, Port};
+use farpace_tcp::config::{Profile, Settings};
+use farpace_trace::{InterfaceId, PcapngWriter};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+use place::{Mode, Place, Prefix};
+use serde_json::json;
+use services::Service;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+const AFTER_HELP: &str = "\
+The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can reach it. A TUN or \
+TAP device is made for it; on an interface that is there already (--iface) it has its own MAC and IP addresses, and the system \
+goes on to use the interface as before. Everything that was set is taken away at the end, also after a signal; after kill -9 \
+`farpace doctor --clean` does it.
+
+Examples:
+  farpace up                                              10.77.0.2 behind the TUN device fp0
+  farpace up --tun fp1 --addr 10.78.0.2/24 --addr fd78::2/64
+  farpace up --tap tap0 --mtu 9000 --serve echo,chargen:1900
+  farpace up --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1
+  farpace up --profile linux-2.6.17 --pcap old.pcapng --for 60s
+Then:
+  ping 10.77.0.2
+  nc 10.77.0.2 7                 what you type comes back
+  nc 10.77.0.2 19 | pv >/dev/null   text as fast as it can
+
+It needs root, or the rights cap_net_admin and cap_net_raw; `farpace doctor` tells what is missing. See docs/live.md.";
+
+/// The arguments of `farpace up`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Make a TUN device with this name [default: fp0]
+    #[arg(long, value_name = "NAME", group = "place")]
+    tun: Option<String>,
+    /// Make a TAP device with this name: Ethernet, with ARP
+    #[arg(long, value_name = "NAME", group = "place")]
+    tap: Option<String>,
+    /// Be on this interface, beside the system
+    #[arg(long, value_name = "NAME", group = "place")]
+    iface: Option<String>,
+    /// How to be on an interface
+    #[arg(long, value_enum, default_value = "af-packet", requires = "iface")]
+    mode: Mode,
+    /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
+    #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
+    addr: Vec<Prefix>,
+    /// Address of the kernel on the TUN or TAP device [default: the first of the network]
+    #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
+    peer_addr: Vec<IpAddr>,
+    /// Router to other networks; may be repeated, one for each family
+    #[arg(long, value_name = "ADDR")]
+    gateway: Vec<IpAddr>,
+    /// Longest IP packet in bytes [default: 1500, or that of the interface]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..))]
+    mtu: Option<u16>,
+    /// TCP of the host: see `farpace profiles`
+    #[arg(long, value_name = "NAME", default_value = "modern")]
+    profile: String,
+    /// Services: echo, discard, chargen, each with a port as in echo:9000; or none
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "echo,discard,chargen")]
+    serve: Vec<String>,
+    /// Single packets in both directions rather than super-segments: slower
+    #[arg(long)]
+    no_offload: bool,
+    /// What passes, into this file (pcapng); super-segments are off then
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// How it waits for packets: sleeping costs nothing, spinning a core
+    #[arg(long, value_name = "HOW", value_enum, default_value = "sleep")]
+    wait: Patience,
+    /// Ends after this time; without it at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
+    lasts: Option<Span>,
+    /// Print JSON: one line when the host is up, one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// `farpace up`.
+///
+/// # Errors
+/// Arguments that make no sense, or a device that cannot be opened.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == args.profile);
+    let profile = profile
+        .with_context(|| format!("`{}` is no profile: `farpace profiles` lists them", args.profile))?;
+    let none = args.serve.iter().all(|word| word == "none" || word.is_empty());
+    let words = args.serve.iter().filter(|_| !none);
+    let services = words.map(|word| Service::parse(word)).collect::<Result<Vec<_>>>()?;
+    let secret = secret()?;
+    // Before anything is set: a signal from now on is an orderly end.
+    interrupt::install();
+    let place = place::open(args)?;
+    let mtu = args.mtu.unwrap_or(place.device.info().mtu);
+    let settings =
+        Settings { profile: Some(profile), mss: Some(mtu.saturating_sub(40)), ..Settings::default() };
+    let config = settings.resolve().map_err(|error| anyhow!("{error}"))?;
+    let [first, rest @ ..] = place.ours.as_slice() else { return Err(anyhow!("the host needs an address")) };
+    let mut host = Host::new(first.0, secret);
+    rest.iter().for_each(|(address, _)| host.add_address(*address));
+    services.iter().try_for_each(|service| service.offer(&mut host, &config))?;
+    if let Some((mac, link)) = place.link.clone() {
+        host.join_link(mac, link);
+        host.share_line();
+    }
+    tell(args, &place, mtu, &services)?;
+    let Place { device, setup, .. } = place;
+    let mut world = World::new(0);
+    if args.pcap.is_none() {
+        host.set_super_segments(device.info().super_segment);
+    }
+    let host = world.add("host", Box::new(host))?;
+    let door = world.add("device", Box::new(Door::default()))?;
+    world.connect((host, Port(0)), (door, Port(0)))?;
+    let capture =
+        args.pcap.as_ref().map(|path| Capture::begin(path, &mut world, [(door, Port(0)), (host, Port(0))]));
+    let capture = capture.transpose()?;
+    let mut station = Station::new(world, args.wait.wait())?;
+    match &capture {
+        // Packets go by the wire then, one by one, where they are seen.
+        Some(capture) => {
+            station.attach_cutting(door, device);
+            station.show_to(Box::new(Seen(capture.clone())));
+        }
+        None => {
+            station.attach(door, device);
+            station.set_host(host);
+        }
+    }
+    let ended = serve(args, &mut station, host);
+    let account = Account::of(&station, host, Instant::ZERO);
+    drop(station);
+    if let Some(setup) = setup {
+        for error in setup.undo().err().into_iter().flatten() {
+            cli::note(&format!("{error}; `farpace doctor --clean` tries again"));
+        }
+    }
+    if let Some(capture) = capture {
+        capture.borrow_mut().finish()?;
+    }
+    match args.json {
+        true => cli::print(&(serde_json::to_string(&json!({ "end": account }))? + "\n"))?,
+        false => cli::print(&account.text())?,
+    }
+    match ended {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            cli::complain(&error);
+            Ok(ExitCode::from(cli::FAILED))
+        }
+    }
+}
+
+/// Runs until a signal comes, the time is over, or the device is gone.
+fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementId) -> Result<()> {
+    const LOOK: Span = Span::from_millis(20);
+    let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
+    let mut figures = Figures::new(args.json);
+    let (mut look, mut before) = (Instant::ZERO, Account::default());
+    let ended = loop {
+        match station.turn() {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error.into()),
+        }
+        let now = station.now();
+        if now < look {
+            continue;
+        }
+        look = now + LOOK;
+        if interrupt::asked() || now >= end {
+            break Ok(());
+        }
+        if figures.is_due(now) {
+            let account = Account::of(station, host, Instant::ZERO);
+            figures.show(now, &account.lines(&before));
+            before = account;
+        }
+    };
+    figures.clear();
+    ended
+}
+
+/// Says what is there now, and how to reach it.
+fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()> {
+    let info = place.device.info();
+    let offload = info.super_segment > 0;
+    let with_bits =
+        |all: &[Prefix]| all.iter().map(|(address, bits)| format!("{address}/{bits}")).collect::<Vec<_>>();
+    let mac = place.link.as_ref().map(|(mac, _)| mac.to_string());
+    if args.json {
+        let up = json!({ "up": {
+            "interface": info.name, "device": place.what, "mtu": mtu, "mac": mac,
+            "super_segments": offload, "addresses": with_bits(&place.ours),
+            "kernel_addresses": with_bits(&place.kernels), "services": services,
+        }});
+        return cli::print(&(serde_json::to_string(&up)? + "\n"));
+    }
+    let mut text = format!("{}: {}, MTU {mtu} B, ", info.name, place.what);
+    text += if offload { "super-segments and checksums left to the system\n" } else { "single packets\n" };
+    for kernel in with_bits(&place.kernels) {
+        text += &format!("  {kernel}: the kernel\n");
+    }
+    let mac = mac.map_or(String::new(), |mac| format!(" at {mac}"));
+    let offers: Vec<_> = services.iter().map(Service::to_string).collect();
+    let offers = if offers.is_empty() { "no services".to_owned() } else { offers.join(", ") };
+    for ours in with_bits(&place.ours) {
+        text += &format!("  {ours}: farpace{mac}; answers ping; {offers}\n");
+    }
+    for step in place.setup.iter().flat_map(|setup| setup.steps()) {
+        text += &format!("  set; at the end: {step}\n");
+    }
+    if let Some((address, _)) = place.ours.first() {
+        text += &format!("Try: ping {address}");
+        text +=
+            &services.first().map_or(String::new(), |service| format!("   nc {address} {}", service.port));
+        text += "\n";
+    }
+    let end = args.lasts.map_or("Ctrl-C ends it".to_owned(), |lasts| format!("It ends after {lasts}"));
+    cli::print(&format!("{text}{end} and takes everything away.\n"))
+}
+
+/// A key that nobody knows.
+fn secret() -> Result<Secret> {
+    let mut key = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut dice| dice.read_exact(&mut key))
+        .context("cannot read /dev/urandom")?;
+    Ok(Secret::new(key))
+}
+
+/// What passes between host and device, in a file.
+struct Capture {
+    writer: Option<PcapngWriter<BufWriter<File>>>,
+    interface: InterfaceId,
+    wires: [WireId; 2],
+    path: PathBuf,
+    failed: Option<io::Error>,
+}
+
+impl Capture {
+    fn begin(
+        path: &PathBuf,
+        world: &mut World,
+        ends: [farpace_path::world::End; 2],
+    ) -> Result<Rc<RefCell<Self>>> {
+        let what = || format!("cannot write `{}`", path.display());
+        let file = File::create(path).with_context(what)?;
+        let mut writer = PcapngWriter::new(BufWriter::new(file), "farpace up").with_context(what)?;
+        writer = writer.with_epoch(stopwatch::since_1970());
+        let interface =
+            writer.add_interface("device", "between the host and its device", None).with_context(what)?;
+        let [a, b] = ends;
+        let wires = [world.observe(a)?, world.observe(b)?];
+        Ok(Rc::new(RefCell::new(Capture {
+            writer: Some(writer),
+            interface,
+            wires,
+            path: path.clone(),
+            failed: None,
+        })))
+    }
+    fn finish(&mut self) -> Result<()> {
+        let end = self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop));
+        let failed = self.failed.take().map_or(end, Err);
+        failed.with_context(|| format!("cannot write `{}`", self.path.display()))
+    }
+}
+
+struct Seen(Rc<RefCell<Capture>>);
+
+impl Observer for Seen {
+    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
+        let Capture { writer, interface, wires, failed, .. } = &mut *self.0.borrow_mut();
+        if let Some(open) = writer.as_mut().filter(|_| wires.contains(&wire))
+            && let Err(error) = open.packet(*interface, now, packet, None)
+        {
+            failed.get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The device that a host is brought up on, and its addresses there.
+
+use super::Args;
+use crate::cli;
+use anyhow::{Context, Result, bail};
+use farpace_host::LocalLink;
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::system::{Interface, Setup};
+use farpace_live::{Device, DeviceError};
+use farpace_wire::MacAddr;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+
+/// How a host is on an interface that is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// A packet socket, beside the system's own use of the interface
+    #[default]
+    AfPacket,
+}
+
+/// An address and the bits of its network.
+pub type Prefix = (IpAddr, u8);
+
+/// A device, ready.
+pub struct Place {
+    /// The device.
+    pub device: Box<dyn Device>,
+    /// What it is, in words.
+    pub what: String,
+    /// Our address on the Ethernet, and what we know of it; none: there is no Ethernet.
+    pub link: Option<(MacAddr, LocalLink)>,
+    /// Our addresses.
+    pub ours: Vec<Prefix>,
+    /// The kernel's, which were given to it for this.
+    pub kernels: Vec<Prefix>,
+    /// What was set on the machine beside.
+    pub setup: Option<Setup>,
+}
+
+/// `10.77.0.2/24`.
+///
+/// # Errors
+/// Anything else.
+pub fn prefix(text: &str) -> Result<Prefix, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is not an address with a prefix: expected something like 10.77.0.2/24 or fd77::2/64"
+        )
+    };
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, bits): (IpAddr, u8) =
+        (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if bits > most || address.is_unspecified() || address.is_multicast() {
+        return Err(wrong());
+    }
+    Ok((address, bits))
+}
+
+/// The first address of the network of `ours` that is not `ours`.
+fn neighbour((ours, bits): Prefix) -> Result<Prefix> {
+    let first = |value: u128, width: u32| {
+        let host = width - u32::from(bits);
+        if host == 0 {
+            return None;
+        }
+        let network = value.checked_shr(host).unwrap_or(0).checked_shl(host).unwrap_or(0);
+        [network + 1, network + 2].into_iter().find(|other| *other != value)
+    };
+    let other = match ours {
+        IpAddr::V4(v4) => {
+            first(v4.to_bits().into(), 32).map(|bits| IpAddr::from((bits as u32).to_be_bytes()))
+        }
+        IpAddr::V6(v6) => first(v6.to_bits(), 128).map(|bits| IpAddr::from(bits.to_be_bytes())),
+    };
+    let other = other
+        .with_context(|| format!("the network {ours}/{bits} has no room for the kernel: give --peer-addr"))?;
+    Ok((other, bits))
+}
+
+/// An address of our own, the same for the same name in each run, so that neighbours need not learn anew.
+fn own_mac(name: &str, ours: &[Prefix]) -> MacAddr {
+    let words = format!("{name} {ours:?}");
+    // FNV-1a.
+    let hash = words
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    // Locally administered, of one station.
+    MacAddr([0x02, a, b, c, d, e])
+}
+
+/// Opens what the arguments name.
+///
+/// # Errors
+/// It cannot be opened, with how to mend it.
+pub fn open(args: &Args) -> Result<Place> {
+    match &args.iface {
+        Some(interface) => beside(args, interface),
+        None => own(args),
+    }
+}
+
+/// A TUN or TAP device, which nobody else has.
+fn own(args: &Args) -> Result<Place> {
+    let (name, tap) = match &args.tap {
+        Some(name) => (name.as_str(), true),
+        None => (args.tun.as_deref().unwrap_or("fp0"), false),
+    };
+    let ours = match args.addr.is_empty() {
+        true => vec![(IpAddr::from([10, 77, 0, 2]), 24)],
+        false => args.addr.clone(),
+    };
+    let given = |ours: &Prefix| args.peer_addr.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
+    let peer = |ours: &Prefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
+    let mut kernels = ours.iter().map(peer).collect::<Result<Vec<_>>>()?;
+    kernels.dedup();
+    let config = TunConfig {
+        tap,
+        mtu: args.mtu.unwrap_or(1500),
+        addresses: kernels.clone(),
+        offload: !args.no_offload && args.pcap.is_none(),
+        ..TunConfig::new(name)
+    };
+    let device = Tun::open(&config).map_err(|error| advise(error, name))?;
+    let link = tap.then(|| {
+        (own_mac(name, &ours), LocalLink { prefixes: ours.clone(), gateways: routers(args, &kernels) })
+    });
+    let what = if tap { "a TAP device" } else { "a TUN device" };
+    Ok(Place { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
+}
+
+fn routers(args: &Args, kernels: &[Prefix]) -> Vec<IpAddr> {
+    // What has given us its addresses knows the way to others, if there is one.
+    if args.gateway.is_empty() {
+        kernels.iter().map(|kernel| kernel.0).collect()
+    } else {
+        args.gateway.clone()
+    }
+}
+
+/// An interface that the system has.
+fn beside(args: &Args, name: &str) -> Result<Place> {
+    if args.addr.is_empty() {
+        bail!(
+            "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has there"
+        );
+    }
+    let Mode::AfPacket = args.mode;
+    let ours = args.addr.clone();
+    let mac = own_mac(name, &ours);
+    let config = PacketConfig {
+        mac: Some(mac),
+        promiscuous: true,
+        super_segments: !args.no_offload && args.pcap.is_none(),
+        ..PacketConfig::new(name)
+    };
+    let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
+    let setup = Setup::begin("up")?;
+    let interface = Interface::here(name);
+    setup.up(&interface)?;
+    if let Some(mtu) = args.mtu.filter(|mtu| *mtu != device.info().mtu) {
+        setup.mtu(&interface, mtu)?;
+    }
+    let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
+    let what = "a packet socket beside the system".to_owned();
+    Ok(Place { device: Box::new(device), what, link, ours, kernels: Vec::new(), setup: Some(setup) })
+}
+
+/// What to do about an error.
+fn advise(error: DeviceError, name: &str) -> anyhow::Error {
+    let advice = match &error {
+        DeviceError::System { error, .. } => match (error.kind(), error.raw_os_error()) {
+            (ErrorKind::PermissionDenied, _) => {
+                "run it as root, or give the command the rights once: sudo setcap cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\""
+            }
+            (ErrorKind::ResourceBusy, _) => "a program has this device already: choose another name",
+            (ErrorKind::NotFound, Some(2)) => {
+                "there is no /dev/net/tun: load the module with `sudo modprobe tun`"
+            }
+            (_, Some(19)) => "`ip link` shows which interfaces there are",
+            _ => "`farpace doctor` tells what this machine allows",
+        },
+        DeviceError::NotEthernet(_) => "a packet socket needs Ethernet; use --tun on a machine without",
+        DeviceError::BadName(_) => "choose another name",
+    };
+    cli::note(&format!("hint: {name}: {advice}"));
+    error.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the kernel gets our own address, or one of another network.
+    #[test]
+    fn the_kernel_gets_an_address_beside_ours() {
+        for (ours, kernels) in [
+            ("10.77.0.2/24", "10.77.0.1/24"),
+            ("10.77.0.1/24", "10.77.0.2/24"),
+            ("fd77::2/64", "fd77::1/64"),
+            ("10.0.0.6/30", "10.0.0.5/30"),
+            ("200.1.2.3/1", "128.0.0.1/1"),
+        ] {
+            let ours = prefix(ours).unwrap();
+            let (address, bits) = neighbour(ours).unwrap();
+            assert_eq!(format!("{address}/{bits}"), kernels);
+        }
+        assert!(neighbour(prefix("10.0.0.1/32").unwrap()).is_err());
+        for bad in ["10.77.0.2", "10.77.0.2/33", "fd77::/129", "0.0.0.0/0", "224.0.0.1/24", "x/8"] {
+            assert!(prefix(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// Breaks: two hosts of ours on one Ethernet have one address, or it is that of a group.
+    #[test]
+    fn own_addresses_differ() {
+        let a = own_mac("eth0", &[prefix("10.0.0.1/24").unwrap()]);
+        let b = own_mac("eth0", &[prefix("10.0.0.2/24").unwrap()]);
+        assert!(a != b && a.0[0] == 2 && b.0[0] == 2);
+    }
+}

@@ -1,0 +1,186 @@
+//! The old small services of TCP: echo (RFC 862), discard (RFC 863), chargen (RFC 864).
+
+use anyhow::{Result, anyhow, bail};
+use bytes::Bytes;
+use farpace_host::{Application, Host, ListenSettings};
+use farpace_tcp::config::Config;
+use farpace_tcp::{Connection, Event};
+use farpace_units::Instant;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// What a service does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Sends back what comes.
+    Echo,
+    /// Reads what comes.
+    Discard,
+    /// Sends lines of text for as long as somebody reads them.
+    Chargen,
+}
+
+/// A service at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Service {
+    /// What it does.
+    pub kind: Kind,
+    /// Where.
+    pub port: u16,
+}
+
+impl Service {
+    /// `echo`, or `echo:9000`.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn parse(word: &str) -> Result<Self> {
+        let (name, port) = word.split_once(':').map_or((word, None), |(name, port)| (name, Some(port)));
+        let (kind, usual) = match name {
+            "echo" => (Kind::Echo, 7),
+            "discard" => (Kind::Discard, 9),
+            "chargen" => (Kind::Chargen, 19),
+            _ => bail!(
+                "`{word}` is no service: there are echo, discard and chargen, with a port as in echo:9000"
+            ),
+        };
+        let port = match port {
+            Some(port) => port.parse().map_err(|_| anyhow!("`{port}` is not a port: 1 to 65535"))?,
+            None => usual,
+        };
+        Ok(Service { kind, port })
+    }
+
+    /// Lets `host` offer it.
+    ///
+    /// # Errors
+    /// Another service has the port.
+    pub fn offer(self, host: &mut Host, config: &Config) -> Result<()> {
+        let lines = lines();
+        let make = move || -> Box<dyn Application> {
+            match self.kind {
+                Kind::Echo => Box::new(Echo::default()),
+                Kind::Discard => Box::new(Discard),
+                Kind::Chargen => Box::new(Chargen { rest: Bytes::new(), lines: lines.clone() }),
+            }
+        };
+        Ok(host.listen(self.port, ListenSettings::new(config.clone()), make)?)
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.kind {
+            Kind::Echo => "echo",
+            Kind::Discard => "discard",
+            Kind::Chargen => "chargen",
+        };
+        write!(f, "{name} on port {}", self.port)
+    }
+}
+
+#[derive(Default)]
+struct Echo {
+    /// Read, and not taken by the send buffer yet. More is read only when there is none: so the peer is held back.
+    waiting: VecDeque<Bytes>,
+    ended: bool,
+}
+
+impl Application for Echo {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        self.ended |= event == Event::PeerClosed;
+        if !matches!(event, Event::Readable | Event::Writable | Event::PeerClosed) {
+            return;
+        }
+        loop {
+            while let Some(first) = self.waiting.front_mut() {
+                connection.write(first);
+                if !first.is_empty() {
+                    return;
+                }
+                self.waiting.pop_front();
+            }
+            connection.read(|bytes| self.waiting.push_back(bytes));
+            if self.waiting.is_empty() {
+                break;
+            }
+        }
+        if self.ended {
+            connection.close();
+        }
+    }
+}
+
+struct Discard;
+
+impl Application for Discard {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        if matches!(event, Event::Readable | Event::PeerClosed) {
+            connection.read(drop);
+        }
+        if event == Event::PeerClosed {
+            connection.close();
+        }
+    }
+}
+
+struct Chargen {
+    rest: Bytes,
+    lines: Bytes,
+}
+
+impl Application for Chargen {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        if matches!(event, Event::Readable | Event::PeerClosed) {
+            connection.read(drop);
+        }
+        match event {
+            Event::PeerClosed => connection.close(),
+            Event::Connected | Event::Writable => loop {
+                if self.rest.is_empty() {
+                    self.rest = self.lines.clone();
+                }
+                connection.write(&mut self.rest);
+                if !self.rest.is_empty() {
+                    break;
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+/// All lines of chargen once: 95 of 72 printable characters, each beginning one character later. Many times over, so that a
+/// send buffer is filled in few calls.
+fn lines() -> Bytes {
+    const PRINTABLE: usize = 95;
+    const TIMES: usize = 32;
+    let line = |from: usize| (0..72).map(move |at| b' ' + ((from + at) % PRINTABLE) as u8).chain(*b"\r\n");
+    (0..PRINTABLE).flat_map(line).collect::<Vec<u8>>().repeat(TIMES).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: services at other ports than asked for, or nonsense taken for one.
+    #[test]
+    fn services_are_read_as_typed() {
+        assert_eq!(Service::parse("echo").unwrap(), Service { kind: Kind::Echo, port: 7 });
+        assert_eq!(Service::parse("chargen:1900").unwrap(), Service { kind: Kind::Chargen, port: 1900 });
+        for bad in ["", "ftp", "echo:", "echo:70000", "7"] {
+            assert!(Service::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// Breaks: chargen sends something else than RFC 864 describes.
+    #[test]
+    fn lines_turn() {
+        let lines = lines();
+        assert!(lines.starts_with(
+            b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefg\r\n!\"#"
+        ));
+        assert_eq!(lines.len(), 32 * 95 * 74);
+    }
+}
