@@ -5,7 +5,7 @@
 mod machine;
 mod network;
 
-use crate::cli;
+use crate::{cli, netlab};
 use anyhow::Result;
 use farpace_live::system::{Journal, clean, journals};
 use serde::Serialize;
@@ -109,6 +109,13 @@ fn clean_up() -> (Vec<String>, Vec<Finding>) {
             }
         }
     }
+    match netlab::clean() {
+        Ok(labs) => cleaned.extend(labs.iter().map(|lab| format!("lab {lab}"))),
+        Err(error) => {
+            let mend = "run it as root: sudo farpace doctor --clean";
+            failed.push(Finding::problem("clean labs", format!("{error:#}"), mend));
+        }
+    }
     (cleaned, failed)
 }
 
@@ -125,6 +132,9 @@ fn leftovers() -> Vec<Finding> {
             let value = format!("{} of process {}: {} things set", journal.name, journal.pid, steps.len());
             findings.push(Finding::ok(state, value));
         }
+    }
+    for lab in netlab::left_behind().unwrap_or_default() {
+        findings.push(Finding::note("left over", format!("lab {lab}"), "sudo farpace doctor --clean"));
     }
     if !findings.iter().any(|finding| finding.judgement == Judgement::Note) {
         findings.push(Finding::ok("left over", "nothing"));

@@ -94,15 +94,27 @@ fn take_down(lab: &State) -> Result<()> {
     Ok(())
 }
 
-/// Removes what labs have left whose processes were killed; how many there were.
+/// The labs that are there although their processes were killed, by name.
+///
+/// # Errors
+/// Files that are not ours.
+pub fn left_behind() -> Result<Vec<String>> {
+    Ok(dead()?.into_iter().map(|lab| lab.name).collect())
+}
+
+fn dead() -> Result<Vec<State>> {
+    Ok(State::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect())
+}
+
+/// Removes what labs have left whose processes were killed; their names.
 ///
 /// # Errors
 /// A namespace that the system does not let go.
-pub fn clean() -> Result<usize> {
-    let dead: Vec<State> = State::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect();
+pub fn clean() -> Result<Vec<String>> {
+    let dead = dead()?;
     dead.iter().try_for_each(State::clean)?;
     dead.iter().for_each(State::remove_log);
-    Ok(dead.len())
+    Ok(dead.into_iter().map(|lab| lab.name).collect())
 }
 
 #[allow(clippy::disallowed_methods, reason = "it waits for another process")]

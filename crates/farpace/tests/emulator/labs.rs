@@ -69,6 +69,12 @@ fn what_a_killed_lab_leaves_is_found_and_removed() {
     assert!(!left(&name).is_empty());
     good(farpace(&["lab", "down", &name]));
     assert_eq!(left(&name), Vec::<String>::new());
+    up();
+    kill();
+    // Its exit code is about the machine.
+    let told = String::from_utf8(farpace(&["doctor", "--clean"]).stdout).unwrap();
+    assert!(told.contains(&format!("lab {name}")), "{told}");
+    assert_eq!(left(&name), Vec::<String>::new());
 }
 
 /// Breaks: scripts that run under a lab are not told where, or the lab stays when they end.
