@@ -94,10 +94,10 @@ fn a_file_and_a_tree_are_sent() {
     let port = receiver.port.clone();
     let (code, out, errors) = run(here.path(), &["send", "film", "photos", &port, "--explain"]);
     assert_eq!(code, 0, "{errors}");
-    assert!(out.starts_with("sent 2 files, 3 MB in ") && out.contains("verified\nLimited by "), "{out}");
+    assert!(out.starts_with("sent 2 files, 3.00 MB in ") && out.contains("verified\nLimited by "), "{out}");
     let (code, out, errors) = receiver.end();
     assert_eq!(code, 0, "{errors}");
-    assert!(out.contains("received 2 files, 3 MB"), "{out}");
+    assert!(out.contains("received 2 files, 3.00 MB"), "{out}");
     assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(3_000_000));
     assert_eq!(fs::read_to_string(there.path().join("photos/2026/a")).unwrap(), "a");
 }
@@ -255,4 +255,87 @@ fn copies_go_both_ways() {
     );
     assert!(none.0 == 1 && none.2.contains("scp -r photos h:"), "{none:?}");
     assert_eq!(run(here.path(), &["copy", "photos", "elsewhere"]).0, 2);
+}
+
+/// Runs a script as root in namespaces of its own; none: that is not possible here.
+fn as_root(script: &str, dir: &Path) -> Option<(i32, String, String)> {
+    let may = Command::new("unshare").args(["-m", "-n", "true"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "no namespaces");
+        // Not `eprintln!`: the harness hides it for tests that pass.
+        std::io::stderr().write_all(b"skipped, needs root\n").unwrap();
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "-n", "--kill-child", "-f", "-p", "sh", "-euc", script])
+        .current_dir(dir)
+        .env("FARPACE", FARPACE);
+    Some(told(command.output().unwrap()))
+}
+
+/// Breaks: a full disk is not told to the sender with its cause, or what has arrived is lost.
+#[test]
+fn a_full_disk_is_told_to_the_sender() {
+    let Folders { here, .. } = folders();
+    fs::write(here.path().join("film"), noise(6_000_000)).unwrap();
+    let script = "
+        ip link set lo up
+        mkdir disk; mount -t tmpfs -o size=3m tmpfs disk
+        \"$FARPACE\" recv --dir disk --once --listen 127.0.0.1:7077 2>recv.log & receiver=$!
+        until grep -q Receiving recv.log; do sleep 0.05; done
+        code=0; \"$FARPACE\" send film 127.0.0.1:7077 || code=$?
+        echo code $code
+        code=0; wait $receiver || code=$?
+        echo receiver $code
+        ls -A disk; mount -o remount,size=9m disk
+        \"$FARPACE\" recv --dir disk --once --listen 127.0.0.1:7077 2>recv2.log &
+        until grep -q Receiving recv2.log; do sleep 0.05; done
+        \"$FARPACE\" send film 127.0.0.1:7077 --json | grep spared_bytes
+        cmp film disk/film && echo same";
+    let Some((code, out, errors)) = as_root(script, here.path()) else { return };
+    assert_eq!(code, 0, "{out}{errors}");
+    assert!(errors.contains("the disk is full") && errors.contains("of 6000000 bytes"), "{errors}");
+    assert!(out.contains("code 1\nreceiver 1\n.film.") && out.contains("same"), "{out}");
+    assert!(!out.contains("\"spared_bytes\": 0"), "{out}");
+}
+
+/// Breaks: farpace's own TCP as the carrier, to itself and to the kernel's.
+#[test]
+fn farpace_carries_to_farpace_and_to_the_kernel() {
+    let Folders { here, .. } = folders();
+    fs::write(here.path().join("film"), noise(8_000_000)).unwrap();
+    let script = "
+        ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward
+        mkdir one two
+        \"$FARPACE\" recv --dir one --once --stack farpace --tun h5one --addr 10.77.1.2/24 2>one.log &
+        until grep -q Receiving one.log; do sleep 0.05; done
+        \"$FARPACE\" send film 10.77.1.2:7077 --tun h5two --addr 10.77.2.2/24 --explain
+        cmp film one/film
+        \"$FARPACE\" recv --dir two --once --listen 0.0.0.0:7077 2>two.log &
+        until grep -q Receiving two.log; do sleep 0.05; done
+        \"$FARPACE\" send film 10.77.2.1:7077 --tun h5two --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
+        cmp film two/film && echo same";
+    let Some((code, out, errors)) = as_root(script, here.path()) else { return };
+    let logs = fs::read_to_string(here.path().join("one.log")).unwrap_or_default();
+    assert_eq!(code, 0, "{out}{errors}{logs}");
+    assert!(out.contains("\"stack\": \"farpace\"") && out.ends_with("same\n"), "{out}");
+    assert!(
+        errors.contains("farpace's TCP is 10.77.2.2 on h5two, the kernel there is 10.77.2.1."),
+        "{errors}"
+    );
+}
+
+/// Breaks: without privileges there is no transfer, or nobody is told that the kernel's TCP carries it.
+#[test]
+fn without_a_device_the_kernel_carries() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    let receiver = Receiver::start(there.path(), &["--once"]);
+    // A name that no device can have stands for missing privileges.
+    let args = ["send", "film", &receiver.port, "--tun", "a/b", "--addr", "10.77.0.2/24"];
+    let (code, _, errors) = run(here.path(), &args);
+    assert!(code == 0 && errors.contains("The kernel's TCP is used, because"), "{code}: {errors}");
+    let (code, _, errors) = run(here.path(), &[&args[..], &["--stack", "farpace"]].concat());
+    assert!(code == 2 && errors.contains("--stack kernel"), "{code}: {errors}");
 }

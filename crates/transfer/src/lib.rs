@@ -16,6 +16,8 @@
 mod fault;
 mod frame;
 mod handshake;
+#[cfg(test)]
+mod hostile;
 pub mod kernel;
 pub mod limits;
 mod line;

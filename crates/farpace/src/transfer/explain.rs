@@ -11,6 +11,9 @@ use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// A transfer that is shorter says nothing about limits.
+const SHORT: Duration = Duration::from_millis(200);
+
 /// Where to look while a transfer runs.
 pub enum Probe {
     /// A socket of the kernel.
@@ -103,6 +106,9 @@ pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanatio
     let rate = speed(sent.bytes, sent.elapsed);
     let (limit, why) = match () {
         () if sent.bytes == 0 => ("nothing", "no bytes of files had to be sent".to_owned()),
+        () if sent.elapsed < SHORT => {
+            ("nothing", format!("nothing in particular, it took {} ms", number(all * 1e3)))
+        }
         () if share(times.cap) > 0.5 => {
             let cap = cap.map_or(String::new(), |cap| format!(" of {cap}"));
             ("cap", format!("the cap{cap} held it back for {} of the time", percent(times.cap)))

@@ -168,7 +168,7 @@ impl Desk<'_> {
         }
         let result = receive(line, &session, &self.place);
         display.clear();
-        let code = match &result {
+        let good = match &result {
             Ok(received) => outcome::received(received, &peer, args.json, args.quiet)
                 .is_ok_and(|code| code == ExitCode::SUCCESS),
             Err(error) => {
@@ -182,7 +182,12 @@ impl Desk<'_> {
             Err(TransferError::Protocol(_) | TransferError::Closed | TransferError::Silent(_))
         ) || matches!(&result, Err(TransferError::Own(fault)) if matches!(fault.code, Code::Token | Code::Version | Code::Role));
         if args.once && !stranger {
-            self.code.store(if code { cli::OK } else { cli::FAILED }, Ordering::Relaxed);
+            let code = match &result {
+                Err(TransferError::Interrupted) => cli::INTERRUPTED,
+                _ if good => cli::OK,
+                _ => cli::FAILED,
+            };
+            self.code.store(code, Ordering::Relaxed);
             self.done.store(true, Ordering::Relaxed);
         }
     }

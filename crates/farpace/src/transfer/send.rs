@@ -7,7 +7,7 @@ use super::outcome;
 use super::progress::Display;
 use super::stack::{Call, StackArgs};
 use crate::{cli, interrupt};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use farpace_transfer::{Session, Walk, send, walk};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,12 +33,9 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Files and directories
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Where `farpace recv` listens
-    #[arg(value_name = "HOST:PORT", required_unless_present = "stdio_control")]
-    to: Option<String>,
+    /// Files and directories, and then where `farpace recv` listens
+    #[arg(required = true, value_name = "FILE... HOST:PORT")]
+    words: Vec<PathBuf>,
     #[command(flatten)]
     sending: Sending,
     #[command(flatten)]
@@ -60,18 +57,20 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     if args.stdio_control {
-        let files: Vec<_> = args.files.iter().cloned().chain(args.to.iter().map(PathBuf::from)).collect();
-        let found = control::walk_or_tell(&files)?;
+        let found = control::walk_or_tell(&args.words)?;
         return control::serve(args.timeout, |call, session| {
             let result = send(call.line, session, found.clone(), args.sending.limit);
             result.map(|sent| if sent.failed == 0 { cli::OK } else { cli::FAILED })
         });
     }
-    let to = args.to.as_deref().ok_or_else(|| anyhow!("where to? give HOST:PORT of a `farpace recv`"))?;
-    let found = walk(&args.files).map_err(|fault| anyhow!(fault))?;
+    let (to, files) = match args.words.split_last() {
+        Some((to, files)) if !files.is_empty() => (to.to_string_lossy(), files),
+        _ => bail!("give one file at least, and then HOST:PORT of a `farpace recv`"),
+    };
+    let found = walk(files).map_err(|fault| anyhow!(fault))?;
     let token = args.token.get()?;
     let net = args.stack.up(args.sending.limit, args.sending.quiet)?;
-    let call = match net.connect(to) {
+    let call = match net.connect(&to) {
         Ok(call) => call,
         Err(_) if interrupt::asked() => return Ok(ExitCode::from(cli::INTERRUPTED)),
         Err(error) => {

@@ -1,0 +1,20 @@
+//! Any bytes as frames and messages of a transfer: nothing crashes, and what is read means the same when it is written.
+
+#![no_main]
+
+use farpace_transfer::message::Message;
+use farpace_transfer::{FrameReader, Key};
+use libfuzzer_sys::fuzz_target;
+use std::sync::atomic::AtomicU64;
+
+fuzz_target!(|input: (u8, Vec<u8>)| {
+    let (kind, bytes) = input;
+    if let Ok(message) = Message::decode(kind, &bytes) {
+        let (kind, again) = message.encode();
+        assert_eq!(Message::decode(kind, &again).as_ref(), Ok(&message));
+    }
+    let moved = AtomicU64::new(0);
+    let mut reader = FrameReader::new(&bytes[..], Key::of_bytes([7; 32]), &moved);
+    let mut block = Vec::new();
+    while reader.next(&mut block).is_ok() {}
+});
