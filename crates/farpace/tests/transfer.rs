@@ -42,7 +42,7 @@ impl Receiver {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         errors.read_line(&mut line).unwrap();
-        let port = line.split_whitespace().nth(2).unwrap_or_else(|| panic!("{line}")).to_owned();
+        let port = line.split_whitespace().nth(2).expect(&line).to_owned();
         Receiver { child: Some(child), errors, port }
     }
     fn end(mut self) -> (i32, String, String) {
