@@ -4,7 +4,7 @@
 use crate::fault::{Fault, TransferError};
 use crate::frame::FrameWriter;
 use crate::handshake::{Role, shake};
-use crate::line::{Line, Patience, Session};
+use crate::line::{Patience, Session};
 use crate::message::{Entry, FileTime, Kind, Message, Verdict};
 use crate::path::RelPath;
 use crate::place::{Place, Policy};
