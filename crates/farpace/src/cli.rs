@@ -69,11 +69,11 @@ pub enum Command {
     /// The network of a scenario between network namespaces, in real time, for any programs
     Lab(netlab::Args),
     /// Send files and trees to a `farpace recv`: resumed, verified, acknowledged
-    Send(transfer::send::Args),
+    Send(Box<transfer::send::Args>),
     /// Receive files from `farpace send`
-    Recv(transfer::recv::Args),
+    Recv(Box<transfer::recv::Args>),
     /// Copy files to or from another machine, in scp's form over ssh
-    Copy(transfer::copy::Args),
+    Copy(Box<transfer::copy::Args>),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// Congestion controls: what each is for, and all of them on one path
