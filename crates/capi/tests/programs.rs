@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -20,10 +21,23 @@ fn skipped(why: &str) -> bool {
     true
 }
 
-/// Compiles a program against the library of this build; none: there is no compiler.
+/// The folder with the library for C. Tests of Rust need no such library, so nobody has built it yet.
+fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let folder = test.parent().and_then(Path::parent).unwrap().to_owned();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--offline", "--locked", "--quiet", "-p", "farpace-capi", "--target-dir"]);
+        let output = cargo.arg(folder.parent().unwrap()).current_dir(place("")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    })
+}
+
+/// Compiles a program against that library; none: there is no compiler.
 fn compiled(source: &str, into: &Path) -> Option<PathBuf> {
-    let built = std::env::current_exe().unwrap();
-    let libraries = built.parent().unwrap();
+    let libraries = library();
     let name = Path::new(source).file_stem().unwrap();
     let program = into.join(name);
     let mut cc = Command::new("cc");

@@ -340,6 +340,8 @@ impl Station {
         if self.arrivals.is_empty() {
             return Ok(false);
         }
+        // They have come until now, not until the round began: what is delayed from here on must not leave early.
+        self.world.run_until(self.clock.now(), &mut *self.observer)?;
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
         if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
             && host == peer

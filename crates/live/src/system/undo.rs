@@ -58,10 +58,13 @@ impl Undo {
         match self {
             Undo::Link(interface) if exists(interface) => {
                 let line = format!("link delete dev {}", interface.name);
-                tool::run(&tool::line("ip", interface.namespace.as_deref(), &line)).map(drop)
+                let done = tool::run(&tool::line("ip", interface.namespace.as_deref(), &line)).map(drop);
+                // Somebody else may have been quicker.
+                done.or_else(|error| if exists(interface) { Err(error) } else { Ok(()) })
             }
             Undo::Namespace(name) if namespace::path(name).exists() => {
-                tool::run(&tool::line("ip", None, &format!("netns delete {name}"))).map(drop)
+                let done = tool::run(&tool::line("ip", None, &format!("netns delete {name}"))).map(drop);
+                done.or_else(|error| if namespace::path(name).exists() { Err(error) } else { Ok(()) })
             }
             Undo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
                 in_namespace(namespace.as_deref(), || sysctl::write(name, value))
@@ -88,8 +91,14 @@ impl Undo {
 }
 
 /// What tools say of something that is not there.
-const GONE: [&str; 5] =
-    ["Cannot assign requested", "No such process", "Cannot find", "No such file", "handle of zero"];
+const GONE: [&str; 6] = [
+    "Cannot assign requested",
+    "No such process",
+    "Cannot find",
+    "No such file",
+    "handle of zero",
+    "ddress not found",
+];
 
 fn there(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|name| namespace::path(name).exists())

@@ -2,8 +2,8 @@
 
 use crate::netns::alone;
 use farpace_live::system::{
-    Interface, Journal, Offload, Setup, SystemError, Undo, clean, in_namespace, journals, offload,
-    state_folder, sysctl, undo_all,
+    Interface, Journal, Offload, Setup, SystemError, clean, in_namespace, journals, offload, state_folder,
+    sysctl,
 };
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -156,25 +156,5 @@ fn names_in_use_are_refused() {
         assert!(matches!(second.namespace("a/b"), Err(SystemError::BadName(_))));
         drop(second);
         assert!(c.exists() && everything().contains("10.1.0.1/24"));
-    });
-}
-
-/// Breaks: `lab up` and `lab down`, which are different processes.
-#[test]
-fn what_is_kept_can_be_taken_over() {
-    alone(|| {
-        let before = everything();
-        let name = format!("kept {}", std::process::id());
-        let setup = Setup::begin(&name).unwrap();
-        setup.veth(&Interface::here("c"), &Interface::here("d")).unwrap();
-        assert!(matches!(Setup::take_over(&name), Err(SystemError::Unknown(_))), "its process lives");
-        setup.keep().unwrap();
-        undo_all();
-        assert!(Interface::here("c").exists());
-        assert!(journals().iter().any(|journal| journal.name == name && !journal.is_left_over()));
-        let setup = Setup::take_over(&name).unwrap();
-        assert_eq!(setup.steps(), [Undo::Link(Interface::here("c"))]);
-        setup.undo().unwrap();
-        assert_eq!(everything(), before);
     });
 }
