@@ -1,6 +1,6 @@
 //! `farpace lab`: the network of a scenario between network namespaces, in real time.
 //!
-//! Start reading at [`up`]; `state` is what is known of labs that are up, `manage` looks at them and takes them down.
+//! Start reading at `up`; `state` is what is known of labs that are up, `manage` looks at them and takes them down.
 
 mod manage;
 mod state;
