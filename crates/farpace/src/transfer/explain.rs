@@ -111,7 +111,7 @@ pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanatio
         }
         () if share(times.cap) > 0.5 => {
             let cap = cap.map_or(String::new(), |cap| format!(" of {cap}"));
-            ("cap", format!("the cap{cap} held it back for {} of the time", percent(times.cap)))
+            ("cap", format!("the cap{cap}: it held the transfer back for {} of the time", percent(times.cap)))
         }
         () if share(times.starved) > 0.5 && times.disk > times.hash => {
             let text = format!(

@@ -7,7 +7,7 @@ use super::progress::Display;
 use super::stack::{Call, StackArgs};
 use super::target;
 use crate::{cli, interrupt};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use farpace_transfer::{Code, Fault, Place, Policy, Session, TransferError, receive, turn_away};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub struct Args {
     /// Address and port, or a port alone [default: 7077 at all addresses]
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen)]
     listen: Option<SocketAddr>,
-    /// Where files go
+    /// Where files go; made if it is not there
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// End after one transfer
@@ -94,6 +94,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return control::serve(args.timeout, |call, session| {
             receive(call.line, session, &place).map(|got| if got.failed == 0 { cli::OK } else { cli::FAILED })
         });
+    }
+    // A name that nobody has yet is as good as one that somebody has; its parents must be there.
+    if let Err(error) = std::fs::create_dir(&args.dir)
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        return Err(error).with_context(|| format!("cannot make the directory {}", args.dir.display()));
     }
     let place = target::directory(&args.dir, policy)?;
     let token = args.token.get()?;
