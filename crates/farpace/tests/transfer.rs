@@ -210,8 +210,8 @@ fn troubles_are_told() {
     assert!(code == 1 && errors.contains("is `farpace recv` running there?"), "{code}: {errors}");
     let (code, _, errors) = run(here.path(), &["send", "film", &port, "--stack", "farpace"]);
     assert!(code == 2 && errors.contains("--tun"), "{code}: {errors}");
-    let (code, _, errors) = run(here.path(), &["recv", "--dir", "missing"]);
-    assert!(code == 2 && errors.contains("missing"), "{code}: {errors}");
+    let (code, _, errors) = run(here.path(), &["recv", "--dir", "no/missing"]);
+    assert!(code == 2 && errors.contains("cannot make the directory no/missing"), "{code}: {errors}");
 }
 
 /// A script in ssh's place: it runs the command in the other folder, after a line of a login script.
