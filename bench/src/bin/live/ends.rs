@@ -1,10 +1,15 @@
 //! The kernel's end of a connection.
 
 use crate::meter::{Measure, Meter};
+use anyhow::Context;
+use nix::sys::socket::{setsockopt, sockopt};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+/// A connection that stands still for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a read or write.
 const CHUNK: usize = 1 << 20;
 /// What slow start takes is not measured.
@@ -12,16 +17,19 @@ const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Reads for so many seconds after the warm-up.
 pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
+    stream.set_read_timeout(Some(PATIENCE))?;
     pump(seconds, move |buffer| {
-        let n = stream.read(buffer)?;
+        let n = stream.read(buffer).context("nothing comes any more")?;
         anyhow::ensure!(n > 0, "the other end has closed");
         Ok(n)
     })
 }
 
-/// Writes for so many seconds after the warm-up.
+/// Writes for so many seconds after the warm-up. With CUBIC, whatever the machine's default is: BBR would pace.
 pub fn write(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
-    pump(seconds, move |buffer| Ok(stream.write(buffer)?))
+    setsockopt(&stream, sockopt::TcpCongestion, &OsString::from("cubic")).context("cubic in the kernel")?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    pump(seconds, move |buffer| stream.write(buffer).context("nothing is taken any more"))
 }
 
 fn pump(seconds: f64, mut step: impl FnMut(&mut [u8]) -> anyhow::Result<usize>) -> anyhow::Result<Measure> {
