@@ -308,20 +308,20 @@ fn farpace_carries_to_farpace_and_to_the_kernel() {
     let script = "
         ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward
         mkdir one two
-        \"$FARPACE\" recv --dir one --once --stack farpace --tun h5one --addr 10.77.1.2/24 2>one.log &
+        \"$FARPACE\" recv --dir one --once --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
         until grep -q Receiving one.log; do sleep 0.05; done
-        \"$FARPACE\" send film 10.77.1.2:7077 --tun h5two --addr 10.77.2.2/24 --explain
+        \"$FARPACE\" send film 10.77.1.2:7077 --tun fptwo --addr 10.77.2.2/24 --explain
         cmp film one/film
         \"$FARPACE\" recv --dir two --once --listen 0.0.0.0:7077 2>two.log &
         until grep -q Receiving two.log; do sleep 0.05; done
-        \"$FARPACE\" send film 10.77.2.1:7077 --tun h5two --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
+        \"$FARPACE\" send film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
         cmp film two/film && echo same";
     let Some((code, out, errors)) = as_root(script, here.path()) else { return };
     let logs = fs::read_to_string(here.path().join("one.log")).unwrap_or_default();
     assert_eq!(code, 0, "{out}{errors}{logs}");
     assert!(out.contains("\"stack\": \"farpace\"") && out.ends_with("same\n"), "{out}");
     assert!(
-        errors.contains("farpace's TCP is 10.77.2.2 on h5two, the kernel there is 10.77.2.1."),
+        errors.contains("farpace's TCP is 10.77.2.2 on fptwo, the kernel there is 10.77.2.1."),
         "{errors}"
     );
 }
