@@ -18,7 +18,7 @@ build: ## build the command: target/release/farpace
 	@tools/setup build
 	$(CARGO) build --release --locked -p farpace
 
-run: build ## send a real file of 1 GB over the paper's path and write a report
+run: build ## make all five papers again, let their cures meet, and write one page
 	@tools/run
 
 # The tests come last, so that the log ends with their summaries.

@@ -43,6 +43,11 @@ impl Page {
         self.add(&format!("<p>{}</p>", escape(text)))
     }
 
+    /// A link to a file beside this one.
+    pub fn link(&mut self, text: &str, path: &str) -> &mut Self {
+        self.add(&format!("<p><a href=\"{}\">{}</a></p>", escape(path), escape(text)))
+    }
+
     /// A table.
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.add(&table.to_html())
@@ -95,6 +100,13 @@ impl Page {
             self.add(&html);
         }
         self
+    }
+
+    /// Whatever `fill` adds, folded away under a title.
+    pub fn folded(&mut self, title: &str, fill: impl FnOnce(&mut Page)) -> &mut Self {
+        self.add(&format!("<details><summary>{}</summary>", escape(title)));
+        fill(self);
+        self.add("</details>")
     }
 
     /// Text kept as it is (a scenario), folded away.
@@ -162,6 +174,7 @@ figcaption{font-size:.92rem;max-width:46rem;margin-top:.3rem}
 .mark{font-weight:700}.good .mark{color:var(--good)}.bad .mark{color:var(--bad)}
 .evidence,.notes{color:var(--soft);font-size:.92rem}
 pre{background:var(--wash);padding:.8rem;overflow-x:auto;font-size:.85rem;line-height:1.4;border-radius:4px}
+a{color:inherit}
 pre.command{white-space:pre-wrap;overflow-wrap:anywhere}
 summary{cursor:pointer;padding:.4rem 0}
 @media screen and (max-width:40rem){.wide{display:none}.narrow{display:block}main{padding:1rem .75rem 2rem}h1{font-size:1.35rem}}
@@ -188,7 +201,11 @@ mod tests {
         let drawing = Drawing { wide: "<svg/>".into(), narrow: "<svg/>".into() };
         let mut page = Page::new(evil);
         page.verdict(evil, false).heading(evil).paragraph(evil).table(&table).claims(&[claim]);
-        page.figure(&drawing.figure(evil, evil)).details(evil, evil).command(evil);
+        page.figure(&drawing.figure(evil, evil))
+            .details(evil, evil)
+            .command(evil)
+            .link(evil, evil)
+            .folded(evil, |page| drop(page.paragraph(evil)));
         let html = page.render();
         assert!(!html.contains("<script"));
         assert!(html.contains("<title>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</title>"));

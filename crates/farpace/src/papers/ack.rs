@@ -22,10 +22,11 @@ mod tables;
 mod thesis;
 mod today;
 
+use super::{Made, Overview, Saying};
 use crate::grid::run_all_or_end;
+use crate::interrupt;
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
 use anyhow::Result;
 use farpace_report::Reproduction;
 use measure::measure;
@@ -102,31 +103,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match args {
         Args { today: true, .. } => today::run(args),
         Args { estimators: true, .. } => estimators::run(args),
-        _ => reproduce(args),
+        _ => made(args, Saying::all(args.json)).map(|made| super::ended(made, args.strict)),
     }
 }
 
-fn reproduce(args: &Args) -> Result<ExitCode> {
+/// The thesis for a page on all papers; the exit code if not all runs were made.
+///
+/// # Errors
+/// As [`run`].
+pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::new(args);
     plan.check()?;
     let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
     let results = match run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan, job)) {
         Ok(measured) => Results::new(&plan, measured),
-        Err(code) => return Ok(code),
+        Err(code) => return Ok(Err(code)),
     };
     let reproduction = Reproduction {
         paper: plan::PAPER.to_owned(),
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    if args.json {
-        cli::print_json(&reproduction)?;
-    } else {
-        cli::print(&tables::text(&results, &reproduction))?;
-    }
-    page::write(out, args, &results, &reproduction)?;
-    cli::say_where(&args.out_dir().join("report.html"), args.json)?;
-    let failed = args.strict && !reproduction.holds();
-    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
+    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
+    let shown = page::write(out, args, &results, &reproduction)?;
+    let report = args.out_dir().join("report.html");
+    saying.say_where(&report)?;
+    Ok(Ok(Overview { shown, reproduction, report }))
 }

@@ -3,14 +3,17 @@
 //! One file per paper; each ends in a [`farpace_report::Reproduction`], so that programs read all of them alike.
 
 pub mod ack;
+pub mod all;
 pub mod nics;
 pub mod pacing;
 pub mod satellite;
 pub mod stops;
 
+use crate::cli;
 use anyhow::Result;
 use clap::Subcommand;
-use farpace_report::Claim;
+use farpace_report::{Claim, Figure, Reproduction, Table};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The arguments of `farpace papers`.
@@ -24,6 +27,8 @@ pub struct Args {
 /// The papers.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Paper {
+    /// All five, quickly, and the combined runs of `farpace together`, on one page
+    All(all::Args),
     /// Why transfers behind a policer stop for seconds in Linux 2.6.17, and what cures it
     Stops(stops::Args),
     /// TCP-STAR and others over a satellite link with bit errors, lost ACKs and small queues
@@ -42,11 +47,74 @@ pub enum Paper {
 /// Whatever keeps the measurement from being made or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.paper {
+        Paper::All(args) => all::run(args),
         Paper::Stops(args) => stops::run(args),
         Paper::Satellite(args) => satellite::run(args),
         Paper::Ack(args) => ack::run(args),
         Paper::Pacing(args) => pacing::run(args),
         Paper::Nics(args) => nics::run(args),
+    }
+}
+
+/// A paper made again; the exit code if not all runs were made.
+pub type Made = Result<Overview, ExitCode>;
+
+/// What has been made and written.
+#[derive(Debug)]
+pub struct Overview {
+    /// What says it all.
+    pub shown: Shown,
+    /// The numbers and claims.
+    pub reproduction: Reproduction,
+    /// Where the whole report is.
+    pub report: PathBuf,
+}
+
+/// The little that says it all.
+#[derive(Debug)]
+pub struct Shown {
+    /// What came out, in a sentence or two.
+    pub verdict: String,
+    /// One picture, or two to compare.
+    pub figures: Vec<Figure>,
+    /// The paper's numbers beside what was measured.
+    pub table: Table,
+}
+
+/// What is said on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saying {
+    /// Tables and claims.
+    Text,
+    /// JSON.
+    Json,
+    /// Nothing: somebody else speaks.
+    Nothing,
+}
+
+impl Saying {
+    /// All of it, as JSON or as text.
+    pub const fn all(json: bool) -> Saying {
+        if json { Saying::Json } else { Saying::Text }
+    }
+    fn say(self, reproduction: &Reproduction, text: impl FnOnce() -> String) -> Result<()> {
+        match self {
+            Saying::Json => cli::print_json(reproduction),
+            Saying::Text => cli::print(&text()),
+            Saying::Nothing => Ok(()),
+        }
+    }
+    fn say_where(self, report: &Path) -> Result<()> {
+        if self == Saying::Nothing { Ok(()) } else { cli::say_where(report, self == Saying::Json) }
+    }
+}
+
+/// How the command ends; if `strict`, claims that fail count.
+fn ended(made: Made, strict: bool) -> ExitCode {
+    match made {
+        Ok(overview) if strict && !overview.reproduction.holds() => ExitCode::from(cli::FAILED),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(code) => code,
     }
 }
 

@@ -21,10 +21,11 @@ mod sets;
 mod tables;
 mod turns;
 
+use super::{Made, Overview, Saying};
 use crate::grid::run_all_or_end;
+use crate::interrupt;
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
 use anyhow::{Result, bail};
 use farpace_report::Reproduction;
 use farpace_units::Span;
@@ -81,6 +82,14 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot run, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    made(args, Saying::all(args.json)).map(|made| super::ended(made, args.strict))
+}
+
+/// The same for a page on all papers; the exit code if not all runs were made.
+///
+/// # Errors
+/// As [`run`].
+pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     if args.time.is_some_and(|time| time < Span::from_millis(200) || time > Span::from_secs(600)) {
         bail!("--time must be from 200 ms to 600 s");
     }
@@ -90,7 +99,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
     let measured = match run_all_or_end(&plan.cases, args.threads, |case| plan.measure(case)) {
         Ok(measured) => measured,
-        Err(code) => return Ok(code),
+        Err(code) => return Ok(Err(code)),
     };
     let results = Results::new(plan, measured);
     let reproduction = Reproduction {
@@ -98,13 +107,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    if args.json {
-        cli::print_json(&reproduction)?;
-    } else {
-        cli::print(&tables::text(&results, &reproduction))?;
-    }
-    page::write(out, args, &results, &reproduction)?;
-    cli::say_where(&args.out.join("report.html"), args.json)?;
-    let failed = args.strict && !reproduction.holds();
-    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
+    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
+    let shown = page::write(out, args, &results, &reproduction)?;
+    let report = args.out.join("report.html");
+    saying.say_where(&report)?;
+    Ok(Ok(Overview { shown, reproduction, report }))
 }

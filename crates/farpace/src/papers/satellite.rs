@@ -15,6 +15,7 @@ mod rows;
 mod sensitivity;
 mod tables;
 
+use super::{Made, Overview, Saying};
 use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
@@ -86,12 +87,12 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot run, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.time < Span::from_secs(4) || args.time > Span::from_secs(3600) {
-        bail!("--time must be from 4 s to 3600 s");
+    if !args.frontier {
+        return made(args, Saying::all(args.json)).map(|made| super::ended(made, args.strict));
     }
+    check_time(args)?;
     interrupt::install();
-    let plan =
-        if args.frontier { frontier::plan(args, &crate::cc::chosen(&args.only)?) } else { Plan::paper(args) };
+    let plan = frontier::plan(args, &crate::cc::chosen(&args.only)?);
     plan.check()?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
     let measured =
@@ -100,23 +101,42 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Ok(measured) => Results::new(&plan, measured),
         Err(code) => return Ok(code),
     };
-    let failed = if args.frontier {
-        frontier::show(args, &results, out)?;
-        false
-    } else {
-        let reproduction = Reproduction {
-            paper: plan::PAPER.to_owned(),
-            rows: rows::rows(&results),
-            claims: claims::claims(&results),
-        };
-        if args.json {
-            cli::print_json(&reproduction)?;
-        } else {
-            cli::print(&tables::text(&results, &reproduction))?;
-        }
-        page::write(out, args, &results, &reproduction)?;
-        args.strict && !reproduction.holds()
-    };
+    frontier::show(args, &results, out)?;
     cli::say_where(&args.out.join("report.html"), args.json)?;
-    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_time(args: &Args) -> Result<()> {
+    if args.time < Span::from_secs(4) || args.time > Span::from_secs(3600) {
+        bail!("--time must be from 4 s to 3600 s");
+    }
+    Ok(())
+}
+
+/// The paper for a page on all papers; the exit code if not all runs were made.
+///
+/// # Errors
+/// As [`run`].
+pub fn made(args: &Args, saying: Saying) -> Result<Made> {
+    check_time(args)?;
+    interrupt::install();
+    let plan = Plan::paper(args);
+    plan.check()?;
+    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let measured =
+        run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));
+    let results = match measured {
+        Ok(measured) => Results::new(&plan, measured),
+        Err(code) => return Ok(Err(code)),
+    };
+    let reproduction = Reproduction {
+        paper: plan::PAPER.to_owned(),
+        rows: rows::rows(&results),
+        claims: claims::claims(&results),
+    };
+    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
+    let shown = page::write(out, args, &results, &reproduction)?;
+    let report = args.out.join("report.html");
+    saying.say_where(&report)?;
+    Ok(Ok(Overview { shown, reproduction, report }))
 }

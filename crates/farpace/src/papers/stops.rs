@@ -14,6 +14,7 @@ mod results;
 mod rows;
 mod tables;
 
+use super::{Made, Overview, Saying};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -81,20 +82,28 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot run, or a file that cannot be read or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    made(args, Saying::all(args.json)).map(|made| super::ended(made, args.strict))
+}
+
+/// The same for a page on all papers; the exit code if not all runs were made.
+///
+/// # Errors
+/// As [`run`].
+pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::new(args.quick, args.phases, &args.set)?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
     let payload = payload::prepare(args, &plan.base()?, out.staging())?;
     let Some(measured) = measure_all(args, &plan, &payload)? else {
         cli::note("Interrupted: nothing was written.");
-        return Ok(ExitCode::from(cli::INTERRUPTED));
+        return Ok(Err(ExitCode::from(cli::INTERRUPTED)));
     };
     let broken: Vec<&str> = measured.iter().filter_map(|m| m.broken.as_deref()).collect();
     if !broken.is_empty() {
         for line in &broken {
             cli::note(&format!("error: {line}"));
         }
-        return Ok(ExitCode::from(cli::FAILED));
+        return Ok(Err(ExitCode::from(cli::FAILED)));
     }
     let results = Results::new(&plan, measured, payload.size());
     let figures = page::Figures::measure(&plan, &results, &payload)?;
@@ -104,15 +113,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    if args.json {
-        cli::print_json(&reproduction)?;
-    } else {
-        cli::print(&tables::text(&results, &reproduction))?;
-    }
-    let written = page::write(out, args, &results, &reproduction, &figures)?;
-    cli::say_where(&written, args.json)?;
-    let failed = args.strict && !reproduction.holds();
-    Ok(if failed { ExitCode::from(cli::FAILED) } else { ExitCode::SUCCESS })
+    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
+    let (report, shown) = page::write(out, args, &results, &reproduction, &figures)?;
+    saying.say_where(&report)?;
+    Ok(Ok(Overview { shown, reproduction, report }))
 }
 
 /// All runs, in the order of the plan whatever the number of threads; none if interrupted.

@@ -19,9 +19,10 @@ use farpace_units::Span;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub use measure::Measurement;
-pub use plan::{Plan, meetings};
-pub use results::Results;
+pub use page::{add_to, figures};
+pub use results::{Results, json};
+
+use plan::{Plan, meetings};
 
 const AFTER_HELP: &str = "\
 Paths, from scenarios/gallery:
@@ -88,14 +89,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let plans: Vec<Plan> =
         chosen.into_iter().map(|m| Plan::new(m, args.seeds, args.time, &args.set)).collect::<Result<_>>()?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
-    let mut all = Vec::new();
-    for plan in plans {
-        let measured = match run_all_or_end(&plan.jobs(), args.threads, |job| plan.measure(job)) {
-            Ok(measured) => measured,
-            Err(code) => return Ok(code),
-        };
-        all.push(Results::new(plan, measured));
-    }
+    let all = match all(plans, args.threads) {
+        Ok(all) => all,
+        Err(code) => return Ok(code),
+    };
     if args.json {
         cli::print_json(&results::json(&all))?;
     } else {
@@ -106,4 +103,22 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     page::write(out, args, &all)?;
     cli::say_where(&args.out.join("report.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// All paths with their own times; the exit code if not all runs were made.
+///
+/// # Errors
+/// A scenario that cannot run.
+pub fn measured(seeds: u64, threads: Option<u16>) -> Result<Result<Vec<Results>, ExitCode>> {
+    let plans = meetings().map(|meeting| Plan::new(meeting, seeds, None, &[]));
+    Ok(all(plans.into_iter().collect::<Result<_>>()?, threads))
+}
+
+fn all(plans: Vec<Plan>, threads: Option<u16>) -> Result<Vec<Results>, ExitCode> {
+    let mut all = Vec::new();
+    for plan in plans {
+        let measured = run_all_or_end(&plan.jobs(), threads, |job| plan.measure(job))?;
+        all.push(Results::new(plan, measured));
+    }
+    Ok(all)
 }

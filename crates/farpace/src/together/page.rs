@@ -5,7 +5,7 @@ use super::cures::{Cures, Era, Sender};
 use super::results::{Line, Results};
 use crate::outdir::OutDir;
 use anyhow::Result;
-use farpace_report::{ComparisonRow, Figure, Page, Sides, TimeLine, comparison_of, lines};
+use farpace_report::{ComparisonRow, Estimate, Figure, Page, Sides, TimeLine, comparison_of, lines};
 
 /// Writes `report.html` and `figures/*.svg`.
 ///
@@ -60,7 +60,10 @@ pub fn add_to(page: &mut Page, results: &Results, figures: &[Figure]) {
 /// Goodput of all combinations, and what arrives over time with some of them.
 pub fn figures(results: &Results) -> Vec<Figure> {
     let path = results.plan.meeting.name;
-    let estimate = |sender| results.line(sender).map(|line| line.goodput.estimate());
+    let estimate = |sender| {
+        let range = |line: &Line| (results.plan.seeds > 1).then_some(line.range);
+        results.line(sender).map(|line| Estimate { mean: line.goodput.mean, range: range(line) })
+    };
     let cured = super::plan::combinations().map(|cures| {
         let [printed, today] = Era::ALL.map(|era| estimate(Sender::Cured(era, cures)));
         (Sender::Cured(Era::Today, cures).to_string(), printed, today)
@@ -76,7 +79,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     let goodput = comparison_of(&title, "goodput (Mbit/s)", sides, &rows).figure(
         &format!("figures/{path}-goodput.svg"),
         &format!(
-            "Mean and 95 % confidence over {} runs. The path can carry {:.1} Mbit/s.",
+            "Means and the range of {} runs each. The path can carry {:.1} Mbit/s.",
             results.plan.seeds,
             results.ceiling()
         ),

@@ -24,6 +24,8 @@ pub struct Line {
     pub spurious: Summary,
     /// ACKs for 100 data segments.
     pub acks: Summary,
+    /// Its smallest and largest value.
+    pub range: (f64, f64),
     /// The first run, for pictures.
     pub first: Measurement,
 }
@@ -53,6 +55,9 @@ impl Results {
                 errors_lost: of(|m| m.errors_lost),
                 spurious: of(|m| m.spurious),
                 acks: of(|m| m.acks),
+                range: runs
+                    .iter()
+                    .fold((f64::MAX, 0.0), |(lo, hi), m| (m.goodput.min(lo), m.goodput.max(hi))),
                 first: first.clone(),
             });
         }

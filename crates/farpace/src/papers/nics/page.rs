@@ -7,6 +7,7 @@ use super::results::Results;
 use super::sets::Receiver;
 use super::{Args, beyond, claims, figures, rows, tables, turns};
 use crate::outdir::OutDir;
+use crate::papers::Shown;
 use anyhow::Result;
 use farpace_report::{Figure, Page, Reproduction};
 
@@ -14,31 +15,26 @@ use farpace_report::{Figure, Page, Reproduction};
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<()> {
+pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<Shown> {
     let figures = figures::all(results);
     out.write("report.html", page(args, results, reproduction, &figures).as_bytes())?;
     for figure in &figures {
         out.write(&figure.file_name, figure.svg.as_bytes())?;
     }
-    out.commit().map(drop)
+    out.commit()?;
+    let says_it_all =
+        figures.into_iter().filter(|figure| figure.file_name == "figures/fig09-goodput.svg").collect();
+    Ok(Shown {
+        verdict: verdict(results, reproduction),
+        figures: says_it_all,
+        table: tables::printed(results),
+    })
 }
 
 fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[Figure]) -> String {
     let mut page = Page::new("One connection over several unequal network cards");
     let all = &reproduction.claims;
-    let failed = all.iter().filter(|c| !c.holds).count();
-    let (skip, best) = results.best(at_90);
-    page.verdict(
-        &format!(
-            "Of {} claims {} hold{}. By cards of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} Mbit/s if the cards \
-             just take turns (paper: 143) and {best:.0} if frames for the narrow card are sent {skip} ahead (paper: 373 with 8).",
-            all.len(),
-            all.len() - failed,
-            if failed == 0 { "" } else { "; the evidence says why the others do not" },
-            results.goodput(&at_90(0)),
-        ),
-        failed == 0,
-    );
+    page.verdict(&verdict(results, reproduction), reproduction.holds());
     page.paragraph(
         "Two hosts with a fast and a slow network card each, one IP address, one switch. If the frames of a connection go by both cards in turn, those by \
          the slow one arrive late: the receiver acknowledges what came before them again and again, the sender takes them for lost, sends them once \
@@ -108,6 +104,21 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
     }
     page.paragraph(&format!("The paper: {PAPER}."));
     page.render()
+}
+
+/// What came out, in a sentence or two.
+fn verdict(results: &Results, reproduction: &Reproduction) -> String {
+    let all = &reproduction.claims;
+    let failed = all.iter().filter(|c| !c.holds).count();
+    let (skip, best) = results.best(at_90);
+    format!(
+        "Of {} claims {} hold{}. By cards of 1 Gbit/s and 100 Mbit/s, on the paper's machine, one TCP connection gets {:.0} Mbit/s if the cards \
+             just take turns (paper: 143) and {best:.0} if frames for the narrow card are sent {skip} ahead (paper: 373 with 8).",
+        all.len(),
+        all.len() - failed,
+        if failed == 0 { "" } else { "; the evidence says why the others do not" },
+        results.goodput(&at_90(0)),
+    )
 }
 
 /// What the machine is, and what it gives.

@@ -6,6 +6,7 @@ use super::results::Results;
 use super::transfers::{self, Case};
 use super::{Args, figures, rows, sensitivity, tables};
 use crate::outdir::OutDir;
+use crate::papers::Shown;
 use anyhow::Result;
 use farpace_report::{Figure, Page, Reproduction};
 
@@ -13,32 +14,21 @@ use farpace_report::{Figure, Page, Reproduction};
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<()> {
+pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<Shown> {
     let figures = figures::all(results);
     out.write("report.html", page(args, results, reproduction, &figures).as_bytes())?;
     for figure in &figures {
         out.write(&figure.file_name, figure.svg.as_bytes())?;
     }
-    out.commit().map(drop)
+    out.commit()?;
+    let says_it_all = figures.into_iter().filter(|figure| figure.file_name == "figures/table5.svg").collect();
+    Ok(Shown { verdict: verdict(results, reproduction), figures: says_it_all, table: tables::fifos(results) })
 }
 
 fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[Figure]) -> String {
     let mut page = Page::new("Precise pacing by gap packets");
     let claims = &reproduction.claims;
-    let failed = claims.iter().filter(|c| !c.holds).count();
-    let goodput = |pace| results.goodput(&Case::one(pace, 16));
-    page.verdict(
-        &format!(
-            "Of {} claims {} hold{}. Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {:.0} of 500 Mbit/s (paper: 474) and \
-             loses nothing; an unpaced one gets {:.0} (paper: 29).",
-            claims.len(),
-            claims.len() - failed,
-            if failed == 0 { "" } else { "; the evidence says why the others do not" },
-            goodput(Pace::Psp),
-            goodput(Pace::None),
-        ),
-        failed == 0,
-    );
+    page.verdict(&verdict(results, reproduction), reproduction.holds());
     page.paragraph(
         "A network card sends as fast as it can: what TCP gives it in one go leaves in one burst, at twice the rate of a bottleneck that is half as \
          fast. The router before the bottleneck has to hold half of the burst. If its FIFO is small, packets are lost, TCP halves its window, \
@@ -115,6 +105,22 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
     page.details("The scenario of two flows", transfers::TWO);
     page.paragraph(&format!("The paper: {PAPER}."));
     page.render()
+}
+
+/// What came out, in a sentence or two.
+fn verdict(results: &Results, reproduction: &Reproduction) -> String {
+    let claims = &reproduction.claims;
+    let failed = claims.iter().filter(|c| !c.holds).count();
+    let goodput = |pace| results.goodput(&Case::one(pace, 16));
+    format!(
+        "Of {} claims {} hold{}. Through a router's FIFO of 16 kB, 200 ms away, a paced sender gets {:.0} of 500 Mbit/s (paper: 474) and \
+             loses nothing; an unpaced one gets {:.0} (paper: 29).",
+        claims.len(),
+        claims.len() - failed,
+        if failed == 0 { "" } else { "; the evidence says why the others do not" },
+        goodput(Pace::Psp),
+        goodput(Pace::None),
+    )
 }
 
 /// The command that was run, without where its output went.

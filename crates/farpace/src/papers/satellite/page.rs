@@ -5,6 +5,7 @@ use super::results::Results;
 use super::{Args, figures, rows, sensitivity, tables};
 use crate::grid::{Queue, satellite};
 use crate::outdir::OutDir;
+use crate::papers::Shown;
 use anyhow::Result;
 use farpace_report::{Figure, Page, Reproduction};
 
@@ -12,33 +13,21 @@ use farpace_report::{Figure, Page, Reproduction};
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<()> {
+pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<Shown> {
     let figures = figures::all(results);
     out.write("report.html", page(args, results, reproduction, &figures).as_bytes())?;
     for figure in &figures {
         out.write(&figure.file_name, figure.svg.as_bytes())?;
     }
-    out.commit().map(drop)
+    out.commit()?;
+    let says_it_all = figures.into_iter().filter(|figure| figure.file_name == "figures/fig06.svg").collect();
+    Ok(Shown { verdict: verdict(results, reproduction), figures: says_it_all, table: tables::gains(results) })
 }
 
 fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[Figure]) -> String {
     let mut page = Page::new("TCP-STAR over a satellite link");
     let claims = &reproduction.claims;
-    let failed = claims.iter().filter(|c| !c.holds).count();
-    page.verdict(
-        &format!(
-            "Of {} claims {} hold{}. At a bit error rate of 1e-8 STAR is {:+.0} % faster than NewReno, {:+.0} % than HSTCP, \
-             {:+.0} % than Scalable, {:+.0} % than TCP-J (paper: +152, +96, +42, +14 %).",
-            claims.len(),
-            claims.len() - failed,
-            if failed == 0 { "" } else { "; the evidence says why the others do not" },
-            results.gain("reno"),
-            results.gain("highspeed"),
-            results.gain("scalable"),
-            results.gain("tcp-j"),
-        ),
-        failed == 0,
-    );
+    page.verdict(&verdict(results, reproduction), reproduction.holds());
     page.paragraph(
         "A geostationary satellite link: 10 Mbit/s, half a second for a round trip, and bit errors that lose data though \
          nothing is congested. TCP takes every loss for congestion, halves its window, and needs minutes to win it back. \
@@ -102,6 +91,23 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[
     page.details("The scenario of two flows", satellite::TWO);
     page.paragraph(&format!("The paper: {PAPER}."));
     page.render()
+}
+
+/// What came out, in a sentence or two.
+fn verdict(results: &Results, reproduction: &Reproduction) -> String {
+    let claims = &reproduction.claims;
+    let failed = claims.iter().filter(|c| !c.holds).count();
+    format!(
+        "Of {} claims {} hold{}. At a bit error rate of 1e-8 STAR is {:+.0} % faster than NewReno, {:+.0} % than HSTCP, \
+             {:+.0} % than Scalable, {:+.0} % than TCP-J (paper: +152, +96, +42, +14 %).",
+        claims.len(),
+        claims.len() - failed,
+        if failed == 0 { "" } else { "; the evidence says why the others do not" },
+        results.gain("reno"),
+        results.gain("highspeed"),
+        results.gain("scalable"),
+        results.gain("tcp-j"),
+    )
 }
 
 /// The command that was run, without where its output went.

@@ -8,6 +8,7 @@ use super::results::{POLICED, Results, crawls};
 use super::rows::{self, printed};
 use super::{Args, tables};
 use crate::outdir::OutDir;
+use crate::papers::Shown;
 use anyhow::Result;
 use farpace_report::{
     BandwidthSeries, ComparisonRow, Drawing, Estimate, Figure, FlightRecorder, Interval, Limit, Page,
@@ -61,14 +62,17 @@ pub fn write(
     results: &Results,
     reproduction: &Reproduction,
     figures: &Figures,
-) -> Result<PathBuf> {
+) -> Result<(PathBuf, Shown)> {
     let drawn = draw(results, figures);
     out.write("report.html", page(args, results, reproduction, &drawn).as_bytes())?;
     for figure in drawn.all() {
         out.write(&figure.file_name, figure.svg.as_bytes())?;
     }
     out.commit()?;
-    Ok(args.out.join("report.html"))
+    let (verdict, _) = verdict(results, reproduction);
+    let table = tables::table_2(results, MAIN_WINDOW);
+    let shown = Shown { verdict, figures: vec![drawn.patient, drawn.cured], table };
+    Ok((args.out.join("report.html"), shown))
 }
 
 struct Drawn {
@@ -185,25 +189,8 @@ fn cured(results: &Results) -> Figure {
 
 fn page(args: &Args, results: &Results, reproduction: &Reproduction, drawn: &Drawn) -> String {
     let mut page = Page::new("Why transfers behind a policer stop for seconds, and what cures it");
-    let [old, newer, fix] = TABLE_2.map(|v| results.main(v));
-    let failed = reproduction.claims.iter().filter(|c| !c.holds).count();
-    let key = ["order/window-2500", "fix-saturates", "patient-stops", "cured-do-not-stop"];
-    let good = reproduction.claims.iter().filter(|c| key.contains(&c.id.as_str())).all(|c| c.holds);
-    page.verdict(
-        &format!(
-            "The paper's result {}: {:.1} s with linux-2.6.17, {:.1} s with linux-2.6.22, {:.1} s with the paper's fix \
-             for {} (means; paper, for 1 GB: 52.4, 21.3 and 16.6 s). Of {} claims {} hold{}.",
-            if good { "is confirmed" } else { "is not confirmed" },
-            old.time().mean,
-            newer.time().mean,
-            fix.time().mean,
-            results.size,
-            reproduction.claims.len(),
-            reproduction.claims.len() - failed,
-            if failed == 0 { "" } else { "; those that fail say why" },
-        ),
-        good,
-    );
+    let (verdict, good) = verdict(results, reproduction);
+    page.verdict(&verdict, good);
     page.paragraph(
         "A transfer over a long, fast path runs through a router that polices: it passes 500 Mbit/s and drops the rest. \
          The router's bucket of 16 MB hides the limit at first. By the time it is empty, thousands of packets are under \
@@ -257,6 +244,27 @@ fn page(args: &Args, results: &Results, reproduction: &Reproduction, drawn: &Dra
     page.details("The scenario all transfers are made from", SCENARIO);
     page.paragraph(&format!("The paper: {PAPER}."));
     page.render()
+}
+
+/// What came out, in a sentence or two, and whether it is what the paper says.
+fn verdict(results: &Results, reproduction: &Reproduction) -> (String, bool) {
+    let [old, newer, fix] = TABLE_2.map(|v| results.main(v));
+    let failed = reproduction.claims.iter().filter(|c| !c.holds).count();
+    let key = ["order/window-2500", "fix-saturates", "patient-stops", "cured-do-not-stop"];
+    let good = reproduction.claims.iter().filter(|c| key.contains(&c.id.as_str())).all(|c| c.holds);
+    let verdict = format!(
+        "The paper's result {}: {:.1} s with linux-2.6.17, {:.1} s with linux-2.6.22, {:.1} s with the paper's fix \
+             for {} (means; paper, for 1 GB: 52.4, 21.3 and 16.6 s). Of {} claims {} hold{}.",
+        if good { "is confirmed" } else { "is not confirmed" },
+        old.time().mean,
+        newer.time().mean,
+        fix.time().mean,
+        results.size,
+        reproduction.claims.len(),
+        reproduction.claims.len() - failed,
+        if failed == 0 { "" } else { "; those that fail say why" },
+    );
+    (verdict, good)
 }
 
 /// Assumptions and their effect.
