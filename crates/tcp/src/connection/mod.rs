@@ -4,6 +4,7 @@ mod acknowledgment;
 mod arrival;
 mod ecn;
 mod log;
+mod orphan;
 mod pacer;
 mod path;
 mod patience;

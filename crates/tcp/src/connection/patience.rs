@@ -7,7 +7,7 @@ use farpace_units::{Instant, Span};
 /// Timeouts in a row after which a connection is given up (Linux tcp_retries2), but not before [`R2`].
 const MAX_TIMEOUTS: u32 = 15;
 /// Least time before that (RFC 9293 §3.8.3, SHLD-11).
-const R2: Span = Span::from_secs(100);
+pub(super) const R2: Span = Span::from_secs(100);
 /// Timeouts in a row that are reported (R1 of RFC 9293 §3.8.3, SHLD-9).
 const R1: u32 = 3;
 /// A SYN is given up at the first timeout after this (RFC 9293 §3.8.3, MUST-23).
@@ -27,6 +27,8 @@ pub(super) struct Patience {
     pub due: bool,
     /// Something waits to be sent or acknowledged since then, without progress.
     waiting_since: Option<Instant>,
+    /// Its program has left it since then, without progress.
+    pub orphan_since: Option<Instant>,
 }
 
 impl Patience {
@@ -47,6 +49,7 @@ impl Connection {
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
         self.patience.waiting_since = self.waits().then_some(now);
+        self.patience.orphan_since = self.is_orphan().then_some(now);
     }
 
     /// Called whenever something may have begun to wait, or have ceased to.
@@ -56,6 +59,11 @@ impl Connection {
             self.patience.waiting_since = None;
         } else if self.patience.waiting_since.is_none() {
             self.patience.waiting_since = Some(now);
+        }
+        if !self.is_orphan() {
+            self.patience.orphan_since = None;
+        } else if self.patience.orphan_since.is_none() {
+            self.patience.orphan_since = Some(now);
         }
     }
 
@@ -98,7 +106,7 @@ impl Connection {
     }
 
     /// Ends the connection; a peer that is there after all learns of it.
-    fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         if !matches!(self.state, State::SynSent | State::SynReceived) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }

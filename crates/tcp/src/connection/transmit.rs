@@ -507,6 +507,8 @@ impl Connection {
         let gain = self.right_edge().bytes_since(self.rcv_adv);
         let wide = gain >= self.receive_buffer / 2;
         let reopened = was < self.mss && gain >= self.mss;
-        (wide || reopened) && !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+        // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer with a reset.
+        let sends = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        (wide || reopened) && sends
     }
 }
