@@ -7,6 +7,7 @@ use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::isn;
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
+use crate::orphans::Orphans;
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
@@ -65,6 +66,7 @@ pub struct Host {
     pub(crate) connections: Connections,
     pub(crate) datagrams: Datagrams,
     pub(crate) resets: Limiter,
+    pub(crate) orphans: Orphans,
     /// Frames that ended at its NIC.
     pub(crate) frames: PortFrames,
     /// Other stations are behind its NIC; their frames are passed over.
@@ -99,6 +101,7 @@ impl Host {
             listeners: Listeners::default(),
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
+            orphans: Orphans::default(),
             frames: PortFrames::default(),
             shares_line: false,
             passed_over: 0,
@@ -379,6 +382,7 @@ impl Host {
             ident,
             accepted_by: None,
             half_open: false,
+            orphan: None,
         })
     }
 
@@ -439,9 +443,10 @@ impl Host {
         if entry.connection.state() != State::Closed {
             let deadline = entry.connection.deadline().map(|(at, _)| at);
             self.timers.set(slot, deadline);
-            return;
+            return self.note_orphan(slot, cx);
         }
         let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
+        self.note_orphan(slot, cx);
         self.timers.forget(slot);
         // Its ends are free again, if they were not before.
         if self.connections.release(slot) {
@@ -540,6 +545,8 @@ impl Element for Host {
             ("address", addresses.join(" ")),
             ("connections", self.open_connections().to_string()),
             ("half_open", self.half_open_connections().to_string()),
+            ("orphans", self.orphans().to_string()),
+            ("orphans ended", self.orphans_ended().to_string()),
             ("listeners", self.listeners.len().to_string()),
             ("frames of the line", self.frames.total().to_string()),
             ("frames for others", self.passed_over.to_string()),
