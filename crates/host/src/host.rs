@@ -12,7 +12,7 @@ use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
-use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT};
+use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
 use farpace_units::{Instant, Rate};
@@ -79,8 +79,6 @@ pub struct Host {
     timers: Timers,
     ports: EphemeralPorts,
     shutdown_at: Option<Instant>,
-    /// Most payload bytes of a super-segment that its device takes.
-    pub(crate) super_segment: u32,
     /// In a burst: slots of the connections that are to be serviced at its end.
     pub(crate) touched: Option<Vec<usize>>,
     /// Data packets say at what rate their connections want to send.
@@ -109,7 +107,6 @@ impl Host {
             planned: 0,
             timers: Timers::default(),
             shutdown_at: None,
-            super_segment: 0,
             touched: None,
             says_rates: false,
             batch: Vec::with_capacity(BATCH),
@@ -135,13 +132,6 @@ impl Host {
     /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
-    }
-
-    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
-    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
-    /// called before there are connections.
-    pub fn set_super_segments(&mut self, most: u32) {
-        self.super_segment = most.min(MAX_SUPER_SEGMENT);
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
@@ -351,7 +341,7 @@ impl Host {
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
         let connection =
-            Connection::connect(cx.now(), &fitted(&config, &tuple, self.super_segment), ports, iss);
+            Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.device), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         entry.application = Some(application);
         self.connections.open(slot, entry);
