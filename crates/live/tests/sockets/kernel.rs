@@ -10,10 +10,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
-const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+pub const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+pub const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
 
-fn stack() -> Stack {
+pub fn stack() -> Stack {
     let tun = TunConfig { addresses: vec![(KERNEL, 24)], ..TunConfig::new("fp0") };
     Stack::on_tun(tun, &[OURS]).unwrap()
 }
