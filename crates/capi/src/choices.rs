@@ -173,10 +173,7 @@ impl Choices {
                 Some(Ok(seen)) => int(seen.inspection.mss.into()),
                 _ => int(config()?.mss.into()),
             },
-            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Value::Name(
-                // Its name in scenarios is that of Linux, where Linux has it.
-                format!("{:?}", config()?.congestion).to_lowercase(),
-            ),
+            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Value::Name(config()?.congestion.name().to_owned()),
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }

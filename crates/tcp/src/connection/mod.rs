@@ -2,6 +2,7 @@
 
 mod acknowledgment;
 mod arrival;
+mod details;
 mod ecn;
 mod log;
 mod orphan;
@@ -34,6 +35,7 @@ use farpace_trace::{Cause, Record};
 use farpace_units::{ByteCount, Instant, Packets, Seq};
 use std::collections::VecDeque;
 
+pub use details::Details;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use resume::Resumed;
 pub use timers::Reason;

@@ -20,6 +20,8 @@ const MAX_SYN_ACKS: u32 = 5;
 pub(super) struct Patience {
     /// The last segment came.
     heard_at: Instant,
+    /// The last one with data, or the beginning.
+    data_at: Instant,
     /// Keep-alive probes since then, and the time of the last one.
     probes: u32,
     probed_at: Instant,
@@ -33,15 +35,30 @@ pub(super) struct Patience {
 
 impl Patience {
     pub fn new(now: Instant) -> Self {
-        Patience { heard_at: now, ..Patience::default() }
+        Patience { heard_at: now, data_at: now, ..Patience::default() }
+    }
+    /// When the last segment came.
+    pub fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+    /// When the last segment with data came, or the connection began.
+    pub fn data_at(&self) -> Instant {
+        self.data_at
+    }
+    /// Unanswered keep-alive probes.
+    pub fn probes(&self) -> u32 {
+        self.probes
     }
 }
 
 impl Connection {
-    /// A segment of the peer has come.
+    /// A segment of the peer has come, with data or without.
     #[inline]
-    pub(super) fn heard(&mut self, now: Instant) {
+    pub(super) fn heard(&mut self, now: Instant, data: bool) {
         self.patience.heard_at = now;
+        if data {
+            self.patience.data_at = now;
+        }
         self.patience.probes = 0;
     }
 

@@ -35,7 +35,8 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Persist {
     deadline: Option<Instant>,
-    count: u32,
+    /// Times it has fired in a row.
+    pub count: u32,
     /// A probe is to be sent.
     pub due: bool,
 }

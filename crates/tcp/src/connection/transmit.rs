@@ -326,7 +326,9 @@ impl Connection {
             && let Some(sent) = out.last_mut()
         {
             sent.segment.segment_size = len as u16;
-            self.counters.sent[cause as usize] += u64::from(sent.segment.segments() - 1);
+            let others = u64::from(sent.segment.segments() - 1);
+            self.counters.sent[cause as usize] += others;
+            self.counters.data_segments_sent += others;
         }
     }
 
@@ -447,7 +449,13 @@ impl Connection {
             options,
         };
         self.counters.sent[cause as usize] += 1;
-        self.counters.bytes_sent += ByteCount::of_len(payload.len());
+        if !payload.is_empty() {
+            self.counters.data_segments_sent += 1;
+            self.counters.bytes_sent += ByteCount::of_len(payload.len());
+            if cause.is_retransmission() {
+                self.counters.bytes_sent_again += ByteCount::of_len(payload.len());
+            }
+        }
         if !payload.is_empty() && cause != Cause::AckProbe {
             self.ack_policy.on_data_sent(now);
         }
