@@ -4,6 +4,7 @@ mod acknowledgment;
 mod arrival;
 mod details;
 mod ecn;
+mod emit;
 mod log;
 mod orphan;
 mod pacer;
