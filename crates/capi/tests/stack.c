@@ -96,6 +96,9 @@ static void options(void) {
     int seconds = 33;
     CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, 4) == 0);
     CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &len) == 0 && value == 33);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &value, &len) == 0 && value == 60);
+    CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &seconds, 4) == 0);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &value, &len) == 0 && value == 33);
     int bytes = 100000; /* as in Linux, twice as much is there */
     CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, 4) == 0);
     CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &len) == 0 && value == 200000);
