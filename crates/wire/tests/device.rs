@@ -104,11 +104,15 @@ proptest! {
 
     /// Breaks: packets of other kinds are damaged where super-segments are cut.
     #[test]
-    fn what_is_no_super_segment_passes_whole(packet in any_packet()) {
+    fn what_is_no_super_segment_passes_whole(packet in any_packet(), size: u16) {
         let mut parts = Vec::new();
         packet.clone().cut(|part| parts.push(part));
         prop_assert_eq!(parts.len(), 1);
         prop_assert_eq!(frame(&parts[0]), frame(&packet));
+        // Whatever a device says of a packet, its parts are to be cut no more.
+        let mut called = packet.clone();
+        called.set_segment_size(size);
+        called.cut(|part| assert_eq!(part.segment_size(), None));
     }
 
     /// Breaks: what is read without a copy is another packet than what is read with one, or an error of another kind.

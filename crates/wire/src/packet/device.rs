@@ -126,11 +126,13 @@ impl Packet {
 
     /// Cuts a super-segment of TCP or UDP into its segments or datagrams, as a card does: IPv4 numbers count up, and the
     /// flags FIN and PSH of TCP go with the last, CWR with the first (as TSO and USO in Linux). Anything else comes back as it
-    /// is. The checksums are still to be worked out.
-    pub fn cut(self, mut take: impl FnMut(Packet)) {
+    /// is, and as one packet. The checksums are still to be worked out.
+    pub fn cut(mut self, mut take: impl FnMut(Packet)) {
         let Some(size) = self.segment_size() else { return take(self) };
         let is_tcp = self.tcp().is_ok();
         if !is_tcp && self.udp().is_err() {
+            // Whoever cuts until nothing is left to be cut must come to an end.
+            self.0.segment_size = 0;
             return take(self);
         }
         let (size, whole) = (usize::from(size), self.0.payload.clone());
