@@ -30,6 +30,8 @@ typedef struct farpace_host farpace_host;
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
 /* Ends it: its sockets fail with ENETDOWN, its device is gone. */
 int fp_stack_stop(fp_stack *stack);
+/* Calls that wait in sockets of the stack now, in any thread, fail with EINTR; but poll(2) and the like go on. */
+int fp_stack_interrupt(const fp_stack *stack);
 
 /* A socket of the stack that was made last, or of a certain one: AF_INET, AF_INET6; SOCK_STREAM, SOCK_DGRAM, perhaps with
  * SOCK_NONBLOCK and SOCK_CLOEXEC. */

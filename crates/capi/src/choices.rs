@@ -1,7 +1,7 @@
 //! Socket options: what setsockopt(2) may say, and what becomes of it.
 
 use farpace_live::socket::{Options, Stream};
-use farpace_tcp::config::KeepAlive;
+use farpace_tcp::config::{FIN_TIMEOUT, KeepAlive};
 use farpace_units::{ByteCount, Rate, Span};
 use nix::errno::Errno;
 use nix::libc;
@@ -130,6 +130,12 @@ impl Choices {
                 self.options.settings.user_timeout = time;
                 Some(Box::new(move |c| c.set_user_timeout(time)))
             }
+            (libc::IPPROTO_TCP, libc::TCP_LINGER2) => {
+                let seconds = u64::try_from(value).map_err(|_| Errno::EINVAL)?;
+                let time = if seconds > 0 { Span::from_secs(seconds) } else { FIN_TIMEOUT };
+                self.options.settings.fin_timeout = Some(time);
+                Some(Box::new(move |c| c.set_fin_timeout(time)))
+            }
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
                 let mss = u16::try_from(value).ok().filter(|mss| (88..=65_495).contains(mss));
                 self.options.settings.mss = Some(mss.ok_or(Errno::EINVAL)?);
@@ -169,14 +175,12 @@ impl Choices {
             (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => {
                 int(settings.user_timeout.map_or(0, Span::as_millis))
             }
+            (libc::IPPROTO_TCP, libc::TCP_LINGER2) => seconds(settings.fin_timeout.unwrap_or(FIN_TIMEOUT)),
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => match stream.map(Stream::inspect) {
                 Some(Ok(seen)) => int(seen.inspection.mss.into()),
                 _ => int(config()?.mss.into()),
             },
-            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Value::Name(
-                // Its name in scenarios is that of Linux, where Linux has it.
-                format!("{:?}", config()?.congestion).to_lowercase(),
-            ),
+            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Value::Name(config()?.congestion.name().to_owned()),
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }

@@ -3,6 +3,7 @@
 use crate::table;
 use farpace_live::socket::Stack;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,13 +24,26 @@ pub struct Home {
     /// Profile of its sockets, unless they choose others.
     pub profile: Option<String>,
     links: Epoll,
+    /// Rings once, when those who wait now are to wait no longer; another is there for those who wait later.
+    bell: Mutex<Arc<EventFd>>,
+}
+
+fn bell() -> nix::Result<EventFd> {
+    EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
 }
 
 impl Home {
     /// For a stack. One that is driven reaps when its driver calls [`reap`](Home::reap), any other in a thread.
     pub fn new(stack: Stack, driven: bool, profile: Option<String>) -> nix::Result<Arc<Self>> {
         let links = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let home = Arc::new(Home { stack, driven, wait: Mutex::default(), profile, links });
+        let bell = Mutex::new(Arc::new(bell()?));
+        let home = Arc::new(Home { stack, driven, wait: Mutex::default(), profile, links, bell });
+        let weak = Arc::downgrade(&home);
+        home.stack.on_interrupt(move || {
+            if let Some(home) = weak.upgrade() {
+                home.ring();
+            }
+        });
         if !driven {
             let weak = Arc::downgrade(&home);
             // Once a second it looks whether the stack is still wanted.
@@ -42,6 +56,20 @@ impl Home {
             begun.map_err(|_| nix::errno::Errno::EAGAIN)?;
         }
         Ok(home)
+    }
+    /// What to watch while one waits: readable means that one waits no longer.
+    pub fn bell(&self) -> Arc<EventFd> {
+        self.bell.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn ring(&self) {
+        // Without descriptors for another one it stays as it is: an interruption is lost, which a program must bear anyway.
+        if let Ok(fresh) = bell() {
+            let old = std::mem::replace(
+                &mut *self.bell.lock().unwrap_or_else(PoisonError::into_inner),
+                Arc::new(fresh),
+            );
+            let _ = old.write(1);
+        }
     }
     /// Notice when the program closes the other end of `link`.
     pub fn notice(&self, link: &OwnedFd, user: RawFd) -> nix::Result<()> {

@@ -12,7 +12,25 @@ static void *close_later(void *fd) {
     return NULL;
 }
 
+static void *interrupt_later(void *stack) {
+    usleep(50000);
+    fp_stack_interrupt(stack);
+    return NULL;
+}
+
 static void on_alarm(int signal) { (void)signal; }
+
+static uint64_t at_64(const unsigned char *from, size_t at) {
+    uint64_t value;
+    memcpy(&value, from + at, sizeof value);
+    return value;
+}
+
+static uint32_t at_32(const unsigned char *from, size_t at) {
+    uint32_t value;
+    memcpy(&value, from + at, sizeof value);
+    return value;
+}
 
 static void nobody_is_there(void) {
     int fd = fp_socket(AF_INET, SOCK_STREAM, 0);
@@ -78,6 +96,9 @@ static void options(void) {
     int seconds = 33;
     CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, 4) == 0);
     CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &len) == 0 && value == 33);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &value, &len) == 0 && value == 60);
+    CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &seconds, 4) == 0);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &value, &len) == 0 && value == 33);
     int bytes = 100000; /* as in Linux, twice as much is there */
     CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, 4) == 0);
     CHECK(fp_getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &len) == 0 && value == 200000);
@@ -85,6 +106,9 @@ static void options(void) {
     len = sizeof name;
     CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4) == 0);
     CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && strcmp(name, "reno") == 0);
+    /* By the name with which it can be set again. */
+    CHECK(fp_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "star-robust", 11) == 0);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && strcmp(name, "star-robust") == 0);
     struct linger linger = {1, 5}, got;
     len = sizeof got;
     CHECK(fp_setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0);
@@ -156,6 +180,16 @@ static void echo(void) {
     CHECK(info.tcpi_state == TCP_ESTABLISHED && info.tcpi_snd_mss == 1448 && info.tcpi_pmtu == 1500);
     CHECK(info.tcpi_rtt > 0 && info.tcpi_rtt < 1000000 && info.tcpi_rto >= 200000);
     CHECK(info.tcpi_snd_cwnd >= 10 && (info.tcpi_options & 7) == 7);
+    CHECK(info.tcpi_snd_wscale > 0 && info.tcpi_rcv_wscale > 0 && info.tcpi_advmss == 1460);
+    CHECK(info.tcpi_rttvar > 0 && info.tcpi_rttvar < 1000000 && info.tcpi_rcv_ssthresh > 100000);
+    CHECK(info.tcpi_last_data_sent < 10000 && info.tcpi_last_data_recv < 10000 && info.tcpi_last_ack_recv < 10000);
+    CHECK(info.tcpi_lost == 0 && info.tcpi_retransmits == 0 && info.tcpi_probes == 0);
+    /* What the C library's structure is too old for, by its place in linux/tcp.h. */
+    unsigned char more[256];
+    len = sizeof more;
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_INFO, more, &len) == 0 && len == 240);
+    CHECK(at_64(more, 128) == SIZE && at_64(more, 200) >= SIZE && at_32(more, 152) > 1000 && at_32(more, 156) > 1000);
+    CHECK(at_32(more, 148) > 0 && at_32(more, 148) <= info.tcpi_rtt && at_32(more, 228) > 100000);
 
     CHECK(write(peer, "hello", 5) == 5);
     CHECK(polled(fd, POLLIN, 2000) == POLLIN);
@@ -181,7 +215,7 @@ static void echo(void) {
 }
 
 /* A server of ours, and clients of the kernel's: listeners, resets, closing by libc, interruptions. */
-static void serve(void) {
+static void serve(fp_stack *stack) {
     struct sockaddr_in at = address(OURS, 8), from;
     socklen_t len = sizeof from;
     int listener = fp_socket(AF_INET, SOCK_STREAM, 0);
@@ -202,6 +236,12 @@ static void serve(void) {
     sigaction(SIGALRM, &action, NULL);
     ualarm(30000, 0);
     FAILS(fp_read(fd, &byte, 1), EINTR);
+    pthread_t thread;
+    for (int again = 0; again < 2; again++) {
+        pthread_create(&thread, NULL, interrupt_later, stack);
+        FAILS(fp_read(fd, &byte, 1), EINTR);
+        pthread_join(thread, NULL);
+    }
     /* A reset. */
     struct linger now = {1, 0};
     setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -220,7 +260,6 @@ static void serve(void) {
     CHECK(read(peer, word, 9) == 3 && read(peer, word, 9) == 0);
     FAILS(fp_read(fd, &byte, 1), EBADF);
     close(peer);
-    pthread_t thread;
     pthread_create(&thread, NULL, close_later, &listener);
     FAILS(fp_accept(listener, NULL, NULL), EBADF);
     pthread_join(thread, NULL);
@@ -250,7 +289,7 @@ int main(void) {
     CHECK(fp_stack_tun("fp0", KERNEL "/24", OURS, "nonesuch") == NULL && errno == ENOENT);
     fp_stack *stack = fp_stack_tun("fp0", KERNEL "/24", OURS, NULL);
     CHECK(stack != NULL);
-    nobody_is_there(), what_is_wrong(), options(), echo(), serve(), datagrams();
+    nobody_is_there(), what_is_wrong(), options(), echo(), serve(stack), datagrams();
     int fd = fp_stack_socket(stack, AF_INET, SOCK_STREAM, 0);
     CHECK(fp_stack_stop(stack) == 0);
     struct sockaddr_in at = address(KERNEL, 7);

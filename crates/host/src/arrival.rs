@@ -81,7 +81,7 @@ impl Host {
         match listener.admit(self.connections.has_room()) {
             Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
             Admission::Cookie => {
-                let answer = listener.cookie(&self.secret, &tuple, &header, cx.now());
+                let answer = listener.cookie(&self.secret, &tuple, &header, self.internet.device, cx.now());
                 cx.consume(packet);
                 if let Some(answer) = answer {
                     self.answer(&tuple, &answer, cx);
@@ -89,8 +89,10 @@ impl Host {
             }
             Admission::Keep => {
                 let iss = isn_above(&self.secret, &tuple, cx.now(), floor);
-                let (config, log_as) =
-                    (fitted(&listener.settings.config, &tuple, self.super_segment), listener.settings.log_as);
+                let (config, log_as) = (
+                    fitted(&listener.settings.config, &tuple, self.internet.device),
+                    listener.settings.log_as,
+                );
                 let syn = segment_of(header, &packet);
                 let connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
                 let id = listener.id;
@@ -116,7 +118,7 @@ impl Host {
             return self.refuse(&tuple, &header, packet, cx);
         };
         let (config, log_as) =
-            (fitted(&listener.settings.config, &tuple, self.super_segment), listener.settings.log_as);
+            (fitted(&listener.settings.config, &tuple, self.internet.device), listener.settings.log_as);
         let ack = segment_of(header, &packet);
         let connection = Connection::resume(cx.now(), &config, ports(&tuple), &known, &ack);
         let (id, application) = (listener.id, listener.application());

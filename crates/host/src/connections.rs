@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub accepted_by: Option<ListenerId>,
     /// It counts against its listener's backlog.
     pub half_open: bool,
+    /// Its number among those that their programs have left.
+    pub orphan: Option<u64>,
 }
 
 /// A connection that is to be opened later.

@@ -7,11 +7,12 @@ use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::isn;
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
+use crate::orphans::Orphans;
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
-use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT};
+use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
 use farpace_units::{Instant, Rate};
@@ -65,6 +66,7 @@ pub struct Host {
     pub(crate) connections: Connections,
     pub(crate) datagrams: Datagrams,
     pub(crate) resets: Limiter,
+    pub(crate) orphans: Orphans,
     /// Frames that ended at its NIC.
     pub(crate) frames: PortFrames,
     /// Other stations are behind its NIC; their frames are passed over.
@@ -77,8 +79,6 @@ pub struct Host {
     timers: Timers,
     ports: EphemeralPorts,
     shutdown_at: Option<Instant>,
-    /// Most payload bytes of a super-segment that its device takes.
-    pub(crate) super_segment: u32,
     /// In a burst: slots of the connections that are to be serviced at its end.
     pub(crate) touched: Option<Vec<usize>>,
     /// Data packets say at what rate their connections want to send.
@@ -99,6 +99,7 @@ impl Host {
             listeners: Listeners::default(),
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
+            orphans: Orphans::default(),
             frames: PortFrames::default(),
             shares_line: false,
             passed_over: 0,
@@ -106,7 +107,6 @@ impl Host {
             planned: 0,
             timers: Timers::default(),
             shutdown_at: None,
-            super_segment: 0,
             touched: None,
             says_rates: false,
             batch: Vec::with_capacity(BATCH),
@@ -132,13 +132,6 @@ impl Host {
     /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
-    }
-
-    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
-    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
-    /// called before there are connections.
-    pub fn set_super_segments(&mut self, most: u32) {
-        self.super_segment = most.min(MAX_SUPER_SEGMENT);
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
@@ -348,7 +341,7 @@ impl Host {
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
         let connection =
-            Connection::connect(cx.now(), &fitted(&config, &tuple, self.super_segment), ports, iss);
+            Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.device), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         entry.application = Some(application);
         self.connections.open(slot, entry);
@@ -379,6 +372,7 @@ impl Host {
             ident,
             accepted_by: None,
             half_open: false,
+            orphan: None,
         })
     }
 
@@ -439,9 +433,10 @@ impl Host {
         if entry.connection.state() != State::Closed {
             let deadline = entry.connection.deadline().map(|(at, _)| at);
             self.timers.set(slot, deadline);
-            return;
+            return self.note_orphan(slot, cx);
         }
         let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
+        self.note_orphan(slot, cx);
         self.timers.forget(slot);
         // Its ends are free again, if they were not before.
         if self.connections.release(slot) {
@@ -540,6 +535,8 @@ impl Element for Host {
             ("address", addresses.join(" ")),
             ("connections", self.open_connections().to_string()),
             ("half_open", self.half_open_connections().to_string()),
+            ("orphans", self.orphans().to_string()),
+            ("orphans ended", self.orphans_ended().to_string()),
             ("listeners", self.listeners.len().to_string()),
             ("frames of the line", self.frames.total().to_string()),
             ("frames for others", self.passed_over.to_string()),

@@ -8,17 +8,20 @@ use crate::ip::neighbours::{Action, Neighbours, Resolved};
 use crate::secret::Tuple;
 use farpace_path::{Cx, DropReason, Port};
 use farpace_tcp::PathError;
-use farpace_tcp::config::{Config, MIN_MSS};
+use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT, MIN_MSS};
 use farpace_units::{Instant, Seq};
 use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
 use farpace_wire::ipv4::IPV4_LEN;
 use farpace_wire::ipv6::IPV6_LEN;
+use farpace_wire::tcp::TCP_LEN;
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, fragment};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// Longest IP packet that goes out uncut, where the sender does not look for the size of the path itself.
-const MTU: usize = 1500;
+/// Longest IP packet that goes out uncut where nobody has said what the device takes.
+const DEFAULT_MTU: u16 = 1500;
+/// The least MTU of a link (RFC 791). A device with less is taken for one with this.
+const LEAST_MTU: u16 = 68;
 /// Time to live of what the host sends.
 const TTL: u8 = 64;
 
@@ -60,10 +63,20 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
+/// What the device of a host takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceLimits {
+    /// Most payload bytes of a super-segment.
+    pub super_segment: u32,
+    /// Longest IP packet; none: nobody has said.
+    pub mtu: Option<u16>,
+}
+
 /// What a host knows of the network around it.
 pub(crate) struct Internet {
     /// Its own addresses, the preferred first.
     pub addresses: Vec<IpAddr>,
+    pub device: DeviceLimits,
     mac: MacAddr,
     /// None: everybody's MAC address follows from the IP address, as in the lab.
     resolving: Option<(LocalLink, Neighbours)>,
@@ -79,6 +92,7 @@ impl Internet {
     pub fn new(address: IpAddr, ident: u32) -> Self {
         Internet {
             addresses: vec![address],
+            device: DeviceLimits::default(),
             mac: mac_of(address),
             resolving: None,
             fragments: Reassembly::default(),
@@ -137,10 +151,11 @@ impl Internet {
         self.follow_up(cx);
     }
 
-    /// The same for a packet that may be cut, if it is longer than [`MTU`]. `ident` is its number.
+    /// The same for a packet that may be cut, if it is longer than the device takes. `ident` is its number.
     pub fn send_in_parts(&mut self, packet: Packet, ident: u32, to: IpAddr, cx: &mut Cx<'_>) {
+        let mtu = usize::from(self.device.mtu.unwrap_or(DEFAULT_MTU));
         // What cannot be cut is not sent: it would not arrive.
-        for part in fragment(packet, MTU, ident).unwrap_or_default() {
+        for part in fragment(packet, mtu, ident).unwrap_or_default() {
             self.send(part, to, cx);
         }
     }
@@ -276,11 +291,28 @@ impl Internet {
 }
 
 impl Host {
+    /// Its device takes packets of several segments, with up to `most` bytes of payload, and cuts them (TSO): connections
+    /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
+    /// called before there are connections.
+    pub fn set_super_segments(&mut self, most: u32) {
+        self.internet.device.super_segment = most.min(MAX_SUPER_SEGMENT);
+    }
+
+    /// Its device takes IP packets of up to `mtu` bytes (68 at least): datagrams go out in fragments of at most that, and
+    /// connections that begin from now on neither send nor offer larger segments. Without this, datagrams are cut at 1500
+    /// bytes, and segments have the size of their configuration.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        self.internet.device.mtu = Some(mtu.max(LEAST_MTU));
+    }
+
     /// A frame comes in.
     pub(crate) fn on_frame(&mut self, packet: Packet, cx: &mut Cx<'_>) {
         let Some(packet) = self.frames.take(packet, cx) else { return };
         if packet.verify_checksums().is_err() {
             return cx.drop(packet, DropReason::BadChecksum);
+        }
+        if packet.segment_size().is_some() && packet.udp().is_ok() {
+            return self.on_super_datagram(packet, cx);
         }
         if let Ok((ip, tcp)) = packet.ip_tcp() {
             let (local, remote, header) = (ip.dst(), ip.src(), tcp.header());
@@ -298,6 +330,17 @@ impl Host {
         if let Some(packet) = self.expected(local, remote, packet, cx) {
             self.on_ip(packet, cx);
         }
+    }
+
+    /// Datagrams that a sender has left in one packet (USO): each is taken as if it had come alone.
+    fn on_super_datagram(&mut self, packet: Packet, cx: &mut Cx<'_>) {
+        cx.consume(packet.clone());
+        packet.cut(|mut part| {
+            cx.made();
+            // One that waits must not keep all the others.
+            part.detach_payload();
+            self.on_frame(part, cx);
+        });
     }
 
     /// `packet`, if it is for us and from somebody.
@@ -391,11 +434,16 @@ impl Host {
 /// `config` for connections between these ends. Its segment size is for IPv4; the longer header of IPv6 is taken from
 /// the payload (RFC 6691 §3), so that packets have the same length.
 ///
-/// Super-segments are what its device takes, up to `super_segment` bytes.
-pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, super_segment: u32) -> Cow<'a, Config> {
+/// Super-segments are what its device takes, and no segment is longer than that.
+pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, device: DeviceLimits) -> Cow<'a, Config> {
     let mut config = Cow::Borrowed(config);
-    if super_segment != config.super_segment {
-        config.to_mut().super_segment = super_segment;
+    if device.super_segment != config.super_segment {
+        config.to_mut().super_segment = device.super_segment;
+    }
+    let most =
+        device.mtu.map_or(u16::MAX, |mtu| mtu.saturating_sub((IPV4_LEN + TCP_LEN) as u16).max(MIN_MSS));
+    if config.mss > most {
+        config.to_mut().mss = most;
     }
     if tuple.local.is_ipv6() {
         let config = config.to_mut();

@@ -2,7 +2,7 @@
 
 use crate::application::Application;
 use crate::cookies::{self, COOKIE_LIFETIME};
-use crate::internet::fitted;
+use crate::internet::{DeviceLimits, fitted};
 use crate::secret::{Secret, Tuple};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Ports, Resumed, Segment};
@@ -122,10 +122,11 @@ impl Listener {
         secret: &Secret,
         tuple: &Tuple,
         syn: &TcpHeader,
+        device: DeviceLimits,
         now: Instant,
     ) -> Option<TcpHeader> {
         self.cookies_until = Some(now + COOKIE_LIFETIME);
-        let mut header = self.template(tuple, now)?;
+        let mut header = self.template(tuple, device, now)?;
         let iss = cookies::cookie(secret, tuple, syn, now);
         (header.src_port, header.dst_port) = (tuple.local_port, tuple.remote_port);
         (header.seq, header.ack) = (iss, syn.seq + 1);
@@ -144,7 +145,7 @@ impl Listener {
     }
 
     /// What this listener says to a SYN that offers everything.
-    fn template(&mut self, tuple: &Tuple, now: Instant) -> Option<TcpHeader> {
+    fn template(&mut self, tuple: &Tuple, device: DeviceLimits, now: Instant) -> Option<TcpHeader> {
         let template = &mut self.templates[usize::from(tuple.local.is_ipv6())];
         if template.is_none() {
             let mut syn = Segment::default();
@@ -153,7 +154,7 @@ impl Listener {
             (options.window_scale, options.sack_permitted) = (Some(0), true);
             options.timestamps = Some(Timestamps::default());
             let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
-            let config = fitted(&self.settings.config, tuple, 0);
+            let config = fitted(&self.settings.config, tuple, device);
             // A connection that lives for this one segment knows best.
             let mut connection = Connection::accept(now, &config, ports, Seq::default(), &syn);
             let mut out = Vec::with_capacity(1);

@@ -10,7 +10,8 @@ use farpace_host::{
 };
 use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
-use farpace_tcp::{CloseReason, State};
+use farpace_tcp::{CloseReason, Connection, Event, State};
+use farpace_trace::Cause;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame};
@@ -429,4 +430,93 @@ fn super_segments_leave_where_the_device_takes_them() {
     let (accepted, _) = b.host.connections().next().unwrap();
     assert_eq!(b.host.application::<Talker>(accepted).unwrap().heard, TEXT);
     assert_eq!(b.drops(), []);
+}
+
+/// Closes both directions as soon as it is connected, as a program that ends.
+struct Leaver;
+
+impl farpace_host::Application for Leaver {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+        if event == Event::Connected {
+            connection.stop_reading();
+            connection.close();
+        }
+    }
+}
+
+/// `n` connections from ports of [`A`], left by their program and acknowledged by a peer that never closes. Ports that
+/// were told of a reset.
+fn orphans(b: &mut Bench, n: u16) -> Vec<u16> {
+    let mut resets = Vec::new();
+    for port in 1..=n {
+        b.packet(segment(TcpFlags::SYN, port, 80));
+        let iss = b.header().seq;
+        b.packet(segment_at(101, iss + 1, TcpFlags::ACK, port, 80));
+        b.packet(segment_at(101, iss + 2, TcpFlags::ACK, port, 80));
+        b.now += Span::from_millis(1);
+        resets.extend(b.headers().iter().filter(|h| h.flags.contains(TcpFlags::RST)).map(|h| h.dst_port));
+    }
+    resets
+}
+
+/// Breaks: peers that never close, or that vanish, hold connections of programs that have long left: tables grow and ports
+/// are not given back.
+#[test]
+fn orphans_end_and_leave_nothing() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), || Box::new(Leaver)).unwrap();
+    assert!(orphans(&mut b, 500).is_empty());
+    assert_eq!((b.host.orphans(), b.host.open_connections()), (500, 500));
+    assert!(b.host.connections().all(|(_, c)| c.state() == State::FinWait2));
+    b.run_until(b.now + Span::from_secs(61));
+    assert_eq!((b.host.orphans(), b.host.open_connections(), b.host.orphans_ended()), (0, 0, 0));
+    assert!(b.headers().iter().all(|h| h.flags.contains(TcpFlags::RST)), "each peer is told");
+    assert_eq!(b.host.deadline(), None);
+    orphans(&mut b, 500);
+    assert_eq!(b.host.orphans(), 500, "the same ends can be used again");
+
+    // The other way round: our own port comes back, too, from a peer that has vanished.
+    let mut a = Bench::new(A);
+    let connect =
+        |a: &mut Bench| a.host.connect_from(Some(7), a.now, B, 80, config(), None, Box::new(Leaver));
+    connect(&mut a).unwrap();
+    a.wake();
+    let syn = a.header();
+    let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+    let header =
+        TcpHeader { src_port: 80, dst_port: 7, ack: syn.seq + 1, flags, window: 9, ..TcpHeader::default() };
+    a.packet(between(B, A, &header, b""));
+    assert_eq!(a.host.connections().next().unwrap().1.state(), State::FinWait1);
+    assert_eq!(connect(&mut a), Err(ConnectError::PortInUse(7)));
+    a.run_until(a.now + Span::from_secs(101));
+    assert_eq!((a.host.orphans(), a.host.open_connections()), (0, 0));
+    connect(&mut a).unwrap();
+}
+
+/// Breaks: the bound on orphans: a peer that makes more of them in a minute than a host can hold; the oldest go first, and
+/// connections that have a program stay.
+#[test]
+fn of_too_many_orphans_the_oldest_end() {
+    let mut b = Bench::new(B);
+    b.host
+        .listen(80, ListenSettings { log_as: Some(1), ..ListenSettings::new(config()) }, || Box::new(Leaver))
+        .unwrap();
+    b.host.listen(81, ListenSettings::new(config()), Talker::that_stays).unwrap();
+    b.packet(segment(TcpFlags::SYN, 9, 81));
+    let iss = b.header().seq;
+    b.packet(segment_at(101, iss + 1, TcpFlags::ACK, 9, 81));
+    b.host.set_max_orphans(10);
+    let reset = orphans(&mut b, 25);
+    assert_eq!((b.host.orphans(), b.host.orphans_ended(), b.host.open_connections()), (10, 15, 11));
+    assert_eq!(reset, (1..=15).collect::<Vec<_>>(), "in their order");
+    let mut causes = 0;
+    b.host.take_records(|record| causes += u32::from(record.cause == Some(Cause::OrphanLimit)));
+    assert_eq!(causes, 15, "each with its cause");
+    let open: Vec<_> = b
+        .host
+        .connections()
+        .filter(|(_, c)| c.state() != State::Closed)
+        .map(|(_, c)| c.ports().local)
+        .collect();
+    assert!(open.contains(&81));
 }

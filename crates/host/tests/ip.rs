@@ -11,6 +11,7 @@ use farpace_host::{DatagramProgram, ListenSettings, LocalLink, UdpSocket};
 use farpace_path::{DropReason, Element};
 use farpace_tcp::{CloseReason, State};
 use farpace_units::{Instant, Span};
+use farpace_wire::tcp::{TcpFlags, TcpOptions};
 use farpace_wire::udp::UdpHeader;
 use farpace_wire::{AddressPair, Below, EtherType, Icmp, MacAddr, Packet, TcpHeader, Unreachable};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -153,6 +154,62 @@ fn long_datagrams_go_in_fragments() {
         assert_eq!((b.drops(), b.host.held()), (vec![DropReason::Fragment; 2], 0));
         let complaint = b.sent().remove(0);
         assert!(matches!(complaint.icmp(), Ok(Icmp::TimeExceeded { code: 1, .. })), "{complaint:?}");
+    }
+}
+
+/// Breaks: a device with another MTU than 1500: datagrams go out in pieces that it does not take, or in needlessly small ones,
+/// and connections offer and send segments that do not fit.
+#[test]
+fn packets_have_the_length_of_the_device() {
+    for (from, to) in [(A, B), (A6, B6)] {
+        for (mtu, count) in [(1500, 3), (1400, 3), (1280, 4), (9000, 1)] {
+            let mut a = Bench::new(from);
+            a.host.set_mtu(mtu);
+            a.host.open_udp(from, 7, sender(to, 1, 4_000)).unwrap();
+            a.run_until(START);
+            let parts = a.sent();
+            assert!(parts.iter().all(|part| part.network_len().get() <= u64::from(mtu)));
+            assert_eq!(parts.len(), count, "{mtu}");
+            a.host.connect(a.now, to, 80, config(), None, Talker::that_stays()).unwrap();
+            a.wake();
+            let header = if from.is_ipv4() { 40 } else { 60 };
+            assert_eq!(a.header().options.mss, Some((mtu - header).min(1500 - header)), "{mtu}");
+            // The same of one that is accepted, also from a cookie.
+            let settings = ListenSettings { backlog: 1, ..ListenSettings::new(config()) };
+            a.host.listen(80, settings, Talker::that_stays).unwrap();
+            for port in 1..4 {
+                let options = TcpOptions { mss: Some(8_000), ..TcpOptions::default() };
+                let flags = TcpFlags::SYN;
+                let syn = TcpHeader { src_port: port, dst_port: 80, flags, options, ..TcpHeader::default() };
+                a.packet(between(to, from, &syn, b""));
+                assert_eq!(a.header().options.mss, Some((mtu - header).min(1500 - header)), "{mtu}");
+            }
+        }
+    }
+}
+
+/// Breaks: a kernel that leaves many datagrams in one packet (USO): a program gets them as one, or one of them keeps the
+/// memory of all.
+#[test]
+fn datagrams_that_come_together_are_taken_apart() {
+    for (from, to) in [(A, B), (A6, B6)] {
+        let mut b = Bench::new(to);
+        let sink = b.host.open_udp(to, 9, Box::new(Program::default())).unwrap();
+        let payload: Bytes = (0..4_500).map(|n| (n % 251) as u8).collect();
+        let mut packet =
+            below(from, to).udp(1, UdpHeader { src_port: 7, dst_port: 9 }, payload.clone()).unwrap();
+        packet.set_segment_size(1_000);
+        b.with(|host, cx| host.on_burst([packet.clone()], cx));
+        let got = &b.host.datagram_program::<Program>(sink).unwrap().got;
+        assert_eq!(got.iter().map(|d| d.payload.len()).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 500]);
+        assert_eq!(got.iter().flat_map(|d| d.payload.clone()).collect::<Bytes>(), payload);
+        assert!(!payload.as_ptr_range().contains(&got[1].payload.as_ptr()));
+        assert_eq!((b.drops(), b.account()), (vec![], (6, 6)), "each is counted once");
+        // Nobody there: one complaint for each, as if they had come alone, so far as complaints go.
+        b.host.close_udp(sink);
+        b.with(|host, cx| host.on_burst([packet], cx));
+        assert_eq!(b.drops(), [DropReason::NoListener; 5]);
+        assert!(!b.sent().is_empty());
     }
 }
 

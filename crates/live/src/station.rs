@@ -184,13 +184,15 @@ impl Station {
         })
     }
 
-    /// A station of one host on one device. The host sends super-segments, if the device takes them.
+    /// A station of one host on one device. The host sends super-segments, if the device takes them, and no packets longer
+    /// than the device takes.
     ///
     /// # Errors
     /// As [`new`](Station::new).
     pub fn of_host(mut host: Host, device: Box<dyn Device>, wait: Wait) -> Result<Self, StationError> {
         let mut world = World::new(0);
         host.set_super_segments(device.info().super_segment);
+        host.set_mtu(device.info().mtu);
         let host = world.add("host", Box::new(host))?;
         let door = world.add("device", Box::new(Door::default()))?;
         world.connect((host, Port(0)), (door, Port(0)))?;

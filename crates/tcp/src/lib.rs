@@ -22,8 +22,8 @@ mod solicit;
 mod window;
 
 pub use connection::{
-    Blocked, CloseReason, Connection, Counters, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection, Memory, PathError,
-    Ports, Reason, Resumed, State, Transmit,
+    Blocked, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection, Memory,
+    PathError, Ports, Reason, Resumed, State, Transmit,
 };
 pub use farpace_wire::Ecn;
 pub use segment::{Outgoing, Segment};

@@ -162,6 +162,10 @@ causes! {
     TimerKeepAlive = "timer_keep_alive",
     /// What waits made no progress for as long as the application allows (RFC 5482).
     TimerUserTimeout = "timer_user_timeout",
+    /// The program has left the connection, and the peer made no progress for too long.
+    TimerOrphan = "timer_orphan",
+    /// The program has left the connection, and the host has too many such: the oldest ends.
+    OrphanLimit = "orphan_limit",
     /// End of TIME-WAIT.
     TimerTimeWait = "timer_time_wait",
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use common::{any_packet, below, header};
 use farpace_wire::checksum::checksum;
 use farpace_wire::tcp::TcpFlags;
+use farpace_wire::udp::UdpHeader;
 use farpace_wire::{Checksum, MacAddr, Packet, TcpHeader};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -72,13 +73,46 @@ proptest! {
         }
     }
 
+    /// Breaks: datagrams that a kernel has left in one packet (USO) come out as others than were sent: lengths, IPv4 numbers,
+    /// checksums, or where one ends.
+    #[test]
+    fn datagrams_are_cut_apart(
+        below in below(),
+        ident: u16,
+        ports: (u16, u16),
+        payload in vec(any::<u8>(), 2..6_000),
+        size in 1u16..1_500,
+    ) {
+        let payload = Bytes::from(payload);
+        let header = UdpHeader { src_port: ports.0, dst_port: ports.1 };
+        let mut whole = below.udp(ident, header, payload.clone()).unwrap();
+        whole.set_segment_size(size);
+        let size = if whole.segment_size().is_some() { usize::from(size) } else { payload.len() };
+        let mut parts = Vec::new();
+        whole.cut(|part| parts.push(part));
+        prop_assert_eq!(parts.len(), payload.len().div_ceil(size));
+        for (i, part) in parts.iter_mut().enumerate() {
+            let piece = payload.slice(i * size..payload.len().min((i + 1) * size));
+            let alone = below.udp(ident.wrapping_add(i as u16), header, piece).unwrap();
+            prop_assert!(frame(part) == frame(&alone), "part {}", i);
+            prop_assert_eq!(part.segment_size(), None);
+            part.detach_payload();
+            part.complete_checksum();
+            prop_assert_eq!(part.verify_checksums(), Ok(()));
+        }
+    }
+
     /// Breaks: packets of other kinds are damaged where super-segments are cut.
     #[test]
-    fn what_is_no_super_segment_passes_whole(packet in any_packet()) {
+    fn what_is_no_super_segment_passes_whole(packet in any_packet(), size: u16) {
         let mut parts = Vec::new();
         packet.clone().cut(|part| parts.push(part));
         prop_assert_eq!(parts.len(), 1);
         prop_assert_eq!(frame(&parts[0]), frame(&packet));
+        // Whatever a device says of a packet, its parts are to be cut no more.
+        let mut called = packet.clone();
+        called.set_segment_size(size);
+        called.cut(|part| assert_eq!(part.segment_size(), None));
     }
 
     /// Breaks: what is read without a copy is another packet than what is read with one, or an error of another kind.

@@ -14,7 +14,7 @@ use nix::sys::socket::SockFlag;
 use std::ffi::{c_long, c_short, c_ulong, c_void};
 use std::io::{IoSliceMut, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,13 @@ fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant>) -
         // Rounded up: not before the time is over.
         Some(left) => PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX),
     };
-    match poll(&mut [PollFd::new(borrowed(fd)?, events)], timeout)? {
-        0 if left.is_some_and(|left| left.is_zero()) => Err(Errno::EAGAIN),
+    let bell = socket.home.bell();
+    let mut both = [PollFd::new(borrowed(fd)?, events), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    let ready = poll(&mut both, timeout)?;
+    let any = |fd: &PollFd<'_>| fd.any() == Some(true);
+    match both {
+        _ if ready == 0 && left.is_some_and(|left| left.is_zero()) => Err(Errno::EAGAIN),
+        [socket, bell] if !any(&socket) && any(&bell) => Err(Errno::EINTR),
         _ => Ok(()),
     }
 }

@@ -49,8 +49,8 @@ fn create(
         let address = memory::text(address)?.ok_or(Errno::EINVAL)?.parse().map_err(|_| Errno::EINVAL)?;
         let profile = memory::text(profile)?;
         stack::options(profile.as_deref())?;
-        let engine = Arc::new(Driven::new(address, seed, ethernet()?)?);
         let mtu = if mtu == 0 { 1500 } else { mtu };
+        let engine = Arc::new(Driven::new(address, seed, mtu, ethernet()?)?);
         let home = Home::new(Stack::over(engine.clone(), mtu), true, profile)?;
         Ok(FarpaceHost { engine, home })
     });

@@ -38,13 +38,15 @@ unsafe impl Send for Machine {}
 pub struct Driven(Mutex<Option<Machine>>);
 
 impl Driven {
-    /// A host. All its dice follow from `seed`. With `mac`, on an Ethernet with `prefix` around it, perhaps with a gateway.
+    /// A host that gives packets of up to `mtu` bytes. All its dice follow from `seed`. With `mac`, on an Ethernet with `prefix` around it, perhaps with a gateway.
     pub fn new(
         address: IpAddr,
         seed: u64,
+        mtu: u16,
         ethernet: Option<(MacAddr, u8, Option<IpAddr>)>,
     ) -> nix::Result<Self> {
         let mut host = Host::new(address, Secret::from_stream(&mut Stream::new(seed, "secret")));
+        host.set_mtu(mtu);
         if let Some((mac, bits, gateway)) = ethernet {
             let gateways = gateway.into_iter().collect();
             host.join_link(mac, LocalLink { prefixes: vec![(address, bits)], gateways });

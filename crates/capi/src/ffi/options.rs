@@ -97,9 +97,8 @@ pub extern "C" fn fp_getsockopt(
                 return int(matches!(state, State::Listening(_)).into());
             }
             (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-                let config = socket.choices().options.resolve(1500).map_err(|_| Errno::EINVAL)?;
                 let info = match socket.stream() {
-                    Ok(stream) => TcpInfo::of(&stream.inspect().map_err(|error| errno(&error))?, &config),
+                    Ok(stream) => TcpInfo::of(&stream.inspect().map_err(|error| errno(&error))?),
                     // 7 is TCP_CLOSE, 10 is TCP_LISTEN.
                     Err(_) if matches!(state, State::Listening(_)) => {
                         TcpInfo { state: 10, ..TcpInfo::default() }

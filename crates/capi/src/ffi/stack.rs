@@ -84,6 +84,15 @@ pub extern "C" fn fp_stack_stop(stack: *mut FpStack) -> c_int {
     })
 }
 
+/// Calls that wait in sockets of a stack now, in any thread, fail with EINTR.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_interrupt(stack: *const FpStack) -> c_int {
+    done(|| {
+        memory::borrow(stack)?.0.stack.interrupt();
+        Ok(())
+    })
+}
+
 /// socket(2) on the stack that was made last.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {

@@ -119,24 +119,49 @@ fn clean_up() -> (Vec<String>, Vec<Finding>) {
     (cleaned, failed)
 }
 
-/// What dead processes have left.
-fn leftovers() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for journal in journals() {
-        let steps: Vec<_> = journal.steps.iter().map(ToString::to_string).collect();
-        if journal.is_left_over() {
-            let value = format!("{} of process {}: {}", journal.name, journal.pid, steps.join("; "));
-            findings.push(Finding::note("left over", value, "sudo farpace doctor --clean"));
-        } else {
-            let state = if journal.kept { "kept" } else { "running" };
-            let value = format!("{} of process {}: {} things set", journal.name, journal.pid, steps.len());
-            findings.push(Finding::ok(state, value));
+/// Something that is set on the machine, by a setup or a lab.
+struct Set {
+    /// By whom.
+    what: String,
+    things: Vec<String>,
+    kept: bool,
+    /// Nobody will take it away who is not told to.
+    is_left_over: bool,
+}
+
+impl Set {
+    fn by_setup(journal: &Journal) -> Self {
+        Set {
+            what: format!("{} of process {}", journal.name, journal.pid),
+            things: journal.steps.iter().map(ToString::to_string).collect(),
+            kept: journal.kept,
+            is_left_over: journal.is_left_over(),
         }
     }
-    for lab in netlab::left_behind().unwrap_or_default() {
-        findings.push(Finding::note("left over", format!("lab {lab}"), "sudo farpace doctor --clean"));
+    fn by_lab(lab: netlab::Seen) -> Self {
+        let things = lab.namespaces.iter().map(|name| format!("network namespace {name}")).collect();
+        Set { what: lab.what, things, kept: false, is_left_over: lab.is_left_over }
     }
-    if !findings.iter().any(|finding| finding.judgement == Judgement::Note) {
+    fn finding(&self) -> Finding {
+        if self.is_left_over {
+            let value = format!("{}: {}", self.what, self.things.join("; "));
+            return Finding::note("left over", value, "sudo farpace doctor --clean");
+        }
+        let state = if self.kept { "kept" } else { "running" };
+        Finding::ok(state, format!("{}: {} things set", self.what, self.things.len()))
+    }
+}
+
+/// What is set on the machine, and what of it dead processes have left.
+fn leftovers() -> Vec<Finding> {
+    let mut findings: Vec<_> = journals().iter().map(|journal| Set::by_setup(journal).finding()).collect();
+    match netlab::seen() {
+        Ok(labs) => findings.extend(labs.into_iter().map(|lab| Set::by_lab(lab).finding())),
+        Err(error) => {
+            findings.push(Finding::problem("labs", format!("{error:#}"), "remove the file by hand"))
+        }
+    }
+    if findings.iter().all(|finding| finding.judgement == Judgement::Ok) {
         findings.push(Finding::ok("left over", "nothing"));
     }
     findings

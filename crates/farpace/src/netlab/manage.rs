@@ -94,12 +94,27 @@ fn take_down(lab: &State) -> Result<()> {
     Ok(())
 }
 
-/// The labs that are there although their processes were killed, by name.
+/// A lab, as others see it.
+pub struct Seen {
+    /// Its name, and the process that runs it.
+    pub what: String,
+    /// Its namespaces.
+    pub namespaces: Vec<String>,
+    /// Its process was killed: nobody will take it down who is not told to.
+    pub is_left_over: bool,
+}
+
+/// All labs, by name.
 ///
 /// # Errors
 /// Files that are not ours.
-pub fn left_behind() -> Result<Vec<String>> {
-    Ok(dead()?.into_iter().map(|lab| lab.name).collect())
+pub fn seen() -> Result<Vec<Seen>> {
+    let look = |lab: State| Seen {
+        what: format!("lab {} of process {}", lab.name, lab.pid),
+        is_left_over: !lab.process().is_alive(),
+        namespaces: lab.hosts.into_iter().map(|host| host.namespace).collect(),
+    };
+    Ok(State::all()?.into_iter().map(look).collect())
 }
 
 fn dead() -> Result<Vec<State>> {

@@ -6,7 +6,7 @@ mod manage;
 mod state;
 mod up;
 
-pub use manage::{clean, left_behind};
+pub use manage::{Seen, clean, seen};
 
 use anyhow::Result;
 use std::process::ExitCode;

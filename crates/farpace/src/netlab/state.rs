@@ -1,14 +1,13 @@
 //! What is known of labs that are up: a file for each, which outlives a process that is killed.
 
 use anyhow::{Context, Result, bail};
+use farpace_live::system::state_folder;
 use farpace_live::{Namespace, Process};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Where the files are. It is empty after a restart of the machine, as are the namespaces.
-const FOLDER: &str = "/run/farpace/lab";
 /// Longest name of a lab.
 const LONGEST_NAME: usize = 32;
 
@@ -56,13 +55,18 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Where the files are: beside those of other setups. It is empty after a restart of the machine, as are the namespaces.
+fn folder() -> PathBuf {
+    state_folder().join("lab")
+}
+
 fn file(name: &str) -> PathBuf {
-    PathBuf::from(FOLDER).join(format!("{name}.json"))
+    folder().join(format!("{name}.json"))
 }
 
 /// Where a lab in the background writes what it has to say.
 pub fn log_file(name: &str) -> PathBuf {
-    PathBuf::from(FOLDER).join(format!("{name}.log"))
+    folder().join(format!("{name}.log"))
 }
 
 /// Makes the folder.
@@ -70,7 +74,8 @@ pub fn log_file(name: &str) -> PathBuf {
 /// # Errors
 /// No right to.
 pub fn make_folder() -> Result<()> {
-    fs::create_dir_all(FOLDER).with_context(|| format!("cannot make `{FOLDER}`; labs need root"))
+    let folder = folder();
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`; labs need root", folder.display()))
 }
 
 impl State {
@@ -102,7 +107,7 @@ impl State {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self) -> Result<()> {
-        let (path, new) = (file(&self.name), PathBuf::from(FOLDER).join(format!(".{}.partial", self.name)));
+        let (path, new) = (file(&self.name), folder().join(format!(".{}.partial", self.name)));
         let write = || fs::write(&new, serde_json::to_string(self)?).and_then(|()| fs::rename(&new, &path));
         write().with_context(|| format!("cannot write `{}`", path.display()))
     }
@@ -127,10 +132,11 @@ impl State {
     /// # Errors
     /// As [`read`](State::read).
     pub fn all() -> Result<Vec<State>> {
-        let entries = match fs::read_dir(FOLDER) {
+        let folder = folder();
+        let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| format!("cannot read `{FOLDER}`")),
+            Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", folder.display())),
         };
         let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> =

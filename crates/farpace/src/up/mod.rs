@@ -133,6 +133,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.pcap.is_none() {
         host.set_super_segments(device.info().super_segment);
     }
+    host.set_mtu(mtu);
     let host = world.add("host", Box::new(host))?;
     let door = world.add("device", Box::new(Door::default()))?;
     world.connect((host, Port(0)), (door, Port(0)))?;

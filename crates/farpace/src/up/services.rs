@@ -80,6 +80,12 @@ impl fmt::Display for Service {
     }
 }
 
+/// The peer has finished, and all that it said was read. What is left for it must not be kept for ever if it takes nothing.
+fn leave(connection: &mut Connection) {
+    connection.close();
+    connection.stop_reading();
+}
+
 #[derive(Default)]
 struct Echo {
     /// Read, and not taken by the send buffer yet. More is read only when there is none: so the peer is held back.
@@ -107,7 +113,7 @@ impl Application for Echo {
             }
         }
         if self.ended {
-            connection.close();
+            leave(connection);
         }
     }
 }
@@ -120,7 +126,7 @@ impl Application for Discard {
             connection.read(drop);
         }
         if event == Event::PeerClosed {
-            connection.close();
+            leave(connection);
         }
     }
 }
@@ -136,7 +142,7 @@ impl Application for Chargen {
             connection.read(drop);
         }
         match event {
-            Event::PeerClosed => connection.close(),
+            Event::PeerClosed => leave(connection),
             Event::Connected | Event::Writable => loop {
                 if self.rest.is_empty() {
                     self.rest = self.lines.clone();

@@ -10,9 +10,12 @@ use std::collections::VecDeque;
 
 /// Bytes of each direction that lie between the program and the engine at most, besides the engine's own buffers.
 pub(super) const BETWEEN: usize = 512 << 10;
-/// Shorter writes are gathered into pieces of [`GATHER`].
+/// Shorter writes are gathered into pieces.
 pub(super) const SMALL_WRITE: usize = 8 << 10;
-const GATHER: usize = 64 << 10;
+/// The first piece that is gathered, in bytes; each further one that is filled before the engine has come for it is twice as
+/// long, up to [`LONGEST_PIECE`]. So a program that says little needs little memory.
+const FIRST_PIECE: usize = 1 << 10;
+const LONGEST_PIECE: usize = 64 << 10;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(super) struct Duplex {
     // From the program
     outgoing: VecDeque<Bytes>,
     tail: BytesMut,
+    /// Bytes of the next piece that is gathered.
+    gather: usize,
     pub outgoing_bytes: usize,
     outgoing_limit: usize,
     /// The program found no room. There is some again when half of it is free.
@@ -86,6 +91,7 @@ impl Duplex {
             deaf: false,
             outgoing: VecDeque::new(),
             tail: BytesMut::new(),
+            gather: FIRST_PIECE,
             outgoing_bytes: 0,
             outgoing_limit: config.send_buffer.as_len().clamp(1, BETWEEN),
             full: false,
@@ -128,7 +134,8 @@ impl Duplex {
     pub fn append(&mut self, bytes: &[u8]) {
         if self.tail.capacity() - self.tail.len() < bytes.len() {
             self.seal();
-            self.tail.reserve(GATHER);
+            self.tail = BytesMut::with_capacity(self.gather.max(bytes.len()));
+            self.gather = (2 * self.gather).min(LONGEST_PIECE);
         }
         self.tail.extend_from_slice(bytes);
     }
@@ -140,6 +147,8 @@ impl Duplex {
     /// Gives what was written to `take`, which leaves what it does not want. True: nothing is left.
     pub fn drain(&mut self, mut take: impl FnMut(&mut Bytes)) -> bool {
         self.seal();
+        // What is left of it would keep the memory of all of it.
+        (self.tail, self.gather) = (BytesMut::new(), FIRST_PIECE);
         while let Some(front) = self.outgoing.front_mut() {
             let before = front.len();
             take(front);

@@ -33,9 +33,15 @@ pub(super) trait Interrupt: Send + Sync {
     fn interrupt(&self);
 }
 
+/// What else is to be called.
+pub(super) type Call = Box<dyn Fn() + Send + Sync>;
+
 /// The sockets of a stack.
 #[derive(Default)]
-pub(super) struct Registry(Mutex<Members>);
+pub(super) struct Registry {
+    members: Mutex<Members>,
+    calls: Mutex<Vec<Call>>,
+}
 
 #[derive(Default)]
 struct Members {
@@ -45,7 +51,7 @@ struct Members {
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Members> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// A place for a socket; the socket leaves it when it is dropped.
     pub fn reserve(&self) -> u64 {
@@ -66,6 +72,11 @@ impl Registry {
         // Not under the lock: the last handle of a socket may be dropped here.
         let all: Vec<_> = self.lock().all.values().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|member| member.interrupt());
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|call| call());
+    }
+    /// [`interrupt_all`](Self::interrupt_all) calls this, too.
+    pub fn on_interrupt(&self, call: Call) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
     /// Sockets there are.
     pub fn len(&self) -> usize {

@@ -1,9 +1,9 @@
 //! What can be seen of a connection while it runs.
 
 use farpace_tcp::config::Congestion;
-use farpace_tcp::{Connection, Counters, Inspection, Memory, State};
+use farpace_tcp::{Connection, Counters, Details, Inspection, Memory, State};
 use farpace_trace::Cause;
-use farpace_units::{ByteCount, Packets};
+use farpace_units::{ByteCount, Instant, Packets};
 
 /// What keeps a sender from sending more just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ impl Limit {
 pub struct Snapshot {
     /// State, windows, round trip, timeout.
     pub inspection: Inspection,
+    /// What both ends agreed on, the scoreboard, clocks, pacing.
+    pub details: Details,
     /// What happened so far.
     pub counters: Counters,
     /// What it holds.
@@ -56,11 +58,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn of(connection: &Connection, waiting: usize) -> Self {
+    pub(super) fn of(connection: &Connection, now: Instant, waiting: usize) -> Self {
         let (inspection, memory) = (connection.inspect(), connection.memory());
         let counters = connection.counters().clone();
         let sent = Cause::ALL.iter().zip(&counters.sent);
-        let again = sent.filter(|(cause, _)| is_retransmission(**cause)).map(|(_, n)| n).sum();
+        let again = sent.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
         let mss = u64::from(inspection.mss);
         let in_flight = ByteCount::new(u64::from(inspection.in_flight.get()).saturating_mul(mss));
         let config = connection.config();
@@ -73,6 +75,7 @@ impl Snapshot {
             receive_buffer: config.receive_buffer,
             send_buffer: config.send_buffer,
             inspection,
+            details: connection.details(now),
             counters,
             memory,
         }
@@ -90,18 +93,4 @@ fn limit(inspection: &Inspection, memory: &Memory, in_flight: ByteCount) -> Limi
     } else {
         Limit::Nothing
     }
-}
-
-const fn is_retransmission(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::SynRetransmit
-            | Cause::FastRetransmit
-            | Cause::ForwardRetransmit
-            | Cause::LostRetransmission
-            | Cause::TimeoutRetransmit
-            | Cause::LossRetransmit
-            | Cause::TailLossProbe
-            | Cause::AenProbe
-    )
 }

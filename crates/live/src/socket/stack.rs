@@ -223,6 +223,11 @@ impl Stack {
     pub fn interrupt(&self) {
         self.0.registry.interrupt_all();
     }
+    /// From now on [`interrupt`](Stack::interrupt) calls `call`, too: for those who wait for sockets elsewhere than in them, as
+    /// in a descriptor. It must be quick, and must not call this.
+    pub fn on_interrupt(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.0.registry.on_interrupt(Box::new(call));
+    }
     /// Sockets there are.
     pub fn sockets(&self) -> usize {
         self.0.registry.len()

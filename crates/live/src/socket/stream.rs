@@ -274,7 +274,7 @@ impl Stream {
     /// `NotConnected`: it has not begun, or is long over.
     pub fn inspect(&self) -> io::Result<Snapshot> {
         let waiting = self.0.pipe.waiting_to_leave();
-        self.look(move |connection| Snapshot::of(connection, waiting))
+        self.look(move |connection, now| Snapshot::of(connection, now, waiting))
     }
     /// Changes the connection while it runs: what [`Connection`] has setters for.
     ///
@@ -294,9 +294,15 @@ impl Stream {
         self.tune(move |connection| connection.set_nagle(!nodelay))
     }
 
-    fn look<R: Send + 'static>(&self, work: impl FnOnce(&Connection) -> R + Send + 'static) -> io::Result<R> {
+    fn look<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, farpace_units::Instant) -> R + Send + 'static,
+    ) -> io::Result<R> {
         let id = self.0.pipe.connection().map_err(|_| ended())?;
-        let seen = ask(self.0.pipe.engine(), move |host, _| host.connection(id).map(work))?;
+        let seen = ask(self.0.pipe.engine(), move |host, cx| {
+            let now = cx.now();
+            host.connection(id).map(|connection| work(connection, now))
+        })?;
         seen.ok_or_else(|| Errno::ENOTCONN.into())
     }
 }

@@ -177,7 +177,13 @@ pub fn journals() -> Vec<Journal> {
 pub fn clean(journal: &mut Journal) -> Result<(), Vec<SystemError>> {
     let others: Vec<_> =
         journals().into_iter().filter(|other| other.path != journal.path && other.is_alive()).collect();
-    let spared: Vec<_> =
-        others.iter().flat_map(|other| other.steps.iter().filter_map(Undo::removes)).cloned().collect();
+    // An interface without a named namespace is that of its process alone.
+    let same =
+        |other: &Journal, interface: &Interface| interface.namespace.is_some() || other.home == journal.home;
+    let removed = |other: &Journal| -> Vec<Interface> {
+        let all = other.steps.iter().filter_map(Undo::removes);
+        all.filter(|interface| same(other, interface)).cloned().collect()
+    };
+    let spared: Vec<_> = others.iter().flat_map(removed).collect();
     journal.undo(&spared)
 }

@@ -12,7 +12,7 @@ mod undo;
 
 pub use ethtool::{Offload, offload, set_offload};
 pub use journal::{Journal, STATE, STATE_VARIABLE, clean, journals, state_folder};
-pub use namespace::in_namespace;
+pub use namespace::{Namespace, in_namespace};
 pub use undo::Undo;
 
 use crate::device::is_interface_name;
@@ -176,7 +176,7 @@ impl Setup {
         if namespace::path(name).exists() {
             return Err(SystemError::InUse(format!("a network namespace `{name}`")));
         }
-        self.ip(Undo::Namespace(name.to_owned()), None, &format!("netns add {name}"))?;
+        self.step(Undo::Namespace(name.to_owned()), || namespace::make(name))?;
         tool::run(&tool::line("ip", Some(name), "link set lo up")).map(drop)
     }
 

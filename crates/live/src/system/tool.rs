@@ -4,7 +4,7 @@
 //! library for netlink would be quicker by a millisecond each time, which nobody waits for here.
 
 use super::SystemError;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -13,17 +13,34 @@ const FOLDERS: [&str; 3] = ["", "/usr/sbin/", "/sbin/"];
 
 /// Runs a tool and returns what it has written.
 pub(super) fn run(arguments: &[String]) -> Result<String, SystemError> {
+    feed(arguments, "")
+}
+
+/// The same for a tool that reads `input`.
+pub(super) fn feed(arguments: &[String], input: &str) -> Result<String, SystemError> {
     let Some((program, rest)) = arguments.split_first() else { return Ok(String::new()) };
     for folder in FOLDERS {
         let mut command = Command::new(format!("{folder}{program}"));
-        command.args(rest).env("LC_ALL", "C").stdin(Stdio::null());
+        command
+            .args(rest)
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // Ctrl-C is for us; what takes things away must come to its end.
         command.process_group(0);
-        let output = match command.output() {
-            Ok(output) => output,
+        let mut child = match command.spawn() {
+            Ok(child) => child,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(SystemError::System { what: format!("run `{program}`"), error }),
         };
+        if let Some(mut stdin) = child.stdin.take() {
+            // It may end before it has read all: then it says why.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let waited = child.wait_with_output();
+        let output =
+            waited.map_err(|error| SystemError::System { what: format!("wait for `{program}`"), error })?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }

@@ -62,10 +62,7 @@ impl Undo {
                 // Somebody else may have been quicker.
                 done.or_else(|error| if exists(interface) { Err(error) } else { Ok(()) })
             }
-            Undo::Namespace(name) if namespace::path(name).exists() => {
-                let done = tool::run(&tool::line("ip", None, &format!("netns delete {name}"))).map(drop);
-                done.or_else(|error| if namespace::path(name).exists() { Err(error) } else { Ok(()) })
-            }
+            Undo::Namespace(name) => namespace::delete(name),
             Undo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
                 in_namespace(namespace.as_deref(), || sysctl::write(name, value))
             }

@@ -7,7 +7,9 @@ use farpace_live::system::{
 };
 use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
+use std::sync::Barrier;
 
 /// What is in the namespace of this thread: interfaces with their states, MTUs and addresses, and routes.
 fn everything() -> String {
@@ -135,6 +137,36 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
         let mut stale = Journal { name: "stale".into(), steps: living.steps(), path: stale, ..journal };
         clean(&mut stale).unwrap();
         assert!(Interface::here("c").exists(), "a living process has one of that name now");
+    });
+}
+
+/// Breaks: what a dead process left stays, because a living one has an interface of the same name in another network namespace.
+#[test]
+fn the_same_name_elsewhere_is_another_interface() {
+    alone(|| {
+        let c = Interface::here("c");
+        let setup = Setup::begin("dead").unwrap();
+        setup.veth(&c, &Interface::here("d")).unwrap();
+        // The other test of this name may be at work.
+        let home = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+        let mut journal = journals().into_iter().find(|journal| journal.home == home).unwrap();
+        std::mem::forget(setup);
+        let (ready, end) = (Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                alone(|| {
+                    let namesake = Setup::begin("namesake").unwrap();
+                    namesake.veth(&c, &Interface::here("d")).unwrap();
+                    ready.wait();
+                    end.wait();
+                    assert!(c.exists());
+                });
+            });
+            ready.wait();
+            clean(&mut journal).unwrap();
+            assert!(!c.exists());
+            end.wait();
+        });
     });
 }
 

@@ -4,14 +4,16 @@ use crate::netns::alone;
 use crate::pair::pattern;
 use farpace_live::device::TunConfig;
 use farpace_live::socket::{Options, Stack};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::UdpGsoSegment;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
-const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+pub const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+pub const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
 
-fn stack() -> Stack {
+pub fn stack() -> Stack {
     let tun = TunConfig { addresses: vec![(KERNEL, 24)], ..TunConfig::new("fp0") };
     Stack::on_tun(tun, &[OURS]).unwrap()
 }
@@ -112,5 +114,41 @@ fn datagrams_with_the_kernel() {
         let (len, from) = theirs.recv_from(&mut buffer).unwrap();
         assert_eq!((len, from), (2500, (OURS, 53).into()));
         stack.stop().unwrap();
+    });
+}
+
+/// Breaks: UDP with programs that let the kernel cut (`UDP_SEGMENT`, as QUIC servers do): their datagrams come in one packet, and
+/// a program of ours gets one instead of many; and datagrams of ours over a device with another MTU than 1500.
+#[test]
+fn datagrams_in_bulk_and_long_ones() {
+    alone(|| {
+        for mtu in [1500, 600, 9000] {
+            let tun = TunConfig { addresses: vec![(KERNEL, 24)], mtu, ..TunConfig::new("fp0") };
+            let stack = Stack::on_tun(tun, &[OURS]).unwrap();
+            let ours = stack.bind_udp((OURS, 9)).unwrap();
+            ours.set_timeout(Some(Duration::from_secs(5)));
+            let theirs = UdpSocket::bind((KERNEL, 9)).unwrap();
+            theirs.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            setsockopt(&theirs, UdpGsoSegment, &500).unwrap();
+            let data = pattern(5_300);
+            theirs.send_to(&data, (OURS, 9)).unwrap();
+            let mut got = Vec::new();
+            for _ in 0..11 {
+                let (payload, from) = ours.recv_bytes().unwrap();
+                assert_eq!(from, theirs.local_addr().unwrap());
+                assert_eq!(payload.len(), (data.len() - got.len()).min(500));
+                got.extend_from_slice(&payload);
+            }
+            assert!(got == data);
+            assert_eq!(ours.send_to(&data, theirs.local_addr().unwrap()).unwrap(), data.len());
+            let mut buffer = vec![0; 10_000];
+            assert_eq!(theirs.recv_from(&mut buffer).unwrap().0, data.len());
+            assert!(buffer[..data.len()] == data);
+            let stats = stack.stop().unwrap();
+            let device = &stats.devices[0];
+            // So many fragments as the MTU asks for, with 20 bytes of header each.
+            let room = u64::from(mtu - 20) / 8 * 8;
+            assert_eq!(device.sent, (data.len() as u64 + 8).div_ceil(room), "MTU {mtu}");
+        }
     });
 }

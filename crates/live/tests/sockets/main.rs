@@ -7,6 +7,7 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+mod crowd;
 mod datagrams;
 mod ends;
 mod kernel;

@@ -78,6 +78,32 @@ impl Congestion {
         Congestion::Farpace,
     ];
 
+    /// The name as scenarios and socket options write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Congestion::Reno => "reno",
+            Congestion::Bic => "bic",
+            Congestion::Cubic => "cubic",
+            Congestion::HighSpeed => "highspeed",
+            Congestion::Scalable => "scalable",
+            Congestion::Westwood => "westwood",
+            Congestion::WestwoodPlus => "westwood-plus",
+            Congestion::Hybla => "hybla",
+            Congestion::HTcp => "htcp",
+            Congestion::Vegas => "vegas",
+            Congestion::Veno => "veno",
+            Congestion::Illinois => "illinois",
+            Congestion::Dctcp => "dctcp",
+            Congestion::LedbatPlusPlus => "ledbat-plus-plus",
+            Congestion::TcpJ => "tcp-j",
+            Congestion::Star => "star",
+            Congestion::StarRobust => "star-robust",
+            Congestion::Bbr1 => "bbr1",
+            Congestion::Bbr3 => "bbr3",
+            Congestion::Farpace => "farpace",
+        }
+    }
+
     /// It estimates the bandwidth from ACKs as TCP-J does: `abe_filter` and `abe_first_interval` change that.
     pub const fn has_abe(self) -> bool {
         matches!(self, Congestion::TcpJ | Congestion::Star | Congestion::StarRobust)

@@ -80,6 +80,9 @@ pub struct Config {
     /// Most payload bytes that may leave as one super-segment, for a device that cuts it (TSO); zero: every segment leaves
     /// on its own. Hosts set it. More than [`MAX_SUPER_SEGMENT`] counts as that.
     pub super_segment: u32,
+    /// How long a connection whose program has closed both directions waits for the peer's FIN (FIN-WAIT-2); see
+    /// [`Connection::is_orphan`](crate::Connection::is_orphan).
+    pub fin_timeout: Span,
     /// How long TIME-WAIT lasts (twice the MSL).
     pub time_wait: Span,
 }
@@ -98,6 +101,8 @@ impl Config {
     }
 }
 
+/// How long FIN-WAIT-2 lasts when the program has gone, unless settings say otherwise (as in Linux: tcp_fin_timeout).
+pub const FIN_TIMEOUT: Span = Span::from_secs(60);
 /// Smallest MSS that is accepted: RFC 791's 68-byte packet without its IP and TCP headers would be 28;
 /// Linux uses 88 to bound the work that tiny segments cause.
 pub const MIN_MSS: u16 = 88;

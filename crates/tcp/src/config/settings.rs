@@ -77,6 +77,8 @@ pub struct Settings {
     pub keep_alive_count: Option<u32>,
     /// The connection ends when what waits to be sent has made no progress for so long (default: no such limit).
     pub user_timeout: Option<Span>,
+    /// How long a connection whose program has closed both directions waits for the peer's FIN (default 60 s).
+    pub fin_timeout: Option<Span>,
     /// Byte counting in slow start (linux-2.6 profiles).
     pub abc: Option<Abc>,
     /// Block sort (linux-2.6 profiles).
@@ -177,6 +179,7 @@ impl Settings {
             keep_alive_interval,
             keep_alive_count,
             user_timeout,
+            fin_timeout,
             abc,
             sack_sort,
             hint,
@@ -303,6 +306,7 @@ impl Settings {
             ("keep_alive", keep_alive),
             ("keep_alive_interval", keep_alive_interval),
             ("user_timeout", user_timeout),
+            ("fin_timeout", fin_timeout),
         ];
         if let Some((key, _)) = spans.iter().find(|(_, s)| s.is_some_and(|s| s < Span::from_millis(1))) {
             return Err(SettingsError::Range { key, expected: "at least 1 ms" });
@@ -394,6 +398,7 @@ impl Settings {
             user_timeout: *user_timeout,
             network_header: 20,
             super_segment: 0,
+            fin_timeout: fin_timeout.unwrap_or(super::FIN_TIMEOUT),
             time_wait: Span::from_secs(60),
         })
     }

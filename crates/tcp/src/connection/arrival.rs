@@ -22,8 +22,12 @@ const TS_RECENT_LIFE: u64 = 24 * 86_400_000;
 impl Connection {
     /// A segment has arrived.
     pub fn on_segment(&mut self, now: Instant, segment: Segment) {
-        self.counters.segments_received += u64::from(segment.segments());
-        self.heard(now);
+        let (count, data) = (u64::from(segment.segments()), !segment.payload.is_empty());
+        self.counters.segments_received += count;
+        if data {
+            self.counters.data_segments_received += count;
+        }
+        self.heard(now, data);
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_syn_sent(now, &segment),

@@ -2,8 +2,11 @@
 
 mod acknowledgment;
 mod arrival;
+mod details;
 mod ecn;
+mod emit;
 mod log;
+mod orphan;
 mod pacer;
 mod path;
 mod patience;
@@ -33,6 +36,7 @@ use farpace_trace::{Cause, Record};
 use farpace_units::{ByteCount, Instant, Packets, Seq};
 use std::collections::VecDeque;
 
+pub use details::Details;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use resume::Resumed;
 pub use timers::Reason;

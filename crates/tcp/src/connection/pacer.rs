@@ -64,6 +64,16 @@ impl Pacer {
         self.cap = cap;
     }
 
+    /// The program's own limit.
+    pub fn cap(&self) -> Option<Rate> {
+        self.cap
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> Option<Rate> {
+        self.line.as_ref().map(Serialiser::rate)
+    }
+
     fn set_rate(&mut self, rate: Option<Rate>) {
         let rate = rate.into_iter().chain(self.cap).min();
         self.deadline = None;

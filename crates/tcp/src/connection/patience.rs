@@ -7,7 +7,7 @@ use farpace_units::{Instant, Span};
 /// Timeouts in a row after which a connection is given up (Linux tcp_retries2), but not before [`R2`].
 const MAX_TIMEOUTS: u32 = 15;
 /// Least time before that (RFC 9293 §3.8.3, SHLD-11).
-const R2: Span = Span::from_secs(100);
+pub(super) const R2: Span = Span::from_secs(100);
 /// Timeouts in a row that are reported (R1 of RFC 9293 §3.8.3, SHLD-9).
 const R1: u32 = 3;
 /// A SYN is given up at the first timeout after this (RFC 9293 §3.8.3, MUST-23).
@@ -20,6 +20,8 @@ const MAX_SYN_ACKS: u32 = 5;
 pub(super) struct Patience {
     /// The last segment came.
     heard_at: Instant,
+    /// The last one with data, or the beginning.
+    data_at: Instant,
     /// Keep-alive probes since then, and the time of the last one.
     probes: u32,
     probed_at: Instant,
@@ -27,19 +29,36 @@ pub(super) struct Patience {
     pub due: bool,
     /// Something waits to be sent or acknowledged since then, without progress.
     waiting_since: Option<Instant>,
+    /// Its program has left it since then, without progress.
+    pub orphan_since: Option<Instant>,
 }
 
 impl Patience {
     pub fn new(now: Instant) -> Self {
-        Patience { heard_at: now, ..Patience::default() }
+        Patience { heard_at: now, data_at: now, ..Patience::default() }
+    }
+    /// When the last segment came.
+    pub fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+    /// When the last segment with data came, or the connection began.
+    pub fn data_at(&self) -> Instant {
+        self.data_at
+    }
+    /// Unanswered keep-alive probes.
+    pub fn probes(&self) -> u32 {
+        self.probes
     }
 }
 
 impl Connection {
-    /// A segment of the peer has come.
+    /// A segment of the peer has come, with data or without.
     #[inline]
-    pub(super) fn heard(&mut self, now: Instant) {
+    pub(super) fn heard(&mut self, now: Instant, data: bool) {
         self.patience.heard_at = now;
+        if data {
+            self.patience.data_at = now;
+        }
         self.patience.probes = 0;
     }
 
@@ -47,6 +66,7 @@ impl Connection {
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
         self.patience.waiting_since = self.waits().then_some(now);
+        self.patience.orphan_since = self.is_orphan().then_some(now);
     }
 
     /// Called whenever something may have begun to wait, or have ceased to.
@@ -56,6 +76,11 @@ impl Connection {
             self.patience.waiting_since = None;
         } else if self.patience.waiting_since.is_none() {
             self.patience.waiting_since = Some(now);
+        }
+        if !self.is_orphan() {
+            self.patience.orphan_since = None;
+        } else if self.patience.orphan_since.is_none() {
+            self.patience.orphan_since = Some(now);
         }
     }
 
@@ -98,7 +123,7 @@ impl Connection {
     }
 
     /// Ends the connection; a peer that is there after all learns of it.
-    fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         if !matches!(self.state, State::SynSent | State::SynReceived) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }

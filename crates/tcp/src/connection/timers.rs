@@ -23,6 +23,8 @@ pub enum Reason {
     KeepAlive,
     /// What waits makes no progress (RFC 5482).
     UserTimeout,
+    /// The program has left, and the peer makes no progress.
+    Orphan,
     /// TIME-WAIT is over.
     TimeWait,
     /// The next segment may leave.
@@ -33,7 +35,8 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Persist {
     deadline: Option<Instant>,
-    count: u32,
+    /// Times it has fired in a row.
+    pub count: u32,
     /// A probe is to be sent.
     pub due: bool,
 }
@@ -64,6 +67,7 @@ impl Connection {
         if self.config.user_timeout.is_some() {
             consider(self.user_deadline(), Reason::UserTimeout);
         }
+        consider(self.orphan_deadline(), Reason::Orphan);
         consider(self.time_wait_until, Reason::TimeWait);
         consider(self.pacer.deadline(), Reason::Pacing);
         (next.0 != Instant::FAR_FUTURE).then_some(next)
@@ -83,6 +87,10 @@ impl Connection {
         }
         if due(self.user_deadline()) {
             self.on_user_timeout(now);
+            return;
+        }
+        if due(self.orphan_deadline()) {
+            self.on_orphan_timeout(now);
             return;
         }
         if due(self.keep_alive_deadline()) {

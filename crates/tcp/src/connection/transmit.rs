@@ -1,18 +1,15 @@
 //! What a connection sends, and in which order: control, retransmissions, new data, acknowledgments.
 
-use super::log::Entry;
-use super::{Connection, State, TIMESTAMP_BYTES};
+use super::{Connection, State};
 use crate::cc::{self, SentSample};
 use crate::config::MAX_SUPER_SEGMENT;
 use crate::recovery::{SendView, Sent};
-use crate::segment::{Outgoing, Segment};
+use crate::segment::Outgoing;
 use crate::solicit::{Form, Mark};
 use bytes::Bytes;
-use farpace_trace::{Cause, Direction};
-use farpace_units::{ByteCount, Instant, Seq};
-use farpace_wire::tcp::{
-    AckControl, MAX_OPTIONS_LEN, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps,
-};
+use farpace_trace::Cause;
+use farpace_units::{Instant, Seq};
+use farpace_wire::tcp::TcpFlags;
 
 /// What [`Connection::poll_transmit`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,7 +323,9 @@ impl Connection {
             && let Some(sent) = out.last_mut()
         {
             sent.segment.segment_size = len as u16;
-            self.counters.sent[cause as usize] += u64::from(sent.segment.segments() - 1);
+            let others = u64::from(sent.segment.segments() - 1);
+            self.counters.sent[cause as usize] += others;
+            self.counters.data_segments_sent += others;
         }
     }
 
@@ -380,133 +379,5 @@ impl Connection {
             || self.urgent_pointer(self.snd_nxt).is_some()
             || !self.ecn.may_be_cut();
         if alone { len } else { self.buffer.run(start, len, limit / len * len) }
-    }
-
-    /// Builds the header around a payload; every segment carries the latest acknowledgment.
-    pub(super) fn emit(
-        &mut self,
-        now: Instant,
-        out: &mut Vec<Outgoing>,
-        seq: Seq,
-        flags: TcpFlags,
-        payload: Bytes,
-        cause: Cause,
-    ) {
-        let syn = flags.contains(TcpFlags::SYN);
-        let has_ack = flags.contains(TcpFlags::ACK);
-        let offer = syn && !has_ack;
-        let timestamps = if offer { self.config.timestamps } else { self.timestamps };
-        let sack = if offer { self.config.sack } else { self.sack };
-        let scale = self.config.window_scale && (offer || self.rcv_wscale > 0 || self.snd_wscale > 0);
-        let mut options = TcpOptions {
-            mss: syn.then_some(self.config.mss),
-            window_scale: (syn && scale).then_some(self.rcv_wscale),
-            sack_permitted: syn && sack,
-            timestamps: timestamps.then(|| Timestamps {
-                value: self.timestamp(now),
-                echo: if has_ack { self.ts_recent } else { 0 },
-            }),
-            ack_control: if syn { self.ack_control_of_syn(offer) } else { AckControl::default() },
-            sack: SackBlocks::new(),
-        };
-        let fresh = !payload.is_empty() && matches!(cause, Cause::NewData | Cause::MtuProbe);
-        let (mut flags, mut urgent) = (flags, 0);
-        if has_ack && !syn && cause != Cause::Reset {
-            let mut complete = self.put_ack_control(now, &mut flags, &mut options.ack_control, payload.len());
-            if self.sack && self.islands.any() {
-                let room = self.sack_room(payload.len(), &options.ack_control);
-                complete &= room > 0;
-                if room > 0 {
-                    options.sack = self.islands.take_blocks(room);
-                }
-            }
-            self.last_ack_sent = self.rcv_nxt;
-            if complete {
-                let owed = self.ack_now.is_some() || self.ack_by.is_some();
-                self.ack_now = None;
-                self.ack_by = None;
-                self.ack_policy.on_ack_sent(owed);
-            }
-            if let Some(pointer) = self.urgent_pointer(seq) {
-                flags = flags.with(TcpFlags::URG);
-                urgent = pointer;
-            }
-            let plain = payload.is_empty() && options.sack.is_empty();
-            flags = flags.with(self.ecn.flags(fresh, plain));
-        }
-        let ecn = self.ecn.codepoint(fresh && cause == Cause::NewData);
-        let window = self.announce(syn);
-        let header = TcpHeader {
-            src_port: self.ports.local,
-            dst_port: self.ports.remote,
-            seq,
-            ack: if has_ack { self.rcv_nxt } else { Seq::default() },
-            flags,
-            window,
-            urgent,
-            options,
-        };
-        self.counters.sent[cause as usize] += 1;
-        self.counters.bytes_sent += ByteCount::of_len(payload.len());
-        if !payload.is_empty() && cause != Cause::AckProbe {
-            self.ack_policy.on_data_sent(now);
-        }
-        if !payload.is_empty() || syn {
-            self.last_sent = now;
-        }
-        if self.log.is_some() {
-            let entry = Entry {
-                direction: Direction::Sent,
-                seq,
-                len: payload.len(),
-                ack: header.ack,
-                sack: &header.options.sack,
-                cause: Some(cause),
-            };
-            self.note(now, &entry);
-        }
-        out.push(Outgoing { segment: Segment { header, payload, ecn, segment_size: 0 }, cause });
-    }
-
-    /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What
-    /// does not fit goes with an acknowledgment of its own.
-    fn sack_room(&self, payload: usize, control: &AckControl) -> usize {
-        let control = if control.is_empty() { 0 } else { control.to_wire().len() };
-        let others = control + if self.timestamps { TIMESTAMP_BYTES as usize } else { 0 };
-        let most = (MAX_OPTIONS_LEN - others - 4) / 8;
-        if payload == 0 {
-            return most;
-        }
-        ((self.mss as usize).saturating_sub(payload + control + 4) / 8).min(most)
-    }
-
-    /// The window field, and with it the right edge that is promised.
-    fn announce(&mut self, syn: bool) -> u16 {
-        if self.state == State::SynSent || (syn && self.state == State::Closed) {
-            return self.receive_buffer.min(u32::from(u16::MAX)) as u16;
-        }
-        let edge = self.right_edge();
-        // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
-        let step = self.mss.min(self.receive_buffer / 2);
-        if edge.bytes_since(self.rcv_adv) >= step {
-            self.rcv_adv = edge;
-        }
-        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
-        let shift = if syn { 0 } else { self.rcv_wscale };
-        (window >> shift).min(u32::from(u16::MAX)) as u16
-    }
-
-    fn right_edge(&self) -> Seq {
-        let unread = self.reassembly.readable().get().min(u64::from(u32::MAX)) as u32;
-        (self.rcv_nxt + self.receive_buffer.saturating_sub(unread)).later(self.rcv_adv)
-    }
-
-    /// Reading made so much room that the peer should hear of it at once.
-    pub(super) fn window_opened(&self) -> bool {
-        let was = self.rcv_adv.bytes_since(self.rcv_nxt);
-        let gain = self.right_edge().bytes_since(self.rcv_adv);
-        let wide = gain >= self.receive_buffer / 2;
-        let reopened = was < self.mss && gain >= self.mss;
-        (wide || reopened) && !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 }

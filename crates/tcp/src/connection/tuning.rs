@@ -29,6 +29,10 @@ impl Connection {
     pub fn set_user_timeout(&mut self, user_timeout: Option<Span>) {
         self.config.user_timeout = user_timeout;
     }
+    /// How long FIN-WAIT-2 lasts once the program has closed both directions, from now on.
+    pub fn set_fin_timeout(&mut self, fin_timeout: Span) {
+        self.config.fin_timeout = fin_timeout;
+    }
     /// Payload leaves at this rate at most, whatever congestion control says.
     pub fn set_rate_cap(&mut self, cap: Option<Rate>) {
         self.pacer.set_cap(cap);

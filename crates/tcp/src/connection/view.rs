@@ -85,6 +85,12 @@ pub struct Counters {
     pub window_changes: [u64; Cause::ALL.len()],
     /// Payload bytes sent, retransmissions included.
     pub bytes_sent: ByteCount,
+    /// Of them, those that had been sent before.
+    pub bytes_sent_again: ByteCount,
+    /// Segments with payload sent, retransmissions included.
+    pub data_segments_sent: u64,
+    /// Segments with payload received, good or bad.
+    pub data_segments_received: u64,
     /// Payload bytes delivered in order.
     pub bytes_received: ByteCount,
     /// Segments received, good or bad.
@@ -112,6 +118,9 @@ impl Default for Counters {
             timeouts: 0,
             window_changes: [0; Cause::ALL.len()],
             bytes_sent: ByteCount::ZERO,
+            bytes_sent_again: ByteCount::ZERO,
+            data_segments_sent: 0,
+            data_segments_received: 0,
             bytes_received: ByteCount::ZERO,
             segments_received: 0,
             unacceptable: 0,

@@ -14,7 +14,7 @@
 //! named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
-//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `too_big MTU SEQ` and
+//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `too_big MTU SEQ` and
 //! `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
 //! `event X`, and `quiet` (nothing was sent until now).
 
@@ -240,6 +240,7 @@ impl Script {
             }
             "close" => c.close(),
             "abort" => c.abort(),
+            "end_orphan" => c.end_orphan(self.now),
             "quiet" => {}
             "state" => assert_eq!(format!("{:?}", seen.state), argument, "`{line}`"),
             "recovery" => assert_eq!(format!("{:?}", seen.recovery), argument, "`{line}`"),

@@ -13,6 +13,7 @@ mod congestion_marks;
 mod limits;
 mod net2;
 mod opening;
+mod orphans;
 mod path;
 mod patience;
 mod receiving;

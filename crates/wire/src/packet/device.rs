@@ -124,11 +124,17 @@ impl Packet {
         self.segment_size().map_or(1, |size| self.0.payload.len().div_ceil(usize::from(size)))
     }
 
-    /// Cuts a super-segment of TCP into its segments, as a card does: the flags FIN and PSH go with the last, CWR with the
-    /// first, and IPv4 numbers count up (as TSO in Linux). Anything else comes back as it is. The checksums are still to be
-    /// worked out.
-    pub fn cut(self, mut take: impl FnMut(Packet)) {
-        let (Some(size), Ok(_)) = (self.segment_size(), self.tcp()) else { return take(self) };
+    /// Cuts a super-segment of TCP or UDP into its segments or datagrams, as a card does: IPv4 numbers count up, and the
+    /// flags FIN and PSH of TCP go with the last, CWR with the first (as TSO and USO in Linux). Anything else comes back as it
+    /// is, and as one packet. The checksums are still to be worked out.
+    pub fn cut(mut self, mut take: impl FnMut(Packet)) {
+        let Some(size) = self.segment_size() else { return take(self) };
+        let is_tcp = self.tcp().is_ok();
+        if !is_tcp && self.udp().is_err() {
+            // Whoever cuts until nothing is left to be cut must come to an end.
+            self.0.segment_size = 0;
+            return take(self);
+        }
         let (size, whole) = (usize::from(size), self.0.payload.clone());
         let (network, transport) = (usize::from(self.0.network_offset), usize::from(self.0.transport_offset));
         let is_v4 = self.ipv4().is_some();
@@ -143,14 +149,18 @@ impl Packet {
             inner.segment_size = 0;
             inner.checksum = Checksum::Partial;
             let len = (headers_from_network + end - at) as u16;
-            if let Some(seq) = inner.header[transport + 4..].first_chunk_mut::<4>() {
+            let checksum = transport + if is_tcp { tcp::CHECKSUM_AT } else { udp::CHECKSUM_AT };
+            inner.header[checksum..checksum + 2].fill(0);
+            if !is_tcp {
+                let len = (UDP_LEN + end - at) as u16;
+                inner.header[transport + 4..transport + 6].copy_from_slice(&len.to_be_bytes());
+            } else if let Some(seq) = inner.header[transport + 4..].first_chunk_mut::<4>() {
                 *seq = u32::from_be_bytes(*seq).wrapping_add(at as u32).to_be_bytes();
+                let (first, last) = (at == 0, end == whole.len());
+                // FIN and PSH; CWR.
+                let keep = if last { 0xff } else { !0x09 } & if first { 0xff } else { !0x80u8 };
+                inner.header[transport + 13] &= keep;
             }
-            let (first, last) = (at == 0, end == whole.len());
-            // FIN and PSH; CWR.
-            let keep = if last { 0xff } else { !0x09 } & if first { 0xff } else { !0x80u8 };
-            inner.header[transport + 13] &= keep;
-            inner.header[transport + tcp::CHECKSUM_AT..transport + tcp::CHECKSUM_AT + 2].fill(0);
             if is_v4 {
                 let ident = u16::from_be_bytes([inner.header[network + 4], inner.header[network + 5]]);
                 part.set_ipv4_word(4, ident.wrapping_add(number));
@@ -163,6 +173,11 @@ impl Packet {
             at = end;
             number = number.wrapping_add(1);
         }
+    }
+
+    /// Copies the payload out of whatever larger memory it is a part of, so that keeping the packet does not keep that.
+    pub fn detach_payload(&mut self) {
+        self.0.payload = Bytes::copy_from_slice(&self.0.payload);
     }
 
     /// Leaves the transport checksum to a device that works it out: the field then holds the sum of the pseudo header, and
