@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
 use crate::lateness::Lateness;
 use farpace_host::Host;
-use farpace_path::world::{ElementId, Observer, World, WorldError};
+use farpace_path::world::{ElementId, End, Observer, World, WorldError};
 use farpace_path::{Cx, Door, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
@@ -153,6 +153,8 @@ pub struct Station {
     stats: Stats,
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
+    /// Somebody looks on: packets go by the wires, where they are seen.
+    watched: bool,
     lateness: Lateness,
 }
 
@@ -180,6 +182,7 @@ impl Station {
             stats: Stats::default(),
             arrivals: Vec::with_capacity(BURST),
             observer: Box::new(()),
+            watched: false,
             lateness: Lateness::new(),
         })
     }
@@ -212,9 +215,16 @@ impl Station {
             attached.cut = true;
         }
     }
-    /// From now on `observer` sees what happens on the wires of the world that are observed.
+    /// From now on `observer` sees what happens on the wires of the world that are observed. A host is then no longer given
+    /// bursts as one.
     pub fn show_to(&mut self, observer: Box<dyn Observer>) {
+        self.watched = true;
         self.observer = observer;
+    }
+    /// Both ends of the wires between its doors and the world.
+    pub(crate) fn ends(&self) -> Vec<End> {
+        let near = self.devices.iter().map(|attached| (attached.door, Port(0)));
+        near.flat_map(|end| [Some(end), self.world.peer(end)]).flatten().collect()
     }
     /// How late packets have left by [timed](Door::timed) doors.
     pub const fn lateness(&self) -> &Lateness {
@@ -345,6 +355,7 @@ impl Station {
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
         if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
             && host == peer
+            && !self.watched
         {
             self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
             return Ok(true);

@@ -120,7 +120,7 @@ fn own(args: &Args) -> Result<Place> {
         tap,
         mtu: args.mtu.unwrap_or(1500),
         addresses: kernels.clone(),
-        offload: !args.no_offload && args.pcap.is_none(),
+        offload: !args.no_offload,
         ..TunConfig::new(name)
     };
     let device = Tun::open(&config).map_err(|error| advise(error, name))?;
@@ -153,7 +153,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     let config = PacketConfig {
         mac: Some(mac),
         promiscuous: true,
-        super_segments: !args.no_offload && args.pcap.is_none(),
+        super_segments: !args.no_offload,
         ..PacketConfig::new(name)
     };
     let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
