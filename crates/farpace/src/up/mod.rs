@@ -3,7 +3,7 @@
 //! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it has done.
 
 mod account;
-mod place;
+pub mod place;
 mod services;
 
 use crate::emulate::words;
