@@ -24,6 +24,8 @@ use thiserror::Error;
 const BURST: usize = 32;
 /// Longest sleep: so often the loop looks around, whatever happens.
 const LONGEST_SLEEP: Span = Span::from_millis(500);
+/// Between two rounds it takes at most this longer than it sleeps, unless it is not let run.
+const PAUSE: Span = Span::from_secs(1);
 /// Packets that wait for a device; of more, the last are dropped.
 pub const DEVICE_QUEUE: usize = 16_384;
 
@@ -67,6 +69,8 @@ pub struct Stats {
     pub sleeps: u64,
     /// Packets dropped because a device took no more.
     pub queue_full: u64,
+    /// The longest time for which it did not run though it should have, if that was long: the process was suspended.
+    pub longest_pause: Span,
     /// Per device, in the order in which they were added.
     pub devices: Vec<DeviceCounters>,
 }
@@ -318,6 +322,10 @@ impl Station {
             return Ok(false);
         }
         let now = self.clock.now();
+        let gap = now.since(self.world.now());
+        if gap > LONGEST_SLEEP + PAUSE {
+            self.stats.longest_pause = self.stats.longest_pause.max(gap);
+        }
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {

@@ -164,7 +164,7 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
     const LOOK: Span = Span::from_millis(20);
     let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
     let mut figures = Figures::new(args.json);
-    let (mut look, mut before) = (Instant::ZERO, Account::default());
+    let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, Account::default());
     let ended = loop {
         match station.turn() {
             Ok(true) => {}
@@ -176,6 +176,11 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
             continue;
         }
         look = now + LOOK;
+        let pause = station.stats().longest_pause;
+        if pause > paused {
+            cli::note(&format!("suspended for {pause}: the host did not run meanwhile, and goes on now"));
+            paused = pause;
+        }
         if interrupt::asked() || now >= end {
             break Ok(());
         }
