@@ -77,7 +77,8 @@ impl Running {
     }
     /// The same, once it has said a line with these words.
     pub fn saying(on: &Namespace, words: &[&str], folder: &Path, says: &str) -> Self {
-        let mut child = command(on, words, folder).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command(on, words, folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let running = Running(child);
         let mut line = String::new();
