@@ -9,7 +9,6 @@
 //! its own, so that what it calls is libc's and not what is here. A program that talks to no such network pays one look at a
 //! bit for each call.
 
-#![allow(clippy::disallowed_types, reason = "it waits and locks as the program's calls do")]
 #![cfg_attr(test, allow(dead_code, reason = "the calls would be those of the test program"))]
 
 #[cfg(not(test))]

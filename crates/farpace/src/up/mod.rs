@@ -178,7 +178,10 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
         look = now + LOOK;
         let pause = station.stats().longest_pause;
         if pause > paused {
-            cli::note(&format!("suspended for {pause}: the host did not run meanwhile, and goes on now"));
+            let seconds = pause.as_nanos() as f64 / 1e9;
+            cli::note(&format!(
+                "suspended for {seconds:.1} s: the host did not run meanwhile, and goes on now"
+            ));
             paused = pause;
         }
         if interrupt::asked() || now >= end {

@@ -188,3 +188,25 @@ fn what_cannot_be_is_said() {
     // The exit code is the program's.
     assert_eq!(said(&["--tun", "st2"], &["sh", "-c", "exit 7"]).0, Some(7));
 }
+
+/// Breaks: a program hangs for ever when its device is taken away.
+#[test]
+fn a_program_learns_that_its_device_is_gone() {
+    if !has(&["python3", "ip"]) {
+        return;
+    }
+    let Some(machine) = machine("gone") else { return };
+    let sink = "import socket; l = socket.create_server(('0.0.0.0', 5001)); print('ready'); s, _ = l.accept()\nwhile s.recv(99999): pass";
+    let here = Path::new("/");
+    let _sink = Running::saying(&machine, &["python3", "-c", sink], here, "ready");
+    let code = r#"
+import socket, subprocess, errno
+s = socket.create_connection(('10.77.0.1', 5001))
+s.sendall(bytes(3_000_000))
+subprocess.run(['ip', 'link', 'delete', 'st0'], check=True)
+try:
+    while True: s.sendall(bytes(100_000))
+except OSError as e: print(errno.errorcode[e.errno])
+"#;
+    assert_eq!(good(python(&machine, code, here)), "ENETDOWN\n");
+}
