@@ -29,8 +29,8 @@ Examples:
   farpace exec --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1 -- curl https://example.org/
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
-It needs root, or the rights cap_net_admin and cap_net_raw, and a program that calls libc: those that are statically linked, \
-written in Go, or setuid cannot be helped and are refused. One process at a time has the host: a child of fork cannot use it \
+It needs root (rights of the file `farpace` do not pass to the program), and a program that calls libc: those that are \
+statically linked, written in Go, or setuid cannot be helped and are refused. One process at a time has the host: a child of fork cannot use it \
 (nginx: master_process off). See docs/exec.md.";
 
 /// The arguments of `farpace exec`.

@@ -105,3 +105,31 @@ fn a_curl_on_farpace_fetches_from_the_kernels_server() {
     let output = run(&machine, &refused, folder.path());
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Breaks: programs on an Ethernet that is there: neighbours, the router to all else, old TCPs, captures.
+#[test]
+fn a_curl_on_an_ethernet_reaches_beyond_its_router() {
+    if !has(&["curl", "python3"]) {
+        return;
+    }
+    let Some((a, b)) = machine("ea").and_then(|a| Some((a, machine("eb")?))) else { return };
+    let veth = format!("link add far0 type veth peer name far0 netns {}\nlink set far0 up\n", b.name());
+    a.configure(&veth).unwrap();
+    b.configure("link set far0 up\n").unwrap();
+    // The server is the router, too.
+    a.configure("addr add 10.77.1.1/24 dev far0\naddr add 192.0.2.1/32 dev lo\n").unwrap();
+    let (folder, bytes) = (tempfile::tempdir().unwrap(), noise(10_000_000));
+    fs::write(folder.path().join("film"), &bytes).unwrap();
+    let server = [&SERVER[..], &["8000"]].concat();
+    let _server = Running::saying(&a, &server, folder.path(), "Serving HTTP");
+    libraries();
+    for (profile, url) in
+        [("linux-2.6.17", "http://10.77.1.1:8000/film"), ("farpace", "http://192.0.2.1:8000/film")]
+    {
+        let options =
+            ["--iface", "far0", "--addr", "10.77.1.2/24", "--gateway", "10.77.1.1", "--profile", profile];
+        let client = [&[FARPACE, "exec"], &options[..], &["--"], &curl(url, "copy")].concat();
+        good(run(&b, &client, folder.path()));
+        fetched(folder.path(), &bytes, url);
+    }
+}
