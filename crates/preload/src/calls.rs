@@ -35,18 +35,26 @@ pub(crate) fn ours(fd: c_int) -> Option<&'static Library> {
     }
 }
 
-/// Gives a call to farpace or to the kernel. What farpace does not know was closed behind its back, and is the kernel's.
+/// Gives a call to farpace or to the kernel. What farpace does not know may have been closed by a call that is not here, and be
+/// a file now.
 macro_rules! given {
     ($fd:ident, $library:ident => $theirs:expr, $kernels:expr) => {{
         if let Some($library) = ours($fd) {
             let result = $theirs;
-            if result != -1 || Errno::last() != Errno::EBADF {
+            if result != -1 || Errno::last() != Errno::EBADF || !is_something_else($fd) {
                 return result;
             }
             release($fd);
         }
         $kernels
     }};
+}
+
+/// True if the number of a socket of ours has become that of a file. Not if another thread has closed the socket meanwhile.
+fn is_something_else(fd: c_int) -> bool {
+    let something_else = whose(fd) == Whose::Ours && !real::is_socket(fd);
+    Errno::EBADF.set();
+    something_else
 }
 
 /// The bytes of an address that a program gives.

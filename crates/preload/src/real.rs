@@ -15,6 +15,18 @@ fn next(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
+/// True if a descriptor is a socket of any kind.
+pub fn is_socket(fd: c_int) -> bool {
+    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for what it writes.
+    if unsafe { libc::fstat(fd, about.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: it has been written.
+    let about = unsafe { about.assume_init() };
+    about.st_mode & libc::S_IFMT == libc::S_IFSOCK
+}
+
 macro_rules! real {
     ($($name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty;)*) => { $(
         #[doc = concat!("The real `", stringify!($name), "`.")]

@@ -3,9 +3,11 @@
 use super::Args;
 use crate::up::place::{self, Prefix};
 use anyhow::{Context, Result, bail};
+use farpace_live::DeviceError;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_tcp::config::Profile;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -83,11 +85,18 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
 /// # Errors
 /// It cannot be opened, with how to mend it.
 pub fn try_device(args: &Args) -> Result<()> {
+    let refused = |error: DeviceError, name: &str| match &error {
+        DeviceError::System { error: why, .. } if why.kind() == ErrorKind::PermissionDenied => {
+            let advice = "run it as root; rights of the file `farpace` would not pass to the program";
+            anyhow::Error::new(error).context(advice)
+        }
+        _ => place::advise(error, name),
+    };
     if let Some(name) = &args.iface {
         let tried = PacketSocket::open(&PacketConfig::new(name));
-        return tried.map(drop).map_err(|error| place::advise(error, name));
+        return tried.map(drop).map_err(|error| refused(error, name));
     }
     let (name, tap) = args.tap.as_deref().map_or((tun(args), false), |name| (name, true));
     let tried = Tun::open(&TunConfig { tap, ..TunConfig::new(name) });
-    tried.map(drop).map_err(|error| place::advise(error, name))
+    tried.map(drop).map_err(|error| refused(error, name))
 }

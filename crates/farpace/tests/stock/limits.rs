@@ -5,6 +5,7 @@ use farpace::live::Namespace;
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -95,6 +96,12 @@ assert u.recvmsg(100)[0] == b'ab'
 # a port that nobody has chosen
 l = socket.create_server(('10.77.0.2', 0)); assert l.getsockname()[1] != 0
 l6 = socket.socket(socket.AF_INET6); l6.listen(); assert l6.getsockname()[1] != 0
+# closed by a call that nobody hears of: the number is a file's
+s = socket.create_connection(('10.77.0.1', 5001)); number = s.detach()
+os.closerange(number, number + 1)
+again = os.open('film', os.O_RDONLY); assert again == number
+import time; time.sleep(0.1)
+assert os.read(again, 10) == film[:10]
 # unix sockets are the kernel's
 a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'
 print('well')
@@ -176,6 +183,18 @@ fn what_cannot_be_is_said() {
     refused(&["--route", "10.0.0.0"], &["true"], "no network");
     fs::write(folder.path().join("text"), "hello").unwrap();
     refused(&[], &["./text"], "no program of this machine");
+    // Rights. The program's folder may be closed to others: a copy is not.
+    for name in ["farpace", "libfarpace.so", "libfarpace_preload.so"] {
+        let copy = folder.path().join(name);
+        fs::copy(Path::new(FARPACE).parent().unwrap().join(name), &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let nobody =
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "./farpace", "exec", "true"];
+    let output = run(&machine, &nobody, folder.path());
+    let error = errors(&output);
+    assert!(output.status.code() == Some(2) && error.contains("run it as root"), "{error}");
     // A device that is taken: before the program begins, and by whoever comes second in one program.
     let holder = exec(&["--tun", "st0"], &["python3", "-m", "http.server", "8000"]);
     let _holder = Running::saying(&machine, &holder, folder.path(), "Serving HTTP");
