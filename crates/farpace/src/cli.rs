@@ -1,7 +1,8 @@
 //! The command line: what there is to say, and how the process ends.
 
 use crate::{
-    cc, doctor, emulate, exec, netlab, nics, pacing, papers, profiles, run, scenario, show, transfer, up,
+    cc, doctor, emulate, exec, netlab, nics, pacing, papers, profiles, run, scenario, show, together,
+    transfer, up,
 };
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
@@ -81,6 +82,8 @@ pub enum Command {
     Copy(Box<transfer::copy::Args>),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
+    /// The cures of all papers on one path: none, each alone, all but one, all; and other TCPs
+    Together(together::Args),
     /// Congestion controls: what each is for, and all of them on one path
     Cc(cc::Args),
     /// List the TCP profiles and congestion controls that scenarios can name
@@ -104,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Recv(args) => transfer::recv::run(args),
         Command::Copy(args) => transfer::copy::run(args),
         Command::Papers(args) => papers::run(args),
+        Command::Together(args) => together::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),
     };

@@ -69,5 +69,6 @@ pub mod scenario;
 pub mod show;
 pub mod statistics;
 pub mod stopwatch;
+pub mod together;
 pub mod transfer;
 pub mod up;

@@ -94,8 +94,9 @@ fn machine(
 /// The cards of a host whose first has the address `mac`.
 fn specs(scenario: &Scenario, mac: MacAddr, cards: &[Hop]) -> Vec<NicSpec> {
     let spec = |(number, card): (usize, &Hop)| {
-        let rate = scenario.card_rate(*card).unwrap_or_default();
-        NicSpec { mac: card_mac(mac, number), rate, kind: NicKind::of_rate(rate) }
+        let rate = scenario.card_sends(*card).unwrap_or_default();
+        let kind = NicKind::of_rate(scenario.card_rate(*card).unwrap_or_default());
+        NicSpec { mac: card_mac(mac, number), rate, kind }
     };
     cards.iter().enumerate().map(spec).collect()
 }

@@ -518,3 +518,22 @@ proptest! {
         prop_assert_eq!(Scenario::parse(&s.to_toml().unwrap(), "again"), Ok(s));
     }
 }
+
+/// Breaks: a paced card among several is taken for as fast as its line; what it is given waits in its queue, and the others are idle.
+#[test]
+fn paced_cards_carry_their_sum_together() {
+    let paced = |mbit: u32| {
+        format!(
+            "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n[links.forward.pacing]\ndefault = \"all\"\n\
+             classes = [{{ name = \"all\", rate = \"{mbit} Mbit/s\", limit = \"8 MB\" }}]"
+        )
+    };
+    let top = "[hosts.a]\nmulti_nic = { hops = 1 }\n[hosts.b]\nmulti_nic = { hops = 1, resequence = {} }";
+    let links = [link("wide", ["a", "b"], &paced(24)), link("narrow", ["a", "b"], &paced(8))];
+    let text = network(top, &links).replace("3 MB", "20 MB");
+    let outcome = intact(&scenario(&text));
+    let goodput = outcome.flows[0].goodput().bits_per_sec();
+    // 1448 of 1518 bytes of layer 2.
+    let ceiling = 32_000_000_u64 * 1448 / 1518;
+    assert!(goodput * 100 >= ceiling * 93, "{goodput} of {ceiling} bit/s");
+}

@@ -27,8 +27,9 @@ mod table;
 pub use bins::{BinnedSeries, Interval};
 pub use chart::{Drawing, Figure};
 pub use figures::{
-    BandwidthSeries, Bar, ComparisonRow, Curve, Dot, Estimate, HeatRow, Level, Limit, TimeLine, bandwidth,
-    comparison, curves, heat_map, histogram, lines, scatter, time_sequence, variables, window,
+    BandwidthSeries, Bar, ComparisonRow, Curve, Dot, Estimate, HeatRow, Level, Limit, Sides, TimeLine,
+    bandwidth, comparison, comparison_of, curves, heat_map, histogram, lines, scatter, time_sequence,
+    variables, window,
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;

@@ -26,6 +26,11 @@ impl Scenario {
     pub fn card_rate(&self, card: Hop) -> Option<Rate> {
         self.direction(card)?.fastest()
     }
+    /// What a card sends at most: its rate, or less if it is paced.
+    pub fn card_sends(&self, card: Hop) -> Option<Rate> {
+        let rate = self.card_rate(card)?;
+        Some(self.direction(card)?.pacing.map_or(rate, |config| config.most(rate)))
+    }
     /// What neighbours are told of the cards of a host.
     pub fn card_kinds(&self, cards: &[Hop]) -> Vec<NicKind> {
         cards.iter().map(|card| NicKind::of_rate(self.card_rate(*card).unwrap_or_default())).collect()

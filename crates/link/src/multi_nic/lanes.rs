@@ -153,6 +153,8 @@ pub struct Lane {
     pub delay: Delay,
     /// By how much they may come later than that: jitter, and what has been learned from frames that came too late.
     pub guard: Span,
+    /// By how much a frame may come after its turn: the neighbour puts frames in order, and so little is nothing beside a round trip.
+    pub slack: Span,
     /// What the way carries has been sent, until then.
     pub free: Instant,
 }
@@ -161,7 +163,17 @@ impl Lane {
     /// A lane of `rate` with nothing on it.
     pub fn new(to: Option<MacAddr>, rate: Rate, delay: Delay) -> Lane {
         let pace = PerByte::of(rate);
-        Lane { to, up: true, thin: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO }
+        Lane {
+            to,
+            up: true,
+            thin: false,
+            rate,
+            pace,
+            delay,
+            guard: Span::ZERO,
+            slack: Span::ZERO,
+            free: Instant::ZERO,
+        }
     }
     /// Frames go by it, if its card works.
     #[inline]

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const FLOWS: usize = 4_096;
 /// Lanes of one flow.
 const LANES: usize = 16;
-/// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more.
+/// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more. Time counts while
+/// the flow brings anything: one with a small window and a long round trip is silent most of the time, on all its lanes.
 const SILENT: u64 = 4;
 const SILENT_AT_LEAST: Span = Span::from_millis(20);
 /// Until a flow is so many times the longest wait old, its slow lanes may have brought nothing yet.
@@ -48,7 +49,10 @@ pub struct Resequencer {
 #[derive(Clone, Debug)]
 struct Flow {
     key: FlowKey,
-    begun_at: Instant,
+    /// For how long it has been there, of each pause at most the longest wait.
+    active: Span,
+    /// When that was last counted.
+    counted: Instant,
     /// The next number, counted on beyond 2^32.
     next: u64,
     held: BTreeMap<u64, Held>,
@@ -71,7 +75,8 @@ struct LaneSeen {
     from: MacAddr,
     /// Behind the last byte that it has brought.
     high: u64,
-    at: Instant,
+    /// How long its flow had been active.
+    at: Span,
 }
 
 impl Resequencer {
@@ -116,7 +121,7 @@ impl Resequencer {
             let distance = segment.seq.distance(flow.next_seq());
             if (-FARTHEST..=0).contains(&distance) {
                 let end = flow.position(distance).saturating_add(segment.len.into());
-                flow.see(now, nic, from, end);
+                flow.see(now, self.limits.time, nic, from, end);
                 flow.next = flow.next.max(end);
                 return out.push(packet);
             }
@@ -131,7 +136,7 @@ impl Resequencer {
         let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
         if distance <= FARTHEST {
-            flow.see(now, nic, from, end);
+            flow.see(now, self.limits.time, nic, from, end);
         }
         let in_turn = distance <= 0;
         let hold = (1..=FARTHEST).contains(&distance)
@@ -194,10 +199,11 @@ impl Resequencer {
     /// Lets go of what is in order, and of what need not wait.
     fn settle(&mut self, flow: &mut Flow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
+        let active = flow.count(now, self.limits.time);
         while let Some(first) = flow.held.keys().next().copied() {
             let silent = self.limits.time * SILENT + SILENT_AT_LEAST;
-            let may_come = now.since(flow.begun_at) <= self.limits.time * YOUNG
-                || flow.lanes.iter().any(|lane| lane.high <= flow.next && now.since(lane.at) <= silent);
+            let may_come = active <= self.limits.time * YOUNG
+                || flow.lanes.iter().any(|lane| lane.high <= flow.next && active - lane.at <= silent);
             let in_time = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
             if may_come && in_time {
                 break;
@@ -246,7 +252,8 @@ impl Flow {
         let first = segment.seq + u32::from(segment.flags.contains(TcpFlags::SYN));
         Flow {
             key: segment.flow,
-            begun_at: now,
+            active: Span::ZERO,
+            counted: now,
             next: (1 << 32) + u64::from(first.get()),
             held: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -261,8 +268,15 @@ impl Flow {
     fn position(&self, distance: i32) -> u64 {
         self.next.saturating_add_signed(distance.into())
     }
+    /// For how long it has been active. Of a pause at most `most` counts.
+    fn count(&mut self, now: Instant, most: Span) -> Span {
+        self.active += now.since(self.counted).min(most);
+        self.counted = now;
+        self.active
+    }
     /// A lane has brought what ends there.
-    fn see(&mut self, now: Instant, nic: NicId, from: MacAddr, end: u64) {
+    fn see(&mut self, now: Instant, most: Span, nic: NicId, from: MacAddr, end: u64) {
+        let now = self.count(now, most);
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.nic == nic && lane.from == from) {
             (lane.high, lane.at) = (lane.high.max(end), now);
             return;

@@ -39,6 +39,7 @@ mod interval;
 #[cfg(test)]
 mod laws;
 mod line_clock;
+mod most;
 mod pacer;
 mod plan;
 mod prefetch;

@@ -18,16 +18,31 @@ pub struct Estimate {
 pub struct ComparisonRow<'a> {
     /// Its name.
     pub label: &'a str,
-    /// What the paper says.
+    /// What the paper says; the first value.
     pub paper: Option<Estimate>,
-    /// What was measured.
+    /// What was measured; the second value.
     pub measured: Option<Estimate>,
 }
 
-/// Dots for means, whiskers from smallest to largest, paper above measurement in each row. `quantity` names
-/// the horizontal axis with its unit: `"completion time (s)"`.
+/// What the two values of each row are, and what is said where one is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides<'a> {
+    /// Their names.
+    pub names: [&'a str; 2],
+    /// In the place of a value.
+    pub missing: [&'a str; 2],
+}
+
+/// [`comparison_of`] a paper and what was measured.
 pub fn comparison(title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> Drawing {
-    Drawing::of(|size| draw(size, title, quantity, rows))
+    let sides = Sides { names: ["paper", "measured"], missing: ["not stated", "not measured"] };
+    comparison_of(title, quantity, sides, rows)
+}
+
+/// Dots for means, whiskers from smallest to largest, the first value above the second in each row. `quantity` names
+/// the horizontal axis with its unit: `"completion time (s)"`.
+pub fn comparison_of(title: &str, quantity: &str, sides: Sides<'_>, rows: &[ComparisonRow<'_>]) -> Drawing {
+    Drawing::of(|size| draw(size, title, quantity, sides, rows))
 }
 
 /// Height of a row.
@@ -35,7 +50,7 @@ const ROW: f64 = 46.0;
 /// Rows beyond this are left out.
 const MAX_ROWS: usize = 60;
 
-fn draw(size: Size, title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> String {
+fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[ComparisonRow<'_>]) -> String {
     let rows = rows.get(..MAX_ROWS).unwrap_or(rows);
     let values = rows.iter().flat_map(|r| [r.paper, r.measured]).flatten();
     let ends = values.flat_map(|e| [Some(e.mean), e.range.map(|r| r.0), e.range.map(|r| r.1)]).flatten();
@@ -50,9 +65,9 @@ fn draw(size: Size, title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> 
         size,
         title,
         legend: vec![
-            (Key::Circle(Colour::Grey, false), "paper".to_owned()),
-            (Key::Circle(Colour::Blue, true), "measured".to_owned()),
-            (Key::Line(Colour::Grey, ""), "smallest to largest".to_owned()),
+            (Key::Circle(Colour::Grey, false), sides.names[0].to_owned()),
+            (Key::Circle(Colour::Blue, true), sides.names[1].to_owned()),
+            (Key::Line(Colour::Grey, ""), "range".to_owned()),
         ],
         panels: vec![PanelSpec {
             heading: String::new(),
@@ -78,22 +93,18 @@ fn draw(size: Size, title: &str, quantity: &str, rows: &[ComparisonRow<'_>]) -> 
             chart.note(panel.left - 10.0, y, "end", Colour::Ink, &line);
             y += 14.0;
         }
-        whisker(&mut chart, &panel, middle - 10.0, row.paper, Colour::Grey, false);
-        whisker(&mut chart, &panel, middle + 10.0, row.measured, Colour::Blue, true);
+        whisker(&mut chart, &panel, middle - 10.0, row.paper.ok_or(sides.missing[0]), false);
+        whisker(&mut chart, &panel, middle + 10.0, row.measured.ok_or(sides.missing[1]), true);
     }
     chart.finish()
 }
 
-fn whisker(chart: &mut Chart, panel: &Panel, y: f64, estimate: Option<Estimate>, colour: Colour, full: bool) {
-    let Some(e) = estimate.filter(|e| e.mean.is_finite()) else {
-        chart.note(
-            panel.left + 6.0,
-            y + 4.0,
-            "start",
-            colour,
-            if full { "not measured" } else { "not stated" },
-        );
-        return;
+fn whisker(chart: &mut Chart, panel: &Panel, y: f64, value: Result<Estimate, &str>, full: bool) {
+    let colour = if full { Colour::Blue } else { Colour::Grey };
+    let e = match value {
+        Ok(e) if e.mean.is_finite() => e,
+        Ok(_) => return chart.note(panel.left + 6.0, y + 4.0, "start", colour, "not a number"),
+        Err(missing) => return chart.note(panel.left + 6.0, y + 4.0, "start", colour, missing),
     };
     let x = panel.px(e.mean);
     let mut end = x + 5.0;

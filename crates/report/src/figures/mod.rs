@@ -12,7 +12,7 @@ mod variables;
 mod window;
 
 pub use bandwidth::{BandwidthSeries, Limit, bandwidth};
-pub use comparison::{ComparisonRow, Estimate, comparison};
+pub use comparison::{ComparisonRow, Estimate, Sides, comparison, comparison_of};
 pub use curves::{Curve, curves};
 pub use heat_map::{HeatRow, heat_map};
 pub use histogram::{Bar, histogram};

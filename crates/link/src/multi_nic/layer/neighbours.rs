@@ -14,6 +14,10 @@ const MOST_HEARD: usize = 4_096;
 /// When there are so many, those that were silent for so long are forgotten; looked for no more often than that.
 const SILENT: Span = Span::from_secs(600);
 const LOOK_EVERY: Span = Span::from_secs(10);
+/// A frame for a neighbour that puts frames in order may come after its turn by this part of a round trip, and never by more than half of
+/// what such neighbours wait for at least by default.
+const SLACK_PART: u64 = 64;
+const MOST_SLACK: Span = Span::from_millis(5);
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
@@ -206,10 +210,13 @@ impl MultiNic {
     fn judge_lanes(&mut self, now: Instant) {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
-        for (neighbour, nic, Estimate { up, delay, guard, rate, .. }) in &changes {
+        for (neighbour, nic, Estimate { up, delay, guard, rate, rtt, .. }) in &changes {
+            let known = self.neighbours.cards.get(neighbour);
+            let in_order = known.is_some_and(|known| known.flags.contains(CardFlags::RESEQUENCES));
             let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
             self.stats.lanes_lost += u64::from(lane.up && !up);
             lane.guard = *guard;
+            lane.slack = if in_order { (*rtt / SLACK_PART).min(MOST_SLACK) } else { Span::ZERO };
             // A guard is news with nearly every reply, and nothing that waits moves for it.
             if (lane.up, lane.delay, lane.rate) != (*up, *delay, *rate) {
                 (lane.up, lane.delay) = (*up, *delay);

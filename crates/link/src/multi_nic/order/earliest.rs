@@ -3,6 +3,10 @@
 //! A frame that left by card k now would arrive at a time A. Until then other cards bring as many bytes as their lanes carry;
 //! these are the frames before it. So card k takes the frame behind as many bytes, and stays idle if there is none: any other
 //! would arrive too late. The card by which a frame would arrive first always takes the first.
+//!
+//! A sender that paces itself never has much waiting: it would never get to know what the slower cards carry. So where the neighbour puts
+//! frames in order, a card may take the last that waits although it comes too late by as much as its lane's
+//! [slack](Lane::slack), if all faster cards are busy.
 
 use super::shared::Shared;
 use super::{Item, SendOrder};
@@ -45,6 +49,20 @@ struct Ahead {
     bytes: ByteCount,
     /// For how long the frame would have to wait to arrive well between two of theirs.
     wait: Span,
+    /// How long they have for it.
+    time: Span,
+    /// They are all busy now.
+    busy: bool,
+}
+
+impl Ahead {
+    /// By how much a frame with `before` waiting before it comes too late.
+    fn late(&self, before: ByteCount) -> Span {
+        let missing = self.bytes.get().saturating_sub(before.get());
+        let nanos =
+            u128::from(self.time.as_nanos()) * u128::from(missing) / u128::from(self.bytes.get().max(1));
+        Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 impl<P> Earliest<P> {
@@ -83,7 +101,14 @@ impl<P> Earliest<P> {
                     return if until > now && may { Choice::Wait(until) } else { Choice::Take(at) };
                 }
                 // There is not as much; looking through the whole queue would tell the same.
-                Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => break,
+                Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
+                    let slack = lanes.lane(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
+                    let before = self.queue.backlog() - item.bytes;
+                    return match self.queue.last() {
+                        Some(last) if ahead.busy && ahead.late(before) <= slack => Choice::Take(last),
+                        _ => Choice::Nothing,
+                    };
+                }
                 // It cannot send to the one that all frames are for.
                 None if self.queue.is_for_one() => break,
                 _ => before += item.bytes,
@@ -111,12 +136,16 @@ fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lane
     // What may come later than it should is sent further ahead. Not so the first of all cards, or nobody would take the first frame.
     let guarded = arrives + lane.guard;
     let (mut brought, mut is_first, mut wait) = (0_u64, true, Span::ZERO);
+    let (mut time, mut busy) = (Span::ZERO, true);
     for (other, way) in lanes.working(item.neighbour).filter(|(other, _)| *other != nic) {
-        let first = lanes.begins(other, way, now) + way.delay.of(item.bytes);
+        let begins = lanes.begins(other, way, now);
+        let first = begins + way.delay.of(item.bytes);
         is_first &= (arrives, nic) < (first, other);
         if (first, other) < (guarded, nic) {
             let frames = way.pace.frames_in(guarded.since(first), item.bytes);
             brought = brought.saturating_add(frames.saturating_add(1));
+            time = time.max(guarded.since(first));
+            busy &= begins > now;
             // At the same moment as a frame of theirs, or almost, chance would decide which one is the earlier. Half the time of
             // a frame is enough to keep them apart, and is lost once: after that both keep in step. A card that is not much
             // slower does not wait: others count on what it brings.
@@ -129,9 +158,9 @@ fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lane
         }
     }
     if is_first {
-        return Ahead { bytes: ByteCount::ZERO, wait: Span::ZERO };
+        return Ahead { bytes: ByteCount::ZERO, wait: Span::ZERO, time, busy };
     }
-    Ahead { bytes: ByteCount::new(item.bytes.get().saturating_mul(brought)), wait }
+    Ahead { bytes: ByteCount::new(item.bytes.get().saturating_mul(brought)), wait, time, busy }
 }
 
 impl<P> SendOrder<P> for Earliest<P> {

@@ -46,6 +46,10 @@ impl<P> Shared<P> {
     pub fn iter(&self) -> impl Iterator<Item = &Item<P>> {
         self.items.iter()
     }
+    /// The place of the last.
+    pub fn last(&self) -> Option<usize> {
+        self.items.len().checked_sub(1)
+    }
     /// Takes out the frame at this place.
     pub fn remove(&mut self, at: usize) -> Option<Item<P>> {
         let item = self.items.remove(at)?;

@@ -1,0 +1,58 @@
+//! What a paced card sends at most.
+
+use super::config::{ClassConfig, ClassRate, PacingConfig, SchedulerKind};
+use super::{layer_2, on_the_line};
+use farpace_units::{ByteCount, Rate};
+use farpace_wire::ethernet::ETHERNET_LEN;
+
+impl PacingConfig {
+    /// What a line of `line` sends at most if it is paced like this, as a rate of the line with full frames: less than it could,
+    /// if no class sends in what others leave. Who divides frames between cards must not take such a card for a faster one:
+    /// what it is given too early waits in its queue, while other cards are idle.
+    pub fn most(&self, line: Rate) -> Rate {
+        let line = self.line_rate(line);
+        let Some(default) = self.default.as_ref().filter(|_| self.scheduler != SchedulerKind::Fifo) else {
+            return line;
+        };
+        let reached = |class: &&ClassConfig| {
+            class.name == *default || self.filters.iter().any(|filter| filter.class == class.name)
+        };
+        let mut sum = 0_u64;
+        for class in self.classes.iter().filter(reached) {
+            let Some(ClassRate::Fixed(rate)) = class.rate else { return line };
+            sum = sum.saturating_add(rate.bits_per_sec());
+        }
+        let full = self.mtu + ByteCount::of_len(ETHERNET_LEN);
+        let bits = u128::from(sum) * u128::from(on_the_line(full).get()) / u128::from(layer_2(full).get());
+        line.min(Rate::from_bits_per_sec(u64::try_from(bits).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: a host with several cards gives a paced one all it has, where it waits; or leaves one alone that is not held back.
+    #[test]
+    fn only_classes_that_hold_everything_back_make_a_card_slower() {
+        let gigabit = Rate::from_bits_per_sec(1_000_000_000);
+        let most = |toml: &str| PacingConfig::parse(toml).expect(toml).most(gigabit).bits_per_sec();
+        let a = r#"{ name = "a", rate = "15180 kbit/s" }"#;
+        let b = r#"{ name = "b", rate = "30360 kbit/s" }"#;
+        let to = |class: &str| format!("filters = [{{ class = \"{class}\", dst_port = 80 }}]");
+        let cases = [
+            (format!("default = 'a'\nclasses = [{a}]"), 15_380_000),
+            (format!("default = 'a'\nclasses = [{a}, {b}]\n{}", to("b")), 46_140_000),
+            (format!("default = 'a'\nclasses = [{a}, {b}]"), 15_380_000),
+            (format!("default = 'a'\nclasses = [{a}, {{ name = 'open' }}]\n{}", to("open")), 1_000_000_000),
+            (format!("classes = [{a}]\n{}", to("a")), 1_000_000_000),
+            (format!("default = 'a'\nscheduler = 'fifo'\nclasses = [{a}]"), 1_000_000_000),
+            ("line = '474 Mbit/s'".to_owned(), 474_000_000),
+            ("default = 'c'\nclasses = [{ name = 'c', rate = 'connection' }]".to_owned(), 1_000_000_000),
+            ("default = 'c'\nclasses = [{ name = 'c', rate = '2 Gbit/s' }]".to_owned(), 1_000_000_000),
+        ];
+        for (toml, expected) in cases {
+            assert_eq!(most(&toml), expected, "{toml}");
+        }
+    }
+}
