@@ -28,15 +28,25 @@ typedef struct farpace_host farpace_host;
 /* A stack on a new TUN device. The kernel has the address `kernel` ("10.77.0.1/24") on it, the stack `address`
  * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null. Null and errno: it cannot be had. */
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
+/* A stack as lines of name=value say: one of tun, tap and iface names the device; address (with the bits of its network) at
+ * least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile, pcap (a file for what passes). */
+fp_stack *fp_stack_open(const char *words);
+/* Why the last stack could not be had, in words: as much as there is room for, with a zero at the end. Its length. */
+ssize_t fp_stack_reason(char *buffer, size_t room);
 /* Ends it: its sockets fail with ENETDOWN, its device is gone. */
 int fp_stack_stop(fp_stack *stack);
 /* Calls that wait in sockets of the stack now, in any thread, fail with EINTR; but poll(2) and the like go on. */
 int fp_stack_interrupt(const fp_stack *stack);
+/* The same in good order, for the end of a program: closes all its sockets, and waits until their peers have what was written,
+ * at most so long. ETIMEDOUT: not all of them. */
+int fp_stack_finish(fp_stack *stack, int milliseconds);
 
 /* A socket of the stack that was made last, or of a certain one: AF_INET, AF_INET6; SOCK_STREAM, SOCK_DGRAM, perhaps with
  * SOCK_NONBLOCK and SOCK_CLOEXEC. */
 int fp_socket(int domain, int type, int protocol);
 int fp_stack_socket(const fp_stack *stack, int domain, int type, int protocol);
+/* A socket of the stack that was made last, with the descriptor `fd`; what that was before is closed. */
+int fp_socket_at(int fd, int domain, int type, int protocol);
 
 int fp_bind(int fd, const void *address, socklen_t length);
 int fp_listen(int fd, int backlog);

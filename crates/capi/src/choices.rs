@@ -19,6 +19,8 @@ pub struct Choices {
     pub receive_timeout: Option<Duration>,
     /// SO_SNDTIMEO.
     pub send_timeout: Option<Duration>,
+    /// IPV6_V6ONLY.
+    pub v6_only: bool,
     keep: KeepAlive,
     keep_on: bool,
     reuse: bool,
@@ -44,7 +46,15 @@ impl Choices {
     /// With `options`.
     pub fn new(options: Options) -> Self {
         let (receive_timeout, send_timeout) = (None, None);
-        Choices { options, receive_timeout, send_timeout, keep: KEEP, keep_on: false, reuse: false }
+        Choices {
+            options,
+            receive_timeout,
+            send_timeout,
+            v6_only: false,
+            keep: KEEP,
+            keep_on: false,
+            reuse: false,
+        }
     }
 
     /// setsockopt(2).
@@ -88,6 +98,10 @@ impl Choices {
         Ok(match (level, name) {
             (libc::SOL_SOCKET, libc::SO_REUSEADDR) => {
                 self.reuse = value != 0; // and always so here
+                None
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => {
+                self.v6_only = value != 0;
                 None
             }
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
@@ -162,6 +176,7 @@ impl Choices {
             (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Value::Time(self.send_timeout),
             (libc::SOL_SOCKET, libc::SO_LINGER) => Value::Linger(self.options.linger),
             (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Value::Int(self.reuse.into()),
+            (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => Value::Int(self.v6_only.into()),
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Value::Int(self.keep_on.into()),
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => int(config()?.receive_buffer.get()),
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => int(config()?.send_buffer.get()),

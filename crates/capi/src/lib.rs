@@ -11,5 +11,6 @@ mod descriptor;
 mod ffi;
 mod home;
 mod info;
+mod place;
 mod socket;
 mod table;

@@ -2,7 +2,7 @@
 
 use crate::choices::Choices;
 use crate::descriptor::{Mirror, pair};
-use crate::ffi::identity;
+use crate::ffi::{identity, put_at};
 use crate::home::Home;
 use crate::table;
 use farpace_live::socket::{Listener, Stream, UdpSocket, Watch};
@@ -62,15 +62,19 @@ pub fn errno(error: &io::Error) -> Errno {
 }
 
 impl Socket {
-    /// A new socket and its descriptor.
+    /// A new socket and its descriptor, which is `at` if that is given.
     pub fn open(
         home: Arc<Home>,
         v6: bool,
         state: State,
         choices: Choices,
         flags: SockFlag,
+        at: Option<RawFd>,
     ) -> nix::Result<RawFd> {
-        let (user, link) = pair(flags)?;
+        let (mut user, link) = pair(flags)?;
+        if let Some(at) = at {
+            user = put_at(user, at, flags.contains(SockFlag::SOCK_CLOEXEC))?;
+        }
         let fd = user.as_raw_fd();
         let inode = identity(fd).ok_or(Errno::EMFILE)?;
         home.notice(&link, fd)?;
@@ -147,13 +151,27 @@ impl Socket {
         let ip = if self.v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
         SocketAddr::new(ip, 0)
     }
-    fn check_family(&self, address: SocketAddr) -> nix::Result<()> {
-        if address.is_ipv6() == self.v6 { Ok(()) } else { Err(Errno::EAFNOSUPPORT) }
+    /// What the program means by an address: on IPv6 sockets IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
+    pub fn inward(&self, address: SocketAddr) -> nix::Result<SocketAddr> {
+        let ip = address.ip().to_canonical();
+        match (self.v6, address.is_ipv6(), ip.is_ipv4()) {
+            (true, true, true) if self.choices().v6_only => Err(Errno::ENETUNREACH),
+            (true, true, true) => Ok(SocketAddr::new(ip, address.port())),
+            (v6, is_v6, _) if v6 == is_v6 => Ok(address),
+            _ => Err(Errno::EAFNOSUPPORT),
+        }
+    }
+    /// The same the other way round: what the program is told.
+    pub fn outward(&self, address: SocketAddr) -> SocketAddr {
+        match address.ip() {
+            IpAddr::V4(v4) if self.v6 => SocketAddr::new(v4.to_ipv6_mapped().into(), address.port()),
+            _ => address,
+        }
     }
 
     /// bind(2).
     pub fn bind(&self, at: SocketAddr) -> nix::Result<()> {
-        self.check_family(at)?;
+        let at = self.inward(at)?;
         match self.state() {
             State::Fresh(None) => {
                 let ours = self.home.stack.call(|host, _| host.addresses().to_vec());
@@ -194,15 +212,25 @@ impl Socket {
     /// accept4(2).
     pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
         let State::Listening(listener) = self.state() else { return Err(Errno::EINVAL) };
-        let (stream, from) = listener.accept().map_err(|e| errno(&e))?;
-        let _ = stream.set_nonblocking(true);
         let choices = self.choices().clone();
-        let fd = Socket::open(self.home.clone(), self.v6, State::Stream(stream), choices, flags)?;
-        Ok((fd, from))
+        let takes = |from: SocketAddr| match self.v6 {
+            true => from.is_ipv6() || !choices.v6_only,
+            false => from.is_ipv4(),
+        };
+        let (stream, from) = loop {
+            let (stream, from) = listener.accept().map_err(|e| errno(&e))?;
+            if takes(from) {
+                break (stream, from);
+            }
+            stream.abort();
+        };
+        let _ = stream.set_nonblocking(true);
+        let fd = Socket::open(self.home.clone(), self.v6, State::Stream(stream), choices, flags, None)?;
+        Ok((fd, self.outward(from)))
     }
     /// connect(2): `EINPROGRESS` until it is open.
     pub fn connect(&self, to: SocketAddr) -> nix::Result<()> {
-        self.check_family(to)?;
+        let to = self.inward(to)?;
         let mut state = self.lock();
         match &*state {
             State::Fresh(at) => {
@@ -222,8 +250,8 @@ impl Socket {
             },
             State::Unbound => {
                 drop(state);
-                self.bind_udp(self.any())?;
-                self.connect(to)
+                self.datagram_to(Some(to))?.connect(Some(to));
+                Ok(())
             }
             State::Datagram(udp) => {
                 udp.connect(Some(to));
@@ -235,8 +263,14 @@ impl Socket {
     }
     /// Its UDP socket, bound if it was not.
     pub fn datagram(&self) -> nix::Result<Arc<UdpSocket>> {
+        self.datagram_to(None)
+    }
+    /// The same; if it must be bound, then to where `to` can be reached from.
+    pub fn datagram_to(&self, to: Option<SocketAddr>) -> nix::Result<Arc<UdpSocket>> {
         if matches!(self.state(), State::Unbound) {
-            self.bind_udp(self.any())?;
+            let is_v4 = to.is_some_and(|to| to.is_ipv4());
+            let v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            self.bind_udp(if is_v4 { v4 } else { self.any() })?;
         }
         match self.state() {
             State::Datagram(udp) => Ok(udp),
@@ -254,6 +288,9 @@ impl Socket {
     }
     /// getsockname(2).
     pub fn local(&self) -> SocketAddr {
+        self.outward(self.local_within())
+    }
+    fn local_within(&self) -> SocketAddr {
         match self.state() {
             State::Fresh(at) => at.unwrap_or(self.any()),
             State::Listening(listener) => listener.local_addr(),
@@ -264,13 +301,12 @@ impl Socket {
     }
     /// getpeername(2).
     pub fn peer(&self) -> nix::Result<SocketAddr> {
-        match self.state() {
-            State::Stream(stream) if !stream.is_connecting() => {
-                stream.peer_addr().map_err(|_| Errno::ENOTCONN)
-            }
-            State::Datagram(udp) => udp.peer_addr().ok_or(Errno::ENOTCONN),
-            _ => Err(Errno::ENOTCONN),
-        }
+        let peer = match self.state() {
+            State::Stream(stream) if !stream.is_connecting() => stream.peer_addr().ok(),
+            State::Datagram(udp) => udp.peer_addr(),
+            _ => None,
+        };
+        peer.map(|peer| self.outward(peer)).ok_or(Errno::ENOTCONN)
     }
     /// SO_ERROR.
     pub fn take_error(&self, user: BorrowedFd<'_>) -> i32 {

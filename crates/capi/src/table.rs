@@ -1,5 +1,6 @@
 //! Which descriptor means which socket.
 
+use crate::home::Home;
 use crate::socket::Socket;
 use nix::errno::Errno;
 use std::collections::BTreeMap;
@@ -46,6 +47,19 @@ pub fn forget(fd: RawFd, socket: &Arc<Socket>) {
         }
     }
     socket.leave();
+}
+
+/// All sockets of `home` are closed for the program; their descriptors stay.
+pub fn leave_all(home: &Arc<Home>) {
+    let mut all = Vec::new();
+    TABLE.write().unwrap_or_else(PoisonError::into_inner).retain(|_, socket| {
+        let its = Arc::ptr_eq(&socket.home, home);
+        if its {
+            all.push(socket.clone());
+        }
+        !its
+    });
+    all.iter().for_each(|socket| socket.leave());
 }
 
 /// Lets go of sockets whose descriptors were closed unseen.

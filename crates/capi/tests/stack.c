@@ -282,6 +282,34 @@ static void datagrams(void) {
     close(fd), close(peer);
 }
 
+/* A stack in words, of both families; a number that was the kernel's; and an end in good order. */
+static void words(void) {
+    char why[200];
+    CHECK(fp_stack_open("tun=fp1\nadress=10.78.0.2/24") == NULL && errno == EINVAL);
+    CHECK(fp_stack_reason(why, sizeof why) > 0 && strstr(why, "adress=10.78.0.2/24") != NULL);
+    CHECK(fp_stack_reason(why, 4) > 4 && strlen(why) == 3);
+    fp_stack *stack = fp_stack_open("tun=fp1\nkernel=10.78.0.1/24\nkernel=fd78::1/64\n"
+                                    "address=10.78.0.2/24\naddress=fd78::2/64\n");
+    CHECK(stack != NULL);
+    int listener = socket(AF_INET6, SOCK_STREAM, 0);
+    CHECK(fp_socket_at(listener, AF_INET6, SOCK_STREAM, 0) == listener);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(7)}, from;
+    socklen_t len = sizeof from;
+    CHECK(fp_bind(listener, &any, sizeof any) == 0 && fp_listen(listener, 3) == 0);
+    struct sockaddr_in at = address("10.78.0.2", 7);
+    int peer = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(peer, (void *)&at, sizeof at) == 0);
+    int fd = fp_accept(listener, &from, &len);
+    CHECK(fd >= 0 && len == sizeof from && IN6_IS_ADDR_V4MAPPED(&from.sin6_addr) && from.sin6_addr.s6_addr[15] == 1);
+    static char some[50000], got[50001];
+    memset(some, 'x', sizeof some);
+    CHECK(fp_write(fd, some, sizeof some) == sizeof some);
+    CHECK(fp_stack_finish(stack, 5000) == 0);
+    CHECK(recv(peer, got, sizeof got, MSG_WAITALL) == sizeof some && memcmp(some, got, sizeof some) == 0);
+    FAILS(fp_write(fd, some, 1), EBADF);
+    close(fd), close(peer), close(listener);
+}
+
 int main(void) {
     alarm(60);
     FAILS(fp_socket(AF_INET, SOCK_STREAM, 0), ENETDOWN);
@@ -294,6 +322,7 @@ int main(void) {
     CHECK(fp_stack_stop(stack) == 0);
     struct sockaddr_in at = address(KERNEL, 7);
     FAILS(fp_connect(fd, &at, sizeof at), ENETDOWN);
+    words();
     puts("well");
     return 0;
 }

@@ -1,7 +1,8 @@
 //! The command line: what there is to say, and how the process ends.
 
 use crate::{
-    cc, doctor, emulate, netlab, nics, pacing, papers, profiles, run, scenario, show, together, transfer, up,
+    cc, doctor, emulate, exec, netlab, nics, pacing, papers, profiles, run, scenario, show, together,
+    transfer, up,
 };
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
@@ -28,6 +29,7 @@ Examples:
   farpace pacing show                                what a pacing configuration means on a line
   farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
   farpace lab up wan.toml                            a scenario's network for any programs
+  farpace exec -- curl http://10.77.0.1/             any program over farpace's TCP
   farpace nics order --ways 1G,100M                  in which order frames leave by two cards
   farpace copy film.mp4 far.example:films/           files over far networks, verified and resumed
   farpace papers stops                               a paper's numbers beside what is measured here
@@ -66,6 +68,8 @@ pub enum Command {
     Emulate(emulate::Args),
     /// Bring a host up on a device of this machine: it answers ping, and offers echo, discard and chargen
     Up(up::Args),
+    /// Run a program that knows nothing of farpace on a farpace host
+    Exec(exec::Args),
     /// Tell what this machine allows and what would spoil results; clean up after killed processes
     Doctor(doctor::Args),
     /// The network of a scenario between network namespaces, in real time, for any programs
@@ -96,6 +100,7 @@ pub fn main() -> ExitCode {
         Command::Nics(args) => nics::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::Up(args) => up::run(args),
+        Command::Exec(args) => exec::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Lab(args) => netlab::run(args),
         Command::Send(args) => transfer::send::run(args),

@@ -54,6 +54,7 @@ pub mod cc;
 pub mod cli;
 pub mod doctor;
 pub mod emulate;
+pub mod exec;
 pub mod grid;
 pub mod interrupt;
 pub mod netlab;

@@ -78,6 +78,7 @@ impl Up {
         let mut child = namespace
             .command(&format!("{FARPACE} up --json {arguments}"))
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -93,6 +94,15 @@ impl Up {
         let mut said = String::new();
         self.out.read_to_string(&mut said).unwrap();
         (self.child.wait().unwrap().code(), said)
+    }
+}
+
+impl Up {
+    /// What it said on stderr; it has ended.
+    fn errors(&mut self) -> String {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 }
 
@@ -215,22 +225,86 @@ fn what_a_killed_process_left_is_found_and_cleaned() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Breaks: an interface that vanishes leaves a program that waits for ever.
+/// Breaks: an interface that vanishes, idle or in mid-transfer, leaves a program that waits for ever.
 #[test]
 fn a_device_that_goes_away_is_an_error() {
     let Some(namespace) = Namespace::new("d") else { return };
-    namespace.ip("link add k type veth peer name f");
-    let mut up = Up::start(&namespace, "--iface f --addr 10.7.9.2/24");
-    namespace.ip("link delete k");
-    let begin = Instant::now();
-    let code = loop {
-        match up.child.try_wait().unwrap() {
-            Some(status) => break status.code(),
-            None => assert!(begin.elapsed() < Duration::from_secs(10), "it goes on"),
+    for (name, options) in [("f", "--iface f --addr 10.7.9.2/24"), ("fp7", "--tun fp7 --addr 10.7.9.2/24")] {
+        for busy in [false, true] {
+            if name == "f" {
+                namespace.ip("link add k type veth peer name f");
+                namespace.ip("link set k up");
+                namespace.ip("addr add 10.7.9.1/24 dev k");
+            }
+            let mut up = Up::start(&namespace, options);
+            if busy {
+                let mut stream = namespace.within(|| TcpStream::connect("10.7.9.2:9").unwrap());
+                stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+                stream.write_all(&[0; 1_000_000]).unwrap();
+                namespace.ip(&format!("link delete {name}"));
+                while stream.write(&[0; 65_536]).is_ok() {}
+            } else {
+                namespace.ip(&format!("link delete {name}"));
+            }
+            let begin = Instant::now();
+            let code = loop {
+                match up.child.try_wait().unwrap() {
+                    Some(status) => break status.code(),
+                    None => assert!(begin.elapsed() < Duration::from_secs(10), "it goes on"),
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            };
+            assert_eq!(code, Some(1));
+            assert!(up.errors().contains("the interface has been removed"), "{name}");
         }
-        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Breaks: a host that is stopped for a while and goes on loses its connections, or nobody learns that it stood still.
+#[test]
+fn a_host_that_was_suspended_goes_on() {
+    let Some(namespace) = Namespace::new("g") else { return };
+    let mut up = Up::start(&namespace, "--tun fp7 --addr 10.7.7.2/24");
+    let signal = |signal: &str, up: &Up| {
+        let sent = Command::new("kill").args([signal, &up.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
     };
-    assert_eq!(code, Some(1));
+    let mut idle = namespace.within(|| TcpStream::connect("10.7.7.2:7").unwrap());
+    let busy = namespace.within(|| TcpStream::connect("10.7.7.2:7").unwrap());
+    let (mut writing, mut reading) = (busy.try_clone().unwrap(), busy);
+    let writer = std::thread::spawn(move || {
+        // For about two seconds beside the time for which nobody reads.
+        for n in 0..400u16 {
+            writing.write_all(&[n as u8; 10_000]).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        writing.shutdown(Shutdown::Write).unwrap();
+    });
+    let reader = std::thread::spawn(move || {
+        let mut got = Vec::new();
+        reading.read_to_end(&mut got).unwrap();
+        got
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    signal("-STOP", &up);
+    std::thread::sleep(Duration::from_secs(3));
+    signal("-CONT", &up);
+    writer.join().unwrap();
+    let got = reader.join().unwrap();
+    assert_eq!(got.len(), 4_000_000);
+    assert!(got.chunks(10_000).enumerate().all(|(n, chunk)| chunk.iter().all(|byte| *byte == n as u8)));
+    idle.write_all(b"still here").unwrap();
+    let mut answer = [0; 10];
+    idle.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"still here");
+    signal("-INT", &up);
+    let mut said = String::new();
+    up.out.read_to_string(&mut said).unwrap();
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    let end: Value = serde_json::from_str(&said).unwrap();
+    let paused = end["end"]["longest_pause"].as_f64().unwrap();
+    assert!((2.5..30.0).contains(&paused), "{said}");
+    assert!(up.errors().contains("the host did not run meanwhile"), "nothing was said");
 }
 
 /// Breaks: whoever lacks rights, or takes a name that is taken, does not learn what to do.
@@ -260,6 +334,15 @@ fn what_is_missing_is_said() {
     let rights =
         report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "CAP_NET_ADMIN");
     assert_eq!(rights.unwrap()["judgement"], "problem");
+
+    // No TUN: its folder is empty, and stays so.
+    let hidden =
+        ["unshare", "-m", "sh", "-c", &format!("mount -t tmpfs -o ro none /dev/net; {FARPACE} up --tun fp8")];
+    let mut hidden_up = Command::new("ip");
+    hidden_up.args(["netns", "exec", &namespace.0]).args(hidden);
+    let (code, error) = said(hidden_up.output().unwrap());
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("there is no /dev/net/tun") && error.contains("modprobe tun"), "{error}");
 
     let _up = Up::start(&namespace, "--tun fp8");
     let (code, error) = said(namespace.run(&format!("{FARPACE} up --tun fp8")));

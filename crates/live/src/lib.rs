@@ -7,6 +7,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this is where real time and threads are")]
 
+mod capture;
 mod clock;
 pub mod device;
 mod kernel_tcp;
@@ -16,6 +17,7 @@ pub mod socket;
 mod station;
 pub mod system;
 
+pub use capture::{Capture, CaptureError};
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use kernel_tcp::KernelTcp;

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
 use crate::lateness::Lateness;
 use farpace_host::Host;
-use farpace_path::world::{ElementId, Observer, World, WorldError};
+use farpace_path::world::{ElementId, End, Observer, World, WorldError};
 use farpace_path::{Cx, Door, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
@@ -24,6 +24,8 @@ use thiserror::Error;
 const BURST: usize = 32;
 /// Longest sleep: so often the loop looks around, whatever happens.
 const LONGEST_SLEEP: Span = Span::from_millis(500);
+/// Between two rounds it takes at most this longer than it sleeps, unless it is not let run.
+const PAUSE: Span = Span::from_secs(1);
 /// Packets that wait for a device; of more, the last are dropped.
 pub const DEVICE_QUEUE: usize = 16_384;
 
@@ -67,6 +69,8 @@ pub struct Stats {
     pub sleeps: u64,
     /// Packets dropped because a device took no more.
     pub queue_full: u64,
+    /// The longest time for which it did not run though it should have, if that was long: the process was suspended.
+    pub longest_pause: Span,
     /// Per device, in the order in which they were added.
     pub devices: Vec<DeviceCounters>,
 }
@@ -153,6 +157,8 @@ pub struct Station {
     stats: Stats,
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
+    /// Somebody looks on: packets go by the wires, where they are seen.
+    watched: bool,
     lateness: Lateness,
 }
 
@@ -180,6 +186,7 @@ impl Station {
             stats: Stats::default(),
             arrivals: Vec::with_capacity(BURST),
             observer: Box::new(()),
+            watched: false,
             lateness: Lateness::new(),
         })
     }
@@ -214,9 +221,16 @@ impl Station {
             attached.cut = true;
         }
     }
-    /// From now on `observer` sees what happens on the wires of the world that are observed.
+    /// From now on `observer` sees what happens on the wires of the world that are observed. A host is then no longer given
+    /// bursts as one.
     pub fn show_to(&mut self, observer: Box<dyn Observer>) {
+        self.watched = true;
         self.observer = observer;
+    }
+    /// Both ends of the wires between its doors and the world.
+    pub(crate) fn ends(&self) -> Vec<End> {
+        let near = self.devices.iter().map(|attached| (attached.door, Port(0)));
+        near.flat_map(|end| [Some(end), self.world.peer(end)]).flatten().collect()
     }
     /// How late packets have left by [timed](Door::timed) doors.
     pub const fn lateness(&self) -> &Lateness {
@@ -310,6 +324,10 @@ impl Station {
             return Ok(false);
         }
         let now = self.clock.now();
+        let gap = now.since(self.world.now());
+        if gap > LONGEST_SLEEP + PAUSE {
+            self.stats.longest_pause = self.stats.longest_pause.max(gap);
+        }
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
@@ -347,6 +365,7 @@ impl Station {
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
         if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
             && host == peer
+            && !self.watched
         {
             self.world.call(host, &mut *self.observer, |host: &mut Host, cx| host.on_burst(arrivals, cx))?;
             return Ok(true);

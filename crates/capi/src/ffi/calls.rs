@@ -82,7 +82,7 @@ fn receive(fd: RawFd, buffer: &mut [u8], flags: c_int) -> nix::Result<(usize, Op
                 State::Unbound | State::Datagram(_) => {
                     let udp = socket.datagram()?;
                     let received = if peek { udp.peek_from(rest) } else { udp.recv_from(rest) };
-                    received.map(|(n, from)| (n, Some(from)))
+                    received.map(|(n, from)| (n, Some(socket.outward(from))))
                 }
                 _ => {
                     let stream = socket.stream()?;
@@ -110,7 +110,8 @@ fn transmit(fd: RawFd, bytes: &[u8], flags: c_int, to: Option<SocketAddr>) -> ni
         let one = call(fd, PollFlags::POLLOUT, flags, |socket| {
             let result = match socket.state() {
                 State::Unbound | State::Datagram(_) => {
-                    let udp = socket.datagram()?;
+                    let to = to.map(|to| socket.inward(to)).transpose()?;
+                    let udp = socket.datagram_to(to)?;
                     match to {
                         Some(to) => udp.send_to(bytes, to),
                         None => udp.send(bytes),

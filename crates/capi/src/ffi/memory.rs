@@ -4,8 +4,9 @@
 #![allow(unsafe_code, reason = "pointers from C")]
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use std::ffi::{CStr, c_char};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 /// `len` bytes to read.
 pub fn bytes<'a>(at: *const u8, len: usize) -> nix::Result<&'a [u8]> {
@@ -85,6 +86,13 @@ pub fn borrowed<'a>(fd: RawFd) -> nix::Result<BorrowedFd<'a>> {
     }
     // SAFETY: not -1. The program has it open during the call; if not, the system says EBADF, and nothing else happens.
     Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// Moves a descriptor to the number `at`, whose file is closed.
+pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
+    let flags = if cloexec { OFlag::O_CLOEXEC } else { OFlag::empty() };
+    // SAFETY: the program gives this number away with its call, so that nobody else uses what it meant before.
+    unsafe { nix::unistd::dup3_raw(fd, at, flags) }
 }
 
 /// The number of the file behind a descriptor; none: it is closed.

@@ -11,7 +11,8 @@ mod stack;
 use nix::errno::Errno;
 use std::ffi::c_int;
 
-pub use memory::identity;
+pub use memory::{identity, put_at};
+pub use stack::options;
 
 /// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.
 pub fn answer<T: From<i8>>(work: impl FnOnce() -> nix::Result<T>) -> T {

@@ -5,15 +5,16 @@
 use super::{answer, done, guarded, memory};
 use crate::choices::Choices;
 use crate::home::Home;
+use crate::place::{Place, Refusal};
 use crate::socket::{Socket, State};
-use farpace_live::device::TunConfig;
-use farpace_live::socket::{Options, Stack, StackError};
+use crate::table;
+use farpace_live::socket::Options;
 use nix::errno::Errno;
-use nix::libc::{self, c_int};
+use nix::libc::{self, c_int, size_t, ssize_t};
 use nix::sys::socket::SockFlag;
 use std::ffi::c_char;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A stack, for C.
 pub struct FpStack(Arc<Home>);
@@ -21,14 +22,14 @@ pub struct FpStack(Arc<Home>);
 /// Where `fp_socket` makes sockets: the stack that was made last.
 static LAST: Mutex<Option<Arc<Home>>> = Mutex::new(None);
 
-fn last() -> std::sync::MutexGuard<'static, Option<Arc<Home>>> {
+/// Why the last one that was asked for could not be had.
+static REASON: Mutex<String> = Mutex::new(String::new());
+
+fn last() -> MutexGuard<'static, Option<Arc<Home>>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// `10.77.0.1/24`.
-fn network(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, bits) = text.split_once('/')?;
-    Some((address.parse().ok()?, bits.parse().ok()?))
+fn reason() -> MutexGuard<'static, String> {
+    REASON.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The options of new sockets of a home.
@@ -44,30 +45,74 @@ pub extern "C" fn fp_stack_tun(
     address: *const c_char,
     profile: *const c_char,
 ) -> *mut FpStack {
-    let made = guarded(|| -> nix::Result<FpStack> {
-        let required = |text| memory::text(text)?.ok_or(Errno::EINVAL);
-        let (name, profile) = (required(name)?, memory::text(profile)?);
-        let kernel = network(&required(kernel)?).ok_or(Errno::EINVAL)?;
-        let address = required(address)?.parse().map_err(|_| Errno::EINVAL)?;
-        options(profile.as_deref())?;
-        let config = TunConfig { addresses: vec![kernel], ..TunConfig::new(&name) };
-        let stack = Stack::on_tun(config, &[address]).map_err(|error| match &error {
-            StackError::Device(farpace_live::DeviceError::System { error, .. }) => {
-                error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw)
-            }
-            _ => Errno::EINVAL,
-        })?;
-        let home = Home::new(stack, false, profile)?;
-        *last() = Some(home.clone());
-        Ok(FpStack(home))
-    });
-    match made.unwrap_or(Err(Errno::EIO)) {
-        Ok(stack) => memory::give(stack),
-        Err(error) => {
+    give(|| {
+        let required = |at, what| {
+            let text = memory::text(at).ok().flatten();
+            text.ok_or_else(|| Refusal(Errno::EINVAL, format!("{what} is missing")))
+        };
+        let name = required(name, "the name")?;
+        let kernel = required(kernel, "the kernel's address")?;
+        let address = required(address, "the stack's address")?;
+        let profile = memory::text(profile).map_err(|error| Refusal(error, String::new()))?;
+        let profile = profile.map_or(String::new(), |profile| format!("profile={profile}"));
+        let bits = if address.contains(':') { 128 } else { 32 };
+        Place::parse(&format!("tun={name}\nkernel={kernel}\naddress={address}/{bits}\n{profile}"))
+    })
+}
+
+/// Brings a stack up where words say.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_open(words: *const c_char) -> *mut FpStack {
+    give(|| {
+        let words = memory::text(words).ok().flatten();
+        Place::parse(&words.ok_or_else(|| Refusal(Errno::EINVAL, "no words".to_owned()))?)
+    })
+}
+
+fn give(place: impl FnOnce() -> Result<Place, Refusal>) -> *mut FpStack {
+    let made = guarded(|| place()?.open());
+    match made.unwrap_or_else(|| Err(Refusal(Errno::EIO, "a bug of farpace".to_owned()))) {
+        Ok(home) => {
+            *last() = Some(home.clone());
+            memory::give(FpStack(home))
+        }
+        Err(Refusal(error, why)) => {
+            *reason() = why;
             error.set();
             std::ptr::null_mut()
         }
     }
+}
+
+/// Why the last stack could not be had, as a string: as much as there is room for. Its length.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_reason(buffer: *mut c_char, room: size_t) -> ssize_t {
+    answer(|| {
+        let why = reason().clone();
+        if let Some(most) = room.checked_sub(1) {
+            let len = why.len().min(most);
+            let into = memory::bytes_mut(buffer.cast(), len + 1)?;
+            into[..len].copy_from_slice(&why.as_bytes()[..len]);
+            into[len] = 0;
+        }
+        Ok(ssize_t::try_from(why.len()).unwrap_or(ssize_t::MAX))
+    })
+}
+
+/// Closes all sockets of a stack, waits until their peers have what was written, at most so long, and ends it.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_finish(stack: *mut FpStack, milliseconds: c_int) -> c_int {
+    done(|| {
+        let home = &memory::borrow(stack)?.0;
+        table::leave_all(home);
+        let most = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX));
+        let flushed = home.stack.flush(most);
+        let stopped = fp_stack_stop(stack);
+        if !flushed {
+            return Err(Errno::ETIMEDOUT);
+        }
+        Errno::result(stopped).map(drop)
+    })
 }
 
 /// Ends a stack: its sockets fail with ENETDOWN, its device is gone.
@@ -110,8 +155,27 @@ pub extern "C" fn fp_stack_socket(
     answer(|| open(memory::borrow(stack)?.0.clone(), domain, kind, protocol))
 }
 
+/// socket(2) on the stack that was made last, with the descriptor `fd`: what that was before is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_socket_at(fd: c_int, domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    answer(|| {
+        memory::borrowed(fd)?;
+        open_at(last().clone().ok_or(Errno::ENETDOWN)?, Some(fd), domain, kind, protocol)
+    })
+}
+
 /// A new socket of a home.
 pub fn open(home: Arc<Home>, domain: c_int, kind: c_int, protocol: c_int) -> nix::Result<c_int> {
+    open_at(home, None, domain, kind, protocol)
+}
+
+fn open_at(
+    home: Arc<Home>,
+    at: Option<c_int>,
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+) -> nix::Result<c_int> {
     let v6 = match domain {
         libc::AF_INET => false,
         libc::AF_INET6 => true,
@@ -124,5 +188,5 @@ pub fn open(home: Arc<Home>, domain: c_int, kind: c_int, protocol: c_int) -> nix
         _ => return Err(Errno::EPROTONOSUPPORT),
     };
     let choices = Choices::new(options(home.profile.as_deref())?);
-    Socket::open(home, v6, state, choices, flags)
+    Socket::open(home, v6, state, choices, flags, at)
 }

@@ -25,6 +25,8 @@ pub struct Account {
     pub bytes_out: u64,
     /// Segments sent.
     pub packets_out: u64,
+    /// The longest time for which it did not run, in seconds: it was suspended. Zero: it never was.
+    pub longest_pause: f64,
     /// Packets dropped, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }
@@ -57,6 +59,7 @@ impl Account {
             packets_in: device.segments_received,
             bytes_out: device.bytes_sent,
             packets_out: device.segments_sent,
+            longest_pause: stats.longest_pause.as_nanos() as f64 / 1e9,
             dropped,
         }
     }
@@ -89,8 +92,12 @@ impl Account {
     pub fn text(&self) -> String {
         let lasted = Span::from_millis((self.seconds * 1e3) as u64);
         let Account { packets_in, packets_out, .. } = self;
+        let paused = match self.longest_pause {
+            0.0 => String::new(),
+            seconds => format!(" It was suspended for up to {seconds:.1} s."),
+        };
         format!(
-            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}.\n",
+            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}.{paused}\n",
             self.bytes_in,
             self.bytes_out,
             self.drops()

@@ -3,32 +3,28 @@
 //! Start reading at [`run`]; `place` opens the device, `services` is what the host offers, `account` what it has done.
 
 mod account;
-mod place;
+pub mod place;
 mod services;
 
 use crate::emulate::words;
 use crate::realtime::{Figures, Patience};
-use crate::{cli, interrupt, stopwatch};
+use crate::{cli, interrupt};
 use account::Account;
 use anyhow::{Context, Result, anyhow};
 use farpace_host::{Host, Secret};
-use farpace_live::Station;
-use farpace_path::world::{Observer, WireId, World};
+use farpace_live::{Capture, Station};
+use farpace_path::world::World;
 use farpace_path::{Door, Port};
 use farpace_tcp::config::{Profile, Settings};
-use farpace_trace::{InterfaceId, PcapngWriter};
 use farpace_units::{Instant, Span};
-use farpace_wire::Packet;
 use place::{Mode, Place, Prefix};
 use serde_json::json;
 use services::Service;
-use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 const AFTER_HELP: &str = "\
 The host is a machine of its own beside this one: it answers ping, and offers TCP services to whoever can reach it. A TUN or \
@@ -86,7 +82,7 @@ pub struct Args {
     /// Single packets in both directions rather than super-segments: slower
     #[arg(long)]
     no_offload: bool,
-    /// What passes, into this file (pcapng); super-segments are off then
+    /// What passes, into this file (pcapng): packets as on a line, with whole checksums
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// How it waits for packets: sleeping costs nothing, spinning a core
@@ -130,28 +126,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     tell(args, &place, mtu, &services)?;
     let Place { device, setup, .. } = place;
     let mut world = World::new(0);
-    if args.pcap.is_none() {
-        host.set_super_segments(device.info().super_segment);
-    }
+    host.set_super_segments(device.info().super_segment);
     host.set_mtu(mtu);
     let host = world.add("host", Box::new(host))?;
     let door = world.add("device", Box::new(Door::default()))?;
     world.connect((host, Port(0)), (door, Port(0)))?;
-    let capture =
-        args.pcap.as_ref().map(|path| Capture::begin(path, &mut world, [(door, Port(0)), (host, Port(0))]));
-    let capture = capture.transpose()?;
     let mut station = Station::new(world, args.wait.wait())?;
-    match &capture {
-        // Packets go by the wire then, one by one, where they are seen.
-        Some(capture) => {
-            station.attach_cutting(door, device);
-            station.show_to(Box::new(Seen(capture.clone())));
-        }
-        None => {
-            station.attach(door, device);
-            station.set_host(host);
-        }
-    }
+    station.attach(door, device);
+    station.set_host(host);
+    let capture = args.pcap.as_ref().map(|path| Capture::begin(path, "farpace up", &mut station));
+    let capture = capture.transpose()?;
     let ended = serve(args, &mut station, host);
     let account = Account::of(&station, host, Instant::ZERO);
     drop(station);
@@ -161,7 +145,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if let Some(capture) = capture {
-        capture.borrow_mut().finish()?;
+        capture.finish()?;
     }
     match args.json {
         true => cli::print(&(serde_json::to_string(&json!({ "end": account }))? + "\n"))?,
@@ -181,7 +165,7 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
     const LOOK: Span = Span::from_millis(20);
     let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
     let mut figures = Figures::new(args.json);
-    let (mut look, mut before) = (Instant::ZERO, Account::default());
+    let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, Account::default());
     let ended = loop {
         match station.turn() {
             Ok(true) => {}
@@ -193,6 +177,14 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
             continue;
         }
         look = now + LOOK;
+        let pause = station.stats().longest_pause;
+        if pause > paused {
+            let seconds = pause.as_nanos() as f64 / 1e9;
+            cli::note(&format!(
+                "suspended for {seconds:.1} s: the host did not run meanwhile, and goes on now"
+            ));
+            paused = pause;
+        }
         if interrupt::asked() || now >= end {
             break Ok(());
         }
@@ -252,55 +244,4 @@ fn secret() -> Result<Secret> {
         .and_then(|mut dice| dice.read_exact(&mut key))
         .context("cannot read /dev/urandom")?;
     Ok(Secret::new(key))
-}
-
-/// What passes between host and device, in a file.
-struct Capture {
-    writer: Option<PcapngWriter<BufWriter<File>>>,
-    interface: InterfaceId,
-    wires: [WireId; 2],
-    path: PathBuf,
-    failed: Option<io::Error>,
-}
-
-impl Capture {
-    fn begin(
-        path: &PathBuf,
-        world: &mut World,
-        ends: [farpace_path::world::End; 2],
-    ) -> Result<Rc<RefCell<Self>>> {
-        let what = || format!("cannot write `{}`", path.display());
-        let file = File::create(path).with_context(what)?;
-        let mut writer = PcapngWriter::new(BufWriter::new(file), "farpace up").with_context(what)?;
-        writer = writer.with_epoch(stopwatch::since_1970());
-        let interface =
-            writer.add_interface("device", "between the host and its device", None).with_context(what)?;
-        let [a, b] = ends;
-        let wires = [world.observe(a)?, world.observe(b)?];
-        Ok(Rc::new(RefCell::new(Capture {
-            writer: Some(writer),
-            interface,
-            wires,
-            path: path.clone(),
-            failed: None,
-        })))
-    }
-    fn finish(&mut self) -> Result<()> {
-        let end = self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop));
-        let failed = self.failed.take().map_or(end, Err);
-        failed.with_context(|| format!("cannot write `{}`", self.path.display()))
-    }
-}
-
-struct Seen(Rc<RefCell<Capture>>);
-
-impl Observer for Seen {
-    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
-        let Capture { writer, interface, wires, failed, .. } = &mut *self.0.borrow_mut();
-        if let Some(open) = writer.as_mut().filter(|_| wires.contains(&wire))
-            && let Err(error) = open.packet(*interface, now, packet, None)
-        {
-            failed.get_or_insert(error);
-        }
-    }
 }

@@ -79,8 +79,20 @@ fn neighbour((ours, bits): Prefix) -> Result<Prefix> {
     Ok((other, bits))
 }
 
+/// The kernel's addresses on a device of ours: those that are given, or the first of each network.
+///
+/// # Errors
+/// A network has no room.
+pub fn kernels(ours: &[Prefix], given: &[IpAddr]) -> Result<Vec<Prefix>> {
+    let given = |ours: &Prefix| given.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
+    let peer = |ours: &Prefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
+    let mut kernels = ours.iter().map(peer).collect::<Result<Vec<_>>>()?;
+    kernels.dedup();
+    Ok(kernels)
+}
+
 /// An address of our own, the same for the same name in each run, so that neighbours need not learn anew.
-fn own_mac(name: &str, ours: &[Prefix]) -> MacAddr {
+pub fn own_mac(name: &str, ours: &[Prefix]) -> MacAddr {
     let words = format!("{name} {ours:?}");
     // FNV-1a.
     let hash = words
@@ -112,15 +124,12 @@ fn own(args: &Args) -> Result<Place> {
         true => vec![(IpAddr::from([10, 77, 0, 2]), 24)],
         false => args.addr.clone(),
     };
-    let given = |ours: &Prefix| args.peer_addr.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
-    let peer = |ours: &Prefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
-    let mut kernels = ours.iter().map(peer).collect::<Result<Vec<_>>>()?;
-    kernels.dedup();
+    let kernels = kernels(&ours, &args.peer_addr)?;
     let config = TunConfig {
         tap,
         mtu: args.mtu.unwrap_or(1500),
         addresses: kernels.clone(),
-        offload: !args.no_offload && args.pcap.is_none(),
+        offload: !args.no_offload,
         ..TunConfig::new(name)
     };
     let device = Tun::open(&config).map_err(|error| advise(error, name))?;
@@ -153,7 +162,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     let config = PacketConfig {
         mac: Some(mac),
         promiscuous: true,
-        super_segments: !args.no_offload && args.pcap.is_none(),
+        super_segments: !args.no_offload,
         ..PacketConfig::new(name)
     };
     let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
@@ -169,7 +178,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
 }
 
 /// What to do about an error.
-fn advise(error: DeviceError, name: &str) -> anyhow::Error {
+pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
     let advice = match &error {
         DeviceError::System { error, .. } => match (error.kind(), error.raw_os_error()) {
             (ErrorKind::PermissionDenied, _) => {

@@ -107,6 +107,11 @@ impl DeviceError {
     }
 }
 
+/// What a device says when its interface is gone.
+fn removed() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")
+}
+
 /// True if the system lets an interface have this name.
 pub fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len())

@@ -3,7 +3,7 @@
 use super::buffers::Buffers;
 use super::sys::{self, MOST, Received};
 use super::virtio::{self, VIRTIO_LEN};
-use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name};
+use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name, removed};
 use bytes::{Bytes, BytesMut};
 use farpace_wire::{MacAddr, Packet};
 use nix::errno::Errno;
@@ -152,10 +152,6 @@ impl PacketSocket {
         let mut packet = Packet::from_shared_frame(bytes).ok()?;
         (!received.truncated && virtio::apply(header, &mut packet)).then_some(packet)
     }
-}
-
-fn removed() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "the interface has been removed")
 }
 
 /// `frame` with its tag, which the system has taken out, where it was.

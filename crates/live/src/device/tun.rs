@@ -2,7 +2,7 @@
 
 use super::buffers::Buffers;
 use super::virtio::{self, VIRTIO_LEN};
-use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name};
+use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name, removed};
 use bytes::Bytes;
 use farpace_wire::{MacAddr, Packet};
 use nix::errno::Errno;
@@ -154,7 +154,8 @@ impl Tun {
                 Ok(true)
             }
             Err(Errno::EAGAIN | Errno::ENOBUFS) => Ok(false),
-            Err(error @ (Errno::EBADF | Errno::EBADFD | Errno::ENODEV)) => Err(error.into()),
+            Err(Errno::EBADFD) => Err(removed()),
+            Err(error @ (Errno::EBADF | Errno::ENODEV)) => Err(error.into()),
             // What is wrong with this packet, or an interface that is down now, is not wrong with the next.
             Err(_) => {
                 self.counters.refused += 1;
@@ -198,6 +199,7 @@ impl Device for Tun {
                 match readv(self.device.as_fd(), if self.offload { &mut slices } else { &mut slices[1..] }) {
                     Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
                     Ok(read) => read,
+                    Err(Errno::EBADFD) => return Err(removed()),
                     Err(error) => return Err(error.into()),
                 };
             let bytes = self.buffers.take(read.saturating_sub(skip));

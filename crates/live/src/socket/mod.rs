@@ -29,5 +29,5 @@ pub use options::{DEFAULT_BACKLOG, Options, OptionsError};
 pub use registry::Interrupted;
 pub use shared::{Readiness, Watch};
 pub use snapshot::{Limit, Snapshot};
-pub use stack::{Stack, StackError};
+pub use stack::{Besides, Stack, StackError};
 pub use stream::Stream;

@@ -10,12 +10,17 @@ use super::registry::Registry;
 use super::stream::Stream;
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
-use farpace_host::{ConnectError, Host, Secret};
+use crate::{Capture, CaptureError};
+use farpace_host::{ConnectError, Host, LocalLink, Secret};
+use farpace_tcp::{Connection, State};
+use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Why there is no stack.
@@ -27,9 +32,21 @@ pub enum StackError {
     /// The station cannot begin.
     #[error(transparent)]
     Station(#[from] StationError),
+    /// There is no capture.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// The system gives no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[source] io::Error),
+}
+
+/// What a stack on a device may have besides.
+#[derive(Clone, Debug, Default)]
+pub struct Besides {
+    /// Its address on the Ethernet, and what it knows of it; none: the device carries IP packets.
+    pub ethernet: Option<(MacAddr, LocalLink)>,
+    /// A capture of what passes.
+    pub capture: Option<PathBuf>,
 }
 
 /// A host on a device, run by a thread of its own, and the sockets of that host.
@@ -105,6 +122,18 @@ impl Stack {
     /// # Errors
     /// See [`StackError`].
     pub fn on_device(device: Box<dyn Device>, addresses: &[IpAddr], wait: Wait) -> Result<Self, StackError> {
+        Stack::on_device_with(device, addresses, wait, Besides::default())
+    }
+    /// The same, with more.
+    ///
+    /// # Errors
+    /// See [`StackError`].
+    pub fn on_device_with(
+        device: Box<dyn Device>,
+        addresses: &[IpAddr],
+        wait: Wait,
+        besides: Besides,
+    ) -> Result<Self, StackError> {
         let secret = secret().map_err(StackError::Random)?;
         let Some((address, more)) = addresses.split_first() else {
             let none = io::Error::new(io::ErrorKind::InvalidInput, "a host needs an address");
@@ -114,7 +143,15 @@ impl Stack {
         Stack::start("farpace-stack", mtu, move || {
             let mut host = Host::new(address, secret);
             more.into_iter().for_each(|address| host.add_address(address));
-            Ok(Station::of_host(host, device, wait)?)
+            if let Some((mac, link)) = besides.ethernet {
+                host.join_link(mac, link);
+                host.share_line();
+            }
+            let mut station = Station::of_host(host, device, wait)?;
+            if let Some(path) = besides.capture {
+                Capture::begin(&path, "farpace", &mut station)?;
+            }
+            Ok(station)
         })
     }
     /// The same on a new TUN device.
@@ -231,6 +268,32 @@ impl Stack {
     /// Sockets there are.
     pub fn sockets(&self) -> usize {
         self.0.registry.len()
+    }
+    /// Waits until the peers of all connections have what was written and the FIN of those that were closed, at most so long.
+    /// For programs that end: nobody sends on after them. True: nothing is left to be sent.
+    ///
+    /// Connections that are open and have nothing to send are not waited for, nor is TIME-WAIT.
+    pub fn flush(&self, most: Duration) -> bool {
+        const LOOK: Duration = Duration::from_millis(2);
+        let until = Instant::now().checked_add(most);
+        loop {
+            let left = self.call(|host, _| {
+                let busy = |c: &Connection| match c.state() {
+                    State::TimeWait | State::FinWait2 | State::Closed => false,
+                    State::FinWait1 | State::Closing | State::LastAck => true,
+                    State::SynSent | State::SynReceived => false,
+                    State::Established | State::CloseWait => !c.memory().send_bytes.is_zero(),
+                };
+                host.connections().any(|(_, connection)| busy(connection))
+            });
+            if !left.unwrap_or(false) {
+                return true;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
     /// Ends the stack: its sockets fail, its device is closed. What it has done, if it was not stopped before.
     ///

@@ -115,10 +115,14 @@ fn tags_stay_in_their_frames() {
         let mut device = PacketSocket::open(&config(true)).unwrap();
         let frame = [&[2; 12][..], &[0x81, 0, 0, 7, 0x88, 0xb5], &[9; 50]].concat();
         let (mut came, begin) = (Vec::new(), std::time::Instant::now());
-        while came.is_empty() && begin.elapsed().as_secs() < 5 {
-            // An interface that has just come up may still lose what is sent by it.
-            other.send(&mut VecDeque::from([Packet::from_frame(&frame).unwrap()])).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        let (mut sent, pause) = (0, std::time::Duration::from_millis(50));
+        while came.is_empty() && begin.elapsed().as_secs() < 10 {
+            // An interface that has just come up may drop what is sent.
+            if begin.elapsed() >= pause * sent {
+                other.send(&mut VecDeque::from([Packet::from_frame(&frame).unwrap()])).unwrap();
+                sent += 1;
+                assert_eq!(other.counters().sent, u64::from(sent));
+            }
             let mut packets = Vec::new();
             device.receive(32, &mut packets).unwrap();
             let ours = packets.iter().find(|packet| packet.macs().0.0 == [2; 6]);

@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 /// What is in the namespace of this thread: interfaces with their states, MTUs and addresses, and routes.
 fn everything() -> String {
@@ -126,6 +127,11 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
         let mut journal = journals().into_iter().find(|other| other.path == journal.path).unwrap();
         assert!(journal.is_left_over());
         clean(&mut journal).unwrap();
+        // The kernel takes a namespace down in its own time, and what was joined to it.
+        let begin = Instant::now();
+        while everything() != before && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(everything(), before);
         assert!(!Interface::within(&left, "lo").exists() && !journal.path.exists());
         // Twice does no harm.

@@ -1,0 +1,176 @@
+//! Where a stack is to be, in words: a device, addresses, and what else there is to say.
+
+use crate::ffi::options;
+use crate::home::Home;
+use farpace_host::LocalLink;
+use farpace_live::DeviceError;
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::socket::{Besides, Stack, StackError};
+use farpace_live::{Device, Wait};
+use farpace_wire::MacAddr;
+use nix::errno::Errno;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// An address and the bits of its network.
+type Prefix = (IpAddr, u8);
+
+/// The words of `fp_stack_open`.
+#[derive(Default)]
+pub struct Place {
+    tun: Option<String>,
+    tap: Option<String>,
+    iface: Option<String>,
+    kernels: Vec<Prefix>,
+    ours: Vec<Prefix>,
+    gateways: Vec<IpAddr>,
+    mac: Option<MacAddr>,
+    mtu: Option<u16>,
+    profile: Option<String>,
+    capture: Option<String>,
+}
+
+/// Why there is no stack: for the program, and for people.
+pub struct Refusal(pub Errno, pub String);
+
+fn wrong(line: &str, wanted: &str) -> Refusal {
+    Refusal(Errno::EINVAL, format!("`{line}`: expected {wanted}"))
+}
+
+/// `10.77.0.1/24`.
+fn prefix(text: &str) -> Option<Prefix> {
+    let (address, bits) = text.split_once('/')?;
+    let (address, bits): Prefix = (address.parse().ok()?, bits.parse().ok()?);
+    (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, bits))
+}
+
+/// `02:00:00:00:00:01`.
+fn mac(text: &str) -> Option<MacAddr> {
+    let bytes: Option<Vec<_>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    Some(MacAddr(bytes?.try_into().ok()?))
+}
+
+impl Place {
+    /// Reads `name=value` lines.
+    ///
+    /// # Errors
+    /// `EINVAL`: something that is none of them.
+    pub fn parse(words: &str) -> Result<Self, Refusal> {
+        let mut place = Place::default();
+        for line in words.lines().filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once('=').ok_or_else(|| wrong(line, "name=value"))?;
+            let text = || Some(value.to_owned());
+            let network = || prefix(value).ok_or_else(|| wrong(line, "an address like 10.77.0.2/24"));
+            match name {
+                "tun" => place.tun = text(),
+                "tap" => place.tap = text(),
+                "iface" => place.iface = text(),
+                "kernel" => place.kernels.push(network()?),
+                "address" => place.ours.push(network()?),
+                "gateway" => {
+                    place.gateways.push(value.parse().map_err(|_| wrong(line, "the address of a router"))?);
+                }
+                "mac" => {
+                    place.mac =
+                        Some(mac(value).ok_or_else(|| wrong(line, "six bytes like 02:00:00:00:00:01"))?)
+                }
+                "mtu" => place.mtu = Some(value.parse().map_err(|_| wrong(line, "bytes"))?),
+                "profile" => place.profile = text(),
+                "pcap" => place.capture = text(),
+                _ => {
+                    return Err(wrong(
+                        line,
+                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile or pcap",
+                    ));
+                }
+            }
+        }
+        Ok(place)
+    }
+
+    /// Brings the stack up.
+    ///
+    /// # Errors
+    /// The system's, or `EINVAL`: words that make no sense together, `ENOENT`: no such profile.
+    pub fn open(self) -> Result<Arc<Home>, Refusal> {
+        let addresses: Vec<_> = self.ours.iter().map(|(address, _)| *address).collect();
+        if addresses.is_empty() {
+            return Err(Refusal(Errno::EINVAL, "a stack needs an address".to_owned()));
+        }
+        options(self.profile.as_deref()).map_err(|error| {
+            Refusal(error, format!("no profile `{}`", self.profile.as_deref().unwrap_or("")))
+        })?;
+        let (device, on_ethernet) = self.device()?;
+        let link = LocalLink { prefixes: self.ours.clone(), gateways: self.gateways.clone() };
+        let ethernet = match (on_ethernet, self.mac) {
+            (true, None) => return Err(Refusal(Errno::EINVAL, "an Ethernet needs mac=".to_owned())),
+            (true, Some(mac)) => Some((mac, link)),
+            (false, _) => None,
+        };
+        let besides = Besides { ethernet, capture: self.capture.map(Into::into) };
+        let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
+            .map_err(|error| Refusal(errno(&error), error.to_string()))?;
+        Home::new(stack, false, self.profile)
+            .map_err(|error| Refusal(error, "no descriptors or threads are left".to_owned()))
+    }
+
+    fn device(&self) -> Result<(Box<dyn Device>, bool), Refusal> {
+        let refuse = |error: DeviceError| {
+            let text = error.to_string();
+            Refusal(errno(&StackError::Device(error)), text)
+        };
+        let mut config = PacketConfig::new("");
+        Ok(match (&self.tun, &self.tap, &self.iface) {
+            (None, None, Some(name)) => {
+                (config.mac, config.promiscuous, config.interface) = (self.mac, true, name.clone());
+                (Box::new(PacketSocket::open(&config).map_err(refuse)?), true)
+            }
+            (Some(name), None, None) | (None, Some(name), None) => {
+                let tap = self.tap.is_some();
+                let (mtu, addresses) = (self.mtu.unwrap_or(1500), self.kernels.clone());
+                let config = TunConfig { tap, mtu, addresses, ..TunConfig::new(name) };
+                (Box::new(Tun::open(&config).map_err(refuse)?), tap)
+            }
+            _ => return Err(Refusal(Errno::EINVAL, "one of tun=, tap= and iface= is needed".to_owned())),
+        })
+    }
+}
+
+fn errno(error: &StackError) -> Errno {
+    match error {
+        StackError::Device(DeviceError::System { error, .. }) => {
+            error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw)
+        }
+        StackError::Capture(_) => Errno::EIO,
+        _ => Errno::EINVAL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: programs that name their stack in words get another one, or no reason why not.
+    #[test]
+    fn words_are_understood_or_refused() {
+        let words =
+            "tap=fp0\naddress=10.7.0.2/24\naddress=fd77::2/64\nmac=02:00:00:00:00:0a\nmtu=9000\npcap=/a b";
+        let place = Place::parse(words).unwrap_or_else(|Refusal(_, why)| panic!("{why}"));
+        assert_eq!(place.ours, [prefix("10.7.0.2/24").unwrap(), prefix("fd77::2/64").unwrap()]);
+        assert_eq!((place.mac, place.mtu), (Some(MacAddr([2, 0, 0, 0, 0, 10])), Some(9000)));
+        assert_eq!(place.capture.as_deref(), Some("/a b"));
+        for bad in ["tun", "address=10.7.0.2", "address=10.7.0.2/33", "mac=1:2", "mtu=70000", "x=y"] {
+            let refused = Place::parse(bad).err().unwrap_or_else(|| panic!("{bad}"));
+            assert!(refused.0 == Errno::EINVAL && refused.1.contains(bad), "{}", refused.1);
+        }
+        for (bad, code) in [
+            ("tun=fp0", Errno::EINVAL),
+            ("address=10.7.0.2/24", Errno::EINVAL),
+            ("tun=fp0\naddress=10.7.0.2/24\nprofile=none", Errno::ENOENT),
+            ("iface=does/not\naddress=10.7.0.2/24\nmac=02:00:00:00:00:01", Errno::EINVAL),
+        ] {
+            let place = Place::parse(bad).unwrap_or_else(|Refusal(_, why)| panic!("{why}"));
+            assert_eq!(place.open().err().map(|Refusal(code, _)| code), Some(code), "{bad}");
+        }
+    }
+}

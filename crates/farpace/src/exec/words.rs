@@ -1,0 +1,102 @@
+//! What the library is told, in the words of `fp_stack_open`.
+
+use super::Args;
+use crate::up::place::{self, Prefix};
+use anyhow::{Context, Result, bail};
+use farpace_live::DeviceError;
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_tcp::config::Profile;
+use std::fmt::Write;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// `0.0.0.0/0`.
+///
+/// # Errors
+/// Anything that is no network.
+pub fn network(text: &str) -> Result<Prefix, String> {
+    let wrong =
+        || format!("`{text}` is no network: expected something like 10.0.0.0/8, 0.0.0.0/0 or fd00::/8");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, bits): Prefix = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    if bits <= if address.is_ipv4() { 32 } else { 128 } { Ok((address, bits)) } else { Err(wrong()) }
+}
+
+fn ours(args: &Args) -> Vec<Prefix> {
+    if args.addr.is_empty() { vec![(IpAddr::from([10, 77, 0, 2]), 24)] } else { args.addr.clone() }
+}
+fn tun(args: &Args) -> &str {
+    args.tun.as_deref().unwrap_or("fp0")
+}
+
+/// All that there is to say.
+///
+/// # Errors
+/// Something that cannot be.
+pub fn of(args: &Args, stack: &Path) -> Result<String> {
+    if !Profile::ALL.iter().any(|profile| profile.name() == args.profile) {
+        bail!("`{}` is no profile: `farpace profiles` lists them", args.profile);
+    }
+    let ours = ours(args);
+    let mut text = format!("library={}\nprofile={}\n", stack.display(), args.profile);
+    let mut say = |name: &str, value: String| {
+        // Into a string: it cannot fail.
+        let _ = writeln!(text, "{name}={value}");
+    };
+    let kernels = match &args.iface {
+        Some(_) => Vec::new(),
+        None => place::kernels(&ours, &args.peer_addr)?,
+    };
+    match (&args.tap, &args.iface) {
+        (Some(name), _) => {
+            say("tap", name.clone());
+            say("mac", place::own_mac(name, &ours).to_string());
+        }
+        (_, Some(name)) => {
+            say("iface", name.clone());
+            say("mac", place::own_mac(name, &ours).to_string());
+        }
+        (None, None) => say("tun", tun(args).to_owned()),
+    }
+    ours.iter().for_each(|(address, bits)| say("address", format!("{address}/{bits}")));
+    kernels.iter().for_each(|(address, bits)| say("kernel", format!("{address}/{bits}")));
+    let routers = match args.gateway.is_empty() {
+        true => kernels.iter().map(|kernel| kernel.0).collect(),
+        false => args.gateway.clone(),
+    };
+    routers.iter().for_each(|gateway| say("gateway", gateway.to_string()));
+    for gateway in &args.gateway {
+        say("route", if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" }.to_owned());
+    }
+    args.route.iter().for_each(|(address, bits)| say("route", format!("{address}/{bits}")));
+    args.mtu.iter().for_each(|mtu| say("mtu", mtu.to_string()));
+    if let Some(path) = &args.pcap {
+        // The program may go to another folder before its first socket; and who cannot write there learns it now.
+        let file = std::fs::File::create(path).and_then(|_| path.canonicalize());
+        let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
+        say("pcap", file.to_str().context("the name of the capture is not UTF-8")?.to_owned());
+    }
+    Ok(text)
+}
+
+/// Opens the device and lets it go again: what is missing is said before the program begins.
+///
+/// # Errors
+/// It cannot be opened, with how to mend it.
+pub fn try_device(args: &Args) -> Result<()> {
+    let refused = |error: DeviceError, name: &str| match &error {
+        DeviceError::System { error: why, .. } if why.kind() == ErrorKind::PermissionDenied => {
+            let advice = "run it as root; rights of the file `farpace` would not pass to the program";
+            anyhow::Error::new(error).context(advice)
+        }
+        _ => place::advise(error, name),
+    };
+    if let Some(name) = &args.iface {
+        let tried = PacketSocket::open(&PacketConfig::new(name));
+        return tried.map(drop).map_err(|error| refused(error, name));
+    }
+    let (name, tap) = args.tap.as_deref().map_or((tun(args), false), |name| (name, true));
+    let tried = Tun::open(&TunConfig { tap, ..TunConfig::new(name) });
+    tried.map(drop).map_err(|error| refused(error, name))
+}

@@ -1,0 +1,111 @@
+//! What passes a device, in a file that others can read.
+
+use crate::station::Station;
+use farpace_path::world::{Observer, WireId, WorldError};
+use farpace_trace::{InterfaceId, PcapngWriter};
+use farpace_units::{Instant, Span};
+use farpace_wire::Packet;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::SystemTime;
+use thiserror::Error;
+
+/// Why there is no capture, or not all of it.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    /// The file cannot be written.
+    #[error("cannot write `{path}`: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is nothing to look at.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+/// A capture (pcapng) of what passes between the devices of a station and its world.
+///
+/// It holds packets as a line carries them: super-segments are cut, and checksums that were left to a device are worked out.
+/// So whoever reads it sees no packets longer than the MTU and no wrong checksums that never were on a line.
+#[derive(Clone)]
+pub struct Capture(Rc<RefCell<Open>>);
+
+struct Open {
+    writer: Option<PcapngWriter<BufWriter<File>>>,
+    interface: InterfaceId,
+    wires: Vec<WireId>,
+    path: PathBuf,
+    failed: Option<io::Error>,
+}
+
+impl Capture {
+    /// From now on what passes the devices that `station` has by now is written to `path`, in the name of `program`. It becomes
+    /// the observer of the station.
+    ///
+    /// # Errors
+    /// See [`CaptureError`].
+    pub fn begin(path: &Path, program: &str, station: &mut Station) -> Result<Self, CaptureError> {
+        let failed = |error| CaptureError::File { path: path.to_owned(), error };
+        let file = BufWriter::new(File::create(path).map_err(failed)?);
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = Span::from_nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
+        let epoch = since_1970 - station.now().since(Instant::ZERO);
+        let mut writer = PcapngWriter::new(file, program).map_err(failed)?.with_epoch(epoch);
+        let interface =
+            writer.add_interface("device", "between the host and its device", None).map_err(failed)?;
+        let ends = station.ends();
+        let world = station.world_mut();
+        let wires = ends.into_iter().map(|end| world.observe(end)).collect::<Result<_, _>>()?;
+        let open = Open { writer: Some(writer), interface, wires, path: path.to_owned(), failed: None };
+        let capture = Capture(Rc::new(RefCell::new(open)));
+        station.show_to(Box::new(capture.clone()));
+        Ok(capture)
+    }
+    /// Writes what is left. Without it this happens when the last handle is dropped, that of the station included.
+    ///
+    /// # Errors
+    /// Not everything could be written.
+    pub fn finish(&self) -> Result<(), CaptureError> {
+        self.0.borrow_mut().finish()
+    }
+}
+
+impl Open {
+    fn finish(&mut self) -> Result<(), CaptureError> {
+        let end = self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop));
+        let ended = self.failed.take().map_or(end, Err);
+        ended.map_err(|error| CaptureError::File { path: self.path.clone(), error })
+    }
+    fn write(&mut self, now: Instant, packet: &Packet) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.packet(self.interface, now, packet, None)
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+impl Observer for Capture {
+    fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
+        let mut open = self.0.borrow_mut();
+        if !open.wires.contains(&wire) {
+            return;
+        }
+        match packet.segment_size() {
+            None => open.write(now, packet),
+            Some(_) => packet.clone().cut(|part| open.write(now, &part)),
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! libc's calls, as the program sees them.
+
+#![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
+
+use crate::descriptors::{self, Question, Whose, ask, claim, note, question, release, whose};
+use crate::library::{Library, library, loaded, say};
+use crate::plan::{Plan, address, everywhere, plan};
+use crate::real;
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_uint, c_ulong, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use std::ffi::{c_long, c_void};
+use std::sync::OnceLock;
+
+/// Bytes of `struct sockaddr_in6`: as much as is read of any address.
+const LONGEST_ADDRESS: usize = size_of::<libc::sockaddr_in6>();
+
+pub(crate) fn fail<T: From<i8>>(error: Errno) -> T {
+    error.set();
+    T::from(-1)
+}
+
+/// What a call on `fd` is: farpace's, or the kernel's.
+pub(crate) fn ours(fd: c_int) -> Option<&'static Library> {
+    static FORKED: OnceLock<()> = OnceLock::new();
+    match whose(fd) {
+        Whose::Ours => loaded(),
+        Whose::Parents => {
+            say(
+                &FORKED,
+                "sockets of farpace stay with the process that made them: a child of fork cannot use them",
+            );
+            None
+        }
+        Whose::Kernels | Whose::Open => None,
+    }
+}
+
+/// Gives a call to farpace or to the kernel. What farpace does not know may have been closed by a call that is not here, and be
+/// a file now.
+macro_rules! given {
+    ($fd:ident, $library:ident => $theirs:expr, $kernels:expr) => {{
+        if let Some($library) = ours($fd) {
+            let result = $theirs;
+            if result != -1 || Errno::last() != Errno::EBADF || !is_something_else($fd) {
+                return result;
+            }
+            release($fd);
+        }
+        $kernels
+    }};
+}
+
+/// True if the number of a socket of ours has become that of a file. Not if another thread has closed the socket meanwhile.
+fn is_something_else(fd: c_int) -> bool {
+    let something_else = whose(fd) == Whose::Ours && !real::is_socket(fd);
+    Errno::EBADF.set();
+    something_else
+}
+
+/// The bytes of an address that a program gives.
+pub(crate) fn bytes<'a>(at: *const sockaddr, len: socklen_t) -> &'a [u8] {
+    if at.is_null() {
+        return &[];
+    }
+    // SAFETY: not null; by the manual of the call `len` bytes are there for as long as it lasts.
+    unsafe { std::slice::from_raw_parts(at.cast(), (len as usize).min(LONGEST_ADDRESS)) }
+}
+
+/// The port that the kernel has given.
+fn port_of(fd: c_int) -> u16 {
+    let mut room = [0u8; LONGEST_ADDRESS];
+    let mut len = room.len() as socklen_t;
+    let got = real::getsockname(fd, room.as_mut_ptr().cast(), &mut len);
+    if got == 0 { address(&room).map_or(0, |(_, port)| port) } else { 0 }
+}
+
+/// A socket that may become farpace's becomes it: where it was bound, and as it was set.
+pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
+    let library = library()?;
+    let Question { domain, kind, protocol, options, bound } = question(fd).ok_or(Errno::EBADF)?;
+    let port = if bound { port_of(fd) } else { 0 };
+    let mut flags = kind;
+    if real::fcntl(fd, libc::F_GETFL, 0) & libc::O_NONBLOCK != 0 {
+        flags |= libc::SOCK_NONBLOCK;
+    }
+    if real::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
+        flags |= libc::SOCK_CLOEXEC;
+    }
+    Errno::result((library.socket_at)(fd, domain, flags, protocol))?;
+    claim(fd);
+    for (level, name, value) in options {
+        // What it does not know it goes without.
+        (library.setsockopt)(fd, level, name, value.as_ptr().cast(), value.len() as socklen_t);
+    }
+    if port != 0 {
+        let at = everywhere(domain, port);
+        Errno::result((library.bind)(fd, at.as_ptr().cast(), at.len() as socklen_t))?;
+    }
+    Ok(library)
+}
+
+/// The plan, if `fd` may become farpace's.
+fn asked(fd: c_int) -> Option<&'static Plan> {
+    plan().filter(|_| whose(fd) == Whose::Open)
+}
+/// True if `fd` may become farpace's, and `to` says that it shall.
+pub(crate) fn is_for_us(fd: c_int, to: &[u8]) -> bool {
+    asked(fd).is_some_and(|plan| address(to).is_some_and(|(ip, _)| plan.goes_to(ip)))
+}
+
+/// socket(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let fd = real::socket(domain, kind, protocol);
+    if fd >= 0 {
+        let bare = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+        let known = matches!(domain, libc::AF_INET | libc::AF_INET6)
+            && matches!(
+                (bare, protocol),
+                (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) | (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP)
+            );
+        match known && plan().is_some() {
+            true => ask(fd, Question { domain, kind: bare, protocol, ..Question::default() }),
+            false => release(fd),
+        }
+    }
+    fd
+}
+
+/// bind(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    given!(fd, library => (library.bind)(fd, at.cast(), len), bind_open(fd, at, len))
+}
+
+fn bind_open(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    let (Some(plan), Some((ip, port)), Some(question)) = (asked(fd), address(bytes(at, len)), question(fd))
+    else {
+        return real::bind(fd, at, len);
+    };
+    let now = || match adopt(fd) {
+        Ok(library) => (library.bind)(fd, at.cast(), len),
+        Err(error) => fail(error),
+    };
+    if plan.has(ip) {
+        if port != 0 {
+            return now();
+        }
+        // The kernel knows a port that is free.
+        let any = everywhere(question.domain, 0);
+        note(fd, |question| question.bound = true);
+        let bound = real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t);
+        return if bound == 0 { adopt(fd).map_or_else(fail, |_| 0) } else { bound };
+    }
+    if !ip.is_unspecified() {
+        release(fd);
+        return real::bind(fd, at, len);
+    }
+    // Datagrams may come without another call that tells more.
+    if question.kind == libc::SOCK_DGRAM && port != 0 {
+        return now();
+    }
+    match real::bind(fd, at, len) {
+        0 => {
+            note(fd, |question| question.bound = true);
+            0
+        }
+        // A program of the kernel has it, or only root may: that is none of farpace's business.
+        _ if matches!(Errno::last(), Errno::EADDRINUSE | Errno::EACCES) && port != 0 => now(),
+        other => other,
+    }
+}
+
+/// listen(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    given!(fd, library => (library.listen)(fd, backlog), listen_open(fd, backlog))
+}
+
+fn listen_open(fd: c_int, backlog: c_int) -> c_int {
+    let (Some(_), Some(question)) = (asked(fd), question(fd)) else { return real::listen(fd, backlog) };
+    if !question.bound {
+        let any = everywhere(question.domain, 0);
+        if real::bind(fd, any.as_ptr().cast(), any.len() as socklen_t) != 0 {
+            return -1;
+        }
+        note(fd, |question| question.bound = true);
+    }
+    match adopt(fd) {
+        Ok(library) => (library.listen)(fd, backlog),
+        Err(error) => fail(error),
+    }
+}
+
+/// accept4(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn accept4(fd: c_int, at: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
+    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, flags)), {
+        let fd = real::accept4(fd, at, len, flags);
+        theirs(fd)
+    })
+}
+
+/// accept(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn accept(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    given!(fd, library => accepted((library.accept4)(fd, at.cast(), len, 0)), theirs(real::accept(fd, at, len)))
+}
+
+fn accepted(fd: c_int) -> c_int {
+    if fd >= 0 {
+        claim(fd);
+    }
+    fd
+}
+/// A number that the kernel has just given out.
+fn theirs(fd: c_int) -> c_int {
+    if fd >= 0 && whose(fd) != Whose::Kernels {
+        release(fd);
+    }
+    fd
+}
+
+/// connect(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    given!(fd, library => (library.connect)(fd, to.cast(), len), {
+        if !is_for_us(fd, bytes(to, len)) {
+            return real::connect(fd, to, len);
+        }
+        match adopt(fd) {
+            Ok(library) => (library.connect)(fd, to.cast(), len),
+            Err(error) => fail(error),
+        }
+    })
+}
+
+/// shutdown(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    given!(fd, library => (library.shutdown)(fd, how), real::shutdown(fd, how))
+}
+
+/// close(2). In a child of fork it closes the child's copy alone.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    match whose(fd) {
+        Whose::Kernels | Whose::Parents => real::close(fd),
+        Whose::Open => {
+            release(fd);
+            real::close(fd)
+        }
+        Whose::Ours => {
+            // Before its number can be given out again.
+            release(fd);
+            match loaded().map(|library| (library.close)(fd)) {
+                Some(-1) if Errno::last() == Errno::EBADF => real::close(fd),
+                Some(result) => result,
+                None => real::close(fd),
+            }
+        }
+    }
+}
+
+/// getsockname(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn getsockname(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    given!(fd, library => (library.getsockname)(fd, at.cast(), len), real::getsockname(fd, at, len))
+}
+
+/// getpeername(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn getpeername(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    given!(fd, library => (library.getpeername)(fd, at.cast(), len), real::getpeername(fd, at, len))
+}
+
+/// getsockopt(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    given!(fd, library => (library.getsockopt)(fd, level, name, value, len), {
+        real::getsockopt(fd, level, name, value, len)
+    })
+}
+
+/// setsockopt(2). What is set before it is known whose the socket is holds for whoever gets it.
+#[unsafe(no_mangle)]
+pub extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    given!(fd, library => (library.setsockopt)(fd, level, name, value, len), {
+        let set = real::setsockopt(fd, level, name, value, len);
+        if set == 0 && asked(fd).is_some() && !value.is_null() {
+            // SAFETY: not null, and the kernel has just read so many bytes there.
+            let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
+            note(fd, |question| question.options.push((level, name, value.to_vec())));
+        }
+        set
+    })
+}
+
+/// read(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    given!(fd, library => (library.recv)(fd, buffer, len, 0), real::read(fd, buffer, len))
+}
+
+/// readv(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    given!(fd, library => (library.readv)(fd, parts, count), real::readv(fd, parts, count))
+}
+
+/// recv(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    given!(fd, library => (library.recv)(fd, buffer, len, flags), real::recv(fd, buffer, len, flags))
+}
+
+/// recvfrom(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    at: *mut sockaddr,
+    at_len: *mut socklen_t,
+) -> ssize_t {
+    given!(fd, library => (library.recvfrom)(fd, buffer, len, flags, at.cast(), at_len), {
+        real::recvfrom(fd, buffer, len, flags, at, at_len)
+    })
+}
+
+/// read(2) of programs that were compiled with checks.
+#[unsafe(no_mangle)]
+pub extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
+    if len <= room && ours(fd).is_some() {
+        return read(fd, buffer, len);
+    }
+    real::__read_chk(fd, buffer, len, room)
+}
+
+/// recv(2) of programs that were compiled with checks.
+#[unsafe(no_mangle)]
+pub extern "C" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    room: size_t,
+    flags: c_int,
+) -> ssize_t {
+    if len <= room && ours(fd).is_some() {
+        return recv(fd, buffer, len, flags);
+    }
+    real::__recv_chk(fd, buffer, len, room, flags)
+}
+
+/// recvfrom(2) of programs that were compiled with checks.
+#[unsafe(no_mangle)]
+pub extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    room: size_t,
+    flags: c_int,
+    at: *mut sockaddr,
+    at_len: *mut socklen_t,
+) -> ssize_t {
+    if len <= room && ours(fd).is_some() {
+        return recvfrom(fd, buffer, len, flags, at, at_len);
+    }
+    real::__recvfrom_chk(fd, buffer, len, room, flags, at, at_len)
+}
+
+/// write(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
+    given!(fd, library => (library.send)(fd, buffer, len, 0), real::write(fd, buffer, len))
+}
+
+/// writev(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    given!(fd, library => (library.writev)(fd, parts, count), real::writev(fd, parts, count))
+}
+
+/// send(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+    given!(fd, library => (library.send)(fd, buffer, len, flags), real::send(fd, buffer, len, flags))
+}
+
+/// sendto(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn sendto(
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> ssize_t {
+    given!(fd, library => (library.sendto)(fd, buffer, len, flags, to.cast(), to_len), {
+        if !is_for_us(fd, bytes(to, to_len)) {
+            return real::sendto(fd, buffer, len, flags, to, to_len);
+        }
+        match adopt(fd) {
+            Ok(library) => (library.sendto)(fd, buffer, len, flags, to.cast(), to_len),
+            Err(error) => fail(error),
+        }
+    })
+}
+
+/// splice(2): programs do without it where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn splice(
+    from: c_int,
+    from_offset: *mut off_t,
+    to: c_int,
+    to_offset: *mut off_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    if ours(from).is_some() || ours(to).is_some() {
+        return fail(Errno::EINVAL);
+    }
+    real::splice(from, from_offset, to, to_offset, len, flags)
+}
+
+/// True, and said, if `fd` is farpace's: a copy would be nobody's.
+fn must_not_be_copied(fd: c_int) -> bool {
+    static COPIED: OnceLock<()> = OnceLock::new();
+    let is_ours = ours(fd).is_some();
+    if is_ours {
+        say(&COPIED, "a socket of farpace has one descriptor: dup(2) of it fails");
+    }
+    is_ours
+}
+
+/// dup(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    if must_not_be_copied(fd) { fail(Errno::EOPNOTSUPP) } else { theirs(real::dup(fd)) }
+}
+
+/// dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(fd: c_int, at: c_int) -> c_int {
+    dup_to(fd, at, || real::dup2(fd, at))
+}
+
+/// dup3(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(fd: c_int, at: c_int, flags: c_int) -> c_int {
+    dup_to(fd, at, || real::dup3(fd, at, flags))
+}
+
+fn dup_to(fd: c_int, at: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    if fd != at {
+        if must_not_be_copied(fd) {
+            return fail(Errno::EOPNOTSUPP);
+        }
+        match whose(at) {
+            Whose::Ours => drop(close(at)),
+            Whose::Open if descriptors::question(fd).is_none() => release(at),
+            _ => {}
+        }
+    }
+    real()
+}
+
+/// fcntl(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fcntl(fd: c_int, command: c_int, value: c_long) -> c_int {
+    if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) && must_not_be_copied(fd) {
+        return fail(Errno::EOPNOTSUPP);
+    }
+    real::fcntl(fd, command, value)
+}
+
+/// fcntl(2) of programs that were compiled for large files.
+#[unsafe(no_mangle)]
+pub extern "C" fn fcntl64(fd: c_int, command: c_int, value: c_long) -> c_int {
+    fcntl(fd, command, value)
+}
+
+/// ioctl(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn ioctl(fd: c_int, request: c_ulong, value: *mut c_void) -> c_int {
+    if !matches!(request, libc::FIONREAD | libc::TIOCOUTQ) {
+        return real::ioctl(fd, request, value);
+    }
+    given!(fd, library => (library.ioctl)(fd, request, value.cast()), real::ioctl(fd, request, value))
+}

@@ -1,0 +1,166 @@
+//! Whose a descriptor is.
+
+use std::collections::BTreeMap;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Numbers from here on are the kernel's in any case: more than Linux lets a process have unless it is told to.
+const MOST: usize = 1 << 20;
+
+/// A bit for each number.
+struct Bits([AtomicU64; MOST / 64]);
+
+impl Bits {
+    const fn new() -> Self {
+        Bits([const { AtomicU64::new(0) }; MOST / 64])
+    }
+    fn at(&self, fd: RawFd) -> Option<(&AtomicU64, u64)> {
+        let fd = usize::try_from(fd).ok()?;
+        Some((self.0.get(fd / 64)?, 1 << (fd % 64)))
+    }
+    fn has(&self, fd: RawFd) -> bool {
+        self.at(fd).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
+    }
+    fn set(&self, fd: RawFd) {
+        if let Some((word, bit)) = self.at(fd) {
+            word.fetch_or(bit, Ordering::AcqRel);
+        }
+    }
+    fn clear(&self, fd: RawFd) {
+        if let Some((word, bit)) = self.at(fd) {
+            word.fetch_and(!bit, Ordering::AcqRel);
+        }
+    }
+}
+
+static OURS: Bits = Bits::new();
+static OPEN: Bits = Bits::new();
+static QUESTIONS: Mutex<BTreeMap<RawFd, Question>> = Mutex::new(BTreeMap::new());
+/// The process whose stack it is; zero: there is none yet.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+/// A socket of the kernel that may become farpace's.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// As socket(2) was called.
+    pub domain: i32,
+    /// The same, without flags.
+    pub kind: i32,
+    /// The same.
+    pub protocol: i32,
+    /// What was set: level, name, value.
+    pub options: Vec<(i32, i32, Vec<u8>)>,
+    /// The kernel has bound it to all addresses.
+    pub bound: bool,
+}
+
+/// Whose a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The kernel's.
+    Kernels,
+    /// The kernel's so far.
+    Open,
+    /// Farpace's.
+    Ours,
+    /// That of the process before a fork.
+    Parents,
+}
+
+/// Whose `fd` is.
+pub fn whose(fd: RawFd) -> Whose {
+    if OURS.has(fd) {
+        // A child after vfork(2) shares this memory: nothing else tells it apart.
+        if is_owner() { Whose::Ours } else { Whose::Parents }
+    } else if OPEN.has(fd) {
+        Whose::Open
+    } else {
+        Whose::Kernels
+    }
+}
+
+/// True if the stack is that of this process.
+pub fn is_owner() -> bool {
+    OWNER.load(Ordering::Acquire) == process()
+}
+/// True if another process has it: the one before a fork.
+pub fn has_other_owner() -> bool {
+    !matches!(OWNER.load(Ordering::Acquire), 0) && !is_owner()
+}
+/// From now on the stack is that of this process.
+pub fn own() {
+    OWNER.store(process(), Ordering::Release);
+}
+fn process() -> i32 {
+    nix::unistd::getpid().as_raw()
+}
+
+fn questions() -> MutexGuard<'static, BTreeMap<RawFd, Question>> {
+    QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `fd` is a new socket that may become farpace's.
+pub fn ask(fd: RawFd, question: Question) {
+    OURS.clear(fd);
+    if OPEN.at(fd).is_some() {
+        questions().insert(fd, question);
+        OPEN.set(fd);
+    }
+}
+/// `fd` is farpace's.
+pub fn claim(fd: RawFd) {
+    settle(fd);
+    OURS.set(fd);
+}
+/// `fd` is the kernel's.
+pub fn release(fd: RawFd) {
+    settle(fd);
+    OURS.clear(fd);
+}
+fn settle(fd: RawFd) {
+    if OPEN.has(fd) {
+        OPEN.clear(fd);
+        questions().remove(&fd);
+    }
+}
+/// What is known of a socket that may become farpace's.
+pub fn question(fd: RawFd) -> Option<Question> {
+    questions().get(&fd).cloned()
+}
+/// Notes something of it.
+pub fn note(fd: RawFd, change: impl FnOnce(&mut Question)) {
+    if let Some(question) = questions().get_mut(&fd) {
+        change(question);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: calls go to the wrong stack: those of a child of fork, of a number that is used again, of numbers out of range.
+    #[test]
+    fn a_number_is_somebodys() {
+        let fd = 77;
+        assert_eq!(whose(fd), Whose::Kernels);
+        ask(fd, Question { domain: 2, ..Question::default() });
+        note(fd, |question| question.bound = true);
+        assert_eq!(whose(fd), Whose::Open);
+        assert!(question(fd).is_some_and(|question| question.bound && question.domain == 2));
+        assert!(!is_owner() && !has_other_owner());
+        claim(fd);
+        assert_eq!((whose(fd), question(fd).is_none()), (Whose::Parents, true));
+        own();
+        assert_eq!(whose(fd), Whose::Ours);
+        ask(fd, Question::default());
+        assert_eq!(whose(fd), Whose::Open);
+        release(fd);
+        assert_eq!(whose(fd), Whose::Kernels);
+        for out in [-1, RawFd::MAX, MOST as RawFd] {
+            ask(out, Question::default());
+            claim(out);
+            assert_eq!(whose(out), Whose::Kernels);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The calls of the next library in line, which is libc unless there are more like this one.
+
+#![allow(unsafe_code, reason = "calls by names that are looked up")]
+
+use nix::errno::Errno;
+use nix::libc::{
+    self, c_int, c_uint, c_ulong, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t,
+};
+use std::ffi::{CStr, c_long, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The next function of this name.
+fn next(name: &CStr) -> *mut c_void {
+    // SAFETY: the name ends with a zero byte; RTLD_NEXT is a handle that dlsym knows.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// True if a descriptor is a socket of any kind.
+pub fn is_socket(fd: c_int) -> bool {
+    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for what it writes.
+    if unsafe { libc::fstat(fd, about.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: it has been written.
+    let about = unsafe { about.assume_init() };
+    about.st_mode & libc::S_IFMT == libc::S_IFSOCK
+}
+
+macro_rules! real {
+    ($($name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty;)*) => { $(
+        #[doc = concat!("The real `", stringify!($name), "`.")]
+        #[allow(clippy::too_many_arguments, reason = "libc's")]
+        pub fn $name($($arg: $ty),*) -> $ret {
+            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            };
+            let mut found = FOUND.load(Ordering::Acquire);
+            if found.is_null() {
+                found = next(NAME);
+                FOUND.store(found, Ordering::Release);
+            }
+            if found.is_null() {
+                Errno::ENOSYS.set();
+                return -1;
+            }
+            // SAFETY: not null, and libc's function of this name has this type. What its arguments must be, the program
+            // that called has promised.
+            unsafe {
+                let call: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(found);
+                call($($arg),*)
+            }
+        }
+    )* };
+}
+
+real! {
+    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+    bind(fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int;
+    listen(fd: c_int, backlog: c_int) -> c_int;
+    accept(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    accept4(fd: c_int, at: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+    connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int;
+    shutdown(fd: c_int, how: c_int) -> c_int;
+    close(fd: c_int) -> c_int;
+    getsockname(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    getpeername(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+    read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t;
+    readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
+    recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    recvfrom(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int, at: *mut sockaddr, at_len: *mut socklen_t) -> ssize_t;
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut libc::timespec) -> c_int;
+    __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t;
+    __recv_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t, flags: c_int) -> ssize_t;
+    __recvfrom_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t, flags: c_int, at: *mut sockaddr, at_len: *mut socklen_t) -> ssize_t;
+    write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
+    writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
+    send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+    sendto(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, to_len: socklen_t) -> ssize_t;
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+    sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
+    sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+    splice(from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
+    dup(fd: c_int) -> c_int;
+    dup2(fd: c_int, at: c_int) -> c_int;
+    dup3(fd: c_int, at: c_int, flags: c_int) -> c_int;
+    // Their third argument is a word in a register, whether they are declared with `...` or not.
+    fcntl(fd: c_int, command: c_int, value: c_long) -> c_int;
+    ioctl(fd: c_int, request: c_ulong, value: *mut c_void) -> c_int;
+}
