@@ -19,7 +19,7 @@ pub mod system;
 
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
-pub use kernel_tcp::KernelTcp;
+pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use namespace::{Namespace, NamespaceError};
 pub use process::{Process, leave_terminal, sharpen_timers};

@@ -60,7 +60,7 @@ impl Snapshot {
         let (inspection, memory) = (connection.inspect(), connection.memory());
         let counters = connection.counters().clone();
         let sent = Cause::ALL.iter().zip(&counters.sent);
-        let again = sent.filter(|(cause, _)| is_retransmission(**cause)).map(|(_, n)| n).sum();
+        let again = sent.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
         let mss = u64::from(inspection.mss);
         let in_flight = ByteCount::new(u64::from(inspection.in_flight.get()).saturating_mul(mss));
         let config = connection.config();
@@ -90,18 +90,4 @@ fn limit(inspection: &Inspection, memory: &Memory, in_flight: ByteCount) -> Limi
     } else {
         Limit::Nothing
     }
-}
-
-const fn is_retransmission(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::SynRetransmit
-            | Cause::FastRetransmit
-            | Cause::ForwardRetransmit
-            | Cause::LostRetransmission
-            | Cause::TimeoutRetransmit
-            | Cause::LossRetransmit
-            | Cause::TailLossProbe
-            | Cause::AenProbe
-    )
 }
