@@ -134,8 +134,8 @@ pub fn connect_kernel(to: SocketAddr, congestion: &str, timeout: Duration) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
     use nix::sys::socket::getsockopt;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     /// Breaks: what `--explain` says of the kernel's connections is read from wrong places.
@@ -148,7 +148,11 @@ mod tests {
         peer.read_exact(&mut [0; 50_000]).unwrap();
         let seen = KernelTcp::of(&out).unwrap();
         assert!(
-            seen.mss > 500 && seen.cwnd >= 2 && seen.ssthresh.is_none() && seen.sent >= 1 && seen.retransmitted <= seen.sent,
+            seen.mss > 500
+                && seen.cwnd >= 2
+                && seen.ssthresh.is_none()
+                && seen.sent >= 1
+                && seen.retransmitted <= seen.sent,
             "{seen:?}"
         );
         assert!(

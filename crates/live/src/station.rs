@@ -67,6 +67,10 @@ pub struct Stats {
     pub sleeps: u64,
     /// Packets dropped because a device took no more.
     pub queue_full: u64,
+    /// Times at which the clock was put back after a stall: see [`Station::forget_stalls`].
+    pub stalls: u64,
+    /// The same, all together.
+    pub stalled: Span,
     /// Per device, in the order in which they were added.
     pub devices: Vec<DeviceCounters>,
 }
@@ -154,6 +158,8 @@ pub struct Station {
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
     lateness: Lateness,
+    /// What is late by more is not made up for.
+    longest_lateness: Option<Span>,
 }
 
 impl Station {
@@ -181,6 +187,7 @@ impl Station {
             arrivals: Vec::with_capacity(BURST),
             observer: Box::new(()),
             lateness: Lateness::new(),
+            longest_lateness: None,
         })
     }
 
@@ -224,6 +231,12 @@ impl Station {
     pub const fn lateness_mut(&mut self) -> &mut Lateness {
         &mut self.lateness
     }
+    /// From now on the time of a stall is not made up for: when what is due is late by more than `longest`, the clock is put
+    /// back until it is so late. Otherwise all that has become due meanwhile leaves at once, which a pacer must never do.
+    /// For worlds to which no time but that between packets matters.
+    pub const fn forget_stalls(&mut self, longest: Span) {
+        self.longest_lateness = Some(longest);
+    }
     /// The host that jobs are for.
     pub fn set_host(&mut self, host: ElementId) {
         self.host = Some(host);
@@ -247,6 +260,7 @@ impl Station {
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
+        stats.stalled = self.clock.behind();
         stats.devices = self.devices.iter().map(|attached| attached.device.counters()).collect();
         stats
     }
@@ -307,7 +321,7 @@ impl Station {
         if self.shared.stop.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let now = self.clock.now();
+        let now = self.present();
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
@@ -319,6 +333,21 @@ impl Station {
             self.rest()?;
         }
         Ok(true)
+    }
+
+    /// What its elements are to take for the present.
+    fn present(&mut self) -> Instant {
+        let now = self.clock.now();
+        let (Some(longest), Some(due)) = (self.longest_lateness, self.world.next_event_time()) else {
+            return now;
+        };
+        let excess = now.since(due) - longest;
+        if excess.is_zero() {
+            return now;
+        }
+        self.stats.stalls += 1;
+        self.clock.put_back(excess);
+        due + longest
     }
 
     fn do_jobs(&mut self) -> Result<bool, StationError> {
@@ -334,14 +363,16 @@ impl Station {
 
     /// Reads a burst from a device into the world.
     fn take_in(&mut self, at: usize) -> Result<bool, StationError> {
-        let Attached { door, device, cut, .. } = &mut self.devices[at];
+        let Attached { device, .. } = &mut self.devices[at];
         let received = device.receive(BURST, &mut self.arrivals);
         received.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
         if self.arrivals.is_empty() {
             return Ok(false);
         }
         // They have come until now, not until the round began: what is delayed from here on must not leave early.
-        self.world.run_until(self.clock.now(), &mut *self.observer)?;
+        let now = self.present();
+        self.world.run_until(now, &mut *self.observer)?;
+        let Attached { door, cut, .. } = &self.devices[at];
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
         if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
             && host == peer

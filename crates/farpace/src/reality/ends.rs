@@ -80,7 +80,8 @@ impl Ends {
         // The largest window is the same as ours.
         let (address, window) = (from.door.address, plan.window);
         let bits = if address.is_ipv4() { 32 } else { 128 };
-        to.namespace.configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
+        to.namespace
+            .configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
         let at = SocketAddr::new(to.door.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
         Ok(Ends::Kernel { from, congestion: plan.congestion.clone(), listener })
@@ -105,8 +106,9 @@ impl Ends {
             Ends::Kernel { from, congestion, listener } => {
                 let at = listener.local_addr()?;
                 let out = from.namespace.within(|| connect_kernel(at, congestion, CONNECT))?;
-                let out =
-                    out.with_context(|| format!("cannot connect with the kernel's congestion control `{congestion}`"))?;
+                let out = out.with_context(|| {
+                    format!("cannot connect with the kernel's congestion control `{congestion}`")
+                })?;
                 Ok(Line::Kernel(out, listener.accept().context("cannot accept")?.0))
             }
             Ends::Ours { from, options, listener, .. } => {

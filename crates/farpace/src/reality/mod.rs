@@ -14,8 +14,8 @@ mod virtual_time;
 
 pub use plan::Way;
 
-use crate::outdir::OutDir;
 use crate::grid::contender;
+use crate::outdir::OutDir;
 use crate::realtime::Patience;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -53,7 +53,13 @@ pub struct Args {
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// The ways, separated by commas
-    #[arg(long = "with", value_name = "WAYS", value_enum, value_delimiter = ',', default_value = "lab,farpace,kernel")]
+    #[arg(
+        long = "with",
+        value_name = "WAYS",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "lab,farpace,kernel"
+    )]
     pub ways: Vec<Way>,
     /// How long each run lasts
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]

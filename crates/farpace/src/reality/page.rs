@@ -63,7 +63,10 @@ fn figures(plan: &Plan, results: &Results) -> Vec<Figure> {
         picture(results, &format!("Congestion window: {title}"), "segments", |trial| {
             of_samples(trial, |sample| f64::from(sample.cwnd))
         })
-        .figure("figures/cwnd.svg", "The sender's congestion window, every 10 ms, in the first run of each way."),
+        .figure(
+            "figures/cwnd.svg",
+            "The sender's congestion window, every 10 ms, in the first run of each way.",
+        ),
         picture(results, &format!("Smoothed round trip: {title}"), "ms", |trial| {
             of_samples(trial, |sample| sample.srtt)
         })
