@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(20);
+/// A read waits no longer, so that whoever reads can look whether to stop.
+const LOOK: Duration = Duration::from_millis(200);
 const PORT: u16 = 5001;
 /// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then never limit.
 const KERNEL_ROOM: u64 = 4;
@@ -53,12 +55,12 @@ pub enum Ends {
     },
 }
 
-/// A connection.
-pub enum Line {
-    /// Of the kernel: the sender's end, the receiver's.
-    Kernel(TcpStream, TcpStream),
+/// One end of a connection.
+pub enum End {
+    /// Of the kernel.
+    Kernel(TcpStream),
     /// Ours.
-    Ours(Stream, Stream),
+    Ours(Stream),
 }
 
 impl Ends {
@@ -97,24 +99,36 @@ impl Ends {
         let options = Box::new(sender.connect_timeout(Some(CONNECT)));
         Ok(Ends::Ours { from: a, options, to: b, listener })
     }
-    /// Connects.
+    /// Connects: the sender's end.
     ///
     /// # Errors
     /// The network lets nothing through.
-    pub fn connect(&self) -> Result<Line> {
+    pub fn connect(&self) -> Result<End> {
         match self {
             Ends::Kernel { from, congestion, listener } => {
                 let at = listener.local_addr()?;
                 let out = from.namespace.within(|| connect_kernel(at, congestion, CONNECT))?;
-                let out = out.with_context(|| {
-                    format!("cannot connect with the kernel's congestion control `{congestion}`")
-                })?;
-                Ok(Line::Kernel(out, listener.accept().context("cannot accept")?.0))
+                let cannot = || format!("cannot connect with the kernel's congestion control `{congestion}`");
+                Ok(End::Kernel(out.with_context(cannot)?))
             }
             Ends::Ours { from, options, listener, .. } => {
                 let out = from.connect(listener.local_addr(), options).context("cannot connect")?;
+                Ok(End::Ours(out))
+            }
+        }
+    }
+    /// The receiver's end. It is there half a round trip after the sender's, which does not wait for it.
+    ///
+    /// # Errors
+    /// Nobody has connected.
+    pub fn accept(&self) -> Result<End> {
+        match self {
+            Ends::Kernel { listener, .. } => Ok(End::Kernel(listener.accept().context("cannot accept")?.0)),
+            Ends::Ours { listener, .. } => {
                 listener.set_timeout(Some(CONNECT));
-                Ok(Line::Ours(out, listener.accept().context("cannot accept")?.0))
+                let stream = listener.accept().context("cannot accept")?.0;
+                stream.set_read_timeout(Some(LOOK))?;
+                Ok(End::Ours(stream))
             }
         }
     }
@@ -142,25 +156,31 @@ fn stack(place: &Place) -> Result<Stack> {
     Ok(stack)
 }
 
-impl Line {
+impl End {
     /// Writes some.
     ///
     /// # Errors
     /// It has been closed.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Line::Kernel(out, _) => (&*out).write(bytes),
-            Line::Ours(out, _) => (&*out).write(bytes),
+            End::Kernel(stream) => (&*stream).write(bytes),
+            End::Ours(stream) => (&*stream).write(bytes),
         }
     }
-    /// Reads some.
+    /// Reads some; none, if nothing comes for a while.
     ///
     /// # Errors
     /// It has been closed.
-    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Line::Kernel(_, arrives) => (&*arrives).read(into),
-            Line::Ours(_, arrives) => (&*arrives).read(into),
+    pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let read = match self {
+            End::Kernel(stream) => (&*stream).read(into),
+            End::Ours(stream) => (&*stream).read(into),
+        };
+        match read {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => Ok(Some(n)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(None),
+            Err(e) => Err(e),
         }
     }
     /// The sender's end at this moment, and how many data segments it has sent.
@@ -169,31 +189,25 @@ impl Line {
     /// It is gone.
     pub fn look(&self, at: f64, delivered: u64) -> Result<(Sample, u64)> {
         match self {
-            Line::Kernel(out, _) => {
-                let seen = KernelTcp::of(out).context("the kernel says nothing of its connection")?;
+            End::Kernel(stream) => {
+                let seen = KernelTcp::of(stream).context("the kernel says nothing of its connection")?;
                 let (cwnd, ssthresh, again) = (seen.cwnd, seen.ssthresh, seen.retransmitted);
                 let srtt = seen.rtt.as_secs_f64() * 1e3;
                 Ok((Sample { at, cwnd, ssthresh, srtt, delivered, again }, seen.sent))
             }
-            Line::Ours(out, _) => {
-                let seen = out.inspect()?;
+            End::Ours(stream) => {
+                let seen = stream.inspect()?;
                 let sent = Cause::ALL.iter().zip(seen.counters.sent);
                 let sent = sent.filter(|(cause, _)| is_data(**cause)).map(|(_, n)| n).sum();
                 Ok((reading(at, &seen.inspection, delivered, seen.retransmitted), sent))
             }
         }
     }
-    /// Whoever reads or writes stops.
+    /// Whoever reads or writes stops; the other end hears of it.
     pub fn close(&self) {
         match self {
-            Line::Kernel(out, arrives) => {
-                let _ = arrives.shutdown(Shutdown::Both);
-                let _ = out.shutdown(Shutdown::Both);
-            }
-            Line::Ours(out, arrives) => {
-                arrives.abort();
-                out.abort();
-            }
+            End::Kernel(stream) => _ = stream.shutdown(Shutdown::Both),
+            End::Ours(stream) => stream.abort(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! On devices.
 
-use super::ends::{Ends, Line, Place};
+use super::ends::{End, Ends, Place};
 use super::plan::{Plan, STEP, Way};
 use super::trial::{Sample, Trial};
 use crate::interrupt;
@@ -66,34 +66,40 @@ fn place(site: &mut Site, host: &str) -> Result<Place> {
 /// Connects and sends for so long; what was seen meanwhile, and how many data segments were sent.
 fn transfer(ends: &Ends, lasts: Span) -> Result<(Vec<Sample>, u64)> {
     let clock = Stopwatch::start();
-    let line = ends.connect()?;
+    let out = ends.connect()?;
     let (delivered, over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let chunk = vec![0x5a; CHUNK];
-            while !over.load(Ordering::Relaxed) && line.write(&chunk).is_ok_and(|n| n > 0) {}
+            while !over.load(Ordering::Relaxed) && out.write(&chunk).is_ok_and(|n| n > 0) {}
         });
-        scope.spawn(|| {
+        let receiver = scope.spawn(|| {
+            let arrives = ends.accept()?;
             let mut chunk = vec![0; CHUNK];
-            while let Ok(n @ 1..) = line.read(&mut chunk) {
-                delivered.fetch_add(ByteCount::of_len(n).get(), Ordering::Relaxed);
+            while !over.load(Ordering::Relaxed)
+                && let Ok(n) = arrives.read(&mut chunk)
+            {
+                delivered.fetch_add(ByteCount::of_len(n.unwrap_or(0)).get(), Ordering::Relaxed);
             }
+            arrives.close();
+            anyhow::Ok(())
         });
-        let course = watch(&line, &clock, lasts, &delivered);
+        let course = watch(&out, &clock, lasts, &delivered);
         over.store(true, Ordering::Relaxed);
-        line.close();
-        course
+        // The network is still up: what has been sent goes on to come until the reset is there.
+        out.close();
+        receiver.join().unwrap_or_else(|_| Err(anyhow!("the thread has panicked"))).and(course)
     })
 }
 
 /// Samples until the time is over.
-fn watch(line: &Line, clock: &Stopwatch, lasts: Span, delivered: &AtomicU64) -> Result<(Vec<Sample>, u64)> {
+fn watch(out: &End, clock: &Stopwatch, lasts: Span, delivered: &AtomicU64) -> Result<(Vec<Sample>, u64)> {
     let mut samples = Vec::new();
     let mut next = STEP;
     loop {
         clock.wait_until(next.min(lasts).as_nanos(), interrupt::asked);
         let at = clock.elapsed();
-        let (sample, sent) = line.look(at.as_secs_f64(), delivered.load(Ordering::Relaxed))?;
+        let (sample, sent) = out.look(at.as_secs_f64(), delivered.load(Ordering::Relaxed))?;
         samples.push(sample);
         if at.as_nanos() >= u128::from(lasts.as_nanos()) || interrupt::asked() {
             return Ok((samples, sent));

@@ -65,7 +65,7 @@ fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Station) {
     let mut world = World::new(0);
     let stack = world.add("stack", Box::new(Door::default())).unwrap();
     let card = world.add("card", Box::new(TwoWay::new(Some(card), None))).unwrap();
-    let line = world.add("line", Box::new(Door::default())).unwrap();
+    let line = world.add("line", Box::new(Door::timed())).unwrap();
     world.connect((stack, Port(0)), (card, Port(0))).unwrap();
     world.connect((card, Port(1)), (line, Port(0))).unwrap();
     let mut station = Station::new(world, Wait::Sleep).unwrap();
@@ -103,12 +103,12 @@ fn excess(times: &[Instant]) -> f64 {
 }
 
 /// Breaks: after a stall of the machine a pacer sends all that it has missed in one burst. The bound holds on a loaded machine,
-/// which can only add stalls: one frame by itself, one that was written late, and two that the lateness allows.
+/// which can only add stalls: one frame by itself, one that the lateness allows, and what the timers of the test are wrong by.
 #[test]
 fn what_a_stall_has_kept_back_never_leaves_in_a_burst() {
     let (times, station) = paced_through_a_stall(true);
     let most = excess(&times);
-    assert!(most < 5.0, "{most} frames more than the rate allows");
+    assert!(most < 3.0, "{most} frames more than the rate allows");
     let stats = station.stats();
     assert!(stats.stalls >= 1 && stats.stalled >= Span::from_millis(30), "{stats:?}");
     // Who does not ask for it gets what was due at once: the emulator's clock stays that of the machine.
