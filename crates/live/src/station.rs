@@ -411,14 +411,11 @@ impl Station {
             *blocked = !out.is_empty();
             if dues.len() > out.len() {
                 let now = self.clock.now();
-                let mut last = now;
-                for due in dues.drain(..dues.len() - out.len()) {
-                    self.lateness.record(now.since(due));
-                    last = due;
-                }
+                let first = dues.front().copied().unwrap_or(now);
+                dues.drain(..dues.len() - out.len()).for_each(|due| self.lateness.record(now.since(due)));
                 if let Some(longest) = self.longest_lateness {
                     // It stood still with packets in its hands: the next ones keep their distance from these.
-                    let excess = (now.since(last) - longest).min(now.since(self.world.now()));
+                    let excess = (now.since(first) - longest).min(now.since(self.world.now()));
                     self.stats.stalls += u64::from(!excess.is_zero());
                     self.clock.put_back(excess);
                 }

@@ -141,12 +141,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is late by more is not made up for: the time of one full frame at the rate of the fastest class, so that no class sends
-/// more than two at once. Timers are late by tens of microseconds as a rule, which costs no rate this way.
+/// What is late by more is not made up for: a little less than the time of one full frame at the rate of the fastest class, so that
+/// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
 fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
     let plan = Plan::new(config, line);
     let frames = plan.classes.iter().filter_map(|class| class.pace.map(|pace| pace.interval_time));
-    frames.min().unwrap_or_default().max(USUAL_LATENESS)
+    (frames.min().unwrap_or_default() * 9 / 10).max(USUAL_LATENESS)
 }
 
 /// A configuration with one class, in its own words.
