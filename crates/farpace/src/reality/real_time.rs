@@ -71,7 +71,13 @@ fn transfer(ends: &Ends, lasts: Span) -> Result<(Vec<Sample>, u64)> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let chunk = vec![0x5a; CHUNK];
-            while !over.load(Ordering::Relaxed) && out.write(&chunk).is_ok_and(|n| n > 0) {}
+            // A write waits while there is no room.
+            loop {
+                let wrote = out.write(&chunk);
+                if over.load(Ordering::Relaxed) || !wrote.is_ok_and(|n| n > 0) {
+                    break;
+                }
+            }
         });
         let receiver = scope.spawn(|| {
             let arrives = ends.accept()?;
@@ -106,7 +112,7 @@ fn watch(out: &End, clock: &Stopwatch, lasts: Span, delivered: &AtomicU64) -> Re
         }
         // A step that the machine has slept through is left out.
         while u128::from(next.as_nanos()) <= at.as_nanos() {
-            next = next + STEP;
+            next += STEP;
         }
     }
 }
