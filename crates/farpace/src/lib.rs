@@ -63,6 +63,7 @@ pub mod outdir;
 pub mod pacing;
 pub mod papers;
 pub mod profiles;
+pub mod reality;
 pub mod realtime;
 pub mod run;
 pub mod scenario;

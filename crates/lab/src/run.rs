@@ -20,7 +20,7 @@ use farpace_path::Meter;
 use farpace_path::world::{ElementId, World, WorldError};
 use farpace_tcp::config::SettingsError;
 use farpace_tcp::{Connection, Inspection};
-use farpace_trace::RecordSink;
+use farpace_trace::{Cause, RecordSink};
 use farpace_units::{ByteCount, Instant, Span};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,8 @@ pub struct Sample {
     pub delivered: ByteCount,
     /// Segments that reached the receiving host in this bin.
     pub arrived: u64,
+    /// Segments that the sender has sent again so far.
+    pub sent_again: u64,
 }
 
 /// How far a run is.
@@ -319,6 +321,8 @@ impl Run {
             flow.receiver = to.connections().find(|(_, c)| c.ports().local == flow.port).map(|(id, _)| id);
         }
         let Some(sender) = from.connection(flow.sender) else { return };
+        let again = Cause::ALL.iter().zip(sender.counters().sent);
+        let sent_again = again.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
         let (sender, counters) = (sender.inspect(), flow.receiver.and_then(|id| to.connection(id)));
         let (arrived, delivered) = counters
             .map(Connection::counters)
@@ -329,6 +333,7 @@ impl Run {
             sender,
             delivered: delivered - flow.delivered,
             arrived: arrived - flow.arrived,
+            sent_again,
         };
         (flow.arrived, flow.delivered) = (arrived, delivered);
         if !flow.done {

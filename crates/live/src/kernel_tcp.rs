@@ -2,8 +2,15 @@
 
 #![allow(unsafe_code, reason = "the option has no safe wrapper; see the one block below")]
 
+use nix::errno::Errno;
 use nix::libc;
+use nix::sys::socket::sockopt::{SendTimeout, TcpCongestion};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket};
+use nix::sys::time::{TimeVal, TimeValLike};
+use std::ffi::OsString;
+use std::io;
 use std::mem::{MaybeUninit, size_of};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -16,7 +23,8 @@ struct Raw {
     mss: u32,
     rcv_mss_to_rcv_ssthresh: [u32; 12],
     rtt: u32,
-    rttvar_ssthresh: [u32; 2],
+    rttvar: u32,
+    ssthresh: u32,
     cwnd: u32,
     advmss_to_rcv_space: [u32; 4],
     retransmitted: u32,
@@ -34,6 +42,9 @@ struct Raw {
 }
 const _: () = assert!(size_of::<Raw>() == 216);
 
+/// What the kernel has for a threshold while there is none.
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
 /// A connection of the kernel at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcp {
@@ -47,6 +58,8 @@ pub struct KernelTcp {
     pub rtt: Duration,
     /// Congestion window, in segments.
     pub cwnd: u32,
+    /// Slow-start threshold, in segments; none while there is none.
+    pub ssthresh: Option<u32>,
     /// Largest segment, in bytes.
     pub mss: u32,
     /// Delivery rate, in byte/s.
@@ -86,6 +99,7 @@ impl KernelTcp {
             min_rtt: Duration::from_micros(raw.min_rtt.into()),
             rtt: Duration::from_micros(raw.rtt.into()),
             cwnd: raw.cwnd,
+            ssthresh: (raw.ssthresh < NO_THRESHOLD).then_some(raw.ssthresh),
             mss: raw.mss,
             delivery_rate: raw.delivery_rate,
             busy: Duration::from_micros(raw.busy),
@@ -95,11 +109,34 @@ impl KernelTcp {
     }
 }
 
+/// Connects a socket of the kernel that has this congestion control from its beginning. One that is given another later may
+/// keep something of its first: what began with BBR stays paced.
+///
+/// # Errors
+/// There is no such congestion control, no right to it, or no answer within `timeout`.
+pub fn connect_kernel(to: SocketAddr, congestion: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&socket, TcpCongestion, &OsString::from(congestion))?;
+    // It holds for connecting, too.
+    let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
+    setsockopt(&socket, SendTimeout, &TimeVal::seconds(seconds))?;
+    match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
+        Ok(()) => {}
+        Err(Errno::EINPROGRESS) => return Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_write_timeout(None)?;
+    Ok(stream)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::socket::getsockopt;
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpListener;
 
     /// Breaks: what `--explain` says of the kernel's connections is read from wrong places.
     #[test]
@@ -111,7 +148,11 @@ mod tests {
         peer.read_exact(&mut [0; 50_000]).unwrap();
         let seen = KernelTcp::of(&out).unwrap();
         assert!(
-            seen.mss > 500 && seen.cwnd >= 2 && seen.sent >= 1 && seen.retransmitted <= seen.sent,
+            seen.mss > 500
+                && seen.cwnd >= 2
+                && seen.ssthresh.is_none()
+                && seen.sent >= 1
+                && seen.retransmitted <= seen.sent,
             "{seen:?}"
         );
         assert!(
@@ -119,5 +160,16 @@ mod tests {
             "{seen:?}"
         );
         assert_eq!(KernelTcp::of(&std::fs::File::open("/dev/null").unwrap()), None);
+    }
+    /// Breaks: comparisons with the kernel are made with whatever it does by default.
+    #[test]
+    fn a_connection_begins_with_its_congestion_control() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let stream = connect_kernel(at, "reno", Duration::from_secs(5)).unwrap();
+        let name = getsockopt(&stream, TcpCongestion).unwrap();
+        assert_eq!(name.to_string_lossy().trim_end_matches('\0'), "reno");
+        assert_eq!(stream.write_timeout().unwrap(), None);
+        assert!(connect_kernel(at, "nonesuch", Duration::from_secs(5)).is_err());
     }
 }

@@ -20,7 +20,7 @@ pub mod system;
 pub use capture::{Capture, CaptureError};
 pub use clock::Clock;
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
-pub use kernel_tcp::KernelTcp;
+pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use process::{Process, leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};

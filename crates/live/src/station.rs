@@ -71,6 +71,10 @@ pub struct Stats {
     pub queue_full: u64,
     /// The longest time for which it did not run though it should have, if that was long: the process was suspended.
     pub longest_pause: Span,
+    /// Times at which the clock was put back after a stall: see [`Station::forget_stalls`].
+    pub stalls: u64,
+    /// The same, all together.
+    pub stalled: Span,
     /// Per device, in the order in which they were added.
     pub devices: Vec<DeviceCounters>,
 }
@@ -160,6 +164,8 @@ pub struct Station {
     /// Somebody looks on: packets go by the wires, where they are seen.
     watched: bool,
     lateness: Lateness,
+    /// What is late by more is not made up for.
+    longest_lateness: Option<Span>,
 }
 
 impl Station {
@@ -188,6 +194,7 @@ impl Station {
             observer: Box::new(()),
             watched: false,
             lateness: Lateness::new(),
+            longest_lateness: None,
         })
     }
 
@@ -240,6 +247,12 @@ impl Station {
     pub const fn lateness_mut(&mut self) -> &mut Lateness {
         &mut self.lateness
     }
+    /// From now on the time of a stall is not made up for: when what is due is late by more than `longest`, the clock is put
+    /// back until it is so late. Otherwise all that has become due meanwhile leaves at once, which a pacer must never do.
+    /// For worlds to which no time but that between packets matters.
+    pub const fn forget_stalls(&mut self, longest: Span) {
+        self.longest_lateness = Some(longest);
+    }
     /// The host that jobs are for.
     pub fn set_host(&mut self, host: ElementId) {
         self.host = Some(host);
@@ -263,6 +276,7 @@ impl Station {
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
+        stats.stalled = self.clock.behind();
         stats.devices = self.devices.iter().map(|attached| attached.device.counters()).collect();
         stats
     }
@@ -323,11 +337,11 @@ impl Station {
         if self.shared.stop.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let now = self.clock.now();
-        let gap = now.since(self.world.now());
+        let gap = self.clock.now().since(self.world.now());
         if gap > LONGEST_SLEEP + PAUSE {
             self.stats.longest_pause = self.stats.longest_pause.max(gap);
         }
+        let now = self.present();
         self.world.run_until(now, &mut *self.observer)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
@@ -339,6 +353,21 @@ impl Station {
             self.rest()?;
         }
         Ok(true)
+    }
+
+    /// What its elements are to take for the present.
+    fn present(&mut self) -> Instant {
+        let now = self.clock.now();
+        let (Some(longest), Some(due)) = (self.longest_lateness, self.world.next_event_time()) else {
+            return now;
+        };
+        let excess = now.since(due) - longest;
+        if excess.is_zero() {
+            return now;
+        }
+        self.stats.stalls += 1;
+        self.clock.put_back(excess);
+        due + longest
     }
 
     fn do_jobs(&mut self) -> Result<bool, StationError> {
@@ -354,14 +383,16 @@ impl Station {
 
     /// Reads a burst from a device into the world.
     fn take_in(&mut self, at: usize) -> Result<bool, StationError> {
-        let Attached { door, device, cut, .. } = &mut self.devices[at];
+        let Attached { device, .. } = &mut self.devices[at];
         let received = device.receive(BURST, &mut self.arrivals);
         received.map_err(|error| StationError::Device { device: device.info().name.clone(), error })?;
         if self.arrivals.is_empty() {
             return Ok(false);
         }
         // They have come until now, not until the round began: what is delayed from here on must not leave early.
-        self.world.run_until(self.clock.now(), &mut *self.observer)?;
+        let now = self.present();
+        self.world.run_until(now, &mut *self.observer)?;
+        let Attached { door, cut, .. } = &self.devices[at];
         let (arrivals, cut) = (self.arrivals.drain(..), *cut);
         if let (Some(host), Some((peer, _))) = (self.host, self.world.peer((*door, Port(0))))
             && host == peer
@@ -401,7 +432,14 @@ impl Station {
             *blocked = !out.is_empty();
             if dues.len() > out.len() {
                 let now = self.clock.now();
+                let first = dues.front().copied().unwrap_or(now);
                 dues.drain(..dues.len() - out.len()).for_each(|due| self.lateness.record(now.since(due)));
+                if let Some(longest) = self.longest_lateness {
+                    // It stood still with packets in its hands: the next ones keep their distance from these.
+                    let excess = (now.since(first) - longest).min(now.since(self.world.now()));
+                    self.stats.stalls += u64::from(!excess.is_zero());
+                    self.clock.put_back(excess);
+                }
             }
             if out.len() > DEVICE_QUEUE {
                 self.stats.queue_full += (out.len() - DEVICE_QUEUE) as u64;

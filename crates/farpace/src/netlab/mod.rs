@@ -1,13 +1,16 @@
 //! `farpace lab`: the network of a scenario between network namespaces, in real time.
 //!
-//! Start reading at `up`; `state` is what is known of labs that are up, `manage` looks at them and takes them down.
+//! Start reading at `up`; `site` is what a lab is made of, `state` what is known of labs that are up, `manage` looks at them and takes them down.
 
 mod manage;
+mod site;
 mod state;
 mod up;
 
 pub use manage::{Seen, clean, seen};
+pub use site::{INTERFACE, Residents, Site};
 
+use crate::reality;
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ enum Command {
     Down(manage::DownArgs),
     /// List the labs that are up, or were left behind
     List(manage::ListArgs),
+    /// Run one bulk transfer in virtual time, in real time, and with the kernel's TCP, and say how close they are
+    Compare(reality::Args),
     /// Run a program in a host of a lab
     Exec(manage::ExecArgs),
 }
@@ -56,6 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Up(args) => up::run(args),
         Command::Down(args) => manage::down(args),
         Command::List(args) => manage::list(args),
+        Command::Compare(args) => reality::run(args),
         Command::Exec(args) => manage::exec(args),
     }
 }

@@ -1,24 +1,19 @@
 //! `farpace lab up`: namespaces, interfaces, and the network between them.
 
 use super::manage::pause;
-use super::state::{self, HostState, State};
+use super::site::{Residents, Site};
+use super::state::{self, State};
 use crate::emulate::words;
-use crate::realtime::{Attachment, Captures, Figures, Network, Options, Patience};
+use crate::realtime::{Captures, Figures, Options, Patience};
 use crate::scenario::parse_set;
 use crate::{cli, interrupt, scenario};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{DoorInfo, Doors};
-use farpace_live::device::{Tun, TunConfig};
-use farpace_live::{Device, Namespace, Process};
 use farpace_units::Span;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-
-/// The interface of each host.
-const INTERFACE: &str = "far0";
 
 /// The arguments of `farpace lab up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -125,49 +120,11 @@ fn told(state: &State) -> String {
     text
 }
 
-/// Forgets the lab when it is gone.
-struct Claim(State);
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
-}
-
 fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     if args.detached {
         farpace_live::leave_terminal();
     }
     interrupt::install();
-    let (_, doors) = Doors::build(scenario, scenario.seed)?;
-    let own = Process::own();
-    let hosts = doors.doors().iter().map(|door| HostState {
-        host: door.host.clone(),
-        namespace: format!("far-{name}-{}", door.host),
-        interface: INTERFACE.to_owned(),
-        address: door.address.to_string(),
-    });
-    let state = State {
-        name: name.to_owned(),
-        scenario: args.scenario.display().to_string(),
-        pid: own.pid,
-        started: own.started,
-        ready: false,
-        hosts: hosts.collect(),
-    };
-    state.claim()?;
-    let mut claim = Claim(state);
-    // Dropped after the network, before the claim.
-    let mut namespaces = Vec::new();
-    let mut devices = Vec::new();
-    for (door, host) in doors.doors().iter().zip(&claim.0.hosts) {
-        let namespace = Namespace::create(&host.namespace)?;
-        devices.push(Attachment {
-            host: door.host.clone(),
-            device: interface(&namespace, door, doors.doors())?,
-        });
-        namespaces.push(namespace);
-    }
     let options = Options {
         patience: args.wait,
         whole: false,
@@ -177,17 +134,16 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
             .clone()
             .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
     };
-    let mut network = Network::build(scenario, devices, &options)?;
-    claim.0.ready = true;
-    claim.0.write()?;
+    let file = args.scenario.display().to_string();
+    let mut site = Site::make(scenario, name, &file, Residents::Kernel, &options)?;
     if !args.quiet && args.command.is_empty() {
-        cli::note(told(&claim.0).trim_end());
+        cli::note(told(site.state()).trim_end());
     }
     let mut child = match args.command.split_first() {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest).env("FARPACE_LAB", name);
-            for host in &claim.0.hosts {
+            for host in &site.state().hosts {
                 command.env(format!("FARPACE_NS_{}", host.host), &host.namespace);
             }
             Some(command.spawn().with_context(|| format!("cannot run `{program}`"))?)
@@ -196,7 +152,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     };
     let mut figures = Figures::new(args.quiet || child.is_some());
     let mut status = None;
-    network.run(args.lasts, &mut figures, || {
+    site.network().run(args.lasts, &mut figures, || {
         status = child.as_mut().and_then(|child| child.try_wait().ok().flatten());
         status.is_some()
     })?;
@@ -205,7 +161,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
         let _ = child.kill();
         let _ = child.wait();
     }
-    let summary = network.finish()?;
+    let summary = site.network().finish()?;
     if args.json {
         cli::print_json(&summary)?;
     } else if !args.quiet {
@@ -214,51 +170,19 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     if let Some(warning) = summary.warning() {
         cli::note(&warning);
     }
-    drop(network);
-    namespaces.into_iter().try_for_each(Namespace::remove)?;
-    if args.detached {
-        claim.0.remove_log();
+    let log = args.detached.then(|| site.state().clone());
+    site.remove()?;
+    if let Some(state) = log {
+        state.remove_log();
     }
-    drop(claim);
     let code = status.map_or(Some(0), |status| status.code());
     Ok(ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1)))
 }
 
-/// The interface of a host, in its namespace: addresses, routes, and the neighbours that do not answer ARP.
-fn interface(namespace: &Namespace, door: &DoorInfo, all: &[DoorInfo]) -> Result<Box<dyn Device>> {
-    let config = TunConfig { tap: true, ..TunConfig::new(INTERFACE) };
-    let quiet = |address: &DoorInfo| match address.address.is_ipv4() {
-        // Otherwise the kernel looks for IPv6 routers, on a network in which nobody asked for it.
-        true => std::fs::write(format!("/proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6"), "1").is_ok(),
-        false => true,
-    };
-    let device = namespace.within(|| {
-        let device = Tun::open(&config);
-        let _ = quiet(door);
-        device
-    })?;
-    let device = device.with_context(|| format!("host `{}`", door.host))?;
-    let prefix = |address: std::net::IpAddr| if address.is_ipv4() { 32 } else { 128 };
-    let own = door.address;
-    let no_dad = if own.is_ipv4() { "" } else { " nodad" };
-    let mut lines = format!("link set dev {INTERFACE} address {}\n", door.mac);
-    let _ = writeln!(lines, "addr add {own}/{} dev {INTERFACE}{no_dad}", prefix(own));
-    for other in
-        all.iter().filter(|other| other.host != door.host && other.address.is_ipv4() == own.is_ipv4())
-    {
-        let address = other.address;
-        let _ = writeln!(lines, "route replace {address}/{} dev {INTERFACE}", prefix(address));
-        if !(door.resolves && other.resolves) {
-            let _ =
-                writeln!(lines, "neigh replace {address} lladdr {} dev {INTERFACE} nud permanent", other.mac);
-        }
-    }
-    namespace.configure(&lines)?;
-    Ok(Box::new(device))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::site::INTERFACE;
+    use super::super::state::HostState;
     use super::*;
 
     /// Breaks: users are told to type what does not work.

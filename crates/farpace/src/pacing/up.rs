@@ -6,7 +6,7 @@ use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
 use crate::{cli, interrupt};
 use anyhow::{Context, Result, anyhow};
 use farpace_link::nic::NicWay;
-use farpace_link::pacing::PacingConfig;
+use farpace_link::pacing::{PacingConfig, Plan};
 use farpace_live::{Device, Station};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Cx, Door, Element, Inspection, Port, TwoWay, ends_at_port};
@@ -20,10 +20,13 @@ use std::process::ExitCode;
 /// The line, if neither a flag nor the driver says.
 const USUAL: Rate = Rate::from_mbit(1_000);
 
+/// Timers are seldom later.
+const USUAL_LATENESS: Span = Span::from_micros(100);
+
 const AFTER_HELP: &str = "\
 Makes a TAP device, gives it the addresses and the MAC address of the interface, and paces what the kernel sends there, each \
 class at its rate, before it leaves by the interface, which needs no address of its own. Frames leave by this machine's \
-clock: --wait spin is the most precise. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
+clock: --wait spin is the most precise. What a stall of the machine keeps back leaves later, never in a burst. Gap frames are sent with --gap-frames only: on a real line at its full rate they hold \
 its clock, elsewhere the time between frames does. At the end, also by a signal, all is as before.
 
 Examples:
@@ -128,6 +131,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let mut station = Station::new(world, args.wait.wait())?;
+    station.forget_stalls(longest_lateness(&config, line));
     station.attach_cutting(stack, Box::new(tap));
     station.attach(door, Box::new(socket));
     cli::note(&format!("{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.", args.tap, args.iface));
@@ -135,6 +139,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
     summary(args, &station, card)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is late by more is not made up for: a little less than the time of one full frame at the rate of the fastest class, so that
+/// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
+fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
+    let plan = Plan::new(config, line);
+    let frames = plan.classes.iter().filter_map(|class| class.pace.map(|pace| pace.interval_time));
+    (frames.min().unwrap_or_default() * 9 / 10).max(USUAL_LATENESS)
 }
 
 /// A configuration with one class, in its own words.
@@ -182,14 +194,27 @@ fn summary(args: &Args, station: &Station, card: ElementId) -> Result<()> {
             .collect();
         return cli::print_json(&json!({
             "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
+            "stalls": station.stats().stalls, "stalled_ms": station.stats().stalled.as_secs_f64() * 1e3,
             "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),
         }));
     }
     cli::print(&format!(
-        "{} packets were sent, {} dropped, at most {} waited.\n{}.\n",
+        "{} packets were sent, {} dropped, at most {} waited.\n{}.\n{}",
         stats.packets,
         stats.drops,
         stats.peak_packets,
-        lateness_line(station)
+        lateness_line(station),
+        stalls_line(&station.stats())
     ))
+}
+
+/// What the machine has kept from being sent; nothing, if it has not.
+fn stalls_line(stats: &farpace_live::Stats) -> String {
+    match stats.stalls {
+        0 => String::new(),
+        n => format!(
+            "{n} times it could not go on when it had to, for {:.1} ms together: what was missed was not made up for.\n",
+            stats.stalled.as_secs_f64() * 1e3
+        ),
+    }
 }

@@ -21,7 +21,7 @@ pub struct Input {
     pub out: Option<PathBuf>,
     pub trace: TraceFormat,
     pub quiet: bool,
-    pub real_time: bool,
+    pub clock_speed: bool,
     /// The command line that repeats this run.
     pub command: String,
     report: bool,
@@ -65,7 +65,7 @@ impl Input {
             out: args.out.clone(),
             trace,
             quiet: args.quiet,
-            real_time: args.real_time,
+            clock_speed: args.clock_speed,
             command: command_line(args),
             report: !args.no_report,
             captures: !args.no_captures,

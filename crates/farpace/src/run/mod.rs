@@ -90,9 +90,10 @@ pub struct Args {
     /// No captures, although the scenario has taps
     #[arg(long)]
     pub no_captures: bool,
-    /// Run no faster than the clock, to look on. The results are the same
+    /// Run no faster than the clock, to look on. Time stays virtual and the results are the same; `farpace lab compare` runs
+    /// in real time
     #[arg(long)]
-    pub real_time: bool,
+    pub clock_speed: bool,
     /// No progress and no summary: errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -182,7 +183,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
         if now.finished {
             break false;
         }
-        if input.real_time {
+        if input.clock_speed {
             stopwatch.wait_until(now.now.as_nanos(), interrupt::asked);
         }
         if interrupt::asked() {

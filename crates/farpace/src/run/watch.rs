@@ -260,7 +260,7 @@ mod tests {
             bandwidth: None,
             min_rtt: None,
         };
-        Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived }
+        Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived, sent_again: 0 }
     }
 
     /// Breaks: the report lays the time of a transfer to the wrong cause, or leaves some of it out.

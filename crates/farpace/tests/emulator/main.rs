@@ -11,3 +11,4 @@ mod bed;
 mod below;
 mod labs;
 mod line;
+mod reality;

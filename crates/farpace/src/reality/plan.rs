@@ -1,0 +1,106 @@
+//! What is run: one flow of a scenario, without end.
+
+use super::Args;
+use crate::grid::contender;
+use crate::grid::measure::endless;
+use crate::realtime::Patience;
+use crate::scenario;
+use anyhow::{Context, Result, bail};
+use farpace_lab::scenario::Scenario;
+use farpace_tcp::config::{Config, Settings};
+use farpace_units::Span;
+use serde::Serialize;
+
+/// Between two samples.
+pub const STEP: Span = Span::from_millis(10);
+
+/// A way to run a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// farpace's TCP in virtual time
+    Lab,
+    /// farpace's TCP on devices, in real time
+    Farpace,
+    /// The kernel's TCP, in real time
+    Kernel,
+}
+
+impl Way {
+    /// As tables and legends have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Lab => "lab",
+            Way::Farpace => "farpace, real time",
+            Way::Kernel => "kernel",
+        }
+    }
+}
+
+/// What is run.
+pub struct Plan {
+    /// The ways, in the order in which they are shown. The others are held against the first.
+    pub ways: Vec<Way>,
+    /// The scenario with its first flow alone.
+    base: Scenario,
+    /// How long each run lasts.
+    pub lasts: Span,
+    /// Congestion control, as the kernel names it, too.
+    pub congestion: String,
+    /// The receiving end's largest window, in bytes.
+    pub window: u64,
+    /// How the network in real time waits.
+    pub patience: Patience,
+    /// The scenario's file.
+    pub file: String,
+    /// Its sender and receiver, as settings of sockets.
+    pub settings: [Settings; 2],
+}
+
+impl Plan {
+    /// # Errors
+    /// A scenario without flows, or settings that contradict each other.
+    pub fn new(args: &Args) -> Result<Self> {
+        let mut base = scenario::load(&args.scenario, &args.set)?;
+        let mut ways = args.ways.clone();
+        ways.sort_unstable();
+        ways.dedup();
+        let lasts = Span::from_secs(args.seconds);
+        let Some(flow) = base.flows.first() else { bail!("the scenario has no flow to run") };
+        let mut flow = flow.clone();
+        for settings in [&mut flow.sender, &mut flow.receiver] {
+            settings.profile = Some(args.profile);
+            settings.congestion = Some(args.congestion);
+        }
+        flow.start = Span::ZERO;
+        flow.size = endless(base.bottleneck(&flow).map(|bottleneck| bottleneck.rate), lasts);
+        let resolve = |settings: &Settings, which| -> Result<Config> {
+            settings.resolve().with_context(|| format!("the {which} of flow `{}`", flow.name))
+        };
+        resolve(&flow.sender, "sender")?;
+        let window = resolve(&flow.receiver, "receiver")?.receive_buffer.get();
+        let settings = [flow.sender.clone(), flow.receiver.clone()];
+        base.flows = vec![flow];
+        base.datagrams.clear();
+        base.duration = lasts;
+        base.trace.bin = STEP;
+        Ok(Plan {
+            ways,
+            base,
+            lasts,
+            congestion: contender::name(args.congestion),
+            window,
+            patience: args.wait,
+            file: args.scenario.display().to_string(),
+            settings,
+        })
+    }
+    /// The scenario of run `number`.
+    pub fn scenario(&self, number: u64) -> Scenario {
+        Scenario { seed: self.base.seed.saturating_add(number), ..self.base.clone() }
+    }
+    /// The same of the first.
+    pub const fn base(&self) -> &Scenario {
+        &self.base
+    }
+}
