@@ -11,3 +11,4 @@ mod netns;
 mod packet_socket;
 mod queues;
 mod setup;
+mod xdp;
