@@ -11,6 +11,7 @@ mod sys;
 
 use super::sys as packet;
 use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name};
+use crate::system::ethtool;
 use bytes::Bytes;
 use farpace_wire::{MacAddr, Packet};
 use nix::errno::Errno;
@@ -24,7 +25,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 /// Bytes of a chunk: one frame, with the room that drivers want before and after it.
 const CHUNK: u32 = 2048;
@@ -133,7 +133,7 @@ impl XdpSocket {
         if config.promiscuous || config.mac.is_some() {
             packet::be_promiscuous(fd, index as i32).map_err(what("hear everything on"))?;
         }
-        let count = queues(name);
+        let count = ethtool::receive_queues(name).min(MOST_QUEUES);
         let mut program = Program::attach(index, name, count, config.mode)?;
         let (mut all, mut mode) = (Vec::new(), program.mode);
         for number in 0..count {
@@ -162,7 +162,7 @@ impl XdpSocket {
             _listener: listener,
             index,
             info: DeviceInfo { name: name.clone(), mtu, mac, super_segment: 0 },
-            is_virtual: !folder(name).join("device").exists(),
+            is_virtual: ethtool::is_virtual(name),
             turn: 0,
             waits_for_room: false,
             frame: Vec::new(),
@@ -204,18 +204,6 @@ impl XdpSocket {
             self.waits_for_room = wait;
         }
     }
-}
-
-fn folder(interface: &str) -> std::path::PathBuf {
-    Path::new("/sys/class/net").join(interface)
-}
-
-/// Queues that frames may come by.
-fn queues(interface: &str) -> u32 {
-    let entries = std::fs::read_dir(folder(interface).join("queues"));
-    let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let count = names.filter(|name| name.to_string_lossy().starts_with("rx-")).count();
-    u32::try_from(count).unwrap_or(MOST_QUEUES).clamp(1, MOST_QUEUES)
 }
 
 fn wait_for_all(queues: &[Queue]) -> nix::Result<Epoll> {
