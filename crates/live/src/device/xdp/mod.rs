@@ -170,6 +170,16 @@ impl XdpSocket {
         })
     }
 
+    /// Tries whether the system has AF_XDP and lets us have it. Touches no interface; what a driver can do shows when one is
+    /// [opened](XdpSocket::open).
+    ///
+    /// # Errors
+    /// No right, or a system without it.
+    pub fn probe() -> Result<(), DeviceError> {
+        sys::socket().map_err(DeviceError::system("open an AF_XDP socket"))?;
+        program::load(1).map(drop).map_err(DeviceError::system("load a BPF program"))
+    }
+
     /// How frames come.
     pub fn mode(&self) -> XdpMode {
         self.program.mode

@@ -44,13 +44,18 @@ fn instructions(map: i32) -> [u64; 6] {
     ]
 }
 
+/// The map from queues to sockets, and the program that reads it.
+pub(super) fn load(queues: u32) -> io::Result<(OwnedFd, OwnedFd)> {
+    let map = sys::create_map(queues)?;
+    let program = sys::load(&instructions(map.as_raw_fd()))?;
+    Ok((map, program))
+}
+
 impl Program {
     /// Attaches it to the driver of the interface, or else before the system's own stack.
     pub fn attach(index: u32, name: &str, queues: u32, wanted: Option<XdpMode>) -> Result<Self, DeviceError> {
-        let map = sys::create_map(queues)
-            .map_err(DeviceError::system(format!("make a BPF map for AF_XDP on `{name}`")))?;
-        let program = sys::load(&instructions(map.as_raw_fd()))
-            .map_err(DeviceError::system(format!("load a BPF program for `{name}`")))?;
+        let (map, program) =
+            load(queues).map_err(DeviceError::system(format!("load a BPF program for `{name}`")))?;
         let what = || DeviceError::system(format!("attach an XDP program to `{name}`"));
         let link = |flags| sys::link(program.as_fd(), index, flags);
         let (link, mode) = match wanted {
