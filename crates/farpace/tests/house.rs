@@ -61,7 +61,17 @@ const UNSAFE: [(&str, &[&str]); 5] = [
     ("farpace-preload", &["src/calls.rs", "src/library.rs", "src/messages.rs", "src/real.rs"]),
     ("farpace-lab", &["src/payload/map.rs"]),
     ("farpace-link", &["src/pacing/prefetch.rs"]),
-    ("farpace-live", &["src/device/sys.rs", "src/kernel_tcp.rs", "src/system/ethtool.rs"]),
+    (
+        "farpace-live",
+        &[
+            "src/device/sys.rs",
+            "src/device/xdp/memory.rs",
+            "src/device/xdp/ring.rs",
+            "src/device/xdp/sys.rs",
+            "src/kernel_tcp.rs",
+            "src/system/ethtool.rs",
+        ],
+    ),
 ];
 
 /// Crates that may read clocks, wait, and open sockets.

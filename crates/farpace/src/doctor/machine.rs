@@ -1,7 +1,7 @@
 //! The system as a whole: rights, kinds of devices, parameters, timers.
 
 use super::Finding;
-use farpace_live::device::{PacketConfig, PacketSocket};
+use farpace_live::device::{PacketConfig, PacketSocket, XdpSocket};
 use farpace_live::system::sysctl;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -80,12 +80,11 @@ fn packet_socket() -> Finding {
 }
 
 fn xdp() -> Finding {
-    let protocols = fs::read_to_string("/proc/net/protocols").unwrap_or_default();
-    let there = protocols.lines().any(|line| line.starts_with("XDP"));
-    Finding::ok(
-        "AF_XDP",
-        if there { "the kernel has it; not needed" } else { "the kernel lacks it; not needed" },
-    )
+    match XdpSocket::probe() {
+        Ok(()) => Finding::ok("AF_XDP", "possible; --mode af-xdp says for each interface in which mode"),
+        // Packet sockets do the same.
+        Err(error) => Finding::ok("AF_XDP", format!("not possible, and not needed: {error}")),
+    }
 }
 
 fn tool() -> Finding {

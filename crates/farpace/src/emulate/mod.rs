@@ -8,10 +8,13 @@ pub(crate) mod words;
 
 use crate::realtime::{Captures, Figures, Network, Options, Patience};
 use crate::scenario::parse_set;
+use crate::up::place::Mode;
 use crate::{cli, interrupt, scenario};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
+use farpace_live::system::Setup;
 use farpace_units::Span;
+use interfaces::How;
 use line::Line;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +34,7 @@ Examples:
   farpace emulate eth1 eth2 --rate 1gbit --delay 250ms --ber 1e-7 --rate-back 256kbit
   farpace emulate eth1 eth2 --rate 50mbit --loss 1% --reorder 1% --duplicate 0.1% --seed 7
   farpace emulate a=eth1 b=eth2 --scenario wan.toml --pcap captures --for 60s
+  farpace emulate eth1 eth2 --rate 1gbit --delay 5ms --mode af-xdp                before the system sees a packet
   farpace emulate eth1 eth2 --rate 10gbit --delay 1ms --queue 4MB --gso           super-segments pass whole
 
 docs/emulator.md tells how accurate it is, and what it costs.";
@@ -62,6 +66,9 @@ pub struct Args {
     /// Super-segments of up to 64 kB pass whole: many times faster, for rates, delays and queues in bytes
     #[arg(long)]
     gso: bool,
+    /// How to be on the interfaces
+    #[arg(long, value_enum, default_value = "af-packet")]
+    mode: Mode,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
     wait: Patience,
@@ -92,11 +99,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::print(&scenario.to_toml().context("the seed is too large for TOML")?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.gso && args.mode == Mode::AfXdp {
+        bail!("--gso needs --mode af-packet: AF_XDP carries single packets alone");
+    }
     if args.gso {
         line::check_whole(&scenario)?;
     }
     interrupt::install();
-    let devices = interfaces::attach(&args.interfaces, &scenario, args.gso)?;
+    let setup = (args.mode == Mode::AfXdp).then(|| Setup::begin("emulate")).transpose()?;
+    let how = How { whole: args.gso, mode: args.mode };
+    let devices = interfaces::attach(&args.interfaces, &scenario, how, setup.as_ref())?;
     let options = Options {
         patience: args.wait,
         whole: args.gso,

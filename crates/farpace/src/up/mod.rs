@@ -37,6 +37,7 @@ Examples:
   farpace up --tun fp1 --addr 10.78.0.2/24 --addr fd78::2/64
   farpace up --tap tap0 --mtu 9000 --serve echo,chargen:1900
   farpace up --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1
+  farpace up --iface eth1 --mode af-xdp --addr 192.168.1.77/24    eth1 is ours alone meanwhile
   farpace up --profile linux-2.6.17 --pcap old.pcapng --for 60s
 Then:
   ping 10.77.0.2

@@ -2,6 +2,7 @@
 
 use super::Args;
 use crate::cli;
+use crate::emulate::interfaces::take;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
@@ -17,6 +18,8 @@ pub enum Mode {
     /// A packet socket, beside the system's own use of the interface
     #[default]
     AfPacket,
+    /// AF_XDP: before the system, which hears nothing there meanwhile; single packets
+    AfXdp,
 }
 
 /// An address and the bits of its network.
@@ -156,25 +159,38 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
             "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has there"
         );
     }
-    let Mode::AfPacket = args.mode;
     let ours = args.addr.clone();
     let mac = own_mac(name, &ours);
-    let config = PacketConfig {
-        mac: Some(mac),
-        promiscuous: true,
-        super_segments: !args.no_offload,
-        ..PacketConfig::new(name)
-    };
-    let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
     let setup = Setup::begin("up")?;
     let interface = Interface::here(name);
-    setup.up(&interface)?;
-    if let Some(mtu) = args.mtu.filter(|mtu| *mtu != device.info().mtu) {
-        setup.mtu(&interface, mtu)?;
-    }
+    let (device, what): (Box<dyn Device>, String) = match args.mode {
+        Mode::AfPacket => {
+            let config = PacketConfig {
+                mac: Some(mac),
+                promiscuous: true,
+                super_segments: !args.no_offload,
+                ..PacketConfig::new(name)
+            };
+            let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
+            setup.up(&interface)?;
+            if let Some(mtu) = args.mtu.filter(|mtu| *mtu != device.info().mtu) {
+                setup.mtu(&interface, mtu)?;
+            }
+            (Box::new(device), "a packet socket beside the system".to_owned())
+        }
+        Mode::AfXdp => {
+            // The memory for frames is made for the MTU that there is.
+            setup.up(&interface)?;
+            if let Some(mtu) = args.mtu {
+                setup.mtu(&interface, mtu)?;
+            }
+            let device = take(name, Some(mac), &setup)?;
+            let what = format!("AF_XDP in place of the system, {}", device.mode());
+            (Box::new(device), what)
+        }
+    };
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
-    let what = "a packet socket beside the system".to_owned();
-    Ok(Place { device: Box::new(device), what, link, ours, kernels: Vec::new(), setup: Some(setup) })
+    Ok(Place { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
 }
 
 /// What to do about an error.
@@ -192,6 +208,7 @@ pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
             _ => "`farpace doctor` tells what this machine allows",
         },
         DeviceError::NotEthernet(_) => "a packet socket needs Ethernet; use --tun on a machine without",
+        DeviceError::TooLongForXdp { .. } => "a packet socket takes all lengths: --mode af-packet",
         DeviceError::BadName(_) => "choose another name",
     };
     cli::note(&format!("hint: {name}: {advice}"));

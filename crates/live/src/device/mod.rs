@@ -5,9 +5,11 @@ mod packet_socket;
 mod sys;
 mod tun;
 mod virtio;
+mod xdp;
 
 pub use packet_socket::{PacketConfig, PacketSocket};
 pub use tun::{Tun, TunConfig};
+pub use xdp::{XdpConfig, XdpMode, XdpSocket};
 
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
@@ -98,6 +100,18 @@ pub enum DeviceError {
     /// A name that no interface can have.
     #[error("`{0}` cannot be the name of an interface: 1 to 15 characters, no `/`, no blanks")]
     BadName(String),
+    /// Its packets do not fit into the chunks of AF_XDP.
+    #[error(
+        "AF_XDP takes packets of up to {most} B, but `{name}` has an MTU of {mtu} B: `ip link set dev {name} mtu {most}`"
+    )]
+    TooLongForXdp {
+        /// Name of the interface.
+        name: String,
+        /// Its MTU in bytes.
+        mtu: u16,
+        /// The largest MTU that goes, in bytes.
+        most: u32,
+    },
 }
 
 impl DeviceError {

@@ -21,7 +21,7 @@ const LONGEST: usize = 65_535 + 22;
 /// The two addresses before the type, or the tag, of a frame.
 const ADDRESSES: usize = 12;
 /// Kinds of link with Ethernet frames (`ARPHRD_ETHER`, `ARPHRD_LOOPBACK`).
-const ETHERNET_LIKE: [u16; 2] = [1, 772];
+pub(super) const ETHERNET_LIKE: [u16; 2] = [1, 772];
 
 /// How a packet socket is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

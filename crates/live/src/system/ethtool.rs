@@ -87,6 +87,27 @@ pub fn set_offload(interface: &str, what: Offload, on: bool) -> io::Result<()> {
     request(interface, write, value).map(drop)
 }
 
+/// How many queues the interface receives by now; one if it does not know of queues.
+pub(crate) fn receive_queues(interface: &str) -> u32 {
+    const GET_CHANNELS: u32 = 0x3c;
+    // `struct ethtool_channels`: the command, the most of each kind, and what there is now.
+    let mut channels = [0; 9];
+    channels[0] = GET_CHANNELS;
+    match ask(interface, &mut channels) {
+        Ok(()) => channels[5].saturating_add(channels[8]).max(1),
+        Err(_) => 1,
+    }
+}
+
+/// True if no card is behind the interface, only memory.
+pub(crate) fn is_virtual(interface: &str) -> bool {
+    const GET_DRIVER: u32 = 0x3;
+    // `struct ethtool_drvinfo`: after the command four texts of 32 bytes, the last of which is the place on the bus.
+    let mut driver = [0; 49];
+    driver[0] = GET_DRIVER;
+    ask(interface, &mut driver).is_ok() && driver[25] == 0
+}
+
 /// `struct ethtool_value`.
 #[repr(C)]
 struct Value {
@@ -95,8 +116,14 @@ struct Value {
 }
 
 fn request(interface: &str, command: u32, data: u32) -> io::Result<u32> {
-    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mut value = Value { command, data };
+    ask(interface, &mut value)?;
+    Ok(value.data)
+}
+
+/// `value` begins with the number of a request, and is as long as the system takes it to be.
+fn ask<T>(interface: &str, value: &mut T) -> io::Result<()> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all zeros is a valid value.
     let mut about: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = about.ifr_name.len() - 1;
@@ -104,9 +131,8 @@ fn request(interface: &str, command: u32, data: u32) -> io::Result<u32> {
         .iter_mut()
         .zip(interface.bytes())
         .for_each(|(to, from)| *to = from as libc::c_char);
-    about.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-    // SAFETY: the requests above read and write one `struct ethtool_value`, and `value` is one that outlives the call.
+    about.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
+    // SAFETY: the requests above read and write one structure that `value` is as long as, and it outlives the call.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut about) };
-    Errno::result(done)?;
-    Ok(value.data)
+    Ok(Errno::result(done).map(drop)?)
 }

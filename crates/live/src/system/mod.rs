@@ -3,7 +3,7 @@
 //! Start reading at [`Setup`]. Before anything is set, how to take it away is written to a file ([`Journal`]), so that after
 //! the process was killed, too, `farpace doctor --clean` finds it.
 
-mod ethtool;
+pub(crate) mod ethtool;
 mod journal;
 mod namespace;
 pub mod sysctl;

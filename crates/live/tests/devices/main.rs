@@ -12,3 +12,4 @@ mod packet_socket;
 mod queues;
 mod setup;
 mod stalls;
+mod xdp;
