@@ -17,6 +17,8 @@ const USED: f64 = 0.9;
 /// Shares by which more is tried: the first one, and the greatest, each twice that before while no queue shows.
 const FIRST_GAIN: f64 = 0.03;
 const MOST_GAIN: f64 = 0.125;
+/// What probes of two lengths tell is believed if it is less than this part of the nominal rate.
+const SURELY_NARROWER: f64 = 0.7;
 /// After loss nothing more is tried for this time.
 const HOLD: Span = Span::from_secs(1);
 /// Every so often the queue is emptied, to see how long an empty way takes; this part of the rate does it, for so long at most.
@@ -132,6 +134,24 @@ impl Capacity {
     /// Share of frames that was lost of late.
     pub(super) fn loss(&self) -> f64 {
         self.loss
+    }
+    /// Probes of two lengths have shown that the way carries no more. Not news where a limit is known.
+    pub(super) fn expect(&mut self, now: Instant, rate: Rate) {
+        let bytes = rate.as_bytes_per_sec_f64();
+        if self.limit.is_none() && bytes < self.nominal.as_bytes_per_sec_f64() * SURELY_NARROWER {
+            self.limit = Some(Limit {
+                capacity: bytes,
+                rate: bytes,
+                gain: 0.0,
+                gained_at: now,
+                hold_until: now,
+                drained_at: now,
+                draining: false,
+                shallow: false,
+                flat_since: None,
+                cut: None,
+            });
+        }
     }
     /// Nothing came back for too long.
     pub(super) fn interrupt(&mut self, now: Instant) {

@@ -166,6 +166,17 @@ impl Delays {
         let shortest = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
         Some((shortest, per_byte))
     }
+    /// What the narrowest line of the way carries, if probes of two lengths show for sure that it carries much less than those that
+    /// the cards tell of: all that long ones take longer than these lines is taken for one line's.
+    pub(super) fn narrower(&self) -> Option<Rate> {
+        let enough = self.recent.iter().filter(|sample| sample.long).count() >= ENOUGH_LONG;
+        let beyond = self.long.get().zip(self.short.get()).filter(|_| enough)?;
+        let took = beyond.0.beyond(beyond.1);
+        let lines = self.assumed.span(LONG - SHORT);
+        let more = took - took.min(lines);
+        let sure = more > self.jitter() && more > lines;
+        sure.then(|| Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64()))
+    }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.
     pub(super) fn guard(&self) -> Span {
         let Some((shortest, per_byte)) = self.fit() else { return self.correction };

@@ -1,0 +1,219 @@
+//! Which lanes to a neighbour are used, where all of them together may carry less than one alone.
+//!
+//! One connection has one window, and each loss on any way cuts it. So what a lane is worth depends on the others: one that loses a
+//! frame of a thousand does no harm on a LAN, where the window is a few frames, and ruins a connection whose window has to be
+//! thousands. The law of CUBIC (RFC 9438 §5) says what window a share of loss allows, and that is compared for each set of lanes.
+//! Nor can a lane be judged by what it has not carried yet, so where windows are long a lane is used when its probes have shown
+//! that it loses nothing, and what it carries.
+
+use super::MOST_NICS;
+use super::lanes::FULL_FRAME;
+use super::probe::Evidence;
+use farpace_units::{Rate, Span};
+
+/// Where all lanes together need a window of so many full frames or less, a lane is used until it proves to be bad: a cut is
+/// mended within a moment.
+const SHORT_WINDOW: f64 = 200.0;
+/// Where they need more, it is used once so many frames have shown that it is good.
+pub(super) const ENOUGH: u64 = 1_000;
+/// Fewer losses than this may be chance.
+const FEWEST_LOST: u64 = 2;
+/// What a lane has to add at least: a part of what there is without it. Where windows are long, and a cut costs seconds; and
+/// where they are short, if the receiver does not put frames in order.
+const WORTH_A_LONG_WINDOW: f64 = 0.1;
+const WORTH_REORDERING: f64 = 0.02;
+/// A lane that is nearer than the widest and carries less than this part of it is left alone. In order, a long way is used only by
+/// what waits behind all that the shorter ones carry meanwhile; a connection whose window losses keep small would never get there.
+const THIN: f64 = 0.25;
+/// Another set must be better by so much.
+const BETTER: f64 = 1.08;
+
+/// What is known of a lane that works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    /// What it carries.
+    pub rate: Rate,
+    /// How long a full frame is under way, compared with others.
+    pub delay: Span,
+    /// There and back, without queues.
+    pub rtt: Span,
+    /// What it loses.
+    pub evidence: Evidence,
+    /// Long probes take no longer than they would over a few lines of that rate.
+    pub rate_is_likely: bool,
+}
+
+impl Candidate {
+    fn mbit(&self) -> f64 {
+        self.rate.bits_per_sec() as f64 / 1e6
+    }
+    fn is_proven(&self) -> bool {
+        self.rate_is_likely && self.evidence.frames >= ENOUGH
+    }
+    fn loss(&self) -> f64 {
+        if self.evidence.lost < FEWEST_LOST { 0.0 } else { self.evidence.loss() }
+    }
+}
+
+/// Lanes by the numbers of their cards.
+pub(super) type Candidates = [Option<Candidate>; MOST_NICS];
+
+fn members(lanes: &Candidates, set: u16) -> impl Iterator<Item = &Candidate> + Clone {
+    lanes.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).filter_map(|(_, lane)| lane.as_ref())
+}
+
+/// Full frames that fill all lanes of the set for a round trip.
+fn full_window(lanes: &Candidates, set: u16) -> f64 {
+    let all: f64 = members(lanes, set).map(Candidate::mbit).sum();
+    let rtt = members(lanes, set).map(|lane| lane.rtt).max().unwrap_or_default();
+    all * 1e6 * rtt.as_secs_f64() / FULL_FRAME.bits() as f64
+}
+
+/// What one connection gets over the lanes of a set, in Mbit/s.
+fn goodput(lanes: &Candidates, set: u16) -> f64 {
+    let all: f64 = members(lanes, set).map(Candidate::mbit).sum();
+    let lost: f64 = members(lanes, set).map(|lane| lane.mbit() * lane.loss()).sum();
+    let loss = lost / all.max(1e-9);
+    let rtt = members(lanes, set).map(|lane| lane.rtt).max().unwrap_or_default().as_secs_f64();
+    if loss <= 0.0 || rtt <= 0.0 {
+        return all;
+    }
+    // RFC 9438 §5.1, and as much as Reno where that is more.
+    let cubic = 1.054 * (rtt / loss).powf(0.75);
+    let window = cubic.max((1.5 / loss).sqrt());
+    all.min(window * FULL_FRAME.bits() as f64 / rtt / 1e6)
+}
+
+/// What there is to choose by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Situation {
+    /// The cards whose lanes are used so far, a bit for each.
+    pub used: u16,
+    /// More is to be sent than they carry.
+    pub full: bool,
+    /// The receiver puts frames in order.
+    pub resequences: bool,
+}
+
+/// The set that grows from the lane `from`.
+fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) -> u16 {
+    let Situation { used, full, resequences } = situation;
+    let mut set = 1_u16 << from;
+    let mut order: Vec<usize> = (0..MOST_NICS).filter(|at| *at != from && lanes[*at].is_some()).collect();
+    order.sort_by_key(|at| (std::cmp::Reverse(lanes[*at].map(|lane| lane.rate)), *at));
+    for at in order {
+        let Some(lane) = lanes[at] else { continue };
+        let all: f64 = members(lanes, set).map(Candidate::mbit).sum();
+        let widest = members(lanes, set).max_by_key(|other| (other.rate, other.delay));
+        let thin = widest.is_some_and(|wide| lane.delay < wide.delay && lane.mbit() < wide.mbit() * THIN);
+        let worth = match (cautious, resequences) {
+            (true, _) => WORTH_A_LONG_WINDOW,
+            (false, false) => WORTH_REORDERING,
+            (false, true) => 0.0,
+        };
+        // A way that is longer stretches round trips, from which TCP takes that it has grown enough: not before that is so.
+        let may_join = used >> at & 1 == 1 || (full && lane.is_proven());
+        let with = set | 1 << at;
+        let adds = goodput(lanes, with) > goodput(lanes, set);
+        if !thin && lane.mbit() >= worth * all && adds && (!cautious || may_join) {
+            set = with;
+        }
+    }
+    set
+}
+
+/// The cards whose lanes are used from now on, a bit for each.
+pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
+    let now = situation.used;
+    let works = (0..MOST_NICS).filter(|at| lanes[*at].is_some());
+    let all = works.clone().fold(0_u16, |all, at| all | 1 << at);
+    let cautious = full_window(lanes, all) > SHORT_WINDOW;
+    let sets = works.map(|from| grown(lanes, from, cautious, situation));
+    let worth = |set: u16| goodput(lanes, set);
+    // Of equal ones the one with the shortest round trip.
+    let rtt = |set: u16| members(lanes, set).map(|lane| lane.rtt).max();
+    let best = sets.max_by(|a, b| worth(*a).total_cmp(&worth(*b)).then_with(|| rtt(*b).cmp(&rtt(*a))));
+    let best = best.unwrap_or(0);
+    let stays = now & all == now && now != 0 && worth(best) < worth(now) * BETTER;
+    if stays && cautious { now } else { best }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(lanes: &Candidates, used: u16, resequences: bool) -> u16 {
+        super::choose(lanes, Situation { used, full: true, resequences })
+    }
+
+    /// Lanes of so many Mbit/s, so many us of round trip, of so many frames so many lost.
+    fn lanes(set: &[(u64, u64, u64, u64)]) -> Candidates {
+        let mut lanes = [None; MOST_NICS];
+        for (slot, &(mbit, us, frames, lost)) in lanes.iter_mut().zip(set) {
+            *slot = Some(Candidate {
+                rate: Rate::from_mbit(mbit),
+                delay: Span::from_micros(us / 2),
+                rtt: Span::from_micros(us),
+                evidence: Evidence { frames, lost },
+                rate_is_likely: true,
+            });
+        }
+        lanes
+    }
+
+    /// Breaks: one connection over several ways is slower than over one: a way that loses frames, or is thin and near, is used
+    /// beside a wide and clean one; or ways that would help are not used.
+    #[test]
+    fn a_set_is_chosen_that_carries_most() {
+        let (clean, dirty) = (5_000, 20);
+        for (what, set, used) in [
+            ("a LAN", vec![(1_000, 60, 0, 0), (100, 300, 0, 0)], 0b11),
+            ("a LAN that loses", vec![(1_000, 60, clean, dirty), (100, 300, clean, 0)], 0b11),
+            (
+                "lines of a house",
+                vec![(80, 40_000, clean, 0), (180, 90_000, clean, 0), (150, 60_000, clean, 0)],
+                0b111,
+            ),
+            ("the near one loses", vec![(500, 20_000, clean, dirty), (500, 60_000, clean, 0)], 0b10),
+            ("the wide one loses", vec![(500, 60_000, clean, dirty), (200, 60_000, clean, 0)], 0b10),
+            ("all lose", vec![(100, 60_000, clean, dirty), (80, 20_000, clean, dirty)], 0b10),
+            (
+                "near and thin",
+                vec![(13, 10_000, clean, 0), (500, 100_000, clean, 0), (400, 20_000, clean, 0)],
+                0b110,
+            ),
+            ("far and thin", vec![(500, 10_000, clean, 0), (13, 100_000, clean, 0)], 0b01),
+            ("nothing is known of them", vec![(500, 10_000, 0, 0), (400, 10_000, 0, 0)], 0b01),
+            ("one loss may be chance", vec![(500, 10_000, clean, 1), (400, 10_000, clean, 0)], 0b11),
+        ] {
+            assert_eq!(choose(&lanes(&set), 0, true), used, "{what}");
+        }
+    }
+
+    /// Breaks: receivers as they are take a card of one in a hundred of all for many losses.
+    #[test]
+    fn a_card_that_adds_next_to_nothing_is_for_receivers_that_put_in_order() {
+        let set = lanes(&[(1_000, 60, 0, 0), (100, 300, 0, 0), (10, 2_000, 0, 0)]);
+        assert_eq!((choose(&set, 0, true), choose(&set, 0, false)), (0b111, 0b011));
+    }
+
+    /// Breaks: lanes are changed again and again, each time with frames out of order; or one that failed goes on to be used.
+    #[test]
+    fn a_little_better_is_no_reason_to_change() {
+        let (a, b) = ((500, 10_000, 0, 0), (510, 10_000, 0, 0));
+        assert_eq!(choose(&lanes(&[a, b]), 0b01, true), 0b01);
+        assert_eq!(choose(&lanes(&[a, (700, 10_000, 0, 0)]), 0b01, true), 0b10);
+        let mut failed = lanes(&[a, b]);
+        failed[0] = None;
+        assert_eq!(choose(&failed, 0b01, true), 0b10);
+        assert_eq!(choose(&lanes(&[]), 0, true), 0);
+    }
+
+    /// Breaks: a connection that still grows is given a longer way, and stops growing because round trips become longer.
+    #[test]
+    fn a_long_way_is_added_when_the_others_are_full() {
+        let set = lanes(&[(500, 28_000, 5_000, 0), (800, 67_000, 5_000, 0)]);
+        let at = |used, full| super::choose(&set, Situation { used, full, resequences: true });
+        assert_eq!((at(0b10, false), at(0b10, true), at(0b11, false)), (0b10, 0b11, 0b11));
+    }
+}
