@@ -62,14 +62,38 @@ fn way() -> impl Strategy<Value = Way> {
 /// Payload that one connection gets across, in Mbit/s.
 fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
     let links: String = ways.iter().enumerate().map(|(n, way)| way.text(n)).collect();
+    // They have met before: what nobody knows yet, nobody can choose by.
+    let begins: f64 = std::env::var("FARPACE_BEGINS").ok().and_then(|n| n.parse().ok()).unwrap_or(1.0);
     let text = format!(
-        "title = \"t\"\nduration = \"{SECONDS} s\"\n{hosts}\n{links}\
+        "title = \"t\"\nduration = \"{} s\"\n{hosts}\n[trace]\nbin = \"100 ms\"\n\n{links}\
          [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\n\
-         sender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n"
+         start = \"{begins} s\"\nsender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n\
+         [[flows]]\nname = \"hello\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 kB\"\n",
+        SECONDS as f64 + begins
     );
     let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
-    while !run.advance(None).unwrap().finished {}
+    let trace = std::env::var("FARPACE_TRACE").is_ok();
+    loop {
+        let done = run.advance(None).unwrap().finished;
+        if trace {
+            for s in run.samples() {
+                let mut lanes = String::new();
+                if let Some((_, layer)) = run.multi_nics().next() {
+                    let all = layer.lanes();
+                    for id in 1..all.neighbours() {
+                        for nic in all.ids() {
+                            if let Some(l) = all.any_lane(farpace_link::multi_nic::NeighbourId(id), nic) {
+                                lanes += &format!(" [{}{} {:.0}M {:.1}ms g{:.1}]", if l.up {"u"} else {"d"}, if l.is_used() {"+"} else {"-"}, l.rate.as_mbit_f64(), l.delay.of(farpace_units::ByteCount::new(1538)).as_secs_f64()*1e3, l.guard.as_secs_f64()*1e3);
+                            }
+                        }
+                    }
+                }
+                println!("T {:?} f{} cwnd {:?} ss {:?} srtt {:?} got {:.1}{lanes}", s.time, s.flow, s.sender.cwnd, s.sender.ssthresh, s.sender.srtt, s.delivered.bits() as f64 / 1e5);
+            }
+        }
+        if done { break; }
+    }
     let outcome = run.finish().unwrap();
     let flow = &outcome.flows[0];
     let more = format!(

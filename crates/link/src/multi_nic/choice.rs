@@ -9,7 +9,7 @@
 use super::MOST_NICS;
 use super::lanes::FULL_FRAME;
 use super::probe::Evidence;
-use farpace_units::{Rate, Span};
+use farpace_units::{Instant, Rate, Span};
 
 /// Where all lanes together need a window of so many full frames or less, a lane is used until it proves to be bad: a cut is
 /// mended within a moment.
@@ -27,6 +27,19 @@ const WORTH_REORDERING: f64 = 0.02;
 const THIN: f64 = 0.25;
 /// Another set must be better by so much.
 const BETTER: f64 = 1.08;
+/// While windows grow fast, another lane must be better by so much: a change costs more than it brings.
+const MUCH_BETTER: f64 = 1.3;
+/// A lane is worth what a connection gets that lasts so long, and begins with so many frames.
+const TRANSFER: Span = Span::from_secs(5);
+const FIRST_WINDOW: f64 = 10.0;
+/// A window that grows by less than this in a round trip, so many times in a row, grows fast no more. What is sent in a moment, or in
+/// fewer frames than so many, does not tell.
+const GROWS: f64 = 1.3;
+const ROUNDS: u32 = 2;
+const SHORTEST_ROUND: Span = Span::from_millis(20);
+const FEWEST_FRAMES: u64 = 10;
+/// After so long without a frame connections begin anew.
+const QUIET: Span = Span::from_secs(1);
 
 /// What is known of a lane that works.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,20 +97,29 @@ fn goodput(lanes: &Candidates, set: u16) -> f64 {
     all.min(window * FULL_FRAME.bits() as f64 / rtt / 1e6)
 }
 
+/// What one connection gets by this lane alone while it lasts for [`TRANSFER`], in Mbit/s: its window doubles with each round trip
+/// until the lane is full.
+fn alone(lanes: &Candidates, at: usize) -> f64 {
+    let set = 1_u16 << at;
+    let rtt = members(lanes, set).map(|lane| lane.rtt).max().unwrap_or_default();
+    let rounds = (full_window(lanes, set) / FIRST_WINDOW).log2().max(0.0);
+    goodput(lanes, set) * (1.0 - rtt.as_secs_f64() * rounds / TRANSFER.as_secs_f64()).max(0.1)
+}
+
 /// What there is to choose by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Situation {
     /// The cards whose lanes are used so far, a bit for each.
     pub used: u16,
-    /// More is to be sent than they carry.
-    pub full: bool,
+    /// Windows grow fast still: [`Growth`].
+    pub grows: bool,
     /// The receiver puts frames in order.
     pub resequences: bool,
 }
 
 /// The set that grows from the lane `from`.
 fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) -> u16 {
-    let Situation { used, full, resequences } = situation;
+    let Situation { used, resequences, .. } = situation;
     let mut set = 1_u16 << from;
     let mut order: Vec<usize> = (0..MOST_NICS).filter(|at| *at != from && lanes[*at].is_some()).collect();
     order.sort_by_key(|at| (std::cmp::Reverse(lanes[*at].map(|lane| lane.rate)), *at));
@@ -111,8 +133,7 @@ fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) 
             (false, false) => WORTH_REORDERING,
             (false, true) => 0.0,
         };
-        // A way that is longer stretches round trips, from which TCP takes that it has grown enough: not before that is so.
-        let may_join = used >> at & 1 == 1 || (full && lane.is_proven());
+        let may_join = used >> at & 1 == 1 || lane.is_proven();
         let with = set | 1 << at;
         let adds = goodput(lanes, with) > goodput(lanes, set);
         if !thin && lane.mbit() >= worth * all && adds && (!cautious || may_join) {
@@ -128,6 +149,14 @@ pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
     let works = (0..MOST_NICS).filter(|at| lanes[*at].is_some());
     let all = works.clone().fold(0_u16, |all, at| all | 1 << at);
     let cautious = full_window(lanes, all) > SHORT_WINDOW;
+    if cautious && situation.grows {
+        // Ways of several lengths would make round trips longer as each fills, from which TCP takes that it has grown enough.
+        let worth = |at: usize| alone(lanes, at);
+        let best = works.max_by(|a, b| worth(*a).total_cmp(&worth(*b))).unwrap_or(0);
+        let at = now.trailing_zeros() as usize;
+        let stays = now.count_ones() == 1 && now & all != 0 && worth(best) < worth(at) * MUCH_BETTER;
+        return if stays { now } else { 1 << best };
+    }
     let sets = works.map(|from| grown(lanes, from, cautious, situation));
     let worth = |set: u16| goodput(lanes, set);
     // Of equal ones the one with the shortest round trip.
@@ -138,12 +167,55 @@ pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
     if stays && cautious { now } else { best }
 }
 
+/// Whether what is sent to a neighbour grows as it does while a connection is young, from one round trip to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    /// The present round trip: since when, and what had been sent until then.
+    since: Instant,
+    sent: u64,
+    /// Bytes per second in the last one.
+    last: f64,
+    /// So many in a row have brought next to nothing more.
+    flat: u32,
+    over: bool,
+    /// When something was sent last, and what has been sent in all.
+    sent_at: Instant,
+    seen: u64,
+}
+
+impl Growth {
+    /// So many bytes have been sent to the neighbour until now. `full`: what its lanes carry is less than what is to be sent.
+    pub(super) fn look(&mut self, now: Instant, sent: u64, rtt: Span, full: bool) {
+        if sent != self.seen {
+            if now.since(self.sent_at) >= QUIET {
+                *self = Growth { since: now, sent: self.seen, ..Growth::default() };
+            }
+            (self.sent_at, self.seen) = (now, sent);
+        }
+        self.over |= full;
+        let took = now.since(self.since);
+        if self.over || took < rtt.max(SHORTEST_ROUND) {
+            return;
+        }
+        let bytes = sent.saturating_sub(self.sent);
+        let rate = bytes as f64 / took.as_secs_f64();
+        let many = bytes >= FULL_FRAME.get() * FEWEST_FRAMES;
+        self.flat = if many && rate < self.last * GROWS { self.flat + 1 } else { 0 };
+        self.over = self.flat >= ROUNDS;
+        (self.since, self.sent, self.last) = (now, sent, rate);
+    }
+    /// It still does.
+    pub(super) const fn goes_on(&self) -> bool {
+        !self.over
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn choose(lanes: &Candidates, used: u16, resequences: bool) -> u16 {
-        super::choose(lanes, Situation { used, full: true, resequences })
+        super::choose(lanes, Situation { used, grows: false, resequences })
     }
 
     /// Lanes of so many Mbit/s, so many us of round trip, of so many frames so many lost.

@@ -155,13 +155,15 @@ pub struct Lane {
     pub guard: Span,
     /// What the way carries has been sent, until then.
     pub free: Instant,
+    /// Bytes of data that have left by it.
+    pub carried: u64,
 }
 
 impl Lane {
     /// A lane of `rate` with nothing on it.
     pub fn new(to: Option<MacAddr>, rate: Rate, delay: Delay) -> Lane {
         let pace = PerByte::of(rate);
-        Lane { to, up: true, left_alone: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO }
+        Lane { to, up: true, left_alone: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO, carried: 0 }
     }
     /// Frames go by it, if its card works.
     #[inline]
@@ -296,6 +298,7 @@ impl Lanes {
         if let Some(lane) = self.lane_mut(neighbour, nic) {
             lane.free = now.max(lane.free) + lane.pace.span(bytes);
             free = lane.free;
+            lane.carried = lane.carried.saturating_add(bytes.get());
         }
         if free > card {
             self.narrow.insert(free);

@@ -2,7 +2,7 @@
 
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
-use crate::multi_nic::choice::{Candidate, Candidates, Situation, choose};
+use crate::multi_nic::choice::{Candidate, Candidates, Growth, Situation, choose};
 use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
 use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
@@ -43,6 +43,7 @@ struct Cards {
     flags: CardFlags,
     /// What was told of each lane last.
     told: [Option<Estimate>; MOST_NICS],
+    growth: Growth,
 }
 
 impl Neighbours {
@@ -120,7 +121,7 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MOST_NICS]));
                 known.by_first.insert(first, id);
-                known.cards.insert(id, Cards { cards, flags, told: [None; MOST_NICS] });
+                known.cards.insert(id, Cards { cards, flags, told: [None; MOST_NICS], growth: Growth::default() });
                 self.pair(now, id);
             }
             Learned::Ordinary { first } => {
@@ -250,7 +251,9 @@ impl MultiNic {
         if !matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
             return false;
         }
-        let Some(Cards { flags, told, .. }) = self.neighbours.cards.get(&neighbour) else { return false };
+        let Some(Cards { flags, told, growth, .. }) = self.neighbours.cards.get_mut(&neighbour) else {
+            return false;
+        };
         let candidate = |(at, told): (usize, &Option<Estimate>)| {
             let nic = NicId(at as u8);
             let lane = self.lanes.any_lane(neighbour, nic)?;
@@ -270,7 +273,13 @@ impl MultiNic {
         }
         let used = self.lanes.working(neighbour).fold(0_u16, |all, (nic, _)| all | 1 << nic.0);
         let full = self.full_since.is_some_and(|since| now.since(since) >= FULL_FOR);
-        let situation = Situation { used, full, resequences: flags.contains(CardFlags::RESEQUENCES) };
+        let sent = self.lanes.ids().filter_map(|nic| self.lanes.any_lane(neighbour, nic));
+        let sent = sent.fold(0, |all: u64, lane| all.saturating_add(lane.carried));
+        let in_use = candidates.iter().enumerate().filter(|(at, _)| used >> at & 1 == 1);
+        let rtt = in_use.filter_map(|(_, lane)| Some(lane.as_ref()?.rtt)).max().unwrap_or_default();
+        growth.look(now, sent, rtt, full);
+        let resequences = flags.contains(CardFlags::RESEQUENCES);
+        let situation = Situation { used, grows: growth.goes_on(), resequences };
         let chosen = choose(&candidates, situation);
         self.lanes.use_only(neighbour, chosen);
         chosen != used

@@ -174,7 +174,11 @@ impl Delays {
         let took = beyond.0.beyond(beyond.1);
         let lines = self.assumed.span(LONG - SHORT);
         let more = took - took.min(lines);
-        let sure = more > self.jitter() && more > lines;
+        // Short ones that leave close together are delayed alike: how far they are apart says more than how they follow.
+        let Some(shortest) = self.short.get() else { return None };
+        let short = self.recent.iter().filter(|sample| !sample.long);
+        let spread = short.map(|sample| sample.delay.beyond(shortest)).max().unwrap_or_default();
+        let sure = more > self.jitter() && more > spread && more > lines;
         sure.then(|| Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64()))
     }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.
