@@ -101,6 +101,8 @@ struct Limit {
     flat_since: Option<Instant>,
     /// The rate before it was cut because of loss, and how much was lost: to be justified.
     cut: Option<(f64, f64)>,
+    /// Only the lengths of probes have told of it.
+    expected: bool,
 }
 
 /// Two probes compared.
@@ -135,22 +137,32 @@ impl Capacity {
     pub(super) fn loss(&self) -> f64 {
         self.loss
     }
-    /// Probes of two lengths have shown that the way carries no more. Not news where a limit is known.
-    pub(super) fn expect(&mut self, now: Instant, rate: Rate) {
-        let bytes = rate.as_bytes_per_sec_f64();
-        if self.limit.is_none() && bytes < self.nominal.as_bytes_per_sec_f64() * SURELY_NARROWER {
-            self.limit = Some(Limit {
-                capacity: bytes,
-                rate: bytes,
-                gain: 0.0,
-                gained_at: now,
-                hold_until: now,
-                drained_at: now,
-                draining: false,
-                shallow: false,
-                flat_since: None,
-                cut: None,
-            });
+    /// Probes of two lengths show that the way carries no more than `rate`; none: they do not. Not news where more has come, or
+    /// where a queue has shown what it carries.
+    pub(super) fn expect(&mut self, now: Instant, rate: Option<Rate>) {
+        let nominal = self.nominal.as_bytes_per_sec_f64();
+        let bytes = rate.map(Rate::as_bytes_per_sec_f64).filter(|bytes| *bytes < nominal * SURELY_NARROWER);
+        match (&mut self.limit, bytes) {
+            (None, Some(bytes)) => {
+                self.limit = Some(Limit {
+                    capacity: bytes,
+                    rate: bytes,
+                    gain: 0.0,
+                    gained_at: now,
+                    hold_until: now,
+                    drained_at: now,
+                    draining: false,
+                    shallow: false,
+                    flat_since: None,
+                    cut: None,
+                    expected: true,
+                });
+            }
+            (Some(limit), Some(bytes)) if limit.expected && bytes > limit.capacity => {
+                (limit.capacity, limit.rate) = (bytes, bytes);
+            }
+            (Some(limit), None) if limit.expected => self.limit = None,
+            _ => {}
         }
     }
     /// Nothing came back for too long.
@@ -259,6 +271,7 @@ impl Capacity {
             shallow: lossy.is_some(),
             flat_since: None,
             cut: lossy.map(|_| (nominal, self.loss)),
+            expected: false,
         };
         self.limit = Some(Limit { rate: limit.steer(around, target), ..limit });
     }
@@ -273,6 +286,7 @@ impl Capacity {
         let target = around.target();
         let queued = around.queue > target;
         let mut rebase = false;
+        limit.expected &= !queued && lossy.is_none();
         if let Some(delivered) = lossy {
             limit.cut = Some((limit.capacity, self.loss));
             limit.hold_until = now + HOLD;

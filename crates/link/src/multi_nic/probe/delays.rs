@@ -12,6 +12,8 @@ const MOST_RECENT: usize = 64;
 const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
 const ENOUGH_LONG: usize = 8;
+/// What they take longer is no chance if it is so many times what chance is taken for.
+const SURE: u64 = 12;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
@@ -46,17 +48,22 @@ impl OneWay {
 
 /// The shortest of the present and the last epoch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shortest([Option<OneWay>; 2]);
+struct Shortest {
+    delays: [Option<OneWay>; 2],
+    /// Of so many.
+    counts: [u64; 2],
+}
 
 impl Shortest {
     fn get(self) -> Option<OneWay> {
-        self.0.into_iter().flatten().min()
+        self.delays.into_iter().flatten().min()
     }
     fn add(&mut self, delay: OneWay) {
-        self.0[0] = Some(self.0[0].map_or(delay, |shortest| shortest.min(delay)));
+        self.delays[0] = Some(self.delays[0].map_or(delay, |shortest| shortest.min(delay)));
+        self.counts[0] += 1;
     }
     fn turn(&mut self) {
-        self.0 = [None, self.0[0]];
+        (self.delays, self.counts) = ([None, self.delays[0]], [0, self.counts[0]]);
     }
 }
 
@@ -151,7 +158,7 @@ impl Delays {
     /// The way is another: what is shortest now is what is shortest.
     pub(super) fn rebase(&mut self) {
         let [newest, before] = self.last;
-        self.short = Shortest([newest.into_iter().chain(before).min(), None]);
+        self.short = Shortest { delays: [newest.into_iter().chain(before).min(), None], counts: [1, 0] };
         self.long = Shortest::default();
     }
     /// Time per byte, and the shortest delay of late without it. None: no probe has come through.
@@ -169,16 +176,15 @@ impl Delays {
     /// What the narrowest line of the way carries, if probes of two lengths show for sure that it carries much less than those that
     /// the cards tell of: all that long ones take longer than these lines is taken for one line's.
     pub(super) fn narrower(&self) -> Option<Rate> {
-        let enough = self.recent.iter().filter(|sample| sample.long).count() >= ENOUGH_LONG;
-        let beyond = self.long.get().zip(self.short.get()).filter(|_| enough)?;
-        let took = beyond.0.beyond(beyond.1);
-        let lines = self.assumed.span(LONG - SHORT);
-        let more = took - took.min(lines);
-        // Short ones that leave close together are delayed alike: how far they are apart says more than how they follow.
-        let Some(shortest) = self.short.get() else { return None };
-        let short = self.recent.iter().filter(|sample| !sample.long);
-        let spread = short.map(|sample| sample.delay.beyond(shortest)).max().unwrap_or_default();
-        let sure = more > self.jitter() && more > spread && more > lines;
+        let (short, long) = (self.short.get()?, self.long.get()?);
+        let enough = self.long.counts.iter().sum::<u64>();
+        let more = long.beyond(short) - long.beyond(short).min(self.assumed.span(LONG - SHORT));
+        // The shortest of many are apart by what chance leaves: the whole of it for one, a part for each of several.
+        let shorts = self.recent.iter().filter(|sample| !sample.long);
+        let spread = shorts.map(|sample| sample.delay.beyond(short)).max().unwrap_or_default();
+        let sure = enough >= ENOUGH_LONG as u64
+            && more > spread * SURE / enough
+            && more > self.assumed.span(LONG - SHORT);
         sure.then(|| Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64()))
     }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.

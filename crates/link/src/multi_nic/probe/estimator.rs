@@ -102,9 +102,7 @@ impl Estimator {
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
-        if let Some(rate) = self.delays.narrower() {
-            self.capacity.expect(now, rate);
-        }
+        self.capacity.expect(now, self.delays.narrower());
     }
     /// The way was interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
