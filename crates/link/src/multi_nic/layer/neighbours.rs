@@ -7,7 +7,7 @@ use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
 use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
-use farpace_units::{ByteCount, Instant, Span};
+use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -254,18 +254,19 @@ impl MultiNic {
         let Some(Cards { flags, told, growth, .. }) = self.neighbours.cards.get_mut(&neighbour) else {
             return false;
         };
+        let hops = self.config.hops.into();
         let candidate = |(at, told): (usize, &Option<Estimate>)| {
             let nic = NicId(at as u8);
             let lane = self.lanes.any_lane(neighbour, nic)?;
             let up = lane.up && self.lanes.nic(nic)?.up;
             let (rtt, evidence) = told.map_or_else(Default::default, |told| (told.least_rtt, told.evidence));
-            up.then(|| Candidate {
-                rate: lane.rate,
-                delay: lane.delay.of(FULL_FRAME),
-                rtt,
-                evidence,
-                rate_is_likely: lane.delay.per_byte <= lane.pace.times(MOST_LINES),
-            })
+            let rate_is_likely = lane.delay.per_byte <= lane.pace.times(MOST_LINES);
+            // What long probes take longer than they should tells of a narrower line.
+            let beyond = lane.delay.per_byte.as_nanos_f64() - lane.pace.times(hops).as_nanos_f64();
+            let narrow = Rate::from_bytes_per_sec_f64(1e9 / beyond.max(1e-3));
+            let rate = if rate_is_likely { lane.rate } else { narrow.min(lane.rate) };
+            let delay = lane.delay.of(FULL_FRAME);
+            up.then_some(Candidate { rate, delay, rtt, evidence, rate_is_likely })
         };
         let mut candidates: Candidates = [None; MOST_NICS];
         for (slot, known) in candidates.iter_mut().zip(told.iter().enumerate().map(candidate)) {

@@ -13,7 +13,7 @@ const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
 const ENOUGH_LONG: usize = 8;
 /// What they take longer is no chance if it is so many times what chance is taken for.
-const SURE: u64 = 12;
+const SURE: u64 = 40;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
