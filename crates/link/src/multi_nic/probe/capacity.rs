@@ -137,13 +137,13 @@ impl Capacity {
     pub(super) fn loss(&self) -> f64 {
         self.loss
     }
-    /// Probes of two lengths show that the way carries no more than `rate`; none: they do not. Not news where more has come, or
-    /// where a queue has shown what it carries.
-    pub(super) fn expect(&mut self, now: Instant, rate: Option<Rate>) {
-        let nominal = self.nominal.as_bytes_per_sec_f64();
-        let bytes = rate.map(Rate::as_bytes_per_sec_f64).filter(|bytes| *bytes < nominal * SURELY_NARROWER);
-        match (&mut self.limit, bytes) {
-            (None, Some(bytes)) => {
+    /// Probes of two lengths show that the way carries no more than `rate`. Not news where more has come, or where a queue has
+    /// shown what it carries.
+    pub(super) fn expect(&mut self, now: Instant, rate: Rate, sure: bool) {
+        let bytes = rate.as_bytes_per_sec_f64();
+        let narrow = bytes < self.nominal.as_bytes_per_sec_f64() * SURELY_NARROWER;
+        match &mut self.limit {
+            None if sure && narrow => {
                 self.limit = Some(Limit {
                     capacity: bytes,
                     rate: bytes,
@@ -158,10 +158,10 @@ impl Capacity {
                     expected: true,
                 });
             }
-            (Some(limit), Some(bytes)) if limit.expected && bytes > limit.capacity => {
+            Some(limit) if limit.expected && bytes > limit.capacity && narrow => {
                 (limit.capacity, limit.rate) = (bytes, bytes);
             }
-            (Some(limit), None) if limit.expected => self.limit = None,
+            Some(limit) if limit.expected && !narrow => self.limit = None,
             _ => {}
         }
     }

@@ -173,19 +173,19 @@ impl Delays {
         let shortest = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
         Some((shortest, per_byte))
     }
-    /// What the narrowest line of the way carries, if probes of two lengths show for sure that it carries much less than those that
-    /// the cards tell of: all that long ones take longer than these lines is taken for one line's.
-    pub(super) fn narrower(&self) -> Option<Rate> {
+    /// What the narrowest line of the way carries, if probes of two lengths show that it carries less than those that the cards
+    /// tell of: all that long ones take longer than these lines is taken for one line's. And whether that is sure.
+    pub(super) fn narrower(&self) -> Option<(Rate, bool)> {
         let (short, long) = (self.short.get()?, self.long.get()?);
-        let enough = self.long.counts.iter().sum::<u64>();
-        let more = long.beyond(short) - long.beyond(short).min(self.assumed.span(LONG - SHORT));
+        let longs = self.long.counts.iter().sum::<u64>();
+        let (took, lines) = (long.beyond(short), self.assumed.span(LONG - SHORT));
+        let more = took - took.min(lines);
         // The shortest of many are apart by what chance leaves: the whole of it for one, a part for each of several.
         let shorts = self.recent.iter().filter(|sample| !sample.long);
         let spread = shorts.map(|sample| sample.delay.beyond(short)).max().unwrap_or_default();
-        let sure = enough >= ENOUGH_LONG as u64
-            && more > spread * SURE / enough
-            && more > self.assumed.span(LONG - SHORT);
-        sure.then(|| Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64()))
+        let sure = longs >= ENOUGH_LONG as u64 && more > spread * SURE / longs && more > lines;
+        let rate = Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64().max(1e-9));
+        Some((rate, sure))
     }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.
     pub(super) fn guard(&self) -> Span {

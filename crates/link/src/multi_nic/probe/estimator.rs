@@ -102,7 +102,9 @@ impl Estimator {
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
-        self.capacity.expect(now, self.delays.narrower());
+        if let Some((rate, sure)) = self.delays.narrower() {
+            self.capacity.expect(now, rate, sure);
+        }
     }
     /// The way was interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {
