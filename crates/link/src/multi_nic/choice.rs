@@ -32,6 +32,10 @@ const MUCH_BETTER: f64 = 1.3;
 /// A lane is worth what a connection gets that lasts so long, and begins with so many frames.
 const TRANSFER: Span = Span::from_secs(5);
 const FIRST_WINDOW: f64 = 10.0;
+/// So many times what passes between two losses gets through before windows are as small as losses keep them.
+const BEFORE_LOSS: f64 = 5.0;
+/// A window that nothing cuts is so much longer in the mean of the ten seconds that come (RFC 9438 §4.2): 0.1 * 10^3.
+const SOON: f64 = 100.0;
 /// A window that grows by less than this in a round trip, so many times in a row, grows fast no more. What is sent in a moment, or in
 /// fewer frames than so many, does not tell.
 const GROWS: f64 = 1.3;
@@ -103,11 +107,16 @@ fn alone(lanes: &Candidates, at: usize) -> f64 {
     let set = 1_u16 << at;
     let rtt = members(lanes, set).map(|lane| lane.rtt).max().unwrap_or_default();
     let rounds = (full_window(lanes, set) / FIRST_WINDOW).log2().max(0.0);
-    goodput(lanes, set) * (1.0 - rtt.as_secs_f64() * rounds / TRANSFER.as_secs_f64()).max(0.1)
+    let time = TRANSFER.as_secs_f64();
+    // Before the first loss, and until windows have come down to what the law says, more gets through.
+    let loss = members(lanes, set).map(Candidate::loss).fold(0.0, f64::max);
+    let before = if loss > 0.0 { BEFORE_LOSS / loss * FULL_FRAME.bits() as f64 / time / 1e6 } else { 0.0 };
+    let rate = members(lanes, set).map(Candidate::mbit).sum();
+    (goodput(lanes, set) + before).min(rate) * (1.0 - rtt.as_secs_f64() * rounds / time).max(0.1)
 }
 
 /// What there is to choose by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Situation {
     /// The cards whose lanes are used so far, a bit for each.
     pub used: u16,
@@ -115,6 +124,35 @@ pub(super) struct Situation {
     pub grows: bool,
     /// The receiver puts frames in order.
     pub resequences: bool,
+    /// What was sent in the last round trip, in Mbit/s.
+    pub mbit: f64,
+}
+
+/// What a window of so many full frames brings over the lanes of a set, the nearest of which is filled first, in Mbit/s.
+fn brings(lanes: &Candidates, set: u16, mut window: f64) -> f64 {
+    let mut nearest: Vec<&Candidate> = members(lanes, set).collect();
+    nearest.sort_by_key(|lane| lane.rtt);
+    let mut all = 0.0;
+    for lane in nearest {
+        let rtt = lane.rtt.as_secs_f64().max(1e-6);
+        let most = lane.mbit() * 1e6 * rtt / FULL_FRAME.bits() as f64;
+        all += window.min(most) * FULL_FRAME.bits() as f64 / rtt / 1e6;
+        window -= window.min(most);
+    }
+    all
+}
+
+/// Full frames under way while so much is sent over the lanes of a set, the nearest of which is filled first.
+fn under_way(lanes: &Candidates, set: u16, mut mbit: f64) -> f64 {
+    let mut nearest: Vec<&Candidate> = members(lanes, set).collect();
+    nearest.sort_by_key(|lane| lane.rtt);
+    let mut all = 0.0;
+    for lane in nearest {
+        let part = mbit.min(lane.mbit());
+        all += part * 1e6 * lane.rtt.as_secs_f64() / FULL_FRAME.bits() as f64;
+        mbit -= part;
+    }
+    all
 }
 
 /// The set that grows from the lane `from`.
@@ -126,8 +164,6 @@ fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) 
     for at in order {
         let Some(lane) = lanes[at] else { continue };
         let all: f64 = members(lanes, set).map(Candidate::mbit).sum();
-        let widest = members(lanes, set).max_by_key(|other| (other.rate, other.delay));
-        let thin = widest.is_some_and(|wide| lane.delay < wide.delay && lane.mbit() < wide.mbit() * THIN);
         let worth = match (cautious, resequences) {
             (true, _) => WORTH_A_LONG_WINDOW,
             (false, false) => WORTH_REORDERING,
@@ -136,11 +172,16 @@ fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) 
         let may_join = used >> at & 1 == 1 || lane.is_proven();
         let with = set | 1 << at;
         let adds = goodput(lanes, with) > goodput(lanes, set);
-        if !thin && lane.mbit() >= worth * all && adds && (!cautious || may_join) {
+        if lane.mbit() >= worth * all && adds && (!cautious || may_join) {
             set = with;
         }
     }
-    set
+    let widest = members(lanes, set).max_by_key(|lane| (lane.rate, lane.delay)).copied();
+    let thin = |lane: &Candidate| {
+        widest.is_some_and(|wide| lane.delay < wide.delay && lane.mbit() < wide.mbit() * THIN)
+    };
+    let left = (0..MOST_NICS).filter(|at| lanes[*at].as_ref().is_some_and(thin));
+    left.fold(set, |set, at| set & !(1 << at))
 }
 
 /// The cards whose lanes are used from now on, a bit for each.
@@ -163,8 +204,15 @@ pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
     let rtt = |set: u16| members(lanes, set).map(|lane| lane.rtt).max();
     let best = sets.max_by(|a, b| worth(*a).total_cmp(&worth(*b)).then_with(|| rtt(*b).cmp(&rtt(*a))));
     let best = best.unwrap_or(0);
-    let stays = now & all == now && now != 0 && worth(best) < worth(now) * BETTER;
-    if stays && cautious { now } else { best }
+    if !cautious || now & all != now || now == 0 {
+        return best;
+    }
+    // What is under way now is all that other lanes would have for a while.
+    let window = under_way(lanes, now, situation.mbit);
+    let soon = worth(best).min(brings(lanes, best, window + SOON));
+    let stays = worth(best) < worth(now) * BETTER
+        || (best & now != now && soon < brings(lanes, now, window));
+    if stays { now } else { best }
 }
 
 /// Whether what is sent to a neighbour grows as it does while a connection is young, from one round trip to the next.
@@ -194,15 +242,19 @@ impl Growth {
         }
         self.over |= full;
         let took = now.since(self.since);
-        if self.over || took < rtt.max(SHORTEST_ROUND) {
+        if took < rtt.max(SHORTEST_ROUND) {
             return;
         }
         let bytes = sent.saturating_sub(self.sent);
         let rate = bytes as f64 / took.as_secs_f64();
         let many = bytes >= FULL_FRAME.get() * FEWEST_FRAMES;
         self.flat = if many && rate < self.last * GROWS { self.flat + 1 } else { 0 };
-        self.over = self.flat >= ROUNDS;
+        self.over |= self.flat >= ROUNDS;
         (self.since, self.sent, self.last) = (now, sent, rate);
+    }
+    /// What was sent in the last round trip, in Mbit/s.
+    pub(super) fn mbit(&self) -> f64 {
+        self.last * 8.0 / 1e6
     }
     /// It still does.
     pub(super) const fn goes_on(&self) -> bool {
@@ -215,7 +267,7 @@ mod tests {
     use super::*;
 
     fn choose(lanes: &Candidates, used: u16, resequences: bool) -> u16 {
-        super::choose(lanes, Situation { used, grows: false, resequences })
+        super::choose(lanes, Situation { used, grows: false, resequences, mbit: 0.0 })
     }
 
     /// Lanes of so many Mbit/s, so many us of round trip, of so many frames so many lost.

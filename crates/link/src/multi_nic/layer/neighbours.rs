@@ -280,8 +280,9 @@ impl MultiNic {
         let rtt = in_use.filter_map(|(_, lane)| Some(lane.as_ref()?.rtt)).max().unwrap_or_default();
         growth.look(now, sent, rtt, full);
         let resequences = flags.contains(CardFlags::RESEQUENCES);
-        let situation = Situation { used, grows: growth.goes_on(), resequences };
+        let situation = Situation { used, grows: growth.goes_on(), resequences, mbit: growth.mbit() };
         let chosen = choose(&candidates, situation);
+        if std::env::var("FARPACE_DBG").is_ok() && chosen != used { eprintln!("{now:?} {neighbour:?} {used:b} -> {chosen:b} {situation:?} {candidates:?}"); }
         self.lanes.use_only(neighbour, chosen);
         chosen != used
     }

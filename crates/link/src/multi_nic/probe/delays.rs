@@ -12,8 +12,10 @@ const MOST_RECENT: usize = 64;
 const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
 const ENOUGH_LONG: usize = 8;
-/// What they take longer is no chance if it is so many times what chance is taken for.
-const SURE: u64 = 40;
+/// What they take longer is no chance if it is more than this part of what delays differ by, however many there are: where frames
+/// wait for each other the shortest delay is rare, and rarer for few than for many. Of fewer than so many it must be more.
+const SURE: u64 = 3;
+const MANY_LONG: u64 = 16;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
@@ -183,7 +185,7 @@ impl Delays {
         // The shortest of many are apart by what chance leaves: the whole of it for one, a part for each of several.
         let shorts = self.recent.iter().filter(|sample| !sample.long);
         let spread = shorts.map(|sample| sample.delay.beyond(short)).max().unwrap_or_default();
-        let sure = longs >= ENOUGH_LONG as u64 && more > spread * SURE / longs && more > lines;
+        let sure = longs >= ENOUGH_LONG as u64 && more > spread * (MANY_LONG / longs.min(MANY_LONG)) / SURE && more > lines;
         let rate = Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64().max(1e-9));
         Some((rate, sure))
     }
