@@ -16,7 +16,7 @@ use farpace_units::{Instant, Rate, Span};
 const SHORT_WINDOW: f64 = 200.0;
 /// Where they need more, it is used once so many frames have shown that it is good.
 pub(super) const ENOUGH: u64 = 1_000;
-/// Fewer losses than this may be chance.
+/// Fewer losses than this may be chance: it counts half, and not at all among many.
 const FEWEST_LOST: u64 = 2;
 /// What a lane has to add at least: a part of what there is without it. Where windows are long, and a cut costs seconds; and
 /// where they are short, if the receiver does not put frames in order.
@@ -68,7 +68,12 @@ impl Candidate {
         self.rate_is_likely && self.evidence.frames >= ENOUGH
     }
     fn loss(&self) -> f64 {
-        if self.evidence.lost < FEWEST_LOST { 0.0 } else { self.evidence.loss() }
+        let Evidence { frames, lost } = self.evidence;
+        match lost < FEWEST_LOST {
+            true if frames > ENOUGH * 2 => 0.0,
+            true => self.evidence.loss() / 2.0,
+            false => self.evidence.loss(),
+        }
     }
 }
 
@@ -97,8 +102,7 @@ fn goodput(lanes: &Candidates, set: u16) -> f64 {
     }
     // RFC 9438 §5.1, and as much as Reno where that is more.
     let cubic = 1.054 * (rtt / loss).powf(0.75);
-    let window = cubic.max((1.5 / loss).sqrt());
-    all.min(window * FULL_FRAME.bits() as f64 / rtt / 1e6)
+    brings(lanes, set, cubic.max((1.5 / loss).sqrt()))
 }
 
 /// What one connection gets by this lane alone while it lasts for [`TRANSFER`], in Mbit/s: its window doubles with each round trip
@@ -162,26 +166,30 @@ fn grown(lanes: &Candidates, from: usize, cautious: bool, situation: Situation) 
     let mut order: Vec<usize> = (0..MOST_NICS).filter(|at| *at != from && lanes[*at].is_some()).collect();
     order.sort_by_key(|at| (std::cmp::Reverse(lanes[*at].map(|lane| lane.rate)), *at));
     for at in order {
-        let Some(lane) = lanes[at] else { continue };
-        let all: f64 = members(lanes, set).map(Candidate::mbit).sum();
-        let worth = match (cautious, resequences) {
-            (true, _) => WORTH_A_LONG_WINDOW,
-            (false, false) => WORTH_REORDERING,
-            (false, true) => 0.0,
-        };
-        let may_join = used >> at & 1 == 1 || lane.is_proven();
         let with = set | 1 << at;
         let adds = goodput(lanes, with) > goodput(lanes, set);
-        if lane.mbit() >= worth * all && adds && (!cautious || may_join) {
+        if adds && (!cautious || may_be_used(lanes, at, used)) {
             set = with;
         }
     }
-    let widest = members(lanes, set).max_by_key(|lane| (lane.rate, lane.delay)).copied();
-    let thin = |lane: &Candidate| {
-        widest.is_some_and(|wide| lane.delay < wide.delay && lane.mbit() < wide.mbit() * THIN)
+    let worth = match (cautious, resequences) {
+        (true, _) => WORTH_A_LONG_WINDOW,
+        (false, false) => WORTH_REORDERING,
+        (false, true) => 0.0,
     };
-    let left = (0..MOST_NICS).filter(|at| lanes[*at].as_ref().is_some_and(thin));
+    let widest = members(lanes, set).max_by_key(|lane| (lane.rate, lane.delay)).copied();
+    let little = |lane: &Candidate| {
+        let wider: f64 = members(lanes, set).filter(|o| o.rate > lane.rate).map(Candidate::mbit).sum();
+        let thin = widest.is_some_and(|w| lane.delay < w.delay && lane.mbit() < w.mbit() * THIN);
+        thin || lane.mbit() < worth * wider
+    };
+    let left = (0..MOST_NICS).filter(|at| lanes[*at].as_ref().is_some_and(little));
     left.fold(set, |set, at| set & !(1 << at))
+}
+
+/// It is used, or nothing speaks against it.
+fn may_be_used(lanes: &Candidates, at: usize, used: u16) -> bool {
+    used >> at & 1 == 1 || lanes[at].as_ref().is_some_and(Candidate::is_proven)
 }
 
 /// The cards whose lanes are used from now on, a bit for each.
@@ -195,10 +203,16 @@ pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
         let worth = |at: usize| alone(lanes, at);
         let best = works.max_by(|a, b| worth(*a).total_cmp(&worth(*b))).unwrap_or(0);
         let at = now.trailing_zeros() as usize;
-        let stays = now.count_ones() == 1 && now & all != 0 && worth(best) < worth(at) * MUCH_BETTER;
+        let window = under_way(lanes, now, situation.mbit);
+        let later = brings(lanes, 1 << best, window * 2.0 + SOON) < brings(lanes, now, window);
+        let single = now.count_ones() == 1 && now & all != 0;
+        let stays = single && (later || worth(best) < worth(at) * MUCH_BETTER);
         return if stays { now } else { 1 << best };
     }
-    let sets = works.map(|from| grown(lanes, from, cautious, situation));
+    let known = |at: &usize| may_be_used(lanes, *at, now);
+    let any = works.clone().any(|at| known(&at));
+    let sets = works.filter(|at| !cautious || !any || known(at));
+    let sets = sets.map(|from| grown(lanes, from, cautious, situation));
     let worth = |set: u16| goodput(lanes, set);
     // Of equal ones the one with the shortest round trip.
     let rtt = |set: u16| members(lanes, set).map(|lane| lane.rtt).max();
@@ -326,18 +340,53 @@ mod tests {
     fn a_little_better_is_no_reason_to_change() {
         let (a, b) = ((500, 10_000, 0, 0), (510, 10_000, 0, 0));
         assert_eq!(choose(&lanes(&[a, b]), 0b01, true), 0b01);
-        assert_eq!(choose(&lanes(&[a, (700, 10_000, 0, 0)]), 0b01, true), 0b10);
+        assert_eq!(choose(&lanes(&[a, (530, 10_000, 5_000, 20)]), 0b01, true), 0b01);
+        assert_eq!(choose(&lanes(&[(500, 10_000, 5_000, 20), (510, 10_000, 5_000, 0)]), 0b01, true), 0b10);
         let mut failed = lanes(&[a, b]);
         failed[0] = None;
         assert_eq!(choose(&failed, 0b01, true), 0b10);
         assert_eq!(choose(&lanes(&[]), 0, true), 0);
     }
 
-    /// Breaks: a connection that still grows is given a longer way, and stops growing because round trips become longer.
+    /// Breaks: a connection that still grows is given ways of other lengths, takes the delay for a queue, and stops growing.
     #[test]
-    fn a_long_way_is_added_when_the_others_are_full() {
+    fn one_lane_is_used_while_windows_grow() {
         let set = lanes(&[(500, 28_000, 5_000, 0), (800, 67_000, 5_000, 0)]);
-        let at = |used, full| super::choose(&set, Situation { used, full, resequences: true });
-        assert_eq!((at(0b10, false), at(0b10, true), at(0b11, false)), (0b10, 0b11, 0b11));
+        let at = |used, grows, mbit| {
+            super::choose(&set, Situation { used, grows, resequences: true, mbit })
+        };
+        assert_eq!((at(0, true, 0.0), at(0b10, true, 300.0), at(0b10, false, 300.0)), (0b10, 0b10, 0b11));
+        // What is under way on a short way is little on a long one.
+        let set = lanes(&[(320, 2_000, 5_000, 10), (500, 100_000, 5_000, 0)]);
+        let at = |mbit| super::choose(&set, Situation { used: 0b01, grows: false, resequences: true, mbit });
+        assert_eq!((at(200.0), at(5.0)), (0b01, 0b10));
+    }
+
+    /// Breaks: other lanes are never added, or while the first one is not even full.
+    #[test]
+    fn growth_is_over_when_a_round_trip_brings_no_more() {
+        let rtt = Span::from_millis(50);
+        let over = |sent: &[u64], full| {
+            let (mut growth, mut now, mut all) = (Growth::default(), Instant::from_nanos(9_000_000_000), 0);
+            growth.look(now, all, rtt, false);
+            let each = sent.iter().map(|frames| {
+                (now, all) = (now + rtt, all + frames * FULL_FRAME.get());
+                growth.look(now, all, rtt, full);
+                !growth.goes_on()
+            });
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(over(&[10, 20, 40, 80, 160], false), [false; 5]);
+        assert_eq!(over(&[20, 40, 44, 46, 90], false), [false, false, false, true, true]);
+        assert_eq!(over(&[20, 1, 1, 1], false), [false; 4], "too little to tell");
+        assert_eq!(over(&[20, 40], true), [true; 2]);
+        // A connection that begins after a pause grows anew.
+        let mut growth = Growth::default();
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        growth.look(at(0), 1_000, rtt, true);
+        growth.look(at(500), 2_000, rtt, false);
+        assert!(!growth.goes_on());
+        growth.look(at(1_600), 3_000, rtt, false);
+        assert!(growth.goes_on());
     }
 }

@@ -254,7 +254,7 @@ impl MultiNic {
         let Some(Cards { flags, told, growth, .. }) = self.neighbours.cards.get_mut(&neighbour) else {
             return false;
         };
-        let hops = self.config.hops.into();
+        let other_lines = u64::from(self.config.hops.saturating_sub(1));
         let candidate = |(at, told): (usize, &Option<Estimate>)| {
             let nic = NicId(at as u8);
             let lane = self.lanes.any_lane(neighbour, nic)?;
@@ -262,7 +262,7 @@ impl MultiNic {
             let (rtt, evidence) = told.map_or_else(Default::default, |told| (told.least_rtt, told.evidence));
             let rate_is_likely = lane.delay.per_byte <= lane.pace.times(MOST_LINES);
             // What long probes take longer than they should tells of a narrower line.
-            let beyond = lane.delay.per_byte.as_nanos_f64() - lane.pace.times(hops).as_nanos_f64();
+            let beyond = lane.delay.per_byte.as_nanos_f64() - lane.pace.times(other_lines).as_nanos_f64();
             let narrow = Rate::from_bytes_per_sec_f64(1e9 / beyond.max(1e-3));
             let rate = if rate_is_likely { lane.rate } else { narrow.min(lane.rate) };
             let delay = lane.delay.of(FULL_FRAME);

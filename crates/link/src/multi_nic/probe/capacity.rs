@@ -19,6 +19,10 @@ const FIRST_GAIN: f64 = 0.03;
 const MOST_GAIN: f64 = 0.125;
 /// What probes of two lengths tell is believed if it is less than this part of the nominal rate.
 const SURELY_NARROWER: f64 = 0.7;
+/// This part of it at first: more is tried soon, and too much would be seen late where the queue is short.
+const CAREFUL: f64 = 0.9;
+/// However long they take, the way is taken to carry this part of it.
+const NARROWEST: f64 = 1e-4;
 /// After loss nothing more is tried for this time.
 const HOLD: Span = Span::from_secs(1);
 /// Every so often the queue is emptied, to see how long an empty way takes; this part of the rate does it, for so long at most.
@@ -140,8 +144,9 @@ impl Capacity {
     /// Probes of two lengths show that the way carries no more than `rate`. Not news where more has come, or where a queue has
     /// shown what it carries.
     pub(super) fn expect(&mut self, now: Instant, rate: Rate, sure: bool) {
-        let bytes = rate.as_bytes_per_sec_f64();
-        let narrow = bytes < self.nominal.as_bytes_per_sec_f64() * SURELY_NARROWER;
+        let nominal = self.nominal.as_bytes_per_sec_f64();
+        let bytes = (rate.as_bytes_per_sec_f64() * CAREFUL).max(nominal * NARROWEST);
+        let narrow = bytes < nominal * SURELY_NARROWER;
         match &mut self.limit {
             None if sure && narrow => {
                 self.limit = Some(Limit {
@@ -333,7 +338,7 @@ impl Capacity {
 
 impl Surroundings {
     /// How long the queue is to be.
-    fn target(self) -> Span {
+    pub(super) fn target(self) -> Span {
         TARGET + self.jitter * 2
     }
 }

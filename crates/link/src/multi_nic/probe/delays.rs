@@ -12,10 +12,9 @@ const MOST_RECENT: usize = 64;
 const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
 const ENOUGH_LONG: usize = 8;
-/// What they take longer is no chance if it is more than this part of what delays differ by, however many there are: where frames
-/// wait for each other the shortest delay is rare, and rarer for few than for many. Of fewer than so many it must be more.
-const SURE: u64 = 3;
-const MANY_LONG: u64 = 16;
+/// What they take longer is no chance if it is more than so many standard errors of the mean of so many at most.
+const SURE: f64 = 4.0;
+const MOST_LONGER: u64 = 500;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
@@ -50,22 +49,40 @@ impl OneWay {
 
 /// The shortest of the present and the last epoch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shortest {
-    delays: [Option<OneWay>; 2],
-    /// Of so many.
-    counts: [u64; 2],
+struct Shortest([Option<OneWay>; 2]);
+
+/// By how much long probes take longer than the short ones just before them, in ns: these are delayed alike by all that comes and
+/// goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Longer {
+    count: u64,
+    mean: f64,
+    variance: f64,
+}
+
+impl Longer {
+    fn add(&mut self, nanos: f64) {
+        self.count += 1;
+        let part = 1.0 / self.count.min(MOST_LONGER) as f64;
+        let off = nanos - self.mean;
+        self.mean += off * part;
+        self.variance += ((nanos - self.mean) * off - self.variance) * part;
+    }
+    /// By so much the mean may be wrong.
+    fn error(&self) -> f64 {
+        SURE * (self.variance / self.count.clamp(1, MOST_LONGER) as f64).sqrt()
+    }
 }
 
 impl Shortest {
     fn get(self) -> Option<OneWay> {
-        self.delays.into_iter().flatten().min()
+        self.0.into_iter().flatten().min()
     }
     fn add(&mut self, delay: OneWay) {
-        self.delays[0] = Some(self.delays[0].map_or(delay, |shortest| shortest.min(delay)));
-        self.counts[0] += 1;
+        self.0[0] = Some(self.0[0].map_or(delay, |shortest| shortest.min(delay)));
     }
     fn turn(&mut self) {
-        (self.delays, self.counts) = ([None, self.delays[0]], [0, self.counts[0]]);
+        self.0 = [None, self.0[0]];
     }
 }
 
@@ -79,6 +96,7 @@ pub(super) struct Delays {
     recent: VecDeque<Sample>,
     short: Shortest,
     long: Shortest,
+    longer: Longer,
     turned: Instant,
     /// The last two short ones, the newest first.
     last: [Option<OneWay>; 2],
@@ -103,6 +121,7 @@ impl Delays {
             recent: VecDeque::new(),
             short: Shortest::default(),
             long: Shortest::default(),
+            longer: Longer::default(),
             turned: Instant::ZERO,
             last: [None; 2],
             jitter: 0.0,
@@ -122,6 +141,9 @@ impl Delays {
         }
         if long {
             self.long.add(delay);
+            if let Some(before) = self.last[0] {
+                self.longer.add(delay.0.wrapping_sub(before.0) as f64);
+            }
         } else {
             self.short.add(delay);
             if let [Some(last), Some(before)] = self.last {
@@ -160,7 +182,7 @@ impl Delays {
     /// The way is another: what is shortest now is what is shortest.
     pub(super) fn rebase(&mut self) {
         let [newest, before] = self.last;
-        self.short = Shortest { delays: [newest.into_iter().chain(before).min(), None], counts: [1, 0] };
+        self.short = Shortest([newest.into_iter().chain(before).min(), None]);
         self.long = Shortest::default();
     }
     /// Time per byte, and the shortest delay of late without it. None: no probe has come through.
@@ -176,17 +198,16 @@ impl Delays {
         Some((shortest, per_byte))
     }
     /// What the narrowest line of the way carries, if probes of two lengths show that it carries less than those that the cards
-    /// tell of: all that long ones take longer than these lines is taken for one line's. And whether that is sure.
+    /// tell of: what long ones take longer than on all these lines but one is taken for that one's. And whether that is sure.
     pub(super) fn narrower(&self) -> Option<(Rate, bool)> {
-        let (short, long) = (self.short.get()?, self.long.get()?);
-        let longs = self.long.counts.iter().sum::<u64>();
-        let (took, lines) = (long.beyond(short), self.assumed.span(LONG - SHORT));
-        let more = took - took.min(lines);
-        // The shortest of many are apart by what chance leaves: the whole of it for one, a part for each of several.
-        let shorts = self.recent.iter().filter(|sample| !sample.long);
-        let spread = shorts.map(|sample| sample.delay.beyond(short)).max().unwrap_or_default();
-        let sure = longs >= ENOUGH_LONG as u64 && more > spread * (MANY_LONG / longs.min(MANY_LONG)) / SURE && more > lines;
-        let rate = Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 / more.as_secs_f64().max(1e-9));
+        let Longer { count, mean, .. } = self.longer;
+        let of = |per_byte: PerByte| per_byte.span(LONG - SHORT).as_nanos() as f64;
+        let more = (mean - of(self.sent_on)).max(1e-3);
+        let sure = more - self.longer.error() > of(self.assumed);
+        let rate = Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 * 1e9 / more);
+        if count < ENOUGH_LONG as u64 {
+            return None;
+        }
         Some((rate, sure))
     }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.

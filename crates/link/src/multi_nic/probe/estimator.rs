@@ -99,11 +99,11 @@ impl Estimator {
         };
         let (queue, jitter) = (self.delays.queue(), self.delays.jitter());
         let around = Surroundings { queue, jitter, lag: smooth - queue + interval };
+        if let Some((rate, sure)) = self.delays.narrower() {
+            self.capacity.expect(now, rate, sure && queue <= around.target());
+        }
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
-        }
-        if let Some((rate, sure)) = self.delays.narrower() {
-            self.capacity.expect(now, rate, sure);
         }
     }
     /// The way was interrupted.

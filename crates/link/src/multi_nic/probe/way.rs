@@ -123,9 +123,10 @@ impl Way {
             self.estimator.interrupt(now);
         }
     }
-    /// Too little is known of what it loses: it is asked more often.
+    /// Too little is known of what it loses: it is asked more often, for a while, and as long as answers come.
     fn on_trial(&self) -> bool {
-        self.up && self.estimator.evidence().frames < ENOUGH
+        let room = self.outstanding.len() < MOST_OUTSTANDING / 2;
+        self.up && room && self.probes < ENOUGH * 2 && self.estimator.evidence().frames < ENOUGH
     }
     /// When the next probe is due.
     pub(super) fn probe_at(&self, now: Instant, interval: Span, idle: Span, used: bool) -> Instant {
