@@ -282,7 +282,6 @@ impl MultiNic {
         let resequences = flags.contains(CardFlags::RESEQUENCES);
         let situation = Situation { used, grows: growth.goes_on(), resequences, mbit: growth.mbit() };
         let chosen = choose(&candidates, situation);
-        if std::env::var("FARPACE_DBG").is_ok() && chosen != used { eprintln!("{now:?} {neighbour:?} {used:b} -> {chosen:b} {situation:?} {candidates:?}"); }
         self.lanes.use_only(neighbour, chosen);
         chosen != used
     }

@@ -20,7 +20,7 @@ const MOST_GAIN: f64 = 0.125;
 /// What probes of two lengths tell is believed if it is less than this part of the nominal rate.
 const SURELY_NARROWER: f64 = 0.7;
 /// This part of it at first: more is tried soon, and too much would be seen late where the queue is short.
-const CAREFUL: f64 = 0.9;
+const CAREFUL: f64 = 0.95;
 /// However long they take, the way is taken to carry this part of it.
 const NARROWEST: f64 = 1e-4;
 /// After loss nothing more is tried for this time.
@@ -136,6 +136,10 @@ impl Capacity {
     pub(super) fn rate(&self) -> Rate {
         let limited = |limit: Limit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
+    }
+    /// A queue or loss has shown that no more than the rate may be sent.
+    pub(super) fn is_full(&self) -> bool {
+        self.limit.is_some_and(|limit| !limit.expected)
     }
     /// Share of frames that was lost of late.
     pub(super) fn loss(&self) -> f64 {

@@ -69,8 +69,8 @@ impl Estimator {
             witness: Witness::default(),
         }
     }
-    /// `probe` was answered. `interval` is the time from one to the next.
-    pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span) {
+    /// `probe` was answered. `interval` is the time from one to the next; while the way is `on_trial` they are closer.
+    pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span, on_trial: bool) {
         let rtt = now.since(probe.sent_at);
         let (smooth, deviation) = match self.rtt {
             None => (rtt, rtt / 2),
@@ -87,7 +87,9 @@ impl Estimator {
         if probe.long {
             return;
         }
-        if self.compared_at.is_some_and(|at| probe.sent_at.since(at) * 5 < interval) {
+        // In fifths.
+        let closest = if on_trial { 4 } else { 1 };
+        if self.compared_at.is_some_and(|at| probe.sent_at.since(at) * 5 < interval * closest) {
             return;
         }
         self.compared_at = Some(probe.sent_at);
@@ -112,6 +114,10 @@ impl Estimator {
         self.delays.interrupt();
         self.last = None;
         self.witness.interrupt();
+    }
+    /// A queue has grown on the way, or has overflowed: what it carries is being found out.
+    pub(super) fn is_full(&self) -> bool {
+        self.capacity.is_full()
     }
     /// There and back; none: nothing has come back yet.
     pub(super) fn rtt(&self) -> Option<Span> {

@@ -109,7 +109,8 @@ impl Way {
         self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
         let first = self.estimator.rtt().is_none();
-        self.estimator.add(now, &probe, reply, interval);
+        let on_trial = self.on_trial();
+        self.estimator.add(now, &probe, reply, interval, on_trial);
         if first || self.in_a_row >= ENOUGH_REPLIES {
             self.up = true;
         }
@@ -125,8 +126,8 @@ impl Way {
     }
     /// Too little is known of what it loses: it is asked more often, for a while, and as long as answers come.
     fn on_trial(&self) -> bool {
-        let room = self.outstanding.len() < MOST_OUTSTANDING / 2;
-        self.up && room && self.probes < ENOUGH * 2 && self.estimator.evidence().frames < ENOUGH
+        let quiet = self.outstanding.len() < MOST_OUTSTANDING / 2 && !self.estimator.is_full();
+        self.up && quiet && self.probes < ENOUGH * 2 && self.estimator.evidence().frames < ENOUGH
     }
     /// When the next probe is due.
     pub(super) fn probe_at(&self, now: Instant, interval: Span, idle: Span, used: bool) -> Instant {
