@@ -224,8 +224,7 @@ pub(super) fn choose(lanes: &Candidates, situation: Situation) -> u16 {
     // What is under way now is all that other lanes would have for a while.
     let window = under_way(lanes, now, situation.mbit);
     let soon = worth(best).min(brings(lanes, best, window + SOON));
-    let stays = worth(best) < worth(now) * BETTER
-        || (best & now != now && soon < brings(lanes, now, window));
+    let stays = worth(best) < worth(now) * BETTER || (best & now != now && soon < brings(lanes, now, window));
     if stays { now } else { best }
 }
 
@@ -352,9 +351,7 @@ mod tests {
     #[test]
     fn one_lane_is_used_while_windows_grow() {
         let set = lanes(&[(500, 28_000, 5_000, 0), (800, 67_000, 5_000, 0)]);
-        let at = |used, grows, mbit| {
-            super::choose(&set, Situation { used, grows, resequences: true, mbit })
-        };
+        let at = |used, grows, mbit| super::choose(&set, Situation { used, grows, resequences: true, mbit });
         assert_eq!((at(0, true, 0.0), at(0b10, true, 300.0), at(0b10, false, 300.0)), (0b10, 0b10, 0b11));
         // What is under way on a short way is little on a long one.
         let set = lanes(&[(320, 2_000, 5_000, 10), (500, 100_000, 5_000, 0)]);

@@ -163,7 +163,17 @@ impl Lane {
     /// A lane of `rate` with nothing on it.
     pub fn new(to: Option<MacAddr>, rate: Rate, delay: Delay) -> Lane {
         let pace = PerByte::of(rate);
-        Lane { to, up: true, left_alone: false, rate, pace, delay, guard: Span::ZERO, free: Instant::ZERO, carried: 0 }
+        Lane {
+            to,
+            up: true,
+            left_alone: false,
+            rate,
+            pace,
+            delay,
+            guard: Span::ZERO,
+            free: Instant::ZERO,
+            carried: 0,
+        }
     }
     /// Frames go by it, if its card works.
     #[inline]

@@ -121,7 +121,9 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MOST_NICS]));
                 known.by_first.insert(first, id);
-                known.cards.insert(id, Cards { cards, flags, told: [None; MOST_NICS], growth: Growth::default() });
+                known
+                    .cards
+                    .insert(id, Cards { cards, flags, told: [None; MOST_NICS], growth: Growth::default() });
                 self.pair(now, id);
             }
             Learned::Ordinary { first } => {

@@ -70,7 +70,14 @@ impl Estimator {
         }
     }
     /// `probe` was answered. `interval` is the time from one to the next; while the way is `on_trial` they are closer.
-    pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span, on_trial: bool) {
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        probe: &Outstanding,
+        reply: &Reply,
+        interval: Span,
+        on_trial: bool,
+    ) {
         let rtt = now.since(probe.sent_at);
         let (smooth, deviation) = match self.rtt {
             None => (rtt, rtt / 2),
