@@ -27,6 +27,7 @@ pub mod arp;
 mod choice;
 mod config;
 mod flow;
+mod growth;
 mod lanes;
 mod layer;
 mod observer;

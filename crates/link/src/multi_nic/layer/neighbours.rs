@@ -2,7 +2,8 @@
 
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
-use crate::multi_nic::choice::{Candidate, Candidates, Growth, Situation, choose};
+use crate::multi_nic::choice::{Candidate, Candidates, Situation, choose};
+use crate::multi_nic::growth::Growth;
 use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
 use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
