@@ -17,6 +17,7 @@
 mod capacity;
 mod delays;
 mod estimator;
+mod evidence;
 mod message;
 mod prober;
 mod responder;
@@ -26,6 +27,7 @@ mod way;
 mod tests;
 
 pub use estimator::Estimate;
+pub use evidence::Evidence;
 
 pub use message::{Message, MessageError, Places, Probe, Reply, Traffic};
 pub use prober::{IDLE, MOST_PROBED, NotProbed, Prober, Probing, WayTo};
