@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-ns3 clean
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-ns3 dist notices clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -64,5 +64,12 @@ bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it
 bench-ns3: build ## the same transfer in ns-3 (Debian's libns3-dev) beside farpace
 	@bench/ns3/run
 
-clean: ## remove everything that was made here: target/, out/, .venv/
-	rm -rf target out .venv fuzz/target
+dist: ## a static program, a tarball and a Debian package, in dist/
+	@tools/setup dist
+	@tools/dist
+
+notices: ## write crates/farpace/NOTICES.txt anew, after dependencies have changed
+	@tools/notices.py
+
+clean: ## remove everything that was made here: target/, out/, dist/, .venv/
+	rm -rf target out dist .venv fuzz/target

@@ -1,8 +1,8 @@
 //! The command line: what there is to say, and how the process ends.
 
 use crate::{
-    cc, doctor, emulate, exec, netlab, nics, pacing, papers, profiles, run, scenario, show, together,
-    transfer, up,
+    cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run, scenario,
+    show, together, transfer, up, version,
 };
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
@@ -19,20 +19,32 @@ pub const USAGE: u8 = 2;
 pub const INTERRUPTED: u8 = 130;
 
 const AFTER_HELP: &str = "\
-Examples:
+Examples for those who run a far link:
+  farpace doctor                                     what this machine allows, and what would spoil results
+  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
+  farpace pacing show                                what a pacing configuration means on a line
+  farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
+  farpace nics order --ways 1G,100M                  in which order frames leave by two cards
+
+Examples for those who move data:
+  farpace copy film.mp4 far.example:films/           over ssh's login, verified and resumed
+  farpace recv --dir films                           what is sent here goes there
+  farpace send film.mp4 far.example:7077             to a farpace recv there
+
+Examples for research:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
   farpace run wan.toml --payload film.mp4 --received copy.mp4
   farpace scenario explain wan.toml                  what the path can carry, before running it
   farpace show out/a.pcapng                          the packets of a capture, one a line
-  farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
   farpace cc compare --path satellite                every congestion control on one path
-  farpace pacing show                                what a pacing configuration means on a line
-  farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
+  farpace papers stops                               a paper's numbers beside what is measured here
+  farpace together                                   all cures on one path, each alone, and all but one
+
+Examples for those who embed or test programs:
   farpace lab up wan.toml                            a scenario's network for any programs
   farpace exec -- curl http://10.77.0.1/             any program over farpace's TCP
-  farpace nics order --ways 1G,100M                  in which order frames leave by two cards
-  farpace copy film.mp4 far.example:films/           files over far networks, verified and resumed
-  farpace papers stops                               a paper's numbers beside what is measured here
+  farpace up --tun fp0 --addr 10.77.0.2/24           a host of farpace's own on a device
+  farpace scenario schema > scenario.schema.json     for completion in editors
 
 Exit codes of all commands:
   0    all is well
@@ -40,9 +52,10 @@ Exit codes of all commands:
   2    wrong usage, a bad scenario, or a file that cannot be read or written
   130  interrupted; what there was by then has been written";
 
-/// TCP over far networks, in virtual time: run scenarios, see why transfers stall, reproduce papers.
+/// TCP over far networks: move data, run whole networks in virtual time or on real devices, see why transfers
+/// stall, reproduce papers.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "farpace", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "farpace", version, long_version = version::LONG, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -88,6 +101,12 @@ pub enum Command {
     Cc(cc::Args),
     /// List the TCP profiles and congestion controls that scenarios can name
     Profiles(profiles::Args),
+    /// Print the completions of these commands for a shell
+    Completions(completions::Args),
+    /// Print manual pages, or write them all to a directory
+    Man(man::Args),
+    /// Print the licences of what this program is made of
+    Notices(notices::Args),
 }
 
 /// Runs the command line of this process.
@@ -110,6 +129,9 @@ pub fn main() -> ExitCode {
         Command::Together(args) => together::run(args),
         Command::Cc(args) => cc::run(args),
         Command::Profiles(args) => profiles::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+        Command::Notices(args) => notices::run(args),
     };
     result.unwrap_or_else(|error| {
         complain(&error);

@@ -66,6 +66,6 @@ fn help_has_examples() {
         );
     }
     assert!(run(dir.path(), &["run", "--help"]).1.contains("130"));
-    assert_eq!(run(dir.path(), &["--version"]).1, format!("farpace {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run(dir.path(), &["-V"]).1, format!("farpace {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(run(dir.path(), &[]).0, 2, "no command is wrong usage");
 }

@@ -1,0 +1,46 @@
+//! `farpace completions`: what a shell needs to complete commands and options.
+
+use crate::cli;
+use anyhow::Result;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+Examples:
+  farpace completions bash > ~/.local/share/bash-completion/completions/farpace
+  farpace completions zsh > ~/.zfunc/_farpace        with ~/.zfunc in $fpath, before compinit
+  farpace completions fish > ~/.config/fish/completions/farpace.fish";
+
+/// The arguments of `farpace completions`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Kind,
+}
+
+/// The shells that are tested here.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Kind {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// `farpace completions`.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let shell = match args.shell {
+        Kind::Bash => Shell::Bash,
+        Kind::Zsh => Shell::Zsh,
+        Kind::Fish => Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut cli::Cli::command(), "farpace", &mut script);
+    cli::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,26 @@
+//! `farpace notices`: the licences of what this program is made of.
+
+use crate::cli;
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Names, versions, licences and their texts. tools/notices.py writes it.
+pub const TEXT: &str = include_str!("../NOTICES.txt");
+
+const AFTER_HELP: &str = "\
+Example:
+  farpace notices | less";
+
+/// The arguments of `farpace notices`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {}
+
+/// `farpace notices`.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(_: &Args) -> Result<ExitCode> {
+    cli::print(TEXT)?;
+    Ok(ExitCode::SUCCESS)
+}
