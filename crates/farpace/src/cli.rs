@@ -1,8 +1,8 @@
 //! The command line: what there is to say, and how the process ends.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run, scenario,
-    show, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run,
+    scenario, show, together, transfer, up, version,
 };
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
