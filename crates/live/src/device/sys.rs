@@ -153,7 +153,7 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
 
 /// The longest packet of an interface, in bytes.
 pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
-    let answer = ask(fd, name, libc::SIOCGIFMTU as libc::Ioctl)?;
+    let answer = ask(fd, name, libc::SIOCGIFMTU as _)?;
     // SAFETY: the request was answered, so this is the member of the union that was written.
     let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
@@ -161,7 +161,7 @@ pub(super) fn mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<u16> {
 
 /// The kind of link of an interface (`ARPHRD_`), and the first bytes of its address.
 pub(super) fn address(fd: BorrowedFd<'_>, name: &str) -> io::Result<(u16, [u8; 6])> {
-    let answer = ask(fd, name, libc::SIOCGIFHWADDR as libc::Ioctl)?;
+    let answer = ask(fd, name, libc::SIOCGIFHWADDR as _)?;
     // SAFETY: as in `mtu`.
     let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
     let mut bytes = [0; 6];
