@@ -93,8 +93,7 @@ fn goodput(lanes: &Candidates, set: u16) -> f64 {
         return all;
     }
     // RFC 9438 §5.1, and as much as Reno where that is more.
-    let ratio = rtt / loss;
-    let cubic = 1.054 * (ratio * ratio.sqrt()).sqrt();
+    let cubic = 1.054 * (rtt / loss).powf(0.75);
     brings(lanes, set, cubic.max((1.5 / loss).sqrt()))
 }
 
@@ -103,9 +102,7 @@ fn goodput(lanes: &Candidates, set: u16) -> f64 {
 fn alone(lanes: &Candidates, at: usize) -> f64 {
     let set = 1_u16 << at;
     let rtt = members(lanes, set).map(|lane| lane.rtt).max().unwrap_or_default();
-    let times = (full_window(lanes, set) / FIRST_WINDOW).max(1.0);
-    let whole = (times as u64).max(1).ilog2();
-    let rounds = f64::from(whole) + times / (1_u64 << whole) as f64 - 1.0;
+    let rounds = (full_window(lanes, set) / FIRST_WINDOW).log2().max(0.0);
     let time = TRANSFER.as_secs_f64();
     // Before the first loss, and until windows have come down to what the law says, more gets through.
     let loss = members(lanes, set).map(Candidate::loss).fold(0.0, f64::max);
