@@ -143,8 +143,8 @@ pub struct Lane {
     pub to: Option<MacAddr>,
     /// Frames arrive.
     pub up: bool,
-    /// One connection is better without it.
-    pub left_alone: bool,
+    /// It is left alone: see [`Lanes::leave_thin_ones`].
+    pub thin: bool,
     /// What the whole way carries: not more than our card sends.
     pub rate: Rate,
     /// Time per byte at that rate.
@@ -157,8 +157,6 @@ pub struct Lane {
     pub slack: Span,
     /// What the way carries has been sent, until then.
     pub free: Instant,
-    /// Bytes of data that have left by it.
-    pub carried: u64,
 }
 
 impl Lane {
@@ -168,20 +166,19 @@ impl Lane {
         Lane {
             to,
             up: true,
-            left_alone: false,
+            thin: false,
             rate,
             pace,
             delay,
             guard: Span::ZERO,
             slack: Span::ZERO,
             free: Instant::ZERO,
-            carried: 0,
         }
     }
     /// Frames go by it, if its card works.
     #[inline]
     pub const fn is_used(&self) -> bool {
-        self.up && !self.left_alone
+        self.up && !self.thin
     }
     /// The way carries more, or less, from now on.
     pub fn set_rate(&mut self, rate: Rate) {
@@ -269,13 +266,19 @@ impl Lanes {
     pub fn lane_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut Lane> {
         self.neighbours.get_mut(neighbour.0 as usize)?.get_mut(nic.index())?.as_mut()
     }
-    /// Uses the lanes of these cards to `neighbour` and no others, a bit for each.
-    pub fn use_only(&mut self, neighbour: NeighbourId, cards: u16) {
+    /// Leaves those lanes to `neighbour` alone that are shorter than the widest but carry less than a quarter of it. In order, a long way
+    /// is used only by what waits behind all that the shorter ones carry meanwhile; a connection whose window is kept small by losses
+    /// would never get there, and have the short and thin way only.
+    pub fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         let Some(lanes) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
-        for (at, lane) in lanes.iter_mut().enumerate() {
-            if let Some(lane) = lane {
-                lane.left_alone = cards >> at & 1 == 0;
-            }
+        let works =
+            lanes.iter().zip(&self.nics).filter_map(|(lane, nic)| lane.as_ref().filter(|l| l.up && nic.up));
+        let widest = works.max_by_key(|lane| lane.rate).map(|lane| (lane.rate, lane.delay.of(FULL_FRAME)));
+        for lane in lanes.iter_mut().flatten() {
+            lane.thin = widest.is_some_and(|(rate, delay)| {
+                let fixed = lane.delay.of(FULL_FRAME);
+                fixed < delay && lane.rate.bits_per_sec() < rate.bits_per_sec() / 4
+            });
         }
     }
     /// How many numbers neighbours have: every number is below.
@@ -311,7 +314,6 @@ impl Lanes {
         if let Some(lane) = self.lane_mut(neighbour, nic) {
             lane.free = now.max(lane.free) + lane.pace.span(bytes);
             free = lane.free;
-            lane.carried = lane.carried.saturating_add(bytes.get());
         }
         if free > card {
             self.narrow.insert(free);

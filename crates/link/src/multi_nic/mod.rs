@@ -14,7 +14,6 @@
 //! | what neighbours tell each other | [`arp`] |
 //! | what the ways are worth | [`probe`] |
 //! | which card sends to which | `pairing` |
-//! | which lanes one connection is better without | `choice` |
 //! | shares of the cards as a cycle of slots | `ratio` |
 //! | segments of TCP and their places | `segment` |
 //! | which frames came too late, and by which lane | `observer` |
@@ -24,10 +23,8 @@
 //! | all of it as one element | `layer` |
 
 pub mod arp;
-mod choice;
 mod config;
 mod flow;
-mod growth;
 mod lanes;
 mod layer;
 mod observer;

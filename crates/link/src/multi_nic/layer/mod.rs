@@ -52,8 +52,6 @@ pub struct MultiNic {
     refused: Vec<Item<Packet>>,
     /// When cards were last given frames.
     worked: Instant,
-    /// Since when many frames have waited.
-    full_since: Option<Instant>,
 }
 
 impl MultiNic {
@@ -97,7 +95,6 @@ impl MultiNic {
             stats: MultiNicStats::new(cards.len()),
             refused: Vec::new(),
             worked: now,
-            full_since: None,
             config: config.clone(),
             lanes,
         }

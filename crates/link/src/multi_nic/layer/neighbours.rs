@@ -2,15 +2,12 @@
 
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
-use crate::multi_nic::choice::{Candidate, Candidates, Situation, choose};
-use crate::multi_nic::growth::Growth;
-use crate::multi_nic::lanes::FULL_FRAME;
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
 use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
-use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_units::{Instant, Span};
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Cards of others that are remembered at most as heard by cards of ours.
 const MOST_HEARD: usize = 4_096;
@@ -21,12 +18,6 @@ const LOOK_EVERY: Span = Span::from_secs(10);
 /// what such neighbours wait for at least by default.
 const SLACK_PART: u64 = 64;
 const MOST_SLACK: Span = Span::from_millis(5);
-
-/// A way is taken for no more lines than this, of the rate that it is said to carry.
-const MOST_LINES: u64 = 4;
-/// So many full frames that wait for so long tell that the lanes in use are full.
-const FULL: u64 = 32;
-const FULL_FOR: Span = Span::from_millis(20);
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
@@ -46,9 +37,6 @@ pub(super) struct Neighbours {
 struct Cards {
     cards: NicList,
     flags: CardFlags,
-    /// What was told of each lane last.
-    told: [Option<Estimate>; MOST_NICS],
-    growth: Growth,
 }
 
 impl Neighbours {
@@ -126,9 +114,7 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MOST_NICS]));
                 known.by_first.insert(first, id);
-                known
-                    .cards
-                    .insert(id, Cards { cards, flags, told: [None; MOST_NICS], growth: Growth::default() });
+                known.cards.insert(id, Cards { cards, flags });
                 self.pair(now, id);
             }
             Learned::Ordinary { first } => {
@@ -161,7 +147,7 @@ impl MultiNic {
     /// Gives a neighbour lanes by the cards of ours that work. A lane that leads where it led keeps all that is known of it; one
     /// that is new waits for its first probe to be answered, if there are probes.
     fn pair(&mut self, now: Instant, id: NeighbourId) {
-        let Some(Cards { cards, flags, .. }) = self.neighbours.cards.get(&id) else { return };
+        let Some(Cards { cards, flags }) = self.neighbours.cards.get(&id) else { return };
         let works: Vec<NicId> =
             self.lanes.ids().filter(|nic| self.lanes.nic(*nic).is_some_and(|n| n.up)).collect();
         let kind = |nic: &NicId| self.lanes.nic(*nic).map_or(NicKind::UNKNOWN, |nic| nic.kind);
@@ -202,7 +188,7 @@ impl MultiNic {
             gone.for_each(|nic| prober.remove(id, nic));
         }
         self.lanes.set_neighbour(Some(id), lanes);
-        self.choose_lanes(now, id);
+        self.leave_thin_ones(id);
     }
 
     /// Lanes have changed. What waits for a neighbour none of whose lanes works goes where the stack wrote: a lane that is new
@@ -223,77 +209,33 @@ impl MultiNic {
     /// Takes over what probes tell of lanes.
     fn judge_lanes(&mut self, now: Instant) {
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
-        let waits = self.order.backlog() >= ByteCount::new(FULL_FRAME.get() * FULL);
-        self.full_since = waits.then(|| self.full_since.unwrap_or(now));
         let mut changed = false;
-        let mut news: BTreeSet<NeighbourId> = BTreeSet::new();
-        for (neighbour, nic, estimate) in &changes {
-            let Estimate { up, delay, guard, rate, rtt, .. } = *estimate;
+        for (neighbour, nic, Estimate { up, delay, guard, rate, rtt, .. }) in &changes {
             let known = self.neighbours.cards.get(neighbour);
             let in_order = known.is_some_and(|known| known.flags.contains(CardFlags::RESEQUENCES));
             let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
             self.stats.lanes_lost += u64::from(lane.up && !up);
-            lane.guard = guard;
-            lane.slack = if in_order { (rtt / SLACK_PART).min(MOST_SLACK) } else { Span::ZERO };
+            lane.guard = *guard;
+            lane.slack = if in_order { (*rtt / SLACK_PART).min(MOST_SLACK) } else { Span::ZERO };
             // A guard is news with nearly every reply, and nothing that waits moves for it.
-            if (lane.up, lane.delay, lane.rate) != (up, delay, rate) {
-                (lane.up, lane.delay) = (up, delay);
-                lane.set_rate(rate);
+            if (lane.up, lane.delay, lane.rate) != (*up, *delay, *rate) {
+                (lane.up, lane.delay) = (*up, *delay);
+                lane.set_rate(*rate);
+                self.leave_thin_ones(*neighbour);
                 changed = true;
             }
-            let told = self.neighbours.cards.get_mut(neighbour).and_then(|n| n.told.get_mut(nic.index()));
-            if let Some(told) = told {
-                *told = Some(*estimate);
-                news.insert(*neighbour);
-            }
-        }
-        for neighbour in news {
-            changed |= self.choose_lanes(now, neighbour);
         }
         if changed {
             self.on_change(now);
         }
     }
 
-    /// Of the orders that look at delays, none sends by lanes that one connection is better without. True: these are others now.
-    fn choose_lanes(&mut self, now: Instant, neighbour: NeighbourId) -> bool {
+    /// Of the orders that look at delays, none sends by the lanes that [`Lanes::leave_thin_ones`](crate::multi_nic::Lanes::leave_thin_ones) tells.
+    fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         use OrderKind::{Blest, Earliest, Ecf, MinRtt};
-        if !matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
-            return false;
+        if matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {
+            self.lanes.leave_thin_ones(neighbour);
         }
-        let Some(Cards { flags, told, growth, .. }) = self.neighbours.cards.get_mut(&neighbour) else {
-            return false;
-        };
-        let other_lines = u64::from(self.config.hops.saturating_sub(1));
-        let candidate = |(at, told): (usize, &Option<Estimate>)| {
-            let nic = NicId(at as u8);
-            let lane = self.lanes.any_lane(neighbour, nic)?;
-            let up = lane.up && self.lanes.nic(nic)?.up;
-            let (rtt, evidence) = told.map_or_else(Default::default, |told| (told.least_rtt, told.evidence));
-            let rate_is_likely = lane.delay.per_byte <= lane.pace.times(MOST_LINES);
-            // What long probes take longer than they should tells of a narrower line.
-            let beyond = lane.delay.per_byte.as_nanos_f64() - lane.pace.times(other_lines).as_nanos_f64();
-            let narrow = Rate::from_bytes_per_sec_f64(1e9 / beyond.max(1e-3));
-            let rate = if rate_is_likely { lane.rate } else { narrow.min(lane.rate) };
-            let delay = lane.delay.of(FULL_FRAME);
-            up.then_some(Candidate { rate, delay, rtt, evidence, rate_is_likely })
-        };
-        let mut candidates: Candidates = [None; MOST_NICS];
-        for (slot, known) in candidates.iter_mut().zip(told.iter().enumerate().map(candidate)) {
-            *slot = known;
-        }
-        let used = self.lanes.working(neighbour).fold(0_u16, |all, (nic, _)| all | 1 << nic.0);
-        let full = self.full_since.is_some_and(|since| now.since(since) >= FULL_FOR);
-        let sent = self.lanes.ids().filter_map(|nic| self.lanes.any_lane(neighbour, nic));
-        let sent = sent.fold(0, |all: u64, lane| all.saturating_add(lane.carried));
-        let in_use = candidates.iter().enumerate().filter(|(at, _)| used >> at & 1 == 1);
-        let rtt = in_use.filter_map(|(_, lane)| Some(lane.as_ref()?.rtt)).max().unwrap_or_default();
-        growth.look(now, sent, rtt, full);
-        let resequences = flags.contains(CardFlags::RESEQUENCES);
-        let situation = Situation { used, grows: growth.goes_on(), resequences, mbit: growth.mbit() };
-        let chosen = choose(&candidates, situation);
-        self.lanes.use_only(neighbour, chosen);
-        chosen != used
     }
 
     /// Queues `packet` for all cards that work, each with its own address: so a switch learns where they are.

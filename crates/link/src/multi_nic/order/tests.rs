@@ -165,6 +165,27 @@ fn earliest_carries_the_sum_of_long_ways() {
     assert!(rate > 0.97 * 410.0, "{rate:.1} Mbit/s");
 }
 
+/// Breaks: a connection that is held back by losses gets the nearest way, however thin, and never the wide one behind it.
+#[test]
+fn a_way_that_is_near_and_thin_is_left_alone() {
+    let way = |mbit, ms| (Rate::from_mbit(mbit), Span::from_millis(ms));
+    for (set, used) in [
+        (vec![way(13, 5), way(500, 50), way(400, 10)], vec![1, 2]),
+        (vec![way(80, 20), way(180, 45), way(150, 30)], vec![0, 1, 2]),
+        // Thin, but not nearer: it takes nothing from the others.
+        (vec![way(1_000, 0), way(10, 0)], vec![0, 1]),
+    ] {
+        let (mut lanes, neighbour) = ways(&set);
+        lanes.leave_thin_ones(neighbour);
+        assert_eq!(lanes.working(neighbour).map(|(nic, _)| nic.0).collect::<Vec<_>>(), used, "{set:?}");
+    }
+    let (mut lanes, neighbour) = ways(&[way(13, 5), way(500, 50)]);
+    lanes.leave_thin_ones(neighbour);
+    lanes.set_carrier(NicId(1), false);
+    lanes.leave_thin_ones(neighbour);
+    assert_eq!(lanes.working(neighbour).count(), 1, "better than none");
+}
+
 /// Breaks: a single frame waits for ever because each card leaves it to the other, or leaves by the slow card.
 #[test]
 fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {

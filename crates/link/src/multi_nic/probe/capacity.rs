@@ -17,12 +17,6 @@ const USED: f64 = 0.9;
 /// Shares by which more is tried: the first one, and the greatest, each twice that before while no queue shows.
 const FIRST_GAIN: f64 = 0.03;
 const MOST_GAIN: f64 = 0.125;
-/// What probes of two lengths tell is believed if it is less than this part of the nominal rate.
-const SURELY_NARROWER: f64 = 0.7;
-/// This part of it at first: more is tried soon, and too much would be seen late where the queue is short.
-const CAREFUL: f64 = 0.95;
-/// However long they take, the way is taken to carry this part of it.
-const NARROWEST: f64 = 1e-4;
 /// After loss nothing more is tried for this time.
 const HOLD: Span = Span::from_secs(1);
 /// Every so often the queue is emptied, to see how long an empty way takes; this part of the rate does it, for so long at most.
@@ -105,8 +99,6 @@ struct Limit {
     flat_since: Option<Instant>,
     /// The rate before it was cut because of loss, and how much was lost: to be justified.
     cut: Option<(f64, f64)>,
-    /// Only the lengths of probes have told of it.
-    expected: bool,
 }
 
 /// Two probes compared.
@@ -137,42 +129,9 @@ impl Capacity {
         let limited = |limit: Limit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
-    /// A queue or loss has shown that no more than the rate may be sent.
-    pub(super) fn is_full(&self) -> bool {
-        self.limit.is_some_and(|limit| !limit.expected)
-    }
     /// Share of frames that was lost of late.
     pub(super) fn loss(&self) -> f64 {
         self.loss
-    }
-    /// Probes of two lengths show that the way carries no more than `rate`. Not news where more has come, or where a queue has
-    /// shown what it carries.
-    pub(super) fn expect(&mut self, now: Instant, rate: Rate, sure: bool) {
-        let nominal = self.nominal.as_bytes_per_sec_f64();
-        let bytes = (rate.as_bytes_per_sec_f64() * CAREFUL).max(nominal * NARROWEST);
-        let narrow = bytes < nominal * SURELY_NARROWER;
-        match &mut self.limit {
-            None if sure && narrow => {
-                self.limit = Some(Limit {
-                    capacity: bytes,
-                    rate: bytes,
-                    gain: 0.0,
-                    gained_at: now,
-                    hold_until: now,
-                    drained_at: now,
-                    draining: false,
-                    shallow: false,
-                    flat_since: None,
-                    cut: None,
-                    expected: true,
-                });
-            }
-            Some(limit) if limit.expected && bytes > limit.capacity && narrow => {
-                (limit.capacity, limit.rate) = (bytes, bytes);
-            }
-            Some(limit) if limit.expected && !narrow => self.limit = None,
-            _ => {}
-        }
     }
     /// Nothing came back for too long.
     pub(super) fn interrupt(&mut self, now: Instant) {
@@ -280,7 +239,6 @@ impl Capacity {
             shallow: lossy.is_some(),
             flat_since: None,
             cut: lossy.map(|_| (nominal, self.loss)),
-            expected: false,
         };
         self.limit = Some(Limit { rate: limit.steer(around, target), ..limit });
     }
@@ -295,7 +253,6 @@ impl Capacity {
         let target = around.target();
         let queued = around.queue > target;
         let mut rebase = false;
-        limit.expected &= !queued && lossy.is_none();
         if let Some(delivered) = lossy {
             limit.cut = Some((limit.capacity, self.loss));
             limit.hold_until = now + HOLD;
@@ -342,7 +299,7 @@ impl Capacity {
 
 impl Surroundings {
     /// How long the queue is to be.
-    pub(super) fn target(self) -> Span {
+    fn target(self) -> Span {
         TARGET + self.jitter * 2
     }
 }

@@ -12,9 +12,6 @@ const MOST_RECENT: usize = 64;
 const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
 const ENOUGH_LONG: usize = 8;
-/// What they take longer is no chance if it is more than so many standard errors of the mean of so many at most.
-const SURE: f64 = 4.0;
-const MOST_LONGER: u64 = 500;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
@@ -51,29 +48,6 @@ impl OneWay {
 #[derive(Clone, Copy, Debug, Default)]
 struct Shortest([Option<OneWay>; 2]);
 
-/// By how much long probes take longer than the short ones just before them, in ns: these are delayed alike by all that comes and
-/// goes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Longer {
-    count: u64,
-    mean: f64,
-    variance: f64,
-}
-
-impl Longer {
-    fn add(&mut self, nanos: f64) {
-        self.count += 1;
-        let part = 1.0 / self.count.min(MOST_LONGER) as f64;
-        let off = nanos - self.mean;
-        self.mean += off * part;
-        self.variance += ((nanos - self.mean) * off - self.variance) * part;
-    }
-    /// By so much the mean may be wrong.
-    fn error(&self) -> f64 {
-        SURE * (self.variance / self.count.clamp(1, MOST_LONGER) as f64).sqrt()
-    }
-}
-
 impl Shortest {
     fn get(self) -> Option<OneWay> {
         self.0.into_iter().flatten().min()
@@ -96,7 +70,6 @@ pub(super) struct Delays {
     recent: VecDeque<Sample>,
     short: Shortest,
     long: Shortest,
-    longer: Longer,
     turned: Instant,
     /// The last two short ones, the newest first.
     last: [Option<OneWay>; 2],
@@ -121,7 +94,6 @@ impl Delays {
             recent: VecDeque::new(),
             short: Shortest::default(),
             long: Shortest::default(),
-            longer: Longer::default(),
             turned: Instant::ZERO,
             last: [None; 2],
             jitter: 0.0,
@@ -141,9 +113,6 @@ impl Delays {
         }
         if long {
             self.long.add(delay);
-            if let Some(before) = self.last[0] {
-                self.longer.add(delay.0.wrapping_sub(before.0) as f64);
-            }
         } else {
             self.short.add(delay);
             if let [Some(last), Some(before)] = self.last {
@@ -196,19 +165,6 @@ impl Delays {
         };
         let shortest = self.recent.iter().map(|sample| sample.without(per_byte)).min()?;
         Some((shortest, per_byte))
-    }
-    /// What the narrowest line of the way carries, if probes of two lengths show that it carries less than those that the cards
-    /// tell of: what long ones take longer than on all these lines but one is taken for that one's. And whether that is sure.
-    pub(super) fn narrower(&self) -> Option<(Rate, bool)> {
-        let Longer { count, mean, .. } = self.longer;
-        let of = |per_byte: PerByte| per_byte.span(LONG - SHORT).as_nanos() as f64;
-        let more = (mean - of(self.sent_on)).max(1e-3);
-        let sure = more - self.longer.error() > of(self.assumed);
-        let rate = Rate::from_bytes_per_sec_f64((LONG - SHORT).get() as f64 * 1e9 / more);
-        if count < ENOUGH_LONG as u64 {
-            return None;
-        }
-        Some((rate, sure))
     }
     /// By how much frames come later than that, but for one in twenty, and what has been learned from frames that came too late.
     pub(super) fn guard(&self) -> Span {

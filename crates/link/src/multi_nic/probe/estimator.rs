@@ -2,7 +2,6 @@
 
 use super::capacity::{Capacity, Sample, Surroundings};
 use super::delays::{Delays, OneWay, relative};
-use super::evidence::{Evidence, Witness};
 use super::message::{Places, Reply, Traffic};
 use crate::multi_nic::{Delay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -20,12 +19,8 @@ pub struct Estimate {
     pub rate: Rate,
     /// There and back, smoothed; zero: nothing has come back yet.
     pub rtt: Span,
-    /// The shortest round trip of all; zero: nothing has come back yet.
-    pub least_rtt: Span,
     /// Share of frames that was lost of late, 0 to 1.
     pub loss: f64,
-    /// What is lost by chance, not because too much was sent.
-    pub evidence: Evidence,
 }
 
 /// A probe that has not been answered yet.
@@ -48,11 +43,6 @@ pub(super) struct Estimator {
     /// Smoothed, and its mean deviation, as of RFC 6298.
     rtt: Option<(Span, Span)>,
     last: Option<(Traffic, Places)>,
-    reported_at: Instant,
-    /// When the last probe left that capacity is told from. Closer together they would show bursts of a sender, not the way.
-    compared_at: Option<Instant>,
-    least_rtt: Option<Span>,
-    witness: Witness,
 }
 
 impl Estimator {
@@ -63,21 +53,10 @@ impl Estimator {
             assumed,
             rtt: None,
             last: None,
-            reported_at: Instant::ZERO,
-            compared_at: None,
-            least_rtt: None,
-            witness: Witness::default(),
         }
     }
-    /// `probe` was answered. `interval` is the time from one to the next; while the way is `on_trial` they are closer.
-    pub(super) fn add(
-        &mut self,
-        now: Instant,
-        probe: &Outstanding,
-        reply: &Reply,
-        interval: Span,
-        on_trial: bool,
-    ) {
+    /// `probe` was answered. `interval` is the time from one to the next.
+    pub(super) fn add(&mut self, now: Instant, probe: &Outstanding, reply: &Reply, interval: Span) {
         let rtt = now.since(probe.sent_at);
         let (smooth, deviation) = match self.rtt {
             None => (rtt, rtt / 2),
@@ -85,21 +64,10 @@ impl Estimator {
         };
         self.rtt = Some((smooth, deviation));
         self.delays.add(now, OneWay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
-        if now.since(self.reported_at) * 4 >= interval * 3 {
-            self.reported_at = now;
-            self.report(reply);
-        }
-        self.witness.add(probe.sent_at, probe.sent, reply.received);
-        self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.report(reply);
         if probe.long {
             return;
         }
-        // In fifths.
-        let closest = if on_trial { 4 } else { 1 };
-        if self.compared_at.is_some_and(|at| probe.sent_at.since(at) * 5 < interval * closest) {
-            return;
-        }
-        self.compared_at = Some(probe.sent_at);
         let sample = Sample {
             sent_at: probe.sent_at,
             arrived_at: reply.arrived_at,
@@ -108,9 +76,6 @@ impl Estimator {
         };
         let (queue, jitter) = (self.delays.queue(), self.delays.jitter());
         let around = Surroundings { queue, jitter, lag: smooth - queue + interval };
-        if let Some((rate, sure)) = self.delays.narrower() {
-            self.capacity.expect(now, rate, sure && queue <= around.target());
-        }
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
@@ -120,11 +85,6 @@ impl Estimator {
         self.capacity.interrupt(now);
         self.delays.interrupt();
         self.last = None;
-        self.witness.interrupt();
-    }
-    /// A queue has grown on the way, or has overflowed: what it carries is being found out.
-    pub(super) fn is_full(&self) -> bool {
-        self.capacity.is_full()
     }
     /// There and back; none: nothing has come back yet.
     pub(super) fn rtt(&self) -> Option<Span> {
@@ -133,9 +93,6 @@ impl Estimator {
     /// A reply that has not come after so long does not come.
     pub(super) fn patience(&self) -> Option<Span> {
         self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
-    }
-    pub(super) const fn evidence(&self) -> Evidence {
-        self.witness.evidence()
     }
     /// The shortest delay of late, by two clocks.
     pub(super) fn shortest(&self) -> Option<OneWay> {
@@ -150,9 +107,7 @@ impl Estimator {
             guard: self.delays.guard(),
             rate: self.capacity.rate(),
             rtt: self.rtt().unwrap_or_default(),
-            least_rtt: self.least_rtt.unwrap_or_default(),
             loss: self.capacity.loss(),
-            evidence: self.evidence(),
         }
     }
 

@@ -17,7 +17,6 @@
 mod capacity;
 mod delays;
 mod estimator;
-mod evidence;
 mod message;
 mod prober;
 mod responder;
@@ -27,7 +26,6 @@ mod way;
 mod tests;
 
 pub use estimator::Estimate;
-pub use evidence::Evidence;
 
 pub use message::{Message, MessageError, Places, Probe, Reply, Traffic};
 pub use prober::{IDLE, MOST_PROBED, NotProbed, Prober, Probing, WayTo};

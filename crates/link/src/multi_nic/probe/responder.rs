@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Lanes that are counted; the one that was silent for the longest makes room for another.
 pub const MOST_LANES: usize = 1_024;
 /// Probes of one lane that are answered: so many a second, and so many at once.
-const REPLIES_PER_SECOND: u64 = 2_500;
-const REPLIES_AT_ONCE: u64 = 100;
+const REPLIES_PER_SECOND: u64 = 400;
+const REPLIES_AT_ONCE: u64 = 40;
 /// Places of the memory of lanes that were seen last.
 const SEEN: usize = 64;
 

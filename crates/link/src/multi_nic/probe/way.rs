@@ -3,7 +3,6 @@
 use super::delays::LONG;
 use super::estimator::{Estimate, Estimator, Outstanding};
 use super::message::{Probe, Reply, Traffic};
-use crate::multi_nic::choice::ENOUGH;
 use crate::multi_nic::{NicId, PerByte};
 use crate::pacing::on_the_line;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -11,14 +10,12 @@ use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
 /// Probes without an answer that are remembered: at the shortest distance those of a second and a half.
-const MOST_OUTSTANDING: usize = 512;
+const MOST_OUTSTANDING: usize = 256;
 /// So many answers in a row show that a way works again.
 const ENOUGH_REPLIES: u32 = 2;
 /// Probes follow each other faster by this as long as it is in doubt whether the way works: then a few that are lost by chance are
 /// not taken for a failure.
 const HASTE: u64 = 4;
-/// From one probe to the next until enough is known of what a way loses: most of a megabit per second.
-const TRIAL: Span = Span::from_micros(500);
 /// Of so many probes one is long.
 const LONG_EVERY: u64 = 4;
 /// Long probes take at most this part of a lane.
@@ -109,8 +106,7 @@ impl Way {
         self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
         let first = self.estimator.rtt().is_none();
-        let on_trial = self.on_trial();
-        self.estimator.add(now, &probe, reply, interval, on_trial);
+        self.estimator.add(now, &probe, reply, interval);
         if first || self.in_a_row >= ENOUGH_REPLIES {
             self.up = true;
         }
@@ -124,18 +120,12 @@ impl Way {
             self.estimator.interrupt(now);
         }
     }
-    /// Too little is known of what it loses: it is asked more often, for a while, and as long as answers come.
-    fn on_trial(&self) -> bool {
-        let quiet = self.outstanding.len() < MOST_OUTSTANDING / 2 && !self.estimator.is_full();
-        self.up && quiet && self.probes < ENOUGH * 2 && self.estimator.evidence().frames < ENOUGH
-    }
     /// When the next probe is due.
     pub(super) fn probe_at(&self, now: Instant, interval: Span, idle: Span, used: bool) -> Instant {
         let Some(last) = self.last_probe else { return now };
         let returns = !self.up && self.in_a_row > 0;
         match self.doubted_at() {
             _ if returns => last + interval / HASTE,
-            _ if used && self.on_trial() => last + TRIAL.min(interval),
             Some(at) if self.up && at <= now => last + interval / HASTE,
             Some(at) if self.up => {
                 at.max(last + interval / HASTE).min(last + if used { interval } else { idle })
