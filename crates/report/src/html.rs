@@ -201,11 +201,12 @@ mod tests {
         let drawing = Drawing { wide: "<svg/>".into(), narrow: "<svg/>".into() };
         let mut page = Page::new(evil);
         page.verdict(evil, false).heading(evil).paragraph(evil).table(&table).claims(&[claim]);
-        page.figure(&drawing.figure(evil, evil))
-            .details(evil, evil)
-            .command(evil)
-            .link(evil, evil)
-            .folded(evil, |page| drop(page.paragraph(evil)));
+        page.figure(&drawing.figure(evil, evil)).details(evil, evil).command(evil).link(evil, evil).folded(
+            evil,
+            |page| {
+                page.paragraph(evil);
+            },
+        );
         let html = page.render();
         assert!(!html.contains("<script"));
         assert!(html.contains("<title>&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;</title>"));

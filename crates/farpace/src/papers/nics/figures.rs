@@ -7,7 +7,7 @@ use super::plan::{FIG_10, at_90, at_99, fig_10};
 use super::printed::{BEST, CONVENTIONAL};
 use super::results::Results;
 use super::sets::Receiver;
-use farpace_report::{Curve, Estimate, Figure, Level, TimeLine, curves, lines};
+use farpace_report::{Curve, Estimate, Figure, HeatRow, Level, TimeLine, curves, heat_map, lines};
 
 /// Time of Fig. 10 that is drawn, in seconds, from the middle on: single cuts can be seen.
 const WINDOWS: f64 = 0.1;
@@ -92,21 +92,19 @@ fn windows(results: &Results) -> Figure {
 }
 
 fn orders(results: &Results) -> Figure {
+    let mut heads = results.plan.orders.clone();
+    heads.push("earliest, in order");
     let sets: Vec<_> = beyond::sets(results).collect();
-    let names: Vec<&str> = sets.iter().map(|set| set.id).collect();
-    let of = |label, case: &dyn Fn(usize) -> Case| {
-        let value = |(n, set): (usize, &&super::sets::Set)| point(beyond::share(results, set, &case(n)));
-        Curve { label, points: sets.iter().enumerate().map(value).collect() }
-    };
-    // The others are in the table: more curves could not be told apart.
-    let drawn = ["earliest", "skip", "round-robin", "flow-hash", "blest"];
-    let drawn = drawn.into_iter().filter(|order| results.plan.orders.contains(order));
-    let mut all: Vec<Curve<'_>> =
-        drawn.map(|order| of(order, &|n| sets[n].case(order, Receiver::Stock))).collect();
-    all.push(of("earliest, resequenced", &|n| sets[n].case("earliest", Receiver::Resequences)));
-    curves("One connection, share of the sum of all lines", "cards (Mbit/s)", "share of the sum (%)", &names, &all).figure(
+    let rows = sets.iter().map(|set| {
+        let of = |case: &Case| Some(beyond::share(results, set, case)).filter(|share| share.is_finite());
+        let stock = results.plan.orders.iter().map(|order| of(&set.case(order, Receiver::Stock)));
+        let resequenced = of(&set.case("earliest", Receiver::Resequences));
+        HeatRow { label: set.id, values: stock.chain([resequenced]).collect() }
+    });
+    let rows: Vec<HeatRow<'_>> = rows.collect();
+    heat_map("One connection, share of the sum of all lines", ["share, %", "–"], &heads, &rows).figure(
         "figures/orders.svg",
-        "Receivers as they are, but for the last curve. 100 % is what all lines together carry of TCP's payload.",
+        "Cards in Mbit/s, and orders. Receivers as they are, but in the last column, where they put frames in order. 100 % is what all lines together carry of TCP's payload.",
     )
 }
 
