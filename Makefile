@@ -16,7 +16,7 @@ help: ## print this list
 
 build: ## build the command: target/release/farpace
 	@tools/setup build
-	$(CARGO) build --release --locked -p farpace
+	$(CARGO) build --release --locked -p farpace -p farpace-capi -p farpace-preload
 
 run: build ## make all five papers again, let their cures meet, and write one page
 	@tools/run
