@@ -30,6 +30,23 @@ Examples:
 
 docs/emulator.md tells more.";
 
+const UP_HELP: &str = "\
+Examples:
+  farpace lab up scenarios/gallery/lossy.toml                 up, in the background
+  farpace lab up wan.toml --set links.wan.delay=\"50 ms\" -- ./trial.sh      up for as long as a program runs";
+const DOWN_HELP: &str = "\
+Examples:
+  farpace lab down lossy
+  farpace doctor --clean             labs whose program was killed, too";
+const LIST_HELP: &str = "\
+Examples:
+  farpace lab list
+  farpace lab list --json";
+const EXEC_HELP: &str = "\
+Examples:
+  farpace lab exec lossy a -- ping -c 3 10.0.0.2
+  farpace lab exec lossy b -- iperf3 -s";
+
 /// The arguments of `farpace lab`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -41,14 +58,18 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
     /// Make the network of a scenario, with a namespace for each host
+    #[command(after_help = UP_HELP)]
     Up(up::Args),
     /// Take a lab down, and remove all that it made
+    #[command(after_help = DOWN_HELP)]
     Down(manage::DownArgs),
     /// List the labs that are up, or were left behind
+    #[command(after_help = LIST_HELP)]
     List(manage::ListArgs),
     /// Run one bulk transfer in virtual time, in real time, and with the kernel's TCP, and say how close they are
     Compare(reality::Args),
     /// Run a program in a host of a lab
+    #[command(after_help = EXEC_HELP)]
     Exec(manage::ExecArgs),
 }
 

@@ -16,8 +16,15 @@ use farpace_report::{Claim, Figure, Reproduction, Table};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+const AFTER_HELP: &str = "\
+Examples:
+  farpace papers all                 all of them, quickly, on one page
+  farpace papers stops               one of them in full, with a report of its own
+  farpace papers nics --json | jq '.claims[] | select(.holds | not)'";
+
 /// The arguments of `farpace papers`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// Which paper
     #[command(subcommand)]

@@ -78,21 +78,11 @@ pub fn measure(scenario: &Scenario) -> Result<Option<Measurement>> {
 
 /// The longest stretch of bins without a byte, from the first byte to the end.
 fn longest_silence(bins: &[(Instant, ByteCount)]) -> Span {
-    let mut last: Option<Instant> = None;
-    let mut longest = Span::ZERO;
-    for (at, delivered) in bins {
-        if let Some(last) = last {
-            longest = longest.max(at.since(last));
-        }
-        if *delivered > ByteCount::ZERO {
-            last = Some(*at);
-        }
-    }
-    // Two bins in a row with something in them are no silence.
-    match bins {
-        [(first, _), (second, _), ..] => longest - second.since(*first).min(longest),
-        _ => Span::ZERO,
-    }
+    let [(first, _), (second, _), ..] = bins else { return Span::ZERO };
+    let silences = bins.split(|(_, delivered)| *delivered > ByteCount::ZERO);
+    // What is before the first byte is no silence.
+    let longest = silences.skip(1).map(<[_]>::len).max().unwrap_or(0);
+    second.since(*first) * longest as u64
 }
 
 #[cfg(test)]

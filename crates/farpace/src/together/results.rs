@@ -35,7 +35,7 @@ pub struct Line {
 pub struct Results {
     /// What was to be measured.
     pub plan: Plan,
-    /// In the order of [`senders`].
+    /// In the order of the plan.
     pub lines: Vec<Line>,
 }
 

@@ -161,9 +161,8 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     }
     let ours = args.addr.clone();
     let mac = own_mac(name, &ours);
-    let setup = Setup::begin("up")?;
     let interface = Interface::here(name);
-    let (device, what): (Box<dyn Device>, String) = match args.mode {
+    let (device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
         Mode::AfPacket => {
             let config = PacketConfig {
                 mac: Some(mac),
@@ -172,13 +171,15 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
                 ..PacketConfig::new(name)
             };
             let device = PacketSocket::open(&config).map_err(|error| advise(error, name))?;
+            let setup = Setup::begin("up")?;
             setup.up(&interface)?;
             if let Some(mtu) = args.mtu.filter(|mtu| *mtu != device.info().mtu) {
                 setup.mtu(&interface, mtu)?;
             }
-            (Box::new(device), "a packet socket beside the system".to_owned())
+            (Box::new(device), "a packet socket beside the system".to_owned(), setup)
         }
         Mode::AfXdp => {
+            let setup = Setup::begin("up").context("AF_XDP needs root")?;
             // The memory for frames is made for the MTU that there is.
             setup.up(&interface)?;
             if let Some(mtu) = args.mtu {
@@ -186,7 +187,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
             }
             let device = take(name, Some(mac), &setup)?;
             let what = format!("AF_XDP in place of the system, {}", device.mode());
-            (Box::new(device), what)
+            (Box::new(device), what, setup)
         }
     };
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
