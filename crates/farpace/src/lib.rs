@@ -1,6 +1,6 @@
 //! farpace carries TCP over **far** networks: long, fat, lossy, satellite, policed. It is a TCP engine in user
-//! space and a lab that runs whole networks of it in virtual time: the same scenario and seed give the same
-//! bytes on every machine, much faster than real time, without privileges.
+//! space, a lab that runs whole networks of it in virtual time (the same scenario and seed give the same
+//! bytes on every machine, much faster than real time, without privileges), and stations that run the same on devices.
 //!
 //! This crate is the `farpace` command, and the front door for programs that embed farpace. Where to start:
 //!
