@@ -2,8 +2,6 @@
 
 use crate::meter::{Measure, Meter};
 use anyhow::Context;
-use nix::sys::socket::{setsockopt, sockopt};
-use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -25,9 +23,8 @@ pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
     })
 }
 
-/// Writes for so many seconds after the warm-up. With CUBIC, whatever the machine's default is: BBR would pace.
+/// Writes for so many seconds after the warm-up.
 pub fn write(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {
-    setsockopt(&stream, sockopt::TcpCongestion, &OsString::from("cubic")).context("cubic in the kernel")?;
     stream.set_write_timeout(Some(PATIENCE))?;
     pump(seconds, move |buffer| stream.write(buffer).context("nothing is taken any more"))
 }

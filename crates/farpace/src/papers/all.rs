@@ -143,7 +143,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         cli::note(&format!("{number} of {count}: {}", chapter.title));
         let flags = Flags { out: args.out.join(chapter.name), quick: !args.full, threads: args.threads };
         match (chapter.make)(&flags)? {
-            Ok(overview) => {
+            Ok(mut overview) => {
+                // As seen from the page.
+                for figure in &mut overview.shown.figures {
+                    figure.file_name = format!("{}/{}", chapter.name, figure.file_name);
+                }
                 cli::note(&format!("   {}", overview.shown.verdict));
                 made.push((chapter, overview));
             }
@@ -163,6 +167,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let out = OutDir::open(&args.out, &["index.html".to_owned()])?;
     out.write("index.html", page(args, &made, &meetings).as_bytes())?;
+    for figure in meetings.iter().flat_map(together::figures) {
+        out.write(&figure.file_name, figure.svg.as_bytes())?;
+    }
     out.commit()?;
     if args.json {
         cli::print_json(&json(&made, &meetings))?;

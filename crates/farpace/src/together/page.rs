@@ -78,11 +78,13 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     let title = format!("What each cure brings ({path})");
     let goodput = comparison_of(&title, "goodput (Mbit/s)", sides, &rows).figure(
         &format!("figures/{path}-goodput.svg"),
-        &format!(
-            "Means and the range of {} runs each. The path can carry {:.1} Mbit/s.",
-            results.plan.seeds,
-            results.ceiling()
-        ),
+        &match results.plan.seeds {
+            1 => format!("One run each. The path can carry {:.1} Mbit/s.", results.ceiling()),
+            n => format!(
+                "Means and ranges of {n} runs each. The path can carry {:.1} Mbit/s.",
+                results.ceiling()
+            ),
+        },
     );
     let shown = [
         ("all five, of today", Sender::Cured(Era::Today, Cures::all())),
