@@ -3,7 +3,7 @@
 use crate::meter::{Measure, Meter};
 use anyhow::Context;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A connection that stands still for so long is given up.
@@ -12,6 +12,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CHUNK: usize = 1 << 20;
 /// What slow start takes is not measured.
 const WARM_UP: Duration = Duration::from_millis(500);
+
+/// What the kernel sends with, whatever the machine's default is: BBR would pace, and a connection that began with it stays paced.
+pub const CONGESTION: &str = "cubic";
+
+/// The kernel connects to port 5001 there.
+pub fn connect(to: impl Into<IpAddr>) -> anyhow::Result<TcpStream> {
+    let to = SocketAddr::new(to.into(), 5001);
+    farpace_live::connect_kernel(to, CONGESTION, PATIENCE).context("no connection")
+}
 
 /// Reads for so many seconds after the warm-up.
 pub fn read(mut stream: TcpStream, seconds: f64) -> anyhow::Result<Measure> {

@@ -10,7 +10,7 @@ use farpace_live::{Handle, Station, StationError, Stats, Wait};
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, Event};
 use farpace_units::{ByteCount, Instant, Stream};
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr};
 use std::thread::JoinHandle;
 
 const KERNEL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
@@ -51,7 +51,7 @@ impl Application for Both {
 pub fn latency(questions: usize, wait: Wait) -> anyhow::Result<Vec<f64>> {
     own_namespace()?;
     let (handle, thread) = station(true, wait, || Box::new(Echo))?;
-    let times = ends::ask(TcpStream::connect((OURS, 5001))?, questions);
+    let times = ends::ask(ends::connect(OURS)?, questions);
     handle.stop();
     thread.join().map_err(|_| anyhow::anyhow!("the station has panicked"))??;
     times
@@ -74,7 +74,7 @@ fn run(way: Way, seconds: f64, offload: bool, wait: Wait) -> anyhow::Result<Meas
     own_namespace()?;
     let chunk = Bytes::from(vec![0; if way == Way::Out { 1 << 20 } else { 0 }]);
     let (handle, thread) = station(offload, wait, move || Box::new(Both(chunk.clone())))?;
-    let stream = TcpStream::connect((OURS, 5001))?;
+    let stream = ends::connect(OURS)?;
     let measure = match way {
         Way::Out => ends::read(stream, seconds),
         Way::In => ends::write(stream, seconds),

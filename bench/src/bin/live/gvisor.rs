@@ -5,7 +5,7 @@ use crate::kernel::{own_namespace, tool};
 use crate::meter::{Measure, Way, watch_child};
 use anyhow::{Context, ensure};
 use std::io::Read;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -44,7 +44,7 @@ fn run(device: &[&str], way: Way, seconds: f64) -> anyhow::Result<Measure> {
             .context("no output")?
             .read_exact(&mut said)
             .context("gVisor does not listen")?;
-        let stream = TcpStream::connect((ADDRESS, 5001)).context("no connection to gVisor")?;
+        let stream = ends::connect(ADDRESS).context("no connection to gVisor")?;
         match way {
             Way::Out => ends::read(stream, seconds),
             Way::In => ends::write(stream, seconds),

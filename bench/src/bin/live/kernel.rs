@@ -4,6 +4,8 @@ use crate::ends;
 use crate::meter::{Measure, Way};
 use anyhow::{Context, ensure};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::mpsc;
@@ -28,11 +30,9 @@ pub fn tool(command: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves this thread to a network namespace of its own, where TCP begins with CUBIC, whatever the machine's default is: BBR would pace,
-/// and a connection that began with it stays paced.
+/// Moves this thread to a network namespace of its own.
 pub fn own_namespace() -> anyhow::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNET).context("no network namespace (are you root?)")?;
-    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic").context("cubic in the kernel")
+    unshare(CloneFlags::CLONE_NEWNET).context("no network namespace (are you root?)")
 }
 
 fn between(way: Way, seconds: f64, offloads: bool) -> anyhow::Result<Measure> {
@@ -75,6 +75,9 @@ fn pair<R>(
             tool("ethtool -K far tso off gso off gro off")?;
         }
         let listener = TcpListener::bind((FAR, 5001))?;
+        // Connections have what their listener has.
+        setsockopt(&listener, TcpCongestion, &OsString::from(ends::CONGESTION))
+            .context("cubic in the kernel")?;
         tell.send(nix::unistd::gettid())?;
         let (stream, _) = listener.accept()?;
         theirs(stream);
@@ -94,7 +97,7 @@ fn pair<R>(
             _ => anyhow::bail!("the far end has ended"),
         };
     }
-    let stream = TcpStream::connect((FAR, 5001))?;
+    let stream = ends::connect(FAR)?;
     let result = ours(stream);
     let _ = far.join();
     result

@@ -9,7 +9,7 @@ use smoltcp::phy::{Medium, TunTapInterface, wait};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +34,7 @@ fn run(way: Way, seconds: f64, mtu: usize) -> anyhow::Result<Measure> {
     let until = stop.clone();
     let thread = std::thread::spawn(move || serve(way, &until));
     // It listens when it has begun; the kernel tries again.
-    let stream =
-        TcpStream::connect((Ipv4Addr::new(10, 79, 0, 2), 5001)).context("no connection to smoltcp")?;
+    let stream = ends::connect(Ipv4Addr::new(10, 79, 0, 2)).context("no connection to smoltcp")?;
     let measure = match way {
         Way::Out => ends::read(stream, seconds),
         Way::In => ends::write(stream, seconds),
