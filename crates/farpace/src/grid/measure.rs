@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Outcome, Run, VerifyError};
 use farpace_path::DropReason;
+use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 
 /// A flow at the end of a bin.
@@ -30,6 +31,8 @@ pub struct FlowMeasurement {
     pub retransmitted: f64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// ACKs that its receiver sent, for 100 segments of data.
+    pub acks: f64,
     /// One per bin, if asked for.
     pub readings: Vec<Reading>,
 }
@@ -94,10 +97,13 @@ pub fn measure(scenario: &Scenario, readings: bool) -> Result<Option<Measurement
             Err(error) => bail!("flow `{}`: {error}", flow.name),
         }
         let sent: u64 = flow.sent().map(|(_, n)| n).sum();
+        let of_receiver = Cause::ALL.iter().zip(&flow.receiver.sent);
+        let acks: u64 = of_receiver.filter(|(cause, _)| cause.is_acknowledgment()).map(|(_, n)| n).sum();
         flows.push(FlowMeasurement {
             goodput: flow.goodput().as_mbit_f64(),
             retransmitted: percent(flow.retransmissions(), sent),
             timeouts: flow.timeouts,
+            acks: percent(acks, sent),
             readings,
         });
     }

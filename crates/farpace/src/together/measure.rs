@@ -1,11 +1,6 @@
-//! One run, and what is noted of it.
+//! What is looked at in a run.
 
-use crate::interrupt;
-use anyhow::{Result, bail};
-use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Run, VerifyError};
-use farpace_path::DropReason;
-use farpace_trace::Cause;
+use crate::grid;
 use farpace_units::{ByteCount, Instant, Span};
 
 /// What came of one run.
@@ -17,9 +12,9 @@ pub struct Measurement {
     pub silence: f64,
     /// Packets dropped by policers and full queues, of 1,000 data segments sent.
     pub congestion_lost: f64,
-    /// Packets dropped because of bit errors, of 1,000 data segments sent.
+    /// Packets dropped for other reasons, which are bit errors here, of 1,000 data segments sent.
     pub errors_lost: f64,
-    /// Segments sent again that had not been dropped anywhere, of 1,000 sent: for nothing.
+    /// Segments sent again beyond all that was dropped anywhere, of 1,000 sent: for nothing.
     pub spurious: f64,
     /// ACKs that the receiver sent, for 100 data segments.
     pub acks: f64,
@@ -27,53 +22,23 @@ pub struct Measurement {
     pub bins: Vec<(Instant, ByteCount)>,
 }
 
-/// Makes a run to the end of its time; none if interrupted.
-///
-/// # Errors
-/// A defect of the lab, or bytes that arrive other than they were sent.
-pub fn measure(scenario: &Scenario) -> Result<Option<Measurement>> {
-    let mut run = Run::new(scenario, Inputs::default())?;
-    let mut bins = Vec::new();
-    loop {
-        let progress = run.advance(None)?;
-        if interrupt::asked() {
-            return Ok(None);
-        }
-        let of_first = run.samples().iter().filter(|sample| sample.flow == 0);
-        bins.extend(of_first.map(|sample| (sample.time, sample.delivered)));
-        if progress.finished {
-            break;
-        }
+impl Measurement {
+    /// Of the only flow of a run that was measured with readings; none if it has no flow.
+    pub fn of(run: &grid::Measurement) -> Option<Measurement> {
+        let flow = run.flows.first()?;
+        let bins: Vec<_> = flow.readings.iter().map(|reading| (reading.at, reading.delivered)).collect();
+        // Percent there.
+        let of_1000 = |percent: f64| percent * 10.0;
+        Some(Measurement {
+            goodput: flow.goodput,
+            silence: longest_silence(&bins).as_secs_f64(),
+            congestion_lost: of_1000(run.congestion_lost),
+            errors_lost: of_1000(run.lost - run.congestion_lost),
+            spurious: of_1000((flow.retransmitted - run.lost).max(0.0)),
+            acks: flow.acks,
+            bins,
+        })
     }
-    let outcome = run.finish()?;
-    let Some(flow) = outcome.flows.first() else { bail!("the scenario has no flow") };
-    match &flow.verified {
-        // The run ends by its time.
-        Ok(_) | Err(VerifyError::Short { .. }) => {}
-        Err(error) => bail!("flow `{}`: {error}", flow.name),
-    }
-    let sent: u64 = flow.sent().map(|(_, n)| n).sum();
-    let dropped = |which: fn(DropReason) -> bool| -> u64 {
-        outcome.drops.iter().filter(|d| which(d.reason)).map(|d| d.packets).sum()
-    };
-    let congestion = dropped(|reason| matches!(reason, DropReason::QueueFull | DropReason::Policed));
-    let errors = dropped(|reason| !matches!(reason, DropReason::QueueFull | DropReason::Policed));
-    let acks: u64 = Cause::ALL
-        .iter()
-        .zip(&flow.receiver.sent)
-        .filter(|(cause, _)| cause.is_acknowledgment())
-        .map(|(_, n)| n)
-        .sum();
-    let of_sent = |n: u64, of: f64| n as f64 * of / sent.max(1) as f64;
-    Ok(Some(Measurement {
-        goodput: flow.goodput().as_mbit_f64(),
-        silence: longest_silence(&bins).as_secs_f64(),
-        congestion_lost: of_sent(congestion, 1e3),
-        errors_lost: of_sent(errors, 1e3),
-        spurious: of_sent(flow.retransmissions().saturating_sub(congestion + errors), 1e3),
-        acks: of_sent(acks, 1e2),
-        bins,
-    }))
 }
 
 /// The longest stretch of bins without a byte, from the first byte to the end.

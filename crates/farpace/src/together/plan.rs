@@ -1,7 +1,8 @@
 //! Which runs are made, over which paths.
 
 use super::cures::{Cure, Cures, Era, Sender};
-use super::measure::{Measurement, measure};
+use super::measure::Measurement;
+use crate::grid::measure;
 use anyhow::{Result, anyhow, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_units::Span;
@@ -90,12 +91,13 @@ impl Plan {
         let seeds = |sender| (1..=self.seeds).map(move |seed| Job { sender, seed });
         senders().into_iter().flat_map(seeds).collect()
     }
-    /// Makes one.
+    /// Makes one; none if interrupted.
     ///
     /// # Errors
     /// As [`measure`].
     pub fn measure(&self, job: &Job) -> Result<Option<Measurement>> {
-        measure(&self.scenario(*job)?)
+        let run = measure(&self.scenario(*job)?, true)?;
+        Ok(run.as_ref().and_then(Measurement::of))
     }
     fn scenario(&self, job: Job) -> Result<Scenario> {
         let sets: Vec<(String, String)> = self.set.iter().cloned().chain(job.sender.sets()).collect();
