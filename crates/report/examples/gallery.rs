@@ -192,23 +192,16 @@ fn figures() -> Vec<Figure> {
     let table2 = [
         ComparisonRow {
             label: "linux-2.6.17",
-            paper: estimate(52.4, 26.3, 103.3),
-            measured: estimate(48.1, 24.9, 91.0),
+            values: [estimate(52.4, 26.3, 103.3), estimate(48.1, 24.9, 91.0)],
         },
         ComparisonRow {
             label: "linux-2.6.22",
-            paper: estimate(21.3, 20.7, 22.2),
-            measured: estimate(20.2, 19.8, 21.0),
+            values: [estimate(21.3, 20.7, 22.2), estimate(20.2, 19.8, 21.0)],
         },
-        ComparisonRow {
-            label: "aist-fix",
-            paper: estimate(16.6, 16.5, 16.8),
-            measured: estimate(16.6, 16.6, 16.7),
-        },
+        ComparisonRow { label: "aist-fix", values: [estimate(16.6, 16.5, 16.8), estimate(16.6, 16.6, 16.7)] },
         ComparisonRow {
             label: "linux-2.6.17 with only the sort repaired",
-            paper: None,
-            measured: estimate(33.0, 20.0, 60.0),
+            values: [None, estimate(33.0, 20.0, 60.0)],
         },
     ];
     let zoom = Some(Interval::new(at(1_420_000), at(1_600_000)));

@@ -101,7 +101,7 @@ fn all(n: u32) -> Vec<Drawing> {
     let estimate = Estimate { mean: f64::from(n), range: Some((0.0, f64::INFINITY)) };
     let odd = Estimate { mean: f64::NAN, range: None };
     let rows: Vec<ComparisonRow<'_>> =
-        (0..n).map(|_| ComparisonRow { label: TITLE, paper: Some(estimate), measured: Some(odd) }).collect();
+        (0..n).map(|_| ComparisonRow { label: TITLE, values: [Some(estimate), Some(odd)] }).collect();
     let line = TimeLine { label: TITLE, points: (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect() };
     let level = Level { label: TITLE, value: 3.0 };
     let cases: Vec<&str> = (0..n).map(|_| TITLE).collect();

@@ -22,7 +22,7 @@ mod tables;
 mod thesis;
 mod today;
 
-use super::{Made, Overview, Saying};
+use super::{Made, REPORT, Saying};
 use crate::grid::run_all_or_end;
 use crate::interrupt;
 use crate::outdir::OutDir;
@@ -115,7 +115,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::new(args);
     plan.check()?;
-    let out = OutDir::open(&args.out_dir(), &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out_dir(), &[REPORT.to_owned()])?;
     let results = match run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan, job)) {
         Ok(measured) => Results::new(&plan, measured),
         Err(code) => return Ok(Err(code)),
@@ -125,9 +125,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
-    let shown = page::write(out, args, &results, &reproduction)?;
-    let report = args.out_dir().join("report.html");
-    saying.say_where(&report)?;
-    Ok(Ok(Overview { shown, reproduction, report }))
+    let text = tables::text(&results, &reproduction);
+    let report = page::report(args, &results, &reproduction);
+    super::deliver(out, saying, reproduction, &text, report)
 }

@@ -16,7 +16,7 @@ cures of all of them meet on two paths, as in `farpace together`. One page shows
 all, with the claims that hold and those that fail.
 
 Examples:
-  farpace papers all                     about two minutes on two cores; page in out/index.html
+  farpace papers all                     about a minute on two cores; page in out/index.html
   farpace papers all --only stops,nics   these alone
   farpace papers all --full              nothing is left out: some ten minutes
   farpace papers all --json | jq '.papers[].claims[] | select(.holds | not)'

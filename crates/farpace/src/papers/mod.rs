@@ -10,6 +10,7 @@ pub mod satellite;
 pub mod stops;
 
 use crate::cli;
+use crate::outdir::OutDir;
 use anyhow::Result;
 use clap::Subcommand;
 use farpace_report::{Claim, Figure, Reproduction, Table};
@@ -77,6 +78,43 @@ pub struct Overview {
     pub report: PathBuf,
 }
 
+/// A report, before it is written.
+#[derive(Debug)]
+struct Report {
+    html: String,
+    /// All, each written as a file of its own.
+    figures: Vec<Figure>,
+    /// The file names of those that say it all.
+    telling: &'static [&'static str],
+    verdict: String,
+    /// The paper's numbers beside what was measured.
+    table: Table,
+}
+
+/// Says and writes what came out.
+fn deliver(
+    out: OutDir,
+    saying: Saying,
+    reproduction: Reproduction,
+    text: &str,
+    made: Report,
+) -> Result<Made> {
+    saying.say(&reproduction, text)?;
+    let Report { html, mut figures, telling, verdict, table } = made;
+    let report = out.dir().join(REPORT);
+    out.write(REPORT, html.as_bytes())?;
+    for figure in &figures {
+        out.write(&figure.file_name, figure.svg.as_bytes())?;
+    }
+    out.commit()?;
+    saying.say_where(&report)?;
+    figures.retain(|figure| telling.contains(&figure.file_name.as_str()));
+    Ok(Ok(Overview { shown: Shown { verdict, figures, table }, reproduction, report }))
+}
+
+/// The name of a report.
+const REPORT: &str = "report.html";
+
 /// The little that says it all.
 #[derive(Debug)]
 pub struct Shown {
@@ -104,10 +142,10 @@ impl Saying {
     pub const fn all(json: bool) -> Saying {
         if json { Saying::Json } else { Saying::Text }
     }
-    fn say(self, reproduction: &Reproduction, text: impl FnOnce() -> String) -> Result<()> {
+    fn say(self, reproduction: &Reproduction, text: &str) -> Result<()> {
         match self {
             Saying::Json => cli::print_json(reproduction),
-            Saying::Text => cli::print(&text()),
+            Saying::Text => cli::print(text),
             Saying::Nothing => Ok(()),
         }
     }

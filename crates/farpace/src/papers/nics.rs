@@ -21,7 +21,7 @@ mod sets;
 mod tables;
 mod turns;
 
-use super::{Made, Overview, Saying};
+use super::{Made, REPORT, Saying};
 use crate::grid::run_all_or_end;
 use crate::interrupt;
 use crate::outdir::OutDir;
@@ -96,7 +96,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::new(args);
     plan.check()?;
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out, &[REPORT.to_owned()])?;
     let measured = match run_all_or_end(&plan.cases, args.threads, |case| plan.measure(case)) {
         Ok(measured) => measured,
         Err(code) => return Ok(Err(code)),
@@ -107,9 +107,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
-    let shown = page::write(out, args, &results, &reproduction)?;
-    let report = args.out.join("report.html");
-    saying.say_where(&report)?;
-    Ok(Ok(Overview { shown, reproduction, report }))
+    let text = tables::text(&results, &reproduction);
+    let report = page::report(args, &results, &reproduction);
+    super::deliver(out, saying, reproduction, &text, report)
 }

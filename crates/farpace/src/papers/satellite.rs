@@ -15,7 +15,7 @@ mod rows;
 mod sensitivity;
 mod tables;
 
-use super::{Made, Overview, Saying};
+use super::{Made, REPORT, Saying};
 use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = frontier::plan(args, &crate::cc::chosen(&args.only)?);
     plan.check()?;
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out, &[REPORT.to_owned()])?;
     let measured =
         run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));
     let results = match measured {
@@ -122,7 +122,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::paper(args);
     plan.check()?;
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out, &[REPORT.to_owned()])?;
     let measured =
         run_all_or_end(&plan.jobs, args.threads, |job| measure(&plan.scenario(job)?, job.readings));
     let results = match measured {
@@ -134,9 +134,7 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
-    let shown = page::write(out, args, &results, &reproduction)?;
-    let report = args.out.join("report.html");
-    saying.say_where(&report)?;
-    Ok(Ok(Overview { shown, reproduction, report }))
+    let text = tables::text(&results, &reproduction);
+    let report = page::report(args, &results, &reproduction);
+    super::deliver(out, saying, reproduction, &text, report)
 }

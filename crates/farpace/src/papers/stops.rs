@@ -14,7 +14,7 @@ mod results;
 mod rows;
 mod tables;
 
-use super::{Made, Overview, Saying};
+use super::{Made, REPORT, Saying};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     interrupt::install();
     let plan = Plan::new(args.quick, args.phases, &args.set)?;
-    let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
+    let out = OutDir::open(&args.out, &[REPORT.to_owned()])?;
     let payload = payload::prepare(args, &plan.base()?, out.staging())?;
     let Some(measured) = measure_all(args, &plan, &payload)? else {
         cli::note("Interrupted: nothing was written.");
@@ -113,10 +113,9 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
         rows: rows::rows(&results),
         claims: claims::claims(&results),
     };
-    saying.say(&reproduction, || tables::text(&results, &reproduction))?;
-    let (report, shown) = page::write(out, args, &results, &reproduction, &figures)?;
-    saying.say_where(&report)?;
-    Ok(Ok(Overview { shown, reproduction, report }))
+    let text = tables::text(&results, &reproduction);
+    let report = page::report(args, &results, &reproduction, &figures);
+    super::deliver(out, saying, reproduction, &text, report)
 }
 
 /// All runs, in the order of the plan whatever the number of threads; none if interrupted.

@@ -72,7 +72,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     let values: Vec<_> = cured.chain(others).collect();
     let rows: Vec<ComparisonRow<'_>> = values
         .iter()
-        .map(|(label, paper, measured)| ComparisonRow { label, paper: *paper, measured: *measured })
+        .map(|(label, printed, today)| ComparisonRow { label, values: [*printed, *today] })
         .collect();
     let sides = Sides { names: ["cures as printed", "cures of today, and outsiders"], missing: ["", ""] };
     let title = format!("What each cure brings ({path})");

@@ -18,10 +18,8 @@ pub struct Estimate {
 pub struct ComparisonRow<'a> {
     /// Its name.
     pub label: &'a str,
-    /// What the paper says; the first value.
-    pub paper: Option<Estimate>,
-    /// What was measured; the second value.
-    pub measured: Option<Estimate>,
+    /// Its values, in the order of [`Sides`]: what a paper says, and what was measured.
+    pub values: [Option<Estimate>; 2],
 }
 
 /// What the two values of each row are, and what is said where one is missing.
@@ -52,7 +50,7 @@ const MAX_ROWS: usize = 60;
 
 fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[ComparisonRow<'_>]) -> String {
     let rows = rows.get(..MAX_ROWS).unwrap_or(rows);
-    let values = rows.iter().flat_map(|r| [r.paper, r.measured]).flatten();
+    let values = rows.iter().flat_map(|r| r.values).flatten();
     let ends = values.flat_map(|e| [Some(e.mean), e.range.map(|r| r.0), e.range.map(|r| r.1)]).flatten();
     let (lo, hi) =
         ends.filter(|v| v.is_finite()).fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
@@ -93,8 +91,9 @@ fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[Compa
             chart.note(panel.left - 10.0, y, "end", Colour::Ink, &line);
             y += 14.0;
         }
-        whisker(&mut chart, &panel, middle - 10.0, row.paper.ok_or(sides.missing[0]), false);
-        whisker(&mut chart, &panel, middle + 10.0, row.measured.ok_or(sides.missing[1]), true);
+        let [above, below] = row.values;
+        whisker(&mut chart, &panel, middle - 10.0, above.ok_or(sides.missing[0]), false);
+        whisker(&mut chart, &panel, middle + 10.0, below.ok_or(sides.missing[1]), true);
     }
     chart.finish()
 }

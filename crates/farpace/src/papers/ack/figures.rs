@@ -44,8 +44,10 @@ fn table_2(
             let [paper, ..] = printed.numbers;
             ComparisonRow {
                 label,
-                paper: paper.map(|mean| Estimate { mean, range: None }),
-                measured: measured.mean.is_finite().then(|| measured.estimate()),
+                values: [
+                    paper.map(|mean| Estimate { mean, range: None }),
+                    measured.mean.is_finite().then(|| measured.estimate()),
+                ],
             }
         })
         .collect();

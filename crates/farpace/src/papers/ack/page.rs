@@ -4,29 +4,19 @@ use super::cases::{Policy, Route, SCENARIO};
 use super::plan::PAPER;
 use super::results::Results;
 use super::{Args, clocks, figures, rows, sensitivity, tables};
-use crate::outdir::OutDir;
-use crate::papers::Shown;
-use anyhow::Result;
+use crate::papers::Report;
 use farpace_report::{Figure, Page, Reproduction};
 
-/// Writes `report.html` and `figures/*.svg`.
-///
-/// # Errors
-/// A file that cannot be written.
-pub fn write(out: OutDir, args: &Args, results: &Results, reproduction: &Reproduction) -> Result<Shown> {
+/// The report.
+pub fn report(args: &Args, results: &Results, reproduction: &Reproduction) -> Report {
     let figures = figures::all(results);
-    out.write("report.html", page(args, results, reproduction, &figures).as_bytes())?;
-    for figure in &figures {
-        out.write(&figure.file_name, figure.svg.as_bytes())?;
-    }
-    out.commit()?;
-    let says_it_all =
-        figures.into_iter().filter(|figure| figure.file_name == "figures/table-5-2.svg").collect();
-    Ok(Shown {
+    Report {
+        html: page(args, results, reproduction, &figures),
+        figures,
+        telling: &["figures/table-5-2.svg"],
         verdict: verdict(results, reproduction),
-        figures: says_it_all,
         table: tables::second(results, Route::Even),
-    })
+    }
 }
 
 fn page(args: &Args, results: &Results, reproduction: &Reproduction, figures: &[Figure]) -> String {

@@ -7,8 +7,7 @@ use super::plan::{Job, Key, MAIN_WINDOW, PAPER, Plan, SCENARIO, SMALL_WINDOW, TA
 use super::results::{POLICED, Results, crawls};
 use super::rows::{self, printed};
 use super::{Args, tables};
-use crate::outdir::OutDir;
-use crate::papers::Shown;
+use crate::papers::Report;
 use anyhow::Result;
 use farpace_report::{
     BandwidthSeries, ComparisonRow, Drawing, Estimate, Figure, FlightRecorder, Interval, Limit, Page,
@@ -16,7 +15,6 @@ use farpace_report::{
 };
 use farpace_trace::{Record, RecordSink};
 use farpace_units::{ByteCount, Span};
-use std::path::PathBuf;
 
 /// Around the first loss of the figures' transfer.
 const BEFORE: Span = Span::from_millis(40);
@@ -55,24 +53,16 @@ impl Figures {
     }
 }
 
-/// Writes `report.html` and `figures/*.svg`; the path of the report.
-pub fn write(
-    out: OutDir,
-    args: &Args,
-    results: &Results,
-    reproduction: &Reproduction,
-    figures: &Figures,
-) -> Result<(PathBuf, Shown)> {
+/// The report.
+pub fn report(args: &Args, results: &Results, reproduction: &Reproduction, figures: &Figures) -> Report {
     let drawn = draw(results, figures);
-    out.write("report.html", page(args, results, reproduction, &drawn).as_bytes())?;
-    for figure in drawn.all() {
-        out.write(&figure.file_name, figure.svg.as_bytes())?;
+    Report {
+        html: page(args, results, reproduction, &drawn),
+        figures: drawn.all().into_iter().cloned().collect(),
+        telling: &["figures/bandwidth-2.6.17.svg", "figures/bandwidth-cured.svg"],
+        verdict: verdict(results, reproduction).0,
+        table: tables::table_2(results, MAIN_WINDOW),
     }
-    out.commit()?;
-    let (verdict, _) = verdict(results, reproduction);
-    let table = tables::table_2(results, MAIN_WINDOW);
-    let shown = Shown { verdict, figures: vec![drawn.patient, drawn.cured], table };
-    Ok((args.out.join("report.html"), shown))
 }
 
 struct Drawn {
@@ -131,8 +121,10 @@ fn compare(results: &Results) -> Figure {
             let paper = printed(*variant);
             ComparisonRow {
                 label: variant.label(),
-                paper: paper.map(|p| Estimate { mean: p.time[0], range: Some((p.time[2], p.time[1])) }),
-                measured: Some(Estimate { mean: time.mean, range: Some((time.min, time.max)) }),
+                values: [
+                    paper.map(|p| Estimate { mean: p.time[0], range: Some((p.time[2], p.time[1])) }),
+                    Some(Estimate { mean: time.mean, range: Some((time.min, time.max)) }),
+                ],
             }
         })
         .collect();

@@ -14,8 +14,8 @@ const MOST_HEARD: usize = 4_096;
 /// When there are so many, those that were silent for so long are forgotten; looked for no more often than that.
 const SILENT: Span = Span::from_secs(600);
 const LOOK_EVERY: Span = Span::from_secs(10);
-/// A frame for a neighbour that puts frames in order may come after its turn by this part of a round trip, and never by more than half of
-/// what such neighbours wait for at least by default.
+/// By this part of a round trip a frame may come late to a neighbour that puts frames in order. The list of cards does not say how long
+/// that neighbour waits, so it is never more than half of what one of ours waits by default (10 ms).
 const SLACK_PART: u64 = 64;
 const MOST_SLACK: Span = Span::from_millis(5);
 
