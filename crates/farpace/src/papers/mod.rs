@@ -109,6 +109,7 @@ fn deliver(
     out.commit()?;
     saying.say_where(&report)?;
     figures.retain(|figure| telling.contains(&figure.file_name.as_str()));
+    debug_assert_eq!(figures.len(), telling.len(), "figures that say it all: {telling:?}");
     Ok(Ok(Overview { shown: Shown { verdict, figures, table }, reproduction, report }))
 }
 
