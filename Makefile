@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-ns3 dist notices clean
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-check bench-ns3 dist notices clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,10 @@ mutants: ## break recovery, asking for ACKs and pacing in many places and see th
 bench: ## throughput of the lab; docs/BENCHMARKS.md says how to read it
 	@tools/setup build
 	$(CARGO) bench --locked -p farpace-bench
+
+bench-check: ## has anything become slower? ratios of instruction counts (valgrind), beside bench/ratios.json
+	@tools/setup bench-check
+	@bench/check.py
 
 bench-ns3: build ## the same transfer in ns-3 (Debian's libns3-dev) beside farpace
 	@bench/ns3/run

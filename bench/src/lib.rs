@@ -1,7 +1,7 @@
 //! What the benchmarks measure: a transfer through the lab, two connections back to back, loss recovery with
 //! a fixed flight, pacing of many classes, and sending by several cards.
 //!
-//! `cargo bench -p farpace-bench` runs them; `bench/instructions` counts instructions with callgrind.
+//! `cargo bench -p farpace-bench` runs them; `bench/check.py` counts their instructions with callgrind.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod nics;
 mod pacing;
 mod pair;
 mod server;
+mod smol;
 mod supers;
 mod transfer;
 
@@ -18,5 +19,6 @@ pub use nics::NicsLoad;
 pub use pacing::{LINE, MTU, PacingLoad};
 pub use pair::Pair;
 pub use server::Server;
+pub use smol::{SMOL_SEGMENT, Smol};
 pub use supers::Supers;
 pub use transfer::{Recording, Transfer, transfer};
