@@ -149,18 +149,20 @@ html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
 main{max-width:60rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}
 h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 1rem;overflow-wrap:anywhere}
-h2{font-size:1.2rem;margin:2.2rem 0 .6rem}
+h2{font-size:1.2rem;margin:2.2rem 0 .6rem;break-after:avoid}
 p{max-width:44rem;overflow-wrap:anywhere}
 .verdict{font-size:1.1rem;border-left:4px solid;padding:.4rem 0 .4rem .9rem}
 .verdict.good{border-color:var(--good)}.verdict.bad{border-color:var(--bad)}
 .scroll{overflow-x:auto;margin:1rem 0}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;font-weight:600;padding:0 0 .4rem}
+caption{text-align:left;font-weight:600;padding:0 0 .4rem;max-width:calc(100vw - 2.5rem);break-after:avoid}
 th,td{padding:.3rem .6rem;text-align:left;vertical-align:bottom;border-bottom:1px solid var(--line)}
 th:first-child{padding-left:0}
 th.n,td.n{text-align:right}
 td.n{white-space:nowrap}
 tbody th{font-weight:400}
+tbody th,tbody td{vertical-align:top}
+tr{break-inside:avoid}
 thead th{border-bottom:2px solid var(--soft)}
 .unit{display:block;font-weight:400;color:var(--soft)}
 figure{margin:1.6rem 0 2.2rem;break-inside:avoid}
@@ -178,7 +180,8 @@ a{color:inherit}
 pre.command{white-space:pre-wrap;overflow-wrap:anywhere}
 summary{cursor:pointer;padding:.4rem 0}
 @media screen and (max-width:40rem){.wide{display:none}.narrow{display:block}main{padding:1rem .75rem 2rem}h1{font-size:1.35rem}}
-@media print{main{max-width:none;padding:0}body{font-size:10.5pt}pre{white-space:pre-wrap}}
+@media print{main{max-width:none;padding:0}body{font-size:10.5pt}pre{white-space:pre-wrap}.scroll{overflow:visible}
+details::details-content{content-visibility:visible;block-size:auto}}
 ";
 
 const DARK: &str = "

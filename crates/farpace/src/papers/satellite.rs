@@ -35,7 +35,7 @@ satellite-two.toml, with --set) and the version of farpace.
 
 Examples:
   farpace papers satellite                   report in out/satellite/report.html
-  farpace papers satellite --quick           two seeds, no sensitivity table
+  farpace papers satellite --quick           five seeds, no sensitivity table
   farpace papers satellite --json | jq '.claims[] | select(.holds | not)'
   farpace papers satellite --frontier --seeds 3
   farpace papers satellite --frontier --only cubic,bbr3,star-robust
@@ -59,7 +59,7 @@ pub struct Args {
     /// Less of everything: two seeds, and no sensitivity table
     #[arg(long)]
     pub quick: bool,
-    /// Runs of each cell, with different dice [default: 10; with --quick 2, with --frontier 3]
+    /// Runs of each cell, with different dice [default: 10; with --quick 5, with --frontier 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: Option<u64>,
     /// Virtual time of each run
