@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny soak mutants bench bench-check bench-ns3 dist notices clean
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,13 @@ readme: ## run the commands of README.md and docs/ and see that they work
 deny: ## licences, advisories, sources and duplicates of dependencies (cargo-deny)
 	@tools/setup deny
 	$(CARGO) deny --locked check
+
+coverage: ## which lines the tests run (cargo-llvm-cov): out/coverage/html/index.html, and a table
+	@tools/setup coverage
+	$(CARGO) llvm-cov --workspace --locked --no-report
+	$(CARGO) llvm-cov report --html --output-dir out/coverage
+	$(CARGO) llvm-cov report --summary-only --json --output-path out/coverage/summary.json
+	@tools/coverage.py out/coverage/summary.json
 
 soak: ## long property tests, the fault campaign, then each fuzz target; docs/soak.md (fuzzing needs nightly)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) SOAK_CASES=$(SOAK_CASES) SOAK_MINUTES=$(SOAK_MINUTES) tools/soak

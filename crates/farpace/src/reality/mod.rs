@@ -13,6 +13,7 @@ mod trial;
 mod virtual_time;
 
 pub use plan::Way;
+pub use trial::Trial;
 
 use crate::grid::contender;
 use crate::outdir::OutDir;
@@ -20,12 +21,12 @@ use crate::realtime::Patience;
 use crate::scenario::parse_set;
 use crate::{cli, interrupt};
 use anyhow::Result;
+use farpace_lab::scenario::Scenario;
 use farpace_tcp::config::{Congestion, Profile};
 use plan::Plan;
 use results::Results;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use trial::Trial;
 
 const AFTER_HELP: &str = "\
 One flow, the first of the scenario, sends without end: in the lab; in real time with farpace's TCP at both ends, on
@@ -100,6 +101,16 @@ fn congestion(name: &str) -> Result<Congestion, String> {
 fn profile(name: &str) -> Result<Profile, String> {
     let found = Profile::ALL.into_iter().find(|profile| profile.name() == name);
     found.ok_or_else(|| format!("there is no TCP profile `{name}`: `farpace profiles` lists them"))
+}
+
+/// The first flow of a scenario, without end and with the TCP that it names, on devices. `file` names the scenario.
+///
+/// # Errors
+/// A scenario without flows, or what the system does not allow.
+pub fn on_devices(scenario: Scenario, file: &str) -> Result<Trial> {
+    let (lasts, seed) = (scenario.duration, scenario.seed);
+    let plan = Plan::of(scenario, lasts, Patience::Hybrid, file)?;
+    Ok(Trial { seed, ..real_time::run(&plan, plan.base(), Way::Farpace)? })
 }
 
 /// `farpace lab compare`.

@@ -65,19 +65,27 @@ impl Plan {
         let mut ways = args.ways.clone();
         ways.sort_unstable();
         ways.dedup();
-        let lasts = Span::from_secs(args.seconds);
-        let Some(flow) = base.flows.first() else { bail!("the scenario has no flow to run") };
-        let mut flow = flow.clone();
-        for settings in [&mut flow.sender, &mut flow.receiver] {
+        for settings in base.flows.iter_mut().flat_map(|flow| [&mut flow.sender, &mut flow.receiver]) {
             settings.profile = Some(args.profile);
             settings.congestion = Some(args.congestion);
         }
+        let plan =
+            Plan::of(base, Span::from_secs(args.seconds), args.wait, &args.scenario.display().to_string())?;
+        Ok(Plan { ways, congestion: contender::name(args.congestion), ..plan })
+    }
+    /// The first flow of a scenario with the TCP that it names, on devices.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn of(mut base: Scenario, lasts: Span, patience: Patience, file: &str) -> Result<Self> {
+        let Some(flow) = base.flows.first() else { bail!("the scenario has no flow to run") };
+        let mut flow = flow.clone();
         flow.start = Span::ZERO;
         flow.size = endless(base.bottleneck(&flow).map(|bottleneck| bottleneck.rate), lasts);
         let resolve = |settings: &Settings, which| -> Result<Config> {
             settings.resolve().with_context(|| format!("the {which} of flow `{}`", flow.name))
         };
-        resolve(&flow.sender, "sender")?;
+        let congestion = contender::name(resolve(&flow.sender, "sender")?.congestion);
         let window = resolve(&flow.receiver, "receiver")?.receive_buffer.get();
         let settings = [flow.sender.clone(), flow.receiver.clone()];
         base.flows = vec![flow];
@@ -85,13 +93,13 @@ impl Plan {
         base.duration = lasts;
         base.trace.bin = STEP;
         Ok(Plan {
-            ways,
+            ways: vec![Way::Farpace],
             base,
             lasts,
-            congestion: contender::name(args.congestion),
+            congestion,
             window,
-            patience: args.wait,
-            file: args.scenario.display().to_string(),
+            patience,
+            file: file.to_owned(),
             settings,
         })
     }

@@ -2,9 +2,10 @@
 //!
 //! Each was found on a path with one trouble. Here paths have all five, and cures are taken out one by one and put in one by one, as
 //! the papers print them and as they would be done today. `cures` says what each changes in a scenario, `plan` which runs are
-//! made, `measure` makes one, `results` and `page` show what came out.
+//! made, `measure` says what is looked at, `devices` repeats them in real time, `results` and `page` show what came out.
 
 mod cures;
+mod devices;
 mod measure;
 mod page;
 mod plan;
@@ -40,6 +41,7 @@ Examples:
   farpace together                           report in out/together/report.html
   farpace together --path ship --seeds 5
   farpace together --path office --time \"5 s\" --json
+  sudo farpace together --path office --devices    the same in real time, three minutes more
 
 Exit codes:
   0    the comparison was made
@@ -60,6 +62,9 @@ pub struct Args {
     /// Virtual time of each run, as in "90 s" [default: the scenario's]
     #[arg(long, value_name = "TIME")]
     pub time: Option<Span>,
+    /// Also on devices of this machine, in real time (needs root, and a machine that has nothing else to do): 16 runs a path, one after another
+    #[arg(long)]
+    pub devices: bool,
     /// Print JSON; the report is written all the same
     #[arg(long)]
     pub json: bool,
@@ -89,10 +94,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let plans: Vec<Plan> =
         chosen.into_iter().map(|m| Plan::new(m, args.seeds, args.time, &args.set)).collect::<Result<_>>()?;
     let out = OutDir::open(&args.out, &["report.html".to_owned()])?;
-    let all = match all(plans, args.threads) {
+    let mut all = match all(plans, args.threads) {
         Ok(all) => all,
         Err(code) => return Ok(code),
     };
+    for results in &mut all {
+        if args.devices {
+            match devices::measure(&results.plan) {
+                Ok(devices) => results.devices = devices,
+                Err(code) => return Ok(code),
+            }
+        }
+    }
     if args.json {
         cli::print_json(&results::json(&all))?;
     } else {

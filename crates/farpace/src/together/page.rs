@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::cures::{Cures, Era, Sender};
+use super::devices;
 use super::results::{Line, Results};
 use crate::outdir::OutDir;
 use anyhow::Result;
@@ -101,7 +102,8 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         &format!("figures/{path}-arrived.svg"),
         "Everything that has arrived since the connection was opened: the slope is the goodput, a level stretch a silence.",
     );
-    vec![goodput, over_time]
+    let devices = (!results.devices.is_empty()).then(|| devices::figure(results));
+    [goodput, over_time].into_iter().chain(devices).collect()
 }
 
 /// Seconds and megabytes so far.
@@ -121,6 +123,9 @@ fn command(args: &Args) -> String {
     }
     if let Some(time) = args.time {
         line.push_str(&format!(" --time \"{time}\""));
+    }
+    if args.devices {
+        line.push_str(" --devices");
     }
     for (key, value) in &args.set {
         line.push_str(&format!(" --set {key}=\"{value}\""));

@@ -99,7 +99,11 @@ impl Plan {
         let run = measure(&self.scenario(*job)?, true)?;
         Ok(run.as_ref().and_then(Measurement::of))
     }
-    fn scenario(&self, job: Job) -> Result<Scenario> {
+    /// What a job runs.
+    ///
+    /// # Errors
+    /// Values that the scenario does not take.
+    pub fn scenario(&self, job: Job) -> Result<Scenario> {
         let sets: Vec<(String, String)> = self.set.iter().cloned().chain(job.sender.sets()).collect();
         let scenario =
             Scenario::parse_with(self.meeting.text, self.meeting.file, &sets).map_err(|e| anyhow!("{e}"))?;

@@ -1,6 +1,7 @@
 //! What came out: a line for each kind of sender.
 
 use super::cures::{Cure, Cures, Era, Sender};
+use super::devices::{self, Device};
 use super::measure::Measurement;
 use super::plan::{Plan, combinations, senders};
 use crate::statistics::Summary;
@@ -37,6 +38,8 @@ pub struct Results {
     pub plan: Plan,
     /// In the order of the plan.
     pub lines: Vec<Line>,
+    /// The same on devices, if that was asked for.
+    pub devices: Vec<Device>,
 }
 
 impl Results {
@@ -61,7 +64,7 @@ impl Results {
                 first: first.clone(),
             });
         }
-        Results { plan, lines }
+        Results { plan, lines, devices: Vec::new() }
     }
     /// The line of a sender.
     pub fn line(&self, sender: Sender) -> Option<&Line> {
@@ -144,6 +147,7 @@ impl Results {
             .map(|era| self.table(&format!("{name}: cures {} ({of})", era.name()), self.of(era)))
             .into();
         tables.push(self.table(&format!("{name}: outsiders ({of})"), self.outsiders()));
+        tables.extend((!self.devices.is_empty()).then(|| devices::table(self)));
         tables
     }
     /// For a terminal.
@@ -166,27 +170,14 @@ impl Results {
     }
     fn json(&self) -> Value {
         let line = |l: &Line| {
-            let (era, cures, who) = match l.sender {
-                Sender::Cured(era, cures) => {
-                    let on: Vec<&str> =
-                        Cure::ALL.into_iter().filter(|cure| cures.has(*cure)).map(Cure::name).collect();
-                    (Some(if era == Era::Printed { "printed" } else { "today" }), on, "farpace")
-                }
-                Sender::Outsider { congestion, cards } => {
-                    (None, if cards { vec!["pacing", "cards"] } else { Vec::new() }, congestion)
-                }
-            };
-            json!({
-                "sender": who,
-                "era": era,
-                "cures": cures,
-                "goodput_mbit_s": l.goodput,
-                "longest_silence_s": l.silence,
-                "lost_to_congestion_per_1000": l.congestion_lost,
-                "lost_to_errors_per_1000": l.errors_lost,
-                "sent_again_for_nothing_per_1000": l.spurious,
-                "acks_per_100": l.acks,
-            })
+            let mut line = identity(l.sender);
+            line["goodput_mbit_s"] = json!(l.goodput);
+            line["longest_silence_s"] = json!(l.silence);
+            line["lost_to_congestion_per_1000"] = json!(l.congestion_lost);
+            line["lost_to_errors_per_1000"] = json!(l.errors_lost);
+            line["sent_again_for_nothing_per_1000"] = json!(l.spurious);
+            line["acks_per_100"] = json!(l.acks);
+            line
         };
         json!({
             "path": self.plan.meeting.name,
@@ -195,8 +186,24 @@ impl Results {
             "seeds": self.plan.seeds,
             "ceiling_mbit_s": self.ceiling(),
             "senders": self.lines.iter().map(line).collect::<Vec<Value>>(),
+            "on_devices": devices::json(&self.devices),
         })
     }
+}
+
+/// Who sends, for programs.
+pub fn identity(sender: Sender) -> Value {
+    let (era, cures, who) = match sender {
+        Sender::Cured(era, cures) => {
+            let on: Vec<&str> =
+                Cure::ALL.into_iter().filter(|cure| cures.has(*cure)).map(Cure::name).collect();
+            (Some(if era == Era::Printed { "printed" } else { "today" }), on, "farpace")
+        }
+        Sender::Outsider { congestion, cards } => {
+            (None, if cards { vec!["pacing", "cards"] } else { Vec::new() }, congestion)
+        }
+    };
+    json!({ "sender": who, "era": era, "cures": cures })
 }
 
 /// For programs; docs/json.md describes it.

@@ -74,3 +74,24 @@ fn lab_and_reality_are_within_five_percent() {
     let page = std::fs::read_to_string(here.path().join("out/reality/report.html")).unwrap();
     assert!(page.contains("Congestion window") && page.contains("kernel"), "no picture");
 }
+
+/// Breaks: combinations of cures cannot be run on devices, or one of them carries nothing there.
+#[test]
+fn cures_meet_on_devices() {
+    if !has_rights() {
+        return;
+    }
+    let _alone = alone();
+    let here = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farpace"));
+    command.args(["together", "--path", "office", "--seeds", "1", "--time", "1 s", "--devices", "--json"]);
+    let output = command.current_dir(&here).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let devices = found["paths"][0]["on_devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 12 + 4);
+    for device in devices {
+        assert!(device["run"]["bytes"].as_u64().unwrap() > 100_000, "{device}");
+    }
+    assert!(here.path().join("out/together/figures/office-devices.svg").exists());
+}

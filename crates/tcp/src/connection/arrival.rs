@@ -81,6 +81,7 @@ impl Connection {
         match (self.syn_sent_at, rtt) {
             (Some(_), Some(rtt)) => {
                 self.answering.on_handshake(rtt);
+                self.handshake_rtt = Some(rtt);
                 let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
                 self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
             }

@@ -33,7 +33,7 @@ pub struct Details {
     pub probes: u32,
     /// Variation of the smoothed round-trip time.
     pub rttvar: Span,
-    /// The least round trip of the last five minutes.
+    /// The least round trip of the last five minutes, or that of the handshake if it was less.
     pub min_rtt: Option<Span>,
     /// Since data (or SYN) was last sent.
     pub since_sent: Span,
@@ -70,7 +70,7 @@ impl Connection {
             timeouts_in_row: self.timeouts_in_row,
             probes: if self.persist.count > 0 { self.persist.count } else { self.patience.probes() },
             rttvar: self.rto.rttvar(),
-            min_rtt: self.min_rtt.get(),
+            min_rtt: self.min_rtt.get().into_iter().chain(self.handshake_rtt).min(),
             since_sent: now.since(self.last_sent),
             since_data: now.since(self.patience.data_at()),
             since_heard: now.since(self.patience.heard_at()),

@@ -33,7 +33,7 @@ use crate::solicit::{AckSolicitor, Answers, Mark};
 use crate::window::Window;
 use bytes::Bytes;
 use farpace_trace::{Cause, Record};
-use farpace_units::{ByteCount, Instant, Packets, Seq};
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use std::collections::VecDeque;
 
 pub use details::Details;
@@ -108,6 +108,8 @@ pub struct Connection {
     syn_pending: Option<Cause>,
     syn_sent_at: Option<Instant>,
     syn_retransmitted: bool,
+    /// Of a SYN that was sent once. Segments with data take longer on slow lines, so that it is not a sample of `min_rtt`.
+    handshake_rtt: Option<Span>,
     reset_pending: Option<(Seq, Seq)>,
     // Loss recovery and congestion control
     segments: Segments,
@@ -242,6 +244,7 @@ impl Connection {
             syn_pending: None,
             syn_sent_at: None,
             syn_retransmitted: false,
+            handshake_rtt: None,
             reset_pending: None,
             segments: pacer::queue_for(cc.as_ref()),
             window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),

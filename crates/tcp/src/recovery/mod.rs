@@ -98,9 +98,8 @@ impl Context<'_> {
                 Source::Timestamp => ack.rtt_by_timestamp.or(measured),
                 Source::Timed => ack.rtt_by_timestamp.or(ack.timed_at.map(|at| ack.now.since(at))),
             };
-            // Ticks say too little of the least round trip.
-            let least = if self.rto.clock().is_exact() { sample } else { measured };
-            self.sample_rtt(ack, sample, least);
+            // Of the least round trip timestamps say too little: within a tick of theirs it is zero.
+            self.sample_rtt(ack, sample, measured);
         }
         done
     }

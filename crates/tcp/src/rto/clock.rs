@@ -20,7 +20,7 @@ impl Clock {
     }
 
     /// Round trips and timers are exact.
-    pub const fn is_exact(self) -> bool {
+    const fn is_exact(self) -> bool {
         self.tick.is_none()
     }
 
