@@ -265,3 +265,33 @@ fn every_page_is_in_the_book() {
         .collect();
     assert!(all.len() > 20 && missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
+
+/// Breaks: the way into the code, when a file that ARCHITECTURE.md or its drawing names is moved.
+#[test]
+fn every_file_of_the_architecture_is_there() {
+    let mut folders = vec![place("../crates")];
+    let mut found = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let end = if path.is_dir() { "/" } else { "" };
+            found.insert(format!("{}{end}", path.display()));
+            if path.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    let is_name = |word: &&str| word.ends_with(".rs") || (word.ends_with('/') && word.contains("/src/"));
+    let page = document("../ARCHITECTURE.md");
+    let drawing = document("img/life-of-a-packet.svg");
+    let named: BTreeSet<_> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .chain(drawing.split(['<', '>', ' ', ',']))
+        .filter(is_name)
+        .map(|name| format!("/{}", name.trim_start_matches("farpace/src/")))
+        .collect();
+    assert!(named.len() > 60, "only {named:?}");
+    let missing: Vec<_> = named.iter().filter(|name| !found.iter().any(|f| f.ends_with(*name))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
