@@ -1,7 +1,7 @@
 //! What the benchmarks measure: a transfer through the lab, two connections back to back, loss recovery with
 //! a fixed flight, pacing of many classes, and sending by several cards.
 //!
-//! Start reading at [`transfer`] (what a run of the lab costs) or [`pair`] (the engine alone); `benches/` has one file for each. It never
+//! Start reading at [`Transfer`] (what a run of the lab costs) or [`Pair`] (the engine alone); `benches/` has one file for each. It never
 //! measures what nobody else can: every benchmark drives public parts, as a program would.
 //!
 //! `cargo bench -p farpace-bench` runs them; `bench/instructions` counts instructions with callgrind.
