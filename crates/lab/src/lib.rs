@@ -31,7 +31,7 @@ pub use doors::{DoorInfo, Doors};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network::NetworkError;
 pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};
-pub use payload::{Mismatch, Payload, PayloadError, VerifyError};
+pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{Inputs, Progress, Run, RunError, Sample};
 pub use silence::{Silence, SilenceMeter};
 pub use watch::{CaptureError, CaptureFile};
