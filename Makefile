@@ -9,7 +9,7 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices clean
+.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,10 @@ bench-ns3: build ## the same transfer in ns-3 (Debian's libns3-dev) beside farpa
 dist: ## a static program, a tarball and a Debian package, in dist/
 	@tools/setup dist
 	@tools/dist
+
+book: ## the pages of docs/ as a book, in out/book (mdBook, which is built once)
+	@tools/setup book
+	@tools/book
 
 notices: ## write crates/farpace/NOTICES.txt anew, after dependencies have changed
 	@tools/notices.py

@@ -193,3 +193,105 @@ fn the_examples_of_the_pacing_page_are_valid() {
         assert_eq!((config.check(line), config.warnings()), (vec![], vec![]), "{commands}");
     }
 }
+
+/// All Markdown files of the tree, without what is made in it.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && !name.starts_with('.') && !matches!(name, "target" | "out" | "dist") {
+            pages(&path, found);
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of a page that are not code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```").step_by(2).flat_map(str::lines).filter(|line| !line.starts_with("    "))
+}
+
+/// Targets of the links in a page.
+fn links(text: &str) -> Vec<&str> {
+    let after = prose(text).flat_map(|line| line.split("](").skip(1));
+    after.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link).collect()
+}
+
+/// What a link to a heading of a page is called, by the rule that web pages of repositories and books share.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let name = |heading: &str| -> String {
+        heading.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect()
+    };
+    headings.map(|heading| name(heading).replace(' ', "-")).collect()
+}
+
+/// Breaks: a reader's click, on a page that was moved or a heading that was renamed.
+#[test]
+fn every_link_leads_somewhere() {
+    let mut all = Vec::new();
+    pages(&place(".."), &mut all);
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for page in &all {
+        let text = std::fs::read_to_string(page).unwrap();
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            count += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.with_file_name("").join(file) };
+            let found = target.exists()
+                && (heading.is_empty()
+                    || anchors(&std::fs::read_to_string(&target).unwrap_or_default()).contains(heading));
+            if !found {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(count > 100, "only {count} links were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Breaks: the book, in which a page that SUMMARY.md does not name cannot be found.
+#[test]
+fn every_page_is_in_the_book() {
+    let summary = document("SUMMARY.md");
+    let listed: BTreeSet<_> = links(&summary).into_iter().map(|l| place(l).canonicalize().unwrap()).collect();
+    let mut all = Vec::new();
+    pages(&place(""), &mut all);
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|page| !page.ends_with("SUMMARY.md") && !listed.contains(&page.canonicalize().unwrap()))
+        .collect();
+    assert!(all.len() > 20 && missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
+
+/// Breaks: the way into the code, when a file that ARCHITECTURE.md or its drawing names is moved.
+#[test]
+fn every_file_of_the_architecture_is_there() {
+    let mut folders = vec![place("../crates")];
+    let mut found = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let end = if path.is_dir() { "/" } else { "" };
+            found.insert(format!("{}{end}", path.display()));
+            if path.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    let is_name = |word: &&str| word.ends_with(".rs") || (word.ends_with('/') && word.contains("/src/"));
+    let page = document("../ARCHITECTURE.md");
+    let drawing = document("img/life-of-a-packet.svg");
+    let named: BTreeSet<_> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .chain(drawing.split(['<', '>', ' ', ',']))
+        .filter(is_name)
+        .map(|name| format!("/{}", name.trim_start_matches("farpace/src/")))
+        .collect();
+    assert!(named.len() > 60, "only {named:?}");
+    let missing: Vec<_> = named.iter().filter(|name| !found.iter().any(|f| f.ends_with(*name))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

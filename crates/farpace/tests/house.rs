@@ -230,6 +230,18 @@ fn unsafe_code_is_forbidden_but_in_the_files_that_state_why() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Breaks: the way into a crate for somebody who opens it for the first time.
+#[test]
+fn front_pages_say_where_to_start_and_what_is_never_done() {
+    for c in crates() {
+        let text = std::fs::read_to_string(c.folder.join("src/lib.rs")).unwrap();
+        let front: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        let front = front.concat().to_lowercase();
+        assert!(front.contains("start reading at"), "{}: where does one start reading?", c.name);
+        assert!(front.contains(" never "), "{}: what does it never do?", c.name);
+    }
+}
+
 /// Breaks: files that can be read from top to bottom in one sitting.
 #[test]
 fn long_files_say_why() {

@@ -1,6 +1,10 @@
 //! Whole networks in virtual time: scenarios say what there is, the world moves it.
 //!
-//! Start reading at [`World`].
+//! Start reading at [`Run`]: a scenario, made and run bin by bin. [`scenario`] is the language, `network.rs` makes the elements and
+//! wires of one, [`World`] moves them.
+//!
+//! It never reads a clock, opens a socket or starts a thread, and never changes what it looks at: the same scenario and seed give the same
+//! bytes, watched or not.
 //!
 //! Unsafe code is denied in the whole workspace; here it is not forbidden, because one module maps files into
 //! memory (`payload/map.rs`).

@@ -3,7 +3,8 @@
 //! Start reading at [`Station`]: one thread, one world, its devices. [`Device`] is what packets come from and go to;
 //! [`Handle`] is how other threads reach the host in the world. [`socket`] has sockets for programs on top of it.
 //!
-//! This crate may read clocks, wait and have threads; nothing below it does.
+//! This crate may read clocks, wait and have threads; nothing below it does. It never knows scenarios, and never waits for one
+//! thing while another is due.
 
 #![allow(clippy::disallowed_methods, reason = "this is where real time and threads are")]
 

@@ -2,7 +2,8 @@
 //! contract ([`Element`]) that a link, a policer and a whole host share.
 //!
 //! Elements are sans-IO: packets and time come in, packets and a deadline come out. The lab and the live
-//! event loop drive the same code.
+//! event loop drive the same code. An element never has a connection (it may read and change headers, as
+//! middleboxes do), never reads a clock, and never lets a packet vanish: the world keeps the account.
 //!
 //! Start reading at [`Element`]; then [`Link`] is the element that makes time pass. Elements with two ports
 //! are a [`TwoWay`] of one [`Way`] for each direction.

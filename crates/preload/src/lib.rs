@@ -8,6 +8,9 @@
 //! The stack itself is in `libfarpace.so` (`crates/capi`), which is loaded when it is first needed (`library.rs`): with names of
 //! its own, so that what it calls is libc's and not what is here. A program that talks to no such network pays one look at a
 //! bit for each call.
+//!
+//! It never knows any other crate of farpace, only libc and `farpace.h`, and never touches a
+//! socket that is not for one of its networks.
 
 #![cfg_attr(test, allow(dead_code, reason = "the calls would be those of the test program"))]
 

@@ -5,7 +5,7 @@
 //! of a trace, [`BinnedSeries`] what a bandwidth meter counted, [`Reduced`] any series of numbers. A
 //! [`Page`] puts them together; a [`Reproduction`] says how a paper's numbers and claims came out.
 //!
-//! Start reading at [`Page`].
+//! Start reading at [`Page`]. It never knows the engine or the lab: it sees rows, bins and tables. A page never loads anything: it stands alone as a file.
 
 #![forbid(unsafe_code)]
 

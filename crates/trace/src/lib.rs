@@ -6,7 +6,7 @@
 //!   columns are; every writer takes them from there.
 //! * A tap gives packets to a [`PcapngWriter`]; [`CaptureReader`] reads captures back, ours and others'.
 //!
-//! Start reading at [`Record`].
+//! Start reading at [`Record`]. It never knows how a connection works, nor opens a file: writers write to what they are given.
 //!
 //! ```
 //! use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo, TraceError};

@@ -4,7 +4,7 @@
 //! `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns arguments into [`Source`]s; [`Place`] is
 //! the only way by which what a peer sends reaches a disk.
 //!
-//! This crate knows streams and files, neither sockets nor farpace's engine. It reads clocks and has threads: disk,
+//! This crate knows streams and files, never the engine of farpace, and never writes outside of the directory it is given. It reads clocks and has threads: disk,
 //! hashing and network work at the same time.
 
 #![forbid(unsafe_code)]

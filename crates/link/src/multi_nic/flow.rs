@@ -7,7 +7,7 @@ use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 /// A number made of protocol, addresses and ports: the same for all frames of a connection in one direction. Fragments and what is
 /// neither TCP nor UDP go by their addresses, anything else is one flow. It hides nothing: flows can be made to fall together.
 #[inline]
-pub fn flow_of(packet: &Packet) -> FlowId {
+pub(super) fn flow_of(packet: &Packet) -> FlowId {
     let Some(ip) = packet.ip() else { return FlowId(0) };
     let fold = |n: u128| (n >> 64) as u64 ^ n as u64;
     let (from, to) = match &ip {

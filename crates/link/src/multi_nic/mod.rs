@@ -37,7 +37,7 @@ mod resequencer;
 mod segment;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
-pub use flow::flow_of;
+use flow::flow_of;
 pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
 pub use layer::{MultiNic, MultiNicStats};
 pub use observer::{Late, Observer};

@@ -80,7 +80,7 @@ pub fn offload(interface: &str, what: Offload) -> io::Result<bool> {
 ///
 /// # Errors
 /// There is no such interface in this network namespace, no right to change it, or it cannot.
-pub fn set_offload(interface: &str, what: Offload, on: bool) -> io::Result<()> {
+pub(super) fn set_offload(interface: &str, what: Offload, on: bool) -> io::Result<()> {
     let (read, write) = what.requests();
     let before = request(interface, read, 0)?;
     let value = if on { before | what.bit() } else { before & !what.bit() };

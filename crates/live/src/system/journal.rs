@@ -9,9 +9,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the files are; they go with a restart of the machine, as what they tell of does.
-pub const STATE: &str = "/run/farpace";
+const STATE: &str = "/run/farpace";
 /// Names another folder than [`STATE`].
-pub const STATE_VARIABLE: &str = "FARPACE_STATE";
+const STATE_VARIABLE: &str = "FARPACE_STATE";
 /// Longest file that is read, in bytes: it is somebody else's if it is longer.
 const LONGEST: u64 = 1 << 20;
 

@@ -10,8 +10,9 @@ pub mod sysctl;
 mod tool;
 mod undo;
 
-pub use ethtool::{Offload, offload, set_offload};
-pub use journal::{Journal, STATE, STATE_VARIABLE, clean, journals, state_folder};
+use ethtool::set_offload;
+pub use ethtool::{Offload, offload};
+pub use journal::{Journal, clean, journals, state_folder};
 pub use namespace::{Namespace, in_namespace};
 pub use undo::Undo;
 

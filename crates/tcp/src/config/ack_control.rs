@@ -122,4 +122,4 @@ impl Default for Asking {
 }
 
 /// The first of the three reserved bits.
-pub const DEFAULT_BIT: u8 = 4;
+pub(super) const DEFAULT_BIT: u8 = 4;

@@ -6,7 +6,8 @@ mod profile;
 mod settings;
 mod switches;
 
-pub use ack_control::{AckControl, AskFor, AskSet, Asking, DEFAULT_BIT};
+use ack_control::DEFAULT_BIT;
+pub use ack_control::{AckControl, AskFor, AskSet, Asking};
 pub use congestion::Congestion;
 pub use profile::Profile;
 pub use settings::{Settings, SettingsError};

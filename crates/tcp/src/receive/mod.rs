@@ -4,4 +4,4 @@ mod islands;
 mod reassembly;
 
 pub use islands::Islands;
-pub use reassembly::{ALWAYS_WAITING, Arrival, Reassembly, SMALLEST_MEAN_CHUNK};
+pub use reassembly::{Arrival, Reassembly, SMALLEST_MEAN_CHUNK};

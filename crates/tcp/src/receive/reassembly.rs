@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// to send it again.
 pub const SMALLEST_MEAN_CHUNK: u64 = 256;
 /// So many chunks may wait however small the window is.
-pub const ALWAYS_WAITING: usize = 1024;
+const ALWAYS_WAITING: usize = 1024;
 
 /// Contiguous data beyond a hole.
 #[derive(Debug, Default)]
