@@ -1,7 +1,7 @@
 //! One TCP connection between the kernel and something in user space, in both directions, in one run on one machine: what of it
 //! holds elsewhere are the ratios.
 //!
-//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--json]`. Needs root. Each contender has
+//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--way out|in] [--json]`. Needs root. Each contender has
 //! network namespaces of its own, which go with its threads.
 
 #![allow(clippy::disallowed_methods, reason = "a stopwatch for the real world")]
@@ -57,6 +57,8 @@ const LATENCIES: [(&str, &str, Ask); 3] = [
 struct Args {
     seconds: f64,
     only: Option<String>,
+    /// This way alone, and no questions.
+    way: Option<Way>,
     json: bool,
     rounds: usize,
 }
@@ -71,7 +73,7 @@ fn main() -> ExitCode {
     };
     let mut rows = Vec::new();
     for contender in CONTENDERS.iter().filter(|c| args.only.as_deref().is_none_or(|only| c.name == only)) {
-        for way in [Way::Out, Way::In] {
+        for way in [Way::Out, Way::In].into_iter().filter(|way| args.way.is_none_or(|only| *way == only)) {
             // The median of the rounds: other work of the machine disturbs some.
             let mut rounds = Vec::new();
             for _ in 0..args.rounds {
@@ -91,8 +93,9 @@ fn main() -> ExitCode {
         }
     }
     let mut latencies = Vec::new();
-    for (name, what, ask) in
-        LATENCIES.iter().filter(|(name, ..)| args.only.as_deref().is_none_or(|o| *name == o))
+    for (name, what, ask) in LATENCIES
+        .iter()
+        .filter(|(name, ..)| args.way.is_none() && args.only.as_deref().is_none_or(|o| *name == o))
     {
         eprintln!("{what}, questions and answers ...");
         match std::thread::scope(|s| s.spawn(|| ask(QUESTIONS)).join()) {
@@ -113,7 +116,7 @@ fn main() -> ExitCode {
 }
 
 fn args() -> Result<Args, String> {
-    let mut args = Args { seconds: 3.0, only: None, json: false, rounds: 3 };
+    let mut args = Args { seconds: 3.0, only: None, way: None, json: false, rounds: 3 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -121,8 +124,17 @@ fn args() -> Result<Args, String> {
             "--seconds" => args.seconds = value()?.parse().map_err(|_| "--seconds: a number")?,
             "--rounds" => args.rounds = value()?.parse().map_err(|_| "--rounds: a number")?,
             "--only" => args.only = Some(value()?),
+            "--way" => {
+                let name = value()?;
+                let way = [Way::Out, Way::In].into_iter().find(|way| way.name() == name);
+                args.way = Some(way.ok_or("--way: out or in")?);
+            }
             "--json" => args.json = true,
-            _ => return Err(format!("`{word}`: expected --seconds N, --rounds N, --only NAME or --json")),
+            _ => {
+                return Err(format!(
+                    "`{word}`: expected --seconds N, --rounds N, --only NAME, --way WAY or --json"
+                ));
+            }
         }
     }
     let known = args.only.as_deref().is_none_or(|only| CONTENDERS.iter().any(|c| c.name == only));
