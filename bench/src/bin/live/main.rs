@@ -25,7 +25,7 @@ struct Contender {
     run: fn(Way, f64) -> anyhow::Result<Measure>,
 }
 
-const CONTENDERS: [Contender; 9] = [
+const CONTENDERS: [Contender; 12] = [
     Contender { name: "kernel", what: "kernel to kernel, veth, with offloads", run: kernel::with_offloads },
     Contender { name: "kernel-plain", what: "kernel to kernel, veth, 1500-byte packets", run: kernel::plain },
     Contender { name: "farpace", what: "farpace on TUN, super-segments, sleeping", run: engine::sleeping },
@@ -35,6 +35,17 @@ const CONTENDERS: [Contender; 9] = [
         run: engine::spinning,
     },
     Contender { name: "farpace-plain", what: "farpace on TUN, 1500-byte packets", run: engine::plain },
+    Contender {
+        name: "farpace-packet",
+        what: "farpace on veth, AF_PACKET with super-segments",
+        run: engine::packet,
+    },
+    Contender {
+        name: "farpace-packet-plain",
+        what: "farpace on veth, AF_PACKET, 1500-byte packets",
+        run: engine::packet_plain,
+    },
+    Contender { name: "farpace-xdp", what: "farpace on veth, AF_XDP, 1500-byte packets", run: engine::xdp },
     Contender { name: "smoltcp", what: "smoltcp on TUN, 1500-byte packets", run: smol::plain },
     Contender { name: "smoltcp-64k", what: "smoltcp on TUN, MTU 65535", run: smol::large },
     Contender { name: "gvisor", what: "gVisor on TUN, 1500-byte packets", run: gvisor::tun },
