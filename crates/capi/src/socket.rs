@@ -181,9 +181,21 @@ impl Socket {
                 *self.lock() = State::Fresh(Some(at));
                 Ok(())
             }
-            State::Unbound => self.bind_udp(at),
+            State::Unbound => self.bind_udp(self.heard(at)?),
             State::Gone => Err(Errno::EBADF),
             _ => Err(Errno::EINVAL),
+        }
+    }
+    /// Servers bind UDP sockets to all IPv6 addresses and mean all of both families. A socket of the host has one: on a host without
+    /// IPv6 that is IPv4.
+    fn heard(&self, at: SocketAddr) -> nix::Result<SocketAddr> {
+        if !at.is_ipv6() || !at.ip().is_unspecified() || self.choices().v6_only {
+            return Ok(at);
+        }
+        let has_v6 = self.home.stack.call(|host, _| host.addresses().iter().any(IpAddr::is_ipv6));
+        match has_v6.map_err(|e| errno(&e))? {
+            true => Ok(at),
+            false => Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port())),
         }
     }
     fn bind_udp(&self, at: SocketAddr) -> nix::Result<()> {

@@ -225,6 +225,46 @@ fn what_a_killed_process_left_is_found_and_cleaned() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Breaks: a host takes an address that another machine on the network has, or this one, and both lose connections.
+#[test]
+fn an_address_that_somebody_has_is_refused() {
+    let Some(namespace) = Namespace::new("t") else { return };
+    namespace.ip("link add k type veth peer name f");
+    namespace.ip("link set k up");
+    namespace.ip("addr add 10.7.9.1/24 dev k");
+    namespace.ip("addr add fd79::1/64 dev k nodad");
+    let before = namespace.state();
+    let up = |flags: &str| namespace.run(&format!("{FARPACE} up --iface f --for 1s --json {flags}"));
+    let refused = |flags: &str, why: &str| {
+        let output = up(flags);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(why), "{flags}: {said}");
+        assert!(output.stdout.is_empty(), "it was never up");
+    };
+    refused("--addr 10.7.9.1/24", "10.7.9.1 is this machine's own, on k");
+    let same = |state: String| state.replace("M-DOWN", "").replace("LOWERLAYERDOWN", "DOWN");
+    assert_eq!(same(namespace.state()), same(before), "nothing stays of what was tried");
+    // To XDP the kernel at the other end is a machine like any other.
+    refused("--mode af-xdp --addr 10.7.9.2/24 --addr 10.7.9.1/24", "10.7.9.1 is taken on f: ");
+    refused("--mode af-xdp --addr fd79::1/64", "fd79::1 is taken on f: ");
+    assert!(up("--addr 10.7.9.2/24 --addr fd79::2/64").status.success(), "a free one");
+    // The same by a packet socket, with another host of ours as the one that has it.
+    namespace.ip("link add br0 type bridge");
+    for name in ["x", "y"] {
+        namespace.ip(&format!("link add {name} type veth peer name {name}1"));
+        namespace.ip(&format!("link set {name}1 master br0 up"));
+        namespace.ip(&format!("link set {name} up"));
+    }
+    namespace.ip("link set br0 up");
+    let first = Up::start(&namespace, "--iface x --addr 10.7.9.2/24 --addr fd79::2/64");
+    for address in ["10.7.9.2/24", "fd79::2/64"] {
+        let output = namespace.run(&format!("{FARPACE} up --iface y --for 1s --addr {address}"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("is taken on y: "), "{said}");
+    }
+    assert_eq!(first.end("-INT").0, Some(0));
+}
+
 /// Breaks: an interface that vanishes, idle or in mid-transfer, leaves a program that waits for ever.
 #[test]
 fn a_device_that_goes_away_is_an_error() {

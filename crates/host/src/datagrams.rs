@@ -118,6 +118,20 @@ impl Host {
         self.datagrams.sockets.close(id);
     }
 
+    /// From now on a UDP socket hears `remote` alone, and others can have its port; none: it hears everybody again.
+    ///
+    /// # Errors
+    /// See [`UdpSockets::connect`].
+    pub fn connect_udp(&mut self, id: UdpId, remote: Option<SocketAddr>) -> Result<(), SendError> {
+        match remote {
+            Some(remote) => self.datagrams.sockets.connect(id, remote),
+            None => {
+                self.datagrams.sockets.disconnect(id);
+                Ok(())
+            }
+        }
+    }
+
     /// Calls the program of a UDP socket between datagrams, and sends what it has to send then.
     pub fn run_udp(&mut self, id: UdpId, cx: &mut Cx<'_>) {
         self.datagrams.run(cx.now(), id);

@@ -1,7 +1,7 @@
 //! One TCP connection between the kernel and something in user space, in both directions, in one run on one machine: what of it
 //! holds elsewhere are the ratios.
 //!
-//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--json]`. Needs root. Each contender has
+//! `cargo run --release -p farpace-bench --bin live -- [--seconds N] [--only NAME] [--way out|in] [--json]`. Needs root. Each contender has
 //! network namespaces of its own, which go with its threads.
 
 #![allow(clippy::disallowed_methods, reason = "a stopwatch for the real world")]
@@ -25,7 +25,7 @@ struct Contender {
     run: fn(Way, f64) -> anyhow::Result<Measure>,
 }
 
-const CONTENDERS: [Contender; 9] = [
+const CONTENDERS: [Contender; 12] = [
     Contender { name: "kernel", what: "kernel to kernel, veth, with offloads", run: kernel::with_offloads },
     Contender { name: "kernel-plain", what: "kernel to kernel, veth, 1500-byte packets", run: kernel::plain },
     Contender { name: "farpace", what: "farpace on TUN, super-segments, sleeping", run: engine::sleeping },
@@ -35,6 +35,17 @@ const CONTENDERS: [Contender; 9] = [
         run: engine::spinning,
     },
     Contender { name: "farpace-plain", what: "farpace on TUN, 1500-byte packets", run: engine::plain },
+    Contender {
+        name: "farpace-packet",
+        what: "farpace on veth, AF_PACKET with super-segments",
+        run: engine::packet,
+    },
+    Contender {
+        name: "farpace-packet-plain",
+        what: "farpace on veth, AF_PACKET, 1500-byte packets",
+        run: engine::packet_plain,
+    },
+    Contender { name: "farpace-xdp", what: "farpace on veth, AF_XDP, 1500-byte packets", run: engine::xdp },
     Contender { name: "smoltcp", what: "smoltcp on TUN, 1500-byte packets", run: smol::plain },
     Contender { name: "smoltcp-64k", what: "smoltcp on TUN, MTU 65535", run: smol::large },
     Contender { name: "gvisor", what: "gVisor on TUN, 1500-byte packets", run: gvisor::tun },
@@ -57,6 +68,8 @@ const LATENCIES: [(&str, &str, Ask); 3] = [
 struct Args {
     seconds: f64,
     only: Option<String>,
+    /// This way alone, and no questions.
+    way: Option<Way>,
     json: bool,
     rounds: usize,
 }
@@ -71,7 +84,7 @@ fn main() -> ExitCode {
     };
     let mut rows = Vec::new();
     for contender in CONTENDERS.iter().filter(|c| args.only.as_deref().is_none_or(|only| c.name == only)) {
-        for way in [Way::Out, Way::In] {
+        for way in [Way::Out, Way::In].into_iter().filter(|way| args.way.is_none_or(|only| *way == only)) {
             // The median of the rounds: other work of the machine disturbs some.
             let mut rounds = Vec::new();
             for _ in 0..args.rounds {
@@ -91,8 +104,9 @@ fn main() -> ExitCode {
         }
     }
     let mut latencies = Vec::new();
-    for (name, what, ask) in
-        LATENCIES.iter().filter(|(name, ..)| args.only.as_deref().is_none_or(|o| *name == o))
+    for (name, what, ask) in LATENCIES
+        .iter()
+        .filter(|(name, ..)| args.way.is_none() && args.only.as_deref().is_none_or(|o| *name == o))
     {
         eprintln!("{what}, questions and answers ...");
         match std::thread::scope(|s| s.spawn(|| ask(QUESTIONS)).join()) {
@@ -113,7 +127,7 @@ fn main() -> ExitCode {
 }
 
 fn args() -> Result<Args, String> {
-    let mut args = Args { seconds: 3.0, only: None, json: false, rounds: 3 };
+    let mut args = Args { seconds: 3.0, only: None, way: None, json: false, rounds: 3 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -121,8 +135,17 @@ fn args() -> Result<Args, String> {
             "--seconds" => args.seconds = value()?.parse().map_err(|_| "--seconds: a number")?,
             "--rounds" => args.rounds = value()?.parse().map_err(|_| "--rounds: a number")?,
             "--only" => args.only = Some(value()?),
+            "--way" => {
+                let name = value()?;
+                let way = [Way::Out, Way::In].into_iter().find(|way| way.name() == name);
+                args.way = Some(way.ok_or("--way: out or in")?);
+            }
             "--json" => args.json = true,
-            _ => return Err(format!("`{word}`: expected --seconds N, --rounds N, --only NAME or --json")),
+            _ => {
+                return Err(format!(
+                    "`{word}`: expected --seconds N, --rounds N, --only NAME, --way WAY or --json"
+                ));
+            }
         }
     }
     let known = args.only.as_deref().is_none_or(|only| CONTENDERS.iter().any(|c| c.name == only));

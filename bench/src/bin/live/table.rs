@@ -14,13 +14,13 @@ fn quantile(times: &[f64], part: f64) -> f64 {
 }
 
 pub fn text(rows: &[Row], latencies: &[Latency]) {
-    println!("{:<44} {:>4} {:>8} {:>8} {:>9} {:>9}", "", "way", "Gbit/s", "ratio", "CPU s/GB", "seg/call");
+    println!("{:<46} {:>4} {:>8} {:>8} {:>9} {:>9}", "", "way", "Gbit/s", "ratio", "CPU s/GB", "seg/call");
     for (_, what, way, measure) in rows {
         let per_call = measure
             .per_call
             .map_or("-".to_owned(), |(n, calls)| format!("{:.1}", n as f64 / calls.max(1) as f64));
         println!(
-            "{what:<44} {:>4} {:>8.2} {:>8} {:>9.3} {per_call:>9}",
+            "{what:<46} {:>4} {:>8.2} {:>8} {:>9.3} {per_call:>9}",
             way.name(),
             measure.gbits(),
             ratio(rows, *way, measure).map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),

@@ -5,7 +5,7 @@ use crate::cli;
 use crate::emulate::interfaces::take;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
-use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, own_interface_of, who_has};
 use farpace_live::system::{Interface, Setup};
 use farpace_live::{Device, DeviceError};
 use farpace_wire::MacAddr;
@@ -162,7 +162,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     let ours = args.addr.clone();
     let mac = own_mac(name, &ours);
     let interface = Interface::here(name);
-    let (device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
+    let (mut device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
         Mode::AfPacket => {
             let config = PacketConfig {
                 mac: Some(mac),
@@ -190,8 +190,28 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
             (Box::new(device), what, setup)
         }
     };
+    check_free(device.as_mut(), &ours, mac, args.mode)?;
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
     Ok(Place { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
+}
+
+/// Refuses addresses that somebody has: two machines would get the packets of one.
+fn check_free(device: &mut dyn Device, ours: &[Prefix], mac: MacAddr, mode: Mode) -> Result<()> {
+    let addresses: Vec<IpAddr> = ours.iter().map(|(address, _)| *address).collect();
+    // In place of the machine, the host may have its address.
+    if mode == Mode::AfPacket {
+        for address in &addresses {
+            if let Some(interface) = own_interface_of(*address) {
+                bail!("{address} is this machine's own, on {interface}: give the host one that nobody has");
+            }
+        }
+    }
+    let name = device.info().name.clone();
+    let asked = who_has(device, &addresses, mac).with_context(|| format!("cannot ask on `{name}`"))?;
+    if let Some((address, who)) = asked {
+        bail!("{address} is taken on {name}: {who} answers for it; give the host one that nobody has there");
+    }
+    Ok(())
 }
 
 /// What to do about an error.

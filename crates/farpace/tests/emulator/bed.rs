@@ -73,11 +73,21 @@ impl Bed {
 
 /// `farpace` in a namespace, once it says on stderr that it runs.
 pub fn running(namespace: &Namespace, words: &[&str], says: &str) -> Child {
+    started(&mut command(namespace, words), says)
+}
+
+/// `farpace` in a namespace.
+pub fn command(namespace: &Namespace, words: &[&str]) -> Command {
     let mut command = Command::new("ip");
     // Beside other tests of the workspace it would measure those.
     command.args(["netns", "exec", namespace.name(), "nice", "-n", "-19", env!("CARGO_BIN_EXE_farpace")]);
-    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    command.args(words);
+    command
+}
+
+/// A program, once it says on stderr that it runs.
+pub fn started(command: &mut Command, says: &str) -> Child {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = vec![0; says.len()];
     child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
     assert_eq!(String::from_utf8_lossy(&said), says);

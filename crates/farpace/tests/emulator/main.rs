@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
+mod af_xdp;
 mod bed;
 mod below;
 mod labs;

@@ -7,7 +7,7 @@ use farpace_wire::{AddressPair, Arp, ArpOperation, Below, Icmp, MacAddr, Neighbo
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The hop limit of neighbour discovery: a packet from beyond a router cannot have it (RFC 4861 §7.1).
-const HOP_LIMIT: u8 = 255;
+pub(super) const HOP_LIMIT: u8 = 255;
 /// All nodes of a link.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);

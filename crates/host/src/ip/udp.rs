@@ -55,6 +55,9 @@ pub enum SendError {
     /// More than [`MAX_PAYLOAD`].
     #[error("{0} bytes are more than a datagram holds")]
     TooLong(usize),
+    /// Another socket at this port is connected to there.
+    #[error("another socket is connected to {0} already")]
+    Taken(SocketAddr),
     /// Too many wait already. Try again later.
     #[error("too many datagrams wait to be sent")]
     Full,
@@ -104,7 +107,9 @@ struct Socket {
 #[derive(Debug, Default)]
 pub struct UdpSockets {
     sockets: BTreeMap<UdpId, Socket>,
+    /// Those that are not connected.
     by_local: BTreeMap<(u16, IpAddr), UdpId>,
+    by_pair: BTreeMap<(u16, SocketAddr, IpAddr), UdpId>,
     /// Sockets with something new since they were last told.
     ready: BTreeSet<UdpId>,
     outgoing: VecDeque<Datagram>,
@@ -114,7 +119,8 @@ pub struct UdpSockets {
 
 impl UdpSockets {
     /// A socket at `local`. With an unspecified address (`0.0.0.0`, `::`) it takes datagrams to every own address
-    /// of that family, also those that another socket would have.
+    /// of that family, also those that another socket would have. Connected sockets leave their port to others: of what comes
+    /// there they hear their peer, as servers want it that connect one socket for each client.
     ///
     /// # Errors
     /// Port 0, a port that is taken at that address or at all of its family, or too many sockets.
@@ -153,7 +159,8 @@ impl UdpSockets {
     pub fn bind_any(&mut self, address: IpAddr, dice: u64) -> Result<UdpId, BindError> {
         let count = u64::from(u16::MAX - FIRST_EPHEMERAL) + 1;
         let port = |n: u64| FIRST_EPHEMERAL + ((dice % count + n) % count) as u16;
-        let free = (0..count).map(port).find(|port| !self.is_taken(SocketAddr::new(address, *port)));
+        let is_free = |port| !self.is_connected(port) && !self.is_taken(SocketAddr::new(address, port));
+        let free = (0..count).map(port).find(|port| is_free(*port));
         self.bind(SocketAddr::new(address, free.ok_or(BindError::NoneLeft)?))
     }
 
@@ -169,15 +176,55 @@ impl UdpSockets {
         })
     }
 
-    /// From now on the socket hears and talks to `remote` alone. Datagrams of others that wait already stay.
+    /// True if a connected socket has this port.
+    fn is_connected(&self, port: u16) -> bool {
+        let nobody = IpAddr::from([0; 4]);
+        let first = (port, SocketAddr::new(nobody, 0), nobody);
+        self.by_pair.range(first..).next().is_some_and(|((theirs, ..), _)| *theirs == port)
+    }
+
+    /// From now on the socket hears and talks to `remote` alone, and others can have its port. Datagrams of others that wait
+    /// already stay.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to) about the destination.
+    /// As [`send_to`](Self::send_to) about the destination; another socket at this port is connected to there.
     pub fn connect(&mut self, id: UdpId, remote: SocketAddr) -> Result<(), SendError> {
-        let socket = self.sockets.get_mut(&id).ok_or(SendError::Closed)?;
+        let socket = self.sockets.get(&id).ok_or(SendError::Closed)?;
         socket.check(remote)?;
-        socket.remote = Some(remote);
+        let pair = (socket.local.port(), remote, socket.local.ip());
+        if self.by_pair.get(&pair).is_some_and(|other| *other != id) {
+            return Err(SendError::Taken(remote));
+        }
+        self.leave(id);
+        self.by_pair.insert(pair, id);
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.remote = Some(remote);
+        }
         Ok(())
+    }
+
+    /// From now on the socket hears everybody, unless another has taken its port meanwhile: then nobody.
+    pub fn disconnect(&mut self, id: UdpId) {
+        self.leave(id);
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        socket.remote = None;
+        let local = socket.local;
+        if !self.is_taken(local) {
+            self.by_local.insert((local.port(), local.ip()), id);
+        }
+    }
+
+    /// Nothing that comes is for this socket.
+    fn leave(&mut self, id: UdpId) {
+        let Some(Socket { local, remote, .. }) = self.sockets.get(&id) else { return };
+        let key = (local.port(), local.ip());
+        // One that was connected and is not may have lost its port to another.
+        if self.by_local.get(&key) == Some(&id) {
+            self.by_local.remove(&key);
+        }
+        if let Some(remote) = remote {
+            self.by_pair.remove(&(local.port(), *remote, local.ip()));
+        }
     }
 
     /// What may wait in the socket to be read, with [`DATAGRAM_COST`] each. What waits already stays.
@@ -229,8 +276,8 @@ impl UdpSockets {
         let (Some(ip), Ok(udp)) = (packet.ip(), packet.udp()) else { return Delivery::Malformed };
         let from = SocketAddr::new(ip.src(), udp.src_port());
         let to = SocketAddr::new(ip.dst(), udp.dst_port());
-        let Some((id, socket)) = self.find(to, |socket| socket.remote.is_none_or(|remote| remote == from))
-        else {
+        let id = self.connected(to, from).or_else(|| self.bound(to));
+        let Some((id, socket)) = id.and_then(|id| Some((id, self.sockets.get_mut(&id)?))) else {
             self.no_socket += 1;
             return Delivery::NoSocket;
         };
@@ -254,22 +301,24 @@ impl UdpSockets {
         let (PROTOCOL_UDP, Some((from, to))) = (quoted.protocol, quoted.ports) else { return };
         let local = SocketAddr::new(quoted.addresses.src(), from);
         let remote = SocketAddr::new(quoted.addresses.dst(), to);
-        if let Some((id, socket)) = self.find(local, |socket| socket.remote == Some(remote)) {
+        if let Some(id) = self.connected(local, remote)
+            && let Some(socket) = self.sockets.get_mut(&id)
+        {
             socket.trouble = Some(message.trouble);
             self.ready.insert(id);
         }
     }
 
-    /// The socket that has `local`.
-    fn find(&mut self, local: SocketAddr, fits: impl Fn(&Socket) -> bool) -> Option<(UdpId, &mut Socket)> {
-        let all = match local {
-            SocketAddr::V4(_) => IpAddr::from([0; 4]),
-            SocketAddr::V6(_) => IpAddr::from([0; 16]),
-        };
+    /// The socket at `local` that is connected to `remote`.
+    fn connected(&self, local: SocketAddr, remote: SocketAddr) -> Option<UdpId> {
+        let at = |address| self.by_pair.get(&(local.port(), remote, address)).copied();
+        at(local.ip()).or_else(|| at(all(local)))
+    }
+
+    /// The socket that has `local`, for everybody.
+    fn bound(&self, local: SocketAddr) -> Option<UdpId> {
         let at = |address| self.by_local.get(&(local.port(), address)).copied();
-        let id = at(local.ip()).or_else(|| at(all))?;
-        let socket = self.sockets.get_mut(&id).filter(|socket| fits(socket))?;
-        Some((id, socket))
+        at(local.ip()).or_else(|| at(all(local)))
     }
 
     /// The next datagram that waits in the socket.
@@ -292,10 +341,9 @@ impl UdpSockets {
 
     /// Closes the socket. What waits in it is lost; what was given to be sent goes out.
     pub fn close(&mut self, id: UdpId) {
-        if let Some(socket) = self.sockets.remove(&id) {
-            self.by_local.remove(&(socket.local.port(), socket.local.ip()));
-            self.ready.remove(&id);
-        }
+        self.leave(id);
+        self.sockets.remove(&id);
+        self.ready.remove(&id);
     }
 
     /// Where the socket is.
@@ -321,6 +369,14 @@ impl UdpSockets {
     /// Datagrams to ports that nobody had so far.
     pub const fn no_socket(&self) -> u64 {
         self.no_socket
+    }
+}
+
+/// All addresses of a family.
+fn all(like: SocketAddr) -> IpAddr {
+    match like {
+        SocketAddr::V4(_) => IpAddr::from([0; 4]),
+        SocketAddr::V6(_) => IpAddr::from([0; 16]),
     }
 }
 

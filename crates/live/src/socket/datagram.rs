@@ -224,9 +224,14 @@ impl UdpSocket {
         next
     }
 
-    /// From now on the socket hears `remote` alone, and [`send`](Self::send) goes there; none: as before.
+    /// From now on the socket hears `remote` alone, [`send`](Self::send) goes there, and another socket can have its port;
+    /// none: as before.
     pub fn connect(&self, remote: Option<SocketAddr>) {
         *self.remote.lock().unwrap_or_else(PoisonError::into_inner) = remote;
+        let id = self.id;
+        // Where the host cannot do it, it goes on to hear everybody, and others are left out here; one that has ended has
+        // closed the socket.
+        let _ = self.wire.engine.run(Box::new(move |host, _| _ = host.connect_udp(id, remote)));
     }
     /// Where it is connected to.
     pub fn peer_addr(&self) -> Option<SocketAddr> {

@@ -26,6 +26,30 @@ fn datagrams_arrive_whole() {
     assert_eq!(b.bind_udp((B, 53)).err().unwrap().kind(), ErrorKind::AddrInUse);
 }
 
+/// Breaks: servers that give each client a connected socket, all at one port, as iperf3's does.
+#[test]
+fn a_server_has_a_socket_for_each_client() {
+    let (a, b) = stacks();
+    let mut listening = b.bind_udp((B, 5201)).unwrap();
+    let mut pairs = Vec::new();
+    for n in 0..3u8 {
+        let client = a.bind_udp((A, 0)).unwrap();
+        client.connect(Some(SocketAddr::new(B, 5201)));
+        client.send(&[n]).unwrap();
+        let mut buffer = [9; 10];
+        let (_, from) = listening.recv_from(&mut buffer).unwrap();
+        assert_eq!((from, buffer[0]), (client.local_addr(), n));
+        listening.connect(Some(from));
+        pairs.push((client, std::mem::replace(&mut listening, b.bind_udp((B, 5201)).unwrap())));
+    }
+    for (n, (client, server)) in pairs.iter().enumerate() {
+        client.send(&[n as u8; 5]).unwrap();
+        assert_eq!(server.recv_bytes().unwrap().0[..], [n as u8; 5]);
+        server.send(b"answer").unwrap();
+        assert_eq!(client.recv_bytes().unwrap().0[..], b"answer"[..]);
+    }
+}
+
 /// Breaks: memory, and programs that wait in a UDP socket.
 #[test]
 fn limits_and_waits() {

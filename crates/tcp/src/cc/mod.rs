@@ -200,7 +200,7 @@ pub trait CongestionControl: Send {
     }
     /// Something happened.
     fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: Event) {}
-    /// A segment was sent.
+    /// A segment was sent, or several at once, of which it may be told the first and the last alone.
     fn on_sent(&mut self, _window: &mut Window, _sent: &SentSample) {}
     /// A segment was found lost. Comes after the event that this causes and before the `on_ack` of the same ACK; only
     /// to algorithms that [ask for rates](CongestionControl::wants_rates).

@@ -83,6 +83,11 @@ impl Pacer {
         }
     }
 
+    /// Segments wait for each other.
+    pub fn paces(&self) -> bool {
+        self.line.is_some()
+    }
+
     fn may_send(&mut self, now: Instant, len: u32, mss: u32) -> bool {
         let Some(line) = &self.line else { return true };
         if self.deadline.is_some() {

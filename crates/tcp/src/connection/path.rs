@@ -76,6 +76,10 @@ impl PathMtu {
     pub fn ceiling(&self) -> u32 {
         self.ceiling
     }
+    /// There is nothing to search for now at this size of segments.
+    pub fn is_settled(&self, mss: u32) -> bool {
+        mss >= self.ceiling || self.probe.is_some()
+    }
 }
 
 impl Connection {
@@ -216,8 +220,8 @@ impl Connection {
     /// Length of the next new segment if it is to try a larger size. `unsent` bytes and `usable` of the peer's window
     /// are there.
     pub(super) fn probe_len(&mut self, now: Instant, unsent: u64, usable: u32) -> Option<u32> {
-        let PathMtu { ceiling, high, probe, raise_at, .. } = self.path;
-        if self.mss >= ceiling || probe.is_some() {
+        let PathMtu { ceiling, high, raise_at, .. } = self.path;
+        if self.path.is_settled(self.mss) {
             return None;
         }
         if high <= self.mss + SEARCH_STEP {

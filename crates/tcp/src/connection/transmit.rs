@@ -296,7 +296,9 @@ impl Connection {
         self.book_new(now);
         // Each segment of a super-segment is booked as if it left alone: recovery, congestion control and the pacer need not
         // know that there are such.
-        let (mut total, mut next) = (len, len);
+        let run = self.certain_run(len, most);
+        self.book_run(now, len, run);
+        let (mut total, mut next) = (len * (1 + run), len);
         while next == size && total < most {
             match self.next_new_segment(now) {
                 Ok(more) if more > 0 && more <= size && total + more <= most && self.may_leave(now, more) => {
@@ -326,6 +328,25 @@ impl Connection {
             let others = u64::from(sent.segment.segments() - 1);
             self.counters.sent[cause as usize] += others;
             self.counters.data_segments_sent += others;
+        }
+    }
+
+    /// Segments of `len` that may follow the one that was just booked whatever each of them changes, up to `most` bytes with it:
+    /// full ones, and never the last of the data.
+    fn certain_run(&self, len: u32, most: u32) -> u32 {
+        if len != self.mss || most < 2 * len || self.pacer.paces() || !self.path.is_settled(len) {
+            return 0;
+        }
+        let bytes = u64::from((most - len).min(self.usable_window())).min(self.unsent().saturating_sub(1));
+        ((bytes / u64::from(len)) as u32).min(self.recovery.may_send_run(&self.segments, self.window.cwnd()))
+    }
+
+    /// Puts `count` new segments of `len` into the retransmission queue, and lets them leave.
+    fn book_run(&mut self, now: Instant, len: u32, count: u32) {
+        if count > 0 {
+            self.segments.push_run(self.snd_nxt, len, count, now);
+            self.snd_nxt += len * count;
+            self.book_new(now);
         }
     }
 

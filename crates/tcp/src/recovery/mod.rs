@@ -80,14 +80,14 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Takes the acknowledged rows off the queue and the round-trip sample they give.
     pub(crate) fn drop_acknowledged(&mut self, ack: &AckInput<'_>) -> Acknowledged {
-        self.drop_acknowledged_each(ack, |_, _| {})
+        self.drop_acknowledged_each(ack, |_, _, _| {})
     }
 
-    /// The same; each row that goes is shown to `see` first, in order.
+    /// The same; rows that go are shown to `see` first, as in [`Segments::acknowledge_each`].
     pub(crate) fn drop_acknowledged_each(
         &mut self,
         ack: &AckInput<'_>,
-        see: impl FnMut(&Row, Tags),
+        see: impl FnMut(&Row, Tags, u32),
     ) -> Acknowledged {
         let done = self.segments.acknowledge_each(ack.snd_una, see);
         if !done.packets.is_zero() {
@@ -309,6 +309,11 @@ pub trait LossRecovery: Send {
     /// A new segment may be sent, as far as the congestion window is concerned.
     fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
         self.in_flight(segments) < cwnd
+    }
+    /// So many new segments may be sent one after the other at this instant, of which [`on_sent`](Self::on_sent) needs to be
+    /// told the last alone. Zero: each has to be asked for.
+    fn may_send_run(&self, _segments: &Segments, _cwnd: Packets) -> u32 {
+        0
     }
 }
 

@@ -5,6 +5,7 @@
 //! often than for anything else; [`Segments::find`] answers by 64 rows at a time.
 
 mod rates;
+mod runs;
 mod split;
 
 pub use rates::{LostSegment, RateSample};
@@ -207,12 +208,13 @@ impl Segments {
 
     /// Drops every row that ends at or before `ack`, and settles the counters.
     pub fn acknowledge(&mut self, ack: Seq) -> Acknowledged {
-        self.acknowledge_each(ack, |_, _| {})
+        self.acknowledge_each(ack, |_, _, _| {})
     }
 
-    /// The same; each row that goes is shown to `see` first, in order.
-    pub fn acknowledge_each(&mut self, ack: Seq, mut see: impl FnMut(&Row, Tags)) -> Acknowledged {
-        let mut done = Acknowledged::default();
+    /// The same; rows that go are shown to `see` first, in order, with how many they stand for: of rows without tags that
+    /// follow each other the last may stand for all but the first.
+    pub fn acknowledge_each(&mut self, ack: Seq, mut see: impl FnMut(&Row, Tags, u32)) -> Acknowledged {
+        let mut done = self.acknowledge_run(ack, &mut see);
         while let (Some(row), Some(&tag)) = (self.rows.front(), self.tags.front()) {
             if row.end().after(ack) {
                 break;
@@ -222,7 +224,7 @@ impl Segments {
             } else if done.first_sent_at.is_none() {
                 done.first_sent_at = Some(row.sent_at);
             }
-            see(row, Tags(tag));
+            see(row, Tags(tag), 1);
             if let Some(rates) = &mut self.rates {
                 rates.on_delivered(0, row, tag & RETRANSMITTED_EVER == 0);
                 rates.pop();

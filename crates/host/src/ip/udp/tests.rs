@@ -117,6 +117,43 @@ fn a_connected_socket_hears_one_peer() {
     assert_eq!((udp.take_trouble(id), udp.take_trouble(id)), (Some(error(53).trouble), None));
 }
 
+/// Breaks: servers that connect a socket to each client and open another at the same port, as iperf3's does: the next client
+/// is not heard, or by the wrong socket; or a port that is in use is given to a client.
+#[test]
+fn a_connected_socket_leaves_its_port_to_others() {
+    let mut udp = UdpSockets::default();
+    let server = address("0.0.0.0:5201");
+    let first = udp.bind(server).unwrap();
+    assert_eq!(udp.bind(server), Err(BindError::Taken(5201)));
+    udp.connect(first, address("10.0.0.1:9")).unwrap();
+    let second = udp.bind(server).unwrap();
+    let from = |udp: &mut UdpSockets, who: &str| udp.on_packet(now(), &packet(who, "10.0.0.2:5201", 1));
+    assert_eq!(from(&mut udp, "10.0.0.1:9"), Delivery::Queued(first));
+    assert_eq!(from(&mut udp, "10.0.0.1:10"), Delivery::Queued(second));
+    let taken = address("10.0.0.1:9");
+    assert_eq!(udp.connect(second, taken), Err(SendError::Taken(taken)));
+    udp.connect(second, address("10.0.0.1:10")).unwrap();
+    let third = udp.bind(server).unwrap();
+    // Back to everybody: there is one for that already, until it goes.
+    udp.disconnect(first);
+    assert_eq!(from(&mut udp, "10.0.0.1:9"), Delivery::Queued(third));
+    udp.close(first);
+    assert_eq!(from(&mut udp, "10.0.0.1:9"), Delivery::Queued(third));
+    udp.close(third);
+    assert_eq!(from(&mut udp, "10.0.0.1:9"), Delivery::NoSocket);
+    udp.disconnect(second);
+    assert_eq!(from(&mut udp, "10.0.0.1:9"), Delivery::Queued(second));
+    udp.close(second);
+    assert!(udp.is_empty() && udp.by_local.is_empty() && udp.by_pair.is_empty());
+    // Nobody is given the port of a connected socket without having asked for it.
+    let all = address("0.0.0.0:0").ip();
+    let client = udp.bind_any(all, 7).unwrap();
+    let port = udp.local(client).unwrap().port();
+    udp.connect(client, address("10.0.0.1:53")).unwrap();
+    let other = udp.bind_any(all, 7).unwrap();
+    assert_ne!(udp.local(other).unwrap().port(), port);
+}
+
 /// Breaks: a program that does not read, or one that only sends, fills the memory.
 #[test]
 fn queues_are_limited() {

@@ -132,9 +132,9 @@ impl SackRecovery {
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = News { advanced: ack.snd_una.after(ack.prior_snd_una), ..News::default() };
         let rack = &mut self.rack;
-        let acknowledged = cx.drop_acknowledged_each(ack, |row, tags| {
+        let acknowledged = cx.drop_acknowledged_each(ack, |row, tags, rows| {
             if !tags.any(Tags::SACKED) {
-                news.acked += 1;
+                news.acked += rows;
                 news.see(row, tags, point);
                 rack.on_delivered(row, tags, &echo);
             }
@@ -342,5 +342,14 @@ impl LossRecovery for SackRecovery {
         self.tail.pending == Some(Probe::New)
             || self.f_rto.allows_new()
             || (!self.holds() && segments.in_flight() < cwnd)
+    }
+
+    fn may_send_run(&self, segments: &Segments, cwnd: Packets) -> u32 {
+        // Elsewhere each segment sent is counted, by PRR or as a probe.
+        let calm = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
+        if !calm || self.holds() || self.tail.pending.is_some() {
+            return 0;
+        }
+        cwnd.get().saturating_sub(segments.in_flight().get())
     }
 }
