@@ -5,8 +5,8 @@ use farpace_wire::NicKind;
 /// For each of our cards, the card of the neighbour that it sends to; none if the neighbour has none at all.
 ///
 /// Cards of equal kind go together first, the widest first; what is left over goes together in descending order; of our
-/// cards that are still left, each in turn goes to one of the neighbour's, from the widest on (Kato and Higaki; spec of this
-/// house for what the paper leaves open). Cards of unknown kind are the narrowest.
+/// cards that are still left, each in turn goes to one of the neighbour's, from the widest on (the first of these
+/// steps is the paper's, the others are ours). Cards of unknown kind are the narrowest.
 pub fn pair(ours: &[NicKind], theirs: &[NicKind]) -> Vec<Option<usize>> {
     let mut to = vec![None; ours.len()];
     let mut taken = vec![false; theirs.len()];

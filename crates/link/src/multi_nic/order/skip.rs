@@ -193,7 +193,7 @@ impl<P> SendOrder<P> for Skip<P> {
 
 /// The skip number for a narrow card: how many full frames the widest lane brings to the neighbour while one is under way on
 /// the lane of `nic`, less the one that would arrive with it. With h lines of rate Rw and Rn one after the other, that is
-/// h (Rw/Rn - 1) and what the narrow way takes longer besides (spec of this house). At most [`MOST_SKIPPED`].
+/// h (Rw/Rn - 1) and what the narrow way takes longer besides; the paper finds S by trying. At most [`MOST_SKIPPED`].
 pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &Lanes) -> u16 {
     let Some(lane) = lanes.lane(neighbour, nic) else { return 0 };
     let width = |(id, lane): &(NicId, &Lane)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
