@@ -1,6 +1,7 @@
 //! `farpace completions`: what a shell needs to complete commands and options.
 
 use crate::cli;
+use crate::terminal;
 use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -41,6 +42,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::Cli::command(), "farpace", &mut script);
-    cli::print(&String::from_utf8_lossy(&script))?;
+    terminal::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

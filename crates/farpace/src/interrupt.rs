@@ -1,6 +1,6 @@
 //! Ctrl-C: the first one asks for an orderly end, the second one ends the process.
 
-use crate::cli;
+use crate::terminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -33,8 +33,8 @@ fn on_signal() {
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     farpace_live::system::undo_all();
-    cli::note("\nInterrupted twice: ended at once, nothing written.");
-    std::process::exit(i32::from(cli::INTERRUPTED));
+    terminal::note("\nInterrupted twice: ended at once, nothing written.");
+    std::process::exit(i32::from(terminal::INTERRUPTED));
 }
 
 /// Bits of the signals in the mask of `/proc/self/status`.

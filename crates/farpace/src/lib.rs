@@ -74,6 +74,7 @@ pub mod scenario;
 pub mod show;
 pub mod statistics;
 pub mod stopwatch;
+pub mod terminal;
 pub mod together;
 pub mod transfer;
 pub mod up;

@@ -1,6 +1,7 @@
 //! `farpace man`: manual pages, one for each command, made from what `--help` prints.
 
 use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
@@ -107,14 +108,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let file = dir.join(name);
             std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
         }
-        cli::print(&format!("{} pages in {}\n", pages.len(), dir.display()))?;
+        terminal::print(&format!("{} pages in {}\n", pages.len(), dir.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let words = [vec!["farpace".to_owned()], args.command.clone()].concat();
     let Some(page) = pages.get(&format!("{}.1", words.join("-"))) else {
         bail!("no command `{}`: farpace --help lists them", args.command.join(" "));
     };
-    cli::print(page)?;
+    terminal::print(page)?;
     Ok(ExitCode::SUCCESS)
 }
 

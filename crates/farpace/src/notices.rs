@@ -1,6 +1,6 @@
 //! `farpace notices`: the licences of what this program is made of.
 
-use crate::cli;
+use crate::terminal;
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -21,6 +21,6 @@ pub struct Args {}
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(_: &Args) -> Result<ExitCode> {
-    cli::print(TEXT)?;
+    terminal::print(TEXT)?;
     Ok(ExitCode::SUCCESS)
 }

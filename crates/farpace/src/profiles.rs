@@ -1,6 +1,6 @@
 //! `farpace profiles`: what a scenario can write for `profile` and `congestion`.
 
-use crate::cli;
+use crate::terminal;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let schema = farpace_lab::scenario::schema();
     let (profiles, congestion) = (choices(&schema, "Profile"), choices(&schema, "Congestion"));
     if args.json {
-        cli::print_json(&json!({ "profiles": profiles, "congestion": congestion }))?;
+        terminal::print_json(&json!({ "profiles": profiles, "congestion": congestion }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let width = profiles.iter().chain(&congestion).map(|c| c.name.len()).max().unwrap_or(0);
@@ -65,8 +65,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         text.push('\n');
     }
-    cli::print(text.trim_end_matches('\n'))?;
-    cli::print("\n")?;
+    terminal::print(text.trim_end_matches('\n'))?;
+    terminal::print("\n")?;
     Ok(ExitCode::SUCCESS)
 }
 

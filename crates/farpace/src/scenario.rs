@@ -1,6 +1,6 @@
 //! `farpace scenario`: files that are checked, explained, and their schema. Reading a scenario for any command.
 
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::{MAX_TEXT, Scenario, explain, schema};
 use std::fs::File;
@@ -108,18 +108,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let mut good = true;
             for file in files {
                 match load(file, &[]) {
-                    Ok(s) => cli::print(&format!("{}: ok: {}\n", file.display(), s.title))?,
+                    Ok(s) => terminal::print(&format!("{}: ok: {}\n", file.display(), s.title))?,
                     Err(error) => {
                         good = false;
-                        cli::complain(&error);
+                        terminal::complain(&error);
                     }
                 }
             }
-            Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(cli::USAGE) })
+            Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(terminal::USAGE) })
         }
-        Command::Schema => cli::print_json(&schema()).map(|()| ExitCode::SUCCESS),
+        Command::Schema => terminal::print_json(&schema()).map(|()| ExitCode::SUCCESS),
         Command::Explain { file, set } => {
-            cli::print(&explain(&load(file, set)?))?;
+            terminal::print(&explain(&load(file, set)?))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -10,7 +10,7 @@ use super::chosen;
 use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_units::Span;
 use plan::Plan;
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let plan = Plan::new(args, &chosen(&args.only)?)?;
     for name in &plan.refused {
-        cli::note(&format!("note: {name} is left out: the profile of this scenario does not take it"));
+        terminal::note(&format!("note: {name} is left out: the profile of this scenario does not take it"));
     }
     if plan.contenders.is_empty() {
         bail!("no congestion control is left to compare");
@@ -92,11 +92,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let results = Results::new(&plan, measured);
     if args.json {
-        cli::print_json(&results.json(&plan))?;
+        terminal::print_json(&results.json(&plan))?;
     } else {
-        cli::print(&results.table(&plan).to_text())?;
+        terminal::print(&results.table(&plan).to_text())?;
     }
     let written = page::write(out, args, &plan, &results)?;
-    cli::say_where(&written, args.json)?;
+    terminal::say_where(&written, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,8 +2,8 @@
 
 pub mod compare;
 
-use crate::cli;
 use crate::profiles::{Choice, choices};
+use crate::terminal;
 use anyhow::Result;
 use serde_json::json;
 use std::process::ExitCode;
@@ -57,12 +57,12 @@ pub fn listed() -> Vec<Choice> {
 fn list(as_json: bool) -> Result<ExitCode> {
     let all = listed();
     if as_json {
-        cli::print_json(&json!({ "congestion": all }))?;
+        terminal::print_json(&json!({ "congestion": all }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let width = all.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let lines: Vec<String> = all.iter().map(|c| format!("{:width$}  {}\n", c.name, c.description)).collect();
-    cli::print(&lines.concat())?;
+    terminal::print(&lines.concat())?;
     Ok(ExitCode::SUCCESS)
 }
 

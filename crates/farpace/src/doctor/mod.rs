@@ -5,7 +5,7 @@
 mod machine;
 mod network;
 
-use crate::{cli, netlab};
+use crate::{netlab, terminal};
 use anyhow::Result;
 use farpace_live::system::{Journal, clean, journals};
 use serde::Serialize;
@@ -86,11 +86,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     findings.extend(failed);
     let bad = findings.iter().any(|finding| finding.judgement == Judgement::Problem);
     if args.json {
-        cli::print_json(&json!({ "findings": findings, "cleaned": cleaned }))?;
+        terminal::print_json(&json!({ "findings": findings, "cleaned": cleaned }))?;
     } else {
-        cli::print(&text(&findings, &cleaned))?;
+        terminal::print(&text(&findings, &cleaned))?;
     }
-    Ok(ExitCode::from(if bad { cli::FAILED } else { cli::OK }))
+    Ok(ExitCode::from(if bad { terminal::FAILED } else { terminal::OK }))
 }
 
 /// What was taken away, and what could not be.

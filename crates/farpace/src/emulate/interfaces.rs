@@ -1,7 +1,7 @@
 //! Interfaces that are named on the command line.
 
-use crate::cli;
 use crate::realtime::Attachment;
+use crate::terminal;
 use crate::up::place::{Mode, advise};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
@@ -68,7 +68,7 @@ fn open(interface: &str, how: How, setup: Option<&Setup>) -> Result<Box<dyn Devi
     }
     if let (Mode::AfXdp, Some(setup)) = (how.mode, setup) {
         let device = take(interface, None, setup)?;
-        cli::note(&format!("{interface}: AF_XDP, {}", device.mode()));
+        terminal::note(&format!("{interface}: AF_XDP, {}", device.mode()));
         return Ok(Box::new(device));
     }
     let config = PacketConfig {

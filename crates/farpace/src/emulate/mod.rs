@@ -9,7 +9,7 @@ pub(crate) mod words;
 use crate::realtime::{Captures, Figures, Network, Options, Patience};
 use crate::scenario::parse_set;
 use crate::up::place::Mode;
-use crate::{cli, interrupt, scenario};
+use crate::{interrupt, scenario, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;
@@ -96,7 +96,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let scenario = scenario(args)?;
     if args.print {
-        cli::print(&scenario.to_toml().context("the seed is too large for TOML")?)?;
+        terminal::print(&scenario.to_toml().context("the seed is too large for TOML")?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.gso && args.mode == Mode::AfXdp {
@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut network = Network::build(&scenario, devices, &options)?;
     if !args.quiet {
         let told = args.lasts.map_or("until Ctrl-C".to_owned(), |lasts| format!("for {lasts}"));
-        cli::note(&format!("Between {}, {told}.", args.interfaces.join(" and ")));
+        terminal::note(&format!("Between {}, {told}.", args.interfaces.join(" and ")));
     }
     network.run(args.lasts, &mut Figures::new(args.quiet || args.json), || false)?;
     let summary = network.finish()?;
@@ -129,12 +129,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         std::fs::write(file, network.csv()).with_context(|| format!("cannot write `{}`", file.display()))?;
     }
     if args.json {
-        cli::print_json(&summary)?;
+        terminal::print_json(&summary)?;
     } else if !args.quiet {
-        cli::print(&summary.text())?;
+        terminal::print(&summary.text())?;
     }
     if let Some(warning) = summary.warning() {
-        cli::note(&warning);
+        terminal::note(&warning);
     }
     Ok(ExitCode::SUCCESS)
 }

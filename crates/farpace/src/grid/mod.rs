@@ -12,7 +12,7 @@ pub use contender::Contender;
 pub use measure::{FlowMeasurement, Measurement, Reading, measure};
 pub use satellite::{Ber, Queue, Satellite};
 
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
@@ -58,12 +58,12 @@ pub fn run_all_or_end<J: Display + Sync, M: Send>(
     match run_all(jobs, threads, one) {
         Ok(Some(all)) => Ok(all),
         Ok(None) => {
-            cli::note("Interrupted: nothing was written.");
-            Err(ExitCode::from(cli::INTERRUPTED))
+            terminal::note("Interrupted: nothing was written.");
+            Err(ExitCode::from(terminal::INTERRUPTED))
         }
         Err(error) => {
-            cli::complain(&error);
-            Err(ExitCode::from(cli::FAILED))
+            terminal::complain(&error);
+            Err(ExitCode::from(terminal::FAILED))
         }
     }
 }

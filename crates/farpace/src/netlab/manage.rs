@@ -1,7 +1,7 @@
 //! Labs that are up: looked at, used, taken down.
 
 use super::state::State;
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_report::{Column, Table};
 use std::os::unix::process::CommandExt;
@@ -74,7 +74,7 @@ pub fn down(args: &DownArgs) -> Result<ExitCode> {
     }
     for lab in labs {
         take_down(&lab)?;
-        cli::note(&format!("Lab `{}` is down.", lab.name));
+        terminal::note(&format!("Lab `{}` is down.", lab.name));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,7 +144,7 @@ pub(super) fn pause() {
 pub fn list(args: &ListArgs) -> Result<ExitCode> {
     let labs = State::all()?;
     if args.json {
-        cli::print_json(&labs)?;
+        terminal::print_json(&labs)?;
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
@@ -174,8 +174,8 @@ pub fn list(args: &ListArgs) -> Result<ExitCode> {
         }
     }
     match labs.is_empty() {
-        true => cli::print("There is no lab.\n")?,
-        false => cli::print(&table.to_text())?,
+        true => terminal::print("There is no lab.\n")?,
+        false => terminal::print(&table.to_text())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use super::state::{self, State};
 use crate::emulate::words;
 use crate::realtime::{Captures, Figures, Options, Patience};
 use crate::scenario::parse_set;
-use crate::{cli, interrupt, scenario};
+use crate::{interrupt, scenario, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_units::Span;
@@ -94,7 +94,7 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
     let mut child = command.spawn().context("cannot start the lab in the background")?;
     loop {
         if let Some(state) = State::read(name)?.filter(|state| state.ready) {
-            cli::print(&told(&state))?;
+            terminal::print(&told(&state))?;
             return Ok(ExitCode::SUCCESS);
         }
         if child.try_wait()?.is_some() {
@@ -137,7 +137,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     let file = args.scenario.display().to_string();
     let mut site = Site::make(scenario, name, &file, Residents::Kernel, &options)?;
     if !args.quiet && args.command.is_empty() {
-        cli::note(told(site.state()).trim_end());
+        terminal::note(told(site.state()).trim_end());
     }
     let mut child = match args.command.split_first() {
         Some((program, rest)) => {
@@ -163,12 +163,12 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
     }
     let summary = site.network().finish()?;
     if args.json {
-        cli::print_json(&summary)?;
+        terminal::print_json(&summary)?;
     } else if !args.quiet {
-        cli::note(summary.text().trim_end());
+        terminal::note(summary.text().trim_end());
     }
     if let Some(warning) = summary.warning() {
-        cli::note(&warning);
+        terminal::note(&warning);
     }
     let log = args.detached.then(|| site.state().clone());
     site.remove()?;

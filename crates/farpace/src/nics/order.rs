@@ -1,7 +1,7 @@
 //! `farpace nics order`: in which order frames leave and arrive.
 
 use super::ways::{self, Way};
-use crate::cli;
+use crate::terminal;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use farpace_link::multi_nic::{
@@ -126,9 +126,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let sent = predict(&config, lanes, neighbour, args.frames, bytes);
     let outcome = Outcome::new(args, bytes, &sent, skips);
     if args.json {
-        cli::print_json(&outcome.json(args))?
+        terminal::print_json(&outcome.json(args))?
     } else {
-        cli::print(&outcome.text(args))?
+        terminal::print(&outcome.text(args))?
     }
     Ok(ExitCode::SUCCESS)
 }

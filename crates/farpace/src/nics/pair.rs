@@ -1,7 +1,7 @@
 //! `farpace nics pair`: which card sends to which.
 
 use super::ways;
-use crate::cli;
+use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MOST_NICS, pair};
 use farpace_report::{Column, Table};
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             })
         };
         let ways: Vec<_> = ways.iter().map(way).collect();
-        cli::print_json(&json!({ "format": "farpace-nics-pair/1", "ways": ways }))?;
+        terminal::print_json(&json!({ "format": "farpace-nics-pair/1", "ways": ways }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
@@ -85,9 +85,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             farpace_report::Cell::Number(share(*rate) * 100.0, Some(2)),
         ]);
     }
-    cli::print(&table.to_text())?;
+    terminal::print(&table.to_text())?;
     for (j, rate) in args.theirs.iter().enumerate().filter(|(j, _)| ways.iter().all(|(_, to, _)| to != j)) {
-        cli::print(&format!("Nobody sends to the neighbour's card {j} ({rate}).\n"))?;
+        terminal::print(&format!("Nobody sends to the neighbour's card {j} ({rate}).\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

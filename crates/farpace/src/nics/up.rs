@@ -2,7 +2,7 @@
 
 use crate::emulate::words;
 use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MOST_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Station};
@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let ways: Vec<String> =
         names.iter().zip(&specs).map(|(name, spec)| format!("{name} ({})", spec.rate)).collect();
-    cli::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
+    terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
     let names = names.into_iter().map(str::to_owned).collect();
     let mut looks = Looks { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
     drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
@@ -176,7 +176,7 @@ fn summary(args: &Args, station: &Station, looks: &Looks) -> Result<()> {
         };
         let readings: serde_json::Map<String, serde_json::Value> =
             readings.into_iter().map(|(name, value)| (name.replace(' ', "_"), value.into())).collect();
-        return cli::print_json(
+        return terminal::print_json(
             &json!({"nics": devices.iter().map(nic).collect::<Vec<_>>(), "layer": readings}),
         );
     }
@@ -193,5 +193,5 @@ fn summary(args: &Args, station: &Station, looks: &Looks) -> Result<()> {
     for (name, value) in readings {
         text += &format!("{name}: {value}\n");
     }
-    cli::print(&text)
+    terminal::print(&text)
 }

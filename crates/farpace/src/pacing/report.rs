@@ -12,7 +12,7 @@ mod tables;
 mod words;
 
 use crate::outdir::OutDir;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::Result;
 use clap::ValueEnum;
 use farpace_link::proof::{Doubt, FlowFilter, Question, Verdict};
@@ -110,14 +110,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for file in &captures {
         match input::examine(file, args)? {
             Some(capture) => examined.push(capture),
-            None => return Ok(ExitCode::from(cli::INTERRUPTED)),
+            None => return Ok(ExitCode::from(terminal::INTERRUPTED)),
         }
     }
     let value = json::report(&examined);
     if args.json {
-        cli::print_json(&value)?;
+        terminal::print_json(&value)?;
     } else {
-        cli::print(&tables::text(&examined))?;
+        terminal::print(&tables::text(&examined))?;
     }
     if let Some(out) = out {
         let (html, figures) = page::page(args, &examined);
@@ -127,10 +127,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             out.write(&figure.file_name, figure.svg.as_bytes())?;
         }
         out.commit()?;
-        cli::say_where(&args.out.join("report.html"), args.json)?;
+        terminal::say_where(&args.out.join("report.html"), args.json)?;
     }
     let failed = args.require.is_some() && !all_precise(&examined);
-    Ok(ExitCode::from(if failed { cli::FAILED } else { cli::OK }))
+    Ok(ExitCode::from(if failed { terminal::FAILED } else { terminal::OK }))
 }
 
 /// Whether all flows are precise that have enough packets, and there is one.

@@ -1,7 +1,7 @@
 //! `farpace pacing show`: what a configuration means.
 
 use super::{file, statistics};
-use crate::cli;
+use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::pacing::tc::to_tc;
 use farpace_link::pacing::{ClassPlan, ClassRate, ConfigError, Filter, PacingConfig, Plan, SchedulerKind};
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if let Some(error) = checked.first() {
             bail!("{}: {}", args.file.display(), located(error));
         }
-        cli::print(&(to_tc(&config, &args.device)?.join("\n") + "\n"))?;
+        terminal::print(&(to_tc(&config, &args.device)?.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (line, assumed) = match (args.line, config.line) {
@@ -75,11 +75,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let plan = Plan::new(&config, line);
     if args.json {
-        cli::print_json(&as_json(&config, &plan, assumed))?;
+        terminal::print_json(&as_json(&config, &plan, assumed))?;
     } else {
-        cli::print(&as_text(&config, &plan, assumed))?;
+        terminal::print(&as_text(&config, &plan, assumed))?;
     }
-    Ok(if plan.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(cli::USAGE) })
+    Ok(if plan.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(terminal::USAGE) })
 }
 
 fn as_text(config: &PacingConfig, plan: &Plan, assumed: bool) -> String {

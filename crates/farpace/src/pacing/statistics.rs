@@ -1,7 +1,7 @@
 //! `farpace pacing show -s`: the counters of a run's classes, in the style of `tc -s class show`.
 
 use super::file;
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,9 +49,9 @@ pub(super) fn run(run: &Path, json: bool) -> Result<ExitCode> {
         bail!("nothing was paced in the run of `{}`", place.display());
     }
     if json {
-        cli::print_json(&value["pacing"])?;
+        terminal::print_json(&value["pacing"])?;
     } else {
-        cli::print(&summary.pacing.iter().map(line).collect::<String>())?;
+        terminal::print(&summary.pacing.iter().map(line).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }

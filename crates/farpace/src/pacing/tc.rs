@@ -1,7 +1,7 @@
 //! `farpace pacing tc`: a configuration changed by commands of tc.
 
 use super::file;
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_link::pacing::tc::Tc;
 use farpace_link::pacing::{LineClock, PacingConfig, has_comments};
@@ -74,20 +74,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     match tc.config() {
-        Some(config) if to_output => cli::print(&written(config)?)?,
+        Some(config) if to_output => terminal::print(&written(config)?)?,
         Some(config) => file::replace(&args.file, &written(config)?)?,
         None if was_there => {
             let name = args.file.display();
             fs::remove_file(&args.file).with_context(|| format!("cannot remove `{name}`"))?;
-            cli::note(&format!("there is no pacing any more: `{name}` is gone"));
+            terminal::note(&format!("there is no pacing any more: `{name}` is gone"));
         }
         None => {}
     }
     for note in tc.notes() {
-        cli::note(&format!("note: {note}"));
+        terminal::note(&format!("note: {note}"));
     }
     for error in tc.config().map(|config| config.check(LineClock::FASTEST)).unwrap_or_default() {
-        cli::note(&format!("note: not complete yet: {error}"));
+        terminal::note(&format!("note: not complete yet: {error}"));
     }
     Ok(ExitCode::SUCCESS)
 }

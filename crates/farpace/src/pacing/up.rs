@@ -3,7 +3,7 @@
 use super::file;
 use crate::emulate::words;
 use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow};
 use farpace_link::nic::NicWay;
 use farpace_link::pacing::{PacingConfig, Plan};
@@ -134,7 +134,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     station.forget_stalls(longest_lateness(&config, line));
     station.attach_cutting(stack, Box::new(tap));
     station.attach(door, Box::new(socket));
-    cli::note(&format!("{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.", args.tap, args.iface));
+    terminal::note(&format!(
+        "{}, {mac}, paced on {} (a line of {line}), until Ctrl-C.",
+        args.tap, args.iface
+    ));
     let mut looks = Looks { card, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
     drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
     summary(args, &station, card)?;
@@ -192,13 +195,13 @@ fn summary(args: &Args, station: &Station, card: ElementId) -> Result<()> {
             .iter()
             .map(|class| json!({"class": class.name, "packets": class.stats.packets, "drops": class.stats.dropped}))
             .collect();
-        return cli::print_json(&json!({
+        return terminal::print_json(&json!({
             "packets": stats.packets, "gap_frames": stats.gap_frames, "drops": stats.drops, "classes": classes,
             "stalls": station.stats().stalls, "stalled_ms": station.stats().stalled.as_secs_f64() * 1e3,
             "late_median_us": us(0.5), "late_p99_us": us(0.99), "late_most_us": us(1.0),
         }));
     }
-    cli::print(&format!(
+    terminal::print(&format!(
         "{} packets were sent, {} dropped, at most {} waited.\n{}.\n{}",
         stats.packets,
         stats.drops,

@@ -2,7 +2,7 @@
 
 use super::{Made, Overview, Saying, ack, nics, pacing, satellite, stops};
 use crate::outdir::OutDir;
-use crate::{cli, interrupt, together};
+use crate::{interrupt, terminal, together};
 use anyhow::{Result, bail};
 use clap::Parser;
 use farpace_report::{Cell, Column, Page, Reproduction, Table};
@@ -140,7 +140,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let count = known().filter(|name| wanted(name)).count();
     let mut made = Vec::new();
     for (number, chapter) in (1..).zip(CHAPTERS.iter().filter(|chapter| wanted(chapter.name))) {
-        cli::note(&format!("{number} of {count}: {}", chapter.title));
+        terminal::note(&format!("{number} of {count}: {}", chapter.title));
         let flags = Flags { out: args.out.join(chapter.name), quick: !args.full, threads: args.threads };
         match (chapter.make)(&flags)? {
             Ok(mut overview) => {
@@ -148,7 +148,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 for figure in &mut overview.shown.figures {
                     figure.file_name = format!("{}/{}", chapter.name, figure.file_name);
                 }
-                cli::note(&format!("   {}", overview.shown.verdict));
+                terminal::note(&format!("   {}", overview.shown.verdict));
                 made.push((chapter, overview));
             }
             Err(code) => return Ok(code),
@@ -156,14 +156,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut meetings = Vec::new();
     if wanted(TOGETHER) {
-        cli::note(&format!("{count} of {count}: All cures together"));
+        terminal::note(&format!("{count} of {count}: All cures together"));
         meetings = match together::measured(1, args.threads)? {
             Ok(meetings) => meetings,
             Err(code) => return Ok(code),
         };
     }
     for results in &meetings {
-        cli::note(&format!("   {}", results.verdict()));
+        terminal::note(&format!("   {}", results.verdict()));
     }
     let out = OutDir::open(&args.out, &["index.html".to_owned()])?;
     out.write("index.html", page(args, &made, &meetings).as_bytes())?;
@@ -172,11 +172,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     out.commit()?;
     if args.json {
-        cli::print_json(&json(&made, &meetings))?;
+        terminal::print_json(&json(&made, &meetings))?;
     } else {
-        cli::print(&summary(&made).to_text())?;
+        terminal::print(&summary(&made).to_text())?;
     }
-    cli::say_where(&args.out.join("index.html"), args.json)?;
+    terminal::say_where(&args.out.join("index.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

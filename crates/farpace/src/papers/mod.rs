@@ -9,8 +9,8 @@ pub mod pacing;
 pub mod satellite;
 pub mod stops;
 
-use crate::cli;
 use crate::outdir::OutDir;
+use crate::terminal;
 use anyhow::Result;
 use clap::Subcommand;
 use farpace_report::{Claim, Figure, Reproduction, Table};
@@ -145,20 +145,20 @@ impl Saying {
     }
     fn say(self, reproduction: &Reproduction, text: &str) -> Result<()> {
         match self {
-            Saying::Json => cli::print_json(reproduction),
-            Saying::Text => cli::print(text),
+            Saying::Json => terminal::print_json(reproduction),
+            Saying::Text => terminal::print(text),
             Saying::Nothing => Ok(()),
         }
     }
     fn say_where(self, report: &Path) -> Result<()> {
-        if self == Saying::Nothing { Ok(()) } else { cli::say_where(report, self == Saying::Json) }
+        if self == Saying::Nothing { Ok(()) } else { terminal::say_where(report, self == Saying::Json) }
     }
 }
 
 /// How the command ends; if `strict`, claims that fail count.
 fn ended(made: Made, strict: bool) -> ExitCode {
     match made {
-        Ok(overview) if strict && !overview.reproduction.holds() => ExitCode::from(cli::FAILED),
+        Ok(overview) if strict && !overview.reproduction.holds() => ExitCode::from(terminal::FAILED),
         Ok(_) => ExitCode::SUCCESS,
         Err(code) => code,
     }

@@ -19,7 +19,7 @@ use super::{Made, REPORT, Saying};
 use crate::grid::{measure, run_all_or_end};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_report::Reproduction;
 use farpace_units::Span;
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Err(code) => return Ok(code),
     };
     frontier::show(args, &results, out)?;
-    cli::say_where(&args.out.join("report.html"), args.json)?;
+    terminal::say_where(&args.out.join("report.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

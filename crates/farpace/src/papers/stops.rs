@@ -17,7 +17,7 @@ mod tables;
 use super::{Made, REPORT, Saying};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result};
 use farpace_report::Reproduction;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -95,15 +95,15 @@ pub fn made(args: &Args, saying: Saying) -> Result<Made> {
     let out = OutDir::open(&args.out, &[REPORT.to_owned()])?;
     let payload = payload::prepare(args, &plan.base()?, out.staging())?;
     let Some(measured) = measure_all(args, &plan, &payload)? else {
-        cli::note("Interrupted: nothing was written.");
-        return Ok(Err(ExitCode::from(cli::INTERRUPTED)));
+        terminal::note("Interrupted: nothing was written.");
+        return Ok(Err(ExitCode::from(terminal::INTERRUPTED)));
     };
     let broken: Vec<&str> = measured.iter().filter_map(|m| m.broken.as_deref()).collect();
     if !broken.is_empty() {
         for line in &broken {
-            cli::note(&format!("error: {line}"));
+            terminal::note(&format!("error: {line}"));
         }
-        return Ok(Err(ExitCode::from(cli::FAILED)));
+        return Ok(Err(ExitCode::from(terminal::FAILED)));
     }
     let results = Results::new(&plan, measured, payload.size());
     let figures = page::Figures::measure(&plan, &results, &payload)?;

@@ -19,7 +19,7 @@ use crate::grid::contender;
 use crate::outdir::OutDir;
 use crate::realtime::Patience;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::Result;
 use farpace_lab::scenario::Scenario;
 use farpace_tcp::config::{Congestion, Profile};
@@ -130,23 +130,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Way::Farpace | Way::Kernel => real_time::run(&plan, &scenario, *way)?,
             };
             if interrupt::asked() {
-                cli::note("Interrupted: nothing was written.");
-                return Ok(ExitCode::from(cli::INTERRUPTED));
+                terminal::note("Interrupted: nothing was written.");
+                return Ok(ExitCode::from(terminal::INTERRUPTED));
             }
             trials.push(Trial { seed: scenario.seed, ..trial });
         }
     }
     let results = Results::new(&plan, trials);
     if args.json {
-        cli::print_json(&results.json(&plan))?;
+        terminal::print_json(&results.json(&plan))?;
     } else {
-        cli::print(&results.table(&plan).to_text())?;
+        terminal::print(&results.table(&plan).to_text())?;
     }
     for warning in results.warnings() {
-        cli::note(&warning);
+        terminal::note(&warning);
     }
     page::write(out, args, &plan, &results)?;
-    cli::say_where(&args.out.join("report.html"), args.json)?;
+    terminal::say_where(&args.out.join("report.html"), args.json)?;
     let close = args.require.is_none_or(|percent| results.within(percent));
-    Ok(ExitCode::from(if close { cli::OK } else { cli::FAILED }))
+    Ok(ExitCode::from(if close { terminal::OK } else { terminal::FAILED }))
 }

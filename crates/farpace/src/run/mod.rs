@@ -20,7 +20,7 @@ pub use summary::{FlowSummary, Status, Summary};
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
 use crate::stopwatch::Stopwatch;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, anyhow};
 use farpace_lab::{Inputs, Run, RunError, VerifyError};
 use farpace_report::BinnedSeries;
@@ -260,12 +260,12 @@ fn write(
 /// What goes to standard output.
 fn show(args: &Args, input: &Input, summary: &Summary) -> Result<()> {
     if args.json {
-        return cli::print_json(summary);
+        return terminal::print_json(summary);
     }
     if args.quiet {
         return Ok(());
     }
-    cli::print(&tables::text(summary))?;
+    terminal::print(&tables::text(summary))?;
     let mut notes = String::new();
     if let Some(dir) = &summary.directory {
         let dir = std::path::Path::new(dir);
@@ -280,7 +280,7 @@ fn show(args: &Args, input: &Input, summary: &Summary) -> Result<()> {
         notes.push_str(&format!("  {note}\n"));
     }
     if !notes.is_empty() {
-        cli::print(&format!("\nWritten\n{notes}"))?;
+        terminal::print(&format!("\nWritten\n{notes}"))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How far a run is: a bar on a terminal, otherwise a line every few seconds. On standard error.
 
-use crate::cli;
 use crate::stopwatch::Stopwatch;
+use crate::terminal;
 use farpace_lab::Progress;
 use farpace_report::number;
 use farpace_units::{Instant, Rate};
@@ -53,7 +53,7 @@ impl ProgressLine {
             }
             None => {
                 self.next = elapsed + LINE;
-                cli::note(&text);
+                terminal::note(&text);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::nics::NicsSummary;
 use super::pacing::PacingSummary;
 use super::watch::{Spent, Watch, seconds};
 use super::words;
-use crate::cli;
+use crate::terminal;
 use farpace_lab::scenario::{Flow, Scenario};
 use farpace_lab::{FlowOutcome, Outcome, Silence, VerifyError};
 use farpace_trace::Cause;
@@ -33,9 +33,9 @@ impl Status {
     /// The exit code of the command.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Status::Complete => cli::OK,
-            Status::Failed => cli::FAILED,
-            Status::Interrupted => cli::INTERRUPTED,
+            Status::Complete => terminal::OK,
+            Status::Failed => terminal::FAILED,
+            Status::Interrupted => terminal::INTERRUPTED,
         }
     }
 }

@@ -14,7 +14,7 @@ mod results;
 use crate::grid::run_all_or_end;
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_units::Span;
 use std::path::PathBuf;
@@ -107,14 +107,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if args.json {
-        cli::print_json(&results::json(&all))?;
+        terminal::print_json(&results::json(&all))?;
     } else {
         for results in &all {
-            cli::print(&results.text())?;
+            terminal::print(&results.text())?;
         }
     }
     page::write(out, args, &all)?;
-    cli::say_where(&args.out.join("report.html"), args.json)?;
+    terminal::say_where(&args.out.join("report.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@
 use super::explain::Probe;
 use super::options::patience;
 use super::stack::{Call, Net};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{Line, Session, TransferError, Walk, kernel, walk};
 use std::io::{self, BufRead, Read, Write};
@@ -46,7 +46,7 @@ pub fn serve(
     // "client port server port"
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let address = connection.split(' ').nth(2).filter(|a| a.parse::<IpAddr>().is_ok()).unwrap_or("-");
-    cli::print(&format!("{GREETING} {port} {token} {address}\n"))?;
+    terminal::print(&format!("{GREETING} {port} {token} {address}\n"))?;
     let mut word = String::new();
     // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is read too early.
     for byte in io::stdin().lock().bytes().take(16) {
@@ -64,8 +64,8 @@ pub fn serve(
     let end = |result: Result<u8, TransferError>| match result {
         Ok(code) => ExitCode::from(code),
         // The near end tells its user why.
-        Err(TransferError::Interrupted) => ExitCode::from(cli::INTERRUPTED),
-        Err(_) => ExitCode::from(cli::FAILED),
+        Err(TransferError::Interrupted) => ExitCode::from(terminal::INTERRUPTED),
+        Err(_) => ExitCode::from(terminal::FAILED),
     };
     match (word.as_str(), door) {
         ("through", _) => {
@@ -80,7 +80,7 @@ pub fn serve(
         ("direct", Some(door)) => {
             for _ in 0..STRANGERS {
                 let Some(call) = door.accept(interrupt::asked)? else {
-                    return Ok(ExitCode::from(cli::INTERRUPTED));
+                    return Ok(ExitCode::from(terminal::INTERRUPTED));
                 };
                 let result = transfer(call, &session);
                 let stranger = matches!(&result, Err(TransferError::Protocol(_) | TransferError::Silent(_)))
@@ -91,7 +91,7 @@ pub fn serve(
             }
             bail!("only strangers came to the port")
         }
-        ("", _) => Ok(ExitCode::from(cli::FAILED)),
+        ("", _) => Ok(ExitCode::from(terminal::FAILED)),
         _ => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
     }
 }

@@ -9,7 +9,7 @@ use super::progress::Display;
 use super::send;
 use super::stack::{Call, Net, StackArgs};
 use super::target;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{Policy, Session, kernel, receive, walk};
 use std::io::{BufReader, Write};
@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 args.timeout,
                 quoted(path)
             );
-            let Some(call) = args.call(host, &command)? else { return Ok(ExitCode::from(cli::FAILED)) };
+            let Some(call) = args.call(host, &command)? else { return Ok(ExitCode::from(terminal::FAILED)) };
             send::over(call.call, found, &args.sending, call.token.as_bytes(), args.timeout, call.way)
         }
         (None, Some((host, _))) => {
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
             let command = format!("send --stdio-control{limit} --timeout {} --{paths}", args.timeout);
-            let Some(far) = args.call(host, &command)? else { return Ok(ExitCode::from(cli::FAILED)) };
+            let Some(far) = args.call(host, &command)? else { return Ok(ExitCode::from(terminal::FAILED)) };
             let Far { call: Call { line, peer, .. }, token, .. } = far;
             let display = Display::new(args.sending.quiet);
             let tick = |progress: &farpace_transfer::Progress| display.tick(progress);
@@ -177,7 +177,7 @@ impl Args {
         let mut output = BufReader::new(output);
         let Some(greeting) = control::hear(&mut output) else {
             drop(input);
-            cli::note(&self.missing(host, &mut child));
+            terminal::note(&self.missing(host, &mut child));
             return Ok(None);
         };
         if !self.through_ssh {

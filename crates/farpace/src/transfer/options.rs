@@ -1,6 +1,6 @@
 //! What the commands that move files have in common.
 
-use crate::cli;
+use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_transfer::Patience;
 use farpace_units::Rate;
@@ -96,7 +96,7 @@ pub fn speed(bytes: u64, time: Duration) -> String {
 /// Says it on standard error, unless `quiet`.
 pub fn say(quiet: bool, line: &str) {
     if !quiet {
-        cli::note(line);
+        terminal::note(line);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::explain::{Explanation, Path, explain};
 use super::options::{Sending, size, speed};
-use crate::cli;
+use crate::terminal;
 use anyhow::Result;
 use farpace_transfer::{Code, Problem, Received, Sent, TransferError};
 use farpace_units::Rate;
@@ -47,10 +47,10 @@ impl Counts<'_> {
     }
     fn tell_problems(&self) {
         for Problem { path, fault } in self.problems.iter().take(SHOWN) {
-            cli::note(&format!("not transferred: {path}: {fault}"));
+            terminal::note(&format!("not transferred: {path}: {fault}"));
         }
         if self.failed > SHOWN as u64 {
-            cli::note(&format!("... and {} more", self.failed - SHOWN as u64));
+            terminal::note(&format!("... and {} more", self.failed - SHOWN as u64));
         }
     }
     fn json(&self) -> Value {
@@ -67,7 +67,7 @@ impl Counts<'_> {
         })
     }
     fn code(&self) -> ExitCode {
-        ExitCode::from(if self.failed == 0 { cli::OK } else { cli::FAILED })
+        ExitCode::from(if self.failed == 0 { terminal::OK } else { terminal::FAILED })
     }
 }
 
@@ -92,14 +92,14 @@ pub fn sent(
             fields.insert("stack".to_owned(), json!(stack));
             fields.insert("explanation".to_owned(), json!(explanation));
         }
-        cli::print_json(&value)?;
+        terminal::print_json(&value)?;
         return Ok(counts.code());
     }
     if !how.quiet {
-        cli::print(&format!("{}\n", counts.line("sent")))?;
+        terminal::print(&format!("{}\n", counts.line("sent")))?;
     }
     if how.explain {
-        cli::print(&format!("{}\n", explanation.sentence))?;
+        terminal::print(&format!("{}\n", explanation.sentence))?;
     }
     Ok(counts.code())
 }
@@ -118,9 +118,9 @@ pub fn received(received: &Received, peer: &str, json: bool, quiet: bool) -> Res
             fields.insert("from".to_owned(), json!(peer));
         }
         // One line each, for those who read them one by one.
-        cli::print(&format!("{value}\n"))?;
+        terminal::print(&format!("{value}\n"))?;
     } else if !quiet {
-        cli::print(&format!("{peer}: {}\n", counts.line("received")))?;
+        terminal::print(&format!("{peer}: {}\n", counts.line("received")))?;
     }
     Ok(counts.code())
 }
@@ -130,22 +130,22 @@ pub fn failure(error: &TransferError, peer: &str) -> ExitCode {
     let resume = "what has arrived is kept: run the same command again to go on from there";
     match error {
         TransferError::Interrupted => {
-            cli::note(&format!("interrupted; {resume}"));
-            ExitCode::from(cli::INTERRUPTED)
+            terminal::note(&format!("interrupted; {resume}"));
+            ExitCode::from(terminal::INTERRUPTED)
         }
         TransferError::Own(fault) | TransferError::Peer(fault)
             if fault.code == Code::Token || fault.code == Code::Version =>
         {
-            cli::note(&format!("error: {peer}: {error}"));
-            ExitCode::from(cli::FAILED)
+            terminal::note(&format!("error: {peer}: {error}"));
+            ExitCode::from(terminal::FAILED)
         }
         TransferError::Protocol(_) => {
-            cli::note(&format!("error: {peer}: {error}"));
-            ExitCode::from(cli::FAILED)
+            terminal::note(&format!("error: {peer}: {error}"));
+            ExitCode::from(terminal::FAILED)
         }
         _ => {
-            cli::note(&format!("error: {peer}: {error}; {resume}"));
-            ExitCode::from(cli::FAILED)
+            terminal::note(&format!("error: {peer}: {error}; {resume}"));
+            ExitCode::from(terminal::FAILED)
         }
     }
 }

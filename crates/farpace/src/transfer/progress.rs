@@ -1,7 +1,7 @@
 //! How far a transfer is: a bar with rate and remaining time on a terminal, otherwise a line now and then.
 
 use super::options::{size, speed};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use farpace_transfer::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -44,7 +44,7 @@ impl Display {
                 None => {
                     *next = progress.elapsed + LINE;
                     let (done, total) = (size(progress.bytes), size(progress.total_bytes));
-                    cli::note(&format!("{done} of {total} {}", reading(progress)));
+                    terminal::note(&format!("{done} of {total} {}", reading(progress)));
                 }
             }
         }

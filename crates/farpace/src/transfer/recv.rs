@@ -6,7 +6,7 @@ use super::outcome;
 use super::progress::Display;
 use super::stack::{Call, StackArgs};
 use super::target;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result};
 use farpace_transfer::{Code, Fault, Place, Policy, Session, TransferError, receive, turn_away};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -92,7 +92,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.stdio_control {
         let place = target::place(args.target.as_deref().unwrap_or(&args.dir), policy)?;
         return control::serve(args.timeout, |call, session| {
-            receive(call.line, session, &place).map(|got| if got.failed == 0 { cli::OK } else { cli::FAILED })
+            receive(call.line, session, &place)
+                .map(|got| if got.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
     }
     // A name that nobody has yet is as good as one that somebody has; its parents must be there.
@@ -121,7 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         token,
         busy: AtomicU64::new(0),
         done: AtomicBool::new(false),
-        code: AtomicU8::new(cli::OK),
+        code: AtomicU8::new(terminal::OK),
     };
     std::thread::scope(|scope| {
         let stop = || interrupt::asked() || desk.done.load(Ordering::Relaxed);
@@ -141,7 +142,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         anyhow::Ok(())
     })?;
     let code = if interrupt::asked() && !desk.done.load(Ordering::Relaxed) {
-        cli::INTERRUPTED
+        terminal::INTERRUPTED
     } else {
         desk.code.load(Ordering::Relaxed)
     };
@@ -189,9 +190,9 @@ impl Desk<'_> {
         ) || matches!(&result, Err(TransferError::Own(fault)) if matches!(fault.code, Code::Token | Code::Version | Code::Role));
         if args.once && !stranger {
             let code = match &result {
-                Err(TransferError::Interrupted) => cli::INTERRUPTED,
-                _ if good => cli::OK,
-                _ => cli::FAILED,
+                Err(TransferError::Interrupted) => terminal::INTERRUPTED,
+                _ if good => terminal::OK,
+                _ => terminal::FAILED,
             };
             self.code.store(code, Ordering::Relaxed);
             self.done.store(true, Ordering::Relaxed);

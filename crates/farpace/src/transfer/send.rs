@@ -6,7 +6,7 @@ use super::options::{Sending, Token, patience};
 use super::outcome;
 use super::progress::Display;
 use super::stack::{Call, StackArgs};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::{Result, anyhow, bail};
 use farpace_transfer::{Session, Walk, send, walk};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let found = control::walk_or_tell(&args.words)?;
         return control::serve(args.timeout, |call, session| {
             let result = send(call.line, session, found.clone(), args.sending.limit);
-            result.map(|sent| if sent.failed == 0 { cli::OK } else { cli::FAILED })
+            result.map(|sent| if sent.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
     }
     let (to, files) = match args.words.split_last() {
@@ -72,10 +72,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let net = args.stack.up(args.sending.limit, args.sending.quiet)?;
     let call = match net.connect(&to) {
         Ok(call) => call,
-        Err(_) if interrupt::asked() => return Ok(ExitCode::from(cli::INTERRUPTED)),
+        Err(_) if interrupt::asked() => return Ok(ExitCode::from(terminal::INTERRUPTED)),
         Err(error) => {
-            cli::complain(&error);
-            return Ok(ExitCode::from(cli::FAILED));
+            terminal::complain(&error);
+            return Ok(ExitCode::from(terminal::FAILED));
         }
     };
     over(call, found, &args.sending, &token, args.timeout, net.name())

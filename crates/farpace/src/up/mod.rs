@@ -8,7 +8,7 @@ mod services;
 
 use crate::emulate::words;
 use crate::realtime::{Figures, Patience};
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use account::Account;
 use anyhow::{Context, Result, anyhow};
 use farpace_host::{Host, Secret};
@@ -142,21 +142,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     drop(station);
     if let Some(setup) = setup {
         for error in setup.undo().err().into_iter().flatten() {
-            cli::note(&format!("{error}; `farpace doctor --clean` tries again"));
+            terminal::note(&format!("{error}; `farpace doctor --clean` tries again"));
         }
     }
     if let Some(capture) = capture {
         capture.finish()?;
     }
     match args.json {
-        true => cli::print(&(serde_json::to_string(&json!({ "end": account }))? + "\n"))?,
-        false => cli::print(&account.text())?,
+        true => terminal::print(&(serde_json::to_string(&json!({ "end": account }))? + "\n"))?,
+        false => terminal::print(&account.text())?,
     }
     match ended {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
-            cli::complain(&error);
-            Ok(ExitCode::from(cli::FAILED))
+            terminal::complain(&error);
+            Ok(ExitCode::from(terminal::FAILED))
         }
     }
 }
@@ -181,7 +181,7 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
         let pause = station.stats().longest_pause;
         if pause > paused {
             let seconds = pause.as_nanos() as f64 / 1e9;
-            cli::note(&format!(
+            terminal::note(&format!(
                 "suspended for {seconds:.1} s: the host did not run meanwhile, and goes on now"
             ));
             paused = pause;
@@ -212,7 +212,7 @@ fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()
             "super_segments": offload, "addresses": with_bits(&place.ours),
             "kernel_addresses": with_bits(&place.kernels), "services": services,
         }});
-        return cli::print(&(serde_json::to_string(&up)? + "\n"));
+        return terminal::print(&(serde_json::to_string(&up)? + "\n"));
     }
     let mut text = format!("{}: {}, MTU {mtu} B, ", info.name, place.what);
     text += if offload { "super-segments and checksums left to the system\n" } else { "single packets\n" };
@@ -235,7 +235,7 @@ fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()
         text += "\n";
     }
     let end = args.lasts.map_or("Ctrl-C ends it".to_owned(), |lasts| format!("It ends after {lasts}"));
-    cli::print(&format!("{text}{end} and takes everything away.\n"))
+    terminal::print(&format!("{text}{end} and takes everything away.\n"))
 }
 
 /// A key that nobody knows.

@@ -1,8 +1,8 @@
 //! The device that a host is brought up on, and its addresses there.
 
 use super::Args;
-use crate::cli;
 use crate::emulate::interfaces::take;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, own_interface_of, who_has};
@@ -232,7 +232,7 @@ pub fn advise(error: DeviceError, name: &str) -> anyhow::Error {
         DeviceError::TooLongForXdp { .. } => "a packet socket takes all lengths: --mode af-packet",
         DeviceError::BadName(_) => "choose another name",
     };
-    cli::note(&format!("hint: {name}: {advice}"));
+    terminal::note(&format!("hint: {name}: {advice}"));
     error.into()
 }
 

@@ -1,8 +1,8 @@
 //! What is heard of machines and their cards in a capture.
 
 use super::Args;
-use crate::cli;
 use crate::show::frame;
+use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_link::multi_nic::arp::{Heard, Onlooker, Probed};
 use farpace_report::{Cell, Column, Table};
@@ -38,7 +38,11 @@ pub fn show(args: &Args) -> Result<()> {
         }
     }
     let first = first.unwrap_or_default();
-    if args.json { cli::print_json(&to_json(&onlooker)) } else { cli::print(&to_text(&onlooker, first)) }
+    if args.json {
+        terminal::print_json(&to_json(&onlooker))
+    } else {
+        terminal::print(&to_text(&onlooker, first))
+    }
 }
 
 /// Cards in words: `02:00:00:00:00:01 (1G)`.

@@ -1,7 +1,7 @@
 //! What the hosts of a scenario know of each other's cards.
 
 use super::Args;
-use crate::{cli, scenario};
+use crate::{scenario, terminal};
 use anyhow::{Result, bail};
 use farpace_lab::{Inputs, Run};
 use farpace_link::multi_nic::{Lane, MultiNic, NicId};
@@ -33,7 +33,7 @@ pub fn show(args: &Args) -> Result<()> {
     while !run.advance(None)?.finished {}
     if args.json {
         let hosts = run.multi_nics().map(|(host, nics)| host_json(host, nics)).collect::<Vec<_>>();
-        return cli::print_json(&json!({
+        return terminal::print_json(&json!({
             "format": "farpace-nics-known/1", "time_s": run.now().since(Instant::ZERO).as_secs_f64(), "hosts": hosts,
         }));
     }
@@ -42,7 +42,7 @@ pub fn show(args: &Args) -> Result<()> {
         text += "\n";
         text += &host_text(host, nics);
     }
-    cli::print(&text)
+    terminal::print(&text)
 }
 
 /// The lanes to a neighbour, whether they work or not.

@@ -1,8 +1,8 @@
 //! How far the reading of a capture is: a bar on a terminal, otherwise a line every few seconds. On standard error.
 
-use crate::cli;
 use crate::run::words::grouped;
 use crate::stopwatch::Stopwatch;
+use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{IsTerminal, Read};
@@ -67,7 +67,7 @@ impl Reading {
             }
             None => {
                 self.next = elapsed + LINE;
-                cli::note(&text);
+                terminal::note(&text);
             }
         }
     }

@@ -13,7 +13,7 @@ mod truth;
 use super::Args;
 use crate::grid::run_all_or_end;
 use crate::outdir::OutDir;
-use crate::{cli, interrupt};
+use crate::{interrupt, terminal};
 use anyhow::Result;
 use results::Results;
 use std::process::ExitCode;
@@ -32,11 +32,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let results = Results::new(&cells, measured);
     if args.json {
-        cli::print_json(&tables::json(&results))?;
+        terminal::print_json(&tables::json(&results))?;
     } else {
-        cli::print(&tables::text(&results))?;
+        terminal::print(&tables::text(&results))?;
     }
     page::write(out, args, &results)?;
-    cli::say_where(&args.out_dir().join("report.html"), args.json)?;
+    terminal::say_where(&args.out_dir().join("report.html"), args.json)?;
     Ok(ExitCode::SUCCESS)
 }

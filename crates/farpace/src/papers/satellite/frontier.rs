@@ -3,10 +3,10 @@
 use super::plan::{Plan, SEEDS};
 use super::results::Results;
 use super::{Args, page::command};
-use crate::cli;
 use crate::grid::contender::name;
 use crate::grid::{Ber, Contender, Queue, Satellite};
 use crate::outdir::OutDir;
+use crate::terminal;
 use anyhow::Result;
 use farpace_report::{Cell as Shown, Column, Page, Table};
 use farpace_tcp::config::Congestion;
@@ -147,10 +147,10 @@ pub fn show(args: &Args, results: &Results, out: OutDir) -> Result<()> {
     let places: Vec<Compared> = Place::all().into_iter().map(|p| Compared::of(results, &wanted, p)).collect();
     let tables = tables(&wanted, &places);
     if args.json {
-        cli::print_json(&json(results, &places))?;
+        terminal::print_json(&json(results, &places))?;
     } else {
         let text: Vec<String> = tables.iter().map(Table::to_text).collect();
-        cli::print(&text.join("\n"))?;
+        terminal::print(&text.join("\n"))?;
     }
     let mut page = Page::new("Every congestion control over the satellite grid");
     page.paragraph(&format!(
