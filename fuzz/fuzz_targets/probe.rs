@@ -1,9 +1,10 @@
-//! Any bytes as probes and replies, in any order: nothing is believed that was not asked, and nothing crashes.
+//! Any bytes as probes, replies and questions for what is missing, in any order: nothing is believed that was not asked, and nothing crashes.
 
 #![no_main]
 
 use bytes::Bytes;
 use farpace_link::multi_nic::probe::{Message, Prober, Probing, Reply, Responder, WayTo};
+use farpace_link::multi_nic::repair::Missing;
 use farpace_link::multi_nic::{NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{EtherType, MacAddr, Packet};
@@ -50,6 +51,9 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
                     matches!(Message::of(&reply), Some(Ok(Message::Reply(reply))) if reply.probe == probe)
                 );
             }
+        }
+        if let Ok(missing) = Missing::parse(&bytes) {
+            assert_eq!(Missing::of(&missing.frame(OURS, THEIRS)), Some(Ok(missing)));
         }
         if let Ok(packet) = Packet::from_frame(&bytes) {
             responder.on_packet(now, NicId(card), &packet);

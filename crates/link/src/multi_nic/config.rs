@@ -23,7 +23,7 @@ pub struct MultiNicConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
     /// What waits here at most: per card, or of all cards together with `earliest`, `min-rtt`, `blest` and `ecf`; omitted: 1000
-    /// packets, and with `earliest` three times what fast ways bring while a frame is on the slowest one.
+    /// packets, and with `earliest` three times what fast ways bring while a frame is on the slowest one, and half of what is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueLimit>,
     /// Neighbours are told of all cards by extended ARP. Without it a machine uses its first card alone.
@@ -41,6 +41,9 @@ pub struct MultiNicConfig {
     /// Received frames are put in order before the stack sees them; omitted: it sees them as they come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resequence: Option<Resequence>,
+    /// So much of what was sent last is kept, to be sent again if a neighbour that puts frames in order asks for it, and neighbours are
+    /// asked for what is missing here; "0 B": neither.
+    pub repair: ByteCount,
 }
 
 impl Default for MultiNicConfig {
@@ -57,7 +60,15 @@ impl Default for MultiNicConfig {
             probe_interval: Span::from_millis(25),
             hops: 2,
             resequence: None,
+            repair: ByteCount::new(64_000_000),
         }
+    }
+}
+
+impl MultiNicConfig {
+    /// Frames are sent again for neighbours, and they are asked. Without probes nobody would know when something has been lost.
+    pub const fn repairs(&self) -> bool {
+        self.probe && self.extended_arp && !self.repair.is_zero()
     }
 }
 

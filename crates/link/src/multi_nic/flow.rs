@@ -9,21 +9,27 @@ use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 #[inline]
 pub(super) fn flow_of(packet: &Packet) -> FlowId {
     let Some(ip) = packet.ip() else { return FlowId(0) };
-    let fold = |n: u128| (n >> 64) as u64 ^ n as u64;
     let (from, to) = match &ip {
         IpView::V4(ip) => (ip.src().to_bits().into(), ip.dst().to_bits().into()),
-        IpView::V6(ip) => (fold(ip.src().to_bits()), fold(ip.dst().to_bits())),
+        IpView::V6(ip) => (ip.src().to_bits(), ip.dst().to_bits()),
     };
     let ports = match ip.protocol() {
         PROTOCOL_TCP => packet.tcp().ok().map(|tcp| (tcp.src_port(), tcp.dst_port())),
         PROTOCOL_UDP => packet.udp().ok().map(|udp| (udp.src_port(), udp.dst_port())),
         _ => None,
     };
-    let ports = ports.map_or(0, |(from, to)| u64::from(from) << 16 | u64::from(to));
+    number(from, to, ports.map_or(0, |(from, to)| u64::from(from) << 16 | u64::from(to)), ip.protocol())
+}
+
+/// The same of its parts: addresses, ports with the source first, protocol.
+#[inline]
+pub(super) fn number(from: u128, to: u128, ports: u64, protocol: u8) -> FlowId {
+    let fold = |n: u128| (n >> 64) as u64 ^ n as u64;
+    let (from, to) = (fold(from), fold(to));
     // Odd constants without pattern (from the digits of pi): every bit of the input reaches the top bits.
     let mixed = from.wrapping_mul(0x243f_6a88_85a3_08d3)
         ^ to.wrapping_mul(0x1319_8a2e_0370_7345).rotate_left(23)
-        ^ (ports | u64::from(ip.protocol()) << 32).wrapping_mul(0xa409_3822_299f_31d1);
+        ^ (ports | u64::from(protocol) << 32).wrapping_mul(0xa409_3822_299f_31d1);
     FlowId((mixed ^ mixed >> 32).wrapping_mul(0x082e_fa98_ec4e_6c89) >> 16)
 }
 

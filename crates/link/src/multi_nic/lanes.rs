@@ -155,6 +155,8 @@ pub struct Lane {
     pub guard: Span,
     /// By how much a frame may come after its turn: the neighbour puts frames in order, and so little is nothing beside a round trip.
     pub slack: Span,
+    /// There and back; zero: unknown.
+    pub rtt: Span,
     /// What the way carries has been sent, until then.
     pub free: Instant,
 }
@@ -172,6 +174,7 @@ impl Lane {
             delay,
             guard: Span::ZERO,
             slack: Span::ZERO,
+            rtt: Span::ZERO,
             free: Instant::ZERO,
         }
     }
@@ -268,7 +271,7 @@ impl Lanes {
     }
     /// Leaves those lanes to `neighbour` alone that are shorter than the widest but carry less than a quarter of it. In order, a long way
     /// is used only by what waits behind all that the shorter ones carry meanwhile; a connection whose window is kept small by losses
-    /// would never get there, and have the short and thin way only.
+    /// would never get there, and have the short and thin way only. Once left alone, it must carry a third to be used again.
     pub fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         let Some(lanes) = self.neighbours.get_mut(neighbour.0 as usize) else { return };
         let works =
@@ -277,7 +280,8 @@ impl Lanes {
         for lane in lanes.iter_mut().flatten() {
             lane.thin = widest.is_some_and(|(rate, delay)| {
                 let fixed = lane.delay.of(FULL_FRAME);
-                fixed < delay && lane.rate.bits_per_sec() < rate.bits_per_sec() / 4
+                let part = if lane.thin { 3 } else { 4 };
+                fixed < delay && lane.rate.bits_per_sec() < rate.bits_per_sec() / part
             });
         }
     }

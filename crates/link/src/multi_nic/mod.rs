@@ -18,6 +18,7 @@
 //! | segments of TCP and their places | `segment` |
 //! | which frames came too late, and by which lane | `observer` |
 //! | received frames in order again | `resequencer` |
+//! | what was lost on one way sent again | [`repair`] |
 //! | which frame leaves next, by which card | `order` and its rooms, one an order |
 //! | what an order would do | `predict` |
 //! | all of it as one element | `layer` |
@@ -33,6 +34,7 @@ mod pairing;
 mod predict;
 pub mod probe;
 mod ratio;
+pub mod repair;
 mod resequencer;
 mod segment;
 
@@ -48,7 +50,8 @@ pub use order::{
 pub use pairing::pair;
 pub use predict::{Departure, predict};
 pub use ratio::{Ratio, Slots};
-pub use resequencer::Resequencer;
+pub use resequencer::{AskBy, Resequencer};
+pub use segment::FlowKey;
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.
 pub const MOST_NICS: usize = 16;

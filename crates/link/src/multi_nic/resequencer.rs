@@ -1,11 +1,16 @@
 //! Received frames in the order in which they were sent.
 
+mod asks;
 #[cfg(test)]
 mod tests;
 
+pub use asks::AskBy;
+
+use crate::multi_nic::repair::Missing;
 use crate::multi_nic::segment::{FlowKey, Segment};
 use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
+use asks::Asking;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet, TcpFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,7 +33,8 @@ const FARTHEST: i32 = 1 << 30;
 /// For each flow it knows the next number. What comes above waits until the hole before it is filled, but:
 /// * for the configured time at most, from when the hole was seen;
 /// * not if all lanes of the flow have brought something from behind the hole: frames of one lane keep their order, so what is
-///   missing is lost; which lanes a flow has is known when it has gone on for a while;
+///   missing is lost; which lanes a flow has is known when it has gone on for a while. A sender that keeps copies is asked for it,
+///   and waited for, unless it has none;
 /// * not beyond the configured bytes, of all flows together.
 ///
 /// What is not for it passes at once: UDP and all else, segments without data, SYN, FIN and RST, repetitions.
@@ -44,6 +50,8 @@ pub struct Resequencer {
     frames: u64,
     bytes: ByteCount,
     gave_up: u64,
+    /// What is to be asked; empty between calls of whoever takes it.
+    questions: Vec<(AskBy, Missing)>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +68,7 @@ struct Flow {
     arrivals: VecDeque<(Instant, u64)>,
     deadline: Option<Instant>,
     lanes: ArrayVec<LaneSeen, LANES>,
+    asking: Asking,
 }
 
 #[derive(Clone, Debug)]
@@ -89,10 +98,19 @@ impl Resequencer {
             frames: 0,
             bytes: ByteCount::ZERO,
             gave_up: 0,
+            questions: Vec::new(),
         }
     }
-    /// A frame came in by `nic`, with the addresses that it had on the line. What may go on is appended to `out`.
-    pub fn push(&mut self, now: Instant, nic: NicId, packet: Packet, out: &mut Vec<Packet>) {
+    /// A frame came in by `nic`, with the addresses that it had on the line. What may go on is appended to `out`. `ask` knows by which way
+    /// its sender is asked for what is missing, if it keeps copies.
+    pub fn push(
+        &mut self,
+        now: Instant,
+        nic: NicId,
+        packet: Packet,
+        ask: impl Fn(MacAddr) -> Option<AskBy>,
+        out: &mut Vec<Packet>,
+    ) {
         let Some(segment) = Segment::of(&packet) else { return out.push(packet) };
         let ends = segment.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
         if segment.len == 0 && !ends {
@@ -135,7 +153,7 @@ impl Resequencer {
         let distance = segment.seq.distance(flow.next_seq());
         let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
-        if distance <= FARTHEST {
+        if distance <= FARTHEST && !flow.asking.asked(start) {
             flow.see(now, self.limits.time, nic, from, end);
         }
         let in_turn = distance <= 0;
@@ -146,6 +164,7 @@ impl Resequencer {
         if hold {
             self.frames += 1;
             self.bytes += packet.len();
+            flow.asking.look(now, self.limits.time, from, ask);
             flow.arrivals.push_back((now, start));
             flow.held.insert(start, Held { packet, end, at: now });
         } else {
@@ -200,17 +219,18 @@ impl Resequencer {
     fn settle(&mut self, flow: &mut Flow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
         let active = flow.count(now, self.limits.time);
+        let silent = self.limits.time * SILENT + SILENT_AT_LEAST;
         while let Some(first) = flow.held.keys().next().copied() {
-            let silent = self.limits.time * SILENT + SILENT_AT_LEAST;
             let may_come = active <= self.limits.time * YOUNG
                 || flow.lanes.iter().any(|lane| lane.high <= flow.next && active - lane.at <= silent);
             let in_time = flow.seen_at().is_some_and(|at| now < at + self.limits.time);
-            if may_come && in_time {
+            if in_time && !flow.asking.is_gone(flow.next) && (may_come || flow.asking.asks()) {
                 break;
             }
             self.gave_up += 1;
             self.release(flow, first, out);
         }
+        self.ask(flow, now, silent);
     }
     /// Lets go of all up to `upto`, and of what follows without a hole.
     fn release(&mut self, flow: &mut Flow, upto: u64, out: &mut Vec<Packet>) {
@@ -234,6 +254,7 @@ impl Resequencer {
     }
     fn plan(&mut self, flow: &mut Flow, at: usize) {
         let deadline = flow.seen_at().map(|seen| seen + self.limits.time);
+        let deadline = deadline.into_iter().chain(flow.asking.deadline()).min();
         if deadline != flow.deadline {
             if let Some(old) = flow.deadline {
                 self.agenda.remove(&(old, at));
@@ -259,6 +280,7 @@ impl Flow {
             arrivals: VecDeque::new(),
             deadline: None,
             lanes: ArrayVec::new(),
+            asking: Asking::default(),
         }
     }
     fn next_seq(&self) -> farpace_units::Seq {

@@ -1,16 +1,36 @@
 //! A segment of TCP, as far as its place in a flow goes.
 
+use crate::multi_nic::FlowId;
+use crate::multi_nic::flow::number;
 use farpace_units::Seq;
+use farpace_wire::ip::PROTOCOL_TCP;
 use farpace_wire::{AddressPair, Packet, TcpFlags};
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlowKey {
+pub struct FlowKey {
     addresses: AddressPair,
+    /// Source and destination.
     ports: u32,
 }
 
 impl FlowKey {
+    /// From this address and port to that; `ports` are source and destination, as they stand in the header.
+    pub const fn new(addresses: AddressPair, ports: u32) -> FlowKey {
+        FlowKey { addresses, ports }
+    }
+    /// Addresses and ports.
+    pub const fn parts(&self) -> (AddressPair, u32) {
+        (self.addresses, self.ports)
+    }
+    /// The number by which orders know its frames.
+    pub fn id(&self) -> FlowId {
+        let (from, to) = match self.addresses {
+            AddressPair::V4(src, dst) => (src.to_bits().into(), dst.to_bits().into()),
+            AddressPair::V6(src, dst) => (src.to_bits(), dst.to_bits()),
+        };
+        number(from, to, self.ports.into(), PROTOCOL_TCP)
+    }
     /// A place among `places`, for tables in which each flow has but one. Zero if there are none.
     #[inline]
     pub fn place(&self, places: usize) -> usize {

@@ -85,6 +85,27 @@ fn eifel_wants_an_older_echo() {
     );
 }
 
+/// Breaks: segments that were delayed, not lost, arrive one by one, and each ACK takes the reduction back and makes it again: the window
+/// is never used, and shrinks with what is left of the flight.
+#[test]
+fn what_was_taken_back_is_not_lost_at_once_again() {
+    let mut s = timestamped(&without_probe());
+    s.run("10 ! write 9000");
+    (3..10).for_each(|i| s.run(&format!("10 > . {}+1000 ack 1", 1 + i * 1000)));
+    s.run(
+        "20         < . 1 ack 1 sack 7001-10001 ts 5010/10
+         20  ! recovery Recovery
+         20  > . 1+1000 ack 1 why fast_retransmit
+         20  > . 1001+1000 ack 1 why fast_retransmit
+         20  > . 2001+1000 ack 1 why fast_retransmit
+         24         < . 1 ack 1001 sack 7001-10001 ts 5014/10
+         24  ! recovery Disorder
+         24  ! cwnd 11
+         24  > . 10001+1000 ack 1 why new_data
+         24  > . 11001+1000 ack 1 why new_data",
+    );
+}
+
 /// Breaks: RFC 2883: one copy that was in vain does not make the other losses unreal.
 #[test]
 fn one_d_sack_of_two_undoes_nothing() {

@@ -51,6 +51,8 @@ impl CardFlags {
     pub const ANSWERS_PROBES: CardFlags = CardFlags(1);
     /// It puts frames that have overtaken others in order.
     pub const RESEQUENCES: CardFlags = CardFlags(2);
+    /// It asks for frames that are missing, and sends again what is asked for.
+    pub const REPAIRS: CardFlags = CardFlags(4);
 
     /// Both together.
     #[must_use]
@@ -273,7 +275,11 @@ fn is_one_host(address: IpAddr) -> bool {
 
 impl fmt::Display for CardFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = [(CardFlags::ANSWERS_PROBES, "answers probes"), (CardFlags::RESEQUENCES, "resequences")];
+        let named = [
+            (CardFlags::ANSWERS_PROBES, "answers probes"),
+            (CardFlags::RESEQUENCES, "resequences"),
+            (CardFlags::REPAIRS, "repairs"),
+        ];
         let mut words: Vec<_> = named
             .iter()
             .filter(|(flag, _)| self.contains(*flag))

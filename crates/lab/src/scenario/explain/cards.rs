@@ -113,7 +113,8 @@ fn neighbours(config: &MultiNicConfig) -> String {
         false => "; ways are not probed".to_owned(),
     };
     let ordered = config.resequence.map_or(String::new(), |r| {
-        format!("; what it receives is put in order, for at most {} and {}", r.time, r.bytes)
+        let asks = if config.repairs() { ", and asked for again if it is missing" } else { "" };
+        format!("; what it receives is put in order, for at most {} and {}{asks}", r.time, r.bytes)
     });
     format!("{known}{probed}{ordered}.")
 }

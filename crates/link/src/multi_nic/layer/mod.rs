@@ -2,6 +2,7 @@
 
 mod neighbours;
 mod receiving;
+mod repairing;
 mod sending;
 mod stats;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use farpace_path::{Cx, Element, Inspection, Port};
 use farpace_units::{Instant, Stream};
 use farpace_wire::{CardFlags, MacAddr, NicKind, Packet};
 use neighbours::Neighbours;
+use repairing::Repair;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -43,6 +45,8 @@ pub struct MultiNic {
     resequencer: Option<Resequencer>,
     /// Frames that it has let go; empty between calls.
     ready: Vec<Packet>,
+    /// What was sent lately, if it is kept.
+    repair: Option<Repair>,
     /// What this layer itself has to send, by card: it goes first.
     own: Vec<VecDeque<Packet>>,
     /// The last question of the stack to everybody.
@@ -70,6 +74,7 @@ impl MultiNic {
         let flags = [
             (config.probe, CardFlags::ANSWERS_PROBES),
             (config.resequence.is_some(), CardFlags::RESEQUENCES),
+            (config.repairs(), CardFlags::REPAIRS),
         ];
         let flags =
             flags.into_iter().filter(|(has, _)| *has).fold(CardFlags::default(), |all, (_, f)| all.with(f));
@@ -90,6 +95,7 @@ impl MultiNic {
             responder: Responder::new(),
             resequencer: config.resequence.map(Resequencer::new),
             ready: Vec::new(),
+            repair: config.repairs().then(|| Repair::new(config.repair, cards.len())),
             own: cards.iter().map(|_| VecDeque::new()).collect(),
             asked: None,
             stats: MultiNicStats::new(cards.len()),
@@ -188,7 +194,7 @@ impl Element for MultiNic {
     }
     fn deadline(&self) -> Option<Instant> {
         // A card that is idle had its chance when work was last done.
-        let waits = self.order.held() > 0 || self.has_own();
+        let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait();
         let free = self.lanes.next_free(self.worked).filter(|_| waits);
         let speaker = self.speaker.as_ref().and_then(Speaker::deadline);
         let prober = self.prober.as_ref().and_then(Prober::deadline);
@@ -199,7 +205,8 @@ impl Element for MultiNic {
     fn held(&self) -> u64 {
         let own: usize = self.own.iter().map(VecDeque::len).sum();
         let out_of_order = self.resequencer.as_ref().map_or(0, Resequencer::held);
-        self.order.held() + self.refused.len() as u64 + own as u64 + out_of_order
+        let again = self.repair.as_ref().map_or(0, Repair::held);
+        self.order.held() + self.refused.len() as u64 + own as u64 + out_of_order + again
     }
     fn inspect(&self) -> Inspection {
         let mut readings = self.stats.inspect();

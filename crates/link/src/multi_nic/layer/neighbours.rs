@@ -70,6 +70,18 @@ impl Neighbours {
         let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|(bits, _)| bits >> nic.0 & 1 == 1);
         cards.iter().enumerate().fold(0, |all, (at, (mac, _))| all | u16::from(has(mac)) << at)
     }
+    /// It puts frames in order, and asks for what is missing.
+    #[inline]
+    pub fn asks(&self, neighbour: NeighbourId) -> bool {
+        let both = CardFlags::RESEQUENCES.with(CardFlags::REPAIRS);
+        self.cards.get(&neighbour).is_some_and(|known| known.flags.contains(both))
+    }
+    /// Whose card has this address, and its others, if that machine can do all of `flags`.
+    pub fn cards_of_owner(&self, mac: MacAddr, flags: CardFlags) -> Option<(NeighbourId, &NicList)> {
+        let has = |known: &Cards| known.cards.iter().any(|(card, _)| *card == mac);
+        let owner = self.cards.iter().find(|(_, known)| has(known))?;
+        owner.1.flags.contains(flags).then_some((*owner.0, &owner.1.cards))
+    }
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.by_first.is_empty()
@@ -215,7 +227,9 @@ impl MultiNic {
             let in_order = known.is_some_and(|known| known.flags.contains(CardFlags::RESEQUENCES));
             let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
             self.stats.lanes_lost += u64::from(lane.up && !up);
-            lane.guard = *guard;
+            // What comes late waits there, and does no harm.
+            let guard = if in_order { (*guard).min(MOST_SLACK) } else { *guard };
+            (lane.guard, lane.rtt) = (guard, *rtt);
             lane.slack = if in_order { (*rtt / SLACK_PART).min(MOST_SLACK) } else { Span::ZERO };
             // A guard is news with nearly every reply, and nothing that waits moves for it.
             if (lane.up, lane.delay, lane.rate) != (*up, *delay, *rate) {

@@ -1,9 +1,11 @@
 //! From the lines to the stack.
 
 use super::MultiNic;
+use super::repairing::way_to_ask;
 use super::sending::is_resolution;
 use crate::multi_nic::NicId;
 use crate::multi_nic::probe::Message;
+use crate::multi_nic::repair::Missing;
 use farpace_path::{Cx, Port};
 use farpace_wire::{MacAddr, Packet};
 
@@ -21,6 +23,13 @@ impl MultiNic {
         // A switch that does not know a card yet sends what is for it to all our cards.
         if !to.is_multicast() && self.lanes.nic(nic).is_none_or(|card| card.mac != to) {
             self.stats.passed_over += 1;
+            return cx.consume(packet);
+        }
+        if let Some(missing) = Missing::of(&packet) {
+            match missing {
+                Ok(missing) => self.on_missing(from, &missing, cx),
+                Err(_) => self.stats.bad_questions += 1,
+            }
             return cx.consume(packet);
         }
         if let Some(message) = Message::of(&packet) {
@@ -61,8 +70,12 @@ impl MultiNic {
         match &mut self.resequencer {
             Some(resequencer) => {
                 let mut ready = std::mem::take(&mut self.ready);
-                resequencer.push(cx.now(), nic, packet, &mut ready);
+                let (neighbours, responder) = (&self.neighbours, &self.responder);
+                let repairs = self.repair.is_some();
+                let ask = |from| if repairs { way_to_ask(neighbours, responder, from) } else { None };
+                resequencer.push(cx.now(), nic, packet, ask, &mut ready);
                 self.pass_up_all(ready, cx);
+                self.ask(cx);
             }
             None => self.pass_up(packet, cx),
         }
@@ -74,9 +87,10 @@ impl MultiNic {
             let mut ready = std::mem::take(&mut self.ready);
             resequencer.on_deadline(cx.now(), &mut ready);
             self.pass_up_all(ready, cx);
+            self.ask(cx);
         }
     }
-    fn pass_up_all(&mut self, mut ready: Vec<Packet>, cx: &mut Cx<'_>) {
+    pub(super) fn pass_up_all(&mut self, mut ready: Vec<Packet>, cx: &mut Cx<'_>) {
         for packet in ready.drain(..) {
             self.pass_up(packet, cx);
         }

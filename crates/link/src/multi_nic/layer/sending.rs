@@ -31,6 +31,7 @@ impl MultiNic {
         }
         let bytes = on_the_line(packet.len());
         let item = Item { flow: flow_of(&packet), frame: packet, bytes, neighbour };
+        self.keep(&item);
         self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
     }
 
@@ -39,7 +40,7 @@ impl MultiNic {
         let now = cx.now();
         self.worked = now;
         let mut sent = true;
-        while std::mem::take(&mut sent) && (self.order.held() > 0 || self.has_own()) {
+        while std::mem::take(&mut sent) && (self.order.held() > 0 || self.has_own() || self.repairs_wait()) {
             for nic in self.lanes.ids() {
                 if !self.lanes.is_idle(nic, now) {
                     continue;
@@ -48,6 +49,9 @@ impl MultiNic {
                     self.lanes.send_own(now, nic, on_the_line(packet.len()));
                     self.stats.own += 1;
                     cx.emit(Port(u16::from(nic.0) + 1), packet);
+                    sent = true;
+                } else if let Some(item) = self.next_repair(now, nic) {
+                    self.send(nic, item, cx);
                     sent = true;
                 } else if let Some(item) = self.order.dequeue(now, nic, &self.lanes) {
                     self.send(nic, item, cx);
@@ -61,7 +65,9 @@ impl MultiNic {
                 cx.drop(packet, DropReason::Outage);
             }
         }
-        for item in self.refused.drain(..) {
+        self.drop_stranded_repairs(cx);
+        for item in std::mem::take(&mut self.refused) {
+            self.note_dropped(&item);
             let works = self.lanes.working(item.neighbour).next().is_some();
             cx.drop(item.frame, if works { DropReason::QueueFull } else { DropReason::Outage });
         }
@@ -106,6 +112,7 @@ impl MultiNic {
     }
 
     fn send(&mut self, nic: NicId, item: Item<Packet>, cx: &mut Cx<'_>) {
+        self.note_sent(cx.now(), nic, &item);
         let Item { frame: mut packet, bytes, neighbour, .. } = item;
         let (_, written) = packet.macs();
         let lane = self.lanes.lane(neighbour, nic);

@@ -23,6 +23,10 @@ pub struct MultiNicStats {
     pub conflicts: u64,
     /// Times that a lane was given up.
     pub lanes_lost: u64,
+    /// Frames that were sent again because a neighbour missed them.
+    pub repaired: u64,
+    /// Messages about what is missing that were not understood.
+    pub bad_questions: u64,
 }
 
 impl MultiNicStats {
@@ -42,6 +46,8 @@ impl MultiNicStats {
             unclaimed,
             conflicts,
             lanes_lost,
+            repaired,
+            bad_questions,
         } = self;
         let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
         vec![
@@ -54,6 +60,8 @@ impl MultiNicStats {
             ("from unclaimed addresses", unclaimed.to_string()),
             ("address conflicts", conflicts.to_string()),
             ("lanes lost", lanes_lost.to_string()),
+            ("sent again", repaired.to_string()),
+            ("bad questions", bad_questions.to_string()),
         ]
     }
 }

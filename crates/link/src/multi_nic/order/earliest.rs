@@ -66,8 +66,9 @@ impl Ahead {
 }
 
 impl<P> Earliest<P> {
-    /// With a queue of `limit`. Without, it holds what Ethernet devices usually do, and three times what fast ways bring while a
-    /// frame is on the slowest one: a sender that cuts its window by a third then still keeps all ways busy.
+    /// With a queue of `limit`. Without, it holds what Ethernet devices usually do, three times what fast ways bring while a frame is on
+    /// the slowest one, and half of what is under way: a sender that cuts its window by a third then still keeps all ways busy. What
+    /// stands here would else stand in the queues of the ways.
     pub fn new(limit: Option<QueueLimit>) -> Self {
         let adapts = limit.is_none();
         let limit = limit.unwrap_or_default();
@@ -126,6 +127,12 @@ fn ahead_of_slowest(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
         .working(neighbour)
         .map(|(_, lane)| lane.pace.frames_in(spread, FULL_FRAME))
         .fold(0, u64::saturating_add)
+}
+
+/// Full frames that all ways carry in a round trip.
+fn under_way(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
+    let each = lanes.working(neighbour).map(|(_, lane)| lane.pace.frames_in(lane.rtt, FULL_FRAME));
+    each.fold(0, u64::saturating_add)
 }
 
 /// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
@@ -197,8 +204,12 @@ impl<P> SendOrder<P> for Earliest<P> {
     fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
         if self.adapts {
             let (_, usual) = QueueLimit::default().bounds();
-            let most = (0..lanes.neighbours()).map(|id| ahead_of_slowest(NeighbourId(id), lanes)).max();
-            self.queue.set_packets(usual.saturating_add(most.unwrap_or(0).saturating_mul(3)));
+            let of = |id| {
+                let ahead = ahead_of_slowest(NeighbourId(id), lanes).saturating_mul(3);
+                ahead.saturating_add(under_way(NeighbourId(id), lanes) / 2)
+            };
+            let most = (0..lanes.neighbours()).map(of).max();
+            self.queue.set_packets(usual.saturating_add(most.unwrap_or(0)));
         }
         self.queue.refuse_lost(lanes, refused);
     }

@@ -129,6 +129,24 @@ impl Capacity {
         let limited = |limit: Limit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
+    /// It is known to carry no more, before anything else is known of it.
+    pub(super) fn begin_with(&mut self, now: Instant, rate: Rate) {
+        let rate = rate.as_bytes_per_sec_f64();
+        if self.limit.is_none() && rate < self.nominal.as_bytes_per_sec_f64() {
+            self.limit = Some(Limit {
+                capacity: rate,
+                rate,
+                gain: 0.0,
+                gained_at: now,
+                hold_until: now,
+                drained_at: now,
+                draining: false,
+                shallow: false,
+                flat_since: None,
+                cut: None,
+            });
+        }
+    }
     /// Share of frames that was lost of late.
     pub(super) fn loss(&self) -> f64 {
         self.loss

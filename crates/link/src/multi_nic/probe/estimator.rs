@@ -30,6 +30,8 @@ pub(super) struct Outstanding {
     pub sent_at: Instant,
     pub sent: Traffic,
     pub long: bool,
+    /// One of a [train](super::train::Train).
+    pub train: bool,
     /// Bytes of the line of the frame that was sent just before.
     pub behind: ByteCount,
 }
@@ -79,6 +81,10 @@ impl Estimator {
         if self.capacity.add(now, sample, around) {
             self.delays.rebase();
         }
+    }
+    /// A train has told what the way carries, if that is less than what its cards send.
+    pub(super) fn found(&mut self, now: Instant, rate: Rate) {
+        self.capacity.begin_with(now, rate);
     }
     /// The way was interrupted.
     pub(super) fn interrupt(&mut self, now: Instant) {

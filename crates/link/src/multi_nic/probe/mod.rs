@@ -10,7 +10,7 @@
 //! | whose turn it is; replies that are none | `prober` |
 //! | one way: what is outstanding, whether it works | `way` |
 //! | how long frames are under way, and how sure that is | `delays` |
-//! | what the way carries | `capacity` |
+//! | what the way carries | `capacity`; before it is used, `train` |
 //! | all that is said of a way | `estimator` |
 //! | the other end: counting, answering | `responder` |
 
@@ -20,6 +20,7 @@ mod estimator;
 mod message;
 mod prober;
 mod responder;
+mod train;
 mod way;
 
 #[cfg(test)]

@@ -143,6 +143,11 @@ impl Prober {
         known.used_at = Some(now);
         if !known.used {
             known.used = true;
+            for nic in (0..MOST_NICS as u8).map(NicId) {
+                if self.way_mut(neighbour, nic).is_some_and(Way::begin_train) {
+                    self.probe_now(neighbour, nic);
+                }
+            }
             self.plan_all(now, neighbour);
         }
     }
@@ -177,7 +182,11 @@ impl Prober {
     /// line was idle.
     pub fn poll(&mut self, now: Instant, nic: NicId, behind: ByteCount) -> Option<Packet> {
         let neighbour = self.waiting.get_mut(nic.index())?.pop_front()?;
-        let packet = self.way_mut(neighbour, nic)?.probe(now, nic, behind);
+        let way = self.way_mut(neighbour, nic)?;
+        let packet = way.probe(now, nic, behind);
+        if way.wants_more() {
+            self.probe_now(neighbour, nic);
+        }
         self.plan(now, neighbour, nic);
         Some(packet)
     }
@@ -202,13 +211,14 @@ impl Prober {
                 self.changed.insert(neighbour);
             }
             if !way.waiting && way.probe_at(now, probing.interval, IDLE, used) <= now {
-                way.waiting = true;
-                if let Some(waiting) = self.waiting.get_mut(nic.index()) {
-                    waiting.push_back(neighbour);
-                }
+                self.probe_now(neighbour, nic);
             }
             self.plan(now, neighbour, nic);
         }
+    }
+    /// What was sent by this way until then has come, or does not come: a probe that was sent then has been answered.
+    pub fn settled(&self, neighbour: NeighbourId, nic: NicId) -> Option<Instant> {
+        self.way(neighbour, nic)?.answered
     }
     /// All ways whose worth is another than was told before.
     pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, Estimate)> {
@@ -241,6 +251,15 @@ impl Prober {
     }
     fn way_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut Way> {
         self.neighbours.get_mut(neighbour.0 as usize)?.as_mut()?.ways.get_mut(nic.index())?.as_deref_mut()
+    }
+    /// A probe is to be sent as soon as the card is free.
+    fn probe_now(&mut self, neighbour: NeighbourId, nic: NicId) {
+        if let Some(way) = self.way_mut(neighbour, nic)
+            && !std::mem::replace(&mut way.waiting, true)
+            && let Some(waiting) = self.waiting.get_mut(nic.index())
+        {
+            waiting.push_back(neighbour);
+        }
     }
     fn plan_all(&mut self, now: Instant, neighbour: NeighbourId) {
         for nic in (0..MOST_NICS as u8).map(NicId) {

@@ -99,6 +99,10 @@ impl Responder {
     pub fn lanes(&self) -> impl Iterator<Item = (NicId, MacAddr, Traffic, Places)> {
         self.rows.iter().map(|row| (row.nic, row.from, row.received, row.places))
     }
+    /// The same lanes, with their round trips as those who probe them know them; zero: unknown.
+    pub fn ways(&self) -> impl Iterator<Item = (NicId, MacAddr, Span)> {
+        self.rows.iter().map(|row| (row.nic, row.from, row.rtt))
+    }
     /// Probes that were too many.
     pub const fn unanswered(&self) -> u64 {
         self.unanswered

@@ -3,6 +3,7 @@
 use super::delays::LONG;
 use super::estimator::{Estimate, Estimator, Outstanding};
 use super::message::{Probe, Reply, Traffic};
+use super::train::Train;
 use crate::multi_nic::{NicId, PerByte};
 use crate::pacing::on_the_line;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -45,9 +46,13 @@ pub(super) struct Way {
     last_probe: Option<Instant>,
     last_long: Option<Instant>,
     outstanding: VecDeque<Outstanding>,
+    /// None: none has been sent yet.
+    train: Option<Train>,
     in_a_row: u32,
     /// Share of probes that are not answered.
     unanswered: f64,
+    /// When the newest probe was sent that was answered.
+    pub answered: Option<Instant>,
 }
 
 impl Way {
@@ -67,8 +72,10 @@ impl Way {
             last_probe: None,
             last_long: None,
             outstanding: VecDeque::new(),
+            train: None,
             in_a_row: 0,
             unanswered: 0.0,
+            answered: None,
         }
     }
     /// The next probe, which leaves now, `behind` a frame that the line has just sent.
@@ -77,7 +84,11 @@ impl Way {
         self.last_probe = Some(now);
         self.probes += 1;
         let rested = |last: Instant| now.since(last) >= self.nominal.time_for(LONG) * LONG_SHARE;
-        let long = self.probes.is_multiple_of(LONG_EVERY) && self.last_long.is_none_or(rested);
+        // The first of all finds the way empty.
+        let train = self.train.as_mut().filter(|train| train.wants() && self.probes > 1);
+        let is_train = train.map(Train::on_sent).is_some();
+        let due = self.probes.is_multiple_of(LONG_EVERY) && self.last_long.is_none_or(rested);
+        let long = is_train || due;
         let seq = self.next_seq;
         self.next_seq = self.next_seq.wrapping_add(1);
         let of =
@@ -88,7 +99,14 @@ impl Way {
         if self.outstanding.len() >= MOST_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(Outstanding { seq, sent_at: now, sent: self.sent, long, behind });
+        self.outstanding.push_back(Outstanding {
+            seq,
+            sent_at: now,
+            sent: self.sent,
+            long,
+            train: is_train,
+            behind,
+        });
         if long {
             self.last_long = Some(now);
             probe.long_frame(self.from, self.to)
@@ -105,12 +123,39 @@ impl Way {
         self.in_a_row = if at == 0 { self.in_a_row.saturating_add(1) } else { 1 };
         self.unanswered += (at as f64 / (at + 1) as f64 - self.unanswered) / 32.0;
         let Some(probe) = self.outstanding.drain(..=at).next_back() else { return false };
+        self.answered = Some(probe.sent_at);
         let first = self.estimator.rtt().is_none();
-        self.estimator.add(now, &probe, reply, interval);
+        if probe.train {
+            if let Some(train) = &mut self.train {
+                train.on_reply(reply.arrived_at, reply.received);
+            }
+        } else {
+            self.estimator.add(now, &probe, reply, interval);
+        }
+        self.conclude(now);
         if first || self.in_a_row >= ENOUGH_REPLIES {
             self.up = true;
         }
         true
+    }
+    /// Something is sent to its neighbour: what the way carries is to be found out. True: a train is to be sent now.
+    pub(super) fn begin_train(&mut self) -> bool {
+        let begins = self.train.is_none();
+        if begins {
+            self.train = Some(Train::new(self.nominal));
+        }
+        begins
+    }
+    /// More of a train is to be sent.
+    pub(super) fn wants_more(&self) -> bool {
+        self.train.as_ref().is_some_and(Train::wants)
+    }
+    /// Nothing more of a train will come: what it says of the way.
+    fn conclude(&mut self, now: Instant) {
+        let done = !self.wants_more() && !self.outstanding.iter().any(|probe| probe.train);
+        if let Some(rate) = self.train.as_mut().filter(|_| done).and_then(Train::take_rate) {
+            self.estimator.found(now, rate);
+        }
     }
     /// The deadline has come: gives the way up if nothing has come back for too long.
     pub(super) fn check(&mut self, now: Instant, interval: Span) {

@@ -210,14 +210,15 @@ impl LossRecovery for SackRecovery {
         self.judge_probe(ack, dsack, cx);
         // Proofs that nothing was lost come before anything is found lost.
         self.on_dsack(ack, dsack.filter(|_| !answers), cx);
-        self.check_spurious(ack, &news, cx);
+        let spurious = self.check_spurious(ack, &news, cx);
         let probe_repaired = self.switches.tail_loss_probe && self.tail.on_ack(ack, dsack);
         if cx.segments.tags(0).any(Tags::SACKED) {
             // What is next in order was SACKed and is not acknowledged: the receiver has dropped it.
             outcome.reneged = true;
             self.on_reneging(ack, cx);
         }
-        news.lost = if self.holds() { 0 } else { self.detect(ack.now, cx) };
+        // What has just been taken back would be found lost again, and the window never be used.
+        news.lost = if self.holds() || spurious { 0 } else { self.detect(ack.now, cx) };
         let left = self.leave(ack, cx);
         if probe_repaired {
             self.on_probe_repair(ack.now, cx);

@@ -6,8 +6,8 @@ use aen::Verdict;
 use farpace_wire::tcp::SackBlock;
 
 impl SackRecovery {
-    /// Timestamps and F-RTO: was the last recovery for nothing?
-    pub(super) fn check_spurious(&mut self, ack: &AckInput<'_>, news: &News, cx: &mut Context<'_>) {
+    /// Timestamps and F-RTO: was the last recovery for nothing? True: it was, and the window is back.
+    pub(super) fn check_spurious(&mut self, ack: &AckInput<'_>, news: &News, cx: &mut Context<'_>) -> bool {
         let by_timestamp =
             news.advanced && self.in_recovery() && self.undo.is_some_and(|u| u.is_spurious_by(ack.tsecr));
         if by_timestamp {
@@ -17,7 +17,7 @@ impl SackRecovery {
             self.take_back(ack.now, Cause::UndoTimestamp, cx);
         }
         if self.state != RecoveryState::Loss {
-            return;
+            return by_timestamp;
         }
         let sign = Sign {
             snd_una: ack.snd_una,
@@ -28,9 +28,11 @@ impl SackRecovery {
             duplicate: !news.advanced && !ack.has_data && !ack.window_update,
             new_data: ack.new_data_waiting,
         };
-        if self.f_rto.on_ack(&sign) {
+        let by_order = self.f_rto.on_ack(&sign);
+        if by_order {
             self.take_back(ack.now, Cause::UndoFRto, cx);
         }
+        by_order
     }
 
     /// The reduction was a mistake.

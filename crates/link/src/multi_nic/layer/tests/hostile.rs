@@ -1,11 +1,12 @@
 //! Frames of somebody who means harm, while others talk.
 
 use super::bench::{Net, PROBES, ip, mac, ms};
-use crate::multi_nic::MultiNicConfig;
 use crate::multi_nic::arp::Refusal;
 use crate::multi_nic::probe::Message;
-use farpace_units::{Instant, Span};
-use farpace_wire::{Arp, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
+use crate::multi_nic::repair::{Hole, Missing};
+use crate::multi_nic::{FlowKey, MultiNicConfig};
+use farpace_units::{Instant, Seq, Span};
+use farpace_wire::{AddressPair, Arp, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
 
 const G: NicKind = NicKind(3);
 
@@ -69,7 +70,10 @@ fn made_up_lists_do_not_disturb_a_transfer() {
         }
     }
     net.run(ms(500));
-    assert_eq!(net.numbers(0, 1).len(), count as usize, "the transfer has lost something");
+    // What was on the line when the card lost its carrier was for it.
+    assert!(net.vanished.iter().all(|at| *at < ms(101)) && net.vanished.len() <= 2, "{:?}", net.vanished);
+    let got = net.numbers(0, 1).len() + net.vanished.len();
+    assert_eq!(got, count as usize, "the transfer has lost something");
     let after: Vec<_> = net.lanes(0).iter().map(|(nic, lane)| (*nic, lane.to)).collect();
     assert_eq!(before.iter().map(|(nic, lane)| (*nic, lane.to)).collect::<Vec<_>>(), after);
     let stats = net.layer(0).speaker().unwrap().stats();
@@ -114,5 +118,30 @@ fn forged_answers_to_probes_change_no_lane() {
     };
     assert_eq!(honest(true), honest(false));
     net.run(ms(400));
+    assert_eq!(net.numbers(0, 1).len(), count as usize);
+}
+
+/// Breaks: whoever asks for frames that were never sent has the machine work for them, or is answered although nobody knows who that is.
+#[test]
+fn questions_of_strangers_are_not_answered() {
+    let (mut net, count) = talking(200);
+    net.run(ms(100));
+    let flow = FlowKey::new(AddressPair::V4(ip(0), ip(1)), 7 << 16 | 9);
+    let hole = Hole { start: Seq::new(5), end: Seq::new(1_000_000_000) };
+    let missing = Missing { gone: false, flow, upto: hole.end, holes: [hole].into_iter().collect() };
+    let own = |net: &Net| net.layer(0).stats().own;
+    let (before, mut at) = (own(&net), ms(110));
+    for n in 0..1_000_u32 {
+        let damaged =
+            Packet::from_link(mac(2, 0), mac(0, 0), EtherType::EXPERIMENTAL, b"fpms\x01\x01".to_vec().into());
+        let packet = if n % 2 == 0 { missing.frame(mac(2, 0), mac(0, 0)) } else { damaged };
+        net.inject(at, (0, 0), packet);
+        at += Span::from_micros(50);
+    }
+    net.run(ms(400));
+    let stats = net.layer(0).stats();
+    assert_eq!((stats.repaired, stats.bad_questions), (0, 500));
+    // Probes and their answers go on meanwhile: 40 a second by each of two cards.
+    assert!(own(&net) - before < 200, "{} frames of its own", own(&net) - before);
     assert_eq!(net.numbers(0, 1).len(), count as usize);
 }

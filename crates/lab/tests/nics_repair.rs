@@ -1,0 +1,62 @@
+//! Frames that one of several ways loses are sent again before TCP knows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Outcome, Run};
+
+/// Two wires of 50 Mbit/s, the nearer of which loses one frame of a hundred.
+fn run(sender: &str, receiver: &str) -> Outcome {
+    let text = format!(
+        "title = \"t\"\nduration = \"20 s\"\n\
+         [hosts.a]\nmulti_nic = {{ {sender} }}\n[hosts.b]\nmulti_nic = {{ {receiver} }}\n\
+         [[links]]\nname = \"near\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [links.forward]\nloss = 0.01\n\
+         [[links]]\nname = \"far\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"9 ms\"\n\
+         [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 MB\"\n"
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    run.finish().unwrap()
+}
+
+fn lost(outcome: &Outcome) -> u64 {
+    outcome.drops.iter().filter(|drop| drop.place.starts_with("near")).map(|drop| drop.packets).sum()
+}
+
+fn sent_again_by_the_layer(outcome: &Outcome) -> u64 {
+    let reading =
+        |(key, value): &(&str, String)| (*key == "sent again").then(|| value.parse::<u64>().unwrap());
+    outcome.nics.iter().flat_map(|nic| nic.readings.iter()).filter_map(reading).sum()
+}
+
+const ORDERLY: &str = "resequence = { time = \"60 ms\" }";
+
+/// Breaks: a way that loses frames keeps the windows of all connections small, though the machines could repair it between them.
+#[test]
+fn loss_on_one_way_is_repaired_before_tcp_knows() {
+    let with = run("", ORDERLY);
+    let without = run("repair = \"0 B\"", ORDERLY);
+    for outcome in [&with, &without] {
+        assert!(outcome.flows[0].is_intact(), "{:?}", outcome.flows[0].verified);
+        assert!(lost(outcome) >= 50, "{} frames were lost", lost(outcome));
+    }
+    let [often, seldom] = [&without, &with].map(|outcome| outcome.flows[0].retransmissions());
+    assert!(sent_again_by_the_layer(&with) >= lost(&with) * 9 / 10);
+    assert_eq!(sent_again_by_the_layer(&without), 0);
+    assert!(seldom * 20 <= often, "TCP sent {seldom} again, {often} without repair");
+    let [fast, slow] = [&with, &without].map(|outcome| outcome.flows[0].elapsed);
+    assert!(fast * 2 < slow, "{fast} with repair, {slow} without");
+}
+
+/// Breaks: a receiver without a buffer for order asks for what TCP has sent again long ago; or one asks in vain because a round trip is
+/// longer than anything waits.
+#[test]
+fn nobody_asks_who_does_not_wait() {
+    for receiver in ["", "resequence = { time = \"5 ms\" }"] {
+        let outcome = run("", receiver);
+        assert!(outcome.flows[0].is_intact());
+        assert_eq!(sent_again_by_the_layer(&outcome), 0, "{receiver}");
+    }
+}

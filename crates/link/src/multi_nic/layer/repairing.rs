@@ -1,0 +1,214 @@
+//! What neighbours miss is sent again, and they are asked for what is missing here.
+
+use super::neighbours::Neighbours;
+use super::{Item, MultiNic};
+use crate::multi_nic::probe::Responder;
+use crate::multi_nic::repair::{Copies, Hole, MOST_HOLES, Missing, Sent};
+use crate::multi_nic::{AskBy, Lane, MOST_NICS, NeighbourId, NicId, flow_of};
+use crate::pacing::on_the_line;
+use arrayvec::ArrayVec;
+use farpace_path::{Cx, DropReason};
+use farpace_units::{ByteCount, Instant, Seq, Span};
+use farpace_wire::{CardFlags, MacAddr, Packet};
+use std::collections::VecDeque;
+
+/// Frames that wait to be sent again by one card; what is asked for beyond is asked for again.
+const MOST_WAITING: usize = 512;
+/// Frames between two holes that are looked at.
+const MOST_LOOKED_AT: usize = 64;
+
+/// What is needed to send frames again.
+#[derive(Debug)]
+pub(super) struct Repair {
+    copies: Copies,
+    /// By card: what goes before all else that the stack has sent.
+    waiting: Vec<VecDeque<Item<Packet>>>,
+    bytes: Vec<ByteCount>,
+}
+
+impl Repair {
+    /// Keeps so many bytes, for so many cards.
+    pub fn new(limit: ByteCount, cards: usize) -> Repair {
+        let waiting = (0..cards).map(|_| VecDeque::new()).collect();
+        Repair { copies: Copies::new(limit), waiting, bytes: vec![ByteCount::ZERO; cards] }
+    }
+    /// Frames that wait to be sent again.
+    pub fn held(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.len() as u64).sum()
+    }
+    /// What waits for `nic`, if a lane for it is free.
+    fn next(&mut self, nic: NicId, is_free: impl Fn(NeighbourId) -> bool) -> Option<Item<Packet>> {
+        let waiting = self.waiting.get_mut(nic.index())?;
+        let item = waiting.pop_front_if(|item| is_free(item.neighbour))?;
+        if let Some(bytes) = self.bytes.get_mut(nic.index()) {
+            *bytes -= item.bytes;
+        }
+        Some(item)
+    }
+}
+
+/// How the machine is asked that has a card of this address, if it keeps copies: by the way with the shortest round trip.
+pub(super) fn way_to_ask(neighbours: &Neighbours, responder: &Responder, from: MacAddr) -> Option<AskBy> {
+    let (_, cards) = neighbours.cards_of_owner(from, CardFlags::REPAIRS)?;
+    let theirs = |mac: MacAddr| cards.iter().any(|(card, _)| *card == mac);
+    let ways = responder.ways().filter(|(_, mac, rtt)| !rtt.is_zero() && theirs(*mac));
+    ways.min_by_key(|(.., rtt)| *rtt).map(|(nic, to, rtt)| AskBy { nic, to, rtt })
+}
+
+impl MultiNic {
+    /// A frame is to be sent: keeps it, if its receiver would ask for it.
+    pub(super) fn keep(&mut self, item: &Item<Packet>) {
+        if let Some(repair) = self.repair.as_mut().filter(|_| self.neighbours.asks(item.neighbour)) {
+            repair.copies.keep(item.flow, &item.frame);
+        }
+    }
+    /// It leaves.
+    pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &Item<Packet>) {
+        if let Some(repair) = self.repair.as_mut().filter(|_| self.neighbours.asks(item.neighbour)) {
+            let sent = Sent { at: now, nic, neighbour: item.neighbour };
+            repair.copies.on_sent(item.flow, &item.frame, sent);
+        }
+    }
+    /// There is no room for it.
+    pub(super) fn note_dropped(&mut self, item: &Item<Packet>) {
+        if let Some(repair) = &mut self.repair {
+            repair.copies.on_dropped(item.flow, &item.frame);
+        }
+    }
+    /// Something waits to be sent again.
+    pub(super) fn repairs_wait(&self) -> bool {
+        self.repair.as_ref().is_some_and(|repair| repair.held() > 0)
+    }
+    /// A frame to be sent again by `nic`.
+    pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<Item<Packet>> {
+        let lanes = &self.lanes;
+        let is_free = |id| lanes.lane(id, nic).is_some_and(|lane| lane.free <= now);
+        self.repair.as_mut()?.next(nic, is_free)
+    }
+    /// What waits for ways that have failed does not leave any more.
+    pub(super) fn drop_stranded_repairs(&mut self, cx: &mut Cx<'_>) {
+        let Some(repair) = self.repair.as_mut().filter(|repair| repair.held() > 0) else { return };
+        for nic in self.lanes.ids() {
+            while let Some(waiting) = repair.waiting.get_mut(nic.index())
+                && let Some(item) =
+                    waiting.pop_front_if(|item| self.lanes.lane(item.neighbour, nic).is_none())
+            {
+                if let Some(bytes) = repair.bytes.get_mut(nic.index()) {
+                    *bytes -= item.bytes;
+                }
+                cx.drop(item.frame, DropReason::Outage);
+            }
+        }
+    }
+    /// A neighbour says what it misses, or that it has no copies of what is missing here.
+    pub(super) fn on_missing(&mut self, from: MacAddr, missing: &Missing, cx: &mut Cx<'_>) {
+        if missing.gone {
+            if let Some(resequencer) = &mut self.resequencer
+                && self.neighbours.cards_of_owner(from, CardFlags::REPAIRS).is_some()
+            {
+                let mut ready = std::mem::take(&mut self.ready);
+                resequencer.gone(cx.now(), missing, &mut ready);
+                self.pass_up_all(ready, cx);
+                self.ask(cx);
+            }
+            return;
+        }
+        let Some((neighbour, _)) = self.neighbours.cards_of_owner(from, CardFlags::RESEQUENCES) else {
+            return;
+        };
+        let settled = self.settled(neighbour, missing);
+        let mut gone: ArrayVec<Hole, MOST_HOLES> = ArrayVec::new();
+        for hole in &missing.holes {
+            let Some(repair) = &self.repair else { return };
+            let kept: Vec<_> =
+                repair.copies.between(&missing.flow, hole.start, hole.end, MOST_WAITING).collect();
+            let whole = kept.len() < MOST_WAITING;
+            let mut at = hole.start;
+            for (start, len, sent) in kept {
+                if start.after(at) {
+                    // What there is no room for is told when it is asked for again.
+                    let _ = gone.try_push(Hole { start: at, end: start });
+                }
+                at = at.later(start + len);
+                let is_lost = |sent: &Sent| {
+                    let settled = settled.get(sent.nic.index()).copied().flatten();
+                    sent.neighbour == neighbour && settled.is_some_and(|until| sent.at < until)
+                };
+                if let Some(sent) = sent.filter(is_lost) {
+                    self.send_again(missing, start, sent, cx);
+                }
+            }
+            if at.before(hole.end) && whole {
+                let _ = gone.try_push(Hole { start: at, end: hole.end });
+            }
+        }
+        let way = self.lanes.working(neighbour).filter_map(|(nic, lane)| Some((lane.rtt, nic, lane.to?)));
+        if let Some((_, nic, to)) = way.min_by_key(|(rtt, ..)| *rtt)
+            && let Some(card) = self.lanes.nic(nic).filter(|_| !gone.is_empty())
+        {
+            let refusal = Missing { gone: true, flow: missing.flow, upto: missing.upto, holes: gone };
+            let packet = refusal.frame(card.mac, to);
+            self.send_own(nic, packet, cx);
+        }
+    }
+    /// Asks for what is missing.
+    pub(super) fn ask(&mut self, cx: &mut Cx<'_>) {
+        let Some(resequencer) = &mut self.resequencer else { return };
+        for (by, missing) in resequencer.take_questions() {
+            if let Some(card) = self.lanes.nic(by.nic) {
+                let packet = missing.frame(card.mac, by.to);
+                self.send_own(by.nic, packet, cx);
+            }
+        }
+    }
+
+    /// Until when, for each card, what was sent has come or is lost: frames of one lane keep their order, so this is when something
+    /// was sent that has come. Probes tell, and what stands between the holes.
+    fn settled(&self, neighbour: NeighbourId, missing: &Missing) -> [Option<Instant>; MOST_NICS] {
+        let mut settled = [None; MOST_NICS];
+        for (nic, until) in settled.iter_mut().enumerate() {
+            *until = self.prober.as_ref().and_then(|prober| prober.settled(neighbour, NicId(nic as u8)));
+        }
+        let Some(repair) = &self.repair else { return settled };
+        let ends = missing.holes.iter().skip(1).map(|hole| hole.start).chain([missing.upto]);
+        for (hole, upto) in missing.holes.iter().zip(ends) {
+            let came = repair.copies.between(&missing.flow, hole.end, upto, MOST_LOOKED_AT);
+            for sent in came.filter_map(|(.., sent)| sent).filter(|sent| sent.neighbour == neighbour) {
+                if let Some(until) = settled.get_mut(sent.nic.index()) {
+                    *until = (*until).max(Some(sent.at));
+                }
+            }
+        }
+        settled
+    }
+    /// Queues it for the way by which it arrives first; another is better than that which lost it.
+    fn send_again(&mut self, missing: &Missing, at: Seq, sent: Sent, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        let Some(repair) = &mut self.repair else { return };
+        let Some(packet) = repair.copies.find(&missing.flow, at).map(|(packet, _)| packet.clone()) else {
+            return;
+        };
+        let bytes = on_the_line(packet.len());
+        let arrival = |(nic, lane): (NicId, &Lane)| {
+            let before = repair.bytes.get(nic.index()).copied().unwrap_or_default();
+            let leaves = self.lanes.begins(nic, lane, now) + lane.pace.span(before);
+            let again = if nic == sent.nic { lane.rtt * 2 } else { Span::ZERO };
+            (leaves + lane.delay.of(bytes) + again, leaves, nic)
+        };
+        let Some((_, leaves, nic)) = self.lanes.working(sent.neighbour).map(arrival).min() else { return };
+        let (Some(waiting), Some(queued)) =
+            (repair.waiting.get_mut(nic.index()), repair.bytes.get_mut(nic.index()))
+        else {
+            return;
+        };
+        if waiting.len() >= MOST_WAITING {
+            return;
+        }
+        *queued += bytes;
+        let again = Sent { at: leaves, nic, ..sent };
+        repair.copies.sent_again(&missing.flow, at, again);
+        waiting.push_back(Item { flow: flow_of(&packet), frame: packet, bytes, neighbour: sent.neighbour });
+        self.stats.repaired += 1;
+        cx.made();
+    }
+}

@@ -1,0 +1,119 @@
+//! A few frames of full length, one right after the other: how far apart they arrive tells what the way carries, before it is used.
+
+use super::message::Traffic;
+use farpace_units::{Instant, Rate, Span};
+
+/// Frames of a train at most, and at least; between these it takes so long on the card.
+const MOST: u64 = 16;
+const LEAST: u64 = 4;
+const TIME: Span = Span::from_millis(5);
+/// Standard errors by which frames must be farther apart than the cards send them.
+const SURE: f64 = 4.0;
+/// And by this part.
+const NARROWER: f64 = 1.05;
+
+/// One train.
+#[derive(Clone, Debug)]
+pub(super) struct Train {
+    nominal: Rate,
+    /// To be sent.
+    left: u64,
+    /// When it came, in seconds since the first, and bytes that had come by then.
+    arrivals: Vec<(f64, f64)>,
+    first: Option<(Instant, Traffic)>,
+}
+
+impl Train {
+    /// For a way whose cards send at this rate.
+    pub fn new(nominal: Rate) -> Train {
+        let fit = TIME.as_nanos().checked_div(nominal.time_for(super::delays::LONG).as_nanos());
+        let left = fit.unwrap_or(MOST).clamp(LEAST, MOST);
+        Train { nominal, left, arrivals: Vec::new(), first: None }
+    }
+    /// Frames are to be sent.
+    pub const fn wants(&self) -> bool {
+        self.left > 0
+    }
+    /// One leaves.
+    pub fn on_sent(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+    /// One has come, at `arrived_at` by the neighbour's clock.
+    pub fn on_reply(&mut self, arrived_at: Instant, received: Traffic) {
+        let (at, before) = *self.first.get_or_insert((arrived_at, received));
+        if let Some(more) = received.since(before) {
+            self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
+        }
+    }
+    /// What the way carries, if that is less than what the cards send: the most that the arrivals allow. It is told once.
+    pub fn take_rate(&mut self) -> Option<Rate> {
+        let arrivals = std::mem::take(&mut self.arrivals);
+        if arrivals.len() < LEAST as usize {
+            return None;
+        }
+        let n = arrivals.len() as f64;
+        // The straight line through (bytes, seconds): its slope is the time per byte.
+        let mean = |of: fn(&(f64, f64)) -> f64| arrivals.iter().map(of).sum::<f64>() / n;
+        let (time, bytes) = (mean(|(t, _)| *t), mean(|(_, b)| *b));
+        let sum =
+            |of: &dyn Fn(f64, f64) -> f64| arrivals.iter().map(|(t, b)| of(t - time, b - bytes)).sum::<f64>();
+        let spread = sum(&|_, b| b * b);
+        let slope = sum(&|t, b| t * b) / spread;
+        let error = (sum(&|t, b| (t - slope * b) * (t - slope * b)) / (n - 2.0) / spread).sqrt();
+        let pace = slope - SURE * error;
+        let narrower = pace * self.nominal.as_bytes_per_sec_f64() > NARROWER;
+        narrower.then(|| Rate::from_bytes_per_sec_f64(1.0 / pace))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_units::Stream;
+
+    /// What a train says that passes a line of so many Mbit/s, with so much jitter.
+    fn measured(mbit: u64, jitter_us: u64, lost: &[u64], seed: u64) -> Option<u64> {
+        let mut train = Train::new(Rate::from_mbit(1_000));
+        let mut dice = Stream::new(seed, "jitter");
+        let pace = Rate::from_mbit(mbit).time_for(super::super::delays::LONG);
+        let (mut at, mut received, mut n) = (Instant::from_nanos(5), Traffic::default(), 0);
+        while train.wants() {
+            train.on_sent();
+            n += 1;
+            if lost.contains(&n) {
+                continue;
+            }
+            received.add(super::super::delays::LONG);
+            let late = Span::from_nanos(dice.next_u64() % (jitter_us * 1_000 + 1));
+            at = at.max(Instant::from_nanos(5) + pace * n + late);
+            train.on_reply(at, received);
+        }
+        train.take_rate().map(|rate| rate.bits_per_sec() / 1_000_000)
+    }
+
+    /// Breaks: a narrow line behind a wide card is flooded until losses tell, or a wide way is taken for narrow.
+    #[test]
+    fn the_rate_of_the_narrowest_line_is_found() {
+        assert_eq!(measured(1_000, 0, &[], 1), None);
+        assert_eq!(measured(100, 0, &[], 1), Some(100));
+        assert_eq!(
+            measured(10, 0, &[3, 7, 8], 1),
+            Some(9),
+            "8 Mbit/s of what was sent, but what came is counted"
+        );
+        for seed in 0..100 {
+            let narrow = measured(10, 2_000, &[], seed).expect("it is far narrower");
+            assert!((10..=16).contains(&narrow), "{narrow} Mbit/s");
+            let wide = measured(1_000, 2_000, &[], seed);
+            assert!(wide.is_none_or(|rate| rate > 100), "{wide:?}");
+        }
+    }
+
+    /// Breaks: a train keeps a slow card from sending anything else for long.
+    #[test]
+    fn trains_on_slow_cards_are_short() {
+        let frames = |mbit| Train::new(Rate::from_mbit(mbit)).left;
+        assert_eq!([1, 10, 50, 100, 100_000].map(frames), [4, 4, 16, 16, 16]);
+        assert_eq!(Train::new(Rate::from_mbit(1)).take_rate(), None, "nothing has come");
+    }
+}

@@ -1,0 +1,276 @@
+//! What a receiver says that it misses, and what a sender says that it cannot send again.
+
+use crate::multi_nic::segment::FlowKey;
+use arrayvec::ArrayVec;
+use crc::{CRC_32_ISCSI, Crc};
+use farpace_units::Seq;
+use farpace_wire::{AddressPair, EtherType, MacAddr, Packet};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use thiserror::Error;
+
+/// Holes that one message tells of.
+pub const MOST_HOLES: usize = 16;
+
+/// Holes in one flow.
+///
+/// It stands alone in a frame of the experimental EtherType, all numbers big-endian:
+///
+/// | bytes | what |
+/// |---|---|
+/// | 4 | `fpms` |
+/// | 1, 1 | version 1; 1: please send again, 2: cannot be sent again |
+/// | 1, 1 | 4 or 6, the version of IP; number of holes, 1 to 16 |
+/// | 4, 4 or 16, 16 | addresses of the segments that are missing: from, to |
+/// | 2, 2 | their ports: from, to |
+/// | 4 | up to where it tells: between the holes, and from the last one to here, all has come |
+/// | 4, 4 each | first number of a hole, first number behind it |
+/// | 4 | CRC-32C of all before |
+///
+/// Whatever follows is padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The sender has nothing of this any more: it says so, the receiver does not.
+    pub gone: bool,
+    /// Whose segments.
+    pub flow: FlowKey,
+    /// Between the holes, and from the last one to here, all has come.
+    pub upto: Seq,
+    /// Where they are missing; none of them is empty.
+    pub holes: ArrayVec<Hole, MOST_HOLES>,
+}
+
+/// Numbers of a flow that have not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The first.
+    pub start: Seq,
+    /// Behind the last.
+    pub end: Seq,
+}
+
+/// Why a frame tells of no holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MissingError {
+    /// It ends too early.
+    #[error("{have} bytes of a message of {need}")]
+    Truncated {
+        /// Bytes that it takes.
+        need: usize,
+        /// Bytes that are there.
+        have: usize,
+    },
+    /// A version that is not known here.
+    #[error("version {0} of messages about what is missing")]
+    Version(u8),
+    /// Neither a question nor a refusal.
+    #[error("kind {0} of messages about what is missing")]
+    Kind(u8),
+    /// Neither IPv4 nor IPv6.
+    #[error("IP version {0}")]
+    Family(u8),
+    /// None, or too many.
+    #[error("{0} holes in one message")]
+    Holes(u8),
+    /// It ends where it begins, or before.
+    #[error("a hole that holds nothing")]
+    Empty,
+    /// It was damaged.
+    #[error("wrong check sequence")]
+    Damaged,
+}
+
+const MAGIC: [u8; 4] = *b"fpms";
+const VERSION: u8 = 1;
+const ASKED: u8 = 1;
+const GONE: u8 = 2;
+const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+/// Before the addresses.
+const FIXED: usize = 8;
+const PORTS: usize = 4;
+const UPTO: usize = 4;
+const HOLE: usize = 8;
+const CHECK: usize = 4;
+/// The payload of the shortest frame that Ethernet has.
+const SHORTEST: usize = 46;
+
+impl Missing {
+    /// The message in a frame; none if the frame carries something else.
+    pub fn of(packet: &Packet) -> Option<Result<Missing, MissingError>> {
+        let carries = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL);
+        let ours = carries && packet.payload().starts_with(&MAGIC) && !farpace_path::ends_at_port(packet);
+        ours.then(|| Missing::parse(packet.payload()))
+    }
+    /// Reads it.
+    ///
+    /// # Errors
+    /// See [`MissingError`]: nothing is believed of a message with any fault.
+    pub fn parse(bytes: &[u8]) -> Result<Missing, MissingError> {
+        let have = bytes.len();
+        let short = |need: usize| MissingError::Truncated { need, have };
+        let (fixed, rest) = bytes.split_first_chunk::<FIXED>().ok_or(short(FIXED))?;
+        let [_, _, _, _, version, kind, family, count] = *fixed;
+        if version != VERSION {
+            return Err(MissingError::Version(version));
+        }
+        let gone = match kind {
+            ASKED => false,
+            GONE => true,
+            other => return Err(MissingError::Kind(other)),
+        };
+        let addresses = match family {
+            4 => 8,
+            6 => 32,
+            other => return Err(MissingError::Family(other)),
+        };
+        if count == 0 || usize::from(count) > MOST_HOLES {
+            return Err(MissingError::Holes(count));
+        }
+        let covered = FIXED + addresses + PORTS + UPTO + usize::from(count) * HOLE;
+        let need = covered + CHECK;
+        let check = bytes.get(covered..).and_then(<[u8]>::first_chunk::<CHECK>).ok_or(short(need))?;
+        if bytes.get(..covered).is_none_or(|bytes| CRC.checksum(bytes) != u32::from_be_bytes(*check)) {
+            return Err(MissingError::Damaged);
+        }
+        let (addresses, rest) = addresses_of(family, rest).ok_or(short(need))?;
+        let (ports, rest) = rest.split_first_chunk::<PORTS>().ok_or(short(need))?;
+        let (upto, mut rest) = rest.split_first_chunk::<UPTO>().ok_or(short(need))?;
+        let mut holes = ArrayVec::new();
+        for _ in 0..count {
+            let (start, behind) = rest.split_first_chunk::<4>().ok_or(short(need))?;
+            let (end, behind) = behind.split_first_chunk::<4>().ok_or(short(need))?;
+            let number = |bytes: &[u8; 4]| Seq::new(u32::from_be_bytes(*bytes));
+            let hole = Hole { start: number(start), end: number(end) };
+            if hole.end.before_eq(hole.start) {
+                return Err(MissingError::Empty);
+            }
+            holes.push(hole);
+            rest = behind;
+        }
+        let upto = Seq::new(u32::from_be_bytes(*upto));
+        Ok(Missing { gone, flow: FlowKey::new(addresses, u32::from_be_bytes(*ports)), upto, holes })
+    }
+    /// The frame that carries it.
+    pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
+        let (addresses, ports) = self.flow.parts();
+        let mut out = Vec::with_capacity(FIXED + 32 + PORTS + UPTO + self.holes.len() * HOLE + CHECK);
+        let family = if matches!(addresses, AddressPair::V4(..)) { 4 } else { 6 };
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[
+            VERSION,
+            if self.gone { GONE } else { ASKED },
+            family,
+            self.holes.len() as u8,
+        ]);
+        match addresses {
+            AddressPair::V4(src, dst) => out.extend([src, dst].iter().flat_map(Ipv4Addr::octets)),
+            AddressPair::V6(src, dst) => out.extend([src, dst].iter().flat_map(Ipv6Addr::octets)),
+        }
+        out.extend_from_slice(&ports.to_be_bytes());
+        out.extend_from_slice(&self.upto.get().to_be_bytes());
+        for hole in &self.holes {
+            out.extend_from_slice(&hole.start.get().to_be_bytes());
+            out.extend_from_slice(&hole.end.get().to_be_bytes());
+        }
+        let check = CRC.checksum(&out);
+        out.extend_from_slice(&check.to_be_bytes());
+        out.resize(out.len().max(SHORTEST), 0);
+        Packet::from_link(from, to, EtherType::EXPERIMENTAL, out.into())
+    }
+}
+
+fn addresses_of(family: u8, bytes: &[u8]) -> Option<(AddressPair, &[u8])> {
+    if family == 4 {
+        let (src, rest) = bytes.split_first_chunk::<4>()?;
+        let (dst, rest) = rest.split_first_chunk::<4>()?;
+        return Some((AddressPair::V4((*src).into(), (*dst).into()), rest));
+    }
+    let (src, rest) = bytes.split_first_chunk::<16>()?;
+    let (dst, rest) = rest.split_first_chunk::<16>()?;
+    Some((AddressPair::V6((*src).into(), (*dst).into()), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+    const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+    fn missing(v6: bool, gone: bool, holes: &[(u32, u32)]) -> Missing {
+        let addresses = match v6 {
+            false => AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
+            true => AddressPair::V6(Ipv6Addr::from_bits(1), Ipv6Addr::from_bits(2)),
+        };
+        let hole = |&(start, end): &(u32, u32)| Hole { start: Seq::new(start), end: Seq::new(end) };
+        let flow = FlowKey::new(addresses, 0x1234_0050);
+        Missing { gone, flow, upto: Seq::new(0x0102_0304), holes: holes.iter().map(hole).collect() }
+    }
+
+    /// Breaks: a machine does not understand what another of the same version misses.
+    #[test]
+    fn messages_have_the_bytes_that_the_table_says() {
+        let frame = missing(false, false, &[(0xffff_fff0, 0x10)]).frame(A, B);
+        assert_eq!(frame.macs(), (A, B));
+        let bytes = frame.payload();
+        assert_eq!(bytes.len(), SHORTEST);
+        assert_eq!(&bytes[..16], b"fpms\x01\x01\x04\x01\x0a\x00\x00\x01\x0a\x00\x00\x02");
+        assert_eq!(&bytes[16..32], b"\x12\x34\x00\x50\x01\x02\x03\x04\xff\xff\xff\xf0\x00\x00\x00\x10");
+        let many: Vec<_> = (0..MOST_HOLES as u32).map(|n| (n * 10, n * 10 + 5)).collect();
+        for (v6, gone) in [(false, false), (false, true), (true, false), (true, true)] {
+            let message = missing(v6, gone, &many);
+            assert_eq!(Missing::of(&message.frame(A, B)), Some(Ok(message)));
+        }
+    }
+
+    /// Breaks: a message that was cut, damaged or made up has frames sent again, or lets go of what waits.
+    #[test]
+    fn faulty_messages_are_refused() {
+        let good = missing(false, false, &[(5, 9)]).frame(A, B).into_payload();
+        for len in 0..36 {
+            assert!(Missing::parse(&good[..len]).is_err(), "{len} bytes");
+        }
+        for bit in 32..36 * 8 {
+            let mut bad = good.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Missing::parse(&bad).is_err(), "bit {bit}");
+        }
+        let with = |at: usize, value: u8| {
+            let mut bytes = good[..32].to_vec();
+            bytes[at] = value;
+            let check = CRC.checksum(&bytes);
+            bytes.extend_from_slice(&check.to_be_bytes());
+            Missing::parse(&bytes)
+        };
+        assert_eq!(with(4, 2), Err(MissingError::Version(2)));
+        assert_eq!(with(5, 3), Err(MissingError::Kind(3)));
+        assert_eq!(with(6, 5), Err(MissingError::Family(5)));
+        assert_eq!(with(7, 0), Err(MissingError::Holes(0)));
+        assert_eq!(with(7, 17), Err(MissingError::Holes(17)));
+        assert_eq!(with(31, 5), Err(MissingError::Empty));
+        let other = Packet::from_link(A, B, EtherType::EXPERIMENTAL, b"fpwy".to_vec().into());
+        assert_eq!(Missing::of(&other), None);
+    }
+
+    proptest! {
+        /// Breaks: bytes from the line crash the machine, or a message says something else after a round trip.
+        #[test]
+        fn any_bytes_are_refused_or_read_without_loss(bytes in prop::collection::vec(any::<u8>(), 0..200), valid in any::<bool>()) {
+            let mut bytes = bytes;
+            if valid && bytes.len() >= 32 {
+                bytes[..8].copy_from_slice(&[b'f', b'p', b'm', b's', VERSION, ASKED, 4, 1]);
+                let check = CRC.checksum(&bytes[..32]);
+                bytes.truncate(32);
+                bytes.extend_from_slice(&check.to_be_bytes());
+            }
+            match Missing::parse(&bytes) {
+                Ok(message) => {
+                    let frame = message.frame(A, B);
+                    prop_assert_eq!(&frame.payload()[..bytes.len().min(36)], &bytes[..bytes.len().min(36)]);
+                }
+                Err(MissingError::Empty) => {}
+                Err(_) => prop_assert!(!valid || bytes.len() < 32),
+            }
+        }
+    }
+}
