@@ -1,13 +1,21 @@
-//! What several network cards say to each other: lists of cards behind address resolution, and probes.
+//! What several network cards say to each other: lists of cards behind address resolution, probes, and what is missing.
 
 use crate::nics::{cards, list_json};
 use farpace_link::multi_nic::probe::{Message, Probe, Traffic};
+use farpace_link::multi_nic::repair::Missing;
 use farpace_wire::icmp::neighbour_cards;
 use farpace_wire::{Extension, Packet};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 
 /// What is said, in words that follow those for the packet, and as a key of JSON with its value. None for any other packet.
 pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
+    if let Some(message) = Missing::of(packet) {
+        return Some(match message {
+            Ok(message) => missing(&message),
+            Err(why) => (format!("({why})"), "missing", Value::Null),
+        });
+    }
     if let Some(message) = Message::of(packet) {
         return Some(match message {
             Ok(message) => probe(&message),
@@ -30,6 +38,22 @@ pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
         }),
         Err(why) => Some((format!("bad list of cards: {why}"), "bad_cards", json!(why.to_string()))),
     }
+}
+
+fn missing(message: &Missing) -> (String, &'static str, Value) {
+    let (addresses, ports) = message.flow.parts();
+    let flow = format!(
+        "{} > {}",
+        SocketAddr::new(addresses.src(), (ports >> 16) as u16),
+        SocketAddr::new(addresses.dst(), ports as u16)
+    );
+    let holes: Vec<[u32; 2]> = message.holes.iter().map(|hole| [hole.start.get(), hole.end.get()]).collect();
+    let list: Vec<String> = holes.iter().map(|[start, end]| format!("{start}-{end}")).collect();
+    let what = if message.gone { "cannot send again" } else { "asks for" };
+    let value = json!({
+        "kind": if message.gone { "gone" } else { "asked" }, "flow": flow, "holes": holes, "told_up_to": message.upto.get(),
+    });
+    (format!("{what} {} of {flow}", list.join(", ")), "missing", value)
 }
 
 fn probe(message: &Message) -> (String, &'static str, Value) {
@@ -60,5 +84,32 @@ fn probe(message: &Message) -> (String, &'static str, Value) {
             value["overtook"] = json!(places.overtook);
             (text, "probe", value)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farpace_link::multi_nic::FlowKey;
+    use farpace_link::multi_nic::repair::Hole;
+    use farpace_units::Seq;
+    use farpace_wire::{AddressPair, MacAddr};
+
+    /// Breaks: whoever looks at a capture does not see which frames a machine misses, or that another has none of them.
+    #[test]
+    fn what_is_missing_is_told_by_flow_and_numbers() {
+        let flow = FlowKey::new(AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()), 0x1388_0050);
+        let hole = Hole { start: Seq::new(7), end: Seq::new(1_455) };
+        let mut message =
+            Missing { gone: false, flow, upto: Seq::new(2_903), holes: [hole].into_iter().collect() };
+        let frame = |message: &Missing| message.frame(MacAddr([2; 6]), MacAddr([4; 6]));
+        let (text, key, value) = said(&frame(&message)).expect("it is one of ours");
+        assert_eq!((text.as_str(), key), ("asks for 7-1455 of 10.0.0.1:5000 > 10.0.0.2:80", "missing"));
+        assert_eq!(value["holes"], json!([[7, 1_455]]));
+        message.gone = true;
+        assert_eq!(
+            said(&frame(&message)).map(|(text, ..)| text.starts_with("cannot send again 7-1455")),
+            Some(true)
+        );
     }
 }

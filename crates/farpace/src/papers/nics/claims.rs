@@ -62,8 +62,7 @@ fn why(id: &str) -> Option<&'static str> {
         }
         "sum-wired" => {
             "TCP of today (RACK) takes a frame for lost that is 12 us late, a quarter of the least round trip; it needs some tenths of a \
-             second to learn better, and with a card of 10 Mbit/s it does not in 2 s. TCPs that count duplicate ACKs send far less \
-             again: see the table of TCPs"
+             second to learn better. TCPs that count duplicate ACKs send far less again: see the table of TCPs"
         }
         "never-below" => "as for the sum; a receiving host that puts frames in order cures it",
         "failover" => {
