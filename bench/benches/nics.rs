@@ -11,18 +11,20 @@ const CONNECTIONS: u32 = 10_000;
 fn nics(c: &mut Criterion) {
     let mut group = c.benchmark_group("nics");
     group.sample_size(10).measurement_time(Duration::from_secs(3)).throughput(Throughput::Elements(1));
-    for (order, cards) in [
-        (OrderKind::Earliest, 1),
-        (OrderKind::Earliest, 2),
-        (OrderKind::Earliest, 4),
-        (OrderKind::Skip, 4),
-        (OrderKind::RoundRobin, 4),
-        (OrderKind::FlowHash, 4),
-        (OrderKind::Ecf, 4),
+    for (order, cards, repairs) in [
+        (OrderKind::Earliest, 1, false),
+        (OrderKind::Earliest, 2, false),
+        (OrderKind::Earliest, 4, false),
+        (OrderKind::Earliest, 4, true),
+        (OrderKind::Skip, 4, false),
+        (OrderKind::RoundRobin, 4, false),
+        (OrderKind::FlowHash, 4, false),
+        (OrderKind::Ecf, 4, false),
     ] {
-        let mut load = NicsLoad::new(order, cards, CONNECTIONS);
+        let mut load = NicsLoad::new(order, cards, CONNECTIONS, repairs);
         let (mut steps, mut left) = (0_u64, 0);
-        group.bench_function(format!("{}, {cards} cards", order.name()), |b| {
+        let copies = if repairs { ", copies kept" } else { "" };
+        group.bench_function(format!("{}, {cards} cards{copies}", order.name()), |b| {
             b.iter(|| {
                 steps += 1;
                 left += load.step();

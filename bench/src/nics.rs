@@ -27,8 +27,8 @@ const NEIGHBOUR: MacAddr = MacAddr([2, 0, 0, 0, 1, 0]);
 
 impl NicsLoad {
     /// So many cards, of 10 Gbit/s, 2.5 Gbit/s, 1 Gbit/s and 100 Mbit/s in turn, with one full packet of each of so many
-    /// connections.
-    pub fn new(order: OrderKind, cards: usize, connections: u32) -> Self {
+    /// connections; `repairs`: copies are kept of what leaves.
+    pub fn new(order: OrderKind, cards: usize, connections: u32, repairs: bool) -> Self {
         let rates = [10_000, 2_500, 1_000, 100].map(Rate::from_mbit);
         let mac = |machine: u8, i: usize| MacAddr([2, 0, 0, 0, machine, i as u8]);
         let rate = |i: usize| rates[i % rates.len()];
@@ -38,7 +38,8 @@ impl NicsLoad {
         let config = MultiNicConfig {
             order,
             queue: Some(QueueLimit::Packets(Packets::new(100_000))),
-            probe: false,
+            // The neighbour answers no probes, so none are sent.
+            probe: repairs,
             ..MultiNicConfig::default()
         };
         let theirs: Vec<_> = nics.iter().enumerate().map(|(i, nic)| (mac(1, i), nic.kind)).collect();

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 type Work = fn(u64) -> Result<(), String>;
 
-const WORKS: [(&str, &str, Work); 17] = [
+const WORKS: [(&str, &str, Work); 18] = [
     ("smoltcp", "a segment of 1460 bytes through smoltcp's loop-back", smoltcp),
     ("tcp", "a segment between two connections back to back", |n| pair(n, None)),
     ("tcp-newreno", "the same, profile newreno", |n| {
@@ -31,8 +31,9 @@ const WORKS: [(&str, &str, Work); 17] = [
     ("lab-parquet", "the same as lab, recorded as Parquet", |n| lab(n, "aist-fix", Recording::Parquet)),
     ("pacing-1000", "a packet of one of 1,000 paced classes", |n| pacing(n, 1_000)),
     ("pacing-100000", "the same with 100,000 classes", |n| pacing(n, 100_000)),
-    ("nics-1", "a packet of one of 10,000 connections by one card", |n| nics(n, 1)),
-    ("nics-4", "the same by one of four cards", |n| nics(n, 4)),
+    ("nics-1", "a packet of one of 10,000 connections by one card", |n| nics(n, 1, false)),
+    ("nics-4", "the same by one of four cards", |n| nics(n, 4, false)),
+    ("nics-4-repair", "the same, copies kept", |n| nics(n, 4, true)),
     ("host-100", "a segment for one of 100 connections", |n| host(n, 100)),
     ("host-10000", "the same with 10,000 connections", |n| host(n, 10_000)),
     ("super", "a kilobyte between two hosts in super-segments", supers),
@@ -108,8 +109,8 @@ fn pacing(n: u64, classes: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn nics(n: u64, cards: usize) -> Result<(), String> {
-    let mut load = NicsLoad::new(OrderKind::Earliest, cards, 10_000);
+fn nics(n: u64, cards: usize, repairs: bool) -> Result<(), String> {
+    let mut load = NicsLoad::new(OrderKind::Earliest, cards, 10_000, repairs);
     (0..n).for_each(|_| {
         load.step();
     });

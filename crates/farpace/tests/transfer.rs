@@ -253,8 +253,56 @@ fn copies_go_both_ways() {
         here.path(),
         &["copy", "--ssh-command", &ssh, "--remote-command", "no-such-farpace", "photos", "h:"],
     );
-    assert!(none.0 == 1 && none.2.contains("scp -r photos h:"), "{none:?}");
+    assert!(none.0 == 1 && none.2.contains("--or-scp"), "{none:?}");
     assert_eq!(run(here.path(), &["copy", "photos", "elsewhere"]).0, 2);
+}
+
+/// A script in ssh's place as scp calls it: options, `--`, the machine, and what is to run there; scp wants `sftp`.
+fn fake_ssh_of_scp(place: &Path, there: &Path) -> Option<String> {
+    let server = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"];
+    let server = server.into_iter().find(|path| Path::new(path).exists());
+    let scp = Command::new("scp").output().is_ok();
+    let Some(server) = server.filter(|_| scp) else {
+        assert!(std::env::var_os("CI").is_none(), "no scp");
+        std::io::stderr().write_all(b"skipped, needs scp and sftp-server\n").unwrap();
+        return None;
+    };
+    let script = place.join("fake-ssh");
+    let text = format!(
+        "#!/bin/sh\ncd '{}'\nwhile [ $# -gt 0 ] && [ \"$1\" != -- ]; do last=$1; shift; done\n\
+         [ \"$*\" = '-- h sftp' ] && exec {server}\nexec sh -c \"$last\"\n",
+        there.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    Some(script.display().to_string())
+}
+
+/// Breaks: who asks for it does not get his files over there if farpace is not installed at the other end, or does not hear that nothing
+/// was verified.
+#[test]
+fn scp_copies_where_farpace_is_not() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let Some(ssh) = fake_ssh_of_scp(tools.path(), there.path()) else { return };
+    let bytes = noise(300_000);
+    fs::create_dir(here.path().join("photos")).unwrap();
+    fs::write(here.path().join("photos/one"), &bytes).unwrap();
+    let with = |args: &[&str]| {
+        let mut all = vec!["copy", "--ssh-command", &ssh, "--remote-command", "no-such-farpace", "--or-scp"];
+        all.extend(args);
+        run(here.path(), &all)
+    };
+    let (code, out, errors) = with(&["photos", "h:new", "--json"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains("nothing is verified"), "{errors}");
+    let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(said, serde_json::json!({ "stack": "scp", "complete": true, "verified": false }));
+    assert_eq!(fs::read(there.path().join("new/one")).unwrap(), bytes);
+    let (code, _, errors) = with(&["h:new/one", "back"]);
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(fs::read(here.path().join("back")).unwrap(), bytes);
+    assert_eq!(with(&["h:nothing", "else"]).0, 1);
 }
 
 /// Runs a script as root in namespaces of its own; none: that is not possible here.

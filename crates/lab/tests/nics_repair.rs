@@ -7,11 +7,15 @@ use farpace_lab::{Inputs, Outcome, Run};
 
 /// Two wires of 50 Mbit/s, the nearer of which loses one frame of a hundred.
 fn run(sender: &str, receiver: &str) -> Outcome {
+    run_with(sender, receiver, "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\n[links.forward]\nloss = 0.01\n")
+}
+
+/// With that for the nearer one.
+fn run_with(sender: &str, receiver: &str, near: &str) -> Outcome {
     let text = format!(
         "title = \"t\"\nduration = \"20 s\"\n\
          [hosts.a]\nmulti_nic = {{ {sender} }}\n[hosts.b]\nmulti_nic = {{ {receiver} }}\n\
-         [[links]]\nname = \"near\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"5 ms\"\n\
-         [links.forward]\nloss = 0.01\n\
+         [[links]]\nname = \"near\"\nbetween = [\"a\", \"b\"]\n{near}\
          [[links]]\nname = \"far\"\nbetween = [\"a\", \"b\"]\nrate = \"50 Mbit/s\"\ndelay = \"9 ms\"\n\
          [[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"20 MB\"\n"
     );
@@ -58,5 +62,27 @@ fn nobody_asks_who_does_not_wait() {
         let outcome = run("", receiver);
         assert!(outcome.flows[0].is_intact());
         assert_eq!(sent_again_by_the_layer(&outcome), 0, "{receiver}");
+    }
+}
+
+/// Breaks: what was under way by a card that dies stays lost until TCP's timer fires, with whatever receiver.
+#[test]
+fn what_a_dead_card_had_under_way_is_sent_by_others() {
+    let rate = "rate = \"500 Mbit/s\"\ndelay = \"5 ms\"\n";
+    let outage = "outages = [{ at = \"200 ms\", lasts = \"20 s\" }]\n";
+    let near = format!("{rate}[links.forward]\n{outage}[links.backward]\n{outage}");
+    for receiver in ["", ORDERLY] {
+        let with = run_with("", receiver, &near);
+        let without = run_with("repair = \"0 B\"", receiver, &near);
+        for outcome in [&with, &without] {
+            assert!(outcome.flows[0].is_intact(), "{:?}", outcome.flows[0].verified);
+        }
+        let [never, often] = [&with, &without].map(|outcome| outcome.flows[0].timeouts);
+        assert_eq!(never, 0, "timer of TCP with repair; {often} without");
+        let silent = |outcome: &Outcome| outcome.flows[0].silence.longest().map(|silence| silence.span());
+        assert_eq!(silent(&with), None, "without repair: {:?}", silent(&without));
+        if receiver.is_empty() {
+            assert!(often > 0 && silent(&without).is_some(), "nothing had to be cured");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `farpace copy`: files to or from another machine, in scp's form. ssh starts the far end; the files take a connection of
 //! their own, or go through ssh.
 
+use super::by_scp::Job;
 use super::control::{self, Greeting};
 use super::explain::Probe;
 use super::options::{Sending, patience, say};
@@ -24,6 +25,7 @@ Examples:
   farpace copy film.mp4 far.example: --through-ssh     encrypted, through ssh's own channel
   farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
   farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace
+  farpace copy film.mp4 far.example: --or-scp          by scp, if farpace is not installed there
 
 ssh starts farpace at the far end, which must be installed there. Files then take a TCP connection of their own, to a port
 that the far end chooses, and are NOT encrypted on it: a one-time token, which came over ssh, shows any
@@ -51,6 +53,9 @@ pub struct Args {
     /// Replace files that are there and differ
     #[arg(long)]
     allow_overwrite: bool,
+    /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is replaced
+    #[arg(long)]
+    or_scp: bool,
     /// What starts a command on another machine, with its options
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     ssh_command: String,
@@ -106,7 +111,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 args.timeout,
                 quoted(path)
             );
-            let Some(call) = args.call(host, &command)? else { return Ok(ExitCode::from(terminal::FAILED)) };
+            let call = match args.call(host, &command)? {
+                Ok(call) => call,
+                Err(code) => return Ok(code),
+            };
             send::over(call.call, found, &args.sending, call.token.as_bytes(), args.timeout, call.way)
         }
         (None, Some((host, _))) => {
@@ -129,8 +137,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
             let command = format!("send --stdio-control{limit} --timeout {} --{paths}", args.timeout);
-            let Some(far) = args.call(host, &command)? else { return Ok(ExitCode::from(terminal::FAILED)) };
-            let Far { call: Call { line, peer, .. }, token, .. } = far;
+            let Far { call: Call { line, peer, .. }, token, .. } = match args.call(host, &command)? {
+                Ok(far) => far,
+                Err(code) => return Ok(code),
+            };
             let display = Display::new(args.sending.quiet);
             let tick = |progress: &farpace_transfer::Progress| display.tick(progress);
             let session = Session {
@@ -156,8 +166,8 @@ struct Far {
 }
 
 impl Args {
-    /// Starts the far end and opens the way to it. None: it cannot be had, and why has been said.
-    fn call(&self, host: &str, command: &str) -> Result<Option<Far>> {
+    /// Starts the far end and opens the way to it. Otherwise the exit code: it cannot be had, which has been said, or scp has done it.
+    fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
         let mut words = self.ssh_command.split_whitespace();
         let program = words.next().context("--ssh-command is empty")?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -177,15 +187,14 @@ impl Args {
         let mut output = BufReader::new(output);
         let Some(greeting) = control::hear(&mut output) else {
             drop(input);
-            terminal::note(&self.missing(host, &mut child));
-            return Ok(None);
+            return Ok(Err(self.without(host, &mut child)?));
         };
         if !self.through_ssh {
             match self.direct(host, &greeting) {
                 Ok((call, way)) => {
                     input.write_all(b"direct\n").context("the connection of ssh broke")?;
                     let call = with_child(call, input, child);
-                    return Ok(Some(Far { call, token: greeting.token, way }));
+                    return Ok(Ok(Far { call, token: greeting.token, way }));
                 }
                 Err(error) => say(
                     self.sending.quiet,
@@ -196,7 +205,7 @@ impl Args {
         input.write_all(b"through\n").context("the connection of ssh broke")?;
         let line = kernel::line_of_parts(output, input, child);
         let call = Call { line, peer: host.to_owned(), probe: Probe::Through };
-        Ok(Some(Far { call, token: greeting.token, way: "ssh" }))
+        Ok(Ok(Far { call, token: greeting.token, way: "ssh" }))
     }
 
     /// A connection of its own to the far end.
@@ -228,18 +237,34 @@ impl Args {
         Err(last)
     }
 
-    /// Why the far end has said nothing, and what helps.
-    fn missing(&self, host: &str, child: &mut Child) -> String {
+    /// The far end has said nothing: says why and what helps, or has scp do it.
+    fn without(&self, host: &str, child: &mut Child) -> Result<ExitCode> {
         let code = child.wait().ok().and_then(|status| status.code());
-        let scp = format!("scp -r {} {}", self.sources.join(" "), self.target);
-        match code {
+        let why = match code {
+            Some(127) if self.or_scp => {
+                let text = format!(
+                    "`{}` is not there on {host}: scp copies; nothing is verified, and what is there is replaced",
+                    self.remote_command
+                );
+                say(self.sending.quiet, &text);
+                let job = Job {
+                    ssh: &self.ssh_command,
+                    sources: &self.sources,
+                    target: &self.target,
+                    limit: self.sending.limit,
+                    quiet: self.sending.quiet || self.sending.json,
+                };
+                return job.run(self.sending.json);
+            }
             Some(127) => format!(
-                "error: `{}` is not there on {host}: install it, name it with --remote-command, or use plain ssh: {scp}",
+                "error: `{}` is not there on {host}: install it, name it with --remote-command, or let scp do it: --or-scp",
                 self.remote_command
             ),
             Some(255) => format!("error: ssh does not reach {host}"),
             _ => format!("error: farpace did not start on {host}; what it said is above"),
-        }
+        };
+        terminal::note(&why);
+        Ok(ExitCode::from(terminal::FAILED))
     }
 }
 

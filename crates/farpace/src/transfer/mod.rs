@@ -1,5 +1,6 @@
 //! Files from here to there: `farpace send`, `recv` and `copy`.
 
+mod by_scp;
 mod control;
 pub mod copy;
 mod explain;

@@ -48,7 +48,12 @@ pub fn predict(
     let mut order = order::make::<u64>(&config, &lanes);
     let (mut now, mut refused, mut out) = (Instant::ZERO, Vec::new(), Vec::new());
     for frame in 0..frames {
-        order.enqueue(now, Item { frame, bytes, flow: FlowId(0), neighbour }, &lanes, &mut refused);
+        order.enqueue(
+            now,
+            Item { frame, bytes, flow: FlowId(0), neighbour, copy: None },
+            &lanes,
+            &mut refused,
+        );
     }
     loop {
         let mut sent = true;

@@ -50,6 +50,15 @@ impl FlowKey {
     }
 }
 
+/// Which flow a segment acknowledges, and up to where. None: it acknowledges nothing.
+#[inline]
+pub(super) fn acknowledged(packet: &Packet) -> Option<(FlowKey, Seq)> {
+    let (ip, tcp) = packet.ip_tcp().ok()?;
+    let ports = u32::from(tcp.dst_port()) << 16 | u32::from(tcp.src_port());
+    let flow = FlowKey { addresses: ip.addresses().reversed(), ports };
+    tcp.flags().contains(TcpFlags::ACK).then_some((flow, tcp.ack()))
+}
+
 /// What a segment says of its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {

@@ -65,10 +65,6 @@ fn why(id: &str) -> Option<&'static str> {
              second to learn better. TCPs that count duplicate ACKs send far less again: see the table of TCPs"
         }
         "never-below" => "as for the sum; a receiving host that puts frames in order cures it",
-        "failover" => {
-            "probes give the wide card up after 75 ms, but all that was in flight went with it, ACKs too, and TCP moves again when its \
-             timer of 200 ms fires"
-        }
         _ => return None,
     })
 }

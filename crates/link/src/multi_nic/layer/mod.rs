@@ -149,6 +149,10 @@ impl MultiNic {
         }
         self.pair_all(cx.now());
         self.on_change(cx.now());
+        if !up {
+            let neighbours: Vec<NeighbourId> = self.neighbours.ids().collect();
+            neighbours.into_iter().for_each(|id| self.rescue(nic, id, cx));
+        }
         self.finish(cx);
     }
 

@@ -70,11 +70,9 @@ impl Neighbours {
         let has = |mac: &MacAddr| self.heard.get(mac).is_some_and(|(bits, _)| bits >> nic.0 & 1 == 1);
         cards.iter().enumerate().fold(0, |all, (at, (mac, _))| all | u16::from(has(mac)) << at)
     }
-    /// It puts frames in order, and asks for what is missing.
-    #[inline]
-    pub fn asks(&self, neighbour: NeighbourId) -> bool {
-        let both = CardFlags::RESEQUENCES.with(CardFlags::REPAIRS);
-        self.cards.get(&neighbour).is_some_and(|known| known.flags.contains(both))
+    /// Those that have told of their cards.
+    pub fn ids(&self) -> impl Iterator<Item = NeighbourId> {
+        self.cards.keys().copied()
     }
     /// Whose card has this address, and its others, if that machine can do all of `flags`.
     pub fn cards_of_owner(&self, mac: MacAddr, flags: CardFlags) -> Option<(NeighbourId, &NicList)> {
@@ -114,7 +112,7 @@ impl MultiNic {
                 Action::Learned(learned) => self.learn(now, learned),
             }
         }
-        self.judge_lanes(now);
+        self.judge_lanes(cx);
     }
 
     /// A neighbour has other cards.
@@ -152,7 +150,7 @@ impl MultiNic {
 
     /// Pairs our cards with those of all neighbours anew: others of ours work now.
     pub(super) fn pair_all(&mut self, now: Instant) {
-        let ids: Vec<NeighbourId> = self.neighbours.cards.keys().copied().collect();
+        let ids: Vec<NeighbourId> = self.neighbours.ids().collect();
         ids.into_iter().for_each(|id| self.pair(now, id));
     }
 
@@ -219,14 +217,19 @@ impl MultiNic {
     }
 
     /// Takes over what probes tell of lanes.
-    fn judge_lanes(&mut self, now: Instant) {
+    fn judge_lanes(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        let mut failed = Vec::new();
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
         for (neighbour, nic, Estimate { up, delay, guard, rate, rtt, .. }) in &changes {
             let known = self.neighbours.cards.get(neighbour);
             let in_order = known.is_some_and(|known| known.flags.contains(CardFlags::RESEQUENCES));
             let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
-            self.stats.lanes_lost += u64::from(lane.up && !up);
+            if lane.up && !up {
+                self.stats.lanes_lost += 1;
+                failed.push((*nic, *neighbour));
+            }
             // What comes late waits there, and does no harm.
             let guard = if in_order { (*guard).min(MOST_SLACK) } else { *guard };
             (lane.guard, lane.rtt) = (guard, *rtt);
@@ -241,6 +244,9 @@ impl MultiNic {
         }
         if changed {
             self.on_change(now);
+        }
+        for (nic, neighbour) in failed {
+            self.rescue(nic, neighbour, cx);
         }
     }
 

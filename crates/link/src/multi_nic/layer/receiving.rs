@@ -67,6 +67,7 @@ impl MultiNic {
             return self.pass_up(packet, cx);
         }
         self.responder.on_packet(cx.now(), nic, &packet);
+        self.note_acked(&packet);
         match &mut self.resequencer {
             Some(resequencer) => {
                 let mut ready = std::mem::take(&mut self.ready);

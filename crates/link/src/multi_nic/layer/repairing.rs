@@ -1,10 +1,11 @@
-//! What neighbours miss is sent again, and they are asked for what is missing here.
+//! What neighbours miss is sent again, and what was under way by a card that fails; neighbours are asked for what is missing here.
 
 use super::neighbours::Neighbours;
 use super::{Item, MultiNic};
 use crate::multi_nic::probe::Responder;
 use crate::multi_nic::repair::{Copies, Hole, MOST_HOLES, Missing, Sent};
-use crate::multi_nic::{AskBy, Lane, MOST_NICS, NeighbourId, NicId, flow_of};
+use crate::multi_nic::segment::acknowledged;
+use crate::multi_nic::{AskBy, FlowId, Lane, MOST_NICS, NeighbourId, NicId, flow_of};
 use crate::pacing::on_the_line;
 use arrayvec::ArrayVec;
 use farpace_path::{Cx, DropReason};
@@ -14,6 +15,8 @@ use std::collections::VecDeque;
 
 /// Frames that wait to be sent again by one card; what is asked for beyond is asked for again.
 const MOST_WAITING: usize = 512;
+/// Frames of each flow that are sent again when a way fails.
+const RESCUED: usize = 64;
 /// Frames between two holes that are looked at.
 const MOST_LOOKED_AT: usize = 64;
 
@@ -56,23 +59,34 @@ pub(super) fn way_to_ask(neighbours: &Neighbours, responder: &Responder, from: M
 }
 
 impl MultiNic {
-    /// A frame is to be sent: keeps it, if its receiver would ask for it.
-    pub(super) fn keep(&mut self, item: &Item<Packet>) {
-        if let Some(repair) = self.repair.as_mut().filter(|_| self.neighbours.asks(item.neighbour)) {
-            repair.copies.keep(item.flow, &item.frame);
+    /// A frame is to be sent: keeps a copy, if there are several ways to its receiver, and says of which number.
+    pub(super) fn keep(&mut self, flow: FlowId, packet: &Packet, neighbour: NeighbourId) -> Option<Seq> {
+        let repair = self.repair.as_mut().filter(|_| neighbour != NeighbourId::ORDINARY)?;
+        repair.copies.keep(flow, packet)
+    }
+    /// A frame has come: what it acknowledges need not be kept.
+    pub(super) fn note_acked(&mut self, packet: &Packet) {
+        let kept = self.repair.as_mut().filter(|repair| !repair.copies.bytes().is_zero());
+        if let Some(repair) = kept
+            && let Some((flow, ack)) = acknowledged(packet)
+        {
+            repair.copies.on_acked(flow.id(), ack);
         }
     }
     /// It leaves.
     pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &Item<Packet>) {
-        if let Some(repair) = self.repair.as_mut().filter(|_| self.neighbours.asks(item.neighbour)) {
-            let sent = Sent { at: now, nic, neighbour: item.neighbour };
-            repair.copies.on_sent(item.flow, &item.frame, sent);
+        if let Some(copy) = item.copy
+            && let Some(repair) = &mut self.repair
+        {
+            repair.copies.on_sent(item.flow, copy, Sent { at: now, nic, neighbour: item.neighbour });
         }
     }
     /// There is no room for it.
     pub(super) fn note_dropped(&mut self, item: &Item<Packet>) {
-        if let Some(repair) = &mut self.repair {
-            repair.copies.on_dropped(item.flow, &item.frame);
+        if let Some(copy) = item.copy
+            && let Some(repair) = &mut self.repair
+        {
+            repair.copies.on_dropped(item.flow, copy);
         }
     }
     /// Something waits to be sent again.
@@ -120,6 +134,7 @@ impl MultiNic {
         let mut gone: ArrayVec<Hole, MOST_HOLES> = ArrayVec::new();
         for hole in &missing.holes {
             let Some(repair) = &self.repair else { return };
+            let mut again = Vec::new();
             let kept: Vec<_> =
                 repair.copies.between(&missing.flow, hole.start, hole.end, MOST_WAITING).collect();
             let whole = kept.len() < MOST_WAITING;
@@ -134,12 +149,17 @@ impl MultiNic {
                     let settled = settled.get(sent.nic.index()).copied().flatten();
                     sent.neighbour == neighbour && settled.is_some_and(|until| sent.at < until)
                 };
-                if let Some(sent) = sent.filter(is_lost) {
-                    self.send_again(missing, start, sent, cx);
+                if let Some(sent) = sent.filter(is_lost)
+                    && let Some((packet, _)) = repair.copies.find(&missing.flow, start)
+                {
+                    again.push((start, packet.clone(), sent));
                 }
             }
             if at.before(hole.end) && whole {
                 let _ = gone.try_push(Hole { start: at, end: hole.end });
+            }
+            for (start, packet, sent) in again {
+                self.send_again(start, packet, sent, cx);
             }
         }
         let way = self.lanes.working(neighbour).filter_map(|(nic, lane)| Some((lane.rtt, nic, lane.to?)));
@@ -181,13 +201,28 @@ impl MultiNic {
         }
         settled
     }
+    /// A way has failed: what was under way by it does not come. Of each flow the first frames are sent again by others, so that ACKs
+    /// come back before TCP's timer fires; TCP finds the rest by them, and sends it at the rate of the ways that are left.
+    pub(super) fn rescue(&mut self, nic: NicId, neighbour: NeighbourId, cx: &mut Cx<'_>) {
+        let Some(repair) = &self.repair else { return };
+        let mut lost = Vec::new();
+        let (mut last, mut frames) = (None, 0);
+        for (packet, seq, sent) in repair.copies.sent_by(nic, neighbour) {
+            let flow = flow_of(packet);
+            frames = if last == Some(flow) { frames + 1 } else { 1 };
+            last = Some(flow);
+            if frames <= RESCUED {
+                lost.push((seq, packet.clone(), sent));
+            }
+        }
+        for (seq, packet, sent) in lost {
+            self.send_again(seq, packet, sent, cx);
+        }
+    }
     /// Queues it for the way by which it arrives first; another is better than that which lost it.
-    fn send_again(&mut self, missing: &Missing, at: Seq, sent: Sent, cx: &mut Cx<'_>) {
+    fn send_again(&mut self, at: Seq, packet: Packet, sent: Sent, cx: &mut Cx<'_>) {
         let now = cx.now();
         let Some(repair) = &mut self.repair else { return };
-        let Some(packet) = repair.copies.find(&missing.flow, at).map(|(packet, _)| packet.clone()) else {
-            return;
-        };
         let bytes = on_the_line(packet.len());
         let arrival = |(nic, lane): (NicId, &Lane)| {
             let before = repair.bytes.get(nic.index()).copied().unwrap_or_default();
@@ -205,9 +240,9 @@ impl MultiNic {
             return;
         }
         *queued += bytes;
-        let again = Sent { at: leaves, nic, ..sent };
-        repair.copies.sent_again(&missing.flow, at, again);
-        waiting.push_back(Item { flow: flow_of(&packet), frame: packet, bytes, neighbour: sent.neighbour });
+        let flow = flow_of(&packet);
+        repair.copies.on_sent(flow, at, Sent { at: leaves, nic, ..sent });
+        waiting.push_back(Item { flow, frame: packet, bytes, neighbour: sent.neighbour, copy: Some(at) });
         self.stats.repaired += 1;
         cx.made();
     }

@@ -30,8 +30,9 @@ impl MultiNic {
             neighbour = NeighbourId::ORDINARY;
         }
         let bytes = on_the_line(packet.len());
-        let item = Item { flow: flow_of(&packet), frame: packet, bytes, neighbour };
-        self.keep(&item);
+        let flow = flow_of(&packet);
+        let copy = self.keep(flow, &packet, neighbour);
+        let item = Item { flow, frame: packet, bytes, neighbour, copy };
         self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
     }
 

@@ -23,7 +23,7 @@ pub struct MultiNicStats {
     pub conflicts: u64,
     /// Times that a lane was given up.
     pub lanes_lost: u64,
-    /// Frames that were sent again because a neighbour missed them.
+    /// Frames that were sent again because a neighbour missed them, or the card that had sent them failed.
     pub repaired: u64,
     /// Messages about what is missing that were not understood.
     pub bad_questions: u64,

@@ -22,7 +22,7 @@ pub use skip::{MOST_SKIPPED, Skip, skip_number};
 pub use work_conserving::{Restraint, WorkConserving};
 
 use crate::multi_nic::{Lanes, MultiNicConfig, NeighbourId, NicId, OrderKind};
-use farpace_units::{ByteCount, Instant};
+use farpace_units::{ByteCount, Instant, Seq};
 
 /// Frames of one flow are to arrive in order; those of others need not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,8 @@ pub struct Item<P> {
     pub flow: FlowId,
     /// Whom it is for.
     pub neighbour: NeighbourId,
+    /// The number of the first byte, if a copy is kept.
+    pub copy: Option<Seq>,
 }
 
 /// Decides which frame leaves next, and by which card.

@@ -44,7 +44,7 @@ fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
     let mut order = make::<u64>(&skip(s, "75/25"), &lanes);
     let (mut out, mut refused) = (Vec::new(), Vec::new());
     for frame in 1..=frames {
-        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour };
+        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
         order.enqueue(Instant::ZERO, item, &lanes, &mut refused);
         for nic in [NicId(1), NicId(0)] {
             while let Some(item) = order.dequeue(Instant::ZERO, nic, &lanes) {
@@ -87,7 +87,7 @@ fn what_waits_leaves_after_the_hold_time() {
     let mut refused = Vec::new();
     let ms = |n| Instant::ZERO + Span::from_millis(n);
     for frame in 1..=3 {
-        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour };
+        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
         order.enqueue(ms(frame), item, &lanes, &mut refused);
     }
     // 10 ms after the third, not after the first.
@@ -233,7 +233,7 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
         lanes.set_carrier(NicId(nic % mbit.len() as u8), up);
         order.on_change(now, &lanes, &mut refused);
         for _ in 0..frames {
-            let item = Item { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour };
+            let item = Item { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour, copy: None };
             given += 1;
             order.enqueue(now, item, &lanes, &mut refused);
             drain(&mut order, &mut lanes, now, &mut sent);

@@ -223,7 +223,7 @@ impl Prober {
     /// All ways whose worth is another than was told before.
     pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, Estimate)> {
         let mut changes = Vec::new();
-        for neighbour in std::mem::take(&mut self.changed) {
+        while let Some(neighbour) = self.changed.pop_first() {
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };
             let of = |up: bool| {
                 let ways = known.ways.iter().flatten().filter(|way| way.up || !up);
