@@ -165,12 +165,18 @@ pub fn exec<'a>(options: &[&'a str], program: &[&'a str]) -> Vec<&'a str> {
 
 /// How many packets of a capture pass tshark's filter; none without tshark.
 pub fn tshark(capture: &Path, filter: &str) -> u64 {
+    tshark_says(capture, filter, &["frame.number"]).lines().count() as u64
+}
+
+/// What tshark has in these fields of each packet that passes its filter.
+pub fn tshark_says(capture: &Path, filter: &str, fields: &[&str]) -> String {
     let mut command = Command::new("tshark");
     command.env("LC_ALL", "C.UTF-8").arg("-n").arg("-r").arg(capture);
     for checked in ["ip", "tcp", "udp"] {
         command.args(["-o", &format!("{checked}.check_checksum:TRUE")]);
     }
-    let output = command.args(["-Y", filter, "-T", "fields", "-e", "frame.number"]).output().unwrap();
+    command.args(["-Y", filter, "-T", "fields"]).args(fields.iter().flat_map(|field| ["-e", field]));
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

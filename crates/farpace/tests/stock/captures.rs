@@ -28,7 +28,10 @@ fn echoes(on: &Namespace, address: &str) {
 
 /// The capture is sound, has all bytes of both directions of so many echoes, and no packet that is longer than the MTU.
 fn is_sound(capture: &Path, what: &str, echoes: usize) {
-    assert_eq!(tshark(capture, COMPLAINTS), 0, "{what}");
+    // Linux writes a checksum of 0 as 0xffff where it works it out late (`skb_checksum_help`), as only UDP must: one of its packets in 65,536.
+    let complaints = format!("({COMPLAINTS}) && !(tcp.dstport == 7 && tcp.checksum == 0xffff)");
+    let fields = ["frame.number", "frame.time_relative", "_ws.col.Info", "_ws.expert.message"];
+    assert_eq!(tshark_says(capture, &complaints, &fields), "", "{what}");
     assert_eq!(tshark(capture, "frame.len > 1514"), 0, "{what}: longer than the MTU");
     let data = tshark(capture, "tcp.len > 0");
     let least = (echoes * 2 * BYTES).div_ceil(1460) as u64;
