@@ -14,7 +14,7 @@
 //!   with `rtt` the median of a round trip, `base` the least of the medians, and `alpha` the segments that this connection
 //!   keeps in the queue: a few, or as many as an ACK tells of at once. So the queue stays short, connections share alike,
 //!   and a loss is no news. Where there is no queue, alpha doubles each round trip, except near the window that was too
-//!   much last.
+//!   much last; it counts twice where the queue does not grow with the window, because a second line takes the rest.
 //! * **Loss** ([`loss`]): bit errors lose the same part of the segments at any rate, a full queue or a policer loses more
 //!   when more is sent. So more loss than usual cuts the window to what was delivered, and what is lost after that
 //!   is usual.

@@ -25,6 +25,10 @@ const FOREIGN: (f64, f64) = (0.05, 4.0);
 const CERTAINLY_FOREIGN: f64 = 0.25;
 /// Queues shorter than this part of the base cannot be told from noise.
 const NOISE: f64 = 0.001;
+/// Of a window that grows, so much at least waits where there is but one line.
+const YIELDS: f64 = 0.25;
+/// With more than this of what is wanted in the queue, the queue moves for other reasons.
+const MODEST: f64 = 1.0;
 /// A queue fills when samples exceed the base by this part of it, so many in a row: samples scatter more than medians.
 const FILLING: (f64, usize) = (0.02, 8);
 
@@ -56,7 +60,9 @@ pub struct Path {
     /// Samples in a row that were high.
     high: usize,
     /// The windows of the last round trips: a window that grew makes a step of its own.
-    windows: [f64; 3],
+    windows: [f64; 5],
+    /// Our part of the queue in the last round trips.
+    owns: [f64; 4],
     /// Medians since the last step upwards; empty if there was none.
     flat: Vec<Span>,
     /// Round trips in a row in which the queue was mostly that of others.
@@ -96,6 +102,19 @@ impl Path {
         }
     }
 
+    /// The window has grown for some round trips, and the queue has not: a second line takes what the first cannot, because something
+    /// waits there.
+    pub fn yields(&self, alpha: f64) -> bool {
+        // What waits in a round trip was sent in the one before.
+        let [_, newer, .., older] = self.windows;
+        let [queue, .., before] = self.owns;
+        let grown = newer - older;
+        older > 0.0
+            && grown >= least_alpha(newer)
+            && queue - before < YIELDS * grown
+            && queue.max(before) <= MODEST * alpha
+    }
+
     /// A single round trip; true if it and those before show that the queue fills.
     pub fn is_filling(&mut self, rtt: Span, w: f64, alpha: f64) -> bool {
         let long = self.base().as_secs_f64();
@@ -108,8 +127,9 @@ impl Path {
     /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
     /// most that it has ever had delivered `best` segments a second.
     pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> Queue {
-        let grew = self.windows.iter().any(|before| w > before + least_alpha(w));
-        self.windows = [w, self.windows[0], self.windows[1]];
+        let grew = self.windows.iter().take(3).any(|before| w > before + least_alpha(w));
+        self.windows.rotate_right(1);
+        self.windows[0] = w;
         if self.samples.len() < ENOUGH && self.latest.is_some() {
             return if self.competing { Queue::Foreign } else { Queue::Own };
         }
@@ -164,6 +184,8 @@ impl Path {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
+        self.owns.rotate_right(1);
+        self.owns[0] = own;
         let large = excess * best >= FOREIGN.1 * alpha || excess >= CERTAINLY_FOREIGN * long;
         if excess < FOREIGN.0 * long || !large {
             (self.foreign, self.competing) = (0, false);

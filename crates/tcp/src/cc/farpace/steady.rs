@@ -5,6 +5,8 @@ use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
 
 /// Round trips without a queue after which alpha doubles.
 const CALM_ROUNDS: u32 = 2;
+/// So many times at most, where there is a queue that does not grow.
+const YIELDING: u32 = 1;
 /// Within these parts of the limit that was found last, the window grows by alpha only.
 const SLOW: (f64, f64) = (0.9, 1.1);
 /// Most that a window grows by in a round trip when it is doubling alpha.
@@ -52,7 +54,12 @@ impl Farpace {
         } else if congested {
             self.cut_to_delivered();
         } else if let Some(rtt) = self.path.latest() {
-            self.calm = if queue == Queue::Empty { self.calm.saturating_add(1) } else { 0 };
+            let longer = self.calm.saturating_add(1);
+            self.calm = match queue {
+                Queue::Empty => longer,
+                _ if self.path.yields(self.alpha()) => longer.min(CALM_ROUNDS + YIELDING),
+                _ => 0,
+            };
             let most = (self.w * MAX_GROWTH).max(MIN_ALPHA);
             let alpha = (self.alpha() * self.haste()).min(most);
             let target = self.w * self.path.base().as_secs_f64() / rtt.as_secs_f64().max(1e-9) + alpha;

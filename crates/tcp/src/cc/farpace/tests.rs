@@ -69,6 +69,27 @@ fn own_queue() {
     assert_eq!(filling(515)[6..], [false, true], "eight in a row");
 }
 
+/// Breaks: with several cards, where a little must wait for the first before the second is used, the window takes minutes to find the
+/// second; or beside one line it grows faster though all that is more waits.
+#[test]
+fn a_queue_that_does_not_grow_with_the_window() {
+    // The window of each round trip, and the microseconds above the path's 60 ms.
+    let flat: Vec<(f64, u64)> = (0..8).map(|n| (900.0 + 8.0 * n as f64, 500)).collect();
+    let fills: Vec<(f64, u64)> = (0..8).map(|n| (900.0 + 8.0 * n as f64, 100 + 500 * n)).collect();
+    let rests: Vec<(f64, u64)> = (0..8).map(|_| (900.0, 500)).collect();
+    let long: Vec<(f64, u64)> = (0..8).map(|n| (900.0 + 8.0 * n as f64, 3_000)).collect();
+    for (rounds, yields) in [(flat, true), (fills, false), (rests, false), (long, false)] {
+        let mut path = Path::default();
+        (0..9).for_each(|_| path.sample(Span::from_millis(60)));
+        path.end_round(ms(0), 900.0, 10.0, 15_000.0);
+        for (n, (w, us)) in (1..).zip(&rounds) {
+            (0..9).for_each(|_| path.sample(Span::from_micros(60_000 + us)));
+            path.end_round(ms(n * 60), *w, 10.0, 15_000.0);
+        }
+        assert_eq!(path.yields(10.0), yields, "{rounds:?}");
+    }
+}
+
 /// Breaks: a hand-over to a longer path, which must not look like a queue for ever, and one to a shorter path.
 #[test]
 fn the_path_changes() {
