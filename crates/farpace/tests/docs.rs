@@ -252,6 +252,26 @@ fn every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Breaks: a program has to guess what the JSON of a command means.
+#[test]
+fn the_json_of_every_command_is_described() {
+    fn with_json(command: &clap::Command, name: &str, found: &mut Vec<String>) {
+        if command.get_arguments().any(|arg| arg.get_long() == Some("json")) {
+            found.push(name.to_owned());
+        }
+        for below in command.get_subcommands() {
+            with_json(below, &format!("{name} {}", below.get_name()), found);
+        }
+    }
+    let mut found = Vec::new();
+    with_json(&<farpace::cli::Cli as clap::CommandFactory>::command(), "farpace", &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    let text = document("json.md");
+    let is_described = |name: &String| ["`", " "].iter().any(|end| text.contains(&format!("`{name}{end}")));
+    let missing: Vec<_> = found.iter().filter(|name| !is_described(name)).collect();
+    assert!(missing.is_empty(), "docs/json.md says nothing of {missing:?}");
+}
+
 /// Breaks: the book, in which a page that SUMMARY.md does not name cannot be found.
 #[test]
 fn every_page_is_in_the_book() {
