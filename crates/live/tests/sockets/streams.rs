@@ -70,7 +70,9 @@ fn one_direction_goes_on_after_the_other_has_ended() {
     assert_eq!(&got, b"answer");
     drop(p.there);
     assert_eq!(p.here.read(&mut got).unwrap(), 0);
-    p.here.shutdown(Shutdown::Read).unwrap();
+    // The connection may be over by now, and then it is not there to be shut.
+    let over = p.here.shutdown(Shutdown::Read).map_err(|error| error.kind());
+    assert!(matches!(over, Ok(()) | Err(ErrorKind::NotConnected)), "{over:?}");
     assert_eq!(p.here.read(&mut got).unwrap(), 0);
 }
 
