@@ -97,7 +97,7 @@ impl Fault {
     }
     /// True when it is about more than one file: going on would only fail again.
     pub fn is_fatal(&self) -> bool {
-        matches!(self.code, Code::NoSpace | Code::Interrupted | Code::Protocol)
+        matches!(self.code, Code::NoSpace | Code::Interrupted | Code::Protocol | Code::Limit)
     }
 }
 

@@ -9,13 +9,15 @@
 
 use crate::fault::TransferError;
 use crate::limits::{MAX_CONTROL, MAX_DATA};
-use crate::message::{DATA, Message, REFUSE};
+use crate::message::{BUSY, DATA, Message, REFUSE};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 5;
 const TAG: usize = 16;
+/// Bytes of a control frame that are read at once.
+const PIECE: usize = 65_536;
 
 /// The key of one direction.
 #[derive(Clone)]
@@ -64,12 +66,15 @@ impl<'a, R: Read> FrameReader<'a, R> {
         FrameReader { from, key, number: 0, buffer: Vec::new(), moved }
     }
 
-    fn fill(&mut self, len: usize) -> Result<(), TransferError> {
+    fn fill(&mut self, len: usize, moved: &AtomicU64) -> Result<(), TransferError> {
         self.buffer.clear();
         // As it comes, not as it is announced: a peer that announces much and sends nothing costs nothing.
-        let got = (&mut self.from).take(len as u64).read_to_end(&mut self.buffer)?;
-        self.moved.fetch_add(got as u64, Ordering::Relaxed);
-        if got < len { Err(TransferError::Closed) } else { Ok(()) }
+        while self.buffer.len() < len {
+            let from = self.buffer.len();
+            self.buffer.resize(len.min(from + PIECE), 0);
+            read_all(&mut self.from, self.buffer.get_mut(from..).unwrap_or_default(), moved)?;
+        }
+        Ok(())
     }
 
     /// The next frame. Data goes into `block`, which grows to what it needs.
@@ -78,8 +83,12 @@ impl<'a, R: Read> FrameReader<'a, R> {
     /// The line fails or ends, a frame is too long, its tag is wrong, or it makes no sense.
     pub fn next(&mut self, block: &mut Vec<u8>) -> Result<Incoming, TransferError> {
         let mut head = [0; HEADER];
-        read_all(&mut self.from, &mut head, self.moved)?;
+        // That it is busy does not count as something that came.
+        let idle = AtomicU64::new(0);
+        read_all(&mut self.from, &mut head, &idle)?;
         let [kind, a, b, c, d] = head;
+        let moved = if kind == BUSY { &idle } else { self.moved };
+        moved.fetch_add(HEADER as u64, Ordering::Relaxed);
         let len = u32::from_be_bytes([a, b, c, d]) as usize;
         if kind == DATA {
             if len > MAX_DATA || len == 0 {
@@ -98,7 +107,7 @@ impl<'a, R: Read> FrameReader<'a, R> {
             // Only before the keys are proved; see `handshake`.
             return Err(TransferError::Protocol("a refusal in the middle"));
         }
-        self.fill(len + TAG)?;
+        self.fill(len + TAG, moved)?;
         let (payload, tag) = self.buffer.split_at(len);
         let right = self.key.tag(self.number, &head, payload);
         // In constant time, as blake3 compares: all bytes are looked at.
@@ -132,18 +141,21 @@ pub(crate) fn read_all(
     Ok(())
 }
 
-/// Writes frames.
-pub(crate) struct FrameWriter<W> {
+/// Writes frames, as one side of a transfer does after the handshake.
+pub struct FrameWriter<W> {
     to: W,
     key: Key,
     number: u64,
 }
 
 impl<W: Write> FrameWriter<W> {
-    pub fn new(to: W, key: Key) -> Self {
+    pub(crate) fn new(to: W, key: Key) -> Self {
         FrameWriter { to, key, number: 0 }
     }
     /// Writes a control message; it may wait in a buffer until [`flush`](FrameWriter::flush).
+    ///
+    /// # Errors
+    /// Those of the line, as with all methods here.
     pub fn message(&mut self, message: &Message) -> io::Result<()> {
         let (kind, payload) = message.encode();
         let head = header(kind, payload.len());
@@ -152,12 +164,23 @@ impl<W: Write> FrameWriter<W> {
         self.to.write_all(&[&head, payload.as_slice(), &tag].concat())
     }
     /// The header of a data frame whose payload the caller writes with [`raw`](FrameWriter::raw).
+    ///
+    /// # Errors
+    /// Those of the line.
     pub fn data_header(&mut self, len: usize) -> io::Result<()> {
         self.to.write_all(&header(DATA, len))
     }
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// Those of the line.
     pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.to.write_all(bytes)
     }
+    /// Hands what waits in a buffer to the line.
+    ///
+    /// # Errors
+    /// Those of the line.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }

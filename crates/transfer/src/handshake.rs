@@ -10,35 +10,42 @@
 use crate::fault::{Code, Fault, TransferError};
 use crate::frame::{FrameReader, FrameWriter, HEADER, Incoming, Key, read_all, refusal};
 use crate::limits::MAX_TEXT;
+use crate::line::Session;
 use crate::message::{Message, REFUSE};
 use std::io::{self, Read, Write};
 use std::sync::atomic::AtomicU64;
 
 const MAGIC: &[u8; 8] = b"farpace\n";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HELLO: usize = 44;
-const TO_LISTENER: &str = "farpace transfer 1: from the side that connected";
-const TO_CONNECTOR: &str = "farpace transfer 1: from the side that listened";
+const TO_LISTENER: &str = "farpace transfer 2: from the side that connected";
+const TO_CONNECTOR: &str = "farpace transfer 2: from the side that listened";
 
 /// What a side does with files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
+    /// It sends them.
     Sends = 1,
+    /// It receives them.
     Receives = 2,
 }
 
 /// Frames in both directions, once both sides have proved the token.
-pub(crate) type Frames<'a, R, W> = (FrameReader<'a, Peeked<R>>, FrameWriter<W>);
+pub type Frames<'a, R, W> = (FrameReader<'a, Peeked<R>>, FrameWriter<W>);
 
-/// Does the handshake over a fresh line.
-pub(crate) fn shake<'a, R: Read, W: Write>(
+/// Does the handshake over a fresh line. `session` has the token, which side this is, and whether the other is admitted.
+/// `moved` counts bytes that come.
+///
+/// # Errors
+/// The line breaks, the other side says what makes no sense, does not know the token, or is not admitted.
+pub fn shake<'a, R: Read, W: Write>(
     mut reader: R,
     mut writer: W,
-    token: &[u8],
-    connected: bool,
+    session: &Session<'_>,
     role: Role,
     moved: &'a AtomicU64,
 ) -> Result<Frames<'a, R, W>, TransferError> {
+    let Session { token, connected, .. } = *session;
     let mut nonce = [0; 32];
     rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| Fault::of(&error.into(), "no random numbers"))
@@ -87,13 +94,18 @@ pub(crate) fn shake<'a, R: Read, W: Write>(
         frames.flush()?;
         let mut reader = ready(reader, their_key, moved)?;
         expect_ready(&mut reader)?;
+        (session.admit)().map_err(TransferError::Own)?;
         return Ok((reader, frames));
     }
     let mut reader = ready(reader, their_key, moved)?;
-    if expect_ready(&mut reader).is_err() {
-        let text = "the tokens differ: give both sides the same --token";
-        return Err(refuse(&mut writer, Fault::new(Code::Token, text)));
+    match expect_ready(&mut reader) {
+        Err(TransferError::Protocol(_)) => {
+            let text = "the tokens differ: give both sides the same --token";
+            return Err(refuse(&mut writer, Fault::new(Code::Token, text)));
+        }
+        other => other?,
     }
+    (session.admit)().map_err(|fault| refuse(&mut writer, fault))?;
     let mut frames = FrameWriter::new(writer, our_key);
     frames.message(&Message::Ready)?;
     frames.flush()?;
@@ -107,20 +119,8 @@ fn refuse(writer: &mut impl Write, fault: Fault) -> TransferError {
     TransferError::Own(fault)
 }
 
-/// Tells a side that has connected that it is not served now, whatever it says.
-pub(crate) fn turn_away(mut reader: impl Read, mut writer: impl Write, fault: Fault, moved: &AtomicU64) {
-    let mut hello = [0; HELLO];
-    if read_all(&mut reader, &mut hello, moved).is_ok() && hello.starts_with(MAGIC) {
-        for (to, from) in hello.iter_mut().zip(MAGIC.iter().chain(&[VERSION, VERSION, 0, 0])) {
-            *to = *from;
-        }
-        let _ = writer.write_all(&hello);
-        refuse(&mut writer, fault);
-    }
-}
-
 /// A reader of which a few bytes have been looked at.
-pub(crate) struct Peeked<R> {
+pub struct Peeked<R> {
     head: Vec<u8>,
     rest: R,
 }
@@ -138,7 +138,8 @@ impl<R: Read> Read for Peeked<R> {
     }
 }
 
-/// Looks at the first frame: a refusal is told, anything else is left to be read as a frame.
+/// Looks at the first frame: a refusal is told, and what proves the token is left to be read as a frame. Who has proved
+/// nothing yet cannot make us hold anything else.
 fn ready<R: Read>(
     mut reader: R,
     key: Key,
@@ -158,6 +159,9 @@ fn ready<R: Read>(
             Ok(Message::Failed(fault)) => TransferError::Peer(fault),
             _ => TransferError::Protocol("a refusal that makes no sense"),
         });
+    }
+    if head != [1, 0, 0, 0, 0] {
+        return Err(TransferError::Protocol("its first message is another"));
     }
     Ok(FrameReader::new(Peeked { head: head.to_vec(), rest: reader }, key, moved))
 }

@@ -1,21 +1,25 @@
-//! Peers that know the token and lie: whatever they say, nothing is written outside of the directory, nothing panics, and
-//! it ends.
+//! Peers that lie, with and without a token: whatever they say, nothing is written outside of the directory, nothing panics,
+//! and it ends.
 
+use crate::content::ContentHasher;
 use crate::fault::{Fault, TransferError};
 use crate::frame::FrameWriter;
 use crate::handshake::{Role, shake};
 use crate::line::{Patience, Session};
 use crate::message::{Entry, FileTime, Kind, Message, Verdict};
 use crate::path::RelPath;
-use crate::place::{Place, Policy};
+use crate::place::{MinFree, Place, Policy};
 use crate::receiver::receive;
 use crate::sender::send;
 use crate::walk::walk;
 use crate::{Code, kernel};
+use farpace_units::ByteCount;
 use proptest::prelude::*;
+use std::cmp::Ordering;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -25,45 +29,71 @@ fn pair() -> (TcpStream, TcpStream) {
     (ours, listener.accept().unwrap().0)
 }
 
-fn session(connected: bool) -> Session<'static> {
-    let patience = Patience { handshake: Duration::from_secs(2), idle: Duration::from_secs(2) };
-    Session { token: b"t", connected, patience, tick: &|_| false }
+fn session(token: &[u8], connected: bool) -> Session<'_> {
+    let patience = Patience { handshake: Duration::from_secs(20), idle: Duration::from_secs(20) };
+    Session { token, connected, patience, sender: [5; 32], ..Session::default() }
 }
 
 /// Does the handshake, says what `speak` says, and hears on until the other side has enough.
 fn lie(
     stream: TcpStream,
+    token: &[u8],
     role: Role,
     speak: impl FnOnce(&mut FrameWriter<TcpStream>) -> std::io::Result<()>,
 ) {
     let moved = AtomicU64::new(0);
-    let frames = shake(stream.try_clone().unwrap(), stream.try_clone().unwrap(), b"t", true, role, &moved);
+    let (reader, writer) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+    let frames = shake(reader, writer, &session(token, true), role, &moved);
     let Ok((_, mut out)) = frames else { return };
     let _ = speak(&mut out).and_then(|()| out.flush());
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = (&stream).read_to_end(&mut Vec::new());
 }
 
+/// What a liar says: whole files and offers that may be right, so that it gets far, and anything at any time.
 #[derive(Clone, Debug)]
 enum Said {
+    /// Entries, in the order of a walk or not.
+    Offer(Vec<Entry>, bool),
+    /// One of the files that were offered: what comes of it, and how it ends.
+    File(usize, Vec<Piece>, Ending),
     Message(Message),
     Data(usize),
     Raw(Vec<u8>),
 }
 
+#[derive(Clone, Debug)]
+enum Piece {
+    Data(usize),
+    /// So many bytes.
+    Hole(u64),
+    /// All that is left of the file.
+    Rest,
+}
+
+#[derive(Clone, Debug)]
+enum Ending {
+    Right,
+    Wrong,
+    Abandon,
+    None,
+}
+
 fn path() -> impl Strategy<Value = RelPath> {
     // Few names, so that files, directories and links meet.
-    proptest::collection::vec(prop_oneof![Just("a"), Just("b"), Just("l")], 1..4)
-        .prop_map(|names| RelPath::new(names.join("/").as_bytes()).unwrap())
+    let name = prop_oneof![Just("a"), Just("b"), Just("l"), Just(".h")];
+    proptest::collection::vec(name, 1..4).prop_map(|names| RelPath::new(names.join("/").as_bytes()).unwrap())
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let target = prop_oneof![Just("."), Just("a"), Just(".."), Just("/tmp"), Just("../.."), Just("b/../..")];
+    let targets = vec![".", "a", "..", "/tmp", "../..", "b/../..", "l/..", "a/b/../..", "l/../../x", "a/l"];
+    let target = proptest::sample::select(targets);
     let kind = prop_oneof![
-        (0..40_u64).prop_map(|size| Kind::File { size }),
-        Just(Kind::File { size: i64::MAX as u64 }),
-        Just(Kind::Directory),
-        target.prop_map(|target| Kind::Link { target: target.as_bytes().to_vec() }),
+        2 => (0..40_u64).prop_map(|size| Kind::File { size }),
+        1 => (1..63_u32).prop_map(|bits| Kind::File { size: 1 << bits }),
+        1 => Just(Kind::File { size: i64::MAX as u64 }),
+        2 => Just(Kind::Directory),
+        2 => target.prop_map(|target| Kind::Link { target: target.as_bytes().to_vec() }),
     ];
     (path(), kind, 0..0o1000_u16).prop_map(|(path, kind, mode)| {
         let modified = FileTime { seconds: i64::MIN, nanos: 1 };
@@ -72,60 +102,163 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let hash = any::<bool>().prop_map(|good| if good { *blake3::hash(&[0; 7]).as_bytes() } else { [3; 32] });
     let fault = || Fault::new(Code::Changed, "lie");
+    let piece = prop_oneof![
+        (1..9_000_usize).prop_map(Piece::Data),
+        prop_oneof![0..9_000_u64, any::<u64>()].prop_map(Piece::Hole),
+        Just(Piece::Rest),
+    ];
+    let ending = prop_oneof![
+        4 => Just(Ending::Right),
+        1 => Just(Ending::Wrong),
+        1 => Just(Ending::Abandon),
+        1 => Just(Ending::None)
+    ];
+    let message = prop_oneof![
+        (0..6_u64, prop_oneof![Just(0), any::<u64>()])
+            .prop_map(|(index, offset)| Message::Begin { index, offset }),
+        any::<u64>().prop_map(|len| Message::Hole { len }),
+        Just(Message::End { hash: [3; 32] }),
+        Just(Message::Abandon(fault())),
+        path().prop_map(|path| Message::Seal { path, mode: 0o700, modified: FileTime::default() }),
+        Just(Message::Finish),
+        Just(Message::Busy),
+        Just(Message::Failed(fault())),
+        Just(Message::Summary { entries: 9, bytes: 9, roots: 9, sender: [5; 32] }),
+    ];
     prop_oneof![
-        4 => (0..6_u64, proptest::collection::vec(entry(), 0..5))
-            .prop_map(|(first, entries)| Said::Message(Message::Offer { first, entries })),
-        4 => (0..6_u64, prop_oneof![Just(0), any::<u64>()])
-            .prop_map(|(index, offset)| Said::Message(Message::Begin { index, offset })),
-        4 => (1..40_usize).prop_map(Said::Data),
-        4 => Just(Said::Data(7)),
-        2 => prop_oneof![0..40_u64, any::<u64>()].prop_map(|len| Said::Message(Message::Hole { len: len & !(1 << 62 | 1 << 61) })),
-        3 => hash.prop_map(|hash| Said::Message(Message::End { hash })),
-        1 => Just(Said::Message(Message::Abandon(fault()))),
-        1 => path().prop_map(|path| Said::Message(Message::Seal { path, mode: 0o700, modified: FileTime::default() })),
-        1 => Just(Said::Message(Message::Finish)),
-        1 => Just(Said::Message(Message::Busy)),
+        6 => (proptest::collection::vec(entry(), 0..6), any::<bool>())
+            .prop_map(|(entries, sorted)| Said::Offer(entries, sorted)),
+        6 => (any::<usize>(), proptest::collection::vec(piece, 0..4), ending)
+            .prop_map(|(file, pieces, ending)| Said::File(file, pieces, ending)),
+        3 => message.prop_map(Said::Message),
+        1 => (1..40_usize).prop_map(Said::Data),
         1 => proptest::collection::vec(any::<u8>(), 0..30).prop_map(Said::Raw),
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+/// Says it all.
+fn speak(said: Vec<Said>, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()> {
+    out.message(&Message::Summary { entries: 40, bytes: 100, roots: 1, sender: [5; 32] })?;
+    let mut next = 0;
+    let mut files = Vec::new();
+    for said in said {
+        match said {
+            Said::Offer(mut entries, sorted) => {
+                if sorted {
+                    entries.sort_by(|a, b| {
+                        if a.path.comes_after(&b.path) { Ordering::Greater } else { Ordering::Less }
+                    });
+                    entries.dedup_by(|a, b| a.path == b.path);
+                }
+                let first = next;
+                for entry in &entries {
+                    if let Kind::File { size } = entry.kind {
+                        files.push((next, size));
+                    }
+                    next += 1;
+                }
+                out.message(&Message::Offer { first, entries })?;
+            }
+            Said::File(file, pieces, ending) => {
+                if files.is_empty() {
+                    continue;
+                }
+                let (index, mut left) = files.remove(file % files.len());
+                out.message(&Message::Begin { index, offset: 0 })?;
+                let mut hasher = ContentHasher::default();
+                for piece in pieces {
+                    match piece {
+                        Piece::Data(len) => {
+                            let len = len.min(usize::try_from(left).unwrap_or(len)).max(1);
+                            out.data_header(len)?;
+                            out.raw(&vec![7; len])?;
+                            hasher.update(&vec![7; len]);
+                            left = left.saturating_sub(len as u64);
+                        }
+                        Piece::Hole(len) => {
+                            out.message(&Message::Hole { len })?;
+                            hasher.zeros(len);
+                            left = left.saturating_sub(len);
+                        }
+                        Piece::Rest => {
+                            out.message(&Message::Hole { len: left })?;
+                            hasher.zeros(left);
+                            left = 0;
+                        }
+                    }
+                }
+                match ending {
+                    Ending::Right => out.message(&Message::End { hash: hasher.result() })?,
+                    Ending::Wrong => out.message(&Message::End { hash: [3; 32] })?,
+                    Ending::Abandon => out.message(&Message::Abandon(Fault::new(Code::Changed, "lie")))?,
+                    Ending::None => {}
+                }
+            }
+            Said::Message(message) => out.message(&message)?,
+            Said::Data(len) => {
+                out.data_header(len)?;
+                out.raw(&vec![0; len])?;
+            }
+            Said::Raw(bytes) => out.raw(&bytes)?,
+        }
+    }
+    Ok(())
+}
 
-    /// Breaks: a sender that knows the token writes where it must not, or crashes or hangs a receiver.
+/// Everything below a directory, and where the links among it lead to.
+fn everything(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(everything(&path));
+        }
+        found.push(path);
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Breaks: a sender, with or without a token, writes where it must not or makes a link that leads there, leaves something
+    /// open, or crashes or hangs a receiver.
     #[test]
-    fn a_lying_sender_stays_within_the_directory(said in proptest::collection::vec(said(), 0..14)) {
+    fn a_lying_sender_stays_within_the_directory(
+        said in proptest::collection::vec(said(), 0..14),
+        again in proptest::collection::vec(said(), 0..14),
+        proved in any::<bool>(),
+    ) {
+        let token: &[u8] = if proved { b"t" } else { b"" };
         let outside = tempfile::tempdir().unwrap();
         let inside = outside.path().join("in/side");
         fs::create_dir_all(&inside).unwrap();
         fs::write(outside.path().join("in/file"), "ours").unwrap();
-        let place = Place::new(&inside, Policy { overwrite: true, ..Policy::default() }).unwrap();
-        let (ours, theirs) = pair();
-        std::thread::scope(|scope| {
-            scope.spawn(move || lie(theirs, Role::Sends, |out| {
-                out.message(&Message::Summary { entries: 5, bytes: 100, roots: 1 })?;
-                for said in said {
-                    match said {
-                        Said::Message(message) => out.message(&message)?,
-                        Said::Data(len) => {
-                            out.data_header(len)?;
-                            out.raw(&vec![0; len])?;
-                        }
-                        Said::Raw(bytes) => out.raw(&bytes)?,
-                    }
-                }
-                Ok(())
-            }));
-            let _ = receive(kernel::line_of(ours).unwrap(), &session(false), &place);
-        });
-        let names = |dir: &std::path::Path| -> Vec<_> {
+        std::os::unix::fs::symlink("../..", inside.join("ours")).unwrap();
+        let min_free = Some(MinFree::Bytes(ByteCount::ZERO));
+        let policy = Policy { overwrite: true, hidden: true, min_free, ..Policy::default() };
+        let place = Place::new(&inside, policy).unwrap();
+        // The second connection finds what the first has left.
+        for said in [said, again] {
+            let (ours, theirs) = pair();
+            std::thread::scope(|scope| {
+                scope.spawn(move || lie(theirs, token, Role::Sends, |out| speak(said, out)));
+                let result = receive(kernel::line_of(ours).unwrap(), &session(token, false), &place);
+                assert!(!matches!(result, Err(TransferError::Silent(_))), "it ends when the sender has left");
+            });
+        }
+        let names = |dir: &Path| -> Vec<_> {
             fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
         };
         prop_assert_eq!(names(outside.path()), ["in"]);
         prop_assert_eq!(names(&outside.path().join("in")).len(), 2);
         prop_assert_eq!(fs::read_to_string(outside.path().join("in/file")).unwrap(), "ours");
+        let root = inside.canonicalize().unwrap();
+        for path in everything(&inside) {
+            let leads_to = path.canonicalize().unwrap_or(root.clone());
+            prop_assert!(path.ends_with("ours") || leads_to.starts_with(&root), "{:?} leads to {:?}", path, leads_to);
+        }
     }
 
     /// Breaks: a receiver that knows the token crashes or hangs a sender.
@@ -139,7 +272,7 @@ proptest! {
         let found = walk(&[dir.path().join("x")]).unwrap();
         let (ours, theirs) = pair();
         let result = std::thread::scope(|scope| {
-            scope.spawn(move || lie(theirs, Role::Receives, |out| {
+            scope.spawn(move || lie(theirs, b"t", Role::Receives, |out| {
                 for (first, count, offset, kind) in answers {
                     let hash = [1; 32];
                     let verdict = match kind {
@@ -156,7 +289,7 @@ proptest! {
                 }
                 Ok(())
             }));
-            send(kernel::line_of(ours).unwrap(), &session(true), found, None)
+            send(kernel::line_of(ours).unwrap(), &session(b"t", true), found, None)
         });
         prop_assert!(result.is_err(), "nobody has acknowledged the end: {:?}", result);
     }
@@ -170,7 +303,7 @@ fn garbage_ends_a_transfer() {
     let (ours, mut theirs) = pair();
     let result = std::thread::scope(|scope| {
         scope.spawn(move || while theirs.write_all(&[0xa5; 10_000]).is_ok() {});
-        receive(kernel::line_of(ours).unwrap(), &session(false), &place)
+        receive(kernel::line_of(ours).unwrap(), &session(b"t", false), &place)
     });
     assert!(matches!(result, Err(TransferError::Protocol(_))), "{result:?}");
 }

@@ -105,7 +105,25 @@ fn is_passing(error: &io::Error) -> bool {
 /// # Errors
 /// The system gives no random numbers.
 pub fn one_time_token() -> io::Result<String> {
+    Ok(blake3::Hash::from_bytes(random_key()?).to_hex().to_string())
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn random_key() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(blake3::Hash::from_bytes(bytes).to_hex().to_string())
+    Ok(bytes)
+}
+
+/// A key for one purpose out of parts of which one is secret: BLAKE3's `derive_key` over them, each with its length in
+/// front.
+pub fn derive_key(context: &str, parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_be_bytes()).update(part);
+    }
+    *hasher.finalize().as_bytes()
 }

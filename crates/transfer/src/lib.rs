@@ -13,6 +13,8 @@
     reason = "disk, hashing and network are threads, and patience needs a clock"
 )]
 
+pub mod admission;
+mod content;
 mod fault;
 mod frame;
 mod handshake;
@@ -30,11 +32,13 @@ mod sender;
 mod throttle;
 mod walk;
 
+pub use content::ContentHasher;
 pub use fault::{Code, Fault, Problem, TransferError, clean};
-pub use frame::{FrameReader, Incoming, Key};
-pub use line::{Line, Patience, Progress, Session, Times};
+pub use frame::{FrameReader, FrameWriter, Incoming, Key};
+pub use handshake::{Frames, Peeked, Role, shake};
+pub use line::{Line, Patience, Progress, SenderKey, Session, Times};
 pub use path::RelPath;
-pub use place::{Place, Policy};
-pub use receiver::{Received, receive, turn_away};
+pub use place::{MinFree, Place, Policy};
+pub use receiver::{Received, receive};
 pub use sender::{Sent, send};
 pub use walk::{Source, Walk, walk};

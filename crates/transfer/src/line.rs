@@ -1,9 +1,11 @@
 //! The two directions of a stream, how long to wait for a peer, and how far a transfer is.
 
 use crate::fault::{Fault, TransferError};
+use crate::limits::{MIN_HASH_RATE, MIN_MOVED};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// Between two looks at the clock.
@@ -24,9 +26,9 @@ pub struct Line {
 /// How long the other side may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Until both have proved the token.
+    /// Until both have proved the token, from the first moment on, whatever comes meanwhile.
     pub handshake: Duration,
-    /// Afterwards, without a byte in either direction.
+    /// Afterwards, without a byte in either direction; a stranger must bring [`MIN_MOVED`] bytes within it.
     pub idle: Duration,
 }
 
@@ -46,6 +48,8 @@ pub struct Progress {
     pub bytes: u64,
     /// Of them, how many were there before.
     pub spared: u64,
+    /// Bytes that came over the line, and bytes that were read here on its behalf: what has been done since the start.
+    pub work: u64,
     /// Files, directories and links of the transfer.
     pub total_entries: u64,
     /// Files that are dealt with.
@@ -57,8 +61,9 @@ pub struct Progress {
 }
 
 /// What both sides need beside files.
+#[derive(Clone, Copy)]
 pub struct Session<'a> {
-    /// The shared secret; empty if there is none.
+    /// The shared secret; empty if there is none. Without one, each side is a stranger to the other.
     pub token: &'a [u8],
     /// True on the side that connected, false on the one that listened.
     pub connected: bool,
@@ -66,6 +71,28 @@ pub struct Session<'a> {
     pub patience: Patience,
     /// Called all the time, to show progress. True: the transfer is to stop.
     pub tick: &'a (dyn Fn(&Progress) -> bool + Sync),
+    /// Asked when the other side has proved the token (or that it knows of none), before it gets anything. The fault is
+    /// told to it, and that is the end.
+    pub admit: &'a (dyn Fn() -> Result<(), Fault> + Sync),
+    /// Sends: by this a receiver knows a sender without token again. Zeros: it does not.
+    pub sender: SenderKey,
+}
+
+/// What a sender without token is known by: bytes that nobody else can guess.
+pub type SenderKey = [u8; 32];
+
+impl Default for Session<'_> {
+    /// No token, the side that connected, [`Patience::default`]; never stops, admits everybody, and is not known again.
+    fn default() -> Self {
+        Session {
+            token: b"",
+            connected: true,
+            patience: Patience::default(),
+            tick: &|_| false,
+            admit: &|| Ok(()),
+            sender: [0; 32],
+        }
+    }
 }
 
 /// What the time went into, per part; they work at the same time, so that the sum may exceed the duration.
@@ -105,14 +132,18 @@ pub(crate) struct Shared {
     pub begun: Instant,
     /// Bytes in both directions.
     pub moved: AtomicU64,
-    /// Something takes long here: not silence.
+    /// Bytes of work that was done here meanwhile: not silence.
     pub alive: AtomicU64,
     pub ready: AtomicBool,
     pub stop: AtomicBool,
     /// The other side says nothing more.
     gone: AtomicBool,
     silent: AtomicBool,
+    /// The line has been closed from here.
+    closed: AtomicBool,
     over: AtomicBool,
+    /// When the line is closed, whatever happens.
+    end: Mutex<Option<Instant>>,
     pub progress: Mutex<Progress>,
     pub bytes: AtomicU64,
     pub disk: Spent,
@@ -132,7 +163,9 @@ impl Shared {
             stop: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             silent: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            end: Mutex::new(None),
             progress: Mutex::default(),
             bytes: AtomicU64::new(0),
             disk: Spent::default(),
@@ -148,11 +181,29 @@ impl Shared {
     pub fn snapshot(&self) -> Progress {
         let mut progress = self.progress().clone();
         progress.bytes = progress.spared.saturating_add(self.bytes.load(Ordering::Relaxed));
+        let work = [&self.moved, &self.alive].map(|counter| counter.load(Ordering::Relaxed));
+        progress.work = work.iter().fold(0, |all, bytes| all.saturating_add(*bytes));
         progress.elapsed = self.begun.elapsed();
         progress
     }
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+    /// True when the transfer was stopped or the line is closed: work for the peer is of no use any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.stopped() || self.closed.load(Ordering::Relaxed) || self.hung_up()
+    }
+    /// Whatever still goes on, the line is closed after this time.
+    pub fn end_within(&self, time: Duration) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
+    }
+    /// The peer says that it is busy. This counts as progress while it may have `owed` bytes to hash at
+    /// [`MIN_HASH_RATE`]. `busy` is the time of the first such message since anything else came.
+    pub fn excuse(&self, busy: &mut Option<Instant>, owed: u64) {
+        let since = *busy.get_or_insert_with(Instant::now);
+        if since.elapsed() < Duration::from_secs(owed / MIN_HASH_RATE) {
+            self.alive.fetch_add(MIN_MOVED, Ordering::Relaxed);
+        }
     }
     pub fn hang_up(&self) {
         self.gone.store(true, Ordering::Relaxed);
@@ -174,34 +225,55 @@ impl Shared {
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
-    /// Looks at the clock until the transfer has ended: shows progress, and closes the line on a silent peer.
-    pub fn watch(&self, session: &Session<'_>, close: &(dyn Fn() + Send + Sync), on_stop: impl Fn()) {
-        let mut last = (0, 0);
-        let mut heard = Instant::now();
-        let mut stopped: Option<Instant> = None;
-        while !self.over.load(Ordering::Relaxed) {
-            std::thread::park_timeout(TICK);
-            let now = (self.moved.load(Ordering::Relaxed), self.alive.load(Ordering::Relaxed));
-            if now != last {
-                last = now;
-                heard = Instant::now();
+    /// Looks at the clock until the transfer has ended: shows progress, and closes the line on a peer that is silent or too
+    /// slow. `last_words` are said when it is stopped from here; they may wait for the peer, but not for long.
+    pub fn watch(
+        &self,
+        session: &Session<'_>,
+        receives: bool,
+        close: &(dyn Fn() + Send + Sync),
+        last_words: impl Fn() + Sync,
+    ) {
+        // A sender chooses its receiver. A stranger that sends must keep a minimum rate, or it holds a place for nothing.
+        let least = if receives && session.token.is_empty() { MIN_MOVED } else { 1 };
+        let close = || {
+            self.closed.store(true, Ordering::Relaxed);
+            close();
+        };
+        std::thread::scope(|scope| {
+            let (mut mark, mut heard) = (0, Instant::now());
+            let mut stopped: Option<(Instant, Option<ScopedJoinHandle<'_, ()>>)> = None;
+            let is_speaking = |stopped: &Option<(_, Option<ScopedJoinHandle<'_, ()>>)>| {
+                stopped.as_ref().and_then(|s| s.1.as_ref()).is_some_and(|words| !words.is_finished())
+            };
+            while !self.over.load(Ordering::Relaxed) || is_speaking(&stopped) {
+                std::thread::park_timeout(TICK);
+                let progress = self.snapshot();
+                if progress.work >= least.saturating_add(mark) {
+                    (mark, heard) = (progress.work, Instant::now());
+                }
+                let ready = self.ready.load(Ordering::Relaxed);
+                let patience = if ready { session.patience.idle } else { session.patience.handshake };
+                let since = if ready { heard } else { self.begun };
+                if since.elapsed() > patience && !self.silent.swap(true, Ordering::Relaxed) {
+                    close();
+                }
+                let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
+                if end.is_some_and(|end| Instant::now() > end) {
+                    close();
+                }
+                if stopped.is_none() && (session.tick)(&progress) {
+                    self.stop.store(true, Ordering::Relaxed);
+                    // A peer that does not read must not hold up the watch.
+                    let speaking = Builder::new().spawn_scoped(scope, &last_words);
+                    stopped = Some((Instant::now(), speaking.ok()));
+                }
+                // A write that waits for a peer does not see it.
+                if stopped.as_ref().is_some_and(|(since, _)| since.elapsed() > GRACE) {
+                    close();
+                }
             }
-            let ready = self.ready.load(Ordering::Relaxed);
-            let patience = if ready { session.patience.idle } else { session.patience.handshake };
-            let since = if ready { heard } else { self.begun };
-            if since.elapsed() > patience && !self.silent.swap(true, Ordering::Relaxed) {
-                close();
-            }
-            if stopped.is_none() && (session.tick)(&self.snapshot()) {
-                self.stop.store(true, Ordering::Relaxed);
-                stopped = Some(Instant::now());
-                on_stop();
-            }
-            // A write that waits for a peer does not see it.
-            if stopped.is_some_and(|since| since.elapsed() > GRACE) {
-                close();
-            }
-        }
+        });
     }
     /// What `error` comes from.
     pub fn cause(&self, error: TransferError, session: &Session<'_>) -> TransferError {

@@ -2,16 +2,20 @@
 
 use crate::fault::{Code, Fault, clean};
 use crate::limits::{MAX_CONTROL, MAX_ENTRIES, MAX_OFFER, MAX_PATH, MAX_SIZE, MAX_TEXT};
+use crate::line::SenderKey;
 use crate::path::RelPath;
 use std::time::Duration;
 
-/// Bytes of a hash: BLAKE3, not keyed, as `b3sum` prints it.
+/// The hash of a content; [`ContentHasher`](crate::ContentHasher) says of what.
 pub type Hash = [u8; 32];
 
 /// The type of data frames.
 pub const DATA: u8 = 7;
 /// The type of a refusal, the only control frame without a tag.
 pub const REFUSE: u8 = 2;
+
+/// The type of messages that say nothing but that somebody works.
+pub const BUSY: u8 = 16;
 
 /// What an entry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +94,8 @@ pub enum Message {
         bytes: u64,
         /// Names at the top.
         roots: u32,
+        /// By what the receiver knows a sender without token again; zeros: it does not.
+        sender: SenderKey,
     },
     /// S: the next entries.
     Offer {
@@ -167,10 +173,11 @@ impl Message {
         let mut to = Vec::new();
         let kind = match self {
             Message::Ready => 1,
-            Message::Summary { entries, bytes, roots } => {
+            Message::Summary { entries, bytes, roots, sender } => {
                 put64(&mut to, *entries);
                 put64(&mut to, *bytes);
                 to.extend(roots.to_be_bytes());
+                to.extend(sender);
                 3
             }
             Message::Offer { first, entries } => {
@@ -229,7 +236,7 @@ impl Message {
                 put_fault(&mut to, fault);
                 15
             }
-            Message::Busy => 16,
+            Message::Busy => BUSY,
         };
         (kind, to)
     }
@@ -248,7 +255,7 @@ impl Message {
                 if entries > MAX_ENTRIES || bytes > MAX_SIZE {
                     return Err("more than a transfer may have");
                 }
-                Message::Summary { entries, bytes, roots }
+                Message::Summary { entries, bytes, roots, sender: from.array()? }
             }
             4 => Message::Offer { first: from.u64()?, entries: from.list(Reader::entry)? },
             5 => Message::Answers { first: from.u64()?, verdicts: from.list(Reader::verdict)? },
@@ -270,7 +277,7 @@ impl Message {
                 waited: Duration::from_nanos(from.u64()?),
             },
             15 => Message::Failed(from.fault()?),
-            16 => Message::Busy,
+            BUSY => Message::Busy,
             _ => return Err("a message of a type that is not known"),
         };
         if from.0.is_empty() { Ok(message) } else { Err("a message is longer than it should be") }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 /// What partial files end with. Such names are never sent and never taken.
-const PARTIAL: &str = ".farpace-part";
+pub(crate) const PARTIAL: &str = ".farpace-part";
 /// Bytes of a file's name that its partial file has, too, for people to see what it is.
 const PARTIAL_NAME: usize = 200;
 
@@ -72,25 +72,18 @@ impl RelPath {
         let rest = self.0.iter().position(|b| *b == b'/').and_then(|at| self.0.get(at..)).unwrap_or_default();
         RelPath::new(&[first.as_bytes(), rest].concat())
     }
-    /// True when a symbolic link at this path with this target stays within the transfer's directory.
-    pub fn may_link_to(&self, target: &[u8]) -> bool {
-        if target.is_empty()
-            || target.first() == Some(&b'/')
-            || target.len() > MAX_PATH
-            || target.contains(&0)
-        {
-            return false;
-        }
-        let mut depth = self.names().count().saturating_sub(1);
-        for name in target.split(|b| *b == b'/') {
-            match name {
-                b"" | b"." => {}
-                b".." if depth == 0 => return false,
-                b".." => depth -= 1,
-                _ => depth += 1,
-            }
-        }
-        true
+    /// True when one of its names begins with a dot.
+    pub fn is_hidden(&self) -> bool {
+        self.0.split(|b| *b == b'/').any(|name| name.first() == Some(&b'.'))
+    }
+    /// True when a walk through a tree, in which all that is in a directory comes after it and names are in the order of
+    /// their bytes, comes to `other` before this.
+    pub fn comes_after(&self, other: &RelPath) -> bool {
+        self.0.split(|b| *b == b'/').gt(other.0.split(|b| *b == b'/'))
+    }
+    /// The name of a link beside it that is about to take its place.
+    pub(crate) fn partial_link_name(&self) -> String {
+        format!(".{}{PARTIAL}", blake3::hash(self.split().1.as_bytes()).to_hex())
     }
     /// The name of the partial file beside it.
     pub fn partial_name(&self) -> String {
@@ -138,20 +131,23 @@ mod tests {
         assert!(RelPath::new("n".repeat(256).as_bytes()).is_err());
     }
 
-    /// Breaks: links out of the tree are made, or links within it are not.
+    /// Breaks: a sender may offer one file again and again, and has its hash worked out each time.
     #[test]
-    fn links_stay_within_the_tree() {
-        let at = RelPath::new(b"tree/sub/link").unwrap();
-        for (target, may) in [
-            ("x", true),
-            ("../x", true),
-            ("../../tree/x", true),
-            ("../../../x", false),
-            ("/etc/passwd", false),
-            ("a/../../../../x", false),
-            ("", false),
-        ] {
-            assert_eq!(at.may_link_to(target.as_bytes()), may, "{target}");
+    fn paths_have_the_order_of_a_walk() {
+        let walk = ["a", "a/b", "a/b/c", "a/b-c", "a-b", "a-b/c", "b", "b\u{1}"];
+        let paths = walk.map(|path| RelPath::new(path.as_bytes()).unwrap());
+        for (n, path) in paths.iter().enumerate() {
+            for (m, other) in paths.iter().enumerate() {
+                assert_eq!(path.comes_after(other), n > m, "{path} {other}");
+            }
+        }
+    }
+
+    /// Breaks: a stranger plants `.bashrc`, or what is in `.ssh`.
+    #[test]
+    fn names_with_a_dot_are_hidden() {
+        for (path, hidden) in [("a", false), ("a.b/c", false), (".a", true), ("a/.b", true), (".a/b", true)] {
+            assert_eq!(RelPath::new(path.as_bytes()).unwrap().is_hidden(), hidden, "{path}");
         }
     }
 

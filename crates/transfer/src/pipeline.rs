@@ -1,57 +1,88 @@
-//! What both sides' pipelines are made of: hashing of holes and of what is there already.
+//! What both sides do with what is there already: hash its beginning, without reading its holes.
 
+use crate::content::ContentHasher;
 use crate::limits::MAX_DATA;
 use crate::line::Shared;
-use crate::message::Hash;
+use rustix::fs::{self as sys, SeekFrom};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::Ordering;
 
-/// Zeros, as a hole of a file reads.
-static ZEROS: [u8; 65_536] = [0; 65_536];
-
-/// Hashes `len` zeros. Stops early if the transfer is to stop.
-pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, len: u64, shared: &Shared) {
-    let mut left = len;
-    while left > 0 && !shared.stopped() {
-        let n = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-        hasher.update(ZEROS.get(..n).unwrap_or_default());
-        left -= n as u64;
-        shared.alive.fetch_add(1, Ordering::Relaxed);
-    }
+/// The beginning of a file.
+pub(crate) struct Prefix {
+    pub hasher: ContentHasher,
+    /// Bytes that had to be read for it.
+    pub data: u64,
 }
 
-/// Hashes the first `len` bytes of `file`; `meanwhile` is called again and again. `None`: the file is shorter, or the transfer
-/// is to stop.
+/// Where data ends that begins at `at`, or where a hole ends.
+pub(crate) enum Extent {
+    Data(u64),
+    Hole(u64),
+}
+
+/// What is at `at` of a file that ends at `size`. `sparse`: it may have holes; looking for them costs a call.
+pub(crate) fn extent(file: &File, sparse: bool, at: u64, size: u64) -> Extent {
+    if !sparse {
+        return Extent::Data(size);
+    }
+    let data = match sys::seek(file, SeekFrom::Data(at)) {
+        Ok(data) => data.clamp(at, size),
+        Err(rustix::io::Errno::NXIO) => size,
+        Err(_) => at,
+    };
+    if data > at {
+        return Extent::Hole(data);
+    }
+    Extent::Data(sys::seek(file, SeekFrom::Hole(at)).map_or(size, |hole| hole.clamp(at + 1, size)))
+}
+
+/// True when a file has less on the disk than its size.
+pub(crate) fn is_sparse(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.blocks().saturating_mul(512) < metadata.len())
+}
+
+/// Hashes the first `len` bytes of `file`; `meanwhile` is called again and again, and says whether to go on. `None`: the
+/// file is shorter, or the transfer is cancelled.
 pub(crate) fn hash_prefix(
     file: &File,
     len: u64,
     shared: &Shared,
-    mut meanwhile: impl FnMut(),
-) -> io::Result<Option<blake3::Hasher>> {
-    let mut hasher = blake3::Hasher::new();
-    let mut block = vec![0; usize::try_from(len).unwrap_or(MAX_DATA).min(MAX_DATA)];
+    mut meanwhile: impl FnMut() -> bool,
+) -> io::Result<Option<Prefix>> {
+    let mut prefix = Prefix { hasher: ContentHasher::default(), data: 0 };
+    if file.metadata()?.len() < len {
+        return Ok(None);
+    }
+    let sparse = is_sparse(file);
+    let mut block = Vec::new();
     let mut at = 0;
     while at < len {
-        if shared.stopped() {
+        if shared.is_cancelled() || !meanwhile() {
             return Ok(None);
         }
-        let want = usize::try_from(len - at).unwrap_or(MAX_DATA).min(MAX_DATA);
+        let until = match extent(file, sparse, at, len) {
+            Extent::Hole(until) => {
+                prefix.hasher.zeros(until - at);
+                at = until;
+                continue;
+            }
+            Extent::Data(until) => until,
+        };
+        let want = usize::try_from(until - at).unwrap_or(MAX_DATA).min(MAX_DATA);
+        if block.len() < want {
+            block.resize(want, 0);
+        }
         let into = block.get_mut(..want).unwrap_or_default();
         let got = shared.disk.on(|| file.read_at(into, at))?;
         if got == 0 {
             return Ok(None);
         }
-        shared.hash.on(|| hasher.update(block.get(..got).unwrap_or_default()));
+        shared.hash.on(|| prefix.hasher.update(block.get(..got).unwrap_or_default()));
         at += got as u64;
-        shared.alive.fetch_add(1, Ordering::Relaxed);
-        meanwhile();
+        prefix.data += got as u64;
+        shared.alive.fetch_add(got as u64, Ordering::Relaxed);
     }
-    Ok(Some(hasher))
-}
-
-/// The hash of what was put in.
-pub(crate) fn result(hasher: &blake3::Hasher) -> Hash {
-    *hasher.finalize().as_bytes()
+    Ok(Some(prefix))
 }

@@ -1,20 +1,21 @@
 //! The side that gets the files: one thread hears, one hashes, one writes to the disk and acknowledges.
 
+use crate::content::ContentHasher;
 use crate::fault::{Code, Fault, Problem, TransferError};
 use crate::frame::{FrameReader, FrameWriter, Incoming};
-use crate::handshake::{self, Role, shake};
-use crate::limits::{BLOCKS, MAX_ENTRIES, MAX_RESUMED, OPEN_OFFERS, QUEUE};
+use crate::handshake::{Role, shake};
+use crate::limits::{BLOCKS, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE};
 use crate::line::{Line, Session, Shared, Times};
 use crate::message::{Entry, FileTime, Hash, Kind, Message, Verdict};
 use crate::path::RelPath;
-use crate::pipeline::{hash_zeros, result};
-use crate::place::{Partial, Place, Wanted};
+use crate::place::{Partial, Peer, Place, Stranger, Wanted};
 use crate::sender::BUSY;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// After a fault so long and so much is still heard, so that the other side hears of it before the line is closed.
@@ -46,6 +47,7 @@ enum Step {
     Begin {
         index: u64,
         wanted: Box<Wanted>,
+        peer: Peer,
         offset: u64,
     },
     Block(Vec<u8>, usize),
@@ -56,6 +58,7 @@ enum Step {
     Abandon(Fault),
     Seal {
         path: RelPath,
+        peer: Peer,
         mode: u16,
         modified: FileTime,
     },
@@ -82,14 +85,13 @@ pub fn receive(line: Line, session: &Session<'_>, place: &Place) -> Result<Recei
     // What the writer is, the watch learns when there are keys.
     let out = &Mutex::new(None);
     let result = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            let stop =
-                || say(out, &Message::Failed(Fault::new(Code::Interrupted, "the receiver was stopped")));
-            shared.watch(session, close, || {
-                let _ = stop();
+        let watch = spawn(scope, || {
+            shared.watch(session, true, close, || {
+                let fault = Fault::new(Code::Interrupted, "the receiver was stopped");
+                let _ = say(out, &Message::Failed(fault));
                 close();
             });
-        });
+        })?;
         let result = job.run(reader, writer, session, out);
         // The last words are out; nothing waits behind them.
         shared.end();
@@ -110,17 +112,12 @@ pub fn receive(line: Line, session: &Session<'_>, place: &Place) -> Result<Recei
     })
 }
 
-/// Tells a side that has connected why nothing is received now.
-pub fn turn_away(line: Line, session: &Session<'_>, fault: Fault) {
-    let shared = Shared::new();
-    let Line { reader, writer, close } = line;
-    let close = &*close;
-    std::thread::scope(|scope| {
-        let watch = scope.spawn(|| shared.watch(session, close, close));
-        handshake::turn_away(reader, writer, fault, &shared.moved);
-        shared.end();
-        watch.thread().unpark();
-    });
+/// A thread, or that the system gives none: then this transfer ends, and others go on.
+fn spawn<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    work: impl FnOnce() + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, ()>> {
+    Builder::new().spawn_scoped(scope, work)
 }
 
 type Out = Mutex<Option<FrameWriter<Box<dyn Write + Send>>>>;
@@ -132,12 +129,29 @@ fn say(out: &Out, message: &Message) -> io::Result<()> {
     }
 }
 
+/// What the sender has announced.
+struct Announced {
+    entries: u64,
+    peer: Peer,
+}
+
 /// Offers whose files have not all been sent.
 #[derive(Default)]
 struct Offers {
-    open: VecDeque<BTreeMap<u64, Wanted>>,
+    /// The files of each, and how much the sender has to hash before it sends them.
+    open: VecDeque<(BTreeMap<u64, Wanted>, u64)>,
     next: u64,
-    announced: u64,
+    /// What was offered last: each path comes after the one before, so that none comes twice.
+    last: Option<RelPath>,
+    /// Directories that are not complete yet, and whether this sender may set their permissions and time.
+    unsealed: BTreeMap<RelPath, bool>,
+}
+
+impl Offers {
+    /// Bytes that the sender may have to hash now.
+    fn owed(&self) -> u64 {
+        self.open.iter().fold(0, |all, (_, bytes)| all.saturating_add(*bytes))
+    }
 }
 
 /// The file that is coming in.
@@ -165,8 +179,7 @@ impl Job<'_> {
     ) -> Result<(), TransferError> {
         let shared = self.shared;
         let reader = BufReader::with_capacity(64 * 1024, reader);
-        let (mut frames, writer) =
-            shake(reader, writer, session.token, session.connected, Role::Receives, &shared.moved)?;
+        let (mut frames, writer) = shake(reader, writer, session, Role::Receives, &shared.moved)?;
         *out.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         shared.ready.store(true, Ordering::Relaxed);
         let (steps, heard) = sync_channel(QUEUE);
@@ -176,9 +189,9 @@ impl Job<'_> {
             let _ = give_back.send(Vec::new());
         }
         let result = std::thread::scope(|scope| {
-            scope.spawn(move || hash_steps(&heard, &hashed, shared));
-            let disk = scope.spawn(move || self.write_steps(&to_write, &give_back, out));
-            let heard = self.hear(&mut frames, steps, &pool, out);
+            spawn(scope, move || hash_steps(&heard, &hashed, shared))?;
+            let disk = spawn(scope, move || self.write_steps(&to_write, &give_back, out))?;
+            let heard = self.hear(&mut frames, session, steps, &pool, out);
             // The channel is closed now: whatever came is written.
             let _ = disk.join();
             heard
@@ -207,10 +220,10 @@ impl Job<'_> {
 
     /// Hears on for a while, so that what was said last is not lost with the line.
     fn drain<R: Read>(&self, frames: &mut FrameReader<'_, R>) {
-        let until = Instant::now() + DRAIN;
+        self.shared.end_within(DRAIN);
         let start = self.shared.moved.load(Ordering::Relaxed);
         let mut block = Vec::new();
-        while Instant::now() < until && !self.shared.stopped() {
+        while !self.shared.is_cancelled() {
             let moved = self.shared.moved.load(Ordering::Relaxed);
             if frames.next(&mut block).is_err() || moved.saturating_sub(start) > DRAIN_BYTES {
                 return;
@@ -222,13 +235,16 @@ impl Job<'_> {
     fn hear<R: Read>(
         &self,
         frames: &mut FrameReader<'_, R>,
+        session: &Session<'_>,
         steps: SyncSender<Step>,
         pool: &Receiver<Vec<u8>>,
         out: &Out,
     ) -> Result<(), TransferError> {
         let shared = self.shared;
-        let mut offers = Offers { announced: u64::MAX, ..Offers::default() };
+        let mut announced: Option<Announced> = None;
+        let mut offers = Offers::default();
         let mut current: Option<Current> = None;
+        let mut busy = None;
         let mut block = pool.recv().map_err(|_| TransferError::Closed)?;
         // When the disk's thread has ended, it has said why.
         let pass = |step| steps.send(step).map_err(|_| TransferError::Closed);
@@ -236,6 +252,7 @@ impl Job<'_> {
             let message = match shared.network.on(|| frames.next(&mut block))? {
                 Incoming::Message(message) => message,
                 Incoming::Data(len) => {
+                    busy = None;
                     take(&mut current, len as u64)?;
                     shared.bytes.fetch_add(len as u64, Ordering::Relaxed);
                     pass(Step::Block(block, len))?;
@@ -243,21 +260,25 @@ impl Job<'_> {
                     continue;
                 }
             };
+            if message == Message::Busy {
+                shared.excuse(&mut busy, offers.owed());
+                continue;
+            }
+            busy = None;
+            let Some(Announced { entries: all, peer }) = &announced else {
+                announced = Some(self.announced(message, session)?);
+                continue;
+            };
             match message {
-                Message::Summary { entries, bytes, .. } => {
-                    offers.announced = entries;
-                    let mut progress = shared.progress();
-                    (progress.total_entries, progress.total_bytes) = (entries, bytes);
-                }
                 Message::Offer { first, entries } => {
-                    let answers = self.judge(&mut offers, first, entries, out)?;
+                    let answers = self.judge(&mut offers, *all, peer, first, entries, out)?;
                     say(out, &answers)?;
                 }
                 Message::Begin { index, offset } => {
                     if current.is_some() {
                         return Err(TransferError::Protocol("a file begins within another"));
                     }
-                    let wanted = offers.open.iter_mut().find_map(|open| open.remove(&index));
+                    let wanted = offers.open.iter_mut().find_map(|(open, _)| open.remove(&index));
                     let wanted = wanted.ok_or(TransferError::Protocol("a file that was not asked for"))?;
                     let may = wanted.resumed.as_ref().map_or(0, |resumed| resumed.offset);
                     let Kind::File { size } = wanted.entry.kind else {
@@ -271,7 +292,7 @@ impl Job<'_> {
                     progress.spared = progress.spared.saturating_add(offset);
                     drop(progress);
                     current = Some(Current { left: size.saturating_sub(offset) });
-                    pass(Step::Begin { index, wanted: Box::new(wanted), offset })?;
+                    pass(Step::Begin { index, wanted: Box::new(wanted), peer: peer.clone(), offset })?;
                 }
                 Message::Hole { len } => {
                     take(&mut current, len)?;
@@ -291,54 +312,90 @@ impl Job<'_> {
                     current.take().ok_or(TransferError::Protocol("nothing to abandon"))?;
                     pass(Step::Abandon(fault))?;
                 }
-                Message::Seal { path, mode, modified } => pass(Step::Seal { path, mode, modified })?,
+                Message::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
+                    Some(true) => pass(Step::Seal { path, peer: peer.clone(), mode, modified })?,
+                    Some(false) => {}
+                    None => return Err(TransferError::Protocol("a directory that was not offered")),
+                },
                 Message::Finish => return Ok(()),
                 Message::Failed(fault) => return Err(TransferError::Peer(fault)),
-                Message::Busy => {}
-                _ => return Err(TransferError::Protocol("a message that only receivers send")),
+                _ => return Err(TransferError::Protocol("a message that only receivers send, or too late")),
             }
         }
+    }
+
+    /// The first message says what there will be, and who sends it.
+    fn announced(&self, message: Message, session: &Session<'_>) -> Result<Announced, TransferError> {
+        let Message::Summary { entries, bytes, sender, .. } = message else {
+            return match message {
+                Message::Failed(fault) => Err(TransferError::Peer(fault)),
+                _ => Err(TransferError::Protocol("it does not say what it will send")),
+            };
+        };
+        let mut progress = self.shared.progress();
+        (progress.total_entries, progress.total_bytes) = (entries, bytes);
+        drop(progress);
+        let peer = if !session.token.is_empty() {
+            Peer::Proved
+        } else {
+            Peer::Stranger(Stranger::new(sender).map_err(TransferError::Own)?)
+        };
+        Ok(Announced { entries, peer })
     }
 
     fn judge(
         &self,
         offers: &mut Offers,
+        announced: u64,
+        peer: &Peer,
         first: u64,
         entries: Vec<Entry>,
         out: &Out,
     ) -> Result<Message, TransferError> {
         let count = entries.len() as u64;
-        if first != offers.next || first.saturating_add(count) > offers.announced.min(MAX_ENTRIES) {
+        if first != offers.next || first.saturating_add(count) > announced.min(MAX_ENTRIES) {
             return Err(TransferError::Protocol("an offer out of order, or of more than was announced"));
         }
         offers.next = first + count;
         let mut spoke = Instant::now();
         let mut patience = || {
-            if spoke.elapsed() > BUSY {
-                spoke = Instant::now();
-                // If the line is broken, the next read tells.
-                let _ = say(out, &Message::Busy);
+            if spoke.elapsed() < BUSY {
+                return true;
             }
+            spoke = Instant::now();
+            // Nobody waits for it any more if the line is broken.
+            say(out, &Message::Busy).is_ok()
         };
         let mut wanted = BTreeMap::new();
-        let mut resumed = 0;
+        let (mut resumed, mut owed) = (0, 0_u64);
         let mut verdicts = Vec::new();
         for (index, entry) in (first..).zip(entries) {
-            let path = entry.path.to_string();
-            let (verdict, take) = self.place.judge(entry, resumed < MAX_RESUMED, self.shared, &mut patience);
-            if let Verdict::Refused(fault) = &verdict {
-                self.problem(path, fault.clone());
+            if offers.last.as_ref().is_some_and(|last| !entry.path.comes_after(last)) {
+                return Err(TransferError::Protocol("an entry comes twice, or not in the order of names"));
             }
-            if let Some(take) = take {
+            offers.last = Some(entry.path.clone());
+            let (path, kind) = (entry.path.clone(), entry.kind.clone());
+            let judged = self.place.judge(entry, peer, resumed < MAX_RESUMED, self.shared, &mut patience);
+            if let Verdict::Refused(fault) = &judged.verdict {
+                self.problem(path.to_string(), fault.clone());
+            }
+            if kind == Kind::Directory {
+                offers.unsealed.insert(path, judged.sealable);
+                if offers.unsealed.len() > MAX_UNSEALED {
+                    return Err(TransferError::Protocol("directories are never complete"));
+                }
+            }
+            owed = owed.saturating_add(judged.hashed);
+            if let Some(take) = judged.wanted {
                 resumed += usize::from(take.resumed.is_some());
                 wanted.insert(index, take);
             }
-            verdicts.push(verdict);
+            verdicts.push(judged.verdict);
         }
         if offers.open.len() == OPEN_OFFERS {
             offers.open.pop_front();
         }
-        offers.open.push_back(wanted);
+        offers.open.push_back((wanted, owed));
         Ok(Message::Answers { first, verdicts })
     }
 
@@ -357,33 +414,37 @@ impl Job<'_> {
         let mut at: Option<Writing> = None;
         for step in steps {
             let ended = match step {
-                Step::Begin { index, wanted, offset } => {
+                Step::Begin { index, wanted, peer, offset } => {
                     let name = wanted.entry.path.to_string();
-                    let partial = shared.disk.on(|| self.place.open(*wanted, offset));
+                    let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
                     at = Some(Writing { index, name, partial });
                     None
                 }
                 Step::Block(block, len) => {
                     if let Some(writing) = &mut at {
-                        shared.disk.on(|| writing.write(block.get(..len).unwrap_or_default()));
+                        let bytes = block.get(..len).unwrap_or_default();
+                        shared
+                            .disk
+                            .on(|| writing.change(self.place, |partial| partial.write(self.place, bytes)));
                     }
                     let _ = give_back.send(block);
                     at.as_ref().and_then(Writing::fatal)
                 }
                 Step::Hole(len) => {
-                    if let Some(Writing { partial: Ok(partial), .. }) = &mut at {
-                        partial.skip(len);
+                    if let Some(writing) = &mut at {
+                        writing.change(self.place, |partial| partial.skip(self.place, len));
                     }
-                    None
+                    at.as_ref().and_then(Writing::fatal)
                 }
                 Step::Hashed(theirs, ours) => {
-                    at.take().and_then(|writing| self.finish(writing, theirs == ours, None, out))
+                    let content = if theirs == ours { Content::Same(ours) } else { Content::Differs };
+                    at.take().and_then(|writing| self.finish(writing, content, out))
                 }
                 Step::Abandon(fault) => {
-                    at.take().and_then(|writing| self.finish(writing, false, Some(fault), out))
+                    at.take().and_then(|writing| self.finish(writing, Content::Abandoned(fault), out))
                 }
-                Step::Seal { path, mode, modified } => {
-                    self.place.seal(&path, mode, modified);
+                Step::Seal { path, peer, mode, modified } => {
+                    self.place.seal(&path, &peer, mode, modified);
                     None
                 }
                 // It has been hashed before.
@@ -391,7 +452,7 @@ impl Job<'_> {
             };
             if let Some(fault) = ended {
                 if let Some(Writing { partial: Ok(partial), .. }) = at {
-                    partial.leave();
+                    partial.leave(self.place);
                 }
                 let _ = say(out, &Message::Failed(fault.clone()));
                 self.tally(|tally| tally.fatal = Some(fault));
@@ -399,22 +460,22 @@ impl Job<'_> {
             }
         }
         if let Some(Writing { partial: Ok(partial), .. }) = at {
-            partial.leave();
+            partial.leave(self.place);
         }
     }
 
     /// Keeps or leaves a file and tells the sender. A fault is told if it ends all.
-    fn finish(&self, writing: Writing, same: bool, abandoned: Option<Fault>, out: &Out) -> Option<Fault> {
+    fn finish(&self, writing: Writing, content: Content, out: &Out) -> Option<Fault> {
         let Writing { index, name, partial } = writing;
-        let done = match (partial, abandoned) {
-            (Ok(partial), Some(fault)) => {
-                partial.leave();
+        let done = match (partial, content) {
+            (Ok(partial), Content::Abandoned(fault)) => {
+                partial.leave(self.place);
                 Err(fault)
             }
-            (Err(_), Some(fault)) | (Err(fault), None) => Err(fault),
-            (Ok(partial), None) if same => self.shared.disk.on(|| self.place.keep(partial)),
-            (Ok(partial), None) => {
-                partial.discard();
+            (Err(_), Content::Abandoned(fault)) | (Err(fault), _) => Err(fault),
+            (Ok(partial), Content::Same(hash)) => self.shared.disk.on(|| partial.keep(self.place, &hash)),
+            (Ok(partial), Content::Differs) => {
+                partial.discard(self.place);
                 Err(Fault::new(Code::Mismatch, "what arrived is not what was sent; it was not kept"))
             }
         };
@@ -437,13 +498,22 @@ struct Writing {
     partial: Result<Partial, Fault>,
 }
 
+/// What came of a file.
+enum Content {
+    /// All of it, with this hash.
+    Same(Hash),
+    Differs,
+    Abandoned(Fault),
+}
+
 impl Writing {
-    fn write(&mut self, bytes: &[u8]) {
+    /// After a fault, what was written until then is left.
+    fn change(&mut self, place: &Place, change: impl FnOnce(&mut Partial) -> Result<(), Fault>) {
         if let Ok(partial) = &mut self.partial
-            && let Err(fault) = partial.write(bytes)
+            && let Err(fault) = change(partial)
             && let Ok(partial) = std::mem::replace(&mut self.partial, Err(fault))
         {
-            partial.leave();
+            partial.leave(place);
         }
     }
     fn fatal(&self) -> Option<Fault> {
@@ -461,27 +531,22 @@ fn take(current: &mut Option<Current>, len: u64) -> Result<(), TransferError> {
 
 /// Hashes what was heard and passes it on.
 fn hash_steps(heard: &Receiver<Step>, out: &SyncSender<Step>, shared: &Shared) {
-    let mut hasher = blake3::Hasher::new();
-    for step in heard {
-        let step = match step {
-            Step::Begin { index, wanted, offset } => {
-                hasher = match &wanted.resumed {
-                    Some(resumed) if offset != 0 => resumed.hasher.clone(),
-                    _ => blake3::Hasher::new(),
+    let mut hasher = ContentHasher::default();
+    for mut step in heard {
+        match &mut step {
+            Step::Begin { wanted, offset, .. } => {
+                hasher = match &mut wanted.resumed {
+                    Some(resumed) if *offset != 0 => std::mem::take(&mut resumed.prefix.hasher),
+                    _ => ContentHasher::default(),
                 };
-                Step::Begin { index, wanted, offset }
             }
             Step::Block(block, len) => {
-                shared.hash.on(|| hasher.update(block.get(..len).unwrap_or_default()));
-                Step::Block(block, len)
+                shared.hash.on(|| hasher.update(block.get(..*len).unwrap_or_default()));
             }
-            Step::Hole(len) => {
-                shared.hash.on(|| hash_zeros(&mut hasher, len, shared));
-                Step::Hole(len)
-            }
-            Step::End(theirs) => Step::Hashed(theirs, result(&hasher)),
-            other => other,
-        };
+            Step::Hole(len) => hasher.zeros(*len),
+            Step::End(theirs) => step = Step::Hashed(*theirs, hasher.result()),
+            _ => {}
+        }
         if out.send(step).is_err() {
             return;
         }

@@ -1,20 +1,21 @@
 //! The side that has the files: one thread reads them, one hashes, one sends, one hears what the receiver says.
 
+use crate::content::ContentHasher;
 use crate::fault::{Code, Fault, Problem, TransferError};
 use crate::frame::{FrameReader, FrameWriter, Incoming};
 use crate::handshake::{Role, shake};
-use crate::limits::{BLOCKS, MAX_CONTROL, MAX_DATA, MAX_OFFER, QUEUE};
+use crate::limits::{BLOCKS, MAX_CONTROL, MAX_DATA, MAX_OFFER, OPEN_OFFERS, QUEUE};
 use crate::line::{Line, Progress, Session, Shared, Times};
 use crate::message::{Entry, Kind, Message, Verdict, entry_len};
-use crate::pipeline::{hash_prefix, hash_zeros, result};
+use crate::pipeline::{Extent, extent, hash_prefix, is_sparse};
 use crate::throttle::Throttle;
 use crate::walk::{Source, Walk, modified};
 use farpace_units::Rate;
-use rustix::fs::{self as sys, Advice, Mode, OFlags, SeekFrom};
+use rustix::fs::{self as sys, Advice, Mode, OFlags};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -59,7 +60,7 @@ enum Step {
     Begin {
         index: u64,
         offset: u64,
-        hasher: Box<blake3::Hasher>,
+        hasher: Box<ContentHasher>,
         name: String,
     },
     Block(Vec<u8>, usize),
@@ -108,11 +109,13 @@ pub fn send(
     let mut tally = Tally::default();
     problems.into_iter().for_each(|Problem { path, fault }| tally.problem(path, fault));
     let job = Job { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
-    let summary = Message::Summary { entries, bytes, roots };
+    // Who knows the token need not be known by anything else.
+    let sender = if session.token.is_empty() { session.sender } else { [0; 32] };
+    let summary = Message::Summary { entries, bytes, roots, sender };
     let Line { reader, writer, close } = line;
     let close = &*close;
     let result = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| shared.watch(session, close, || ()));
+        let watch = scope.spawn(|| shared.watch(session, false, close, || ()));
         let result = job.run(reader, writer, session, summary, limit, close);
         shared.end();
         watch.thread().unpark();
@@ -159,8 +162,7 @@ impl Job<'_> {
     ) -> Result<(), TransferError> {
         let shared = self.shared;
         let (reader, writer) = (BufReader::new(reader), BufWriter::with_capacity(256 * 1024, writer));
-        let (mut frames, mut out) =
-            shake(reader, writer, session.token, session.connected, Role::Sends, &shared.moved)?;
+        let (mut frames, mut out) = shake(reader, writer, session, Role::Sends, &shared.moved)?;
         shared.ready.store(true, Ordering::Relaxed);
         out.message(&summary)?;
         let (steps, read) = sync_channel(QUEUE);
@@ -214,11 +216,23 @@ impl Job<'_> {
             .filter_map(|source| if let Source::Entry { entry, .. } = source { Some(entry) } else { None })
             .collect();
         let mut block = Vec::new();
-        let mut expected = 0;
+        let mut expected = 0_u64;
+        let mut busy = None;
         loop {
             let Incoming::Message(message) = frames.next(&mut block)? else {
                 return Err(TransferError::Protocol("the receiver sends data"));
             };
+            if message == Message::Busy {
+                // It hashes what it has of the files that it has not answered for.
+                let open = names.iter().skip(usize::try_from(expected).unwrap_or(usize::MAX));
+                let sizes = open.take(OPEN_OFFERS * MAX_OFFER).map(|entry| match entry.kind {
+                    Kind::File { size } => size,
+                    _ => 0,
+                });
+                self.shared.excuse(&mut busy, sizes.fold(0, u64::saturating_add));
+                continue;
+            }
+            busy = None;
             match message {
                 Message::Answers { first, verdicts } => {
                     if first != expected {
@@ -242,7 +256,6 @@ impl Job<'_> {
                     return Ok(());
                 }
                 Message::Failed(fault) => return Err(TransferError::Peer(fault)),
-                Message::Busy => {}
                 _ => return Err(TransferError::Protocol("a message that only senders send")),
             }
         }
@@ -416,17 +429,17 @@ impl Job<'_> {
         if !is_same() {
             return skip(changed());
         }
-        let check = |len| hash_prefix(&file, len, self.shared, || ());
+        let check = |len| hash_prefix(&file, len, self.shared, || true);
         let unreadable = |error: &std::io::Error| Fault::of(error, "cannot read it");
         let (offset, hasher) = match verdict {
-            Verdict::Send => (0, blake3::Hasher::new()),
+            Verdict::Send => (0, ContentHasher::default()),
             Verdict::Resume { offset, hash } => match check(offset.min(size)) {
-                Ok(Some(hasher)) if offset <= size && result(&hasher) == hash => (offset, hasher),
-                Ok(_) => (0, blake3::Hasher::new()),
+                Ok(Some(there)) if offset <= size && there.hasher.result() == hash => (offset, there.hasher),
+                Ok(_) => (0, ContentHasher::default()),
                 Err(error) => return skip(unreadable(&error)),
             },
             Verdict::Have { hash, replace } => match check(size) {
-                Ok(Some(hasher)) if result(&hasher) == hash => {
+                Ok(Some(there)) if there.hasher.result() == hash => {
                     let mut progress = self.shared.progress();
                     progress.spared += size;
                     progress.files += 1;
@@ -434,7 +447,7 @@ impl Job<'_> {
                     self.tally(|tally| tally.unchanged += 1);
                     return Some(());
                 }
-                Ok(_) if replace => (0, blake3::Hasher::new()),
+                Ok(_) if replace => (0, ContentHasher::default()),
                 Ok(_) => {
                     let text = "there is another file of this name; the receiver does not overwrite";
                     return skip(Fault::new(Code::Exists, text));
@@ -464,24 +477,17 @@ impl Job<'_> {
         pool: &Receiver<Vec<u8>>,
     ) -> Option<Result<(), Fault>> {
         let _ = sys::fadvise(file, offset, NonZeroU64::new(size), Advice::Sequential);
-        // Looking for holes costs a call; most files have none.
-        let sparse = file.metadata().is_ok_and(|metadata| metadata.blocks().saturating_mul(512) < size);
+        let sparse = is_sparse(file);
         let mut at = offset;
         while at < size {
-            let mut until = size;
-            if sparse {
-                let data = match sys::seek(file, SeekFrom::Data(at)) {
-                    Ok(data) => data.clamp(at, size),
-                    Err(rustix::io::Errno::NXIO) => size,
-                    Err(_) => at,
-                };
-                if data > at {
-                    out.send(Step::Hole(data - at)).ok()?;
-                    at = data;
+            let until = match extent(file, sparse, at, size) {
+                Extent::Hole(until) => {
+                    out.send(Step::Hole(until - at)).ok()?;
+                    at = until;
                     continue;
                 }
-                until = sys::seek(file, SeekFrom::Hole(at)).map_or(size, |hole| hole.clamp(at + 1, size));
-            }
+                Extent::Data(until) => until,
+            };
             while at < until {
                 let mut block = pool.recv().ok()?;
                 block.resize(MAX_DATA, 0);
@@ -537,24 +543,17 @@ fn offers(sources: &[Source]) -> Vec<(u64, &[Source])> {
 
 /// Hashes what was read and passes it on.
 fn hash_steps(read: &Receiver<Step>, out: &SyncSender<Step>, shared: &Shared) {
-    let mut hasher = blake3::Hasher::new();
-    for step in read {
-        let step = match step {
-            Step::Begin { index, offset, hasher: begun, name } => {
-                hasher = *begun;
-                Step::Begin { index, offset, hasher: Box::default(), name }
-            }
+    let mut hasher = ContentHasher::default();
+    for mut step in read {
+        match &mut step {
+            Step::Begin { hasher: begun, .. } => hasher = std::mem::take(&mut **begun),
             Step::Block(block, len) => {
-                shared.hash.on(|| hasher.update(block.get(..len).unwrap_or_default()));
-                Step::Block(block, len)
+                shared.hash.on(|| hasher.update(block.get(..*len).unwrap_or_default()));
             }
-            Step::Hole(len) => {
-                shared.hash.on(|| hash_zeros(&mut hasher, len, shared));
-                Step::Hole(len)
-            }
-            Step::End => Step::Hashed(result(&hasher)),
-            other => other,
-        };
+            Step::Hole(len) => hasher.zeros(*len),
+            Step::End => step = Step::Hashed(hasher.result()),
+            _ => {}
+        }
         if out.send(step).is_err() {
             return;
         }

@@ -4,7 +4,7 @@ use crate::fault::{Code, Fault, Problem, clean};
 use crate::limits::MAX_ENTRIES;
 use crate::message::{Entry, FileTime, Kind};
 use crate::path::RelPath;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -53,7 +53,7 @@ pub struct Walk {
 /// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
 pub fn walk(paths: &[PathBuf]) -> Result<Walk, Fault> {
     let mut walk = Walk::default();
-    let mut names = BTreeSet::new();
+    let mut found = BTreeMap::new();
     for path in paths {
         // `.` and `dir/..` get the names that they stand for, and links are followed.
         let full = fs::canonicalize(path).map_err(|error| Fault::of(&error, &path.to_string_lossy()))?;
@@ -62,15 +62,17 @@ pub fn walk(paths: &[PathBuf]) -> Result<Walk, Fault> {
             named.ok_or_else(|| Fault::new(Code::Path, "the root directory has no name to send it by"))?;
         let at = RelPath::new(name.as_bytes())
             .map_err(|why| Fault::new(Code::Path, format_args!("{}: {why}", path.display())))?;
-        if !names.insert(at.clone()) {
+        if found.contains_key(&at) {
             return Err(Fault::new(
                 Code::Exists,
                 format_args!("two arguments have the name `{at}`; send them one by one"),
             ));
         }
         walk.roots = walk.roots.saturating_add(1);
-        walk.visit(at, &full);
+        found.insert(at, full);
     }
+    // In the order of names, as within directories: receivers ask for that.
+    found.into_iter().for_each(|(at, full)| walk.visit(at, &full));
     Ok(walk)
 }
 

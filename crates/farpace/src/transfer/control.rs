@@ -9,7 +9,9 @@
 
 use super::explain::Probe;
 use super::options::patience;
+use super::server::{self, Server};
 use super::stack::{Call, Net};
+use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{Line, Session, TransferError, Walk, kernel, walk};
@@ -17,11 +19,13 @@ use std::io::{self, BufRead, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The first word of what it says.
 pub const GREETING: &str = "farpace-copy 1";
-/// Connections of strangers that are borne.
-const STRANGERS: usize = 100;
+/// So long after it has heard how, somebody who knows the token must have come.
+const ARRIVAL: Duration = Duration::from_secs(60);
 
 /// What there is to send.
 ///
@@ -37,7 +41,7 @@ pub fn walk_or_tell(files: &[PathBuf]) -> Result<Walk> {
 /// No port, or the near end says nothing that makes sense.
 pub fn serve(
     timeout: u64,
-    transfer: impl Fn(Call, &Session<'_>) -> Result<u8, TransferError>,
+    transfer: &(dyn Fn(Call, &Session<'_>) -> Result<u8, TransferError> + Sync),
 ) -> Result<ExitCode> {
     let token = kernel::one_time_token().context("no random numbers")?;
     let any = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
@@ -55,18 +59,7 @@ pub fn serve(
             byte => word.push(char::from(byte)),
         }
     }
-    let session = Session {
-        token: token.as_bytes(),
-        connected: false,
-        patience: patience(timeout),
-        tick: &|_| interrupt::asked(),
-    };
-    let end = |result: Result<u8, TransferError>| match result {
-        Ok(code) => ExitCode::from(code),
-        // The near end tells its user why.
-        Err(TransferError::Interrupted) => ExitCode::from(terminal::INTERRUPTED),
-        Err(_) => ExitCode::from(terminal::FAILED),
-    };
+    let (token, patience) = (token.as_bytes(), patience(timeout));
     match (word.as_str(), door) {
         ("through", _) => {
             let line = Line {
@@ -74,22 +67,29 @@ pub fn serve(
                 writer: Box::new(Flushed(io::stdout())),
                 close: Box::new(|| ()),
             };
-            let call = Call { line, peer: "ssh".to_owned(), probe: Probe::Through };
-            Ok(end(transfer(call, &session)))
+            let call = Call { line, peer: "ssh".to_owned(), address: None, probe: Probe::Through };
+            let tick = |_: &_| interrupt::asked();
+            let session = Session { token, connected: false, patience, tick: &tick, ..Session::default() };
+            // The near end tells its user why.
+            Ok(ExitCode::from(server::code(&transfer(call, &session))))
         }
         ("direct", Some(door)) => {
-            for _ in 0..STRANGERS {
-                let Some(call) = door.accept(interrupt::asked)? else {
-                    return Ok(ExitCode::from(terminal::INTERRUPTED));
+            let begun = Stopwatch::start();
+            let came = AtomicBool::new(false);
+            let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
+            let server = Server { token, transfers: 1, patience, idle: &idle };
+            let code = server::serve(&door, &server, true, &|call, session| {
+                let admit = || {
+                    came.store(true, Ordering::Relaxed);
+                    (session.admit)()
                 };
-                let result = transfer(call, &session);
-                let stranger = matches!(&result, Err(TransferError::Protocol(_) | TransferError::Silent(_)))
-                    || matches!(&result, Err(TransferError::Own(fault)) if fault.code == farpace_transfer::Code::Token);
-                if !stranger {
-                    return Ok(end(result));
-                }
+                transfer(call, &Session { admit: &admit, ..*session })
+            })?;
+            match code {
+                Some(code) => Ok(ExitCode::from(code)),
+                None if interrupt::asked() => Ok(ExitCode::from(terminal::INTERRUPTED)),
+                None => bail!("nobody who knows the token came to the port within {} s", ARRIVAL.as_secs()),
             }
-            bail!("only strangers came to the port")
         }
         ("", _) => Ok(ExitCode::from(terminal::FAILED)),
         _ => bail!("`{word}` is not understood: use the same version of farpace at both ends"),

@@ -4,7 +4,7 @@
 use super::by_scp::Job;
 use super::control::{self, Greeting};
 use super::explain::Probe;
-use super::options::{Sending, patience, say};
+use super::options::{self, Sending, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::send;
@@ -67,7 +67,7 @@ pub struct Args {
     #[command(flatten)]
     stack: StackArgs,
     /// Give up when nothing moves for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
 }
 
@@ -115,7 +115,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Ok(call) => call,
                 Err(code) => return Ok(code),
             };
-            send::over(call.call, found, &args.sending, call.token.as_bytes(), args.timeout, call.way)
+            let session = Session {
+                token: call.token.as_bytes(),
+                patience: patience(args.timeout),
+                ..Session::default()
+            };
+            send::over(call.call, found, &args.sending, &session, call.way)
         }
         (None, Some((host, _))) => {
             let mut paths = String::new();
@@ -145,9 +150,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let tick = |progress: &farpace_transfer::Progress| display.tick(progress);
             let session = Session {
                 token: token.as_bytes(),
-                connected: true,
                 patience: patience(args.timeout),
                 tick: &tick,
+                ..Session::default()
             };
             let result = receive(line, &session, &place);
             display.clear();
@@ -204,7 +209,7 @@ impl Args {
         }
         input.write_all(b"through\n").context("the connection of ssh broke")?;
         let line = kernel::line_of_parts(output, input, child);
-        let call = Call { line, peer: host.to_owned(), probe: Probe::Through };
+        let call = Call { line, peer: host.to_owned(), address: None, probe: Probe::Through };
         Ok(Ok(Far { call, token: greeting.token, way: "ssh" }))
     }
 
@@ -216,12 +221,10 @@ impl Args {
         let net = self.stack.up(self.sending.limit, self.sending.quiet)?;
         let bare = host.rsplit_once('@').map_or(host, |(_, host)| host);
         // As ssh has reached it; behind address translation the name may be better.
-        let by_address =
-            greeting.address.map(|address| std::net::SocketAddr::new(address, greeting.port).to_string());
-        let by_name = format!("{bare}:{}", greeting.port);
+        let by_address = greeting.address.map(|address| address.to_string());
         let mut last = anyhow!("no address");
-        for to in by_address.into_iter().chain([by_name]) {
-            match net.connect(&to) {
+        for to in by_address.iter().map(String::as_str).chain([bare]) {
+            match net.connect(to, greeting.port) {
                 Ok(call) => return Ok((call, net.name())),
                 Err(error) => last = error,
             }
@@ -232,7 +235,7 @@ impl Args {
                 self.sending.quiet,
                 &format!("farpace's TCP does not get there ({last}); the kernel's is tried"),
             );
-            return Net::Kernel.connect(&format!("{bare}:{}", greeting.port)).map(|call| (call, "kernel"));
+            return Net::Kernel.connect(bare, greeting.port).map(|call| (call, "kernel"));
         }
         Err(last)
     }
@@ -270,7 +273,7 @@ impl Args {
 
 /// A connection whose far end lives as long as a child.
 fn with_child(call: Call, input: std::process::ChildStdin, child: Child) -> Call {
-    let Call { line, peer, probe } = call;
+    let Call { line, peer, address, probe } = call;
     let farpace_transfer::Line { reader, writer, close } = line;
     let ssh = std::sync::Mutex::new((Some(input), child));
     let close = move || {
@@ -280,7 +283,7 @@ fn with_child(call: Call, input: std::process::ChildStdin, child: Child) -> Call
         ssh.0 = None;
         kernel::end_child(&mut ssh.1);
     };
-    Call { line: farpace_transfer::Line { reader, writer, close: Box::new(close) }, peer, probe }
+    Call { line: farpace_transfer::Line { reader, writer, close: Box::new(close) }, peer, address, probe }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What limited a transfer, in one sentence with the numbers.
+//! What limited a transfer: one sentence, and the numbers that it comes from.
 
 use super::options::speed;
 use farpace_live::KernelTcp;
@@ -33,8 +33,14 @@ pub struct Path {
     pub segments: u64,
     /// The smallest round trip.
     pub min_rtt: Duration,
+    /// The last smoothed round trip.
+    pub rtt: Duration,
+    /// The last congestion window, in segments, and the size of a segment in bytes.
+    pub cwnd: [u32; 2],
     /// Share of the sending time in which the receive window was the limit.
     pub receive_window: f64,
+    /// The same of the send buffer, where it is known.
+    pub send_buffer: Option<f64>,
     /// Looks at farpace's connection, and how many found the receive window to be the limit.
     looks: [u32; 2],
 }
@@ -56,12 +62,15 @@ impl Watcher {
         match &self.probe {
             Probe::Kernel(stream) => {
                 let Some(seen) = KernelTcp::of(stream) else { return };
-                let share = seen.receive_window.as_secs_f64() / seen.busy.as_secs_f64().max(1e-9);
+                let share = |time: Duration| time.as_secs_f64() / seen.busy.as_secs_f64().max(1e-9);
                 *path = Some(Path {
                     retransmitted: seen.retransmitted,
                     segments: seen.sent,
                     min_rtt: seen.min_rtt,
-                    receive_window: share,
+                    rtt: seen.rtt,
+                    cwnd: [seen.cwnd, seen.mss],
+                    receive_window: share(seen.receive_window),
+                    send_buffer: Some(share(seen.send_buffer)),
                     looks: [0; 2],
                 });
             }
@@ -74,6 +83,8 @@ impl Watcher {
                 now.receive_window = f64::from(*window) / f64::from(*looks);
                 now.retransmitted = seen.retransmitted;
                 now.segments = seen.counters.sent.iter().sum();
+                now.rtt = Duration::from_nanos(seen.inspection.srtt.as_nanos());
+                now.cwnd = [seen.inspection.cwnd.get(), seen.inspection.mss];
                 let rtt =
                     Duration::from_nanos(seen.inspection.min_rtt.unwrap_or(seen.inspection.srtt).as_nanos());
                 let is_less = now.min_rtt.is_zero() || rtt < now.min_rtt;
@@ -95,6 +106,132 @@ pub struct Explanation {
     pub limit: &'static str,
     /// The sentence.
     pub sentence: String,
+    /// What it comes from.
+    pub evidence: Evidence,
+}
+
+/// What was measured. Parts of a side work at the same time, so that their shares may exceed 1 together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// From the first hello to the last acknowledgement, in seconds.
+    pub elapsed_s: f64,
+    /// Shares of the time at the sender: in these, and the network waited for disk or hashing.
+    pub sender: SenderShares,
+    /// Shares of the time at the receiver.
+    pub receiver: ReceiverShares,
+    /// Of the connection; none if it leads through another program.
+    pub path: Option<PathEvidence>,
+}
+
+/// Shares of the time at the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SenderShares {
+    /// In reads of files.
+    pub reading: f64,
+    /// In hashing.
+    pub hashing: f64,
+    /// The connection had nothing to send, because reading or hashing was slower.
+    pub nothing_to_send: f64,
+    /// In writes to the connection.
+    pub writing_to_network: f64,
+    /// In keeping to the cap.
+    pub cap: f64,
+}
+
+/// Shares of the time at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReceiverShares {
+    /// In writes of files.
+    pub writing: f64,
+    /// In hashing.
+    pub hashing: f64,
+    /// In waiting for the connection.
+    pub waiting_for_network: f64,
+}
+
+/// What the connection told of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PathEvidence {
+    /// The smallest round trip.
+    pub min_rtt_ms: f64,
+    /// The last smoothed round trip.
+    pub rtt_ms: f64,
+    /// Data segments sent, copies included.
+    pub segments: u64,
+    /// Of them, sent again.
+    pub retransmitted: u64,
+    /// The last congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// Share of the time with data to send in which the receiver's window was full.
+    pub receive_window: f64,
+    /// The same of the send buffer, if it is known.
+    pub send_buffer: Option<f64>,
+}
+
+impl Evidence {
+    fn of(sent: &Sent, path: Option<Path>) -> Evidence {
+        let all = sent.elapsed.as_secs_f64().max(1e-9);
+        let share = |time: Duration| (time.as_secs_f64() / all).min(1.0);
+        let (times, receiver) = (sent.times, sent.receiver);
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let path = path.map(|path| PathEvidence {
+            min_rtt_ms: ms(path.min_rtt),
+            rtt_ms: ms(path.rtt),
+            segments: path.segments,
+            retransmitted: path.retransmitted,
+            cwnd_bytes: path.cwnd.into_iter().map(u64::from).product(),
+            receive_window: path.receive_window.min(1.0),
+            send_buffer: path.send_buffer.map(|share| share.min(1.0)),
+        });
+        Evidence {
+            elapsed_s: all,
+            sender: SenderShares {
+                reading: share(times.disk),
+                hashing: share(times.hash),
+                nothing_to_send: share(times.starved),
+                writing_to_network: share(times.network),
+                cap: share(times.cap),
+            },
+            receiver: ReceiverShares {
+                writing: share(receiver.disk),
+                hashing: share(receiver.hash),
+                waiting_for_network: share(receiver.network),
+            },
+            path,
+        }
+    }
+
+    /// In words, a line for each place.
+    pub fn lines(&self) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let Evidence { sender, receiver, .. } = self;
+        let mut text = format!(
+            "  this side  reading {}, hashing {}, nothing to send {}, writing to the network {}, cap {}\n",
+            percent(sender.reading),
+            percent(sender.hashing),
+            percent(sender.nothing_to_send),
+            percent(sender.writing_to_network),
+            percent(sender.cap),
+        );
+        text += &format!(
+            "  receiver   writing {}, hashing {}, waiting for the network {}\n",
+            percent(receiver.writing),
+            percent(receiver.hashing),
+            percent(receiver.waiting_for_network),
+        );
+        if let Some(path) = &self.path {
+            let buffer = path
+                .send_buffer
+                .map_or(String::new(), |share| format!(", send buffer full {}", percent(share)));
+            text += &format!(
+                "  path       round trip {} ms at last, window {} B, receive window full {}{buffer}\n",
+                number(path.rtt_ms),
+                path.cwnd_bytes,
+                percent(path.receive_window),
+            );
+        }
+        text
+    }
 }
 
 /// Explains a transfer.
@@ -159,7 +296,8 @@ pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanatio
                 number(loss)
             )
         });
-    Explanation { limit, sentence: format!("Limited by {why}; {rate}, {seen}.") }
+    let sentence = format!("Limited by {why}; {rate}, {seen}.");
+    Explanation { limit, sentence, evidence: Evidence::of(sent, path) }
 }
 
 #[cfg(test)]
@@ -180,7 +318,10 @@ mod tests {
             retransmitted: 3,
             segments: 1_000,
             min_rtt: Duration::from_millis(20),
+            rtt: Duration::from_millis(35),
+            cwnd: [100, 1_448],
             receive_window: 0.1,
+            send_buffer: Some(0.25),
             looks: [0; 2],
         };
         for (times, receiver, path, limit) in [
@@ -194,9 +335,15 @@ mod tests {
         ] {
             assert_eq!(explain(&sent(times, receiver), None, Some(path)).limit, limit);
         }
-        let text = explain(&sent(Times { network: s(9), ..none }, none), None, Some(path)).sentence;
+        let told = explain(&sent(Times { network: s(9), disk: s(1), ..none }, none), None, Some(path));
         assert_eq!(
-            text,
+            told.evidence.lines(),
+            "  this side  reading 10 %, hashing 0 %, nothing to send 0 %, writing to the network 90 %, cap 0 %\n\
+             \x20 receiver   writing 0 %, hashing 0 %, waiting for the network 0 %\n\
+             \x20 path       round trip 35 ms at last, window 144800 B, receive window full 10 %, send buffer full 25 %\n"
+        );
+        assert_eq!(
+            told.sentence,
             "Limited by the path; 100 Mbit/s, round trip 20 ms, 3 of 1000 segments sent again (0.300 %)."
         );
     }

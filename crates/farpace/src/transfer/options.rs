@@ -2,8 +2,8 @@
 
 use crate::terminal;
 use anyhow::{Context, Result};
-use farpace_transfer::Patience;
-use farpace_units::Rate;
+use farpace_transfer::{MinFree, Patience};
+use farpace_units::{ByteCount, Rate};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Token {
     /// The secret; empty if there is none.
     ///
     /// # Errors
-    /// The file cannot be read, or is empty.
+    /// The file cannot be read, or the secret that was given is empty: that would be as good as none.
     pub fn get(&self) -> Result<Vec<u8>> {
         if let Some(path) = &self.token_file {
             let text = std::fs::read_to_string(path);
@@ -52,8 +52,43 @@ impl Token {
             );
             return Ok(line.as_bytes().to_vec());
         }
-        let given = self.token.clone().or_else(|| std::env::var("FARPACE_TOKEN").ok());
-        Ok(given.unwrap_or_default().into_bytes())
+        let (given, by) = match (&self.token, std::env::var_os("FARPACE_TOKEN")) {
+            (Some(token), _) => (token.as_bytes().to_vec(), "--token"),
+            (None, Some(token)) => (token.into_encoded_bytes(), "FARPACE_TOKEN"),
+            (None, None) => return Ok(Vec::new()),
+        };
+        anyhow::ensure!(!given.is_empty(), "{by} is empty: give a token, or do not set it");
+        Ok(given)
+    }
+}
+
+/// Seconds: a whole number from 1 on.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    // More than a century would overflow clocks.
+    let seconds = text.parse().ok().filter(|seconds| (1..=u64::from(u32::MAX)).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}` is not a time: a whole number of seconds from 1 on"))
+}
+
+/// A size as people write it: `500`, `10MB`, `1.5 GB`.
+pub fn bytes(text: &str) -> Result<ByteCount, String> {
+    let text = text.trim();
+    if let Ok(bytes) = text.parse() {
+        return Ok(ByteCount::new(bytes));
+    }
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    format!("{} {unit}", number.trim()).parse().map_err(|error| format!("{error}"))
+}
+
+/// A size, or a share in percent.
+pub fn min_free(text: &str) -> Result<MinFree, String> {
+    match text.trim().strip_suffix('%') {
+        Some(percent) => {
+            let percent = percent.trim().parse().ok().filter(|percent| *percent <= 100);
+            let percent = percent.ok_or_else(|| format!("`{text}` is not a share from 0% to 100%"))?;
+            Ok(MinFree::Percent(percent))
+        }
+        None => bytes(text).map(MinFree::Bytes),
     }
 }
 
@@ -71,7 +106,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 
 /// Patience with a peer that is silent for `seconds`.
 pub fn patience(seconds: u64) -> Patience {
-    Patience { idle: Duration::from_secs(seconds.max(1)), ..Patience::default() }
+    Patience { idle: Duration::from_secs(seconds), ..Patience::default() }
 }
 
 /// Bytes in the unit that suits them, with four digits at most.
@@ -119,6 +154,25 @@ mod tests {
         }
         for text in ["", "50", "0mbit", "-1mbit", "fast", "mbit"] {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    /// Breaks: limits as people write them are refused or misread; a negative one means something.
+    #[test]
+    fn limits_are_read_as_people_write_them() {
+        for (text, n) in
+            [("500", 500), ("10MB", 10_000_000), ("1.5 GB", 1_500_000_000), ("4 KiB", 4_096), ("0", 0)]
+        {
+            assert_eq!(bytes(text), Ok(ByteCount::new(n)), "{text}");
+        }
+        assert_eq!(min_free("5%"), Ok(MinFree::Percent(5)));
+        assert_eq!(min_free("1GB"), Ok(MinFree::Bytes(ByteCount::new(1_000_000_000))));
+        assert_eq!(seconds("60"), Ok(60));
+        for text in ["", "-5", "101%", "-5%", "MB", "5 %5", "much"] {
+            assert!(min_free(text).is_err() && seconds(text).is_err(), "{text}");
+        }
+        for text in ["0", "1.5", "99999999999"] {
+            assert!(seconds(text).is_err(), "{text}");
         }
     }
 

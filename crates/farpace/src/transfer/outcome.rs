@@ -99,7 +99,7 @@ pub fn sent(
         terminal::print(&format!("{}\n", counts.line("sent")))?;
     }
     if how.explain {
-        terminal::print(&format!("{}\n", explanation.sentence))?;
+        terminal::print(&format!("{}\n{}", explanation.sentence, explanation.evidence.lines()))?;
     }
     Ok(counts.code())
 }
@@ -127,25 +127,22 @@ pub fn received(received: &Received, peer: &str, json: bool, quiet: bool) -> Res
 
 /// Tells why a transfer ended early, and what to do. 130 if it was stopped here, otherwise 1.
 pub fn failure(error: &TransferError, peer: &str) -> ExitCode {
+    terminal::note(&failed(error, peer));
+    let interrupted = matches!(error, TransferError::Interrupted);
+    ExitCode::from(if interrupted { terminal::INTERRUPTED } else { terminal::FAILED })
+}
+
+/// Why a transfer ended early, and what to do.
+pub fn failed(error: &TransferError, peer: &str) -> String {
     let resume = "what has arrived is kept: run the same command again to go on from there";
     match error {
-        TransferError::Interrupted => {
-            terminal::note(&format!("interrupted; {resume}"));
-            ExitCode::from(terminal::INTERRUPTED)
-        }
+        TransferError::Interrupted => format!("interrupted; {resume}"),
         TransferError::Own(fault) | TransferError::Peer(fault)
-            if fault.code == Code::Token || fault.code == Code::Version =>
+            if matches!(fault.code, Code::Token | Code::Version | Code::Busy) =>
         {
-            terminal::note(&format!("error: {peer}: {error}"));
-            ExitCode::from(terminal::FAILED)
+            format!("error: {peer}: {error}")
         }
-        TransferError::Protocol(_) => {
-            terminal::note(&format!("error: {peer}: {error}"));
-            ExitCode::from(terminal::FAILED)
-        }
-        _ => {
-            terminal::note(&format!("error: {peer}: {error}; {resume}"));
-            ExitCode::from(terminal::FAILED)
-        }
+        TransferError::Protocol(_) => format!("error: {peer}: {error}"),
+        _ => format!("error: {peer}: {error}; {resume}"),
     }
 }

@@ -84,6 +84,7 @@ mod tests {
             total_bytes: 3_000_000,
             bytes: 2_000_000,
             spared: 1_000_000,
+            work: 1_000_000,
             total_entries: 4,
             files: 1,
             name: "film".to_owned(),

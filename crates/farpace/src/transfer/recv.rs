@@ -1,32 +1,39 @@
 //! `farpace recv`: files from `farpace send`.
 
 use super::control;
-use super::options::{Token, patience, say};
+use super::options::{self, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
-use super::stack::{Call, StackArgs};
+use super::server::{Server, serve};
+use super::stack::{Call, Door, Net, PORT, StackArgs};
 use super::target;
+use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
-use anyhow::{Context, Result};
-use farpace_transfer::{Code, Fault, Place, Policy, Session, TransferError, receive, turn_away};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use anyhow::{Context, Result, bail};
+use farpace_transfer::{MinFree, Policy, Progress, Session, receive};
+use farpace_units::ByteCount;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-/// Where it listens if nothing is said.
-pub const PORT: u16 = 7077;
+/// Between two looks for partial files whose time is over; sooner if they are kept for less.
+const EXPIRE: Duration = Duration::from_secs(60);
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace recv                              into this directory, at port 7077, until Ctrl-C
+  FARPACE_TOKEN=... farpace recv            into this directory, at port 7077, from those who know the token
+  farpace recv                              the same without a token, from this machine alone
+  farpace recv --open --max-bytes 10GB      from everybody who reaches the port
   farpace recv --once --dir incoming        one transfer
-  FARPACE_TOKEN=sesame farpace recv         only from those who know the token
-  farpace recv --listen 10.0.0.5:9000 --allow-overwrite
-  farpace recv --tun fp0 --addr 10.78.0.2/24 --listen 10.78.0.2:7077
+  farpace recv --token-file secret --listen 10.0.0.5:9000 --allow-overwrite
+  farpace recv --token-file secret --tun fp0 --addr 10.78.0.2/24 --listen 10.78.0.2:7077
 
 Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the directory,
-and a file has its name only when it is whole and verified. Without a token everybody who reaches the port can write.
+and a file has its name only when it is whole and verified. Without a token senders are strangers: they get no hidden
+names, no hash of a file that they have not sent themselves, half of the transfers for one address, and none of the
+last 5 % of the disk.
 
 Exit codes:
   0    ended by --once, and everything was written and verified
@@ -38,9 +45,12 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Address and port, or a port alone [default: 7077 at all addresses]
+    /// Address, port, or both [default: 7077 at all addresses; without a token at 127.0.0.1]
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen)]
-    listen: Option<SocketAddr>,
+    listen: Option<Listen>,
+    /// Without a token: let everybody send who reaches the port
+    #[arg(long)]
+    open: bool,
     /// Where files go; made if it is not there
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -50,12 +60,24 @@ pub struct Args {
     /// Replace files that are there and differ
     #[arg(long)]
     allow_overwrite: bool,
+    /// Without a token: take names that begin with a dot
+    #[arg(long)]
+    allow_hidden: bool,
+    /// Bytes that all transfers together may store, e.g. 10GB
+    #[arg(long, value_name = "SIZE", value_parser = options::bytes)]
+    max_bytes: Option<ByteCount>,
+    /// What stays free on the disk, e.g. 20GB or 10% [default: 5% without a token, otherwise nothing]
+    #[arg(long, value_name = "SIZE", value_parser = options::min_free)]
+    min_free: Option<MinFree>,
+    /// Without a token: how many seconds a partial file is kept
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = options::seconds)]
+    keep_partial: u64,
     /// Wait until each file is on the disk before it is acknowledged
     #[arg(long)]
     sync: bool,
     /// Transfers at once; more are turned away
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=256))]
-    max_transfers: u64,
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = transfers)]
+    max_transfers: usize,
     /// One line of JSON for each transfer
     #[arg(long)]
     json: bool,
@@ -67,7 +89,7 @@ pub struct Args {
     #[command(flatten)]
     stack: StackArgs,
     /// Give up a transfer in which nothing moves for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
     /// The far end of `farpace copy`
     #[arg(long, hide = true)]
@@ -77,9 +99,29 @@ pub struct Args {
     target: Option<PathBuf>,
 }
 
-fn listen(text: &str) -> Result<SocketAddr, String> {
-    let port = text.parse().map(|port: u16| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
-    port.or_else(|_| text.parse()).map_err(|_| format!("`{text}` is neither ADDR:PORT nor a port"))
+/// Where to listen, as far as it is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listen {
+    address: Option<IpAddr>,
+    port: u16,
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if let Ok(port) = text.parse() {
+        return Ok(Listen { address: None, port });
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse() {
+        return Ok(Listen { address: Some(address), port: PORT });
+    }
+    let at: Result<SocketAddr, _> = text.parse();
+    let at = at.map_err(|_| format!("`{text}` is neither ADDR:PORT nor an address nor a port"))?;
+    Ok(Listen { address: Some(at.ip()), port: at.port() })
+}
+
+fn transfers(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=256).contains(number));
+    number.ok_or_else(|| format!("`{text}` is not a number from 1 to 256"))
 }
 
 /// `farpace recv`.
@@ -88,13 +130,25 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 /// The directory cannot be written, the port is taken, or options make no sense.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let policy = Policy { overwrite: args.allow_overwrite, sync: args.sync, rename: None };
+    let policy = Policy {
+        overwrite: args.allow_overwrite,
+        sync: args.sync,
+        rename: None,
+        hidden: args.allow_hidden,
+        max_bytes: args.max_bytes,
+        min_free: args.min_free,
+        keep_partial: Duration::from_secs(args.keep_partial),
+    };
     if args.stdio_control {
         let place = target::place(args.target.as_deref().unwrap_or(&args.dir), policy)?;
-        return control::serve(args.timeout, |call, session| {
+        return control::serve(args.timeout, &|call, session| {
             receive(call.line, session, &place)
                 .map(|got| if got.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
+    }
+    let token = args.token.get()?;
+    if args.open && !token.is_empty() {
+        bail!("--open lets everybody send, and a token only those who know it: give one of them");
     }
     // A name that nobody has yet is as good as one that somebody has; its parents must be there.
     if let Err(error) = std::fs::create_dir(&args.dir)
@@ -103,99 +157,97 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Err(error).with_context(|| format!("cannot make the directory {}", args.dir.display()));
     }
     let place = target::directory(&args.dir, policy)?;
-    let token = args.token.get()?;
     let net = args.stack.up(None, args.quiet)?;
-    let all = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT);
-    let own = args
-        .stack
-        .addr
-        .filter(|_| net.name() == "farpace")
-        .map_or(all, |(address, _)| SocketAddr::new(address, PORT));
-    let door = net.listen(args.listen.unwrap_or(own))?;
+    let door = args.door(&net, &token)?;
     if let Some(at) = door.address() {
-        let guard = if token.is_empty() { "; without a token everybody can write here" } else { "" };
+        let guard = match (token.is_empty(), at.ip().to_canonical().is_loopback()) {
+            (false, _) => "",
+            (true, true) => "; without a token, from this machine alone",
+            (true, false) => "; without a token, from everybody",
+        };
         say(args.quiet, &format!("Receiving at {at} into {}{guard}.", args.dir.display()));
     }
-    let desk = Desk {
-        args,
-        place,
-        token,
-        busy: AtomicU64::new(0),
-        done: AtomicBool::new(false),
-        code: AtomicU8::new(terminal::OK),
-    };
-    std::thread::scope(|scope| {
-        let stop = || interrupt::asked() || desk.done.load(Ordering::Relaxed);
-        while let Some(call) = door.accept(stop)? {
-            let before = desk.busy.fetch_add(1, Ordering::Relaxed);
-            let desk = &desk;
-            // Turning away needs a thread, too: who says nothing would hold up the others. Beyond that they are just closed.
-            if before >= args.max_transfers.saturating_mul(2) {
-                desk.busy.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            scope.spawn(move || {
-                desk.serve(call, before >= args.max_transfers);
-                desk.busy.fetch_sub(1, Ordering::Relaxed);
-            });
+    raise_descriptors();
+    let expired = Mutex::new(Stopwatch::start());
+    let every = place_looks(args.keep_partial);
+    let idle = || {
+        let mut expired = expired.lock().unwrap_or_else(PoisonError::into_inner);
+        if expired.elapsed() > every {
+            *expired = Stopwatch::start();
+            place.expire();
         }
-        anyhow::Ok(())
-    })?;
-    let code = if interrupt::asked() && !desk.done.load(Ordering::Relaxed) {
-        terminal::INTERRUPTED
-    } else {
-        desk.code.load(Ordering::Relaxed)
+        false
     };
-    Ok(ExitCode::from(code))
-}
-
-struct Desk<'a> {
-    args: &'a Args,
-    place: Place,
-    token: Vec<u8>,
-    busy: AtomicU64,
-    done: AtomicBool,
-    code: AtomicU8,
-}
-
-impl Desk<'_> {
-    fn serve(&self, call: Call, full: bool) {
-        let args = self.args;
-        let Call { line, peer, .. } = call;
+    let patience = patience(args.timeout);
+    let server = Server { token: &token, transfers: args.max_transfers, patience, idle: &idle };
+    let code = serve(&door, &server, args.once, &|Call { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
-        let session = Session {
-            token: &self.token,
-            connected: false,
-            patience: patience(args.timeout),
-            tick: &|progress| display.tick(progress),
-        };
-        if full {
-            let fault = Fault::new(Code::Busy, "as many transfers as allowed are running; try again later");
-            return turn_away(line, &session, fault);
-        }
-        let result = receive(line, &session, &self.place);
+        let tick = |progress: &Progress| (session.tick)(progress) | display.tick(progress);
+        let session = Session { tick: &tick, ..*session };
+        let received = receive(line, &session, &place);
         display.clear();
-        let good = match &result {
-            Ok(received) => outcome::received(received, &peer, args.json, args.quiet)
-                .is_ok_and(|code| code == ExitCode::SUCCESS),
-            Err(error) => {
-                outcome::failure(error, &peer);
-                false
+        let received = received?;
+        let told = outcome::received(&received, &peer, args.json, args.quiet);
+        Ok(if told.is_ok() && received.failed == 0 { terminal::OK } else { terminal::FAILED })
+    })?;
+    Ok(ExitCode::from(code.unwrap_or(terminal::INTERRUPTED)))
+}
+
+/// How often to look for partial files that are kept for so many seconds.
+fn place_looks(keep: u64) -> Duration {
+    EXPIRE.min(Duration::from_secs(keep) / 4)
+}
+
+/// A transfer has up to 64 partial files open, and many shells allow 1,024 descriptors where the system allows more.
+fn raise_descriptors() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    // If it cannot be done, there are as many transfers as descriptors allow.
+    let _ = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard.min(1 << 20), hard));
+}
+
+impl Args {
+    /// Listens where it was asked for, or where it is safe.
+    fn door(&self, net: &Net, token: &[u8]) -> Result<Door> {
+        let may_all = self.open || !token.is_empty();
+        let own = self.stack.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
+        let port = self.listen.map_or(PORT, |listen| listen.port);
+        let address = self.listen.and_then(|listen| listen.address).or(own);
+        let address = match address {
+            Some(address) => address,
+            None if may_all => {
+                // A system without IPv6 has all addresses of IPv4 left.
+                let all = net.listen(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
+                return all.or_else(|_| net.listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)));
             }
+            None => Ipv4Addr::LOCALHOST.into(),
         };
-        // Strangers do not count as the one transfer.
-        let stranger = matches!(
-            &result,
-            Err(TransferError::Protocol(_) | TransferError::Closed | TransferError::Silent(_))
-        ) || matches!(&result, Err(TransferError::Own(fault)) if matches!(fault.code, Code::Token | Code::Version | Code::Role));
-        if args.once && !stranger {
-            let code = match &result {
-                Err(TransferError::Interrupted) => terminal::INTERRUPTED,
-                _ if good => terminal::OK,
-                _ => terminal::FAILED,
-            };
-            self.code.store(code, Ordering::Relaxed);
-            self.done.store(true, Ordering::Relaxed);
+        let at = SocketAddr::new(address, port);
+        if !may_all && !address.to_canonical().is_loopback() {
+            bail!(
+                "at {at} others can reach it: give a token (FARPACE_TOKEN, --token-file), or --open to let everybody send"
+            );
+        }
+        net.listen(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: an address alone, a port alone or both are not understood.
+    #[test]
+    fn where_to_listen_is_understood() {
+        let at = |address: &str, port| Ok(Listen { address: Some(address.parse().unwrap()), port });
+        assert_eq!(listen("9000"), Ok(Listen { address: None, port: 9000 }));
+        assert_eq!(listen("10.0.0.5"), at("10.0.0.5", PORT));
+        assert_eq!(listen("10.0.0.5:9000"), at("10.0.0.5", 9000));
+        assert_eq!(listen("[fd00::1]:9000"), at("fd00::1", 9000));
+        assert_eq!(listen("fd00::1"), at("fd00::1", PORT));
+        assert_eq!(listen("[fd00::1]"), at("fd00::1", PORT));
+        for text in ["", "-5", "99999", "far.example", "10.0.0.5:"] {
+            assert!(listen(text).is_err(), "{text}");
         }
     }
 }

@@ -13,6 +13,8 @@ use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+/// Where receivers listen and senders connect if nothing is said.
+pub const PORT: u16 = 7077;
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(20);
 /// Between two looks at whether to stop.
@@ -101,19 +103,28 @@ pub struct Call {
     pub line: Line,
     /// The other end.
     pub peer: String,
+    /// Its address, if it is known.
+    pub address: Option<IpAddr>,
     /// Where to look.
     pub probe: Probe,
 }
 
 fn of_kernel(stream: TcpStream) -> Result<Call> {
-    let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
+    let at = stream.peer_addr().ok();
+    let (peer, address) = (named(at), at.map(|at| at.ip()));
     let probe = Probe::Kernel(stream.try_clone().context("cannot open another descriptor")?);
     let line = kernel::line_of(stream).context("cannot open another descriptor")?;
-    Ok(Call { line, peer, probe })
+    Ok(Call { line, peer, address, probe })
+}
+
+fn named(peer: Option<SocketAddr>) -> String {
+    // An address of IPv4 as such, also where the socket is one of IPv6.
+    peer.map_or("?".to_owned(), |peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())
 }
 
 fn of_farpace(stream: Stream) -> Call {
-    let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
+    let at = stream.peer_addr().ok();
+    let (peer, address) = (named(at), at.map(|at| at.ip()));
     // All that was written is to arrive before the stack goes.
     stream.set_linger(Some(Duration::from_secs(5)));
     let (reader, closer) = (stream.clone(), stream.clone());
@@ -123,7 +134,31 @@ fn of_farpace(stream: Stream) -> Call {
     };
     let probe = Probe::Farpace(stream.clone());
     let line = Line { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
-    Call { line, peer, probe }
+    Call { line, peer, address, probe }
+}
+
+/// Host and port of `HOST:PORT`, `HOST`, `[ADDRESS]:PORT`, `[ADDRESS]` or an address alone.
+///
+/// # Errors
+/// The port is none.
+pub fn host_and_port(text: &str) -> Result<(String, u16)> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok((address.to_string(), PORT));
+    }
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None => text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(PORT), str::parse);
+    match (host, port) {
+        (host, Ok(port @ 1..)) if is_host(host) => Ok((host.to_owned(), port)),
+        _ => bail!("`{text}` is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535"),
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok() || (!text.is_empty() && !text.contains([':', '[', ']']))
 }
 
 impl StackArgs {
@@ -177,6 +212,11 @@ impl StackArgs {
     }
 }
 
+/// Host and port in one word.
+pub fn named_at(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 impl Net {
     /// Its name.
     pub fn name(&self) -> &'static str {
@@ -185,14 +225,14 @@ impl Net {
             Net::Farpace(_) => "farpace",
         }
     }
-    /// A connection to `to`, `HOST:PORT`.
+    /// A connection to a port of a host.
     ///
     /// # Errors
     /// There is no such host, it refuses, or does not answer.
-    pub fn connect(&self, to: &str) -> Result<Call> {
-        let addresses = to
-            .to_socket_addrs()
-            .with_context(|| format!("`{to}` is no host and port, or the host is not known"));
+    pub fn connect(&self, host: &str, port: u16) -> Result<Call> {
+        let to = named_at(host, port);
+        let addresses =
+            (host, port).to_socket_addrs().with_context(|| format!("cannot find the host of {to}"));
         let mut last = anyhow!("`{to}` has no address");
         for address in addresses? {
             let tried = match self {
@@ -248,10 +288,15 @@ impl Door {
     /// No more connections can come.
     pub fn accept(&self, stop: impl Fn() -> bool) -> Result<Option<Call>> {
         match self {
-            Door::Kernel(listener) => {
-                let stream = kernel::accept(listener, stop).context("cannot accept connections any more")?;
-                stream.map(of_kernel).transpose()
-            }
+            Door::Kernel(listener) => loop {
+                let stream = kernel::accept(listener, &stop).context("cannot accept connections any more")?;
+                match stream.map(of_kernel) {
+                    None => return Ok(None),
+                    Some(Ok(call)) => return Ok(Some(call)),
+                    // There are no descriptors for it just now. It is closed, and those that are served go on.
+                    Some(Err(_)) => {}
+                }
+            },
             Door::Farpace(listener) => {
                 listener.set_timeout(Some(LOOK));
                 while !stop() {
@@ -277,6 +322,26 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks: a port must be given always, or an address of IPv6 is cut into host and port.
+    #[test]
+    fn hosts_have_a_port_or_get_one() {
+        for (text, host, port) in [
+            ("far.example", "far.example", PORT),
+            ("far.example:9000", "far.example", 9000),
+            ("10.0.0.1", "10.0.0.1", PORT),
+            ("fd00::1", "fd00::1", PORT),
+            ("[fd00::1]", "fd00::1", PORT),
+            ("[fd00::1]:9000", "fd00::1", 9000),
+        ] {
+            assert_eq!(host_and_port(text).unwrap(), (host.to_owned(), port), "{text}");
+        }
+        for text in
+            ["", ":7077", "far.example:", "far.example:0", "far.example:99999", "far.example:-1", "[fd00::1"]
+        {
+            assert!(host_and_port(text).is_err(), "{text}");
+        }
+    }
 
     /// Breaks: the kernel gets the address of farpace's TCP, or one of another network.
     #[test]

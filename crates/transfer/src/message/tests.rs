@@ -37,11 +37,8 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Message::Ready),
         Just(Message::Finish),
         Just(Message::Busy),
-        (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>()).prop_map(|(entries, bytes, roots)| Message::Summary {
-            entries,
-            bytes,
-            roots
-        }),
+        (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>(), any::<Hash>())
+            .prop_map(|(entries, bytes, roots, sender)| Message::Summary { entries, bytes, roots, sender }),
         (any::<u64>(), proptest::collection::vec(entry(), 0..20))
             .prop_map(|(first, entries)| Message::Offer { first, entries }),
         (any::<u64>(), proptest::collection::vec(verdict(), 0..20))

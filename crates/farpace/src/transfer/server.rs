@@ -1,0 +1,132 @@
+//! Serves what comes to a port: who has a place, for how long, and what is said of those who have none.
+
+use super::stack::{Call, Door};
+use crate::stopwatch::Stopwatch;
+use crate::{interrupt, terminal};
+use anyhow::Result;
+use farpace_transfer::admission::Admission;
+use farpace_transfer::{Patience, Progress, Session, TransferError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Lines about connections that came to nothing, in a minute; strangers cannot fill a log.
+const MAX_COMPLAINTS: u32 = 20;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How connections are served.
+pub(super) struct Server<'a> {
+    /// The secret; empty: everybody is a stranger.
+    pub token: &'a [u8],
+    /// Transfers at once.
+    pub transfers: usize,
+    /// How long a peer may be silent.
+    pub patience: Patience,
+    /// Called while nothing comes: true ends it.
+    pub idle: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// The exit code of a transfer that ended in this way.
+pub(super) fn code(result: &Result<u8, TransferError>) -> u8 {
+    match result {
+        Ok(code) => *code,
+        Err(TransferError::Interrupted) => terminal::INTERRUPTED,
+        Err(_) => terminal::FAILED,
+    }
+}
+
+/// A connection that came to its end, in order or told why not: not a scan of ports, and not one that broke, whose sender
+/// will come again.
+fn is_complete(result: &Result<u8, TransferError>) -> bool {
+    !matches!(
+        result,
+        Err(TransferError::Protocol(_)
+            | TransferError::Closed
+            | TransferError::Line(_)
+            | TransferError::Silent(_))
+    )
+}
+
+/// Serves until one transfer that counts has ended, if `once`; otherwise until it is told to stop. The exit code, none
+/// if it was stopped.
+///
+/// # Errors
+/// No more connections can come.
+pub(super) fn serve(
+    door: &Door,
+    server: &Server<'_>,
+    once: bool,
+    transfer: &(dyn Fn(Call, &Session<'_>) -> Result<u8, TransferError> + Sync),
+) -> Result<Option<u8>> {
+    let places = Admission::new(server.transfers);
+    let done = AtomicBool::new(false);
+    let last = AtomicU8::new(terminal::OK);
+    let complaints = Complaints::default();
+    std::thread::scope(|scope| {
+        let stop = || interrupt::asked() || done.load(Ordering::Relaxed) || (server.idle)();
+        while let Some(Call { line, peer, address, probe }) = door.accept(stop)? {
+            let (ticket, line) = places.arrive(address, line);
+            let (done, last, complaints) = (&done, &last, &complaints);
+            let serve = move || {
+                let admitted = AtomicBool::new(false);
+                let over = || once && done.load(Ordering::Relaxed) && !admitted.load(Ordering::Relaxed);
+                let session = Session {
+                    token: server.token,
+                    connected: false,
+                    patience: server.patience,
+                    tick: &|progress: &Progress| {
+                        ticket.worked(progress.work);
+                        interrupt::asked() || over()
+                    },
+                    admit: &|| {
+                        ticket.admit(server.token.is_empty())?;
+                        admitted.store(true, Ordering::Relaxed);
+                        Ok(())
+                    },
+                    ..Session::default()
+                };
+                let result = transfer(Call { line, peer: peer.clone(), address, probe }, &session);
+                let counts =
+                    admitted.load(Ordering::Relaxed) && is_complete(&result) && !ticket.is_displaced();
+                match &result {
+                    Err(TransferError::Interrupted) if over() => {}
+                    Err(_) if ticket.is_displaced() => {
+                        let text = format!("error: {peer}: too slow or silent; another one got its place");
+                        complaints.tell(&text, counts);
+                    }
+                    Err(error) => complaints.tell(&super::outcome::failed(error, &peer), counts),
+                    Ok(_) => {}
+                }
+                if once && counts && !done.swap(true, Ordering::Relaxed) {
+                    last.store(code(&result), Ordering::Relaxed);
+                }
+            };
+            // Without a thread for it the connection is closed, and those that are served go on.
+            let _ = Builder::new().spawn_scoped(scope, serve);
+        }
+        anyhow::Ok(())
+    })?;
+    Ok(done.load(Ordering::Relaxed).then(|| last.load(Ordering::Relaxed)))
+}
+
+/// Says what came to nothing, but not without end.
+#[derive(Default)]
+struct Complaints(Mutex<Option<(Stopwatch, u32)>>);
+
+impl Complaints {
+    fn tell(&self, line: &str, counts: bool) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, said) = state.get_or_insert_with(|| (Stopwatch::start(), 0));
+        if since.elapsed() > MINUTE {
+            if let Some(more @ 1..) = said.checked_sub(MAX_COMPLAINTS) {
+                terminal::note(&format!("... and {more} more connections that came to nothing"));
+            }
+            (*since, *said) = (Stopwatch::start(), 0);
+        }
+        *said += u32::from(!counts);
+        if counts || *said <= MAX_COMPLAINTS {
+            terminal::note(line);
+        }
+    }
+}

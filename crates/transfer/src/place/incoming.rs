@@ -1,0 +1,89 @@
+//! Partial files of senders without token: in one directory below the root, so that there is a list of them, each with an
+//! end.
+
+use super::{lock, os};
+use crate::fault::{Code, Fault};
+use crate::limits::MAX_PARTIALS;
+use crate::path::PARTIAL;
+use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, SystemTime};
+
+/// Its name, which no sender can give to anything: it ends as partial files do.
+pub(super) const NAME: &str = ".strangers.farpace-part";
+
+/// Opens it; makes it if it is not there.
+pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, Fault> {
+    // Whoever ends at the same moment may take it away again.
+    for _ in 0..3 {
+        if let Some(dir) = existing(root)? {
+            return Ok(dir);
+        }
+        match sys::mkdirat(root, NAME, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(os(errno, "cannot make the directory for partial files")),
+        }
+    }
+    Err(Fault::new(Code::Busy, "the directory for partial files comes and goes"))
+}
+
+/// Opens it if it is there and is ours alone.
+pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, Fault> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let dir = match sys::openat(root, NAME, flags, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(os(errno, "cannot open the directory for partial files")),
+    };
+    let stat =
+        sys::fstat(&dir).map_err(|errno| os(errno, "cannot look at the directory for partial files"))?;
+    let is_open_to_others = Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH);
+    if stat.st_uid != rustix::process::geteuid().as_raw() || is_open_to_others {
+        return Err(Fault::new(
+            Code::Permission,
+            format_args!("{NAME} belongs to others or lets them write"),
+        ));
+    }
+    Ok(Some(dir))
+}
+
+/// Removes partial files that nobody has written for `keep`, and a quarter of them, the oldest, when there are too many; then
+/// the directory, if nothing is left in it. Files that a transfer is writing stay. How many are left.
+pub(super) fn expire(root: &OwnedFd, keep: Duration) -> usize {
+    let Ok(Some(dir)) = existing(root) else { return 0 };
+    let mut partials = list(&dir);
+    partials.sort();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let too_many = if partials.len() > MAX_PARTIALS { partials.len() - MAX_PARTIALS / 4 * 3 } else { 0 };
+    let mut left = 0;
+    for (n, (changed, name)) in partials.iter().enumerate() {
+        // One from the future is as good as old: no clock says how long it would stay.
+        let is_old = now.checked_sub(*changed).is_none_or(|age| age >= keep);
+        if (is_old || n < too_many) && is_free(&dir, name) {
+            let _ = sys::unlinkat(&dir, name, AtFlags::empty());
+        } else {
+            left += 1;
+        }
+    }
+    let _ = sys::unlinkat(root, NAME, AtFlags::REMOVEDIR);
+    left
+}
+
+/// Name and time of the last change of each; that time cannot be set by who sends.
+fn list(dir: &OwnedFd) -> Vec<(Duration, CString)> {
+    let Ok(entries) = sys::Dir::read_from(dir) else { return Vec::new() };
+    let partials = entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name().to_owned();
+        let stat = sys::statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let seconds = u64::try_from(stat.st_ctime).unwrap_or(0);
+        name.to_bytes().ends_with(PARTIAL.as_bytes()).then_some((Duration::from_secs(seconds), name))
+    });
+    partials.collect()
+}
+
+fn is_free(dir: &OwnedFd, name: &CString) -> bool {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    sys::openat(dir, name, flags, Mode::empty()).is_ok_and(|file| lock(&file).is_ok())
+}

@@ -1,0 +1,487 @@
+//! The directory that a receiver writes to, and nothing outside of it.
+//!
+//! Every name is opened from a descriptor of its directory, which is looked up below the root in the tree as it is; no symbolic
+//! link is followed: neither one that was there before nor one that somebody puts there meanwhile. A file gets its name
+//! only when it is whole and verified; until then it is a partial file, which is locked while a transfer writes it.
+
+mod budget;
+mod incoming;
+mod mark;
+mod partial;
+mod tree;
+
+use crate::fault::{Code, Fault};
+use crate::limits::MAX_PARTIALS;
+use crate::line::Shared;
+use crate::message::{Entry, FileTime, Kind, Verdict};
+use crate::path::RelPath;
+use crate::pipeline::{Prefix, hash_prefix};
+use budget::{Account, Budget};
+use farpace_units::ByteCount;
+use rustix::fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+pub use budget::MinFree;
+pub(crate) use mark::Stranger;
+pub(crate) use partial::Partial;
+
+/// What a receiver lets senders do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Files that are there may be replaced.
+    pub overwrite: bool,
+    /// Files are on the disk, not only handed to the system, before they are acknowledged.
+    pub sync: bool,
+    /// The one name at the top is to be this one.
+    pub rename: Option<OsString>,
+    /// Senders without token may use names that begin with a dot.
+    pub hidden: bool,
+    /// Bytes that all transfers together may store, in blocks of 4,096; a directory, a link and a file take one more.
+    pub max_bytes: Option<ByteCount>,
+    /// What must stay free; none: what [`limits`](crate::limits::MIN_FREE_FOR_STRANGERS) says of senders without token,
+    /// and nothing of others.
+    pub min_free: Option<MinFree>,
+    /// How long a partial file of a sender without token is kept after it was last written.
+    pub keep_partial: Duration,
+}
+
+impl Default for Policy {
+    /// Replaces nothing, takes no hidden names from strangers, and keeps their partial files for a day.
+    fn default() -> Self {
+        Policy {
+            overwrite: false,
+            sync: false,
+            rename: None,
+            hidden: false,
+            max_bytes: None,
+            min_free: None,
+            keep_partial: Duration::from_secs(86_400),
+        }
+    }
+}
+
+/// The directory to write to.
+pub struct Place {
+    root: OwnedFd,
+    device: u64,
+    policy: Policy,
+    budget: Budget,
+    /// Permissions that new files do not get.
+    umask: u16,
+    /// Partial files of strangers, roughly: those that others have left are counted now and then.
+    left: AtomicUsize,
+}
+
+/// Who sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Peer {
+    /// It has proved the token.
+    Proved,
+    /// It has proved nothing.
+    Stranger(Stranger),
+}
+
+impl Peer {
+    fn is_stranger(&self) -> bool {
+        matches!(self, Peer::Stranger(_))
+    }
+}
+
+/// What is to be done with an entry.
+pub(crate) struct Judged {
+    pub verdict: Verdict,
+    /// The file is to come.
+    pub wanted: Option<Wanted>,
+    /// A directory whose permissions and time this sender may set when it is complete.
+    pub sealable: bool,
+    /// Bytes of a file here whose hash the sender has to compare with its own.
+    pub hashed: u64,
+}
+
+/// A file that was offered and is wanted.
+pub(crate) struct Wanted {
+    pub entry: Entry,
+    pub resumed: Option<Box<Resumed>>,
+}
+
+/// The beginning of a file that is there.
+pub(crate) struct Resumed {
+    file: File,
+    pub prefix: Prefix,
+    pub offset: u64,
+}
+
+fn os(errno: Errno, what: &str) -> Fault {
+    Fault::of(&errno.into(), what)
+}
+
+impl Place {
+    /// A place in the directory `dir`, which must be there.
+    ///
+    /// # Errors
+    /// It is not there, no directory, or may not be opened.
+    pub fn new(dir: &Path, policy: Policy) -> Result<Place, Fault> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let about = |errno| os(errno, &dir.to_string_lossy());
+        let root = sys::open(dir, flags, Mode::empty()).map_err(about)?;
+        let device = sys::fstat(&root).map_err(about)?.st_dev;
+        let budget = Budget::new(policy.max_bytes, policy.min_free);
+        let place = Place { root, device, policy, budget, umask: umask(), left: AtomicUsize::new(0) };
+        place.expire();
+        Ok(place)
+    }
+
+    /// Removes partial files of senders without token whose time is over. Whoever keeps a place for long calls it now and
+    /// then.
+    pub fn expire(&self) {
+        self.left.store(incoming::expire(&self.root, self.policy.keep_partial), Ordering::Relaxed);
+    }
+    /// A partial file of a stranger stays.
+    fn one_left(&self) {
+        if self.left.fetch_add(1, Ordering::Relaxed) >= MAX_PARTIALS {
+            self.expire();
+        }
+    }
+
+    /// The path that `path` gets here.
+    fn here(&self, path: &RelPath, peer: &Peer) -> Result<RelPath, Fault> {
+        if peer.is_stranger() && !self.policy.hidden && path.is_hidden() {
+            let text = "names that begin with a dot are only taken with a token, or if the receiver has --allow-hidden";
+            return Err(Fault::new(Code::Path, text));
+        }
+        match &self.policy.rename {
+            Some(name) => path.renamed(name).map_err(|why| Fault::new(Code::Path, why)),
+            None => Ok(path.clone()),
+        }
+    }
+
+    /// The directory that `path` is in.
+    fn parent(&self, path: &RelPath, peer: &Peer) -> Result<OwnedFd, Fault> {
+        let parent = tree::directory(&self.root, path.split().0)?;
+        // Their partial files are elsewhere, and get their names by a rename.
+        if peer.is_stranger() && path.split().0.is_some() {
+            let stat = sys::fstat(&parent).map_err(|errno| os(errno, "cannot look at its directory"))?;
+            if stat.st_dev != self.device {
+                let text = "its directory is on another file system, which is only written to with a token";
+                return Err(Fault::new(Code::Path, text));
+            }
+        }
+        Ok(parent)
+    }
+
+    /// What is to be done with `entry`. Directories and links are made at once. `meanwhile` is called while something is
+    /// hashed, and says whether to go on; `may_resume` says whether a partial file may be kept open.
+    pub(crate) fn judge(
+        &self,
+        entry: Entry,
+        peer: &Peer,
+        may_resume: bool,
+        shared: &Shared,
+        meanwhile: impl FnMut() -> bool,
+    ) -> Judged {
+        let judged = self.here(&entry.path, peer).and_then(|path| {
+            let parent = self.parent(&path, peer)?;
+            match &entry.kind {
+                Kind::Directory => self
+                    .make_directory(&parent, path.split().1, entry.mode, peer)
+                    .map(|sealable| (Verdict::Made, None, sealable)),
+                Kind::Link { target } => {
+                    self.make_link(&parent, &path, target, peer).map(|()| (Verdict::Made, None, false))
+                }
+                Kind::File { size } => {
+                    self.budget.allows(*size)?;
+                    let file = (&parent, &path, *size);
+                    let (verdict, prefix) = self.judge_file(file, peer, may_resume, shared, meanwhile)?;
+                    Ok((verdict, prefix, false))
+                }
+            }
+        });
+        let (verdict, prefix, sealable) =
+            judged.unwrap_or_else(|fault| (Verdict::Refused(fault), None, false));
+        let hashed = prefix.as_ref().map_or(0, |(_, prefix)| prefix.data);
+        let wanted = match &verdict {
+            Verdict::Resume { offset, .. } => prefix.map(|(file, prefix)| {
+                let resumed = Some(Box::new(Resumed { file, prefix, offset: *offset }));
+                Wanted { entry, resumed }
+            }),
+            Verdict::Send | Verdict::Have { replace: true, .. } => Some(Wanted { entry, resumed: None }),
+            _ => None,
+        };
+        Judged { verdict, wanted, sealable, hashed }
+    }
+
+    /// What of a file is there. A hash of it goes only to who has proved the token, or has sent that before.
+    fn judge_file(
+        &self,
+        (parent, path, size): (&OwnedFd, &RelPath, u64),
+        peer: &Peer,
+        may_resume: bool,
+        shared: &Shared,
+        mut meanwhile: impl FnMut() -> bool,
+    ) -> Result<(Verdict, Option<(File, Prefix)>), Fault> {
+        match sys::statat(parent, path.split().1, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(os(errno, "cannot look at it")),
+            Ok(stat) => {
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                if kind == FileType::RegularFile && u64::try_from(stat.st_size) == Ok(size) {
+                    let there = self.content(parent, path, size, peer, shared, &mut meanwhile);
+                    if let Some((file, prefix)) = there {
+                        let hash = prefix.hasher.result();
+                        let verdict = Verdict::Have { hash, replace: self.policy.overwrite };
+                        return Ok((verdict, Some((file, prefix))));
+                    }
+                }
+                if kind == FileType::Directory || !self.policy.overwrite {
+                    return Err(exists(kind, peer));
+                }
+            }
+        }
+        let (dir, name) = match peer {
+            Peer::Proved => (None, path.partial_name()),
+            Peer::Stranger(stranger) => match incoming::existing(&self.root)? {
+                Some(dir) => (Some(dir), stranger.partial_name(path)),
+                None => return Ok((Verdict::Send, None)),
+            },
+        };
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match sys::openat(dir.as_ref().unwrap_or(parent), name, flags, Mode::empty()) {
+            Ok(file) if may_resume => File::from(file),
+            // It will be told when it is written.
+            _ => return Ok((Verdict::Send, None)),
+        };
+        lock(&file)?;
+        let offset = own(&file).map_or(0, |len| len.min(size));
+        if offset == 0 {
+            return Ok((Verdict::Send, None));
+        }
+        let prefix = hash_prefix(&file, offset, shared, meanwhile);
+        match prefix.map_err(|error| Fault::of(&error, "cannot read its partial file"))? {
+            Some(prefix) => {
+                let verdict = Verdict::Resume { offset, hash: prefix.hasher.result() };
+                Ok((verdict, Some((file, prefix))))
+            }
+            None => Ok((Verdict::Send, None)),
+        }
+    }
+
+    /// The content of a file that is there, if this peer may know it.
+    fn content(
+        &self,
+        parent: &OwnedFd,
+        path: &RelPath,
+        size: u64,
+        peer: &Peer,
+        shared: &Shared,
+        meanwhile: &mut impl FnMut() -> bool,
+    ) -> Option<(File, Prefix)> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(sys::openat(parent, path.split().1, flags, Mode::empty()).ok()?);
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return None;
+        }
+        // Before the work, and then again with the content.
+        if let Peer::Stranger(stranger) = peer
+            && !stranger.has_brought(&file)
+        {
+            return None;
+        }
+        let prefix = hash_prefix(&file, size, shared, meanwhile).ok().flatten()?;
+        if let Peer::Stranger(stranger) = peer
+            && !stranger.has_brought_content(&file, &prefix.hasher.result())
+        {
+            return None;
+        }
+        Some((file, prefix))
+    }
+
+    /// Makes a directory; true if its permissions and time may be set later.
+    fn make_directory(&self, parent: &OwnedFd, name: &OsStr, mode: u16, peer: &Peer) -> Result<bool, Fault> {
+        self.budget.name(parent, peer.is_stranger())?;
+        let open = || {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+            sys::openat(parent, name, flags, Mode::empty()).ok()
+        };
+        // Ours until it is sealed, or nothing could be put into one that its owner may only read.
+        let mode = Mode::from_raw_mode(mode.into()) | Mode::RWXU;
+        match (sys::mkdirat(parent, name, mode), peer) {
+            (Ok(()), Peer::Proved) => Ok(true),
+            (Ok(()), Peer::Stranger(stranger)) => {
+                if let Some(dir) = open() {
+                    stranger.mark(dir, None);
+                }
+                Ok(true)
+            }
+            (Err(Errno::EXIST), _) => {
+                let stat = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+                let kind = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
+                match peer {
+                    _ if kind != FileType::Directory => Err(exists(kind, peer)),
+                    Peer::Proved => Ok(true),
+                    Peer::Stranger(stranger) => Ok(open().is_some_and(|dir| stranger.has_brought(dir))),
+                }
+            }
+            (Err(errno), _) => Err(os(errno, "cannot make the directory")),
+        }
+    }
+
+    fn make_link(&self, parent: &OwnedFd, path: &RelPath, target: &[u8], peer: &Peer) -> Result<(), Fault> {
+        tree::may_link(&self.root, path, target)?;
+        self.budget.name(parent, peer.is_stranger())?;
+        let (name, target) = (path.split().1, OsStr::from_bytes(target));
+        match sys::symlinkat(target, parent, name) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => {
+                let there = sys::readlinkat(parent, name, Vec::new());
+                if there.as_ref().is_ok_and(|there| there.as_bytes() == target.as_bytes()) {
+                    return Ok(());
+                }
+                if !self.policy.overwrite {
+                    return Err(exists(FileType::Unknown, peer));
+                }
+                let partial = path.partial_link_name();
+                let _ = sys::unlinkat(parent, partial.as_str(), AtFlags::empty());
+                sys::symlinkat(target, parent, partial.as_str())
+                    .map_err(|errno| os(errno, "cannot make the link"))?;
+                sys::renameat(parent, partial.as_str(), parent, name).map_err(|errno| {
+                    let _ = sys::unlinkat(parent, partial.as_str(), AtFlags::empty());
+                    os(errno, "cannot replace it")
+                })
+            }
+            Err(errno) => Err(os(errno, "cannot make the link")),
+        }
+    }
+
+    /// Opens the partial file of a file that was wanted, at `offset`: 0, or where it is to be resumed.
+    pub(crate) fn open(&self, wanted: Wanted, peer: &Peer, offset: u64) -> Result<Partial, Fault> {
+        let Wanted { entry, resumed } = wanted;
+        let path = self.here(&entry.path, peer)?;
+        let parent = self.parent(&path, peer)?;
+        let (dir, name) = match peer {
+            Peer::Proved => {
+                let dir = parent.try_clone();
+                (dir.map_err(|error| Fault::of(&error, "cannot open its directory"))?, path.partial_name())
+            }
+            Peer::Stranger(stranger) => (incoming::open(&self.root)?, stranger.partial_name(&path)),
+        };
+        let file = match resumed {
+            Some(resumed) => resumed.file,
+            None => create(&dir, &name)?,
+        };
+        let begin = || {
+            file.set_len(offset).map_err(|error| Fault::of(&error, "cannot shorten its partial file"))?;
+            Account::begin(&self.budget, &file, offset, peer.is_stranger())
+        };
+        let account = begin().inspect_err(|_| {
+            if offset == 0 {
+                let _ = sys::unlinkat(&dir, name.as_str(), AtFlags::empty());
+            }
+        })?;
+        let size = if let Kind::File { size } = entry.kind { size } else { 0 };
+        Ok(Partial {
+            parent,
+            path,
+            dir,
+            name,
+            file,
+            peer: peer.clone(),
+            account,
+            mode: entry.mode & !self.umask,
+            modified: entry.modified,
+            size,
+            at: offset,
+        })
+    }
+
+    /// Sets permissions and time of a directory that is complete. What cannot be set is left as it is.
+    pub(crate) fn seal(&self, path: &RelPath, peer: &Peer, mode: u16, modified: FileTime) {
+        let sealed = self.here(path, peer).and_then(|path| {
+            let parent = self.parent(&path, peer)?;
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+            let dir = sys::openat(&parent, path.split().1, flags, Mode::empty())
+                .map_err(|errno| os(errno, "cannot open it"))?;
+            let mode = Mode::from_raw_mode((mode & !self.umask).into());
+            sys::futimens(&dir, &times(modified))
+                .and_then(|()| sys::fchmod(&dir, mode))
+                .map_err(|errno| os(errno, "cannot set its time"))
+        });
+        drop(sealed);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // The directory of partial files goes if it is empty.
+        self.expire();
+    }
+}
+
+/// There is something else of this name. What it is, strangers need not know.
+fn exists(kind: FileType, peer: &Peer) -> Fault {
+    let text = match (kind, peer) {
+        (_, Peer::Stranger(_)) => {
+            "there is something of this name, which is not compared without a token; the receiver does not overwrite"
+        }
+        (FileType::Directory, _) => "there is a directory of this name",
+        _ => "there is another file of this name; the receiver does not overwrite",
+    };
+    Fault::new(Code::Exists, text)
+}
+
+/// Makes a partial file, or takes one of ours that is there. It is locked.
+fn create(dir: &OwnedFd, name: &str) -> Result<File, Fault> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let new = || {
+        let flags = flags | OFlags::CREATE | OFlags::EXCL;
+        sys::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+    };
+    let cannot = |errno| os(errno, "cannot create it");
+    let file = match new() {
+        Err(Errno::EXIST) => match sys::openat(dir, name, flags, Mode::empty()).map(File::from) {
+            Ok(file) if own(&file).is_some() => file,
+            // What is in its place is of no use to anybody.
+            _ => {
+                let _ = sys::unlinkat(dir, name, AtFlags::empty());
+                new().map_err(cannot)?
+            }
+        },
+        file => file.map_err(cannot)?,
+    };
+    lock(&file)?;
+    Ok(file)
+}
+
+/// How long a partial file is, if it is one of ours. In a directory where others may write, one could put a file of
+/// somebody else in its place.
+fn own(file: &File) -> Option<u64> {
+    let metadata = file.metadata().ok()?;
+    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.nlink() == 1;
+    (metadata.is_file() && is_ours).then_some(metadata.len())
+}
+
+fn lock(file: &impl AsFd) -> Result<(), Fault> {
+    sys::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+        Errno::WOULDBLOCK => Fault::new(Code::Busy, "another transfer is writing it"),
+        _ => os(errno, "cannot lock it"),
+    })
+}
+
+fn times(modified: FileTime) -> Timestamps {
+    let last_modification = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanos.into() };
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: sys::UTIME_OMIT }, last_modification }
+}
+
+/// The mask of this process. It can only be read by setting it, or from here.
+fn umask() -> u16 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u16::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022) & 0o777
+}

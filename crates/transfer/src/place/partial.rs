@@ -1,0 +1,113 @@
+//! A file that is being written: it has another name until it is whole and verified.
+
+use super::budget::Account;
+use super::{Peer, Place, os, times};
+use crate::fault::{Code, Fault};
+use crate::limits::MAX_DATA;
+use crate::message::{FileTime, Hash};
+use crate::path::RelPath;
+use rustix::fs::{self as sys, AtFlags, Mode, RenameFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+/// A file that is being written.
+pub(crate) struct Partial {
+    /// Where it will be.
+    pub(super) parent: OwnedFd,
+    pub(super) path: RelPath,
+    /// Where it is, and its name there.
+    pub(super) dir: OwnedFd,
+    pub(super) name: String,
+    pub(super) file: File,
+    pub(super) peer: Peer,
+    pub(super) account: Account,
+    pub(super) mode: u16,
+    pub(super) modified: FileTime,
+    pub(super) size: u64,
+    pub(super) at: u64,
+}
+
+impl Partial {
+    /// The next bytes.
+    pub fn write(&mut self, place: &Place, bytes: &[u8]) -> Result<(), Fault> {
+        debug_assert!(bytes.len() <= MAX_DATA);
+        let stranger = self.peer.is_stranger();
+        self.account.data(&place.budget, &self.file, self.at, bytes.len() as u64, stranger)?;
+        self.file.write_all_at(bytes, self.at).map_err(|error| {
+            let mut fault = Fault::of(&error, "cannot write it");
+            if fault.code == Code::NoSpace {
+                fault.text = format!(
+                    "the disk is full: {} of {} bytes of {} are there",
+                    self.at, self.size, self.path
+                );
+            }
+            fault
+        })?;
+        self.at = self.at.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+    /// The next bytes are zeros.
+    pub fn skip(&mut self, place: &Place, len: u64) -> Result<(), Fault> {
+        let stranger = self.peer.is_stranger();
+        self.account.hole(&place.budget, &self.file, self.at, len, stranger)?;
+        self.at = self.at.saturating_add(len);
+        Ok(())
+    }
+
+    /// Gives it its name: it is whole, and `content` is its verified hash.
+    pub fn keep(self, place: &Place, content: &Hash) -> Result<(), Fault> {
+        let Partial { parent, path, dir, name, file, peer, mode, modified, size, .. } = &self;
+        // A hole at the end has not been written.
+        let fault = |error: &io::Error, what| Fault::of(error, what);
+        file.set_len(*size).map_err(|error| fault(&error, "cannot write it"))?;
+        if let Peer::Stranger(stranger) = peer {
+            stranger.mark(file, Some(content));
+        }
+        sys::fchmod(file, Mode::from_raw_mode((*mode).into()))
+            .map_err(|errno| os(errno, "cannot set its permissions"))?;
+        sys::futimens(file, &times(*modified)).map_err(|errno| os(errno, "cannot set its time"))?;
+        if place.policy.sync {
+            file.sync_all().map_err(|error| fault(&error, "cannot bring it to the disk"))?;
+        }
+        let last = path.split().1;
+        let renamed = if place.policy.overwrite {
+            sys::renameat(dir, name.as_str(), parent, last)
+        } else {
+            match sys::renameat_with(dir, name.as_str(), parent, last, RenameFlags::NOREPLACE) {
+                // The file system does not know it.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    sys::linkat(dir, name.as_str(), parent, last, AtFlags::empty())
+                        .and_then(|()| sys::unlinkat(dir, name.as_str(), AtFlags::empty()))
+                }
+                other => other,
+            }
+        };
+        match renamed {
+            Ok(()) => Ok(()),
+            // Somebody else was faster; nobody needs this one.
+            Err(errno @ (Errno::EXIST | Errno::ISDIR)) => {
+                self.discard(place);
+                Err(os(errno, "cannot give it its name"))
+            }
+            Err(errno) => Err(os(errno, "cannot give it its name")),
+        }
+    }
+    /// It is of no use: nobody will want to resume it.
+    pub fn discard(self, place: &Place) {
+        let _ = sys::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
+        self.account.close(&place.budget);
+    }
+    /// The transfer ends here. What has been written stays to be resumed; holes at its end are written, too.
+    pub fn leave(self, place: &Place) {
+        if self.at == 0 {
+            return self.discard(place);
+        }
+        let _ = self.file.set_len(self.at);
+        if self.peer.is_stranger() {
+            place.one_left();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Directories and links below the root, looked up in the tree as it is and never through a link.
+
+use super::os;
+use crate::fault::{Code, Fault};
+use crate::limits::MAX_PATH;
+use crate::path::RelPath;
+use rustix::fs::{self as sys, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+const DIRECTORY: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::PATH).union(OFlags::CLOEXEC);
+
+/// Opens the directory `path` below `root`, none: `root` itself. It fails at a link on the way.
+pub(super) fn directory(root: &OwnedFd, path: Option<&[u8]>) -> Result<OwnedFd, Fault> {
+    let Some(path) = path else {
+        return root.try_clone().map_err(|error| Fault::of(&error, "cannot open the directory"));
+    };
+    beneath(root, path).map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR | Errno::XDEV => {
+            Fault::new(Code::Path, "a directory on its way is a link or a file here; links are not followed")
+        }
+        _ => os(errno, "cannot open its directory"),
+    })
+}
+
+fn beneath(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match sys::openat2(root, path, DIRECTORY, Mode::empty(), resolve) {
+        // Before Linux 5.6, or where a sandbox does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => name_by_name(root, path),
+        other => other,
+    }
+}
+
+/// The same without openat2: each name from the descriptor of the one before.
+fn name_by_name(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut at: Option<OwnedFd> = None;
+    for name in path.split(|byte| *byte == b'/') {
+        if matches!(name, b"" | b"." | b"..") {
+            return Err(Errno::XDEV);
+        }
+        let from = at.as_ref().map_or(root.as_fd(), AsFd::as_fd);
+        at = Some(sys::openat(from, OsStr::from_bytes(name), DIRECTORY, Mode::empty())?);
+    }
+    at.ok_or(Errno::NOENT)
+}
+
+/// Whether a link at `path` may have this target: not if it leads out of `root`, now or when others are made later.
+///
+/// A target may go up as far as the root, and then down. `..` after a name is taken only if that name is a directory that
+/// is there: a link in its place could be moved elsewhere by whoever makes it, a directory cannot. What the target
+/// leads to now is resolved by the kernel, which follows all links and says when one leads out.
+pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<(), Fault> {
+    let refuse = |why: &str| Err(Fault::new(Code::Path, why));
+    if target.is_empty() || target.len() > MAX_PATH || target.contains(&0) {
+        return refuse("the link has no target that can be");
+    }
+    let out = "the link leads out of the directory";
+    if target.first() == Some(&b'/') {
+        return refuse(out);
+    }
+    let mut at: Vec<&[u8]> =
+        path.split().0.map_or(Vec::new(), |parent| parent.split(|b| *b == b'/').collect());
+    // True when `at` is known to be a directory and no link.
+    let mut is_real = true;
+    for name in target.split(|b| *b == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => {
+                if !is_real && beneath(root, &at.join(&b'/')).is_err() {
+                    return refuse("the link goes up from what is no directory here");
+                }
+                is_real = true;
+                if at.pop().is_none() {
+                    return refuse(out);
+                }
+            }
+            name => {
+                at.push(name);
+                is_real = false;
+            }
+        }
+    }
+    let whole = match path.split().0 {
+        Some(parent) => [parent, b"/", target].concat(),
+        None => target.to_vec(),
+    };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match sys::openat2(root, whole.as_slice(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
+        // What is not there, is a loop, or leads through a file leads nowhere.
+        Ok(_) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(()),
+        Err(Errno::XDEV) => refuse(out),
+        Err(Errno::NOSYS | Errno::PERM) => {
+            refuse("this system cannot say where a link leads (openat2, Linux 5.6)")
+        }
+        Err(errno) => Err(os(errno, "cannot see where the link leads")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::new(text.as_bytes()).unwrap()
+    }
+
+    /// Breaks: a transfer is led out of its directory by a link on the way to a file, with openat2 or without it.
+    #[test]
+    fn directories_are_opened_without_following_links() {
+        let outside = tempfile::tempdir().unwrap();
+        let root = outside.path().join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        symlink("a", root.join("link")).unwrap();
+        symlink(outside.path(), root.join("out")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        let fd: OwnedFd = fs::File::open(&root).unwrap().into();
+        for open in [beneath, name_by_name] {
+            assert!(open(&fd, b"a/b").is_ok());
+            for bad in ["link/b", "out", "file", "missing", "..", "a/../..", "/", "/etc"] {
+                assert!(open(&fd, bad.as_bytes()).is_err(), "{bad}");
+            }
+        }
+        assert!(directory(&fd, Some(b"link/b")).unwrap_err().text.contains("links are not followed"));
+    }
+
+    /// Breaks: links out of the tree are made: directly, through a link that is there, or through one that is made later.
+    #[test]
+    fn links_stay_within_the_tree() {
+        let outside = tempfile::tempdir().unwrap();
+        let root = outside.path().join("root");
+        fs::create_dir_all(root.join("tree/sub/deep")).unwrap();
+        symlink("../../..", root.join("tree/sub/deep/up")).unwrap();
+        symlink("/etc", root.join("etc")).unwrap();
+        symlink("tree/sub", root.join("in")).unwrap();
+        let fd: OwnedFd = fs::File::open(&root).unwrap().into();
+        for (at, target, may) in [
+            ("tree/sub/link", "x", true),
+            ("tree/sub/link", "../x", true),
+            ("tree/sub/link", "../../tree/x", true),
+            ("tree/sub/link", "../..", true),
+            ("tree/sub/link", "deep/../x", true),
+            ("link", "in/deep", true),
+            ("link", "tree/sub/deep/up/tree", true),
+            ("link", "link", true),
+            ("tree/sub/link", "../../../x", false),
+            ("link", "/etc/passwd", false),
+            ("link", "..", false),
+            ("link", "a/../../../../x", false),
+            ("link", "", false),
+            // Through links that are there.
+            ("link", "tree/sub/deep/up/../x", false),
+            ("link", "etc/passwd", false),
+            ("link", "in/../../x", false),
+            // Through one that may be made later: `later` could become a link to the root.
+            ("link", "later/../x", false),
+        ] {
+            assert_eq!(may_link(&fd, &path(at), target.as_bytes()).is_ok(), may, "{at} -> {target}");
+        }
+    }
+}
