@@ -104,6 +104,7 @@ impl NicWay {
                 Next::Packet { mut packet, .. } => {
                     // A word to this card, not to others.
                     packet.set_wanted_rate(None);
+                    packet.depart();
                     let bytes = on_the_line(packet.len());
                     self.stats.packets += 1;
                     self.stats.line_bytes += bytes;

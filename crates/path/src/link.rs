@@ -199,7 +199,8 @@ impl LinkWay {
 
 impl Way for LinkWay {
     const PASSIVE: bool = false;
-    fn on_packet(&mut self, packet: Packet, _out: Port, cx: &mut Cx<'_>) {
+    fn on_packet(&mut self, mut packet: Packet, _out: Port, cx: &mut Cx<'_>) {
+        packet.depart();
         let now = cx.now();
         let len = packet.len().get();
         self.find_departed(now);

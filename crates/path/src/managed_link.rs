@@ -131,7 +131,8 @@ impl ManagedLinkWay {
 
 impl Way for ManagedLinkWay {
     const PASSIVE: bool = false;
-    fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+    fn on_packet(&mut self, mut packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        packet.depart();
         self.work(cx);
         self.came += 1;
         self.queue.enqueue(packet, self.line_load(), cx);

@@ -3,7 +3,6 @@
 use crate::{Cx, DropReason, Element, Inspection, Port, QueueLimit, ends_at_port};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
-use farpace_wire::tcp::TcpFlags;
 use std::collections::VecDeque;
 
 /// What frames cost.
@@ -67,7 +66,7 @@ impl Processor {
         let c = &self.config;
         let each = match from {
             Port(0) => c.send,
-            _ if c.receive_ack != c.receive && is_pure_ack(packet) => c.receive_ack,
+            _ if c.receive_ack != c.receive && packet.is_pure_ack() => c.receive_ack,
             _ => c.receive,
         };
         each + c.per_byte * packet.len().get()
@@ -86,14 +85,6 @@ impl Processor {
 /// Runners connect ports 0 and 1 alone; any other number counts as one of them.
 const fn side(port: Port) -> usize {
     (port.0 & 1) as usize
-}
-
-fn is_pure_ack(packet: &Packet) -> bool {
-    let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-    packet.payload().is_empty()
-        && packet
-            .ip_tcp()
-            .is_ok_and(|(_, tcp)| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
 }
 
 impl Element for Processor {

@@ -1,6 +1,6 @@
 //! The limit of a queue, and how people write it.
 
-use farpace_units::{ByteCount, Packets, UnitError};
+use farpace_units::{Amount, ByteCount, Packets};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -72,19 +72,10 @@ impl FromStr for QueueLimit {
         if text == "unlimited" {
             return Ok(QueueLimit::Unlimited);
         }
-        let packets = match text.parse::<Packets>() {
-            Ok(p) => return Ok(QueueLimit::Packets(p)),
-            Err(e) => e,
-        };
-        match (text.parse::<ByteCount>(), packets) {
-            (Ok(b), _) => Ok(QueueLimit::Bytes(b)),
-            // The right unit, but a number that does not fit: that reading knows best.
-            (Err(e @ UnitError::NotExact { .. }), _) | (_, e @ UnitError::NotExact { .. }) => {
-                Err(e.to_string())
-            }
-            _ => Err(format!(
-                "`{text}` is not a queue limit: expected packets, a size, or unlimited, like \"1000 packets\" or \"256 kB\""
-            )),
+        match text.parse() {
+            Ok(Amount::Packets(p)) => Ok(QueueLimit::Packets(p)),
+            Ok(Amount::Bytes(b)) => Ok(QueueLimit::Bytes(b)),
+            Err(error) => Err(format!("{error}; a queue may also be \"unlimited\"")),
         }
     }
 }
@@ -109,7 +100,7 @@ impl JsonSchema for QueueLimit {
         json_schema!({
             "type": "string",
             "description": "a number of packets or a size with its unit, like \"1000 packets\" or \"256 kB\", or \"unlimited\"",
-            "pattern": "^(unlimited|[0-9_]+([.][0-9_]+)? *(packets|packet|B|kB|MB|GB|TB|KiB|MiB|GiB))$",
+            "pattern": format!("^(unlimited|[0-9_]+([.][0-9_]+)? *({}))$", Amount::UNITS),
         })
     }
 }

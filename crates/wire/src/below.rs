@@ -1,6 +1,7 @@
 //! The short way to a packet: TCP, UDP or ICMP over IPv4 or IPv6 and Ethernet between two fixed addresses.
 
 use crate::checksum::Sum;
+use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
 use crate::ethernet::{ETHERNET_LEN, EtherType, MacAddr};
 use crate::icmp::{Icmp, IpVersion};
@@ -106,6 +107,7 @@ impl Below {
             checksum,
             segment_size: 0,
             wanted_rate: 0,
+            departure: OfOriginal::default(),
         })
     }
 

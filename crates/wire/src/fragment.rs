@@ -1,5 +1,6 @@
 //! Cutting IP packets into fragments, and putting them together (RFC 791 §3.2, RFC 8200 §4.5).
 
+use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
 use crate::ethernet::MAX_ETHERNET_LEN;
 use crate::ip::{Fragment, IpView};
@@ -67,6 +68,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             checksum: Checksum::Complete,
             segment_size: 0,
             wanted_rate: packet.wanted_rate().map_or(0, Rate::bits_per_sec),
+            departure: OfOriginal::default(),
         })));
     }
     Ok(parts)

@@ -31,6 +31,7 @@
 pub mod arp;
 mod below;
 pub mod checksum;
+mod departure;
 mod error;
 pub mod ethernet;
 mod fragment;
@@ -47,6 +48,7 @@ pub mod udp;
 
 pub use arp::{Arp, ArpOperation, CardFlags, Extension, ExtensionError, MOST_CARDS, NicList};
 pub use below::Below;
+pub use departure::{Departure, Departures};
 pub use error::{Layer, WireError};
 pub use ethernet::{EtherType, EthernetHeader, MacAddr};
 pub use fragment::{fragment, join};

@@ -6,13 +6,14 @@ mod show;
 
 use crate::arp::Arp;
 use crate::checksum::Sum;
+use crate::departure::{Departure, OfOriginal};
 use crate::error::{Layer, WireError};
 use crate::ethernet::{self, ETHERNET_LEN, EtherType, EthernetHeader, MAX_ETHERNET_LEN, MacAddr};
 use crate::icmp::{Icmp, IpVersion};
 use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv4::{Ipv4View, MAX_IPV4_LEN};
 use crate::ipv6::{Ipv6View, MAX_IPV6_LEN};
-use crate::tcp::{self, MAX_TCP_LEN, TcpView};
+use crate::tcp::{self, MAX_TCP_LEN, TcpFlags, TcpView};
 use crate::udp::{self, UdpView};
 use bytes::Bytes;
 use farpace_units::{ByteCount, Rate};
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) segment_size: u16,
     /// Bit/s; zero if its sender has not said.
     pub(crate) wanted_rate: u64,
+    /// None: nobody waits for it to leave, or it has left.
+    pub(crate) departure: OfOriginal,
 }
 
 /// What the transport checksum field is worth.
@@ -85,6 +88,7 @@ impl Packet {
             checksum: Checksum::Complete,
             segment_size: 0,
             wanted_rate: 0,
+            departure: OfOriginal::default(),
         }))
     }
 
@@ -134,6 +138,15 @@ impl Packet {
     /// Says so. None, and a rate of zero, take it back.
     pub fn set_wanted_rate(&mut self, rate: Option<Rate>) {
         self.0.wanted_rate = rate.map_or(0, Rate::bits_per_sec);
+    }
+    /// From now on it counts as waiting in its host, until it [departs](Self::depart), or ends. Copies do not count.
+    pub fn set_departure(&mut self, departure: Option<Departure>) {
+        self.0.departure = OfOriginal(departure);
+    }
+    /// A line has taken it: it has left its host.
+    #[inline]
+    pub fn depart(&mut self) {
+        self.0.departure = OfOriginal(None);
     }
     /// What the transport checksum field is worth.
     #[inline]
@@ -194,6 +207,14 @@ impl Packet {
             Network::Ip(ip) => Ok((ip, tcp)),
             Network::Other(other) => Err(WireError::NotIp(other.0)),
         }
+    }
+    /// True for a TCP segment that carries nothing but an acknowledgment: no data, and neither SYN nor FIN nor RST.
+    pub fn is_pure_ack(&self) -> bool {
+        let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+        self.0.payload.is_empty()
+            && self
+                .tcp()
+                .is_ok_and(|tcp| tcp.flags().contains(TcpFlags::ACK) && !tcp.flags().intersects(turn))
     }
     /// The UDP header. An error if the packet is not a whole UDP datagram, or if its length field is not that
     /// of the IP packet.

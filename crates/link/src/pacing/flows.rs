@@ -43,12 +43,18 @@ impl Flows {
     }
 
     /// The class of the connection of `packet`; none if it is not a connection's, or there are too many.
+    ///
+    /// Pure ACKs have none either: the rate of a connection is that of its data, and an ACK that waits behind it holds back
+    /// the peer, whose data may be what a round trip of ours waits for (as fq in Linux, which does not pace them).
     pub fn class(
         &mut self,
         now: Instant,
         packet: &Packet,
         scheduler: &mut dyn Scheduler<Packet>,
     ) -> Option<ClassId> {
+        if packet.is_pure_ack() {
+            return None;
+        }
         let key = key_of(packet)?;
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
@@ -111,10 +117,10 @@ fn key_of(packet: &Packet) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Edf, Gaps, Next};
+    use super::super::{ClassConfig, ClassRate, Edf, Gaps, Next, Pacer, PacingConfig};
     use super::*;
     use farpace_units::{ByteCount, Packets};
-    use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
+    use farpace_wire::{AddressPair, Below, MacAddr, TcpFlags, TcpHeader};
 
     fn packet(src_port: u16, rate: u64) -> Packet {
         let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
@@ -150,6 +156,44 @@ mod tests {
         flows.add_to(&mut all, &edf);
         assert_eq!((all.packets, all.backlog.packets), (3, 2));
         assert_eq!(all.rate, Rate::from_mbit(100), "that of port 2");
+    }
+
+    /// Breaks: two peers that both send hold each other's ACKs back by the rates of their data, which the round trips that
+    /// grow of this make slower still.
+    #[test]
+    fn pure_acks_are_not_paced_with_the_data() {
+        let rate = Rate::from_mbit(1_000);
+        let config = PacingConfig {
+            default: Some("all".to_owned()),
+            gaps: Gaps::Timers,
+            classes: vec![ClassConfig {
+                name: "all".to_owned(),
+                rate: Some(ClassRate::Connection),
+                limit: None,
+            }],
+            ..PacingConfig::default()
+        };
+        let mut pacer = Pacer::new(&config, rate).unwrap_or_else(|e| panic!("{e:?}"));
+        let mut slow = packet(1, 1);
+        slow.set_wanted_rate(Some(Rate::from_bits_per_sec(100)));
+        (0..3).for_each(|_| pacer.enqueue(Instant::ZERO, slow.clone()).unwrap());
+        let mut sent = Vec::new();
+        let mut send = |pacer: &mut Pacer, now| {
+            while let Next::Packet { packet, .. } = pacer.dequeue(now) {
+                sent.push(packet.payload().len());
+            }
+        };
+        send(&mut pacer, Instant::ZERO);
+        let header = TcpHeader { src_port: 1, dst_port: 80, flags: TcpFlags::ACK, ..TcpHeader::default() };
+        let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let below = Below::new(MacAddr([2; 6]), MacAddr([4; 6]), addresses, 64);
+        let later = Instant::ZERO + Span::from_millis(1);
+        let with = |flags| below.tcp(1, &TcpHeader { flags, ..header.clone() }, Vec::new().into());
+        pacer.enqueue(later, with(TcpFlags::ACK | TcpFlags::FIN)).unwrap();
+        pacer.enqueue(later, with(TcpFlags::ACK)).unwrap();
+        send(&mut pacer, later);
+        assert_eq!(sent, [1_460, 0], "the rest of the data waits, the FIN behind it, the ACK does not");
+        assert_eq!(pacer.backlog().packets, 3);
     }
 
     /// Breaks: a connection whose packets wait for longer than it may be silent loses them.

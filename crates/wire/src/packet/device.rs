@@ -2,6 +2,7 @@
 //! super-segments that a card cuts or has put together.
 
 use super::{Checksum, HEADER_ROOM, Inner, Packet};
+use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
 use crate::ethernet::{self, ETHERNET_LEN, EtherType, MacAddr};
 use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -89,6 +90,7 @@ impl Packet {
             checksum: Checksum::Complete,
             segment_size: 0,
             wanted_rate: 0,
+            departure: OfOriginal::default(),
         })))
     }
 
