@@ -16,6 +16,7 @@ mod hybla;
 mod hystart;
 mod illinois;
 mod ledbat_plus_plus;
+mod linux;
 #[cfg(test)]
 mod operations;
 mod per_ack_reno;
@@ -46,6 +47,7 @@ pub use hybla::Hybla;
 pub use hystart::HyStart;
 pub use illinois::Illinois;
 pub use ledbat_plus_plus::LedbatPlusPlus;
+pub use linux::{LinuxCubic, LinuxReno};
 pub use per_ack_reno::PerAckReno;
 pub use reno::Reno;
 pub use scalable::Scalable;
@@ -184,6 +186,10 @@ pub struct SentSample {
 pub trait CongestionControl: Send {
     /// Data has arrived, in whatever state; only measures.
     fn on_acked(&mut self, _ack: &AckSample) {}
+    /// The same, where slow start may end by what was measured. The recovery of profile `linux` calls this one.
+    fn on_measured(&mut self, _window: &mut Window, ack: &AckSample) {
+        self.on_acked(ack);
+    }
     /// Raises the window.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
     /// The new slow-start threshold for a reduction at `now`, in segments, at least 2. `flight` is FlightSize
@@ -242,6 +248,8 @@ pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
     let slow_start =
         || SlowStart::new(config.slow_start_limit, config.hystart.then(|| HyStart::new(config.pacing)));
     match (config.congestion, config.recovery) {
+        (Congestion::Reno, Recovery::Linux(_)) => Box::new(LinuxReno::default()),
+        (Congestion::Cubic, Recovery::Linux(_)) => Box::new(LinuxCubic::new(config.hystart)),
         (Congestion::Reno, Recovery::Modern(_)) => Box::new(Reno::new(slow_start())),
         (Congestion::Reno, Recovery::Linux26(_) | Recovery::NewReno) => Box::new(PerAckReno),
         (Congestion::Bic, _) => Box::new(Bic::default()),

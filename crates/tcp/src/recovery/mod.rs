@@ -1,9 +1,11 @@
 //! Loss recovery: which segments are lost, which to send again, and when congestion control is asked.
 
+mod linux;
 pub mod linux26;
 mod newreno;
 mod sack;
 
+pub use linux::LinuxRecovery;
 pub use linux26::Linux26Recovery;
 pub use newreno::NewReno;
 pub use sack::SackRecovery;
@@ -53,6 +55,8 @@ pub struct AckInput<'a> {
     pub marked: Packets,
     /// New data could be sent if the congestion window allowed it.
     pub new_data_waiting: bool,
+    /// Something is unsent, and the peer's window has room for some of it.
+    pub unsent_in_window: bool,
     /// The greatest send window ever seen, in bytes.
     pub max_window: u32,
     /// The congestion window held data back during the round trip that this ACK ends.
@@ -238,6 +242,8 @@ pub struct Sent {
     pub srtt: Span,
     /// When the retransmission timer will fire.
     pub rto_deadline: Option<Instant>,
+    /// The retransmission timeout.
+    pub rto: Span,
 }
 
 /// The retransmission timer, or one of recovery's own, has fired.
@@ -251,6 +257,44 @@ pub struct Expiry {
     pub snd_nxt: Seq,
     /// New data could be sent if the congestion window allowed it.
     pub new_data_waiting: bool,
+    /// The last segment that was sent has not left the host: nobody can have answered it.
+    pub tail_inside: bool,
+    /// The same, whatever Nagle's algorithm says.
+    pub unsent_in_window: bool,
+}
+
+/// All that could leave has left.
+#[derive(Clone, Copy, Debug)]
+pub struct Pushed {
+    /// When.
+    pub now: Instant,
+    /// SND.UNA.
+    pub snd_una: Seq,
+    /// SND.NXT.
+    pub snd_nxt: Seq,
+    /// New segments that left.
+    pub sent: u32,
+    /// The congestion window made a burst wait.
+    pub limited: bool,
+    /// The window that a connection begins with.
+    pub initial_window: Packets,
+}
+
+/// What recovery counts for people, with Linux's meaning (tcp(7), TCP_INFO).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Segments known to have arrived, retransmissions in vain included.
+    pub delivered: u64,
+    /// Of them, those that were acknowledged with a congestion mark.
+    pub delivered_ce: u64,
+    /// Segments that D-SACKs reported.
+    pub dsack_dups: u64,
+    /// Times that reordering was seen.
+    pub reord_seen: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Degree of reordering.
+    pub reordering: Packets,
 }
 
 /// Why outstanding segments were cut into smaller ones.
@@ -272,6 +316,8 @@ pub enum RecoveryTimer {
     Reordering,
     /// Nothing was heard for two round trips: probe the tail (RFC 8985 §7).
     TailLossProbe,
+    /// The retransmission timeout, of a recovery that [has one timer](LossRecovery::owns_timer).
+    Retransmission,
 }
 
 /// How a connection finds and repairs losses.
@@ -292,6 +338,34 @@ pub trait LossRecovery: Send {
     /// Recovery's own next deadline, and which timer it is. Pure.
     fn deadline(&self) -> Option<(Instant, RecoveryTimer)> {
         None
+    }
+    /// It has one timer for everything: the connection sets none for the retransmission of data. When
+    /// [`on_timer`](Self::on_timer) says so, that has come, and [`on_timeout`](Self::on_timeout) follows.
+    fn owns_timer(&self) -> bool {
+        false
+    }
+    /// That timer, at this time, or not at all.
+    fn set_timer(&mut self, _at: Option<Instant>) {}
+    /// The segment that is about to be sent again counts as a retransmission in flight.
+    fn counts_as_retransmission(&self) -> bool {
+        true
+    }
+    /// New data goes before retransmissions.
+    fn new_data_first(&self) -> bool {
+        false
+    }
+    /// [`next_segment`](Self::next_segment) has granted all it would, and what goes before it has left; asked before and
+    /// after new data.
+    fn pass_is_over(&mut self, _snd_nxt: Seq) {}
+    /// A probe of new data is due: one segment, whatever the window says.
+    fn probes_new(&self) -> bool {
+        false
+    }
+    /// All that could leave has left.
+    fn pushed(&mut self, _pushed: &Pushed, _cx: &mut Context<'_>) {}
+    /// What it has counted.
+    fn tallies(&self) -> Tallies {
+        Tallies::default()
     }
     /// That deadline has come. Afterwards it is later, or none. True: the retransmission timer starts anew.
     fn on_timer(&mut self, _expiry: &Expiry, _cx: &mut Context<'_>) -> bool {
@@ -321,6 +395,7 @@ pub trait LossRecovery: Send {
 pub(crate) fn make(kind: config::Recovery, sack: bool) -> Box<dyn LossRecovery> {
     match kind {
         config::Recovery::Modern(_) if !sack => Box::new(NewReno::default()),
+        config::Recovery::Linux(switches) => Box::new(LinuxRecovery::new(switches, sack)),
         config::Recovery::Linux26(switches) => Box::new(Linux26Recovery::new(switches)),
         config::Recovery::Modern(switches) => Box::new(SackRecovery::new(switches)),
         config::Recovery::NewReno => Box::new(NewReno::default()),

@@ -155,7 +155,7 @@ impl LossRecovery for Linux26Recovery {
             let cause = match self.state {
                 _ if self.timed_out => Cause::TimeoutRetransmit,
                 RecoveryState::Loss => Cause::LossRetransmit,
-                _ if segments.row(index).is_some_and(|r| r.lost_again) => Cause::LostRetransmission,
+                _ if segments.row(index).is_some_and(|r| r.lost_again()) => Cause::LostRetransmission,
                 _ => Cause::FastRetransmit,
             };
             return Some(Grant { index, cause });

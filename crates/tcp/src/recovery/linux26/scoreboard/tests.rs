@@ -442,6 +442,7 @@ impl Pair {
             ece: false,
             marked: Packets::ZERO,
             new_data_waiting: false,
+            unsent_in_window: false,
             max_window: 100_000,
             cwnd_limited: true,
         };

@@ -1,0 +1,293 @@
+//! Whether two records are of stacks that agree.
+
+use super::info::{self, Compare};
+use super::kernel::Record;
+use super::peer::Sent;
+use super::program::{Action, Op, Program};
+use super::text::letters;
+use super::wire::TcpOption;
+use std::fmt::Write;
+
+const MS: i64 = 1_000_000;
+/// What is sent at once may be so late.
+const LATE: i64 = 3 * MS;
+
+/// Where they differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What differs, without numbers: the same in a repetition.
+    pub kind: String,
+    /// In full.
+    pub text: String,
+}
+
+fn differs(kind: impl Into<String>, text: impl Into<String>) -> Option<Difference> {
+    Some(Difference { kind: kind.into(), text: text.into() })
+}
+
+/// How the windows of both are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Window {
+    Zero,
+    Small,
+    Open,
+}
+
+fn window(sent: &Sent, scale: u8) -> Window {
+    match u32::from(sent.window) << scale {
+        0 => Window::Zero,
+        1..1448 => Window::Small,
+        _ => Window::Open,
+    }
+}
+
+/// The shift of the windows on a connection: that of the SYNs, if both have it.
+fn scale(record: &Record, program: &Program, conn: u8) -> u8 {
+    let syn = record.sent.iter().rfind(|s| s.conn == conn && s.flags & super::program::SYN != 0);
+    let ours = syn.and_then(|s| {
+        s.options.iter().find_map(|o| if let TcpOption::Scale(n) = o { Some(*n) } else { None })
+    });
+    let theirs = program
+        .steps
+        .iter()
+        .any(|s| matches!(&s.what, Action::Segment(s) if s.conn == conn && s.wscale.is_some()));
+    ours.filter(|_| theirs).unwrap_or(0).min(14)
+}
+
+/// The first difference.
+pub fn compare(program: &Program, kernel: &Record, ours: &Record) -> Option<Difference> {
+    let calls = compare_calls(program, kernel, ours);
+    let segments = compare_segments(program, kernel, ours);
+    // What came first is the cause of the other.
+    match (segments, calls) {
+        (Some((a, segment)), Some((b, call))) => Some(if b < a { call } else { segment }),
+        (segment, call) => segment.or(call).map(|(_, difference)| difference),
+    }
+}
+
+fn compare_segments(program: &Program, kernel: &Record, ours: &Record) -> Option<(i64, Difference)> {
+    let mut base: [Option<(u32, u32)>; 256] = [None; 256];
+    for n in 0.. {
+        let (k, o) = match (kernel.sent.get(n), ours.sent.get(n)) {
+            (None, None) => return None,
+            (Some(k), None) => {
+                return differs(
+                    format!("missing {}", shape(k)),
+                    format!("segment {n}: the kernel sends {}", line(k)),
+                )
+                .map(|d| (k.at, d));
+            }
+            (None, Some(o)) => {
+                // It may have been about to send it.
+                if kernel.end - o.at < super::ours::grain(o.at) + LATE {
+                    return None;
+                }
+                return differs(
+                    format!("extra {}", shape(o)),
+                    format!("segment {n}: the kernel does not send {}", line(o)),
+                )
+                .map(|d| (o.at, d));
+            }
+            (Some(k), Some(o)) => (k, o),
+        };
+        let shift = scale(kernel, program, k.conn);
+        if let Some(d) = compare_pair(n, k, o, shift, &mut base[usize::from(k.conn)]) {
+            return Some((k.at.min(o.at), d));
+        }
+    }
+    None
+}
+
+fn compare_pair(
+    n: usize,
+    k: &Sent,
+    o: &Sent,
+    shift: u8,
+    base: &mut Option<(u32, u32)>,
+) -> Option<Difference> {
+    let of = |what: &str| {
+        differs(
+            format!("{what} of {}", shape(k)),
+            format!("segment {n}, {what}:\n  kernel {}\n  ours   {}", line(k), line(o)),
+        )
+    };
+    if (k.conn, k.flags) != (o.conn, o.flags) {
+        return of("flags");
+    }
+    if (k.seq, k.len) != (o.seq, o.len) {
+        return of("bytes");
+    }
+    if k.ack != o.ack {
+        return of("ack");
+    }
+    if k.sack != o.sack {
+        return of("sack");
+    }
+    if k.options != o.options {
+        return of("options");
+    }
+    if k.urgent != o.urgent {
+        return of("urgent pointer");
+    }
+    if (k.tos, k.ttl) != (o.tos, o.ttl) {
+        return of("IP header");
+    }
+    let both_zero = (k.flags | o.flags) & super::program::RST != 0;
+    if !both_zero && window(k, shift) != window(o, shift) {
+        return of("window");
+    }
+    if k.intact != o.intact {
+        return of("payload");
+    }
+    if (k.at - o.at).abs() > LATE {
+        return of("time");
+    }
+    if let (Some(kt), Some(ot)) = (k.times, o.times) {
+        let (k0, o0) = *base.get_or_insert((kt.0, ot.0));
+        let (kd, od) = (kt.0.wrapping_sub(k0) as i32, ot.0.wrapping_sub(o0) as i32);
+        if (kd - od).abs() > 6 {
+            return of("TSval");
+        }
+        if kt.1 != ot.1 {
+            return of("TSecr");
+        }
+    }
+    None
+}
+
+fn shape(s: &Sent) -> String {
+    format!("{}{}", letters(s.flags), if s.len > 0 { " with data" } else { "" })
+}
+
+fn compare_calls(program: &Program, kernel: &Record, ours: &Record) -> Option<(i64, Difference)> {
+    for (n, step) in program.steps.iter().enumerate() {
+        let Action::Call(c) = &step.what else { continue };
+        let name = || format!("{c}").split_once(' ').map_or_else(String::new, |(_, call)| call.to_owned());
+        match (kernel.results.get(&n), ours.results.get(&n)) {
+            (None, None) => {}
+            (Some((k, at)), Some((o, ours_at))) => {
+                if (k.ret, k.errno) != (o.ret, o.errno) {
+                    let d = differs(format!("result of {}", name()), format!("{c}: kernel {k}, ours {o}"));
+                    return d.map(|d| (*at, d));
+                }
+                if c.op == Op::Info {
+                    if let Some((field, k, o)) = compare_info(&k.values, &o.values) {
+                        let d = differs(
+                            format!("tcpi_{field}"),
+                            format!("{c}: tcpi_{field}: kernel {k}, ours {o}"),
+                        );
+                        return d.map(|d| (*at, d));
+                    }
+                } else if k.values != o.values {
+                    let d = differs(format!("values of {}", name()), format!("{c}: kernel {k}, ours {o}"));
+                    return d.map(|d| (*at, d));
+                }
+                if (at - ours_at).abs() > LATE * 3 {
+                    let text = format!("{c}: kernel at {} ms, ours at {} ms", at / MS, ours_at / MS);
+                    return differs(format!("time of {}", name()), text).map(|d| (*at, d));
+                }
+            }
+            (Some((k, at)), None) => {
+                let d = differs(
+                    format!("{} waits", name()),
+                    format!("{c}: kernel {k} at {} ms, ours waits", at / MS),
+                );
+                return d.map(|d| (*at, d));
+            }
+            (None, Some((o, at))) => {
+                let d =
+                    differs(format!("{} does not wait", name()), format!("{c}: the kernel waits, ours {o}"));
+                return d.map(|d| (*at, d));
+            }
+        }
+    }
+    None
+}
+
+fn compare_info(k: &[(String, i64)], o: &[(String, i64)]) -> Option<(String, i64, i64)> {
+    let state_is_closed = k.first().is_some_and(|(_, state)| *state == 7);
+    for (name, k) in k {
+        let o = o.iter().find(|(n, _)| n == name).map_or(0, |(_, v)| *v);
+        let near = |slack: i64| (k - o).abs() <= slack;
+        let equal = match info::compare(name) {
+            Compare::Exact => *k == o,
+            Compare::Time => near(6_000 + k / 8),
+            Compare::Millis => near(12),
+            Compare::Not => true,
+        };
+        let meaningless = state_is_closed && name != "state";
+        if !equal && !meaningless {
+            return Some((name.clone(), *k, o));
+        }
+    }
+    None
+}
+
+/// A segment as a line.
+pub fn line(s: &Sent) -> String {
+    let mut text = format!("{:.1} c{} {} seq {}", s.at as f64 / 1e6, s.conn, letters(s.flags), s.seq);
+    if s.len > 0 {
+        _ = write!(text, " len {}", s.len);
+    }
+    if s.flags & super::program::ACK != 0 || s.ack != 0 {
+        _ = write!(text, " ack {}", s.ack);
+    }
+    _ = write!(text, " win {}", s.window);
+    if s.urgent != 0 {
+        _ = write!(text, " urg {}", s.urgent);
+    }
+    for option in &s.options {
+        match option {
+            TcpOption::Nop => text.push_str(" nop"),
+            TcpOption::End => text.push_str(" eol"),
+            TcpOption::Mss(n) => _ = write!(text, " mss {n}"),
+            TcpOption::Scale(n) => _ = write!(text, " wscale {n}"),
+            TcpOption::SackOk => text.push_str(" sackok"),
+            TcpOption::Sack(_) => s.sack.iter().for_each(|(a, b)| _ = write!(text, " sack {a} {b}")),
+            TcpOption::Times(..) => {
+                let (value, echo) = s.times.unwrap_or_default();
+                _ = write!(text, " ts {value} {echo}");
+            }
+            TcpOption::Other(kind, data) => _ = write!(text, " option {kind} {data:?}"),
+        }
+    }
+    if s.tos != 0 {
+        _ = write!(text, " tos {}", s.tos);
+    }
+    text
+}
+
+/// What happened, as a time line of each side.
+pub fn columns(program: &Program, kernel: &Record, ours: &Record) -> String {
+    let side = |record: &Record| {
+        let mut lines: Vec<(i64, usize, String)> = Vec::new();
+        for (n, step) in program.steps.iter().enumerate() {
+            let at = record.times.get(n).copied().unwrap_or(0);
+            let text = format!("{step}");
+            let (_, what) = text.split_once(' ').unwrap_or_default();
+            let result = match (&step.what, record.results.get(&n)) {
+                (Action::Call(c), Some((outcome, _))) if c.op == Op::Info => {
+                    format!(" {}", info_line(&outcome.values))
+                }
+                (Action::Call(c), Some((outcome, done))) if c.blocking => {
+                    format!(" {outcome} at {:.1}", *done as f64 / 1e6)
+                }
+                (Action::Call(_), Some((outcome, _))) => format!(" {outcome}"),
+                (Action::Call(_), None) => " waits".to_owned(),
+                _ => String::new(),
+            };
+            lines.push((at, n, format!("{:>9.1} < {what}{result}", at as f64 / 1e6)));
+        }
+        for s in &record.sent {
+            lines.push((s.at, usize::MAX, format!("          > {}", line(s))));
+        }
+        lines.sort_by_key(|l| (l.0, l.1));
+        lines.into_iter().map(|l| l.2).collect::<Vec<_>>().join("\n")
+    };
+    format!("--- kernel\n{}\n--- ours\n{}\n", side(kernel), side(ours))
+}
+
+fn info_line(values: &[(String, i64)]) -> String {
+    let shown = values.iter().filter(|(_, v)| *v != 0);
+    shown.map(|(name, v)| format!("{name}={v}")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,288 @@
+//! Profile `linux`, in virtual time, through the library's interface for C.
+//!
+//! Inputs come when they came to the kernel. A timer of the kernel fires late, by the grain of its wheel, so ours fire when
+//! the kernel's did if that is within the grain: else a race between a timer and the next input would make two different
+//! programs of one.
+
+use super::calls::{Host, Library, Outcome, Place, Sockets, Table, call};
+use super::kernel::{LOCAL, Record};
+use super::peer::Peer;
+use super::program::{Action, Call, Op, Program};
+use nix::libc::{c_int, c_short, c_void};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// Virtual time of the beginning.
+const EPOCH: i64 = 5_000_000_000;
+const MS: i64 = 1_000_000;
+/// What follows an input within this time answers it.
+const ANSWER: i64 = MS;
+/// Ticks of the kernel's timers.
+const TICK: i64 = 4 * MS;
+
+/// What is done with a timer of ours that comes due shortly before an input, if the kernel shows nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Race {
+    /// It fires before the input.
+    Fires,
+    /// The input comes first.
+    Waits,
+}
+
+/// A host and its peer.
+pub struct Ours {
+    sockets: Arc<Sockets>,
+    table: Table,
+    place: Place,
+    peer: Peer,
+    /// Calls that wait, by the number of their step.
+    waiting: Vec<(usize, Arc<Turn>, JoinHandle<Outcome>)>,
+    pub record: Record,
+    now: i64,
+    host: Arc<Host>,
+}
+
+impl Ours {
+    pub fn new(library: Library, seed: u64) -> Self {
+        let host = Arc::new(library.host(LOCAL, seed, wait));
+        Ours {
+            sockets: Arc::default(),
+            table: host.table(),
+            place: Place { remote: REMOTE, shift: 0 },
+            peer: Peer::new(LOCAL, REMOTE, 0),
+            waiting: Vec::new(),
+            record: Record::default(),
+            now: 0,
+            host,
+        }
+    }
+
+    fn clock(&self) -> u64 {
+        (self.now + EPOCH) as u64
+    }
+
+    /// When it wants to be called next, from the beginning.
+    pub fn deadline(&self) -> i64 {
+        i64::try_from(self.host.deadline()).map_or(i64::MAX, |at| at - EPOCH)
+    }
+
+    /// Time is `now`; takes what is sent, and lets calls go on that can.
+    pub fn at(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        loop {
+            while let Some(packet) = self.host.output(self.clock()) {
+                self.record.sent.extend(self.peer.heard(&packet, self.now));
+            }
+            let before = self.record.sent.len();
+            self.resume();
+            while let Some(packet) = self.host.output(self.clock()) {
+                self.record.sent.extend(self.peer.heard(&packet, self.now));
+            }
+            if self.record.sent.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Each call that waits looks once more.
+    fn resume(&mut self) {
+        for (step, turn, thread) in std::mem::take(&mut self.waiting) {
+            turn.run();
+            if turn.is_over() {
+                let outcome = thread.join().expect("the call returns");
+                self.record.results.insert(step, (outcome, self.now));
+            } else {
+                self.waiting.push((step, turn, thread));
+            }
+        }
+    }
+
+    /// Does step `n` now.
+    pub fn input(&mut self, n: usize, what: &Action) {
+        self.record.times.push(self.now);
+        match what {
+            Action::Segment(segment) => {
+                let packet = self.peer.packet(segment, self.now);
+                self.host.input(&packet, self.clock());
+            }
+            Action::Icmp(icmp) => {
+                let packet = self.peer.icmp(icmp);
+                self.host.input(&packet, self.clock());
+            }
+            Action::Call(c) => self.call(n, c),
+        }
+        self.at(self.now);
+    }
+
+    fn call(&mut self, n: usize, c: &Call) {
+        // The host knows the time only from these.
+        while let Some(packet) = self.host.output(self.clock()) {
+            self.record.sent.extend(self.peer.heard(&packet, self.now));
+        }
+        let (table, sockets, place) = (self.table, self.sockets.clone(), self.place);
+        if !c.blocking || c.op == Op::Socket {
+            let outcome = call(&table, &sockets, place, c.slot, c.blocking, &c.op);
+            self.record.results.insert(n, (outcome, self.now));
+            return;
+        }
+        let turn = Arc::new(Turn::default());
+        let (its, slot, op) = (turn.clone(), c.slot, c.op.clone());
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(move || {
+            its.wait_for_turn();
+            TURN.set(Some(its.clone()));
+            let outcome = call(&table, &sockets, place, slot, true, &op);
+            its.end();
+            outcome
+        });
+        self.waiting.push((n, turn, thread.expect("a thread")));
+    }
+
+    /// It is over: calls that wait are told so.
+    pub fn finish(&mut self, end: i64) {
+        self.record.end = end;
+        for (_, turn, thread) in self.waiting.drain(..) {
+            turn.give_up();
+            _ = thread.join();
+        }
+        self.sockets.abort_all(&self.table);
+        while self.host.output(self.clock()).is_some() {}
+    }
+}
+
+/// Whose turn it is: that of the driver, or of a call in a thread of its own.
+#[derive(Default)]
+struct Turn {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    running: bool,
+    over: bool,
+    given_up: bool,
+}
+
+thread_local! {
+    static TURN: RefCell<Option<Arc<Turn>>> = const { RefCell::new(None) };
+}
+
+impl Turn {
+    /// The driver lets the call run until it waits again, or returns.
+    fn run(&self) {
+        let mut state = self.state.lock().expect("no panic");
+        state.running = true;
+        self.changed.notify_all();
+        while state.running {
+            state = self.changed.wait(state).expect("no panic");
+        }
+    }
+    fn wait_for_turn(&self) -> bool {
+        let mut state = self.state.lock().expect("no panic");
+        while !state.running {
+            state = self.changed.wait(state).expect("no panic");
+        }
+        state.given_up
+    }
+    fn hand_back(&self, over: bool) {
+        let mut state = self.state.lock().expect("no panic");
+        (state.running, state.over) = (false, over);
+        self.changed.notify_all();
+    }
+    fn end(&self) {
+        self.hand_back(true);
+    }
+    fn is_over(&self) -> bool {
+        self.state.lock().expect("no panic").over
+    }
+    fn give_up(&self) {
+        self.state.lock().expect("no panic").given_up = true;
+        while !self.is_over() {
+            self.run();
+        }
+    }
+}
+
+/// A call has to wait: the driver goes on.
+extern "C" fn wait(_: *mut c_void, _: c_int, _: c_short) -> c_int {
+    let Some(turn) = TURN.with_borrow(Clone::clone) else { return 1 };
+    turn.hand_back(false);
+    c_int::from(turn.wait_for_turn())
+}
+
+/// How late a timer of the kernel may be that was set for so long.
+pub fn grain(span: i64) -> i64 {
+    let wheel = match span / TICK {
+        ..64 => TICK,
+        64..512 => 8 * TICK,
+        512..4096 => 64 * TICK,
+        _ => 512 * TICK,
+    };
+    wheel + TICK
+}
+
+/// When the kernel sent something by itself.
+fn spontaneous(kernel: &Record) -> VecDeque<i64> {
+    let mut inputs: Vec<i64> = kernel.times.clone();
+    inputs.extend(kernel.results.values().map(|(_, at)| *at));
+    inputs.sort_unstable();
+    let by_itself = |at: &i64| {
+        let n = inputs.partition_point(|input| input <= at);
+        n == 0 || at - inputs[n - 1] > ANSWER
+    };
+    let mut times: VecDeque<i64> = kernel.sent.iter().map(|s| s.at).filter(by_itself).collect();
+    times.make_contiguous().sort_unstable();
+    times
+}
+
+/// Plays `program` as it was played to the kernel.
+pub fn run(library: Library, program: &Program, kernel: &Record, race: Race) -> Record {
+    let mut ours = Ours::new(library, 1);
+    let mut guide = spontaneous(kernel);
+    let mut last = 0;
+    for (n, step) in program.steps.iter().enumerate() {
+        let at = kernel.times.get(n).copied().unwrap_or(step.at as i64 * 1000).max(ours.now);
+        let at = advance(&mut ours, at, &mut guide, &mut last, race);
+        ours.at(at);
+        ours.input(n, &step.what);
+        last = at;
+    }
+    advance(&mut ours, kernel.end, &mut guide, &mut last, Race::Fires);
+    ours.finish(kernel.end);
+    ours.record
+}
+
+/// Fires the timers until `to`; gives the time for the input that comes then. It is earlier if a timer that is due has to
+/// wait for the input.
+fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, last: &mut i64, race: Race) -> i64 {
+    loop {
+        let due = ours.deadline();
+        if due > to {
+            return to;
+        }
+        let grain = grain(due - *last);
+        while guide.front().is_some_and(|at| *at < due - TICK) {
+            guide.pop_front();
+        }
+        let fires = match guide.front() {
+            Some(&at) if at <= due + grain => {
+                if at > due {
+                    // All that leaves at once is one event.
+                    guide.pop_front();
+                }
+                at.max(due)
+            }
+            _ if race == Race::Waits && due + grain > to => i64::MAX,
+            _ => due,
+        };
+        if fires > to && due > ours.now {
+            return due - 1;
+        }
+        ours.at(fires.min(to));
+        *last = fires;
+    }
+}
