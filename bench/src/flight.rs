@@ -134,6 +134,7 @@ impl Flight {
             ece: false,
             marked: Packets::ZERO,
             new_data_waiting: true,
+            unsent_in_window: false,
             max_window: 1 << 30,
             cwnd_limited: true,
         };
@@ -165,7 +166,7 @@ impl Flight {
 
     fn sent(&self, index: usize, fresh: bool) -> Sent {
         let (now, srtt, snd_nxt) = (self.now, self.rto.srtt(), self.snd_nxt);
-        Sent { now, index, fresh, timestamp: 0, snd_nxt, srtt, rto_deadline: None }
+        Sent { now, index, fresh, timestamp: 0, snd_nxt, srtt, rto_deadline: None, rto: Span::ZERO }
     }
 
     fn parts(&mut self) -> (&mut dyn LossRecovery, Context<'_>) {
@@ -184,7 +185,14 @@ impl Flight {
     /// Nothing is on its way any more.
     fn time_out(&mut self) {
         let (now, snd_una, snd_nxt) = (self.now, self.snd_una, self.snd_nxt);
-        let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: true };
+        let expiry = Expiry {
+            now,
+            snd_una,
+            snd_nxt,
+            new_data_waiting: true,
+            unsent_in_window: false,
+            tail_inside: false,
+        };
         let (recovery, mut cx) = self.parts();
         recovery.on_timeout(&expiry, &mut cx);
         self.window.set_cwnd(self.target);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use farpace_tcp::config::{AckControl, AskFor, Profile, Settings};
 use farpace_tcp::{Connection, Outgoing, Ports};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
+use farpace_units::{Amount, ByteCount, Instant, Packets, Seq, Span};
 
 /// Segments taken from a connection at a time.
 const BATCH: usize = 64;
@@ -46,7 +46,7 @@ impl Pair {
             ack_control: Some(form),
             ask_for: (form != AckControl::Off).then(|| vec![when]),
             profile: Some(profile),
-            window: Some(Packets::new(window)),
+            window: Some(Amount::Packets(Packets::new(window))),
             cwnd_clamp: Some(Packets::new(window)),
             send_buffer: Some(ByteCount::new(64 << 20)),
             ..Settings::default()

@@ -25,9 +25,12 @@ impl Host {
             // Its time has not come: nobody can know of it yet.
             return self.refuse(&tuple, &header, packet, cx);
         };
+        if packet.ip().is_some_and(|ip| ip.ttl() < entry.connection.config().tuning.min_hops) {
+            return cx.drop(packet, DropReason::TtlExpired);
+        }
         if entry.connection.state() == State::TimeWait && opens(&header) {
             let segment = segment_of(header.clone(), &packet);
-            if entry.connection.may_be_reused_by(&segment) && self.listeners.has(tuple.local_port) {
+            if entry.connection.may_be_reused_by(&segment) && self.listeners.has(&tuple) {
                 let floor = entry.connection.next_iss_floor();
                 self.end_time_wait(slot, cx);
                 return self.on_syn(tuple, header, packet, Some(floor), cx);
@@ -40,6 +43,7 @@ impl Host {
             let acknowledged =
                 |c: &Connection| if resolves { c.inspect().acknowledged } else { ByteCount::ZERO };
             let before = acknowledged(&entry.connection);
+            entry.note_departures();
             entry.connection.on_segment(cx.now(), Segment { header, payload, ecn, segment_size });
             if acknowledged(&entry.connection) > before {
                 self.internet.confirm(cx.now(), tuple.remote);
@@ -58,7 +62,7 @@ impl Host {
 
     /// A segment for a connection that does not exist.
     fn on_stranger(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
-        if !self.listeners.has(tuple.local_port) {
+        if !self.listeners.has(&tuple) {
             self.refuse(&tuple, &header, packet, cx);
         } else if opens(&header) {
             self.on_syn(tuple, header, packet, None, cx);
@@ -77,8 +81,11 @@ impl Host {
         floor: Option<Seq>,
         cx: &mut Cx<'_>,
     ) {
-        let Some(listener) = self.listeners.at(tuple.local_port) else { return };
+        let Some(listener) = self.listeners.find(&self.secret, &tuple) else { return };
         match listener.admit(self.connections.has_room()) {
+            _ if packet.ip().is_some_and(|ip| ip.ttl() < listener.settings.config.tuning.min_hops) => {
+                cx.drop(packet, DropReason::TtlExpired)
+            }
             Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
             Admission::Cookie => {
                 let answer = listener.cookie(&self.secret, &tuple, &header, self.internet.device, cx.now());
@@ -95,11 +102,13 @@ impl Host {
                 );
                 let syn = segment_of(header, &packet);
                 let connection = Connection::accept(cx.now(), &config, ports(&tuple), iss, &syn);
-                let id = listener.id;
+                let (id, reuse_address) = (listener.id, listener.bind().reuse_address);
                 listener.count_half_open();
                 cx.consume(packet);
                 let Some(mut entry) = self.entry(connection, tuple) else { return };
                 (entry.accepted_by, entry.half_open) = (Some(id), true);
+                entry.reuse_address = reuse_address;
+                self.binds.enter(tuple.local_port, tuple.local, reuse_address);
                 let slot = self.connections.add(entry);
                 self.begin(slot, log_as, cx);
             }
@@ -108,10 +117,14 @@ impl Host {
 
     /// Something else than a SYN for a port that is listened on: perhaps an answer to a cookie.
     fn on_cookie(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        if !header.flags.intersects(TcpFlags::ACK.with(TcpFlags::RST)) {
+            // RFC 9293 §3.10.7.2: what neither opens nor acknowledges anything is dropped unanswered.
+            return cx.drop(packet, DropReason::NoListener);
+        }
         let ends = header.flags.contains(TcpFlags::ACK)
             && !header.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
         let room = self.connections.has_room();
-        let Some(listener) = self.listeners.at(tuple.local_port).filter(|_| ends) else {
+        let Some(listener) = self.listeners.find(&self.secret, &tuple).filter(|_| ends) else {
             return self.refuse(&tuple, &header, packet, cx);
         };
         let Some(known) = listener.redeem(&self.secret, &tuple, &header, cx.now(), room) else {
@@ -122,10 +135,13 @@ impl Host {
         let ack = segment_of(header, &packet);
         let connection = Connection::resume(cx.now(), &config, ports(&tuple), &known, &ack);
         let (id, application) = (listener.id, listener.application());
+        let reuse_address = listener.bind().reuse_address;
         listener.count_accepted();
         cx.consume(packet);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         (entry.accepted_by, entry.application) = (Some(id), Some(application));
+        entry.reuse_address = reuse_address;
+        self.binds.enter(tuple.local_port, tuple.local, reuse_address);
         let slot = self.connections.add(entry);
         self.introduce(slot);
         self.begin(slot, log_as, cx);

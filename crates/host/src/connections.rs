@@ -1,11 +1,11 @@
 //! The connections of a host: where they are kept, and how they are found.
 
 use crate::application::Application;
-use crate::listener::ListenerId;
+use crate::binds::BindId;
 use crate::secret::Tuple;
 use farpace_tcp::Connection;
 use farpace_tcp::config::Config;
-use farpace_wire::Below;
+use farpace_wire::{Below, Departures};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Connections that one host keeps at once, planned ones included. SYNs beyond it are dropped and counted.
@@ -32,11 +32,24 @@ pub(crate) struct Entry {
     /// Number of its next IPv4 packet.
     pub ident: u16,
     /// The listener that took it.
-    pub accepted_by: Option<ListenerId>,
+    pub accepted_by: Option<BindId>,
     /// It counts against its listener's backlog.
     pub half_open: bool,
     /// Its number among those that their programs have left.
     pub orphan: Option<u64>,
+    /// Sockets that bear it may be bound to its port (SO_REUSEADDR).
+    pub reuse_address: bool,
+    /// Which of its packets have left the host, if that is known.
+    pub departures: Option<Departures>,
+}
+
+impl Entry {
+    /// Tells the connection which of its packets have left.
+    pub fn note_departures(&mut self) {
+        if let Some(departures) = &self.departures {
+            self.connection.set_departed(departures.latest());
+        }
+    }
 }
 
 /// A connection that is to be opened later.
@@ -45,6 +58,7 @@ pub(crate) struct Plan {
     pub tuple: Tuple,
     pub application: Box<dyn Application>,
     pub log_as: Option<u32>,
+    pub reuse_address: bool,
 }
 
 #[derive(Default)]
@@ -203,19 +217,19 @@ impl Connections {
         )
     }
 
-    /// The ends of `slot` are free again. True if they were not yet.
-    pub fn release(&mut self, slot: usize) -> bool {
+    /// The ends of `slot` are free again; and whether others may have been bound to its port meanwhile. None: they were free.
+    pub fn release(&mut self, slot: usize) -> Option<(Tuple, bool)> {
         self.recent = None;
-        let tuple = match self.slots.get(slot).map(|s| &s.content) {
-            Some(Content::Open(entry)) => entry.tuple,
-            Some(Content::Planned(plan)) => plan.tuple,
-            Some(Content::Free) | None => return false,
+        let (tuple, reuse_address) = match self.slots.get(slot).map(|s| &s.content) {
+            Some(Content::Open(entry)) => (entry.tuple, entry.reuse_address),
+            Some(Content::Planned(plan)) => (plan.tuple, plan.reuse_address),
+            Some(Content::Free) | None => return None,
         };
         if self.index.get(&tuple) != Some(&slot) {
-            return false; // others have the same ends by now
+            return None; // others have the same ends by now
         }
         self.index.remove(&tuple);
-        true
+        Some((tuple, reuse_address))
     }
 
     /// A released connection stays for inspection until too many have. Tells which slot is free for it.

@@ -1,13 +1,14 @@
 //! UDP at a host: programs with sockets, and how their datagrams come and go.
 
+use crate::binds::Bind;
 use crate::host::Host;
 use crate::internet::Internet;
-use crate::ip::icmp::IcmpError;
-use crate::ip::udp::{BindError, Datagram, Delivery, SendError, UdpId, UdpSockets};
+use crate::ip::icmp::{IcmpError, PathTrouble};
+use crate::ip::udp::{BindError, Datagram, Delivery, IpFields, SendError, UdpId, UdpSockets};
 use crate::secret::{Purpose, Tuple};
 use bytes::Bytes;
 use farpace_path::{Cx, DropReason};
-use farpace_units::{Instant, Span};
+use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::udp::UdpHeader;
 use farpace_wire::{Below, Packet};
 use std::any::Any;
@@ -41,6 +42,25 @@ impl UdpSocket<'_> {
     /// See [`SendError`].
     pub fn send_to(&mut self, to: SocketAddr, payload: Bytes) -> Result<(), SendError> {
         self.sockets.send_to(self.now, self.id, to, payload)
+    }
+
+    /// The same from one of the host's addresses, if that is given, and with more to say in the IP header.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub fn send_with(
+        &mut self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        ip: IpFields,
+        payload: Bytes,
+    ) -> Result<(), SendError> {
+        self.sockets.send_with(self.now, self.id, to, from, ip, payload)
+    }
+
+    /// What went wrong on the way to where the socket is connected, once.
+    pub fn take_trouble(&mut self) -> Option<PathTrouble> {
+        self.sockets.take_trouble(self.id)
     }
 }
 
@@ -95,12 +115,23 @@ impl Host {
         program: Box<dyn DatagramProgram>,
     ) -> Result<UdpId, BindError> {
         let all = if like.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+        self.open_udp_at(Bind::alone(all, port), program)
+    }
+
+    /// The same where `bind` says.
+    ///
+    /// # Errors
+    /// The port is taken and not shared, the address is not the host's, or there are too many sockets.
+    pub fn open_udp_at(&mut self, bind: Bind, program: Box<dyn DatagramProgram>) -> Result<UdpId, BindError> {
+        if !(bind.address.is_unspecified() || bind.any_address || self.internet.is_ours(bind.address)) {
+            return Err(BindError::NotOurs(bind.address));
+        }
         let sockets = &mut self.datagrams.sockets;
-        let id = if port == 0 {
-            let nobody = Tuple { local: all, remote: all, local_port: 0, remote_port: 0 };
-            sockets.bind_any(all, self.secret.hash(Purpose::Port, &nobody, sockets.len() as u64))?
+        let id = if bind.port == 0 {
+            let nobody = Tuple { local: bind.address, remote: bind.address, local_port: 0, remote_port: 0 };
+            sockets.bind_any(bind, self.secret.hash(Purpose::Port, &nobody, sockets.len() as u64))?
         } else {
-            sockets.bind(SocketAddr::new(all, port))?
+            sockets.bind(bind)?
         };
         let due = program.deadline();
         if let Some(at) = due {
@@ -130,6 +161,21 @@ impl Host {
                 Ok(())
             }
         }
+    }
+
+    /// What may wait in a UDP socket to be read.
+    pub fn set_udp_buffer(&mut self, id: UdpId, buffer: ByteCount) {
+        self.datagrams.sockets.set_receive_buffer(id, buffer);
+    }
+
+    /// Changes whom a UDP socket bears beside it at its port.
+    pub fn set_udp_reuse(&mut self, id: UdpId, reuse_address: bool, reuse_port: bool) {
+        self.datagrams.sockets.set_reuse(id, reuse_address, reuse_port);
+    }
+
+    /// The UDP sockets, to look at.
+    pub fn udp(&self) -> &UdpSockets {
+        &self.datagrams.sockets
     }
 
     /// Calls the program of a UDP socket between datagrams, and sends what it has to send then.
@@ -186,11 +232,12 @@ impl Host {
 
 /// Puts a datagram on its way, in fragments if it is longer than a packet may be.
 fn send(internet: &mut Internet, datagram: Datagram, cx: &mut Cx<'_>) {
-    let Datagram { from, to, ecn, payload, .. } = datagram;
+    let Datagram { from, to, ecn, ip, payload, .. } = datagram;
     let local = if from.ip().is_unspecified() { internet.source_for(to.ip()) } else { Some(from.ip()) };
     // Where there is no way, UDP promises nothing.
     let Some(below) = local.and_then(|local| internet.below(local, to.ip())) else { return };
-    let below = Below { tos: ecn.bits(), dont_fragment: false, ..below };
+    let (tos, ttl) = (ip.dscp & !3 | ecn.bits(), ip.hops.unwrap_or(below.ttl));
+    let below = Below { tos, ttl, dont_fragment: ip.whole, ..below };
     let header = UdpHeader { src_port: from.port(), dst_port: to.port() };
     let ident = internet.next_ident();
     if let Ok(packet) = below.udp(ident as u16, header, payload) {

@@ -1,6 +1,7 @@
 //! The host: from frames to connections and back.
 
 use crate::application::{Application, Ends};
+use crate::binds::{Bind, BindId, Binds, PortError};
 use crate::connections::{ConnectionId, Connections, Entry, Plan};
 use crate::datagrams::Datagrams;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
@@ -12,11 +13,11 @@ use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
-use farpace_tcp::config::Config;
+use farpace_tcp::config::{Config, Tuning};
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
 use farpace_units::{Instant, Rate};
-use farpace_wire::{Below, MacAddr, Packet};
+use farpace_wire::{Below, Departures, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -53,6 +54,23 @@ pub enum ConnectError {
     ShutDown,
 }
 
+/// What a program wants of its own end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// Its address; none: the host chooses.
+    pub address: Option<IpAddr>,
+    /// Its port; 0: the host chooses.
+    pub port: u16,
+    /// Sockets that bear it may be bound to its port (SO_REUSEADDR).
+    pub reuse_address: bool,
+}
+
+impl Default for Local {
+    fn default() -> Self {
+        Local { address: None, port: 0, reuse_address: true }
+    }
+}
+
 /// One machine with one NIC (port 0).
 ///
 /// Connections are opened with [`connect`](Host::connect) at a time of the future, or accepted by a
@@ -63,6 +81,7 @@ pub struct Host {
     pub(crate) internet: Internet,
     pub(crate) secret: Secret,
     pub(crate) listeners: Listeners,
+    pub(crate) binds: Binds,
     pub(crate) connections: Connections,
     pub(crate) datagrams: Datagrams,
     pub(crate) resets: Limiter,
@@ -83,6 +102,8 @@ pub struct Host {
     pub(crate) touched: Option<Vec<usize>>,
     /// Data packets say at what rate their connections want to send.
     says_rates: bool,
+    /// Connections know which of their packets have left the queues below.
+    knows_departures: bool,
     batch: Vec<Outgoing>,
 }
 
@@ -97,6 +118,7 @@ impl Host {
             ports: EphemeralPorts::new(&secret),
             secret,
             listeners: Listeners::default(),
+            binds: Binds::default(),
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
             orphans: Orphans::default(),
@@ -109,6 +131,7 @@ impl Host {
             shutdown_at: None,
             touched: None,
             says_rates: false,
+            knows_departures: false,
             batch: Vec::with_capacity(BATCH),
         }
     }
@@ -132,6 +155,13 @@ impl Host {
     /// ([`Packet::wanted_rate`]), for a network card that paces connections by it.
     pub fn say_rates(&mut self) {
         self.says_rates = true;
+    }
+
+    /// From now on the connections that begin know which of their packets still wait in the queues below the host, and do not
+    /// send these again ([`Connection::set_departed`]). What is below must let packets [depart](Packet::depart) when they leave
+    /// the machine, as lines do, or drop them.
+    pub fn know_departures(&mut self) {
+        self.knows_departures = true;
     }
 
     /// Takes packets that a device has handed up together. Each connection among them is serviced once, at the end, where
@@ -179,12 +209,17 @@ impl Host {
         self.internet.addresses[0]
     }
 
+    /// The address from which it talks to `remote`.
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        self.internet.source_for(remote)
+    }
+
     /// All its addresses.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.internet.addresses
     }
 
-    /// Accepts connections to `port`; `factory` makes the application of each when its handshake is complete.
+    /// Accepts connections to `port` of all addresses; `factory` makes the application of each when its handshake is complete.
     ///
     /// # Errors
     /// The port is taken.
@@ -194,13 +229,47 @@ impl Host {
         settings: ListenSettings,
         factory: impl FnMut() -> Box<dyn Application> + 'static,
     ) -> Result<(), ListenError> {
-        self.listeners.add(port, settings, Box::new(factory))
+        let everywhere = Bind::new(IpAddr::from([0; 16]), port);
+        let id = self.bind(everywhere).map_err(|_| ListenError::Taken(port))?;
+        self.listen_on(id, settings, factory).inspect_err(|_| self.unbind(id))
     }
 
     /// No more connections to `port` are accepted; half-open ones are reset when they would open. True if
     /// somebody listened there.
     pub fn stop_listening(&mut self, port: u16) -> bool {
-        self.listeners.remove(port)
+        let all = self.listeners.at_port(port);
+        all.iter().for_each(|id| self.unbind(*id));
+        !all.is_empty()
+    }
+
+    /// Accepts connections to where a socket is [bound](Self::bind).
+    ///
+    /// # Errors
+    /// Another listens there already.
+    pub fn listen_on(
+        &mut self,
+        id: BindId,
+        settings: ListenSettings,
+        factory: impl FnMut() -> Box<dyn Application> + 'static,
+    ) -> Result<(), ListenError> {
+        let bind = self.binds.listen(id).map_err(|error| match error {
+            PortError::Taken(port) => ListenError::Taken(port),
+            PortError::NotOurs(_) | PortError::NoneLeft => ListenError::NotBound,
+        })?;
+        self.listeners.remove(id);
+        self.listeners.add(id, bind, settings, Box::new(factory));
+        Ok(())
+    }
+
+    /// The socket stays bound and accepts no more connections. True if it did.
+    pub fn stop_listening_on(&mut self, id: BindId) -> bool {
+        self.binds.stop_listening(id);
+        self.listeners.remove(id)
+    }
+
+    /// Connections that a listener accepts from now on have this configuration. False: it is no listener.
+    pub fn set_listener_config(&mut self, id: BindId, config: Config) -> bool {
+        self.listeners.get(id).map(|listener| listener.set_config(config)).is_some()
     }
 
     /// Opens a connection to `port` of `to` when the time `at` comes. With `log_as`, records are made of it
@@ -235,6 +304,32 @@ impl Host {
         log_as: Option<u32>,
         application: Box<dyn Application>,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_with(
+            Local { port: from.unwrap_or(0), ..Local::default() },
+            at,
+            to,
+            port,
+            config,
+            log_as,
+            application,
+        )
+    }
+
+    /// The same with more to say about its own end.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    #[allow(clippy::too_many_arguments, reason = "the ends, the time, and what `connect` takes")]
+    pub fn connect_with(
+        &mut self,
+        from: Local,
+        at: Instant,
+        to: impl Into<IpAddr>,
+        port: u16,
+        config: Config,
+        log_as: Option<u32>,
+        application: Box<dyn Application>,
+    ) -> Result<ConnectionId, ConnectError> {
         let address = to.into();
         if self.shutdown_at.is_some() {
             return Err(ConnectError::ShutDown);
@@ -245,24 +340,41 @@ impl Host {
         if !self.connections.has_room() {
             return Err(ConnectError::TooMany);
         }
-        let local = self.internet.source_for(address).ok_or(ConnectError::NoAddress(address))?;
-        let (connections, listeners) = (&self.connections, &self.listeners);
-        let tuple = match from.filter(|from| *from != 0) {
-            Some(local_port) => {
+        let local = match from.address {
+            Some(local) if !self.internet.is_ours(local) || local.is_ipv4() != address.is_ipv4() => None,
+            Some(local) => Some(local),
+            None => self.internet.source_for(address),
+        };
+        let local = local.ok_or(ConnectError::NoAddress(address))?;
+        let (connections, binds) = (&self.connections, &self.binds);
+        let tuple = match from.port {
+            0 => self
+                .ports
+                .choose(&self.secret, local, address, port, |t| {
+                    connections.uses(t) || binds.is_bound(t.local_port)
+                })
+                .ok_or(ConnectError::NoPort { address, port })?,
+            local_port => {
                 let tuple = Tuple { local, remote: address, local_port, remote_port: port };
                 (!connections.uses(&tuple)).then_some(tuple).ok_or(ConnectError::PortInUse(local_port))?
             }
-            None => self
-                .ports
-                .choose(&self.secret, local, address, port, |t| {
-                    connections.uses(t) || listeners.has(t.local_port)
-                })
-                .ok_or(ConnectError::NoPort { address, port })?,
         };
-        let (slot, id) = self.connections.plan(Plan { config, tuple, application, log_as });
+        let reuse_address = from.reuse_address;
+        self.binds.enter(tuple.local_port, tuple.local, reuse_address);
+        let (slot, id) = self.connections.plan(Plan { config, tuple, application, log_as, reuse_address });
         self.plans.insert((at, self.planned), slot);
         self.planned += 1;
         Ok(id)
+    }
+
+    /// Connections whose time has come are opened now, not when the host is next woken.
+    pub fn open_due(&mut self, cx: &mut Cx<'_>) {
+        while let Some(first) = self.plans.first_entry()
+            && first.key().0 <= cx.now()
+        {
+            let slot = first.remove();
+            self.open(slot, cx);
+        }
     }
 
     /// Closes everything in good order when the time `at` comes: listeners take nobody any more, planned
@@ -335,15 +447,14 @@ impl Host {
     }
 
     fn open(&mut self, slot: usize, cx: &mut Cx<'_>) {
-        let Some(Plan { config, tuple, application, log_as }) = self.connections.take_plan(slot) else {
-            return;
-        };
+        let Some(plan) = self.connections.take_plan(slot) else { return };
+        let Plan { config, tuple, application, log_as, reuse_address } = plan;
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
         let connection =
             Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.device), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
-        entry.application = Some(application);
+        (entry.application, entry.reuse_address) = (Some(application), reuse_address);
         self.connections.open(slot, entry);
         self.introduce(slot);
         self.begin(slot, log_as, cx);
@@ -373,6 +484,8 @@ impl Host {
             accepted_by: None,
             half_open: false,
             orphan: None,
+            reuse_address: true,
+            departures: self.knows_departures.then(Departures::default),
         })
     }
 
@@ -403,6 +516,7 @@ impl Host {
         }
         let Some(entry) = self.connections.at(slot) else { return };
         let now = cx.now();
+        entry.note_departures();
         loop {
             while let Some(event) = entry.connection.poll_event() {
                 if let Some(application) = &mut entry.application {
@@ -415,18 +529,23 @@ impl Host {
                 entry.ident = entry.ident.wrapping_add(1);
                 let segments = out.segment.segments();
                 let Segment { header, payload, ecn, segment_size } = out.segment;
-                let below = Below { tos: ecn.bits(), ..entry.below };
+                let Tuning { dscp, hops, may_be_cut, .. } = entry.connection.config().tuning;
+                let (tos, ttl) = (dscp & !3 | ecn.bits(), hops.unwrap_or(entry.below.ttl));
+                let below = Below { tos, ttl, dont_fragment: !may_be_cut, ..entry.below };
                 let mut packet = below.tcp(entry.ident, &header, payload);
                 packet.set_segment_size(segment_size);
                 // The parts of a super-segment are numbered on when it is cut.
                 entry.ident = entry.ident.wrapping_add((segments - 1) as u16);
+                if let (Some(departures), Some(number)) = (&entry.departures, out.number) {
+                    packet.set_departure(Some(departures.expect(number)));
+                }
                 if let Some(rate) = wanted {
                     packet.set_wanted_rate(rate_of_frames(rate, &packet));
                 }
                 self.internet.send(packet, entry.tuple.remote, cx);
             }
             // A batch that was not filled was ended by the windows or by the data.
-            if sent != Transmit::Sent(BATCH) {
+            if sent != Transmit::Sent(BATCH) && !entry.connection.has_events() {
                 break;
             }
         }
@@ -439,7 +558,8 @@ impl Host {
         self.note_orphan(slot, cx);
         self.timers.forget(slot);
         // Its ends are free again, if they were not before.
-        if self.connections.release(slot) {
+        if let Some((tuple, reuse_address)) = self.connections.release(slot) {
+            self.binds.leave(tuple.local_port, tuple.local, reuse_address);
             if let Some(id) = accepted_by {
                 self.listeners.gone(id);
             }
@@ -463,9 +583,12 @@ impl Host {
 
     fn close_everything(&mut self, cx: &mut Cx<'_>) {
         self.listeners.clear();
+        self.binds = Binds::default();
         self.datagrams = Datagrams::default();
         for slot in std::mem::take(&mut self.plans).into_values() {
-            self.connections.release(slot);
+            if let Some((tuple, reuse_address)) = self.connections.release(slot) {
+                self.binds.leave(tuple.local_port, tuple.local, reuse_address);
+            }
             self.connections.forget(slot);
         }
         for slot in self.connections.slots() {
@@ -501,14 +624,10 @@ impl Element for Host {
             self.shutdown_at = Some(Instant::FAR_FUTURE);
             self.close_everything(cx);
         }
-        while let Some(first) = self.plans.first_entry()
-            && first.key().0 <= now
-        {
-            let slot = first.remove();
-            self.open(slot, cx);
-        }
+        self.open_due(cx);
         while let Some(slot) = self.timers.pop(now) {
             if let Some(entry) = self.connections.at(slot) {
+                entry.note_departures();
                 entry.connection.on_deadline(now);
             }
             self.service(slot, cx);

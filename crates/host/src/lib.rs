@@ -9,6 +9,7 @@
 
 mod application;
 mod arrival;
+mod binds;
 mod connections;
 mod cookies;
 mod datagrams;
@@ -25,10 +26,11 @@ mod timers;
 
 pub use application::{Application, Ends};
 pub use arrival::MAX_RESETS_PER_SECOND;
+pub use binds::{Bind, BindId, MAX_BOUND, PortError};
 pub use connections::{ConnectionId, MAX_CLOSED_KEPT, MAX_CONNECTIONS};
 pub use cookies::{COOKIE_LIFETIME, COOKIE_PERIOD};
 pub use datagrams::{DatagramProgram, UdpSocket};
-pub use host::{ConnectError, Host};
+pub use host::{ConnectError, Host, Local};
 pub use internet::{LocalLink, is_host as is_host_address};
 pub use listener::{DEFAULT_ACCEPTED, DEFAULT_BACKLOG, ListenError, ListenSettings};
 pub use orphans::MAX_ORPHANS;

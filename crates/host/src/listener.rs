@@ -1,9 +1,10 @@
 //! Listeners: which SYNs become connections, and what happens when there are too many of them.
 
 use crate::application::Application;
+use crate::binds::{Bind, BindId};
 use crate::cookies::{self, COOKIE_LIFETIME};
 use crate::internet::{DeviceLimits, fitted};
-use crate::secret::{Secret, Tuple};
+use crate::secret::{Purpose, Secret, Tuple};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Ports, Resumed, Segment};
 use farpace_units::{Instant, Seq};
@@ -24,6 +25,9 @@ pub enum ListenError {
     /// Somebody listens there already.
     #[error("port {0} is taken already")]
     Taken(u16),
+    /// The socket is not bound.
+    #[error("the socket is not bound to a port")]
+    NotBound,
 }
 
 /// What a listener does with those who knock.
@@ -56,15 +60,10 @@ impl ListenSettings {
 
 type Factory = Box<dyn FnMut() -> Box<dyn Application>>;
 
-/// One listener of a host, for as long as it is there; a later one at the same port is another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListenerId {
-    port: u16,
-    number: u64,
-}
-
 pub(crate) struct Listener {
-    pub id: ListenerId,
+    /// Whose it is, for as long as it is there; a later one at the same port is another.
+    pub id: BindId,
+    bind: Bind,
     pub settings: ListenSettings,
     factory: Factory,
     half_open: usize,
@@ -87,6 +86,17 @@ pub(crate) enum Admission {
 }
 
 impl Listener {
+    /// Where it listens.
+    pub const fn bind(&self) -> &Bind {
+        &self.bind
+    }
+
+    /// Connections that begin from now on have this configuration.
+    pub fn set_config(&mut self, config: Config) {
+        self.settings.config = config;
+        self.templates = [None, None];
+    }
+
     /// What is to be done with a SYN; `room` is whether the host has any.
     pub fn admit(&self, room: bool) -> Admission {
         if !room || self.accepted >= self.settings.accepted {
@@ -181,23 +191,18 @@ impl Listener {
     }
 }
 
-/// The listeners of a host, by port.
+/// The listeners of a host, by port: several where each has addresses of its own, or where they share the connections.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    by_port: BTreeMap<u16, Listener>,
-    made: u64,
+    by_port: BTreeMap<u16, Vec<Listener>>,
 }
 
 impl Listeners {
-    /// Adds one.
-    pub fn add(&mut self, port: u16, settings: ListenSettings, factory: Factory) -> Result<(), ListenError> {
-        if self.by_port.contains_key(&port) {
-            return Err(ListenError::Taken(port));
-        }
-        self.made += 1;
-        let id = ListenerId { port, number: self.made };
+    /// Adds one, whose place nobody else has.
+    pub fn add(&mut self, id: BindId, bind: Bind, settings: ListenSettings, factory: Factory) {
         let listener = Listener {
             id,
+            bind,
             settings,
             factory,
             half_open: 0,
@@ -205,13 +210,24 @@ impl Listeners {
             cookies_until: None,
             templates: [None, None],
         };
-        self.by_port.insert(port, listener);
-        Ok(())
+        self.by_port.entry(id.port).or_default().push(listener);
     }
 
     /// Ends one. True if there was one.
-    pub fn remove(&mut self, port: u16) -> bool {
-        self.by_port.remove(&port).is_some()
+    pub fn remove(&mut self, id: BindId) -> bool {
+        let Some(at_port) = self.by_port.get_mut(&id.port) else { return false };
+        let before = at_port.len();
+        at_port.retain(|listener| listener.id != id);
+        let removed = at_port.len() < before;
+        if at_port.is_empty() {
+            self.by_port.remove(&id.port);
+        }
+        removed
+    }
+
+    /// Those that listen at `port`, for [`remove`](Self::remove).
+    pub fn at_port(&self, port: u16) -> Vec<BindId> {
+        self.by_port.get(&port).into_iter().flatten().map(|listener| listener.id).collect()
     }
 
     /// Ends all.
@@ -221,33 +237,50 @@ impl Listeners {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.by_port.len()
+        self.by_port.values().map(Vec::len).sum()
     }
 
-    /// True if somebody listens at `port`.
-    pub fn has(&self, port: u16) -> bool {
-        self.by_port.contains_key(&port)
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Listener> {
+        self.by_port.values().flatten()
     }
 
-    /// The one at `port`.
-    pub fn at(&mut self, port: u16) -> Option<&mut Listener> {
-        self.by_port.get_mut(&port)
+    /// True if somebody listens for connections with these ends.
+    pub fn has(&self, tuple: &Tuple) -> bool {
+        let at_port = self.by_port.get(&tuple.local_port);
+        at_port.into_iter().flatten().any(|listener| listener.bind.covers(tuple.local))
+    }
+
+    /// The one for connections with these ends: at the address itself before one at all of its family, and that before one of
+    /// both families. Of several alike the ends decide, so that a connection stays with one of them.
+    pub fn find(&mut self, secret: &Secret, tuple: &Tuple) -> Option<&mut Listener> {
+        let rank = |listener: &Listener| match listener.bind.address {
+            _ if !listener.bind.covers(tuple.local) => 0,
+            address if !address.is_unspecified() => 3,
+            address if address.is_ipv4() == tuple.local.is_ipv4() => 2,
+            _ => 1,
+        };
+        let at_port = self.by_port.get_mut(&tuple.local_port)?;
+        let best = at_port.iter().map(rank).max().filter(|best| *best > 0)?;
+        let alike = at_port.iter().filter(|listener| rank(listener) == best).count() as u64;
+        let turn = if alike > 1 { secret.hash(Purpose::Listener, tuple, 0) % alike } else { 0 };
+        at_port.iter_mut().filter(|listener| rank(listener) == best).nth(turn as usize)
     }
 
     /// The one that has accepted a connection, if it is still there.
-    pub fn get(&mut self, id: ListenerId) -> Option<&mut Listener> {
-        self.by_port.get_mut(&id.port).filter(|listener| listener.id == id)
+    pub fn get(&mut self, id: BindId) -> Option<&mut Listener> {
+        self.by_port.get_mut(&id.port)?.iter_mut().find(|listener| listener.id == id)
     }
 
     /// The handshake of a connection is over, for good or bad.
-    pub fn not_half_open(&mut self, id: ListenerId) -> Option<&mut Listener> {
+    pub fn not_half_open(&mut self, id: BindId) -> Option<&mut Listener> {
         let listener = self.get(id)?;
         listener.half_open = listener.half_open.saturating_sub(1);
         Some(listener)
     }
 
     /// An accepted connection is over.
-    pub fn gone(&mut self, id: ListenerId) {
+    pub fn gone(&mut self, id: BindId) {
         if let Some(listener) = self.get(id) {
             listener.accepted = listener.accepted.saturating_sub(1);
         }
@@ -255,6 +288,6 @@ impl Listeners {
 
     /// Half-open connections of all.
     pub fn half_open(&self) -> usize {
-        self.by_port.values().map(|listener| listener.half_open).sum()
+        self.iter().map(|listener| listener.half_open).sum()
     }
 }

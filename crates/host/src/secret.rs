@@ -67,6 +67,8 @@ pub(crate) enum Purpose {
     CookieMask = 5,
     /// What proves that a SYN cookie is ours.
     CookieProof = 6,
+    /// Which of several listeners at one place gets a connection.
+    Listener = 7,
 }
 
 /// Both ends of a connection: what tells one from another.

@@ -7,71 +7,102 @@ use std::collections::BinaryHeap;
 /// Stale entries that are tolerated whatever the number of connections.
 const FEW: usize = 64;
 
-/// A lazy heap: a deadline that moves later leaves its old entry in place, to be looked at again when it
-/// comes; only one that moves earlier costs a new entry. When half of the entries are stale, the heap is made anew:
-/// a connection whose far deadline (keep-alive, in hours) gives way to a near one with every segment would fill it
-/// otherwise. So the cost is logarithmic, and the memory that of the connections.
+/// A lazy heap: a deadline that moves later leaves its old entry in place, and only one that moves earlier costs a new entry.
+/// The first entry is never stale: so [`next`](Timers::next) is the earliest deadline itself. When half of the entries are
+/// stale, the heap is made anew: a connection whose far deadline (keep-alive, in hours) gives way to a near one with every
+/// segment would fill it otherwise. So the cost is logarithmic, and the memory that of the connections.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// Per slot: the earliest entry in the heap that stands for it.
-    armed: Vec<Option<Instant>>,
-    /// Slots that have one.
+    slots: Vec<Slot>,
+    /// Slots that have an entry.
     live: usize,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The earliest entry in the heap that stands for it.
+    armed: Option<Instant>,
+    /// Its deadline: not before `armed`.
+    wanted: Option<Instant>,
 }
 
 impl Timers {
     /// The deadline of `slot` is now `at`.
     pub fn set(&mut self, slot: usize, at: Option<Instant>) {
-        if self.armed.len() <= slot {
-            self.armed.resize(slot + 1, None);
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, Slot::default());
         }
+        self.slots[slot].wanted = at;
         if let Some(at) = at
-            && self.armed[slot].is_none_or(|armed| at < armed)
+            && self.slots[slot].armed.is_none_or(|armed| at < armed)
         {
-            self.live += usize::from(self.armed[slot].is_none());
-            self.armed[slot] = Some(at);
-            self.heap.push(Reverse((at, slot)));
-            if self.heap.len() > 2 * self.live + FEW {
-                self.make_anew();
+            self.arm(slot, at);
+        }
+        self.settle();
+    }
+
+    fn arm(&mut self, slot: usize, at: Instant) {
+        self.live += usize::from(self.slots[slot].armed.is_none());
+        self.slots[slot].armed = Some(at);
+        self.heap.push(Reverse((at, slot)));
+        if self.heap.len() > 2 * self.live + FEW {
+            self.make_anew();
+        }
+    }
+
+    /// Replaces first entries that are stale, until one is not.
+    fn settle(&mut self) {
+        while let Some(Reverse((at, slot))) = self.heap.peek().copied() {
+            let Slot { armed, wanted } = self.slots[slot];
+            if armed != Some(at) {
+                // An earlier one has replaced it, or nobody waits any more.
+                self.heap.pop();
+                continue;
+            }
+            if wanted == armed {
+                return;
+            }
+            self.heap.pop();
+            self.slots[slot].armed = None;
+            self.live -= 1;
+            if let Some(later) = wanted {
+                self.arm(slot, later);
             }
         }
     }
 
     /// Nothing waits for `slot` any more.
     pub fn forget(&mut self, slot: usize) {
-        if let Some(armed) = self.armed.get_mut(slot)
-            && armed.take().is_some()
-        {
-            self.live -= 1;
+        if let Some(known) = self.slots.get_mut(slot) {
+            let was_armed = std::mem::take(known).armed.is_some();
+            self.live -= usize::from(was_armed);
+            self.settle();
         }
     }
 
     fn make_anew(&mut self) {
-        let armed = self.armed.iter().enumerate();
-        self.heap = armed.filter_map(|(slot, at)| at.map(|at| Reverse((at, slot)))).collect();
+        let armed = self.slots.iter().enumerate();
+        self.heap = armed.filter_map(|(slot, known)| known.armed.map(|at| Reverse((at, slot)))).collect();
     }
 
-    /// When to look again: not after the earliest deadline.
+    /// The earliest deadline.
     pub fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A slot whose entry has come by `now`. Its deadline may have moved; `set` it again afterwards.
+    /// A slot whose deadline has come by `now`. `set` it again afterwards.
     pub fn pop(&mut self, now: Instant) -> Option<usize> {
-        while let Some(Reverse((at, slot))) = self.heap.peek().copied() {
-            if at > now {
-                return None;
-            }
-            self.heap.pop();
-            // Entries that an earlier one has replaced are stale.
-            if self.armed[slot] == Some(at) {
-                self.armed[slot] = None;
-                self.live -= 1;
-                return Some(slot);
-            }
+        let Reverse((at, slot)) = self.heap.peek().copied()?;
+        if at > now {
+            return None;
         }
-        None
+        self.heap.pop();
+        self.slots[slot] = Slot::default();
+        self.live -= 1;
+        self.settle();
+        Some(slot)
     }
 }
 
@@ -95,13 +126,46 @@ mod tests {
         assert_eq!(t.pop(at(20)), Some(0));
         t.set(0, Some(at(100)));
         t.set(1, Some(at(500)));
-        assert_eq!(t.pop(at(60)), Some(1), "looked at early, which is harmless");
-        t.set(1, Some(at(500)));
         assert_eq!(t.pop(at(60)), None);
         assert_eq!(t.pop(at(100)), Some(0));
         assert_eq!(t.pop(at(499)), None);
         assert_eq!(t.pop(at(500)), Some(1));
         assert_eq!(t.next(), None);
+    }
+
+    /// Breaks: whoever asks a host when to call it again is sent to a time at which nothing is to be done: that of a deadline
+    /// that has moved, or of a connection that is gone.
+    #[test]
+    fn the_next_deadline_is_that_of_somebody() {
+        let mut t = Timers::default();
+        let mut wanted = [None; 5];
+        let mut x = 1u64;
+        for _ in 0..100_000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (slot, time) = ((x >> 33) as usize % 5, at(x >> 50));
+            match x >> 60 {
+                0 => {
+                    t.forget(slot);
+                    wanted[slot] = None;
+                }
+                1 => {
+                    t.set(slot, None);
+                    wanted[slot] = None;
+                }
+                2 => {
+                    if let Some(slot) = t.pop(time) {
+                        assert!(wanted[slot].take().is_some_and(|at| at <= time));
+                    }
+                }
+                _ => {
+                    t.set(slot, Some(time));
+                    wanted[slot] = Some(time);
+                }
+            }
+            assert_eq!(t.next(), wanted.iter().flatten().min().copied());
+            let live = t.slots.iter().filter(|slot| slot.armed.is_some()).count();
+            assert!(t.live == live && t.heap.len() <= 2 * 5 + super::FEW, "{} of {live}", t.heap.len());
+        }
     }
 
     /// Breaks: a host grows with its traffic. A connection with a deadline in two hours gets a near one with every

@@ -66,6 +66,11 @@ fn machine(
     let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
     let mut host = Host::new(address, secret);
     let mac = host.mac();
+    let processor = scenario.hosts.get(name).and_then(|host| host.processor.as_ref());
+    let several = scenario.multi_nic(name);
+    if processor.is_some() || several.is_some() {
+        host.know_departures();
+    }
     if resolving.contains(name) {
         host.join_link(mac, LocalLink::default());
     }
@@ -74,13 +79,13 @@ fn machine(
         Ends::Doors => world.add(name, Box::new(Door::timed()))?,
     };
     let mut below = (host, Port(0));
-    if let Some(processor) = scenario.hosts.get(name).and_then(|host| host.processor.as_ref()) {
+    if let Some(processor) = processor {
         let id = world.add(&format!("{name}.processor"), Box::new(Processor::new(processor.config())))?;
         world.connect(below, (id, Port(0)))?;
         below = (id, Port(1));
     }
     let mut layer = None;
-    if let Some(config) = scenario.multi_nic(name) {
+    if let Some(config) = several {
         let specs = specs(scenario, mac, &scenario.cards(name));
         let dice = Stream::new(seed, &format!("{name}.lists"));
         let cards = MultiNic::new(Instant::ZERO, config, &specs, &[address], dice);

@@ -96,6 +96,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, ends: Ends) -> Result<(World
             {
                 host.say_rates();
             }
+            if d.pacing.is_some()
+                && let Some(host) = hosts.get(d.from).and_then(|m| world.element_mut::<Host>(m.host))
+            {
+                host.know_departures();
+            }
         }
     }
     Ok((world, Parts { machines: hosts, links, nodes }))

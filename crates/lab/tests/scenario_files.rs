@@ -2,7 +2,7 @@
 
 use farpace_lab::scenario::{Counts, Hop, QueueLimit, Scenario, TapPlace, Way, explain, schema};
 use farpace_tcp::config::Profile;
-use farpace_units::{ByteCount, Packets, Rate, Span};
+use farpace_units::{Amount, ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn the_papers_setting() {
     assert!(wan.direction(Way::Backward).policer.is_none() && !wan.direction(Way::Forward).has_troubles());
     assert_eq!(flow.sender.profile, Some(Profile::AistFix));
     assert_eq!(flow.sender.initial_ssthresh, Some(Packets::new(1_000)));
-    assert_eq!(flow.receiver.resolve().unwrap().receive_buffer, ByteCount::new(2_500 * 1_448));
+    assert_eq!(flow.receiver.resolve().unwrap().receive_buffer.max, ByteCount::new(2_500 * 1_448));
     let taps: Vec<String> = s.taps().into_iter().map(|t| t.name).collect();
     assert_eq!(taps, ["a", "wan.router", "b"]);
 }
@@ -191,7 +191,7 @@ fn overrides_reach_what_they_name() {
     assert_eq!((s.links[2].delay, s.links[0].rate), (Span::from_millis(20), Some(Rate::from_mbit(2_000))));
     assert!((s.links[2].backward.loss - 0.5).abs() < f64::EPSILON);
     assert!(s.flows.iter().all(|f| f.sender.profile == Some(Profile::Linux2622)));
-    assert_eq!(s.flows[1].receiver.window, Some(Packets::new(1_554)));
+    assert_eq!(s.flows[1].receiver.window, Some(Amount::Packets(Packets::new(1_554))));
     // The last of two wins.
     assert_eq!(set(SHARED, &[("seed", "4"), ("seed", "5")]).unwrap().seed, 5);
 }

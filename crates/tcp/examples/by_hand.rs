@@ -28,7 +28,7 @@ struct Wire {
 
 impl Wire {
     fn take(&mut self, now: Instant, from: usize, name: &str, out: Outgoing) {
-        let Outgoing { segment, cause } = out;
+        let Outgoing { segment, cause, .. } = out;
         let h = &segment.header;
         let fresh = !segment.payload.is_empty() && !cause.is_retransmission();
         self.with_data += usize::from(fresh);

@@ -19,14 +19,16 @@ mod segment;
 mod segments;
 mod send_buffer;
 mod solicit;
+mod time_wait;
 mod window;
 
 pub use connection::{
-    Blocked, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection, Memory,
-    PathError, Ports, Reason, Resumed, State, Transmit,
+    Blocked, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection,
+    MIN_ORPHAN_RATE, Memory, PathError, Ports, Reason, Resumed, State, Transmit,
 };
 pub use farpace_wire::Ecn;
 pub use segment::{Outgoing, Segment};
 pub use segments::{Acknowledged, LostSegment, RateSample, Row, Segments, Tags};
 pub use send_buffer::SendBuffer;
+pub use time_wait::{Outcome as TimeWaitOutcome, TimeWait};
 pub use window::Window;

@@ -43,4 +43,7 @@ pub struct Outgoing {
     pub segment: Segment,
     /// Why.
     pub cause: Cause,
+    /// Its number among those that are sent again until they are acknowledged, for
+    /// [`Connection::set_departed`](crate::Connection::set_departed); none for others. It has 31 bits.
+    pub number: Option<u32>,
 }

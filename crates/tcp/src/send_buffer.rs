@@ -28,6 +28,14 @@ impl SendBuffer {
     pub fn new(limit: ByteCount) -> Self {
         SendBuffer { limit: limit.get(), ..SendBuffer::default() }
     }
+    /// Most bytes that are kept.
+    pub fn limit(&self) -> ByteCount {
+        ByteCount::new(self.limit)
+    }
+    /// At most `limit` bytes are kept from now on; what is kept already stays.
+    pub fn set_limit(&mut self, limit: ByteCount) {
+        self.limit = limit.get();
+    }
     /// Bytes that would be accepted now.
     pub fn room(&self) -> ByteCount {
         ByteCount::new(self.limit.saturating_sub(self.end - self.start))
@@ -52,6 +60,14 @@ impl SendBuffer {
             self.end += take as u64;
         }
         ByteCount::of_len(take)
+    }
+    /// Takes all of `data`, beyond the limit if need be.
+    pub fn write_last(&mut self, data: Bytes) {
+        if !data.is_empty() {
+            let at = self.end;
+            self.end += data.len() as u64;
+            self.chunks.push_back((at, data));
+        }
     }
     /// The bytes from stream offset `at`, at most `len` of them.
     pub fn slice(&mut self, at: u64, len: usize) -> Bytes {

@@ -27,6 +27,10 @@ fn pick<T: Copy>(rng: &mut Stream, from: &[T]) -> T {
 fn any_config(rng: &mut Stream) -> Config {
     let mss = pick(rng, &[88, 536, 1000, 1460, 8960]);
     let segment = u64::from(mss);
+    let fixed = rng.chance(0.6);
+    let receive =
+        ByteCount::new(pick(rng, &[segment, 2 * segment + 1, 10_000, 65_535, 70_001, 4_000_000, 1 << 30]));
+    let send = ByteCount::new(pick(rng, &[1, 100, 5_000, 100_000, 16_000_000]));
     let settings = Settings {
         profile: Some(pick(rng, &Profile::ALL)),
         congestion: Some(pick(rng, &Congestion::ALL)),
@@ -37,11 +41,10 @@ fn any_config(rng: &mut Stream) -> Config {
         sack: Some(rng.chance(0.7)),
         timestamps: Some(rng.chance(0.7)),
         window_scale: Some(rng.chance(0.7)),
-        receive_buffer: Some(ByteCount::new(pick(
-            rng,
-            &[segment, 2 * segment + 1, 10_000, 65_535, 70_001, 4_000_000, 1 << 30],
-        ))),
-        send_buffer: Some(ByteCount::new(pick(rng, &[1, 100, 5_000, 100_000, 16_000_000]))),
+        receive_buffer: fixed.then_some(receive),
+        receive_buffer_max: (!fixed).then_some(receive),
+        send_buffer: fixed.then_some(send),
+        send_buffer_max: (!fixed).then_some(send),
         initial_window: pick(rng, &[None, Some(1), Some(10), Some(1000)]).map(Packets::new),
         initial_ssthresh: pick(rng, &[None, Some(2), Some(100)]).map(Packets::new),
         cwnd_clamp: pick(rng, &[None, None, Some(1), Some(7)]).map(Packets::new),
@@ -112,10 +115,11 @@ impl Net {
         let iss = Seq::new(dice.next_u64() as u32);
         let side = |i: usize, dice: &mut Stream, connection: Connection| {
             // A send buffer of one byte means a round trip for every byte.
-            let most = 300_000.min(configs[i].send_buffer.get().saturating_mul(100));
+            let most = 300_000.min(configs[i].send_buffer.max.get().saturating_mul(100));
             // One small segment per round trip in the worst case.
-            let most =
-                most.min(configs[1 - i].receive_buffer.get() * 150).min(u64::from(configs[1 - i].mss) * 150);
+            let most = most
+                .min(configs[1 - i].receive_buffer.max.get().saturating_mul(150))
+                .min(u64::from(configs[1 - i].mss) * 150);
             Side {
                 connection,
                 config: configs[i].clone(),
@@ -160,7 +164,7 @@ impl Net {
     }
 
     fn transmit(&mut self, from: usize, sent: Vec<Outgoing>) {
-        for Outgoing { segment, cause } in sent {
+        for Outgoing { segment, cause, .. } in sent {
             self.count += 1;
             self.inspect(from, &segment, cause);
             let lossy = self.now < self.heals_at;
@@ -280,7 +284,7 @@ impl Net {
                 }
             });
             assert_eq!(got.get(), at - side.received);
-            let most = side.config.receive_buffer.get().next_multiple_of(1 << 14);
+            let most = side.config.receive_buffer.max.get().next_multiple_of(1 << 14);
             assert!(got.get() <= most, "{got} waited, the buffer holds {most}");
             side.received = at;
         }
@@ -424,7 +428,7 @@ impl Victim {
     }
 
     fn note(&mut self, sent: Vec<Outgoing>) {
-        for Outgoing { segment, cause } in sent {
+        for Outgoing { segment, cause, .. } in sent {
             let h = &segment.header;
             if cause != Cause::Reset {
                 self.snd_nxt = self.snd_nxt.later(h.seq + segment.sequence_length());

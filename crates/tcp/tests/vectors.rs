@@ -39,7 +39,16 @@ enum Did {
 }
 
 fn sent(now: Instant, index: usize, snd_nxt: Seq) -> Sent {
-    Sent { now, index, fresh: false, timestamp: 0, snd_nxt, srtt: Span::ZERO, rto_deadline: None }
+    Sent {
+        now,
+        index,
+        fresh: false,
+        timestamp: 0,
+        snd_nxt,
+        srtt: Span::ZERO,
+        rto_deadline: None,
+        rto: Span::ZERO,
+    }
 }
 
 fn packet(n: u32) -> Seq {
@@ -94,6 +103,7 @@ impl Sender {
             ece: false,
             marked: Packets::ZERO,
             new_data_waiting: true,
+            unsent_in_window: false,
             max_window: 1 << 20,
             cwnd_limited: true,
         };
@@ -150,7 +160,14 @@ impl Sender {
     fn timeout(&mut self) -> Did {
         let (now, una, next) = (self.now, packet(self.una), packet(self.next));
         let (recovery, mut cx) = self.parts();
-        let expiry = Expiry { now, snd_una: una, snd_nxt: next, new_data_waiting: true };
+        let expiry = Expiry {
+            now,
+            snd_una: una,
+            snd_nxt: next,
+            new_data_waiting: true,
+            unsent_in_window: false,
+            tail_inside: false,
+        };
         recovery.on_timeout(&expiry, &mut cx);
         self.transmit()
     }

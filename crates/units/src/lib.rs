@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amount;
 mod count;
 mod parse;
 mod random;
@@ -16,6 +17,7 @@ mod rate;
 mod seq;
 mod time;
 
+pub use amount::Amount;
 pub use count::{ByteCount, Packets};
 pub use parse::UnitError;
 pub use random::Stream;

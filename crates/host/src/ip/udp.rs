@@ -2,6 +2,7 @@
 
 use super::icmp::{PathMessage, PathTrouble};
 use crate::FIRST_EPHEMERAL;
+use crate::binds::Bind;
 use bytes::Bytes;
 use farpace_units::{ByteCount, Instant};
 use farpace_wire::ip::PROTOCOL_UDP;
@@ -32,6 +33,9 @@ pub enum BindError {
     /// Somebody has the port at this address.
     #[error("UDP port {0} is taken already")]
     Taken(u16),
+    /// Not an address of the host.
+    #[error("{0} is not an address of this host")]
+    NotOurs(IpAddr),
     /// Port 0 is none.
     #[error("UDP port 0 cannot be bound")]
     Zero,
@@ -55,9 +59,6 @@ pub enum SendError {
     /// More than [`MAX_PAYLOAD`].
     #[error("{0} bytes are more than a datagram holds")]
     TooLong(usize),
-    /// Another socket at this port is connected to there.
-    #[error("another socket is connected to {0} already")]
-    Taken(SocketAddr),
     /// Too many wait already. Try again later.
     #[error("too many datagrams wait to be sent")]
     Full,
@@ -74,8 +75,21 @@ pub struct Datagram {
     pub to: SocketAddr,
     /// Its ECN codepoint.
     pub ecn: Ecn,
+    /// What its IP header says besides.
+    pub ip: IpFields,
     /// What it carries.
     pub payload: Bytes,
+}
+
+/// Fields of the IP header that programs may see and set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpFields {
+    /// DSCP, in the upper six bits of the type of service or traffic class.
+    pub dscp: u8,
+    /// Time to live, or hop limit; none: the host's.
+    pub hops: Option<u8>,
+    /// May not be cut on the way, and is not cut here.
+    pub whole: bool,
 }
 
 /// What became of a datagram that came in.
@@ -93,7 +107,7 @@ pub enum Delivery {
 
 #[derive(Debug)]
 struct Socket {
-    local: SocketAddr,
+    bind: Bind,
     remote: Option<SocketAddr>,
     queue: VecDeque<Datagram>,
     queued: ByteCount,
@@ -107,9 +121,11 @@ struct Socket {
 #[derive(Debug, Default)]
 pub struct UdpSockets {
     sockets: BTreeMap<UdpId, Socket>,
+    /// All at a port, in the order in which they were bound.
+    by_port: BTreeMap<u16, Vec<UdpId>>,
     /// Those that are not connected.
-    by_local: BTreeMap<(u16, IpAddr), UdpId>,
-    by_pair: BTreeMap<(u16, SocketAddr, IpAddr), UdpId>,
+    by_local: BTreeMap<(u16, IpAddr), Vec<UdpId>>,
+    by_pair: BTreeMap<(u16, SocketAddr, IpAddr), Vec<UdpId>>,
     /// Sockets with something new since they were last told.
     ready: BTreeSet<UdpId>,
     outgoing: VecDeque<Datagram>,
@@ -118,27 +134,26 @@ pub struct UdpSockets {
 }
 
 impl UdpSockets {
-    /// A socket at `local`. With an unspecified address (`0.0.0.0`, `::`) it takes datagrams to every own address
-    /// of that family, also those that another socket would have. Connected sockets leave their port to others: of what comes
-    /// there they hear their peer, as servers want it that connect one socket for each client.
+    /// A socket where `bind` says. With an unspecified address (`0.0.0.0`, `::`) it takes datagrams to every own address of
+    /// that family, or of both. A port is shared where all that have it bear that; then the last one that was bound hears
+    /// what is for several, but connected ones hear their peers.
     ///
     /// # Errors
-    /// Port 0, a port that is taken at that address or at all of its family, or too many sockets.
-    pub fn bind(&mut self, local: SocketAddr) -> Result<UdpId, BindError> {
-        if local.port() == 0 {
+    /// Port 0, a port that somebody has and does not share, or too many sockets.
+    pub fn bind(&mut self, bind: Bind) -> Result<UdpId, BindError> {
+        if bind.port == 0 {
             return Err(BindError::Zero);
         }
         if self.sockets.len() >= MAX_SOCKETS {
             return Err(BindError::NoneLeft);
         }
-        if self.is_taken(local) {
-            return Err(BindError::Taken(local.port()));
+        if self.is_taken(&bind) {
+            return Err(BindError::Taken(bind.port));
         }
         let id = UdpId(self.next);
         self.next += 1;
-        self.by_local.insert((local.port(), local.ip()), id);
         let socket = Socket {
-            local,
+            bind,
             remote: None,
             queue: VecDeque::new(),
             queued: ByteCount::new(0),
@@ -148,82 +163,87 @@ impl UdpSockets {
             dropped: 0,
         };
         self.sockets.insert(id, socket);
+        self.by_port.entry(bind.port).or_default().push(id);
+        self.enter(id);
         Ok(id)
     }
 
-    /// A socket at any free port of `address`. `dice` is a random number: a port that cannot be guessed keeps
+    /// A socket as `bind` says, but at any port that nobody has. `dice` is a random number: a port that cannot be guessed keeps
     /// forged answers out (RFC 6056).
     ///
     /// # Errors
     /// No port is left, or too many sockets.
-    pub fn bind_any(&mut self, address: IpAddr, dice: u64) -> Result<UdpId, BindError> {
+    pub fn bind_any(&mut self, bind: Bind, dice: u64) -> Result<UdpId, BindError> {
         let count = u64::from(u16::MAX - FIRST_EPHEMERAL) + 1;
         let port = |n: u64| FIRST_EPHEMERAL + ((dice % count + n) % count) as u16;
-        let is_free = |port| !self.is_connected(port) && !self.is_taken(SocketAddr::new(address, port));
-        let free = (0..count).map(port).find(|port| is_free(*port));
-        self.bind(SocketAddr::new(address, free.ok_or(BindError::NoneLeft)?))
+        let free = (0..count).map(port).find(|port| !self.by_port.contains_key(port));
+        self.bind(Bind { port: free.ok_or(BindError::NoneLeft)?, ..bind })
     }
 
-    /// True if nobody else can have `local`: somebody has it, or all addresses of its family at that port; or it is
-    /// all, and somebody has one.
-    fn is_taken(&self, local: SocketAddr) -> bool {
-        let port = local.port();
-        let mut at_port =
-            self.by_local.range((port, IpAddr::from([0; 4]))..).take_while(|((p, _), _)| *p == port);
-        at_port.any(|((_, theirs), _)| {
-            let alike = theirs.is_ipv4() == local.is_ipv4();
-            alike && (*theirs == local.ip() || theirs.is_unspecified() || local.ip().is_unspecified())
+    /// True if somebody has the port of `bind` at an address that it covers, and does not share it with it.
+    fn is_taken(&self, bind: &Bind) -> bool {
+        let at_port = self.by_port.get(&bind.port).into_iter().flatten();
+        at_port.filter_map(|id| self.sockets.get(id)).any(|other| {
+            let shared = (bind.reuse_address && other.bind.reuse_address)
+                || (bind.reuse_port && other.bind.reuse_port);
+            bind.overlaps(&other.bind) && !shared
         })
     }
 
-    /// True if a connected socket has this port.
-    fn is_connected(&self, port: u16) -> bool {
-        let nobody = IpAddr::from([0; 4]);
-        let first = (port, SocketAddr::new(nobody, 0), nobody);
-        self.by_pair.range(first..).next().is_some_and(|((theirs, ..), _)| *theirs == port)
-    }
-
-    /// From now on the socket hears and talks to `remote` alone, and others can have its port. Datagrams of others that wait
-    /// already stay.
+    /// From now on the socket hears and talks to `remote` alone, from its address `local` if it had all before.
+    /// Datagrams of others that wait already stay.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to) about the destination; another socket at this port is connected to there.
+    /// As [`send_to`](Self::send_to) about the destination.
     pub fn connect(&mut self, id: UdpId, remote: SocketAddr) -> Result<(), SendError> {
         let socket = self.sockets.get(&id).ok_or(SendError::Closed)?;
         socket.check(remote)?;
-        let pair = (socket.local.port(), remote, socket.local.ip());
-        if self.by_pair.get(&pair).is_some_and(|other| *other != id) {
-            return Err(SendError::Taken(remote));
-        }
         self.leave(id);
-        self.by_pair.insert(pair, id);
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.remote = Some(remote);
         }
+        self.enter(id);
         Ok(())
     }
 
-    /// From now on the socket hears everybody, unless another has taken its port meanwhile: then nobody.
+    /// From now on the socket hears everybody.
     pub fn disconnect(&mut self, id: UdpId) {
         self.leave(id);
-        let Some(socket) = self.sockets.get_mut(&id) else { return };
-        socket.remote = None;
-        let local = socket.local;
-        if !self.is_taken(local) {
-            self.by_local.insert((local.port(), local.ip()), id);
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.remote = None;
+        }
+        self.enter(id);
+    }
+
+    /// What comes for the socket finds it.
+    fn enter(&mut self, id: UdpId) {
+        let Some(Socket { bind, remote, .. }) = self.sockets.get(&id) else { return };
+        match remote {
+            Some(remote) => self.by_pair.entry((bind.port, *remote, bind.address)).or_default().push(id),
+            None => self.by_local.entry((bind.port, bind.address)).or_default().push(id),
         }
     }
 
-    /// Nothing that comes is for this socket.
+    /// Nothing that comes is for the socket.
     fn leave(&mut self, id: UdpId) {
-        let Some(Socket { local, remote, .. }) = self.sockets.get(&id) else { return };
-        let key = (local.port(), local.ip());
-        // One that was connected and is not may have lost its port to another.
-        if self.by_local.get(&key) == Some(&id) {
-            self.by_local.remove(&key);
-        }
-        if let Some(remote) = remote {
-            self.by_pair.remove(&(local.port(), *remote, local.ip()));
+        let Some(Socket { bind, remote, .. }) = self.sockets.get(&id) else { return };
+        let without = |list: &mut Vec<UdpId>| {
+            list.retain(|other| *other != id);
+            list.is_empty()
+        };
+        match remote {
+            Some(remote) => {
+                let key = (bind.port, *remote, bind.address);
+                if self.by_pair.get_mut(&key).is_some_and(without) {
+                    self.by_pair.remove(&key);
+                }
+            }
+            None => {
+                let key = (bind.port, bind.address);
+                if self.by_local.get_mut(&key).is_some_and(without) {
+                    self.by_local.remove(&key);
+                }
+            }
         }
     }
 
@@ -245,6 +265,22 @@ impl UdpSockets {
         to: SocketAddr,
         payload: Bytes,
     ) -> Result<(), SendError> {
+        self.send_with(now, id, to, None, IpFields::default(), payload)
+    }
+
+    /// The same from one of the host's addresses, if that is given, and with more to say in the IP header.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing is sent.
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        id: UdpId,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        ip: IpFields,
+        payload: Bytes,
+    ) -> Result<(), SendError> {
         let socket = self.sockets.get(&id).ok_or(SendError::Closed)?;
         socket.check(to)?;
         if payload.len() > MAX_PAYLOAD {
@@ -253,7 +289,8 @@ impl UdpSockets {
         if self.outgoing.len() >= MAX_OUTGOING {
             return Err(SendError::Full);
         }
-        self.outgoing.push_back(Datagram { at: now, from: socket.local, to, ecn: Ecn::NotEct, payload });
+        let from = SocketAddr::new(from.unwrap_or(socket.bind.address), socket.bind.port);
+        self.outgoing.push_back(Datagram { at: now, from, to, ecn: Ecn::NotEct, ip, payload });
         Ok(())
     }
 
@@ -276,11 +313,12 @@ impl UdpSockets {
         let (Some(ip), Ok(udp)) = (packet.ip(), packet.udp()) else { return Delivery::Malformed };
         let from = SocketAddr::new(ip.src(), udp.src_port());
         let to = SocketAddr::new(ip.dst(), udp.dst_port());
-        let id = self.connected(to, from).or_else(|| self.bound(to));
+        let id = self.connected(to, from).or_else(|| self.bound(to, from));
         let Some((id, socket)) = id.and_then(|id| Some((id, self.sockets.get_mut(&id)?))) else {
             self.no_socket += 1;
             return Delivery::NoSocket;
         };
+        let fields = IpFields { dscp: ip.tos() & !3, hops: Some(ip.ttl()), whole: false };
         let payload = packet.payload().clone();
         let cost = cost(&payload);
         if socket.queued + cost > socket.buffer {
@@ -289,7 +327,7 @@ impl UdpSockets {
         }
         socket.queued += cost;
         socket.received += 1;
-        socket.queue.push_back(Datagram { at: now, from, to, ecn: ip.ecn(), payload });
+        socket.queue.push_back(Datagram { at: now, from, to, ecn: ip.ecn(), ip: fields, payload });
         self.ready.insert(id);
         Delivery::Queued(id)
     }
@@ -311,14 +349,28 @@ impl UdpSockets {
 
     /// The socket at `local` that is connected to `remote`.
     fn connected(&self, local: SocketAddr, remote: SocketAddr) -> Option<UdpId> {
-        let at = |address| self.by_pair.get(&(local.port(), remote, address)).copied();
-        at(local.ip()).or_else(|| at(all(local)))
+        let at = |address| self.by_pair.get(&(local.port(), remote, address))?.last().copied();
+        let either = || self.of_both(at(IpAddr::from([0; 16])), local);
+        at(local.ip()).or_else(|| at(all(local))).or_else(either)
     }
 
-    /// The socket that has `local`, for everybody.
-    fn bound(&self, local: SocketAddr) -> Option<UdpId> {
-        let at = |address| self.by_local.get(&(local.port(), address)).copied();
-        at(local.ip()).or_else(|| at(all(local)))
+    /// The socket that has `local`, for everybody. Of several that share it with SO_REUSEPORT, the sender decides.
+    fn bound(&self, local: SocketAddr, remote: SocketAddr) -> Option<UdpId> {
+        let at = |address| {
+            let list = self.by_local.get(&(local.port(), address))?;
+            let shares = |id: &&UdpId| self.sockets.get(id).is_some_and(|socket| socket.bind.reuse_port);
+            if list.len() > 1 && list.iter().all(|id| shares(&id)) {
+                return list.get(spread(remote) % list.len()).copied();
+            }
+            list.last().copied()
+        };
+        let either = || self.of_both(at(IpAddr::from([0; 16])), local);
+        at(local.ip()).or_else(|| at(all(local))).or_else(either)
+    }
+
+    /// `id`, a socket at `::`, if what is for `local` is for it.
+    fn of_both(&self, id: Option<UdpId>, local: SocketAddr) -> Option<UdpId> {
+        id.filter(|id| self.sockets.get(id).is_some_and(|socket| socket.bind.covers(local.ip())))
     }
 
     /// The next datagram that waits in the socket.
@@ -342,13 +394,38 @@ impl UdpSockets {
     /// Closes the socket. What waits in it is lost; what was given to be sent goes out.
     pub fn close(&mut self, id: UdpId) {
         self.leave(id);
-        self.sockets.remove(&id);
+        if let Some(Socket { bind: Bind { port, .. }, .. }) = self.sockets.remove(&id)
+            && let Some(at_port) = self.by_port.get_mut(&port)
+        {
+            at_port.retain(|other| *other != id);
+            if at_port.is_empty() {
+                self.by_port.remove(&port);
+            }
+        }
         self.ready.remove(&id);
     }
 
     /// Where the socket is.
     pub fn local(&self, id: UdpId) -> Option<SocketAddr> {
-        self.sockets.get(&id).map(|socket| socket.local)
+        self.sockets.get(&id).map(|socket| SocketAddr::new(socket.bind.address, socket.bind.port))
+    }
+    /// Where the socket is connected to.
+    pub fn remote(&self, id: UdpId) -> Option<SocketAddr> {
+        self.sockets.get(&id)?.remote
+    }
+    /// What waits in the socket to be read, as its buffer counts it.
+    pub fn queued(&self, id: UdpId) -> ByteCount {
+        self.sockets.get(&id).map_or(ByteCount::ZERO, |socket| socket.queued)
+    }
+    /// All sockets.
+    pub fn ids(&self) -> impl Iterator<Item = UdpId> {
+        self.sockets.keys().copied()
+    }
+    /// Changes whom a socket bears beside it at its port.
+    pub fn set_reuse(&mut self, id: UdpId, reuse_address: bool, reuse_port: bool) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            (socket.bind.reuse_address, socket.bind.reuse_port) = (reuse_address, reuse_port);
+        }
     }
     /// Sockets there are.
     pub fn len(&self) -> usize {
@@ -380,9 +457,22 @@ fn all(like: SocketAddr) -> IpAddr {
     }
 }
 
+/// A number that follows from a sender alone.
+fn spread(remote: SocketAddr) -> usize {
+    let address = match remote.ip() {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    let mixed = (address >> 64) as u64 ^ address as u64 ^ u64::from(remote.port()) << 32;
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}
+
 impl Socket {
     fn check(&self, to: SocketAddr) -> Result<(), SendError> {
-        let bad = to.is_ipv4() != self.local.is_ipv4() || to.port() == 0 || to.ip().is_unspecified();
+        let own = self.bind.address;
+        let reaches =
+            if own.is_unspecified() { self.bind.covers(to.ip()) } else { own.is_ipv4() == to.is_ipv4() };
+        let bad = !reaches || to.port() == 0 || to.ip().is_unspecified();
         if bad { Err(SendError::Destination(to)) } else { Ok(()) }
     }
 }

@@ -319,12 +319,16 @@ impl FlowPage<'_> {
         } else {
             format!("per round trip this allows {}", rate(Rate::of(window, self.rtt)))
         };
-        page.item(
-            1,
-            &format!("Window: {} ({} packets), set by {why}; {allows}.", size(window), self.packets(window)),
-        );
-        let Some(b) = narrowest(limits) else { return };
-        let pipe = self.pipe(&b);
+        let pipe = narrowest(limits).map(|b| self.pipe(&b));
+        let autotuned = self.s.is_autotuned(self.flow) && pipe.is_none_or(|pipe| pipe <= window);
+        let text = if autotuned {
+            "Window: autotuned at both ends. The congestion control alone limits what is in flight."
+                .to_string()
+        } else {
+            format!("Window: {} ({} packets), set by {why}; {allows}.", size(window), self.packets(window))
+        };
+        page.item(1, &text);
+        let (Some(b), Some(pipe)) = (narrowest(limits), pipe) else { return };
         if window < pipe {
             page.item(
                 2,
@@ -344,18 +348,16 @@ impl FlowPage<'_> {
             return;
         }
         let Some(d) = self.s.direction(line.hop) else { return };
+        let more = if autotuned { "A window larger than" } else { "It is more than" };
         if line.ways > 1 {
             let (line, at) = (self.name_of(&line), &self.flow.from);
-            page.item(
-                2,
-                &format!("It is more than {line} keep under way: the rest waits at the cards of {at}."),
-            );
+            page.item(2, &format!("{more} {line} keep under way: the rest waits at the cards of {at}."));
             return;
         }
         if d.aqm.is_some() {
             let (line, at) = (self.name_of(&line), d.from);
             let text = format!(
-                "It is more than {line} keeps under way: the rest would stand in its queue at {at}, whose management \
+                "{more} {line} keeps under way: the rest would stand in its queue at {at}, whose management \
                  tells the sender early."
             );
             page.item(2, &text);
@@ -364,7 +366,7 @@ impl FlowPage<'_> {
         if let Some(at) = limits.iter().find_map(|limit| pacing::paces(&self.s.direction(limit.hop)?)) {
             let line = self.name_of(&line);
             let text = format!(
-                "It is more than {line} keeps under way. The rest waits at {at}, where packets are paced, if the rate of \
+                "{more} {line} keeps under way. The rest waits at {at}, where packets are paced, if the rate of \
                  their class is below what {line} carries."
             );
             page.item(2, &text);
@@ -377,7 +379,7 @@ impl FlowPage<'_> {
         page.item(
             2,
             &format!(
-                "It is more than {} keeps under way: up to {standing} packets stand in its queue at {}{until}, and \
+                "{more} {} keeps under way: up to {standing} packets stand in its queue at {}{until}, and \
                  the round trip grows by {} to {}.",
                 self.name_of(&line),
                 d.from,
@@ -385,7 +387,7 @@ impl FlowPage<'_> {
                 time(self.rtt + wait)
             ),
         );
-        if excess > room {
+        if excess > room && !autotuned {
             page.item(
                 2,
                 &format!(

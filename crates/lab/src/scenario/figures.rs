@@ -149,6 +149,13 @@ impl Scenario {
         limits
     }
 
+    /// True if neither end of a flow has a buffer of fixed size.
+    pub(super) fn is_autotuned(&self, flow: &Flow) -> bool {
+        let (sender, receiver) = (flow.sender.resolve(), flow.receiver.resolve());
+        sender.is_ok_and(|c| !c.send_buffer.is_fixed())
+            && receiver.is_ok_and(|c| !c.receive_buffer.is_fixed())
+    }
+
     /// The most that a flow can have in flight, and what sets that limit. None if its settings are not
     /// valid.
     pub(super) fn window(&self, flow: &Flow) -> Option<(ByteCount, &'static str)> {
@@ -159,9 +166,9 @@ impl Scenario {
         // Without scaling, the field holds 16 bits (RFC 9293 §3.1).
         let field = if scaled { u64::MAX } else { 65_535 };
         [
-            (receiver.receive_buffer, "the receiver's window"),
+            (receiver.receive_buffer.max, "the receiver's window"),
             (ByteCount::new(field), "a window field without scaling"),
-            (sender.send_buffer, "the sender's buffer"),
+            (sender.send_buffer.max, "the sender's buffer"),
             (ByteCount::new(clamp), "the sender's cwnd_clamp"),
         ]
         .into_iter()

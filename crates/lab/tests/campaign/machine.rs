@@ -12,7 +12,7 @@ use farpace_tcp::{Connection, Outgoing, PathError, Ports, Segment, State, Transm
 use farpace_trace::Cause;
 use farpace_units::{Instant, Rate, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
-use farpace_wire::{AddressPair, Below, Icmp, MacAddr, Packet, Quoted};
+use farpace_wire::{AddressPair, Below, Departure, Departures, Icmp, MacAddr, Packet, Quoted};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -29,6 +29,16 @@ pub struct Link {
     shift: u8,
     /// The peer's SYN, which may come again.
     syn: Option<Seq>,
+    /// Which of its packets have left the card.
+    departures: Departures,
+}
+
+impl Link {
+    /// The connection, told of what has left by now.
+    fn connection(&mut self) -> &mut Connection {
+        self.connection.set_departed(self.departures.latest());
+        &mut self.connection
+    }
 }
 
 pub struct Machine {
@@ -105,7 +115,9 @@ impl Machine {
     fn install(&mut self, number: u32, connection: Connection, syn: Option<&Segment>) {
         let attempt = self.links.range((number, 0)..(number + 1, 0)).count() as u32;
         let program = Running::new(self.does, self.side, number, &self.streams);
-        let link = Link { connection, program, edge: None, shift: 0, syn: syn.map(|s| s.header.seq) };
+        let syn_seq = syn.map(|s| s.header.seq);
+        let departures = Departures::default();
+        let link = Link { connection, program, edge: None, shift: 0, syn: syn_seq, departures };
         self.links.insert((number, attempt), link);
         self.alive.insert(number, attempt);
         if let Some(syn) = syn {
@@ -147,12 +159,19 @@ impl Machine {
         AddressPair::V4(address(self.side), address(1 - self.side))
     }
 
-    fn emit(&mut self, segment: Segment, wanted: Option<Rate>, cx: &mut Cx<'_>) {
+    fn emit(
+        &mut self,
+        segment: Segment,
+        wanted: Option<Rate>,
+        departure: Option<Departure>,
+        cx: &mut Cx<'_>,
+    ) {
         self.ident = self.ident.wrapping_add(1);
         self.segments += 1;
         cx.made();
         let below = Below { tos: segment.ecn.bits(), ..self.below() };
         let mut packet = below.tcp(self.ident, &segment.header, segment.payload);
+        packet.set_departure(departure);
         // Of frames, where the connection counts payload; the network may say anything in between.
         if let (Some(rate), 1..) = (wanted, packet.payload().len() as u64) {
             let frames = rate.bits_per_sec().saturating_mul(packet.len().get() + 4);
@@ -169,7 +188,7 @@ impl Machine {
         loop {
             link.program.act(now, &mut link.connection);
             let before = out.len();
-            let sent = link.connection.poll_transmit(now, &mut out, budget);
+            let sent = link.connection().poll_transmit(now, &mut out, budget);
             let new = out.len() - before;
             match sent {
                 Transmit::Sent(n) => assert!(n == new && (1..=budget).contains(&n), "{n} of {new}, {budget}"),
@@ -184,6 +203,7 @@ impl Machine {
             inspect(o, link.edge, &link.connection);
         }
         let wanted = link.connection.wanted_rate();
+        let departures = link.departures.clone();
         assert_eq!(link.connection.deadline(), link.connection.deadline(), "the deadline is pure");
         if link.connection.state() == State::Closed {
             link.program.act(now, &mut link.connection);
@@ -191,7 +211,8 @@ impl Machine {
             self.alive.remove(&number);
         }
         for o in out {
-            self.emit(o.segment, wanted.filter(|_| self.says_rates), cx);
+            let departure = o.number.map(|number| departures.expect(number));
+            self.emit(o.segment, wanted.filter(|_| self.says_rates), departure, cx);
         }
     }
 
@@ -203,7 +224,7 @@ impl Machine {
         if self.live(number).is_some() {
             self.hear(number, h);
             if let Some(link) = self.live(number) {
-                link.connection.on_segment(cx.now(), segment);
+                link.connection().on_segment(cx.now(), segment);
                 debug_assert!(link.syn.is_none() || link.edge.is_some() || self.side == 1);
             }
             return self.service(number, cx);
@@ -217,7 +238,7 @@ impl Machine {
         }
         if !flags.contains(TcpFlags::RST) {
             self.strangers += 1;
-            self.emit(reset_for(&segment), None, cx);
+            self.emit(reset_for(&segment), None, None, cx);
         }
     }
 
@@ -324,7 +345,7 @@ impl Element for Machine {
             let Some(link) = self.live(number) else { continue };
             let timer = link.connection.deadline().is_some_and(|(at, _)| at <= now);
             if timer {
-                link.connection.on_deadline(now);
+                link.connection().on_deadline(now);
             }
             if timer || link.program.wake().is_some_and(|at| at <= now) {
                 self.service(number, cx);

@@ -1,11 +1,9 @@
 //! Linux of today (6.x): quick ACKs at the start and after trouble, unless the connection is a conversation; then more than
 //! one segment, or a timer that follows the sender's pace.
 //!
-//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms), and a window that a slow
-//! reader keeps from moving. `tests/against_linux` has the kernel play the same scripts.
+//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms). `tests/against_linux` has the kernel play the same scripts.
 
 use super::DataArrival;
-use super::opening::Opening;
 use farpace_units::{Instant, Span};
 
 const ATO_MIN: Span = Span::from_millis(40);
@@ -35,7 +33,6 @@ pub struct QuickAck {
     other_size: u32,
     /// Segments since the last ACK that ended something: short ones, full ones with PSH.
     ends: u32,
-    opening: Opening,
     /// Until when an ACK is held back now.
     held: Option<Instant>,
 }
@@ -64,7 +61,7 @@ impl QuickAck {
             Some(_) => {}
         }
         // The sender should hear of a window that opens.
-        if self.opening.on_data(a) {
+        if a.opens {
             self.quick |= 1;
         }
         self.hold(a)
@@ -76,6 +73,8 @@ impl QuickAck {
             let _ = self.on_data(a);
         }
         self.conversation = true;
+        // Without data so far the timer has no time to wait for.
+        self.ato?;
         self.hold(a)
     }
 
@@ -162,6 +161,18 @@ impl QuickAck {
         } else {
             self.ato = self.ato.map(|ato| (ato * 2).min(rto));
         }
+    }
+
+    /// ACKs leave at once, unless a conversation begins again; or it is one now.
+    pub fn set_quick(&mut self, quick: bool) {
+        self.conversation = !quick;
+        if quick {
+            self.quick = self.quick.max(1);
+        }
+    }
+    /// It is no conversation.
+    pub fn is_quick(&self) -> bool {
+        !self.conversation
     }
 
     /// Everything was read: a short segment, or PSH, is the end of something, and nothing else will come soon.

@@ -7,7 +7,6 @@ mod bsd;
 mod linux;
 mod linux26;
 mod nth;
-mod opening;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +42,8 @@ pub struct DataArrival {
     pub unacknowledged: u32,
     /// Receive window in bytes.
     pub window: u32,
+    /// It opens a receive window of Linux (tcp_grow_window).
+    pub opens: bool,
     /// Payload of a full segment of our own.
     pub mss: u32,
     /// Our own retransmission timeout and smoothed round trip.
@@ -138,6 +139,24 @@ impl AckPolicy {
     pub fn on_timer(&mut self, rto: Span) {
         if let Form::Linux(form) = &mut self.form {
             form.on_timer(rto);
+        }
+    }
+
+    /// ACKs leave at once for a while, or wait as in a conversation (TCP_QUICKACK).
+    pub fn set_quick(&mut self, quick: bool) {
+        match &mut self.form {
+            Form::Linux(form) => form.set_quick(quick),
+            Form::Nth(form) => form.set_quick(quick),
+            Form::AtOnce | Form::Bsd(_) | Form::Linux26(_) => {}
+        }
+    }
+
+    /// ACKs do not wait as in a conversation.
+    pub fn is_quick(&self) -> bool {
+        match &self.form {
+            Form::Linux(form) => form.is_quick(),
+            Form::Nth(form) => form.is_quick(),
+            Form::AtOnce | Form::Bsd(_) | Form::Linux26(_) => true,
         }
     }
 

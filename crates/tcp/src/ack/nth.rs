@@ -7,27 +7,48 @@ use farpace_units::{Instant, Packets, Span};
 const DELAY: Span = Span::from_millis(40);
 /// Segments for each stretched acknowledgment.
 const STRETCH: Packets = Packets::new(8);
+/// Segments that are acknowledged at once when the program asks for that (TCP_QUICKACK).
+const QUICK: u32 = 16;
 
 /// An acknowledgment for every n-th full-size segment.
 #[derive(Clone, Debug)]
 pub struct EveryNth {
     every: u32,
     delay: Span,
+    /// Segments that are still acknowledged at once.
+    quick: u32,
+    /// The program has said that nothing need be quick.
+    slow: bool,
 }
 
 impl EveryNth {
     /// Every second one (RFC 5681 §4.2).
     pub fn second(delay: Option<Span>) -> Self {
-        EveryNth { every: 2, delay: delay.unwrap_or(DELAY) }
+        EveryNth { every: 2, delay: delay.unwrap_or(DELAY), quick: 0, slow: false }
     }
 
     /// Fewer than the RFC wants, as receivers do that merge segments, and devices that thin ACKs out.
     pub fn stretch(delay: Option<Span>, every: Option<Packets>) -> Self {
-        EveryNth { every: every.unwrap_or(STRETCH).get(), delay: delay.unwrap_or(DELAY) }
+        let every = every.unwrap_or(STRETCH).get();
+        EveryNth { every, delay: delay.unwrap_or(DELAY), quick: 0, slow: false }
     }
 
     /// Until when the acknowledgment may wait; none: not at all.
-    pub fn on_data(&self, a: &DataArrival, full_size: u32) -> Option<Instant> {
+    pub fn on_data(&mut self, a: &DataArrival, full_size: u32) -> Option<Instant> {
+        if self.quick > 0 {
+            self.quick -= 1;
+            return None;
+        }
         (a.unacknowledged < self.every.saturating_mul(full_size)).then(|| a.now + self.delay)
+    }
+
+    /// Some segments are acknowledged at once from now on, or none is.
+    pub fn set_quick(&mut self, quick: bool) {
+        (self.quick, self.slow) = (if quick { QUICK } else { 0 }, !quick);
+    }
+
+    /// The program has not said otherwise.
+    pub fn is_quick(&self) -> bool {
+        !self.slow
     }
 }

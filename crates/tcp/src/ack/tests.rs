@@ -1,9 +1,10 @@
 //! Tables: arrivals of data, and what each form decides.
 
 use super::{AckPolicy, DataArrival, Decision};
-use crate::config::DelayedAck;
+use crate::config::{BufferSize, DelayedAck, WindowGrowth};
+use crate::receive::ReceiveWindow;
 use farpace_trace::Cause;
-use farpace_units::{Instant, Packets, Span};
+use farpace_units::{ByteCount, Instant, Packets, Span};
 
 const MSS: u32 = 1448;
 
@@ -17,6 +18,8 @@ struct Receiver {
     unacknowledged: u32,
     held: Option<Instant>,
     window: u32,
+    /// What opens a window of Linux, all of which is read at once.
+    opening: Option<ReceiveWindow>,
     srtt: Span,
 }
 
@@ -26,7 +29,8 @@ impl Receiver {
     }
 
     fn of(policy: AckPolicy) -> Self {
-        Receiver { policy, unacknowledged: 0, held: None, window: MSS * 2500, srtt: ms(10) }
+        let window = MSS * 2500;
+        Receiver { policy, unacknowledged: 0, held: None, window, opening: None, srtt: ms(10) }
     }
 
     /// `len` bytes in order `at` ms: "now", or how long the acknowledgment is held back.
@@ -44,6 +48,13 @@ impl Receiver {
     fn arrive(&mut self, now: Instant, len: u32, disorder: bool, duplicate: bool) -> String {
         let (unacknowledged, window, srtt) = (self.unacknowledged, self.window, self.srtt);
         let rto = ms(210);
+        let opening = self.opening.get_or_insert_with(|| {
+            let size = BufferSize::fixed(ByteCount::new(u64::from(window)));
+            ReceiveWindow::new(size, WindowGrowth::Linux, true, MSS)
+        });
+        opening.rtt().on_handshake(srtt);
+        let opens = !duplicate && opening.on_data(now, len, MSS);
+        opening.on_read(ByteCount::new(u64::from(len)));
         let decision = self.policy.on_data(&DataArrival {
             now,
             len,
@@ -53,6 +64,7 @@ impl Receiver {
             duplicate,
             unacknowledged,
             window,
+            opens,
             mss: MSS,
             rto,
             srtt,
@@ -234,6 +246,7 @@ fn arrival(len: u32, push: bool) -> DataArrival {
         duplicate: false,
         unacknowledged: len,
         window: 2500 * MSS,
+        opens: false,
         mss: MSS,
         rto: ms(210),
         srtt: ms(10),
@@ -260,11 +273,16 @@ fn linux_push() {
     assert_eq!(r.policy.on_data(&second), Decision::Now(Cause::AckNow));
 }
 
-/// Breaks: the ACK of a FIN: of Linux it waits for the program to close, of all others it does not.
+/// Breaks: the ACK of a FIN: of Linux it waits for the program to close, of all others it does not; nor of Linux without data
+/// before it.
 #[test]
 fn only_linux_holds_the_ack_of_a_fin() {
     for kind in DelayedAck::ALL {
         let mut r = Receiver::new(kind);
+        let first = DataArrival { unacknowledged: 1, ..arrival(0, false) };
+        assert_eq!(r.policy.on_fin(&first), Decision::Now(Cause::AckNow), "{kind:?}");
+        let _ = r.policy.on_data(&DataArrival { now: Instant::ZERO, ..arrival(MSS, false) });
+        r.policy.on_ack_sent(true);
         let fin = DataArrival { unacknowledged: 1, ..arrival(0, false) };
         let held = r.policy.on_fin(&fin) == Decision::Hold(Instant::ZERO + ms(70));
         assert_eq!(held, kind == DelayedAck::Linux, "{kind:?}");

@@ -1,17 +1,21 @@
 //! What can be chosen per connection: profiles by name, and every switch on its own.
 
 mod ack_control;
+mod buffers;
 mod congestion;
 mod profile;
 mod settings;
 mod switches;
+mod tuning;
 
 use ack_control::DEFAULT_BIT;
 pub use ack_control::{AckControl, AskFor, AskSet, Asking};
+pub use buffers::{BufferSize, Buffers, WindowGrowth};
 pub use congestion::Congestion;
 pub use profile::Profile;
 pub use settings::{Settings, SettingsError};
 pub use switches::*;
+pub use tuning::Tuning;
 
 use farpace_units::{ByteCount, Packets, Span};
 
@@ -46,9 +50,11 @@ pub struct Config {
     /// Offer window scaling (RFC 7323).
     pub window_scale: bool,
     /// Bytes the receiver holds for the application and for reassembly; bounds the window announced.
-    pub receive_buffer: ByteCount,
-    /// Bytes the application may have written that are not acknowledged yet.
-    pub send_buffer: ByteCount,
+    pub receive_buffer: BufferSize,
+    /// How that grows, where it is autotuned.
+    pub window_growth: WindowGrowth,
+    /// Bytes the application may have written that are not acknowledged yet. An autotuned one follows the congestion window.
+    pub send_buffer: BufferSize,
     /// First congestion window; none: see [`first_window`](Config::first_window).
     pub initial_window: Option<Packets>,
     /// First slow-start threshold; none: unlimited.
@@ -86,13 +92,22 @@ pub struct Config {
     pub fin_timeout: Span,
     /// How long TIME-WAIT lasts (twice the MSL).
     pub time_wait: Span,
+    /// What the program has chosen by socket options.
+    pub tuning: Tuning,
 }
 
 impl Config {
+    /// Where RFCs leave something open, or Linux departs from them, this is as Linux 6 does.
+    pub const fn is_linux(&self) -> bool {
+        matches!(self.recovery, Recovery::Linux(_))
+    }
+
     /// The first congestion window for segments of `mss` bytes. Where none is set: ten segments or 14600 bytes
     /// (RFC 6928) for the modern profiles, two to four segments (RFC 3390) for the others.
     pub fn first_window(&self, mss: u32) -> Packets {
         let by_rfc = match (self.recovery, mss) {
+            // Linux counts segments alone.
+            (Recovery::Linux(_), _) => 10,
             (Recovery::Modern(_), mss) => (14_600 / mss.max(1)).clamp(2, 10),
             (_, 1461..) => 2,
             (_, 1096..) => 3,

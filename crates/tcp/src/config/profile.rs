@@ -153,7 +153,7 @@ impl Profile {
         Some(match self {
             Profile::Rfc6675 => Modern { reduction: Reduction::AtOnce, ..counting },
             Profile::Prr => counting,
-            Profile::RackTlp | Profile::Modern | Profile::Linux => full,
+            Profile::RackTlp | Profile::Modern => full,
             Profile::Farpace => Modern { timeout: TimeoutProcedure::Aen, ..full },
             _ => return None,
         })

@@ -1,11 +1,11 @@
 //! Settings: a profile and what differs from it, as people write them.
 
 use super::{
-    Abc, Abe, AbeFilter, AckControl, AskFor, Asking, Config, Congestion, DEFAULT_BIT, DelayedAck, Detection,
-    DsackScope, EcnMode, Hint, KeepAlive, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS, Modern, MtuProbing,
-    Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
+    Abc, Abe, AbeFilter, AckControl, AskFor, Asking, BufferSize, Config, Congestion, DEFAULT_BIT, DelayedAck,
+    Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS,
+    Modern, MtuProbing, Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
 };
-use farpace_units::{ByteCount, Packets, Span};
+use farpace_units::{Amount, ByteCount, Packets, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,12 +47,18 @@ pub struct Settings {
     pub timestamps: Option<bool>,
     /// Window scaling (default: true, but for net2).
     pub window_scale: Option<bool>,
-    /// Receive window in full-size segments. Sets the receive buffer.
-    pub window: Option<Packets>,
-    /// Receive buffer in bytes, where `window` is not given (default 4 MB; linux: 6 MiB).
+    /// Receive window, in full-size segments or in bytes: a receive buffer of fixed size.
+    pub window: Option<Amount>,
+    /// Receive buffer of fixed size in bytes, where `window` is not given (default: autotuned from 4 MiB to 1 GiB; linux: from
+    /// 64 KiB to 6 MiB; the historical profiles and net2: 4 MB).
     pub receive_buffer: Option<ByteCount>,
-    /// Send buffer in bytes (default 16 MB).
+    /// Upper limit of an autotuned receive buffer.
+    pub receive_buffer_max: Option<ByteCount>,
+    /// Send buffer of fixed size in bytes (default: autotuned from 256 KiB to 3 GiB by the congestion window; linux: from 16 KiB
+    /// to 4 MiB; the historical profiles and net2: 16 MB).
     pub send_buffer: Option<ByteCount>,
+    /// Upper limit of an autotuned send buffer.
+    pub send_buffer_max: Option<ByteCount>,
     /// First congestion window (default: ten segments, RFC 6928; RFC 3390 for newreno and
     /// the historical profiles; net2: 1).
     pub initial_window: Option<Packets>,
@@ -167,7 +173,9 @@ impl Settings {
             window_scale,
             window,
             receive_buffer,
+            receive_buffer_max,
             send_buffer,
+            send_buffer_max,
             initial_window,
             initial_ssthresh,
             cwnd_clamp,
@@ -237,6 +245,23 @@ impl Settings {
                 reordering: reordering.unwrap_or(base.reordering),
                 reduction: reduction.unwrap_or(base.reduction),
             })
+        } else if profile == Profile::Linux {
+            let base = Linux::default();
+            let of_modern = [
+                ("detection", detection.is_some()),
+                ("reduction", reduction.is_some()),
+                ("timeout", timeout.is_some()),
+                ("undo", undo.is_some()),
+                ("slow_start_limit", slow_start_limit.is_some()),
+            ];
+            foreign("modern", &of_modern)?;
+            let of_linux26 = of_linux26.map(|(key, given)| (key, given && key != "reordering"));
+            foreign("linux-2.6", &of_linux26)?;
+            Recovery::Linux(Linux {
+                tail_loss_probe: tail_loss_probe.unwrap_or(base.tail_loss_probe),
+                reordering: reordering.unwrap_or(base.reordering),
+                ..base
+            })
         } else {
             foreign("linux-2.6", &of_linux26)?;
             if let Some(base) = profile.modern() {
@@ -271,16 +296,15 @@ impl Settings {
         let net2 = profile == Profile::Net2;
         let timestamps = timestamps.unwrap_or(!net2);
         let payload = u64::from(mss) - if timestamps { 12 } else { 0 };
-        let receive_buffer = match window {
-            Some(w) => ByteCount::new(u64::from(w.get()) * payload),
-            None if profile == Profile::Linux => receive_buffer.unwrap_or(LINUX_BUFFER),
-            None => receive_buffer.unwrap_or(ByteCount::new(4_000_000)),
-        };
-        if receive_buffer.get() < payload || receive_buffer > MAX_WINDOW {
-            return Err(SettingsError::Range { key: "window", expected: "from one segment to 1 GiB" });
+        let buffers = profile.buffers();
+        let window = window.map(|w| w.in_bytes(ByteCount::new(payload))).or(*receive_buffer);
+        let receive_buffer = buffer("receive_buffer_max", buffers.receive, window, *receive_buffer_max)?;
+        if receive_buffer.initial.get() < payload || receive_buffer.max > MAX_WINDOW {
+            let key = if window.is_some() { "window" } else { "receive_buffer_max" };
+            return Err(SettingsError::Range { key, expected: "from one segment to 1 GiB" });
         }
-        let send_buffer = send_buffer.unwrap_or(ByteCount::new(16_000_000));
-        if send_buffer.is_zero() {
+        let send_buffer = buffer("send_buffer_max", buffers.send, *send_buffer, *send_buffer_max)?;
+        if send_buffer.initial.is_zero() {
             return Err(SettingsError::Range { key: "send_buffer", expected: "at least 1 B" });
         }
         if initial_window.is_some_and(Packets::is_zero) {
@@ -318,7 +342,7 @@ impl Settings {
             _ => Congestion::Reno,
         });
         if congestion.is_model_based() {
-            if !matches!(recovery, Recovery::Modern(_)) {
+            if !matches!(recovery, Recovery::Modern(_) | Recovery::Linux(_)) {
                 foreign("modern", &[("congestion = bbr1, bbr3 or farpace", true)])?;
             }
             if *pacing == Some(false) {
@@ -345,8 +369,8 @@ impl Settings {
         });
         check_delays(delayed_ack, *ack_delay, *ack_every)?;
         let rto = rto.unwrap_or(match profile {
-            // Linux 6 still reckons so: SRTT and at least 200 ms.
-            _ if historical || profile == Profile::Linux => Rto::Linux26,
+            _ if historical => Rto::Linux26,
+            Profile::Linux => Rto::Linux,
             Profile::Net2 => Rto::Net2,
             _ => Rto::Rfc6298,
         });
@@ -371,6 +395,7 @@ impl Settings {
             timestamps,
             window_scale: window_scale.unwrap_or(!net2),
             receive_buffer,
+            window_growth: buffers.growth,
             send_buffer,
             initial_window: initial_window.or(net2.then_some(Packets::new(1))),
             initial_ssthresh: initial_ssthresh.or(profile.initial_ssthresh(congestion)).or(unscaled),
@@ -400,6 +425,7 @@ impl Settings {
             super_segment: 0,
             fin_timeout: fin_timeout.unwrap_or(super::FIN_TIMEOUT),
             time_wait: Span::from_secs(60),
+            tuning: super::Tuning::default(),
         })
     }
 }
@@ -430,10 +456,25 @@ fn abe(
     })
 }
 
-/// Largest receive buffer of Linux (tcp_rmem), for which it announces a window scale of 7.
-const LINUX_BUFFER: ByteCount = ByteCount::new(6_291_456);
 /// Tick of BSD's slow timer.
 const SLOW_TICK: Span = Span::from_millis(500);
+
+/// A buffer of the profile's size, or as settings want it.
+fn buffer(
+    max_key: &'static str,
+    profile: BufferSize,
+    fixed: Option<ByteCount>,
+    max: Option<ByteCount>,
+) -> Result<BufferSize, SettingsError> {
+    match (fixed, max) {
+        (Some(_), Some(_)) => {
+            Err(SettingsError::Range { key: max_key, expected: "left out where the size is fixed" })
+        }
+        (Some(size), None) => Ok(BufferSize::fixed(size)),
+        (None, Some(max)) => Ok(BufferSize::auto(profile.initial.min(max), max)),
+        (None, None) => Ok(profile),
+    }
+}
 
 /// Only some policies can be changed, and none beyond what the RFC allows.
 fn check_delays(

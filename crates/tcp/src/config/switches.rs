@@ -166,9 +166,44 @@ pub struct Linux26 {
     pub reduction: Reduction,
 }
 
+/// The switches of the recovery of Linux 6, under the names of its sysctls where these differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Linux {
+    /// Tail loss probes (`tcp_early_retrans`).
+    pub tail_loss_probe: bool,
+    /// F-RTO (`tcp_frto`).
+    pub frto: bool,
+    /// Duplicates that prove a loss, as long as no reordering was seen (`tcp_reordering`).
+    pub reordering: Packets,
+    /// Most that reordering may raise that to (`tcp_max_reordering`).
+    pub max_reordering: Packets,
+    /// D-SACKs do not widen the reordering window (`tcp_recovery`, 2).
+    pub static_reordering_window: bool,
+    /// Duplicates do not close it (`tcp_recovery`, 4).
+    pub no_duplicate_threshold: bool,
+    /// The window begins anew after a pause (`tcp_slow_start_after_idle`).
+    pub restart_after_idle: bool,
+}
+
+impl Default for Linux {
+    fn default() -> Self {
+        Linux {
+            tail_loss_probe: true,
+            frto: true,
+            reordering: Packets::new(3),
+            max_reordering: Packets::new(300),
+            static_reordering_window: false,
+            no_duplicate_threshold: false,
+            restart_after_idle: true,
+        }
+    }
+}
+
 /// Loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Recovery {
+    /// That of Linux 6, with its switches.
+    Linux(Linux),
     /// The historical scoreboard, with its switches.
     Linux26(Linux26),
     /// SACK recovery of today, with its switches.
@@ -186,6 +221,8 @@ pub enum Rto {
     /// Linux 2.6: srtt + at least 200 ms.
     #[serde(rename = "linux-2.6")]
     Linux26,
+    /// Linux of today: the same in microseconds, and 1 s before the first sample.
+    Linux,
     /// 4.3BSD-Reno to Net/2: scaled integers of ticks, one segment timed at a time, at least two ticks.
     Net2,
     /// From ACKs that were not held back, plus what the receiver may hold back (the thesis's RTO of CDL); `rfc6298` where there

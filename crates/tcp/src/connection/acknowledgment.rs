@@ -26,6 +26,7 @@ impl Connection {
             self.challenge(now, segment);
             return false;
         }
+        self.heard(now, !segment.payload.is_empty());
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
         let marked = if h.ack.after_eq(prior_snd_una) {
@@ -44,6 +45,7 @@ impl Connection {
             self.update_persist(now);
             return true;
         }
+        let one_timer = self.config.is_linux();
         let told = self.read_answer(now, segment, advanced);
         let tsecr = h.options.timestamps.filter(|_| self.timestamps).map(|t| t.echo);
         let clock = self.timestamp(now);
@@ -66,6 +68,10 @@ impl Connection {
             ece: !marked.is_zero(),
             marked,
             new_data_waiting: self.fits(unsent),
+            unsent_in_window: one_timer
+                && self.fin_seq.is_none()
+                && (unsent > 0 || self.fin_queued)
+                && self.usable_window() > 0,
             max_window: self.max_window,
             cwnd_limited: self.limited_at.is_some_and(|at| self.snd_una.before_eq(at)),
         };
@@ -83,11 +89,18 @@ impl Connection {
         }
         if advanced {
             self.release_acknowledged(prior_snd_una);
+            self.tune_send_buffer();
+            self.tell_of_room();
             self.progress(now);
             self.path_works();
             self.persist = super::timers::Persist::default();
         }
-        if advanced || outcome.reneged {
+        if !advanced && !h.options.sack.is_empty() && self.tune_send_buffer() {
+            self.tell_of_room();
+        }
+        if one_timer {
+            self.reckon_pace();
+        } else if advanced || outcome.reneged {
             // RFC 6298 §5.2, §5.3
             self.rto_deadline = if self.segments.is_empty() { None } else { Some(self.timeout_from(now)) };
         }
@@ -105,12 +118,13 @@ impl Connection {
     fn changes_window(&self, window: u32) -> bool {
         match self.config.recovery {
             Recovery::Linux26(_) => window > self.snd_wnd,
+            Recovery::Linux(_) => window > self.snd_wnd || window == 0,
             Recovery::Modern(_) | Recovery::NewReno => window != self.snd_wnd,
         }
     }
 
     /// A round trip told by an echo of our clock. The peer may write anything; older than the connection is no echo.
-    fn believable(&self, now: Instant, ticks: u32) -> Option<Span> {
+    pub(super) fn believable(&self, now: Instant, ticks: u32) -> Option<Span> {
         let tick = self.rto.clock().tick();
         let rtt = tick * u64::from(ticks);
         (rtt <= now.since(self.opened_at) + tick).then_some(rtt)
@@ -139,12 +153,15 @@ impl Connection {
             bytes -= 1;
         }
         self.una_offset += bytes;
-        let had_room = !self.buffer.room().is_zero();
         self.buffer.release(self.una_offset);
-        // Tell of room when there is a useful amount of it, not for every ACK; but a buffer that just holds what the path
-        // does must not run dry.
-        let useful = self.buffer.room().get() >= (self.config.send_buffer.get() / 4).min(USEFUL_ROOM);
-        if !self.fin_queued && (useful || (!had_room && self.buffer.len().is_zero())) {
+    }
+
+    /// Tells of room in the send buffer when there is a useful amount of it, not for every ACK; but a buffer that just holds
+    /// what the path does must not run dry.
+    fn tell_of_room(&mut self) {
+        let room = self.buffer.room().get();
+        let useful = room >= (self.buffer.limit().get() / 4).min(USEFUL_ROOM) || self.buffer.len().is_zero();
+        if room > 0 && useful && !self.fin_queued {
             self.tell(Event::Writable);
         }
     }

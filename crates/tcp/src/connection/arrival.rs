@@ -27,14 +27,24 @@ impl Connection {
         if data {
             self.counters.data_segments_received += count;
         }
-        self.heard(now, data);
+        self.end_more();
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_syn_sent(now, &segment),
+            State::TimeWait => self.on_segment_time_wait(now, &segment),
             _ => self.on_segment_synchronized(now, segment),
         }
         self.note_causes(now);
         debug_assert_eq!(self.segments.check(), Ok(()));
+    }
+
+    /// The program wants to hear of a connection when there is something to read: an ACK alone does not open it, until the SYN-ACK was
+    /// repeated often enough.
+    fn defers(&mut self, segment: &Segment) -> bool {
+        let bare = segment.payload.is_empty() && !segment.header.flags.contains(TcpFlags::FIN);
+        let defers = bare && self.timeouts_in_row < self.config.tuning.defer_accept;
+        self.deferred |= defers;
+        defers
     }
 
     /// §3.10.7.3
@@ -56,11 +66,12 @@ impl Connection {
         if !h.flags.contains(TcpFlags::SYN) {
             return;
         }
+        self.heard(now, false);
         self.learn_from_syn(now, segment);
         if has_ack {
             self.ecn.on_syn_ack(h.flags, segment.ecn);
             self.snd_una = h.ack;
-            self.established(now);
+            self.established(now, segment);
             self.ack_now = Some(Cause::AckNow);
         } else {
             // Simultaneous open: answer with a SYN-ACK.
@@ -71,17 +82,25 @@ impl Connection {
         self.note_received(now, segment);
     }
 
-    fn established(&mut self, now: Instant) {
+    /// `by` completes the handshake.
+    fn established(&mut self, now: Instant, by: &Segment) {
         self.state = State::Established;
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
         let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
         self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
+        if self.config.is_linux() {
+            self.established_as_linux(now, rtt, by);
+            self.tell(Event::Connected);
+            self.tell(Event::Writable);
+            return;
+        }
         match (self.syn_sent_at, rtt) {
             (Some(_), Some(rtt)) => {
                 self.answering.on_handshake(rtt);
                 self.handshake_rtt = Some(rtt);
+                self.receive.rtt().on_handshake(rtt);
                 let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
                 self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
             }
@@ -93,6 +112,7 @@ impl Connection {
             }
             (None, _) => {} // a cookie came back: nothing was measured, nothing lost
         }
+        self.tune_send_buffer();
         self.tell(Event::Connected);
         self.tell(Event::Writable);
     }
@@ -152,8 +172,11 @@ impl Connection {
                 self.reset_pending = Some((ack, Seq::default()));
                 return;
             }
+            if self.defers(&segment) {
+                return;
+            }
             self.snd_una = self.iss + 1;
-            self.established(now);
+            self.established(now, &segment);
         }
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
@@ -215,7 +238,7 @@ impl Connection {
     }
 
     /// The peer's tick is not known: ours is taken for it if it is finer than 1 ms.
-    fn ts_recent_life(&self) -> Span {
+    pub(super) fn ts_recent_life(&self) -> Span {
         self.rto.clock().tick().min(Span::from_millis(1)) * TS_RECENT_LIFE
     }
 
@@ -233,14 +256,6 @@ impl Connection {
         self.counters.unacceptable += 1;
         if reset {
             return;
-        }
-        // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
-        let end = segment.header.seq + segment.sequence_length();
-        if self.state == State::TimeWait
-            && segment.header.flags.contains(TcpFlags::FIN)
-            && end == self.rcv_nxt
-        {
-            self.time_wait_until = Some(now + self.config.time_wait);
         }
         let (seq, end) = (segment.header.seq, segment.header.seq + segment.payload.len() as u32);
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
@@ -299,6 +314,7 @@ impl Connection {
             data.truncate(room);
             fin_at = None;
         }
+        self.time_receiver(now, &segment.header, data.len());
         let had_hole = self.reassembly.has_hole();
         let (mut disorder, mut duplicate) = (had_hole, false);
         let len = data.len();
@@ -345,6 +361,10 @@ impl Connection {
             }
             self.peer_fin = Some(at);
         }
+        if len > 0 && !duplicate {
+            arrival.opens = self.receive.on_data(now, len as u32, self.mss);
+            self.reassembly.set_buffer(ByteCount::new(u64::from(self.receive.size())));
+        }
         arrival.len = len as u32;
         arrival.segment = arrival.segment.min(arrival.len);
         (arrival.disorder, arrival.duplicate) = (disorder, duplicate);
@@ -371,7 +391,8 @@ impl Connection {
             disorder: false,
             duplicate,
             unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
-            window: self.receive_buffer,
+            window: self.receive.size(),
+            opens: false,
             mss: self.mss,
             rto: self.rto.rto(),
             srtt: self.rto.srtt(),
@@ -446,13 +467,7 @@ impl Connection {
             && self.recovery.state() == RecoveryState::Open
     }
 
-    pub(super) fn enter_time_wait(&mut self, now: Instant) {
-        self.state = State::TimeWait;
-        self.rto_deadline = None;
-        self.time_wait_until = Some(now + self.config.time_wait);
-    }
-
-    fn note_received(&mut self, now: Instant, segment: &Segment) {
+    pub(super) fn note_received(&mut self, now: Instant, segment: &Segment) {
         if self.log.is_none() {
             return;
         }

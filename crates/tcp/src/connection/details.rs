@@ -29,7 +29,7 @@ pub struct Details {
     pub forward: Packets,
     /// Retransmission timeouts in a row, and so doublings of the timeout.
     pub timeouts_in_row: u32,
-    /// Probes of a closed window in a row, or else unanswered keep-alive probes.
+    /// Probes of a closed window, or else of an idle peer, that were not answered.
     pub probes: u32,
     /// Variation of the smoothed round-trip time.
     pub rttvar: Span,
@@ -49,6 +49,12 @@ pub struct Details {
     pub receive_window: ByteCount,
     /// Written by the application and not sent for the first time yet.
     pub unsent: ByteCount,
+    /// The receive buffer as it is now, fixed or autotuned.
+    pub receive_buffer: ByteCount,
+    /// The send buffer as it is now, fixed or autotuned.
+    pub send_buffer: ByteCount,
+    /// The round trip as the receiver measures it for autotuning; zero if it does not.
+    pub receiver_rtt: Span,
 }
 
 impl Connection {
@@ -68,7 +74,7 @@ impl Connection {
             retransmitted: segments.retrans_out(),
             forward: segments.fackets_out(),
             timeouts_in_row: self.timeouts_in_row,
-            probes: if self.persist.count > 0 { self.persist.count } else { self.patience.probes() },
+            probes: self.patience.probes(),
             rttvar: self.rto.rttvar(),
             min_rtt: self.min_rtt.get().into_iter().chain(self.handshake_rtt).min(),
             since_sent: now.since(self.last_sent),
@@ -78,6 +84,9 @@ impl Connection {
             rate_cap: self.pacer.cap(),
             receive_window: ByteCount::new(u64::from(self.rcv_adv.bytes_since(self.rcv_nxt))),
             unsent: ByteCount::new(self.unsent()),
+            receive_buffer: ByteCount::new(u64::from(self.receive.size())),
+            send_buffer: self.buffer.limit(),
+            receiver_rtt: self.receive.rtt_estimate(),
         }
     }
 }

@@ -274,7 +274,9 @@ impl EcnState {
 impl Connection {
     /// Reductions of the call under way make the next data carry CWR.
     pub(super) fn tell_reductions(&mut self) {
-        let cut = |c: &Cause| matches!(c, Cause::CutFastRetransmit | Cause::CutTimeout | Cause::CutEcn);
+        let cut = |c: &Cause| {
+            matches!(c, Cause::CutFastRetransmit | Cause::CutTimeout | Cause::CutEcn | Cause::CutTailLoss)
+        };
         if self.causes.iter().any(cut) {
             self.ecn.on_cut();
         }

@@ -100,7 +100,11 @@ impl Connection {
             };
             self.note(now, &entry);
         }
-        out.push(Outgoing { segment: Segment { header, payload, ecn, segment_size: 0 }, cause });
+        out.push(Outgoing {
+            segment: Segment { header, payload, ecn, segment_size: 0 },
+            cause,
+            number: None,
+        });
     }
 
     /// SACK blocks that fit beside `payload` bytes: options come off the segment, not on top of it (RFC 6691 §2). What
@@ -116,31 +120,47 @@ impl Connection {
     }
 
     /// The window field, and with it the right edge that is promised.
-    fn announce(&mut self, syn: bool) -> u16 {
+    pub(super) fn announce(&mut self, syn: bool) -> u16 {
         if self.state == State::SynSent || (syn && self.state == State::Closed) {
-            return self.receive_buffer.min(u32::from(u16::MAX)) as u16;
+            return self.receive.size().min(u32::from(u16::MAX)) as u16;
         }
         let edge = self.right_edge();
         // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
-        let step = self.mss.min(self.receive_buffer / 2);
+        let step = self.mss.min(self.receive.size() / 2);
         if edge.bytes_since(self.rcv_adv) >= step {
             self.rcv_adv = edge;
         }
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
-        let shift = if syn { 0 } else { self.rcv_wscale };
-        (window >> shift).min(u32::from(u16::MAX)) as u16
+        if syn {
+            return window.min(u32::from(u16::MAX)) as u16;
+        }
+        // The field counts units of the scale. A part of one is announced as a whole one, so that the edge never moves back,
+        // and so that a small window is not announced as none; but no more than one unit beyond the buffer.
+        let unit = 1 << self.rcv_wscale;
+        let mut units = window.div_ceil(unit);
+        if units * unit > self.free().saturating_add(unit - 1).max(window) {
+            units -= 1;
+        }
+        let units = units.min(u32::from(u16::MAX));
+        self.rcv_adv = (self.rcv_nxt + units * unit).later(self.rcv_adv);
+        units as u16
+    }
+
+    /// Bytes of the receive window that nothing waits in.
+    fn free(&self) -> u32 {
+        let unread = self.reassembly.readable().get().min(u64::from(u32::MAX)) as u32;
+        self.receive.size().saturating_sub(unread)
     }
 
     fn right_edge(&self) -> Seq {
-        let unread = self.reassembly.readable().get().min(u64::from(u32::MAX)) as u32;
-        (self.rcv_nxt + self.receive_buffer.saturating_sub(unread)).later(self.rcv_adv)
+        (self.rcv_nxt + self.free()).later(self.rcv_adv)
     }
 
     /// Reading made so much room that the peer should hear of it at once.
     pub(super) fn window_opened(&self) -> bool {
         let was = self.rcv_adv.bytes_since(self.rcv_nxt);
         let gain = self.right_edge().bytes_since(self.rcv_adv);
-        let wide = gain >= self.receive_buffer / 2;
+        let wide = gain >= self.receive.size() / 2;
         let reopened = was < self.mss && gain >= self.mss;
         // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer with a reset.
         let sends = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);

@@ -2,34 +2,39 @@
 
 mod acknowledgment;
 mod arrival;
+mod buffers;
 mod details;
 mod ecn;
 mod emit;
+mod hold;
+mod linux;
 mod log;
 mod orphan;
 mod pacer;
 mod path;
 mod patience;
 mod resume;
-mod reuse;
 mod soliciting;
+mod time_wait;
 mod timers;
 mod transmit;
 mod tuning;
+mod unsent;
 mod urgent;
 mod validation;
 mod view;
 
 use crate::ack::AckPolicy;
 use crate::cc::{self, CongestionControl};
-use crate::config::{Abc, Config, Recovery};
-use crate::receive::{Islands, Reassembly};
+use crate::config::{Abc, Config, DelayedAck, Recovery};
+use crate::receive::{Islands, Reassembly, ReceiveWindow};
 use crate::recovery::{self, Context, LossRecovery};
 use crate::rto::{Clock, MinRtt, RtoEstimator, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
 use crate::solicit::{AckSolicitor, Answers, Mark};
+use crate::time_wait::TimeWait;
 use crate::window::Window;
 use bytes::Bytes;
 use farpace_trace::{Cause, Record};
@@ -37,6 +42,7 @@ use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use std::collections::VecDeque;
 
 pub use details::Details;
+pub use orphan::MIN_ORPHAN_RATE;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use resume::Resumed;
 pub use timers::Reason;
@@ -102,14 +108,20 @@ pub struct Connection {
     /// Stream offset of SND.UNA.
     una_offset: u64,
     buffer: SendBuffer,
+    /// Something was not taken because too much was unsent.
+    unsent_refused: bool,
     fin_queued: bool,
     fin_seq: Option<Seq>,
     /// SYN or SYN-ACK is to be sent (again).
     syn_pending: Option<Cause>,
     syn_sent_at: Option<Instant>,
     syn_retransmitted: bool,
+    /// The transmission that carried it last.
+    syn_number: u32,
     /// Of a SYN that was sent once. Segments with data take longer on slow lines, so that it is not a sample of `min_rtt`.
     handshake_rtt: Option<Span>,
+    /// The handshake was complete, but what the program waits for has not come.
+    deferred: bool,
     reset_pending: Option<(Seq, Seq)>,
     // Loss recovery and congestion control
     segments: Segments,
@@ -128,6 +140,8 @@ pub struct Connection {
     timeouts_in_row: u32,
     last_sent: Instant,
     persist: timers::Persist,
+    hold: hold::Hold,
+    linux: linux::LinuxOutput,
     pacer: pacer::Pacer,
     patience: patience::Patience,
     ecn: ecn::EcnState,
@@ -140,7 +154,9 @@ pub struct Connection {
     /// Right edge of the window that was announced last.
     rcv_adv: Seq,
     rcv_wscale: u8,
-    receive_buffer: u32,
+    receive: ReceiveWindow,
+    /// The host is short of memory: buffers do not grow.
+    frozen: bool,
     reassembly: Reassembly,
     islands: Islands,
     /// Sequence number of the peer's FIN, once it is known.
@@ -172,7 +188,8 @@ pub struct Connection {
     /// Origin of our timestamp clock.
     ts_offset: u32,
     opened_at: Instant,
-    time_wait_until: Option<Instant>,
+    /// In TIME-WAIT.
+    time_wait: Option<Box<TimeWait>>,
     events: VecDeque<Event>,
     counters: Counters,
     /// Reductions and the like of the call under way, for the trace.
@@ -208,19 +225,17 @@ impl Connection {
     }
 
     fn new(now: Instant, config: &Config, ports: Ports, iss: Seq, state: State) -> Self {
-        let wanted = config.receive_buffer.get().clamp(1, crate::config::MAX_WINDOW.get()) as u32;
-        let rcv_wscale = if config.window_scale { window_shift(wanted) } else { 0 };
-        // Whole units of the scale, so that a window of n segments is announced as n, not as almost n.
-        let receive_buffer = if config.window_scale {
-            wanted.next_multiple_of(1 << rcv_wscale)
-        } else {
-            wanted.min(u32::from(u16::MAX))
-        };
+        let mss = u32::from(config.mss);
+        let opens = config.delayed_ack == DelayedAck::Linux;
+        let mut receive = ReceiveWindow::new(config.receive_buffer, config.window_growth, opens, mss);
+        let rcv_wscale = if config.window_scale { window_shift(receive.max()) } else { 0 };
+        if !config.window_scale {
+            receive.limit(u32::from(u16::MAX));
+        }
         let abc = match config.recovery {
             Recovery::Linux26(switches) => switches.abc,
-            Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
+            Recovery::Linux(_) | Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
         };
-        let mss = u32::from(config.mss);
         let cc = cc::make(config, iss.get());
         let pacer = pacer::Pacer::new(cc.as_ref());
         Connection {
@@ -238,13 +253,16 @@ impl Connection {
             path: path::PathMtu::default(),
             soft_error: false,
             una_offset: 0,
-            buffer: SendBuffer::new(config.send_buffer),
+            buffer: SendBuffer::new(config.send_buffer.initial),
+            unsent_refused: false,
             fin_queued: false,
             fin_seq: None,
             syn_pending: None,
             syn_sent_at: None,
             syn_retransmitted: false,
+            syn_number: 0,
             handshake_rtt: None,
+            deferred: false,
             reset_pending: None,
             segments: pacer::queue_for(cc.as_ref()),
             window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),
@@ -259,6 +277,8 @@ impl Connection {
             timeouts_in_row: 0,
             last_sent: now,
             persist: timers::Persist::default(),
+            hold: hold::Hold::default(),
+            linux: linux::LinuxOutput::default(),
             pacer,
             patience: patience::Patience::new(now),
             ecn: ecn::EcnState::new(config.ecn),
@@ -268,8 +288,9 @@ impl Connection {
             rcv_nxt: Seq::default(),
             rcv_adv: Seq::default(),
             rcv_wscale,
-            receive_buffer,
-            reassembly: Reassembly::new(ByteCount::new(u64::from(receive_buffer))),
+            reassembly: Reassembly::new(ByteCount::new(u64::from(receive.size()))),
+            receive,
+            frozen: false,
             islands: Islands::default(),
             peer_fin: None,
             ack_policy: AckPolicy::new(config.delayed_ack, config.ack_delay, config.ack_every),
@@ -290,7 +311,7 @@ impl Connection {
             // Random as the sequence number is, and grows with it (RFC 7323 §5.4, RFC 6191 §2).
             ts_offset: iss.get(),
             opened_at: now,
-            time_wait_until: None,
+            time_wait: None,
             events: VecDeque::new(),
             counters: Counters::default(),
             causes: Vec::new(),
@@ -307,11 +328,10 @@ impl Connection {
         let options = &syn.header.options;
         self.irs = syn.header.seq;
         self.rcv_nxt = self.irs + 1;
-        self.rcv_adv = self.rcv_nxt + self.receive_buffer;
         self.last_ack_sent = self.rcv_nxt;
         self.sack = self.config.sack && options.sack_permitted;
-        if !self.sack {
-            self.recovery = recovery::make(self.config.recovery, false);
+        if !self.sack || self.config.is_linux() {
+            self.recovery = recovery::make(self.config.recovery, self.sack);
         }
         self.timestamps = self.config.timestamps && options.timestamps.is_some();
         self.ts_recent = options.timestamps.map_or(0, |t| t.value);
@@ -322,11 +342,12 @@ impl Connection {
             Some(shift) if self.config.window_scale => self.snd_wscale = shift.min(14),
             _ => {
                 (self.snd_wscale, self.rcv_wscale) = (0, 0);
-                self.receive_buffer = self.receive_buffer.min(u32::from(u16::MAX));
-                self.rcv_adv = self.rcv_nxt + self.receive_buffer;
+                self.receive.limit(u32::from(u16::MAX));
             }
         }
         self.size_segments(options.mss.unwrap_or(self.default_mss()));
+        self.receive.size_for(self.mss);
+        self.rcv_adv = self.rcv_nxt + self.receive.size();
         let abc = self.window.abc();
         self.window = Window::new(
             self.config.first_window(self.mss),
@@ -348,7 +369,9 @@ impl Connection {
         if self.fin_queued || matches!(self.state, State::Closed | State::TimeWait) {
             return ByteCount::ZERO;
         }
-        self.buffer.write(data)
+        let taken = self.write_limited(data);
+        self.push_written();
+        taken
     }
 
     /// Bytes that [`write`](Connection::write) would take now.
@@ -364,6 +387,7 @@ impl Connection {
     /// Hands at most `limit` bytes of what has arrived in order to `take`. What stays keeps the window closed by as much.
     pub fn read_up_to(&mut self, limit: ByteCount, take: impl FnMut(Bytes)) -> ByteCount {
         let bytes = self.reassembly.read_up_to(limit, take);
+        self.receive.on_read(bytes);
         if !bytes.is_zero() && self.window_opened() {
             self.ack_now.get_or_insert(Cause::AckWindow);
         }
@@ -379,6 +403,15 @@ impl Connection {
         if self.state == State::SynSent && self.buffer.len().is_zero() {
             self.finish(CloseReason::Finished);
         }
+    }
+
+    /// The same, with the last of what was written. It is taken whole, beyond [`Config::send_buffer`] if need be: who closes
+    /// may be about to leave, and from here on the connection needs nobody to end ([`is_orphan`](Connection::is_orphan)).
+    pub fn close_after(&mut self, last: impl IntoIterator<Item = Bytes>) {
+        if !self.fin_queued && !matches!(self.state, State::Closed | State::TimeWait) {
+            last.into_iter().for_each(|data| self.buffer.write_last(data));
+        }
+        self.close();
     }
 
     /// The application reads no more. With [`close`](Connection::close) this is the full close of RFC 9293 §3.6.1:
@@ -400,6 +433,20 @@ impl Connection {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
         self.finish(CloseReason::Aborted);
+    }
+
+    /// There is something that the application should hear.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Of what it has sent, this number ([`Outgoing::number`](crate::Outgoing::number)) and those before it have left the
+    /// queues of the host. From the first call on, others count as waiting there: they are not sent again, and the
+    /// retransmission timer does not take them for lost (as in Linux, which asks whether a packet's memory is still in use). Call
+    /// it before the other calls if numbers have left meanwhile. Without this, all leaves at once.
+    #[inline]
+    pub fn set_departed(&mut self, number: u32) {
+        self.segments.set_departed(number);
     }
 
     /// The next thing the application should hear.
@@ -437,8 +484,9 @@ impl Connection {
         self.ack_now = None;
         self.ack_by = None;
         self.persist = timers::Persist::default();
+        self.hold = hold::Hold::default();
         self.pacer.stop();
-        self.time_wait_until = None;
+        self.time_wait = None;
         self.syn_pending = None;
         self.segments = Segments::default();
         self.buffer.clear();

@@ -4,7 +4,20 @@
 use super::patience::R2;
 use super::{Connection, State};
 use farpace_trace::Cause;
-use farpace_units::Instant;
+use farpace_units::{Instant, Rate};
+
+/// What an orphan has to send must leave at this rate at least, on average. Without that a peer that acknowledges a byte
+/// before every deadline would keep a full buffer for years; with it, 16 MB end after less than five hours.
+pub const MIN_ORPHAN_RATE: Rate = Rate::from_bits_per_sec(8_192);
+
+/// When an orphan ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    /// Nothing new was acknowledged since then.
+    pub since: Instant,
+    /// By then all of its data is acknowledged.
+    until: Instant,
+}
 
 impl Connection {
     /// True from when the program has closed both directions ([`stop_reading`](Connection::stop_reading) and
@@ -12,7 +25,8 @@ impl Connection {
     ///
     /// Such a connection ends when it has made no progress for [`Config::fin_timeout`](crate::config::Config::fin_timeout)
     /// in FIN-WAIT-2, where the peer's FIN alone is missing, and for at least 100 s where data or our FIN is not acknowledged
-    /// (R2 of RFC 9293 §3.8.3), however well the peer answers with a closed window.
+    /// (R2 of RFC 9293 §3.8.3), however well the peer answers with a closed window. It ends also when its data takes longer
+    /// than these 100 s and what [`MIN_ORPHAN_RATE`] allows.
     pub fn is_orphan(&self) -> bool {
         self.deaf && self.fin_queued && !matches!(self.state, State::TimeWait | State::Closed)
     }
@@ -26,12 +40,19 @@ impl Connection {
         }
     }
 
+    /// The program has left just now.
+    pub(super) fn orphaned(&self, now: Instant) -> Orphan {
+        let time = self.config.fin_timeout.max(R2) + MIN_ORPHAN_RATE.time_for(self.buffer.len());
+        Orphan { since: now, until: now + time }
+    }
+
+    #[inline]
     pub(super) fn orphan_deadline(&self) -> Option<Instant> {
-        let limit = match self.state {
-            State::FinWait2 => self.config.fin_timeout,
-            _ => self.config.fin_timeout.max(R2),
-        };
-        self.patience.orphan_since.filter(|_| self.is_orphan()).map(|since| since + limit)
+        let Orphan { since, until } = self.patience.orphan.filter(|_| self.is_orphan())?;
+        Some(match self.state {
+            State::FinWait2 => since + self.config.fin_timeout,
+            _ => until.min(since + self.config.fin_timeout.max(R2)),
+        })
     }
 
     pub(super) fn on_orphan_timeout(&mut self, now: Instant) {

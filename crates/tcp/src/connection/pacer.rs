@@ -4,7 +4,7 @@
 use super::{Blocked, Connection, Transmit};
 use crate::cc::CongestionControl;
 use crate::segments::Segments;
-use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Serialiser, Span};
 
 /// A quantum is what leaves in this time (draft-ietf-ccwg-bbr §5.6.3) ...
 const QUANTUM_TIME: Span = Span::from_millis(1);
@@ -12,6 +12,10 @@ const QUANTUM_TIME: Span = Span::from_millis(1);
 const MAX_QUANTUM: ByteCount = ByteCount::new(64_000);
 /// ... and not less than so many full segments, because receivers acknowledge every second one.
 const MIN_QUANTUM_SEGMENTS: u64 = 2;
+/// No rate is slower than a full segment in this time, the usual least timeout. A round trip that is in the denominator of a
+/// rate has the wait in it that the rate causes; slower rates, made by an outage or by a peer that lies about timestamps,
+/// would feed on themselves. What is too fast for the path is still bounded by the window.
+const SLOWEST_SEGMENT: Span = Span::from_millis(200);
 
 /// The line that segments leave on.
 ///
@@ -41,6 +45,12 @@ impl Pacer {
             rates: cc.wants_rates(),
             empty_since: None,
         }
+    }
+
+    /// Another congestion control has taken over.
+    pub fn follow(&mut self, cc: &dyn CongestionControl) {
+        self.rates = cc.wants_rates();
+        self.empty_since = None;
     }
 
     /// When the line is free again, if a segment waits for that.
@@ -132,28 +142,34 @@ impl Connection {
     /// Takes the rate that is right now.
     pub(super) fn set_pace(&mut self) {
         let rate = match self.cc.pacing() {
-            None if self.config.pacing => self.window_rate(),
+            None if self.config.pacing => self.window_rate(self.window.cwnd()),
             rate => rate,
         };
         if rate.is_some() || self.pacer.line.is_some() || self.pacer.cap.is_some() {
-            self.pacer.set_rate(rate.map(|r| r.max(Rate::from_bits_per_sec(1))));
+            self.pacer.set_rate(rate.map(|r| r.max(self.slowest_rate())));
         }
+    }
+
+    fn slowest_rate(&self) -> Rate {
+        Rate::of(ByteCount::new(u64::from(self.mss.max(1))), SLOWEST_SEGMENT)
     }
 
     /// The rate at which this connection would like to send, in bytes of payload: that of its congestion control, or what
     /// its window makes of a round trip. For a network card that paces; none before there is a round trip.
     pub fn wanted_rate(&self) -> Option<Rate> {
-        self.cc.pacing().or_else(|| self.window_rate())
+        // What left when the window was larger, and may wait for the card yet, counts as window (as in Linux).
+        let window = self.window.cwnd().max(self.segments.packets_out());
+        Some(self.cc.pacing().or_else(|| self.window_rate(window))?.max(self.slowest_rate()))
     }
 
     /// The rate for a window-based algorithm (as in Linux): twice the window a round trip in slow start, so that it
     /// can double; a fifth more than the window later, so that pacing does not hold back what the window allows.
-    fn window_rate(&self) -> Option<Rate> {
+    fn window_rate(&self, window: Packets) -> Option<Rate> {
         let srtt = self.rto.srtt();
         if srtt.is_zero() {
             return None;
         }
-        let bytes = u64::from(self.window.cwnd().get()) * u64::from(self.mss);
+        let bytes = u64::from(window.get()) * u64::from(self.mss);
         let opening = self.window.cwnd() < self.window.ssthresh();
         let paced = if opening { bytes.saturating_mul(2) } else { bytes.saturating_add(bytes / 5) };
         Some(Rate::of(ByteCount::new(paced), srtt))

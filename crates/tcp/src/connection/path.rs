@@ -197,7 +197,8 @@ impl Connection {
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let n = self.timeouts_in_row;
         let due = n >= BLACK_HOLE_TIMEOUTS && (n - BLACK_HOLE_TIMEOUTS).is_multiple_of(2);
-        if !due || self.config.mtu_probing == MtuProbing::Off {
+        // Behind a closed window nothing is said of sizes.
+        if !due || self.snd_wnd == 0 || self.config.mtu_probing == MtuProbing::Off {
             return;
         }
         // Two timeouts for each size, from the largest one below what is in use.

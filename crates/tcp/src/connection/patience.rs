@@ -1,10 +1,12 @@
 //! How long a connection waits for a peer that is silent: keep-alive, the user timeout, and when to give up.
 
+use super::orphan::Orphan;
 use super::{Connection, Event, State};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Span};
 
-/// Timeouts in a row after which a connection is given up (Linux tcp_retries2), but not before [`R2`].
+/// Timeouts in a row, and probes of a closed window without an answer, after which a connection is given up at the next one
+/// (Linux tcp_retries2), but not before [`R2`]. With the longest back-off that is after 32 minutes.
 const MAX_TIMEOUTS: u32 = 15;
 /// Least time before that (RFC 9293 §3.8.3, SHLD-11).
 pub(super) const R2: Span = Span::from_secs(100);
@@ -18,7 +20,7 @@ const MAX_SYN_ACKS: u32 = 5;
 /// What is remembered of a silent peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
-    /// The last segment came.
+    /// The last segment came that was acceptable.
     heard_at: Instant,
     /// The last one with data, or the beginning.
     data_at: Instant,
@@ -27,17 +29,21 @@ pub(super) struct Patience {
     probed_at: Instant,
     /// A probe is to be sent.
     pub due: bool,
+    /// Probes of a closed window, and timeouts behind one, since the last segment came.
+    unanswered: u32,
+    /// Times in a row that the retransmission timer found its segment in the host.
+    inside: u32,
     /// Something waits to be sent or acknowledged since then, without progress.
     waiting_since: Option<Instant>,
-    /// Its program has left it since then, without progress.
-    pub orphan_since: Option<Instant>,
+    /// Since its program has left it.
+    pub orphan: Option<Orphan>,
 }
 
 impl Patience {
     pub fn new(now: Instant) -> Self {
         Patience { heard_at: now, data_at: now, ..Patience::default() }
     }
-    /// When the last segment came.
+    /// When the last acceptable segment came.
     pub fn heard_at(&self) -> Instant {
         self.heard_at
     }
@@ -45,14 +51,15 @@ impl Patience {
     pub fn data_at(&self) -> Instant {
         self.data_at
     }
-    /// Unanswered keep-alive probes.
+    /// Unanswered probes, of either kind.
     pub fn probes(&self) -> u32 {
-        self.probes
+        self.probes.max(self.unanswered)
     }
 }
 
 impl Connection {
-    /// A segment of the peer has come, with data or without.
+    /// A segment of the peer has come, with data or without, whose numbers are those of this connection. Others may be
+    /// anybody's, and nobody who guesses may make a peer that is gone look alive.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, data: bool) {
         self.patience.heard_at = now;
@@ -60,13 +67,17 @@ impl Connection {
             self.patience.data_at = now;
         }
         self.patience.probes = 0;
+        self.patience.unanswered = 0;
     }
 
     /// Something new was acknowledged, or the handshake is complete.
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
+        self.patience.inside = 0;
         self.patience.waiting_since = self.waits().then_some(now);
-        self.patience.orphan_since = self.is_orphan().then_some(now);
+        if let Some(orphan) = &mut self.patience.orphan {
+            orphan.since = now;
+        }
     }
 
     /// Called whenever something may have begun to wait, or have ceased to.
@@ -78,9 +89,9 @@ impl Connection {
             self.patience.waiting_since = Some(now);
         }
         if !self.is_orphan() {
-            self.patience.orphan_since = None;
-        } else if self.patience.orphan_since.is_none() {
-            self.patience.orphan_since = Some(now);
+            self.patience.orphan = None;
+        } else if self.patience.orphan.is_none() {
+            self.patience.orphan = Some(self.orphaned(now));
         }
     }
 
@@ -132,17 +143,75 @@ impl Connection {
 
     /// The retransmission timer has fired once more. True: it was the last time.
     pub(super) fn is_hopeless(&mut self, now: Instant) -> bool {
-        let waited = self.patience.waiting_since.map_or(Span::ZERO, |since| now.since(since));
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        if self.snd_wnd == 0 && !opening {
+            // A peer that has taken its window back and says so is not gone (RFC 9293 §3.8.6, SHLD-17).
+            return self.is_silent(now);
+        }
         self.timeouts_in_row += 1;
         if self.timeouts_in_row == R1 {
             self.tell(Event::Unanswered);
         }
+        self.is_enough(now, self.timeouts_in_row)
+    }
+
+    /// So many expiries of the retransmission timer in a row end the connection.
+    fn is_enough(&self, now: Instant, expiries: u32) -> bool {
+        let waited = self.patience.waiting_since.map_or(Span::ZERO, |since| now.since(since));
         match self.state {
-            State::SynSent => waited >= SYN_R2,
-            State::SynReceived => self.timeouts_in_row > MAX_SYN_ACKS,
-            // A peer that has taken its window back and says so is not gone (RFC 9293 §3.8.6, SHLD-17).
-            _ if self.snd_wnd == 0 && now.since(self.patience.heard_at) <= crate::rto::MAX_RTO => false,
-            _ => self.timeouts_in_row > MAX_TIMEOUTS && waited >= R2,
+            State::SynSent => match self.config.tuning.syn_retries {
+                Some(most) => expiries > most,
+                None => waited >= SYN_R2,
+            },
+            State::SynReceived if self.deferred => {
+                expiries > MAX_SYN_ACKS.max(self.config.tuning.defer_accept)
+            }
+            State::SynReceived => expiries > MAX_SYN_ACKS,
+            _ => expiries > MAX_TIMEOUTS && waited >= R2,
         }
+    }
+
+    /// The retransmission timer has fired. True: its segment has not left the host. So nobody was asked, and nothing is lost:
+    /// the timer starts anew, after longer and longer times, and once more when the segment has left. A host that never lets it
+    /// go ends the connection as a peer does that never answers.
+    pub(super) fn waits_for_departure(&mut self, now: Instant) -> bool {
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let segments = &self.segments;
+        let inside = if opening { segments.is_inside(self.syn_number) } else { segments.waits_inside(0) };
+        if inside {
+            self.counters.found_inside += 1;
+            self.patience.inside += 1;
+            if self.is_enough(now, self.patience.inside) {
+                self.time_out();
+            } else {
+                let wait = self.rto.rto() * (1 << self.patience.inside.min(16));
+                self.rto_deadline = Some(now + wait.min(crate::rto::MAX_RTO));
+            }
+            return true;
+        }
+        let has_left = std::mem::take(&mut self.patience.inside) > 0;
+        if has_left {
+            self.rto_deadline = Some(self.timeout_from(now));
+        }
+        has_left
+    }
+
+    /// The persist timer has fired. True: a probe is to be sent. A peer that answers may keep its window closed as long as
+    /// it likes (RFC 9293 §3.8.6.1, MUST-37); one that does not is given up as if data were outstanding.
+    pub(super) fn may_probe_window(&mut self, now: Instant) -> bool {
+        let silent = self.is_silent(now);
+        if silent {
+            self.give_up();
+        }
+        !silent
+    }
+
+    /// The peer's window is closed, and it is to be asked once more. True: it has been asked often enough.
+    fn is_silent(&mut self, now: Instant) -> bool {
+        self.patience.unanswered += 1;
+        if self.patience.unanswered == R1 {
+            self.tell(Event::Unanswered);
+        }
+        self.patience.unanswered > MAX_TIMEOUTS && now.since(self.patience.heard_at) >= R2
     }
 }

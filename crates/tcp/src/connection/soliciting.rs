@@ -220,7 +220,7 @@ impl Connection {
         if !std::mem::take(&mut self.answering.asked) {
             return false;
         }
-        let window = self.receive_buffer / self.ack_policy.full_size().max(1);
+        let window = self.receive.size() / self.ack_policy.full_size().max(1);
         self.answering.take(now, window)
     }
 

@@ -19,6 +19,8 @@ pub enum Reason {
     DelayedAck,
     /// The peer's window is closed: time to ask (RFC 9293 §3.8.6.1).
     Persist,
+    /// The program has said that more would come, and nothing has.
+    Hold,
     /// Nothing was heard of the peer for long (RFC 9293 §3.8.4).
     KeepAlive,
     /// What waits makes no progress (RFC 5482).
@@ -36,7 +38,7 @@ pub enum Reason {
 pub(super) struct Persist {
     deadline: Option<Instant>,
     /// Times it has fired in a row.
-    pub count: u32,
+    count: u32,
     /// A probe is to be sent.
     pub due: bool,
 }
@@ -56,11 +58,13 @@ impl Connection {
             let why = match timer {
                 RecoveryTimer::Reordering => Reason::Reordering,
                 RecoveryTimer::TailLossProbe => Reason::TailLossProbe,
+                RecoveryTimer::Retransmission => Reason::Retransmission,
             };
             consider(Some(at), why);
         }
         consider(self.ack_by, Reason::DelayedAck);
         consider(self.persist.deadline, Reason::Persist);
+        consider(self.hold.deadline, Reason::Hold);
         if self.config.keep_alive.is_some() {
             consider(self.keep_alive_deadline(), Reason::KeepAlive);
         }
@@ -68,7 +72,7 @@ impl Connection {
             consider(self.user_deadline(), Reason::UserTimeout);
         }
         consider(self.orphan_deadline(), Reason::Orphan);
-        consider(self.time_wait_until, Reason::TimeWait);
+        consider(self.time_wait_deadline(), Reason::TimeWait);
         consider(self.pacer.deadline(), Reason::Pacing);
         (next.0 != Instant::FAR_FUTURE).then_some(next)
     }
@@ -76,7 +80,7 @@ impl Connection {
     /// `now` has reached the deadline. Calling it earlier changes nothing.
     pub fn on_deadline(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.time_wait_until) {
+        if due(self.time_wait_deadline()) {
             self.note_internal(now, Cause::TimerTimeWait);
             self.finish(CloseReason::Finished);
             return;
@@ -102,8 +106,14 @@ impl Connection {
             self.ack_now.get_or_insert(Cause::AckDelayed);
             self.ack_policy.on_timer(self.rto.rto());
         }
+        if due(self.hold.deadline) {
+            self.on_hold_timeout();
+        }
         if due(self.persist.deadline) {
             self.note_internal(now, Cause::TimerPersist);
+            if !self.may_probe_window(now) {
+                return;
+            }
             self.persist.due = true;
             self.persist.count = (self.persist.count + 1).min(16);
             self.persist.deadline = Some(now + self.persist_interval());
@@ -131,7 +141,10 @@ impl Connection {
 
     pub(super) fn expiry(&self, now: Instant) -> Expiry {
         let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
-        Expiry { now, snd_una, snd_nxt, new_data_waiting: self.new_data_fits() }
+        let tail_inside = self.segments.waits_inside(self.segments.len().saturating_sub(1));
+        let unsent_in_window = self.config.is_linux() && self.next_in_window();
+        let new_data_waiting = self.new_data_fits();
+        Expiry { now, snd_una, snd_nxt, new_data_waiting, unsent_in_window, tail_inside }
     }
 
     /// Recovery has nothing to wait for when nothing is outstanding.
@@ -146,25 +159,38 @@ impl Connection {
         let restart = recovery.on_timer(&expiry, &mut cx);
         cx.tell_losses(now);
         self.judge_probe(now, calm);
+        if timer == RecoveryTimer::Retransmission {
+            if restart {
+                self.on_retransmission_timeout(now);
+            }
+            return;
+        }
         if restart && !self.segments.is_empty() {
             self.rto_deadline = Some(self.timeout_from(now));
         }
         let cause = match timer {
             RecoveryTimer::Reordering => Cause::TimerReordering,
             RecoveryTimer::TailLossProbe => Cause::TimerTailLossProbe,
+            RecoveryTimer::Retransmission => Cause::TimerRto,
         };
         self.note_internal(now, cause);
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant) {
         let handshake = matches!(self.state, State::SynSent | State::SynReceived);
+        if self.waits_for_departure(now) {
+            self.note_internal(now, Cause::TimerRto);
+            return;
+        }
         if self.is_hopeless(now) {
             self.note_internal(now, Cause::TimerRto);
             self.time_out();
             return;
         }
         self.counters.timeouts += 1;
-        if handshake {
+        if self.deferred && self.timeouts_in_row < self.config.tuning.defer_accept {
+            // The peer has our SYN-ACK: only the last repetition asks for the ACK that opens the connection.
+        } else if handshake {
             self.syn_pending = Some(Cause::SynRetransmit);
             self.syn_retransmitted = true;
         } else {
@@ -179,7 +205,12 @@ impl Connection {
         }
         self.note_internal(now, Cause::TimerRto);
         self.rto.back_off(); // RFC 6298 §5.5
-        self.rto_deadline = Some(self.timeout_from(now));
+        let at = self.timeout_from(now);
+        if self.config.is_linux() && !handshake {
+            self.recovery.set_timer(Some(at));
+        } else {
+            self.rto_deadline = Some(at);
+        }
     }
 
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that

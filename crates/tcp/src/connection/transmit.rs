@@ -78,8 +78,33 @@ impl Connection {
         if out.len() < full && self.answer_goes_first() {
             self.send_pure_ack(now, out);
         }
+        let result = if self.sends_as_linux() {
+            self.fill_linux(now, out, full)
+        } else {
+            self.fill_as_usual(now, out, full)
+        };
+        self.note_empty_line(now, result);
+        // Also for what was written after the window had closed.
+        self.update_persist(now);
+        self.update_hold(now, result);
+        self.tell_of_unsent();
+        self.update_patience(now);
+        if out.len() < full && std::mem::take(&mut self.persist.due) {
+            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
+            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
+            let seq = self.snd_una - 1;
+            self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
+        }
+        if out.len() < full {
+            self.send_pure_ack(now, out);
+        }
+        result
+    }
+
+    /// Retransmissions, then new data.
+    fn fill_as_usual(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
         while out.len() < full && self.send_retransmission(now, out) {}
-        let result = loop {
+        loop {
             if out.len() >= full {
                 break Transmit::Sent(0);
             }
@@ -93,21 +118,7 @@ impl Connection {
                 Err(None) if self.pacer.deadline().is_some() => break Transmit::Blocked(Blocked::Pacing),
                 Err(why) => break why.map_or(Transmit::Idle, Transmit::Blocked),
             }
-        };
-        self.note_empty_line(now, result);
-        // Also for what was written after the window had closed.
-        self.update_persist(now);
-        self.update_patience(now);
-        if out.len() < full && std::mem::take(&mut self.persist.due) {
-            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
-            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
-            let seq = self.snd_una - 1;
-            self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
         }
-        if out.len() < full {
-            self.send_pure_ack(now, out);
-        }
-        result
     }
 
     /// True in the states in which data or FIN may be sent or be outstanding.
@@ -134,14 +145,17 @@ impl Connection {
         };
         self.snd_nxt = self.iss + 1;
         self.syn_sent_at.get_or_insert(now);
+        let number = self.segments.begin_transmission();
+        self.syn_number = number;
         if self.rto_deadline.is_none_or(|d| d <= now) {
             self.rto_deadline = Some(self.timeout_from(now));
         }
         self.emit(now, out, self.iss, flags, Bytes::new(), cause);
+        expect(out, number);
     }
 
     /// Sends one segment again, if recovery grants one that fits the peer's window.
-    fn send_retransmission(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
+    pub(super) fn send_retransmission(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
         let view = SendView {
             segments: &self.segments,
             cwnd: self.window.cwnd(),
@@ -153,6 +167,9 @@ impl Connection {
         let beyond = !row.seq.before(self.snd_una + self.snd_wnd) && grant.index != 0;
         if beyond {
             return false; // the peer has taken its window back
+        }
+        if self.segments.waits_inside(grant.index) {
+            return false; // it has yet to leave: a second copy would wait behind the first
         }
         if !self.may_leave(now, row.len) {
             return false;
@@ -166,14 +183,20 @@ impl Connection {
         let seq = row.seq.later(self.snd_una);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
         self.withdraw_request(now, grant.index);
-        self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
+        let number = self.segments.begin_transmission();
+        if self.recovery.counts_as_retransmission() {
+            self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
+        } else {
+            self.segments.mark_probed(grant.index, now);
+        }
         self.timed.cancel();
-        if grant.index == 0 {
+        if grant.index == 0 && !self.config.is_linux() {
             self.rto_deadline = Some(self.timeout_from(now));
         }
         self.tell_sent(now, grant.index, false);
         let flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
         self.emit(now, out, seq, flags, payload, grant.cause);
+        expect(out, number);
         true
     }
 
@@ -187,6 +210,7 @@ impl Connection {
             snd_nxt: self.snd_nxt,
             srtt: self.rto.srtt(),
             rto_deadline: self.rto_deadline,
+            rto: self.rto.rto(),
         };
         self.recovery.on_sent(&sent, &self.segments);
         let sample = SentSample {
@@ -233,7 +257,10 @@ impl Connection {
     /// RFC 9293 §3.7.4: a segment of `len` of the `unsent` bytes has to wait while others are outstanding.
     fn nagle_holds(&self, len: u32, unsent: u64) -> bool {
         let last = self.fin_queued && u64::from(len) == unsent;
-        self.config.nagle && len < self.mss && !last && !self.segments.is_empty()
+        if len >= self.mss || last {
+            return false;
+        }
+        self.is_held(unsent) || (self.config.nagle && !self.segments.is_empty())
     }
 
     pub(super) fn usable_window(&self) -> u32 {
@@ -291,6 +318,7 @@ impl Connection {
         let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
         let size = self.mss;
         let most = self.most_at_once(start, len);
+        let number = self.segments.begin_transmission();
         let mut flags = self.enqueue(now, len);
         self.note_request(now, &moment, mark);
         self.book_new(now);
@@ -320,6 +348,7 @@ impl Connection {
         };
         self.mark = mark.filter(|m| *m != Mark::Probe);
         self.emit(now, out, seq, flags, payload, cause);
+        expect(out, number);
         self.probe_due = mark == Some(Mark::Probe);
         if total > len
             && let Some(sent) = out.last_mut()
@@ -351,11 +380,11 @@ impl Connection {
     }
 
     /// Puts `len` new bytes into the retransmission queue, with the FIN if it is their turn. Returns their flags.
-    fn enqueue(&mut self, now: Instant, len: u32) -> TcpFlags {
+    pub(super) fn enqueue(&mut self, now: Instant, len: u32) -> TcpFlags {
         let seq = self.snd_nxt;
         let last = u64::from(len) == self.unsent();
         let mut flags = TcpFlags::ACK;
-        if last {
+        if last && len > 0 && !self.config.is_linux() {
             flags = flags.with(TcpFlags::PSH);
         }
         let mut sequence_length = len;
@@ -379,7 +408,11 @@ impl Connection {
     }
 
     /// The row that was just put into the queue leaves.
-    fn book_new(&mut self, now: Instant) {
+    pub(super) fn book_new(&mut self, now: Instant) {
+        if self.config.is_linux() {
+            self.tell_sent(now, self.segments.len() - 1, true);
+            return;
+        }
         if self.rto_deadline.is_none() {
             self.rto_deadline = Some(self.timeout_from(now));
         }
@@ -400,5 +433,12 @@ impl Connection {
             || self.urgent_pointer(self.snd_nxt).is_some()
             || !self.ecn.may_be_cut();
         if alone { len } else { self.buffer.run(start, len, limit / len * len) }
+    }
+}
+
+/// What was just put out is sent again until it is acknowledged.
+pub(super) fn expect(out: &mut [Outgoing], number: u32) {
+    if let Some(sent) = out.last_mut() {
+        sent.number = Some(number);
     }
 }

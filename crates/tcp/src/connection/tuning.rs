@@ -1,13 +1,63 @@
 //! What can be changed while a connection lives.
 
-use super::Connection;
+use super::{Connection, State};
+use crate::cc;
 use crate::config::{Config, KeepAlive};
-use farpace_units::{ByteCount, Rate, Span};
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Instant, Rate, Span};
 
 impl Connection {
+    /// Takes over what `config` says of things that can change while a connection lives: Nagle's algorithm, keep-alive, timeouts,
+    /// and all of [`Tuning`](crate::config::Tuning). Nagle's algorithm or cork that are taken away let go what they held.
+    pub fn retune(&mut self, config: &Config) {
+        let releases =
+            (self.config.nagle && !config.nagle) || (self.config.tuning.cork && !config.tuning.cork);
+        self.config.nagle = config.nagle;
+        self.config.keep_alive = config.keep_alive;
+        self.config.user_timeout = config.user_timeout;
+        self.config.fin_timeout = config.fin_timeout;
+        self.config.tuning = config.tuning;
+        if releases {
+            self.push();
+        }
+        self.unsent_refused |= config.tuning.unsent_limit.is_some();
+    }
+    /// From now on the window follows the congestion control of `config`, beginning with what it is (TCP_CONGESTION).
+    pub fn set_congestion(&mut self, now: Instant, config: &Config) {
+        self.config.congestion = config.congestion;
+        self.config.pacing = config.pacing;
+        self.config.hystart = config.hystart;
+        self.config.slow_start_limit = config.slow_start_limit;
+        self.config.abe = config.abe;
+        self.cc = cc::make(&self.config, self.iss.get());
+        if self.cc.wants_rates() {
+            self.segments.measure_rates();
+        }
+        self.pacer.follow(self.cc.as_ref());
+        if !matches!(self.state, State::SynSent | State::SynReceived | State::Closed) {
+            let rtt = self.rto.srtt();
+            self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt));
+        }
+        self.set_pace();
+    }
+    /// Acknowledges at once for a while, beginning with what waits, or as in a conversation (TCP_QUICKACK).
+    pub fn set_quick_ack(&mut self, quick: bool) {
+        self.ack_policy.set_quick(quick);
+        if quick && self.ack_by.is_some() {
+            self.ack_now.get_or_insert(Cause::AckNow);
+        }
+    }
+    /// True unless acknowledgments wait because data goes both ways.
+    pub fn quick_ack(&self) -> bool {
+        self.ack_policy.is_quick()
+    }
     /// What it was made with, and what was changed since.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+    /// What the clock of our timestamps shows (RFC 7323 §5.4).
+    pub fn timestamp_clock(&self, now: Instant) -> u32 {
+        self.timestamp(now)
     }
     /// Bytes in order that wait to be read.
     pub fn readable(&self) -> ByteCount {

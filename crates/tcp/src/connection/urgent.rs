@@ -28,6 +28,14 @@ impl Connection {
         taken
     }
 
+    /// All that was written is urgent but for the last `behind` bytes, as after [`write_urgent`](Connection::write_urgent).
+    pub fn mark_urgent(&mut self, behind: ByteCount) {
+        self.urgent.sent = self.buffer.end().saturating_sub(behind.get());
+        if self.is_open() {
+            self.ack_now.get_or_insert(farpace_trace::Cause::AckNow);
+        }
+    }
+
     /// Bytes up to the end of the peer's urgent data, of those that were not read yet; none if nothing is urgent. Some
     /// of them may still be on their way.
     pub fn urgent_ahead(&self) -> Option<ByteCount> {

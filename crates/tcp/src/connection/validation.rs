@@ -28,6 +28,10 @@ impl Connection {
     #[inline]
     pub(super) fn validate_window(&mut self, now: Instant) {
         let used = self.recovery.in_flight(&self.segments).get();
+        if used >= self.window.cwnd().get() {
+            // Used in full, whether more waits or not (RFC 7661 §4.2).
+            self.limited_at = Some(self.snd_nxt);
+        }
         if used >= self.window.cwnd().get().div_ceil(2) {
             self.validated_at = now;
         } else if now.since(self.validated_at) >= NON_VALIDATED_PERIOD {

@@ -83,6 +83,8 @@ pub struct Counters {
     pub timeouts: u64,
     /// Window reductions, undos and renegings, by cause.
     pub window_changes: [u64; Cause::ALL.len()],
+    /// Times that the retransmission timer found its segment in the host, where it waited to leave.
+    pub found_inside: u64,
     /// Payload bytes sent, retransmissions included.
     pub bytes_sent: ByteCount,
     /// Of them, those that had been sent before.
@@ -116,6 +118,7 @@ impl Default for Counters {
         Counters {
             sent: [0; Cause::ALL.len()],
             timeouts: 0,
+            found_inside: 0,
             window_changes: [0; Cause::ALL.len()],
             bytes_sent: ByteCount::ZERO,
             bytes_sent_again: ByteCount::ZERO,

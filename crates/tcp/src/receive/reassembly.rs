@@ -42,14 +42,23 @@ pub struct Reassembly {
     islands: BTreeMap<u64, Island>,
     waiting_chunks: usize,
     waiting_bytes: u64,
-    most_chunks: usize,
+    /// Bytes of the receive window.
+    buffer: u64,
 }
 
 impl Reassembly {
     /// An empty stream with a window of `buffer` bytes.
     pub fn new(buffer: ByteCount) -> Self {
-        let most_chunks = ALWAYS_WAITING + ByteCount::new(buffer.get() / SMALLEST_MEAN_CHUNK).as_len();
-        Reassembly { most_chunks, ..Reassembly::default() }
+        Reassembly { buffer: buffer.get(), ..Reassembly::default() }
+    }
+    /// The window has `buffer` bytes now. What waits already stays.
+    pub fn set_buffer(&mut self, buffer: ByteCount) {
+        self.buffer = buffer.get();
+    }
+    /// Too many small pieces wait for another one.
+    fn is_full_of_pieces(&self) -> bool {
+        let allowed = ByteCount::new(self.buffer / SMALLEST_MEAN_CHUNK).as_len();
+        self.waiting_chunks >= ALWAYS_WAITING && self.waiting_chunks >= ALWAYS_WAITING + allowed
     }
     /// First byte that has not arrived.
     pub fn next(&self) -> u64 {
@@ -83,7 +92,7 @@ impl Reassembly {
             self.deliver(data.slice((fresh - start) as usize..));
             return Arrival::InOrder;
         }
-        if self.waiting_chunks >= self.most_chunks && fresh != self.next {
+        if fresh != self.next && self.is_full_of_pieces() {
             return Arrival::Refused;
         }
         if !self.fill(start, fresh, end, &data) {

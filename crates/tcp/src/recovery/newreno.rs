@@ -105,7 +105,7 @@ impl LossRecovery for NewReno {
         let cause = match self.state {
             _ if self.timed_out => Cause::TimeoutRetransmit,
             RecoveryState::Loss => Cause::LossRetransmit,
-            _ if view.segments.row(index).is_some_and(|r| r.lost_again) => Cause::LostRetransmission,
+            _ if view.segments.row(index).is_some_and(|r| r.lost_again()) => Cause::LostRetransmission,
             _ => Cause::FastRetransmit,
         };
         let room = self.state != RecoveryState::Loss || view.segments.in_flight() < view.cwnd;

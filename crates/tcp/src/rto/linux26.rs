@@ -1,15 +1,19 @@
-//! Linux 2.6: srtt plus a variation that never falls below 200 ms, in scaled integers of 1 ms.
+//! Linux: srtt plus a variation that never falls below 200 ms, in scaled integers: of 1 ms in 2.6, of 1 us today.
 
 use farpace_units::{Seq, Span};
 
-/// Floor of the variation, and so of (RTO - srtt), in ms.
-const RTO_MIN: u64 = 200;
-/// Before the first sample.
-const INITIAL: Span = Span::from_secs(3);
+/// Floor of the variation, and so of (RTO - srtt), of 2.6.
+const RTO_MIN: Span = Span::from_millis(200);
 
-/// The kernel's estimator with HZ = 1000. `srtt` is kept times 8, the deviations times 4.
-#[derive(Clone, Debug, Default)]
+/// The kernel's estimator. `srtt` is kept times 8, the deviations times 4.
+#[derive(Clone, Debug)]
 pub struct Linux26 {
+    /// What it counts in.
+    unit: Span,
+    floor: u64,
+    /// Before the first sample, and if the SYN had to be repeated.
+    initial: Span,
+    initial_after_syn_timeout: Span,
     srtt8: u64,
     mdev4: u64,
     /// Greatest `mdev4` of the current round trip, at least the floor.
@@ -19,14 +23,52 @@ pub struct Linux26 {
     rtt_seq: Seq,
 }
 
+impl Default for Linux26 {
+    /// That of 2.6, with HZ = 1000.
+    fn default() -> Self {
+        let three = Span::from_secs(3);
+        Self::counting(Span::from_millis(1), RTO_MIN, three, three)
+    }
+}
+
 impl Linux26 {
+    /// That of today, with this floor (`tcp_rto_min_us`).
+    pub fn of_today(floor: Span) -> Self {
+        // RFC 6298 §2.1 and §5.7.
+        Self::counting(Span::from_micros(1), floor, Span::from_secs(1), Span::from_secs(3))
+    }
+
+    fn counting(unit: Span, floor: Span, initial: Span, initial_after_syn_timeout: Span) -> Self {
+        let floor = floor.as_nanos() / unit.as_nanos();
+        Linux26 {
+            unit,
+            floor,
+            initial,
+            initial_after_syn_timeout,
+            srtt8: 0,
+            mdev4: 0,
+            mdev_max: 0,
+            rttvar: 0,
+            rtt_seq: Seq::default(),
+        }
+    }
+
+    fn span(&self, units: u64) -> Span {
+        self.unit * units
+    }
+
+    /// The SYN had to be repeated.
+    pub fn restart_after_syn_timeout(&mut self) {
+        self.initial = self.initial_after_syn_timeout;
+    }
+
     /// Takes one sample in; `snd_una` and `snd_nxt` say when a round trip is over.
     pub fn sample(&mut self, rtt: Span, snd_una: Seq, snd_nxt: Seq) {
-        let m = rtt.as_millis().max(1);
+        let m = (rtt.as_nanos() / self.unit.as_nanos()).max(1);
         if self.srtt8 == 0 {
             self.srtt8 = m * 8;
             self.mdev4 = m * 2; // so that the first RTO is 3 RTT
-            self.rttvar = self.mdev4.max(RTO_MIN);
+            self.rttvar = self.mdev4.max(self.floor);
             self.mdev_max = self.rttvar;
             self.rtt_seq = snd_nxt;
             return;
@@ -49,23 +91,33 @@ impl Linux26 {
         if snd_una.after(self.rtt_seq) {
             self.rttvar -= self.rttvar.saturating_sub(self.mdev_max) / 4;
             self.rtt_seq = snd_nxt;
-            self.mdev_max = RTO_MIN;
+            self.mdev_max = self.floor;
         }
     }
 
     /// srtt + rttvar.
     pub fn rto(&self) -> Span {
-        if self.srtt8 == 0 { INITIAL } else { Span::from_millis(self.srtt8 / 8 + self.rttvar) }
+        if self.srtt8 == 0 { self.initial } else { self.span(self.srtt8 / 8 + self.rttvar) }
+    }
+
+    /// Floor of the variation.
+    pub fn floor(&self) -> Span {
+        self.span(self.floor)
+    }
+
+    /// Deviation of late, as `TCP_INFO` tells it.
+    pub fn deviation(&self) -> Span {
+        self.span(self.mdev4 / 4)
     }
 
     /// Smoothed round-trip time.
     pub fn srtt(&self) -> Span {
-        Span::from_micros(self.srtt8 * 125)
+        Span::from_nanos(self.unit.as_nanos() / 8 * self.srtt8)
     }
 
     /// Four mean deviations, smoothed, at least 200 ms.
     pub fn rttvar(&self) -> Span {
-        Span::from_millis(self.rttvar)
+        self.span(self.rttvar)
     }
 }
 

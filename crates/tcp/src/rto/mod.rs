@@ -61,6 +61,7 @@ pub struct RtoEstimator {
 enum Kind {
     Rfc6298(Rfc6298),
     Linux26(Linux26),
+    Linux(Linux26),
     Net2(Net2),
     Cdl(Box<Cdl>),
 }
@@ -75,6 +76,7 @@ impl RtoEstimator {
         let kind = match kind {
             config::Rto::Rfc6298 => Kind::Rfc6298(Rfc6298::new(min_rto, tick)),
             config::Rto::Linux26 => Kind::Linux26(Linux26::default()),
+            config::Rto::Linux => Kind::Linux(Linux26::of_today(min_rto)),
             config::Rto::Net2 => Kind::Net2(Net2::new(tick)),
             config::Rto::Cdl => Kind::Cdl(Box::new(Cdl::new(min_rto, tick))),
         };
@@ -95,7 +97,7 @@ impl RtoEstimator {
         let s = RttSample { rtt: shown(s.rtt), undelayed: s.undelayed.map(shown), ..*s };
         match &mut self.kind {
             Kind::Rfc6298(e) => e.sample(s.rtt),
-            Kind::Linux26(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
+            Kind::Linux26(e) | Kind::Linux(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
             Kind::Net2(e) => e.sample(s.rtt),
             Kind::Cdl(e) => e.sample(&s),
         }
@@ -105,7 +107,7 @@ impl RtoEstimator {
     /// Which samples it wants.
     pub fn source(&self) -> Source {
         match self.kind {
-            Kind::Rfc6298(_) | Kind::Cdl(_) => Source::Segment,
+            Kind::Rfc6298(_) | Kind::Cdl(_) | Kind::Linux(_) => Source::Segment,
             Kind::Linux26(_) => Source::Timestamp,
             Kind::Net2(_) => Source::Timed,
         }
@@ -136,6 +138,7 @@ impl RtoEstimator {
             Kind::Rfc6298(e) => e.restart_after_syn_timeout(),
             Kind::Cdl(e) => e.restart_after_syn_timeout(),
             Kind::Linux26(_) => {}
+            Kind::Linux(e) => e.restart_after_syn_timeout(),
             Kind::Net2(_) => return,
         }
         self.backoff = 0;
@@ -150,7 +153,7 @@ impl RtoEstimator {
     fn settle(&mut self) {
         let base = match &self.kind {
             Kind::Rfc6298(e) => e.rto(),
-            Kind::Linux26(e) => e.rto(),
+            Kind::Linux26(e) | Kind::Linux(e) => e.rto(),
             Kind::Net2(e) => {
                 self.rto = e.rto(self.backoff);
                 return;
@@ -170,11 +173,20 @@ impl RtoEstimator {
         self.clock.tick_from(now + self.rto())
     }
 
+    /// The least that the timeout is above zero, or above the round trip.
+    pub fn least(&self) -> Span {
+        match &self.kind {
+            Kind::Rfc6298(e) => e.min(),
+            Kind::Linux26(e) | Kind::Linux(e) => e.floor(),
+            Kind::Net2(_) | Kind::Cdl(_) => Span::ZERO,
+        }
+    }
+
     /// Smoothed round-trip time; zero before the first sample.
     pub fn srtt(&self) -> Span {
         match &self.kind {
             Kind::Rfc6298(e) => e.srtt(),
-            Kind::Linux26(e) => e.srtt(),
+            Kind::Linux26(e) | Kind::Linux(e) => e.srtt(),
             Kind::Net2(e) => e.srtt(),
             Kind::Cdl(e) => e.srtt(),
         }
@@ -185,6 +197,7 @@ impl RtoEstimator {
         match &self.kind {
             Kind::Rfc6298(e) => e.rttvar(),
             Kind::Linux26(e) => e.rttvar(),
+            Kind::Linux(e) => e.deviation(),
             Kind::Net2(e) => e.rttvar(),
             Kind::Cdl(e) => e.rttvar(),
         }

@@ -54,11 +54,20 @@ pub struct Row {
     pub sent_at: Instant,
     /// SND.NXT when it was last retransmitted (the paper's per-packet "high_seq"); meaningless without R.
     pub rtx_nxt: Seq,
-    /// Its last retransmission was found lost.
-    pub lost_again: bool,
+    /// The number of the transmission that carried it last, above one bit that says whether its last retransmission was found
+    /// lost: a row has 24 bytes, and there are many.
+    last: u32,
 }
 
 impl Row {
+    /// It was just sent for the first time.
+    pub(crate) fn new(seq: Seq, len: u32, sent_at: Instant) -> Self {
+        Row { seq, len, sent_at, rtx_nxt: seq, last: 0 }
+    }
+    /// Its last retransmission was found lost.
+    pub fn lost_again(&self) -> bool {
+        self.last & 1 != 0
+    }
     /// First sequence number after it.
     pub fn end(&self) -> Seq {
         self.seq + self.len
@@ -98,6 +107,10 @@ pub struct Segments {
     rtx_nxt_floor: Option<Seq>,
     /// Delivery-rate samples, if congestion control wants them.
     rates: Option<Box<Rates>>,
+    /// Transmissions so far.
+    transmissions: u32,
+    /// The latest of them that has left the host; none: all have.
+    departed: Option<u32>,
 }
 
 impl Segments {
@@ -195,10 +208,33 @@ impl Segments {
         self.find(self.waiting_floor, self.tags.len(), Tags::COUNTED, Tags::LOST)
     }
 
+    /// A packet is about to be sent; the rows that are added or sent again until the next call are in it. Its number.
+    pub fn begin_transmission(&mut self) -> u32 {
+        // A bit of the number is lost in rows.
+        self.transmissions = (self.transmissions + 1) & (u32::MAX >> 1);
+        self.transmissions
+    }
+
+    /// The transmission with this number, and those before it, have left the host. From the first call on, others are taken to
+    /// wait there.
+    pub fn set_departed(&mut self, number: u32) {
+        self.departed = Some(number);
+    }
+
+    /// True if transmission `number` has not left the host.
+    pub fn is_inside(&self, number: u32) -> bool {
+        self.departed.is_some_and(|departed| (number << 1).wrapping_sub(departed << 1) as i32 > 0)
+    }
+
+    /// True if the last copy of the row at `index` has not left the host: it cannot be lost, and need not be sent again.
+    pub fn waits_inside(&self, index: usize) -> bool {
+        self.departed.is_some() && self.rows.get(index).is_some_and(|row| self.is_inside(row.last >> 1))
+    }
+
     /// Adds a segment that was just sent for the first time; it must follow the last one.
     pub fn push(&mut self, seq: Seq, len: u32, now: Instant) {
         debug_assert!(self.end().is_none_or(|e| e == seq), "segments are contiguous");
-        self.rows.push_back(Row { seq, len, sent_at: now, rtx_nxt: seq, lost_again: false });
+        self.rows.push_back(Row { last: self.transmissions << 1, ..Row::new(seq, len, now) });
         self.tags.push_back(0);
         let in_flight = self.in_flight();
         if let Some(rates) = &mut self.rates {
@@ -319,7 +355,7 @@ impl Segments {
         self.clear_retransmitted(index);
         self.mark_lost(index);
         if let Some(r) = self.rows.get_mut(index) {
-            r.lost_again = true;
+            r.last |= 1;
         }
     }
 
@@ -336,7 +372,7 @@ impl Segments {
         if let Some(r) = self.rows.get_mut(index) {
             r.sent_at = now;
             r.rtx_nxt = snd_nxt;
-            r.lost_again = false;
+            r.last = self.transmissions << 1;
         }
         let in_flight = self.in_flight();
         if let Some(rates) = &mut self.rates {
@@ -397,6 +433,29 @@ impl Segments {
         self.fackets_out = highest;
         self.rtx_nxt_floor = None;
         ever
+    }
+
+    /// The segment was just sent again, but does not count as a retransmission in flight: a probe.
+    pub fn mark_probed(&mut self, index: usize, now: Instant) {
+        if let Some(tag) = self.tags.get_mut(index) {
+            *tag |= Tags::EVER_RETRANSMITTED.0;
+        }
+        if let Some(r) = self.rows.get_mut(index) {
+            r.sent_at = now;
+            r.last = self.transmissions << 1;
+        }
+        let in_flight = self.in_flight();
+        if let Some(rates) = &mut self.rates {
+            rates.on_sent(index, now, in_flight);
+        }
+    }
+
+    /// The receiver may hold nothing of what it had SACKed any more.
+    pub fn forget_sacks(&mut self) {
+        for tag in &mut self.tags {
+            *tag &= !Tags::SACKED.0;
+        }
+        (self.sacked_out, self.fackets_out) = (0, 0);
     }
 
     /// No segment is lost after all.

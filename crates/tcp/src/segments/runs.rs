@@ -11,9 +11,10 @@ impl Segments {
             return (0..count).for_each(|n| self.push(seq + n * len, len, now));
         }
         debug_assert!(self.end().is_none_or(|e| e == seq), "segments are contiguous");
+        let last = self.transmissions << 1;
         let row = |n| {
             let seq = seq + n * len;
-            Row { seq, len, sent_at: now, rtx_nxt: seq, lost_again: false }
+            Row { last, ..Row::new(seq, len, now) }
         };
         self.rows.extend((0..count).map(row));
         self.tags.extend(std::iter::repeat_n(0, count as usize));

@@ -40,7 +40,7 @@ impl Segments {
         for (mut row, mut tag) in rows.into_iter().zip(tags) {
             let first = self.rows.len();
             if payload(&row) > most && tag & Tags::SACKED.0 == 0 {
-                row.lost_again |= tag & Tags::RETRANSMITTED.0 != 0;
+                row.last |= u32::from(tag & Tags::RETRANSMITTED.0 != 0);
                 tag = (tag & !Tags::RETRANSMITTED.0) | Tags::LOST.0;
             }
             while payload(&row) > most {
@@ -146,7 +146,7 @@ mod tests {
             (0..s.len()).map(|i| (s.tags(i).any(Tags::LOST), s.tags(i).any(Tags::SACKED))).collect();
         let (lost, arrived, flying) = ((true, false), (false, true), (false, false));
         assert_eq!(tags, [lost, lost, arrived, arrived, flying, lost, lost]);
-        assert_eq!((s.first_waiting(), s.row(0).map(|r| r.lost_again)), (Some(0), Some(true)));
+        assert_eq!((s.first_waiting(), s.row(0).map(|r| r.lost_again())), (Some(0), Some(true)));
         assert!(!s.split_longer(500, None), "nothing is left to cut");
     }
 }

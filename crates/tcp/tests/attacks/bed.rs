@@ -42,7 +42,9 @@ pub const ISS: Seq = Seq::new(0xffff_ff00);
 pub const CLOCK: u32 = 0xffff_fff0;
 
 pub fn settings(profile: Profile) -> Settings {
-    Settings { profile: Some(profile), ..Settings::default() }
+    // All that a test writes is there to be attacked at once.
+    let send_buffer = Some(ByteCount::new(16_000_000));
+    Settings { profile: Some(profile), send_buffer, ..Settings::default() }
 }
 
 pub fn config(settings: &Settings) -> Config {

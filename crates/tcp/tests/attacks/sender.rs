@@ -1,7 +1,8 @@
 //! Attacks on the sending side.
 
 use super::bed::*;
-use farpace_tcp::config::{Congestion, Profile, Recovery, Settings};
+use farpace_tcp::State;
+use farpace_tcp::config::{BufferSize, Congestion, Profile, Recovery, Settings};
 use farpace_units::{ByteCount, Packets, Seq, Span, Stream};
 
 /// In debug builds the queue is counted anew with every call, which costs more than all else.
@@ -21,7 +22,7 @@ fn in_flight(profile: Profile, mss: u16, segments: u32) -> Victim {
     };
     let mut config = config(&settings);
     // What the application writes later has room as well.
-    config.send_buffer += ByteCount::new(16_000_000);
+    config.send_buffer = BufferSize::fixed(config.send_buffer.max + ByteCount::new(16_000_000));
     let mut v = Victim::connected(&config, offer(mss));
     let mss = u64::from(v.c.inspect().mss);
     v.write(u64::from(segments) * mss);
@@ -145,6 +146,43 @@ fn a_window_closed_for_ever_costs_little() {
         assert!(probes <= HOURS * 30 + 40, "{profile:?}: {probes} probes in {HOURS} h");
         assert!(!v.is_open() || probes >= HOURS * 20, "{profile:?}: {probes} probes in {HOURS} h");
         assert!(heap() < before + 200_000, "{profile:?}");
+    }
+}
+
+/// Breaks: sockstress at its cheapest: a peer that acknowledges one byte before every deadline keeps the whole buffer of a
+/// program that has left, for as many minutes as there are bytes. It has 100 s, and 1 s for each KiB; a peer that keeps pace
+/// has longer than 100 s.
+#[test]
+fn acknowledgments_that_trickle_on_an_orphan() {
+    let _alone = alone();
+    for profile in Profile::ALL {
+        let left = |bytes: u64| {
+            let mut v = Victim::connected(&config(&settings(profile)), offer(1460));
+            v.write(bytes);
+            v.c.stop_reading();
+            v.c.close();
+            v.drain();
+            v
+        };
+        let mut v = left(102_400);
+        let begin = v.now;
+        while v.c.state() != State::Closed {
+            v.wait(Span::from_secs(50));
+            let ack = v.una + 1;
+            v.una = ack;
+            v.give(v.ack(ack, 65_535));
+        }
+        let took = v.now.since(begin);
+        assert_eq!(took.as_secs_f64(), 200.0, "{profile:?}");
+        // 2 KiB/s.
+        let mut v = left(409_600);
+        for n in 1..=200u32 {
+            v.wait(Span::from_secs(1));
+            assert!(v.c.is_orphan(), "{profile:?} after {n} s");
+            let ack = v.una + 2_048.min(v.nxt.bytes_since(v.una));
+            v.una = ack;
+            v.give(v.ack(ack, 65_535));
+        }
     }
 }
 

@@ -14,8 +14,9 @@
 //! named means none sent. A segment that is sent and not in the script is an error, so every
 //! gap in the times is a check of silence.
 //!
-//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `too_big MTU SEQ` and
-//! `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
+//! Calls are `write N`, `write_urgent N`, `read N`, `close`, `stop_reading`, `abort`, `end_orphan`, `departed N` (the SYN has
+//! number 1), `more`, `no_more`, `cork`, `uncork`, `nagle`, `nodelay`, `quick` and `slow` (options of sockets),
+//! `too_big MTU SEQ` and `unreachable SEQ` (reports of the network), `mss N`, `state X`, `recovery X`, `cwnd N`, `ssthresh N`, `rto MS`,
 //! `event X`, and `quiet` (nothing was sent until now).
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -220,6 +221,16 @@ impl Script {
                 self.written += number();
             }
             "stop_reading" => c.stop_reading(),
+            "more" | "no_more" => c.set_more(name == "more"),
+            "cork" | "uncork" | "nagle" | "nodelay" => {
+                let mut config = c.config().clone();
+                match name {
+                    "cork" | "uncork" => config.tuning.cork = name == "cork",
+                    _ => config.nagle = name == "nagle",
+                }
+                c.retune(&config);
+            }
+            "quick" | "slow" => c.set_quick_ack(name == "quick"),
             "too_big" => {
                 let (mtu, seq) = argument.split_once(' ').unwrap_or_else(|| panic!("`{line}`: MTU SEQ"));
                 let mtu = mtu.parse().unwrap_or_else(|_| panic!("`{line}`: the MTU"));
@@ -241,6 +252,7 @@ impl Script {
             "close" => c.close(),
             "abort" => c.abort(),
             "end_orphan" => c.end_orphan(self.now),
+            "departed" => c.set_departed(number()),
             "quiet" => {}
             "state" => assert_eq!(format!("{:?}", seen.state), argument, "`{line}`"),
             "recovery" => assert_eq!(format!("{:?}", seen.recovery), argument, "`{line}`"),

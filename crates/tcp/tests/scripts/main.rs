@@ -10,6 +10,8 @@ mod asking_limits;
 mod closing;
 mod conformance;
 mod congestion_marks;
+mod departures;
+mod holding;
 mod limits;
 mod net2;
 mod opening;

@@ -82,6 +82,111 @@ fn a_window_that_stays_closed() {
     s.run("60019 ! state Established\n 60020 > R. 1001 ack 1\n 60020 ! event Closed(TimedOut)");
 }
 
+/// Fifteen probes of a window that closed at 20 ms, each with what the peer says to it; then the time of the sixteenth.
+fn window_probes(s: &mut Script, answers: impl Fn(u32) -> bool) -> u64 {
+    let (mut at, mut wait) = (20u64, 200u64);
+    for n in 1..=15 {
+        at += wait;
+        wait = (wait * 2).min(120_000);
+        s.run(&format!("{at} > . 1000 ack 1 why window_probe"));
+        if n == 3 && !answers(n) {
+            s.run(&format!("{at} ! event Unanswered"));
+        }
+        if answers(n) {
+            s.run(&format!("{at} < . 1 ack 1001 win 0"));
+        }
+    }
+    at + wait
+}
+
+/// Breaks: sockstress with a peer that is gone: a closed window that nobody answers for is probed for ever. Fifteen probes
+/// without an answer are enough (15 minutes, as in Linux); the next timer ends the connection, and says so to the peer.
+#[test]
+fn a_closed_window_of_a_silent_peer() {
+    let start = "10 ! write 3000\n 10 > . 1+1000 ack 1\n 20 < . 1 ack 1001 win 0";
+    let mut s = Script::established(&plain(), 1000);
+    s.run(start);
+    let end = window_probes(&mut s, |_| false);
+    assert_eq!(end, 924_620);
+    s.run(&format!(
+        "{} ! state Established\n {end} > R. 1001 ack 1\n {end} ! event Closed(TimedOut)",
+        end - 1
+    ));
+    s.run("9999999 ! quiet");
+    // One answer is enough to be asked fifteen times more, now two minutes apart.
+    let mut s = Script::established(&plain(), 1000);
+    s.run(start);
+    let mut at = window_probes(&mut s, |n| n == 15);
+    for _ in 0..15 {
+        s.run(&format!("{at} > . 1000 ack 1 why window_probe"));
+        at += 120_000;
+    }
+    s.run(&format!("{} ! state Established\n {at} > R. 1001 ack 1\n {at} ! event Closed(TimedOut)", at - 1));
+}
+
+/// Breaks: whoever sees neither side keeps a dead connection alive with segments of guessed numbers, or a live one's data
+/// counts as the peer's voice when its numbers are impossible.
+#[test]
+fn a_stranger_is_not_the_peer() {
+    let settings = Settings {
+        keep_alive: Some(Span::from_secs(10)),
+        keep_alive_interval: Some(Span::from_secs(2)),
+        keep_alive_count: Some(2),
+        ..plain()
+    };
+    let mut s = Script::established(&settings, 9000);
+    s.run(
+        "9000         < . 700000+10 ack 1              # beyond the window
+         9000  > . 1 ack 1
+         9500         < . 1 ack 77777                 # of what was never sent
+         9500  > . 1 ack 1
+         9900         < . 1 ack -77777                # of long ago
+         10010 > . 0 ack 1 why keep_alive
+         12010 > . 0 ack 1 why keep_alive
+         13000        < R 500 ack 1                   # inside the window, not at its edge
+         13000 > . 1 ack 1
+         14010 > R. 1 ack 1
+         14010 ! event Closed(TimedOut)",
+    );
+}
+
+/// Breaks: a peer that has taken its window back and is there is given up because one of its answers was lost, or for what
+/// was counted while its window was closed; one that is gone is not given up.
+#[test]
+fn a_window_that_was_taken_back_and_lost_answers() {
+    let start = "10 ! write 2000\n 10 > . 1+1000 ack 1\n 10 > . 1001+1000 ack 1\n 20 < . 1 ack 1 win 0";
+    let mut s = Script::established(&plain(), 4000);
+    s.run(start);
+    let (mut at, mut wait) = (10u64, 200u64);
+    let mut expire = |s: &mut Script, answer: Option<&str>| {
+        at += wait;
+        wait = (wait * 2).min(120_000);
+        s.run(&format!("{at} > . 1+1000 ack 1 why timeout_retransmit"));
+        if let Some(answer) = answer {
+            s.run(&format!("{at} < {answer}"));
+        }
+        at + wait
+    };
+    for n in 0..40 {
+        expire(&mut s, (n % 10 == 9).then_some(". 1 ack 1 win 0"));
+    }
+    // It opens again, and what is lost then is counted from one.
+    let mut end = expire(&mut s, Some(". 1 ack 1 win 4000"));
+    for _ in 0..15 {
+        end = expire(&mut s, None);
+    }
+    s.run(&format!("{} ! state Established\n {end} ! event Closed(TimedOut)", end - 1));
+    let mut s = Script::established(&plain(), 4000);
+    s.run(start);
+    let (mut at, mut wait) = (10u64, 200u64);
+    for _ in 0..15 {
+        at += wait;
+        wait = (wait * 2).min(120_000);
+        s.run(&format!("{at} > . 1+1000 ack 1 why timeout_retransmit"));
+    }
+    s.run(&format!("{0} ! state Established\n {1} ! event Closed(TimedOut)", at + wait - 1, at + wait));
+}
+
 /// Breaks: RFC 9293 §3.8.3: three unanswered retransmissions are told (R1), and the connection is not given up before
 /// 100 s (R2) however small the timeout is.
 #[test]

@@ -193,6 +193,9 @@ impl Model {
             state = State::Established;
         } else if h.ack.after(self.snd_nxt) {
             return self.stay("5: ACK of what was not sent", &[answer]);
+        } else if h.ack.before(self.snd_una - self.max_snd_wnd) && self.state == State::TimeWait {
+            // Nothing is left that an old acknowledgment could harm.
+            return self.stay("5: old ACK in TIME-WAIT", &[answer, Reply::Nothing]);
         } else if h.ack.before(self.snd_una - self.max_snd_wnd) {
             return self.stay("5: ACK older than any window, RFC 5961 §5.2", &[answer]);
         }
@@ -205,6 +208,10 @@ impl Model {
             };
         }
         let (fin, len) = (h.flags.contains(TcpFlags::FIN), segment.payload.len() as u32);
+        if len == 0 && !fin && self.state == State::TimeWait && h.seq != self.rcv_nxt {
+            // Not the peer's last ACK: whoever sends this has another idea of the connection.
+            return self.stay("5: an acknowledgment in the window of TIME-WAIT", &[answer]);
+        }
         if len == 0 && !fin {
             return Expected {
                 replies: vec![Reply::Nothing],

@@ -199,6 +199,9 @@ impl LossRecovery for SackRecovery {
         let before = cx.segments.in_flight();
         let (mut news, mut outcome) = self.deliver(ack, cx);
         let advanced = news.advanced;
+        if self.aen == Aen::Due && cx.segments.is_empty() {
+            self.aen = Aen::Off; // the answer has come before the question could leave
+        }
         if advanced {
             self.timeouts = 0;
         }
@@ -255,7 +258,7 @@ impl LossRecovery for SackRecovery {
             let cause = match self.state {
                 _ if self.timed_out => Cause::TimeoutRetransmit,
                 RecoveryState::Loss => Cause::LossRetransmit,
-                _ if segments.row(index).is_some_and(|r| r.lost_again) => Cause::LostRetransmission,
+                _ if segments.row(index).is_some_and(|r| r.lost_again()) => Cause::LostRetransmission,
                 _ => Cause::FastRetransmit,
             };
             return Some(Grant { index, cause });
@@ -301,7 +304,7 @@ impl LossRecovery for SackRecovery {
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         // RFC 2018 §8: a SACKed head that times out was dropped by the receiver.
         let forget = cx.segments.tags(0).any(Tags::SACKED);
-        if forget || !self.probe_first(cx) {
+        if forget || !self.probe_first(expiry, cx) {
             self.enter_loss(expiry, forget, cx);
         }
     }
@@ -318,7 +321,7 @@ impl LossRecovery for SackRecovery {
     fn on_timer(&mut self, expiry: &Expiry, cx: &mut Context<'_>) -> bool {
         let mut restart = false;
         if self.tail.deadline.is_some_and(|at| at <= expiry.now) {
-            restart = self.tail.on_timer(expiry.new_data_waiting);
+            restart = self.tail.on_timer(expiry.new_data_waiting, expiry.tail_inside);
         }
         if self.rack.deadline.is_some_and(|at| at <= expiry.now) {
             self.detect(expiry.now, cx);

@@ -54,7 +54,14 @@ impl SackRecovery {
     pub(super) fn on_reneging(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) {
         cx.causes.push(Cause::Reneging);
         let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
-        let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: ack.new_data_waiting };
+        let expiry = Expiry {
+            now,
+            snd_una,
+            snd_nxt,
+            new_data_waiting: ack.new_data_waiting,
+            unsent_in_window: false,
+            tail_inside: false,
+        };
         self.enter_loss(&expiry, true, cx);
     }
 
@@ -178,7 +185,7 @@ impl SackRecovery {
     }
 
     /// A timeout has come. True: what was lost is asked first.
-    pub(super) fn probe_first(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn probe_first(&mut self, expiry: &Expiry, cx: &mut Context<'_>) -> bool {
         let literal = match self.switches.timeout {
             TimeoutProcedure::AenLiteral => true,
             TimeoutProcedure::Aen => false,
@@ -188,6 +195,9 @@ impl SackRecovery {
             self.aen = Aen::Off;
             cx.causes.push(Verdict::Probe.cause());
             return false;
+        }
+        if expiry.tail_inside {
+            return false; // the newest segment has yet to leave: a copy of it asks nothing
         }
         let newest = cx.segments.tags(cx.segments.len() - 1);
         if !literal && newest.any(Tags::SACKED) {
@@ -214,7 +224,14 @@ impl SackRecovery {
             Verdict::Tail => self.on_probe_repair(ack.now, cx),
             Verdict::Data => {
                 let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
-                let expiry = Expiry { now, snd_una, snd_nxt, new_data_waiting: ack.new_data_waiting };
+                let expiry = Expiry {
+                    now,
+                    snd_una,
+                    snd_nxt,
+                    new_data_waiting: ack.new_data_waiting,
+                    tail_inside: false,
+                    unsent_in_window: false,
+                };
                 self.enter_loss(&expiry, false, cx);
             }
         }

@@ -190,7 +190,7 @@ fn the_first_and_the_last_of_many_say_what_all_say() {
         for _ in 0..1 + dice.below(20) {
             let sent_at = rows.last().map_or(0, |row: &Row| row.sent_at.as_nanos()) + dice.below(2);
             let sent_at = Instant::from_nanos(sent_at);
-            rows.push(Row { seq: at, len: MSS, sent_at, rtx_nxt: at, lost_again: false });
+            rows.push(Row::new(at, MSS, sent_at));
             at += MSS;
         }
         let echo = Echo { now: Instant::from_nanos(100), age: None, clock: Clock::default(), min_rtt: None };

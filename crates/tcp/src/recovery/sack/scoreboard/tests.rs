@@ -24,6 +24,7 @@ fn ack<'a>(sack: &'a SackBlocks, una: Seq, nxt: Seq) -> AckInput<'a> {
         ece: false,
         marked: Packets::ZERO,
         new_data_waiting: false,
+        unsent_in_window: false,
         max_window: 1 << 20,
         cwnd_limited: true,
     }

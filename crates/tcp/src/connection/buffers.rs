@@ -1,0 +1,53 @@
+//! Buffers that follow what the path needs (autotuning), and what a host that is short of memory does to them.
+
+use super::Connection;
+use crate::config::WindowGrowth;
+use farpace_units::{ByteCount, Instant};
+use farpace_wire::tcp::TcpHeader;
+
+impl Connection {
+    /// An autotuned send buffer holds what is outstanding, also behind a hole, and half a congestion window more, so that the
+    /// application has half a round trip to write on. That of Linux grows to two congestion windows (tcp_sndbuf_expand).
+    /// True if it has grown.
+    pub(super) fn tune_send_buffer(&mut self) -> bool {
+        let size = self.config.send_buffer;
+        if size.is_fixed() || self.frozen {
+            return false;
+        }
+        let window = u64::from(self.window.cwnd().get()).saturating_mul(u64::from(self.mss));
+        let before = self.buffer.limit();
+        let wanted = match self.config.window_growth {
+            WindowGrowth::Ahead => {
+                let outstanding = u64::from(self.snd_nxt.bytes_since(self.snd_una)).max(window);
+                ByteCount::new(outstanding.saturating_add(window / 2))
+            }
+            WindowGrowth::Linux => ByteCount::new(window.saturating_mul(2)).max(before),
+        };
+        self.buffer.set_limit(wanted.clamp(size.initial, size.max));
+        self.buffer.limit() > before
+    }
+
+    /// The round trip of the receiving side: from a timestamp that comes back with full segments, or from how long a window
+    /// takes.
+    pub(super) fn time_receiver(&mut self, now: Instant, header: &TcpHeader, len: usize) {
+        if self.config.receive_buffer.is_fixed() {
+            return;
+        }
+        match header.options.timestamps.filter(|_| self.timestamps) {
+            Some(t) if len >= self.ack_policy.full_size() as usize => {
+                let ticks = self.timestamp(now).wrapping_sub(t.echo);
+                if let Some(rtt) = self.believable(now, ticks) {
+                    self.receive.rtt().on_echo(t.echo, rtt);
+                }
+            }
+            Some(_) => {}
+            None => self.receive.rtt().on_data(now, self.rcv_nxt, self.rcv_adv),
+        }
+    }
+
+    /// The host is short of memory: buffers do not grow. Or it is so no longer.
+    pub fn freeze_buffers(&mut self, frozen: bool) {
+        self.frozen = frozen;
+        self.receive.freeze(frozen);
+    }
+}

@@ -1,0 +1,329 @@
+//! How profile `linux` sends new data: in bursts of as many segments as its pacing rate gives a device in a millisecond
+//! (`tcp_tso_autosize`), with PSH at the end of each and of what was written; Nagle in the form of Minshall; and a burst that
+//! waits a moment for the window to open.
+//!
+//! Every segment still leaves on its own, unless the device cuts bursts itself.
+
+use super::transmit::{Blocked, Transmit, expect};
+use super::{Connection, State};
+use crate::recovery::Pushed;
+use crate::rto::RttSample;
+use crate::segment::{Outgoing, Segment};
+use farpace_trace::Cause;
+use farpace_units::{Instant, Packets, Seq, Span};
+use farpace_wire::tcp::TcpFlags;
+
+/// Payload of the largest burst: an IP packet of 64 KiB less the room that the kernel leaves for headers.
+const MAX_BURST: u64 = 65_215;
+/// Least segments of a burst.
+const MIN_BURST: u64 = 2;
+/// A burst is what leaves at the pacing rate in 1/1024 s.
+const PACE_SHIFT: u32 = 10;
+/// On short paths it is larger: by half of `MAX_BURST` for each so many microseconds (as a shift).
+const RTT_SHIFT: u32 = 9;
+/// A burst waits only if another has left so shortly before.
+const RECENT: Span = Span::from_millis(1);
+/// A burst waits if less than this part of the window is free.
+const WINDOW_PART: u64 = 3;
+
+/// What Linux remembers of sending.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinuxOutput {
+    /// End of the last segment that was not full.
+    small: Option<Seq>,
+    /// Stream offset up to which what was written is pushed.
+    pushed: u64,
+    /// Bytes a second, as of the last acknowledgment.
+    pace: u64,
+    /// Bytes of the burst under way, and whether it has several segments.
+    burst: Option<(u64, bool)>,
+    /// When something with data left last.
+    left_at: Option<Instant>,
+    /// When the window last began anew.
+    restarted_at: Instant,
+    /// New segments that have left in this pass.
+    sent: u32,
+    /// The congestion window made a burst wait.
+    deferred: bool,
+}
+
+impl Connection {
+    /// Everything up to here was written by calls that do not promise more.
+    pub(super) fn push_written(&mut self) {
+        self.linux.pushed = self.buffer.end();
+    }
+
+    /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
+    /// more than the window later.
+    pub(super) fn reckon_pace(&mut self) {
+        let (cwnd, ssthresh) = (self.window.cwnd().get(), self.window.ssthresh().get());
+        let ratio = if cwnd < ssthresh / 2 { 200 } else { 120 };
+        let segments = u64::from(cwnd.max(self.segments.packets_out().get()));
+        let rate = u128::from(self.mss) * u128::from(segments) * ratio * 10_000_000;
+        let srtt = u128::from(self.rto.srtt().as_nanos()).max(1_000);
+        self.linux.pace = u64::try_from(rate / srtt).unwrap_or(u64::MAX);
+    }
+
+    /// Segments of one burst.
+    fn burst(&self) -> u64 {
+        let mut bytes = self.linux.pace >> PACE_SHIFT;
+        if let Some(rtt) = self.min_rtt.get() {
+            let shift = rtt.as_micros() >> RTT_SHIFT;
+            if shift < 32 {
+                bytes = bytes.saturating_add(MAX_BURST >> shift);
+            }
+        }
+        (bytes.min(MAX_BURST) / u64::from(self.mss.max(1))).max(MIN_BURST)
+    }
+
+    /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the peer's window.
+    fn piece(&self) -> u64 {
+        let (mss, window) = (u64::from(self.mss.max(1)), u64::from(self.max_window));
+        let half = if window > 536 { window / 2 } else { window };
+        (MAX_BURST.min(half.max(mss)) / mss).max(1) * mss
+    }
+
+    /// Retransmissions and new data, in Linux's order. `full`: no more than that in `out`.
+    pub(super) fn fill_linux(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
+        self.linux.deferred = false;
+        let mut result = Transmit::Idle;
+        if self.recovery.new_data_first() {
+            result = self.push_new(now, out, full, true);
+            self.recovery.pass_is_over(self.snd_nxt);
+        }
+        while out.len() < full && self.send_retransmission(now, out) {}
+        if out.len() < full {
+            self.recovery.pass_is_over(self.snd_nxt);
+            result = self.push_new(now, out, full, false);
+        }
+        if out.len() >= full {
+            return Transmit::Sent(0);
+        }
+        let pushed = Pushed {
+            now,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            sent: std::mem::take(&mut self.linux.sent),
+            limited: self.linux.deferred,
+            initial_window: self.config.first_window(self.mss),
+        };
+        let (recovery, mut cx) = self.recovery();
+        recovery.pushed(&pushed, &mut cx);
+        result
+    }
+
+    /// Sends new data. `at_once`: Nagle's algorithm does not hold it.
+    fn push_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize, at_once: bool) -> Transmit {
+        let mss = u64::from(self.mss.max(1));
+        let most = self.burst();
+        loop {
+            self.send_burst(now, out, full.saturating_sub(out.len()));
+            if out.len() >= full {
+                return Transmit::Sent(0);
+            }
+            if !self.has_unsent() {
+                return Transmit::Idle;
+            }
+            if self.segments.is_empty() {
+                self.restart_linux(now);
+            }
+            let probe = self.recovery.probes_new();
+            let in_flight = u64::from(self.segments.in_flight().get());
+            let cwnd = u64::from(self.window.cwnd().get());
+            let quota = if in_flight < cwnd {
+                (cwnd - in_flight).min((cwnd / 2).max(1)).min(most)
+            } else if probe {
+                1
+            } else {
+                self.limited_at = Some(self.snd_nxt);
+                return Transmit::Blocked(Blocked::CongestionWindow);
+            };
+            let quota = if probe { 1 } else { quota };
+            let (unsent, piece) = (self.unsent(), self.piece());
+            let last = unsent <= piece;
+            let len = unsent.min(piece);
+            let fin = last && self.fin_queued;
+            let window = u64::from(self.usable_window());
+            let first = if len > mss { mss } else { len + u64::from(fin) };
+            if first > window {
+                return Transmit::Blocked(Blocked::ReceiveWindow);
+            }
+            let urgent = self.urgent_pointer(self.snd_nxt).is_some();
+            let free = at_once || probe || !last || urgent || fin;
+            let mut limit = mss;
+            if len <= mss {
+                if len < mss && !free && self.small_waits(unsent) {
+                    return Transmit::Blocked(Blocked::Nagle);
+                }
+            } else {
+                if !probe && self.waits_for_more(now, most, len, last, fin) {
+                    return Transmit::Blocked(Blocked::CongestionWindow);
+                }
+                if !urgent {
+                    limit = self.split_point(quota, unsent, len, window, last, free);
+                }
+            }
+            if !self.may_leave(now, first as u32) {
+                return Transmit::Blocked(Blocked::Pacing);
+            }
+            let limit = if self.pacer.paces() { mss } else { limit }.min(len);
+            self.linux.burst = Some((limit, limit > mss));
+            if probe {
+                self.send_burst(now, out, full - out.len());
+                return Transmit::Idle;
+            }
+        }
+    }
+
+    /// Less than a segment has to wait: another such is not acknowledged (Minshall), or more was promised.
+    fn small_waits(&self, unsent: u64) -> bool {
+        if self.is_held(unsent) {
+            return true;
+        }
+        let small = self.linux.small.is_some_and(|end| end.after(self.snd_una) && !end.after(self.snd_nxt));
+        self.config.nagle && !self.segments.is_empty() && small
+    }
+
+    /// How much of a piece of `len` bytes leaves as one burst.
+    fn split_point(&self, quota: u64, unsent: u64, len: u64, window: u64, last: bool, free: bool) -> u64 {
+        let mss = u64::from(self.mss.max(1));
+        let most = mss * quota;
+        if most <= window && !last {
+            return most;
+        }
+        let needed = len.min(window);
+        if most <= needed {
+            return most;
+        }
+        let partial = needed % mss;
+        if partial != 0 && !free && self.small_waits(unsent) { needed - partial } else { needed }
+    }
+
+    /// A burst that is not full waits for an acknowledgment that is due (`tcp_tso_should_defer`).
+    fn waits_for_more(&mut self, now: Instant, most: u64, len: u64, last: bool, fin: bool) -> bool {
+        use farpace_trace::RecoveryState;
+        if self.recovery.state() >= RecoveryState::Recovery
+            || self.linux.left_at.is_none_or(|at| now.since(at) > RECENT)
+        {
+            return false;
+        }
+        let mss = u64::from(self.mss.max(1));
+        let cwnd = u64::from(self.window.cwnd().get());
+        let free = cwnd.saturating_sub(u64::from(self.segments.in_flight().get())) * mss;
+        let window = u64::from(self.usable_window());
+        let limit = free.min(window);
+        if limit >= most * mss || (!last && limit >= len) {
+            return false;
+        }
+        if limit >= u64::from(self.snd_wnd).min(cwnd * mss) / WINDOW_PART {
+            return false;
+        }
+        let Some(head) = self.segments.row(0) else { return false };
+        let srtt = self.rto.srtt();
+        let soon = (srtt / 2).min(Span::from_millis(1));
+        if head.sent_at + srtt > now + soon {
+            return false; // it would wait for too long
+        }
+        if free < window {
+            if free <= len {
+                self.linux.deferred = true;
+                return true;
+            }
+        } else if window <= len {
+            return true;
+        }
+        !fin
+    }
+
+    /// Sends the burst under way (zero bytes: a FIN alone) in segments that leave together, `room` of them at most.
+    fn send_burst(&mut self, now: Instant, out: &mut Vec<Outgoing>, room: usize) {
+        let mss = self.mss.max(1);
+        for _ in 0..room {
+            let Some((left, several)) = self.linux.burst.take() else { break };
+            let len = left.min(u64::from(mss)) as u32;
+            let left = left - u64::from(len);
+            let seq = self.snd_nxt;
+            let start = self.una_offset + u64::from(seq.bytes_since(self.snd_una));
+            let end = start + u64::from(len);
+            let number = self.segments.begin_transmission();
+            let mut flags = self.enqueue(now, len);
+            // At the end of a burst of several; and where a call ended.
+            if (left == 0 && several) || (end == self.linux.pushed && len > 0) {
+                flags = flags.with(TcpFlags::PSH);
+            }
+            self.book_new(now);
+            self.linux.sent += 1;
+            if len < mss {
+                self.linux.small = Some(self.snd_nxt);
+            }
+            let payload = self.buffer.slice(start, len as usize);
+            let cause = if len == 0 { Cause::Fin } else { Cause::NewData };
+            self.emit(now, out, seq, flags, payload, cause);
+            expect(out, number);
+            self.linux.left_at = Some(now);
+            self.linux.burst = (left > 0).then_some((left, several));
+        }
+    }
+
+    /// Nothing is outstanding, and something is about to be sent: half of the window goes for each timeout that has passed
+    /// (RFC 2861, `tcp_slow_start_after_idle`).
+    fn restart_linux(&mut self, now: Instant) {
+        let crate::config::Recovery::Linux(switches) = self.config.recovery else { return };
+        let (idle, rto) = (now.since(self.last_sent.max(self.linux.restarted_at)), self.rto.rto());
+        if !switches.restart_after_idle || self.cc.owns_window() || idle <= rto {
+            return;
+        }
+        let cwnd = self.window.cwnd().get();
+        let ssthresh = self.window.ssthresh().get().max(cwnd / 2 + cwnd / 4);
+        self.window.set_ssthresh(Packets::new(ssthresh));
+        let least = self.config.first_window(self.mss).get().min(cwnd);
+        let (mut left, mut cwnd) = (idle.as_nanos(), cwnd);
+        while left > rto.as_nanos() && cwnd > least {
+            left -= rto.as_nanos();
+            cwnd /= 2;
+        }
+        self.window.set_cwnd(Packets::new(cwnd.max(least)));
+        self.linux.restarted_at = now;
+    }
+
+    /// The handshake is over. `rtt`: it took so long, if its segments were sent once.
+    pub(super) fn established_as_linux(&mut self, now: Instant, rtt: Option<Span>, by: &Segment) {
+        self.last_sent = now;
+        self.handshake_rtt = rtt;
+        if let Some(rtt) = rtt {
+            self.answering.on_handshake(rtt);
+        }
+        // A timestamp tells it even if they were sent again.
+        let rtt = rtt.or_else(|| {
+            let echo = by.header.options.timestamps.filter(|t| self.timestamps && t.echo != 0)?.echo;
+            let ticks = self.timestamp(now).wrapping_sub(echo);
+            self.believable(now, ticks).map(|rtt| rtt.max(self.rto.clock().tick()))
+        });
+        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        match rtt {
+            Some(rtt) => {
+                self.min_rtt.sample(now, rtt);
+                self.rto.sample(&RttSample { now, rtt, undelayed: None, snd_una, snd_nxt });
+            }
+            None if self.syn_sent_at.is_some() => self.rto.restart_after_syn_timeout(),
+            None => {}
+        }
+        // One loss may have been the path's: the window is cut at the second (RFC 6298 makes the first timeout 1 s).
+        if self.counters.sent[Cause::SynRetransmit as usize] > 1 && self.counters.timeouts > 0 {
+            self.window.set_cwnd(Packets::new(1));
+        }
+        self.reckon_pace();
+    }
+
+    /// The next new segment lies in the peer's window.
+    pub(super) fn next_in_window(&self) -> bool {
+        let len = self.unsent().min(u64::from(self.mss)) as u32;
+        let fin = u32::from(self.fin_queued && u64::from(len) == self.unsent());
+        self.has_unsent() && len + fin <= self.usable_window()
+    }
+
+    /// States in which Linux's output is used.
+    pub(super) fn sends_as_linux(&self) -> bool {
+        self.config.is_linux() && self.state != State::Closed
+    }
+}

@@ -1,0 +1,68 @@
+//! TIME-WAIT of a connection that a host has not put into its table yet: there is something to read, or no host.
+
+use super::{CloseReason, Connection, State};
+use crate::segment::Segment;
+use crate::time_wait::{Outcome, Remains, TimeWait};
+use farpace_trace::Cause;
+use farpace_units::{Instant, Seq};
+
+impl Connection {
+    /// Both ends have closed.
+    pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.rto_deadline = None;
+        let window = self.announce(false);
+        let fresh = now.since(self.ts_recent_at) < self.ts_recent_life();
+        let remains = Remains {
+            ports: self.ports,
+            snd_nxt: self.snd_nxt,
+            rcv_nxt: self.rcv_nxt,
+            window: (window, self.rcv_adv.bytes_since(self.rcv_nxt)),
+            ts_recent: (self.timestamps && fresh).then_some(self.ts_recent),
+            ts_offset: self.ts_offset,
+            clock: self.rto.clock(),
+            lasts: self.config.time_wait,
+        };
+        self.time_wait = Some(Box::new(TimeWait::new(now, remains)));
+    }
+
+    pub(super) fn time_wait_deadline(&self) -> Option<Instant> {
+        self.time_wait.as_ref().map(|row| row.until())
+    }
+
+    pub(super) fn on_segment_time_wait(&mut self, now: Instant, segment: &Segment) {
+        let Some(row) = &mut self.time_wait else { return };
+        match row.on_segment(now, segment) {
+            Outcome::Ignored => {}
+            Outcome::Answer(_) => {
+                self.counters.unacceptable += 1;
+                self.ack_now = Some(Cause::AckUnacceptable);
+            }
+            Outcome::Ended => self.finish(CloseReason::Reset),
+        }
+        self.note_received(now, segment);
+    }
+
+    /// What is left of a connection in TIME-WAIT with nothing to read or to send, for a table of a host. The connection is
+    /// [`Closed`](State::Closed) then, with [`CloseReason::Finished`]. None: it is needed as it is.
+    pub fn take_time_wait(&mut self) -> Option<TimeWait> {
+        let needed =
+            !self.reassembly.readable().is_zero() || self.ack_now.is_some() || self.reset_pending.is_some();
+        if needed {
+            return None;
+        }
+        let row = self.time_wait.take()?;
+        self.finish(CloseReason::Finished);
+        Some(*row)
+    }
+
+    /// See [`TimeWait::may_be_reused_by`]. In other states it is always false.
+    pub fn may_be_reused_by(&self, syn: &Segment) -> bool {
+        self.time_wait.as_ref().is_some_and(|row| row.may_be_reused_by(syn))
+    }
+
+    /// See [`TimeWait::next_iss_floor`].
+    pub fn next_iss_floor(&self) -> Seq {
+        self.time_wait.as_ref().map_or(self.snd_nxt, |row| row.next_iss_floor())
+    }
+}

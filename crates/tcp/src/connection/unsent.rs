@@ -1,0 +1,27 @@
+//! The program's limit of what waits to be sent for the first time (TCP_NOTSENT_LOWAT).
+
+use super::{Connection, Event};
+use bytes::Bytes;
+use farpace_units::ByteCount;
+
+impl Connection {
+    /// Takes as much of the front of `data` as send buffer and limit have room for.
+    pub(super) fn write_limited(&mut self, data: &mut Bytes) -> ByteCount {
+        let Some(limit) = self.config.tuning.unsent_limit else { return self.buffer.write(data) };
+        let room = limit.get().saturating_sub(self.unsent()).min(self.buffer.room().get());
+        let mut part = data.split_to(data.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+        self.unsent_refused |= !data.is_empty();
+        self.buffer.write(&mut part)
+    }
+
+    /// Less is unsent than the limit again, after something was not taken because of it: the program should know.
+    pub(super) fn tell_of_unsent(&mut self) {
+        let below = |limit: ByteCount| self.unsent() < limit.get();
+        if self.unsent_refused && self.config.tuning.unsent_limit.is_none_or(below) {
+            self.unsent_refused = false;
+            if !self.fin_queued && !self.buffer.room().is_zero() {
+                self.tell(Event::Writable);
+            }
+        }
+    }
+}
