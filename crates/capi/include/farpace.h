@@ -22,11 +22,20 @@
 extern "C" {
 #endif
 
+/* Options of farpace's own. FP_SETTINGS sets how connections are, in words with spaces between them: "linux ecn=on sack=off
+ * timestamps=on window_scale=on mtu_probing=always congestion=cubic ack_control=safe ask_for=rtt+flight-end pacing=on
+ * cookies=off". A word without = names the profile; docs/scenarios.md has the keys of a sender or receiver. On a socket that
+ * listens they hold for connections from then on. Reading gives the words that differ from the default. */
+#define SOL_FARPACE 0x4650
+#define FP_SETTINGS 1
+/* TCP_INFO as a JSON object, with the names of linux/tcp.h without their tcpi_; only to be read. */
+#define FP_INFO 2
+
 typedef struct fp_stack fp_stack;
 typedef struct farpace_host farpace_host;
 
 /* A stack on a new TUN device. The kernel has the address `kernel` ("10.77.0.1/24") on it, the stack `address`
- * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null. Null and errno: it cannot be had. */
+ * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null, or words as for FP_SETTINGS. Null and errno: it cannot be had. */
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
 /* A stack as lines of name=value say: one of tun, tap and iface names the device; address (with the bits of its network) at
  * least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile, pcap (a file for what passes). */
@@ -57,10 +66,12 @@ ssize_t fp_read(int fd, void *buffer, size_t length);
 ssize_t fp_readv(int fd, const struct iovec *parts, int count);
 ssize_t fp_recv(int fd, void *buffer, size_t length, int flags);
 ssize_t fp_recvfrom(int fd, void *buffer, size_t length, int flags, void *address, socklen_t *address_length);
+ssize_t fp_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t fp_write(int fd, const void *buffer, size_t length);
 ssize_t fp_writev(int fd, const struct iovec *parts, int count);
 ssize_t fp_send(int fd, const void *buffer, size_t length, int flags);
 ssize_t fp_sendto(int fd, const void *buffer, size_t length, int flags, const void *address, socklen_t address_length);
+ssize_t fp_sendmsg(int fd, const struct msghdr *message, int flags);
 int fp_shutdown(int fd, int how);
 int fp_close(int fd);
 int fp_getsockname(int fd, void *address, socklen_t *length);
@@ -69,13 +80,19 @@ int fp_setsockopt(int fd, int level, int name, const void *value, socklen_t leng
 int fp_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
 /* F_GETFL, F_SETFL, F_GETFD, F_SETFD. */
 int fp_fcntl(int fd, int command, long value);
-/* FIONREAD, TIOCOUTQ, FIONBIO. */
+/* FIONREAD (SIOCINQ), TIOCOUTQ (SIOCOUTQ), SIOCOUTQNSD, SIOCATMARK, FIONBIO. */
 int fp_ioctl(int fd, unsigned long request, int *value);
-/* As poll(2), but lets the time of a farpace_host pass while it waits. */
+/* As poll(2), but lets the time of a farpace_host pass while it waits, and counts its timeout by that. */
 int fp_poll(struct pollfd *fds, nfds_t count, int timeout);
+/* With _GNU_SOURCE, as those of the system. */
+struct mmsghdr;
+struct timespec;
+int fp_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags, const struct timespec *timeout);
+int fp_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 
-/* A host that takes and gives IP packets of up to `mtu` bytes (0: 1500). All its dice follow from `seed`: the same calls give
- * the same bytes. `profile` may be null. It has no thread; calls from several are put in order. */
+/* A host that takes and gives IP packets of up to `mtu` bytes (0: 1500; 68 at least, 1280 with IPv6). All its random numbers
+ * follow from `seed`: the same calls give the same bytes. `profile` may be null, or words as for FP_SETTINGS. It has no
+ * thread; calls from several are put in order. Null and errno: it cannot be had, and fp_stack_reason() says why. */
 farpace_host *farpace_host_create(const char *address, uint64_t seed, const char *profile, uint16_t mtu);
 /* The same with Ethernet frames. `mac` has six bytes, `prefix` is that of the network around it; `gateway` may be null. */
 farpace_host *farpace_host_create_ethernet(const char *address, uint64_t seed, const char *profile, uint16_t mtu,
@@ -86,6 +103,10 @@ void farpace_host_destroy(farpace_host *host);
 int farpace_host_input(const farpace_host *host, const void *packet, size_t length, uint64_t now_ns);
 /* What is due happens, and the next packet that goes out is put into `buffer`: its length, or 0. Call it until it gives 0. */
 ssize_t farpace_host_output(const farpace_host *host, void *buffer, size_t capacity, uint64_t now_ns);
+/* The same, and when the packet left, which may be before `now_ns`; `sent_ns` may be null. EMSGSIZE: the buffer is too small, and
+ * the packet waits. */
+ssize_t farpace_host_output_at(const farpace_host *host, void *buffer, size_t capacity, uint64_t now_ns,
+                               uint64_t *sent_ns);
 /* When farpace_host_output() is to be called next, if no packet comes and no socket is used before; UINT64_MAX: never. */
 uint64_t farpace_host_deadline(const farpace_host *host);
 /* A socket of the host. */

@@ -3,15 +3,17 @@
 //! It is one end of a pair of connected local sockets. The library has the other end, the link, and makes the program's end
 //! show what the socket can do:
 //!
-//! * readable: the library has put one byte, the token, into it; whoever reads the socket empty takes it out again;
+//! * readable: the library has put a byte, the token, into it, and one more whenever something more has come, so that event loops
+//!   that wait for changes alone (EPOLLET) hear of it; whoever reads the socket empty takes them out again;
 //! * writable: its send buffer is empty enough; to make it not writable, the library fills it from the program's end, and
 //!   empties it from the link;
+//! * urgent data (`POLLPRI`): the token is sent out of band;
 //! * the peer has finished (`POLLRDHUP`): the link is shut down for writing; both have (`POLLHUP`): for both;
 //! * an error waits (`POLLERR`): the link is closed while something of the program's end lies unread in it, the fuse.
 //!
-//! What needs the program's end (taking the token, filling) happens only in calls that the program makes with it, so its
+//! What needs the program's end (taking tokens, filling) happens only in calls that the program makes with it, so its
 //! number cannot mean another file by then. The station's thread uses the link alone. When the program closes its end with
-//! close(2), the link hangs up.
+//! close(2), the link hangs up; it then shows this even if it had hung up before, because each change is told.
 
 use farpace_live::socket::{Readiness, Watch};
 use nix::errno::Errno;
@@ -29,6 +31,10 @@ const BUFFER: usize = 1;
 const FILL: [u8; 1024] = [0; 1024];
 /// this leaves enough.
 const FUSE: [u8; 1] = [0];
+/// Tokens at most. A program that makes no call for so many arrivals hears of no more of them.
+const MAX_TOKENS: usize = 64;
+/// So many of them are taken out when a program reads without reading the socket empty.
+const MANY_TOKENS: usize = 16;
 
 /// A new pair: the program's end, and the library's.
 pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
@@ -60,12 +66,23 @@ pub struct Mirror {
     /// The program has closed its end.
     gone: Arc<AtomicBool>,
     shown: Readiness,
+    tokens: usize,
 }
 
 impl Mirror {
     /// For the two ends of a new pair.
     pub fn new(user: RawFd, link: OwnedFd, gone: Arc<AtomicBool>) -> Self {
-        Mirror { user, link: Some(link), gone, shown: Readiness { writable: true, ..Readiness::default() } }
+        let shown = Readiness { writable: true, ..Readiness::default() };
+        Mirror { user, link: Some(link), gone, shown, tokens: 0 }
+    }
+
+    fn take_tokens(&mut self, leave: usize) {
+        let mut room = [0; MAX_TOKENS];
+        let n = self.tokens.saturating_sub(leave).min(MAX_TOKENS);
+        if n > 0 {
+            let _ = recv(self.user, &mut room[..n], QUIET);
+            self.tokens -= n;
+        }
     }
 }
 
@@ -81,20 +98,32 @@ impl Watch for Mirror {
             self.link = None;
             return;
         }
+        let shown = std::mem::replace(&mut self.shown, now);
         // Whatever fails here fails because the program has closed its end.
         // The ends first: they make it readable by themselves, and whoever is woken sees them together.
-        if now.over && !self.shown.over {
+        if now.over && !shown.over {
             let _ = shutdown(link, Shutdown::Both);
-        } else if now.read_ended && !self.shown.read_ended {
+        } else if now.read_ended && !shown.read_ended {
             let _ = shutdown(link, Shutdown::Write);
         }
-        let mut none = [0; 1];
-        match (self.shown.readable, now.readable) {
-            (false, true) if !now.read_ended => drop(send(link, &FUSE, QUIET)),
-            (true, false) => drop(recv(self.user, &mut none, QUIET)),
+        match (shown.urgent, now.urgent) {
+            (false, true) => drop(send(link, &FUSE, QUIET | MsgFlags::MSG_OOB)),
+            (true, false) => {
+                let mut none = [0; 1];
+                let _ = recv(self.user, &mut none, QUIET | MsgFlags::MSG_OOB);
+            }
             _ => {}
         }
-        match (self.shown.writable, now.writable) {
+        let comes = now.readable && (!shown.readable || now.arrivals != shown.arrivals);
+        if comes && !now.read_ended && self.tokens < MAX_TOKENS {
+            self.tokens += usize::from(send(link, &FUSE, QUIET).is_ok());
+        }
+        if !now.readable {
+            self.take_tokens(0);
+        } else if now.reads != shown.reads && self.tokens >= MANY_TOKENS {
+            self.take_tokens(1);
+        }
+        match (shown.writable, now.writable) {
             (true, false) => {
                 let _ = send(self.user, &FILL, QUIET).and_then(|_| send(self.user, &FUSE, QUIET));
             }
@@ -102,7 +131,6 @@ impl Watch for Mirror {
             (false, true) => drop(recv_exactly(link, FILL.len() + FUSE.len())),
             _ => {}
         }
-        self.shown = now;
     }
 }
 

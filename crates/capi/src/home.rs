@@ -1,28 +1,32 @@
 //! Whose sockets they are: a stack in a thread, or a host that the program drives.
 
 use crate::table;
-use farpace_live::socket::Stack;
+use farpace_live::socket::{Options, Stack};
+use farpace_units::{Instant, Span};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Descriptors whose end is noticed at a time.
 const BATCH: usize = 64;
 
 /// Waits in place of poll(2): the descriptor and what to wait for; anything else than 0 means: no longer.
 pub type WaitFor = Box<dyn Fn(RawFd, i16) -> i32 + Send + Sync>;
+/// The present of a host that the program drives.
+pub type Now = Box<dyn Fn() -> Instant + Send + Sync>;
 
 /// A stack and what its descriptors need.
 pub struct Home {
     /// The stack.
     pub stack: Stack,
-    /// The program drives it, so waiting in poll(2) would be for ever.
-    pub driven: bool,
-    /// How the program waits then.
+    /// How the program waits, where it drives the host.
     pub wait: Mutex<Option<Arc<WaitFor>>>,
-    /// Profile of its sockets, unless they choose others.
-    pub profile: Option<String>,
+    /// Options of its sockets, unless they choose others.
+    pub options: Options,
+    /// None: time passes by itself.
+    driven: Option<Now>,
     links: Epoll,
     /// Rings once, when those who wait now are to wait no longer; another is there for those who wait later.
     bell: Mutex<Arc<EventFd>>,
@@ -34,17 +38,17 @@ fn bell() -> nix::Result<EventFd> {
 
 impl Home {
     /// For a stack. One that is driven reaps when its driver calls [`reap`](Home::reap), any other in a thread.
-    pub fn new(stack: Stack, driven: bool, profile: Option<String>) -> nix::Result<Arc<Self>> {
+    pub fn new(stack: Stack, driven: Option<Now>, options: Options) -> nix::Result<Arc<Self>> {
         let links = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let bell = Mutex::new(Arc::new(bell()?));
-        let home = Arc::new(Home { stack, driven, wait: Mutex::default(), profile, links, bell });
+        let home = Arc::new(Home { stack, wait: Mutex::default(), options, driven, links, bell });
         let weak = Arc::downgrade(&home);
         home.stack.on_interrupt(move || {
             if let Some(home) = weak.upgrade() {
                 home.ring();
             }
         });
-        if !driven {
+        if !home.is_driven() {
             let weak = Arc::downgrade(&home);
             // Once a second it looks whether the stack is still wanted.
             let reaper = std::thread::Builder::new().name("farpace-reaper".to_owned());
@@ -56,6 +60,19 @@ impl Home {
             begun.map_err(|_| nix::errno::Errno::EAGAIN)?;
         }
         Ok(home)
+    }
+    /// The program drives it, so waiting in poll(2) would be for ever.
+    pub fn is_driven(&self) -> bool {
+        self.driven.is_some()
+    }
+    /// The present, from any origin: of the host if the program drives it, else of this machine.
+    pub fn now(&self) -> Instant {
+        let real = || {
+            let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+            let time = time.map_or(Duration::ZERO, Duration::from);
+            Instant::ZERO + Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        };
+        self.driven.as_ref().map_or_else(real, |now| now())
     }
     /// What to watch while one waits: readable means that one waits no longer.
     pub fn bell(&self) -> Arc<EventFd> {

@@ -1,18 +1,16 @@
 //! Sockets for C programs, and a host that a C program drives in its own time.
 //!
 //! `include/farpace.h` is the interface. Start reading at `descriptor.rs`: how a descriptor that the system knows shows what
-//! a socket of ours can do. Below it everything is [`farpace_live::socket`], used without waiting; whoever must wait does so
+//! a socket of ours can do. Below it everything is [`farpace_live::socket::posix`], which never waits; whoever must wait does so
 //! in poll(2) on that descriptor, so signals and timeouts work as everywhere.
 //!
 //! It never knows more of a connection than a socket shows, and never lets a panic reach C.
 
 #![allow(clippy::disallowed_methods, reason = "threads and clocks, as in `farpace-live`")]
 
-mod choices;
 mod descriptor;
 mod ffi;
 mod home;
-mod info;
 mod place;
 mod socket;
 mod table;

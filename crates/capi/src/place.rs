@@ -31,6 +31,7 @@ pub struct Place {
 }
 
 /// Why there is no stack: for the program, and for people.
+#[derive(Debug)]
 pub struct Refusal(pub Errno, pub String);
 
 fn wrong(line: &str, wanted: &str) -> Refusal {
@@ -97,9 +98,7 @@ impl Place {
         if addresses.is_empty() {
             return Err(Refusal(Errno::EINVAL, "a stack needs an address".to_owned()));
         }
-        options(self.profile.as_deref()).map_err(|error| {
-            Refusal(error, format!("no profile `{}`", self.profile.as_deref().unwrap_or("")))
-        })?;
+        let options = options(self.profile.as_deref())?;
         let (device, on_ethernet) = self.device()?;
         let link = LocalLink { prefixes: self.ours.clone(), gateways: self.gateways.clone() };
         let ethernet = match (on_ethernet, self.mac) {
@@ -110,7 +109,7 @@ impl Place {
         let besides = Besides { ethernet, capture: self.capture.map(Into::into) };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| Refusal(errno(&error), error.to_string()))?;
-        Home::new(stack, false, self.profile)
+        Home::new(stack, None, options)
             .map_err(|error| Refusal(error, "no descriptors or threads are left".to_owned()))
     }
 

@@ -91,6 +91,15 @@ fn two_hosts_in_virtual_time() {
     assert!((60.05..60.5).contains(&seconds), "{first}");
 }
 
+/// Breaks: simulators get a host with an address that nobody can have, cannot choose its TCP by name, learn a wrong time of a packet, or
+/// wake it when there is nothing to do.
+#[test]
+fn hosts_are_made_as_asked_and_name_their_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("tests/host.c", folder.path()) else { return };
+    assert_eq!(well(&Command::new(&program).output().unwrap()), "well\n");
+}
+
 /// Breaks: examples of the documentation that do not compile.
 #[test]
 fn the_examples_compile() {

@@ -63,9 +63,8 @@ static void what_is_wrong(void) {
     FAILS(fp_read(0, &byte, 1), EBADF);
     int fd = fp_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP), twin = fp_socket(AF_INET, SOCK_STREAM, 0);
     FAILS(fp_read(fd, &byte, 1), ENOTCONN);
-    FAILS(fp_write(fd, &byte, 1), ENOTCONN);
+    FAILS(fp_write(fd, &byte, 1), EPIPE);
     FAILS(fp_shutdown(fd, SHUT_WR), ENOTCONN);
-    FAILS(fp_listen(fd, 1), EINVAL);
     FAILS(fp_accept(fd, NULL, NULL), EINVAL);
     FAILS(fp_bind(fd, &other, sizeof other), EADDRNOTAVAIL);
     FAILS(fp_bind(fd, NULL, sizeof at), EFAULT);
@@ -73,8 +72,7 @@ static void what_is_wrong(void) {
     CHECK(fp_bind(fd, &at, sizeof at) == 0);
     FAILS(fp_bind(fd, &at, sizeof at), EINVAL);
     CHECK(fp_listen(fd, 3) == 0);
-    CHECK(fp_bind(twin, &at, sizeof at) == 0);
-    FAILS(fp_listen(twin, 3), EADDRINUSE);
+    FAILS(fp_bind(twin, &at, sizeof at), EADDRINUSE);
     FAILS(fp_connect(fd, &other, sizeof other), EISCONN);
     FAILS(fp_getpeername(fd, &other, &(socklen_t){sizeof other}), ENOTCONN);
     FAILS(fp_setsockopt(fd, SOL_SOCKET, 9999, &fd, sizeof fd), ENOPROTOOPT);
@@ -190,7 +188,7 @@ static void echo(void) {
     /* What the C library's structure is too old for, by its place in linux/tcp.h. */
     unsigned char more[256];
     len = sizeof more;
-    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_INFO, more, &len) == 0 && len == 240);
+    CHECK(fp_getsockopt(fd, IPPROTO_TCP, TCP_INFO, more, &len) == 0 && len == 256);
     CHECK(at_64(more, 128) == SIZE && at_64(more, 200) >= SIZE && at_32(more, 152) > 1000 && at_32(more, 156) > 1000);
     CHECK(at_32(more, 148) > 0 && at_32(more, 148) <= info.tcpi_rtt);
     /* The window of the kernel, which grows as it sees fit. */

@@ -253,9 +253,12 @@ impl Station {
     pub const fn forget_stalls(&mut self, longest: Span) {
         self.longest_lateness = Some(longest);
     }
-    /// The host that jobs are for.
+    /// The host that jobs are for. Packets of it that wait for a device are not sent again.
     pub fn set_host(&mut self, host: ElementId) {
         self.host = Some(host);
+        if let Some(host) = self.world.element_mut::<Host>(host) {
+            host.know_departures();
+        }
     }
     /// How other threads reach it.
     pub fn handle(&self) -> Handle {

@@ -4,14 +4,21 @@
 
 use super::machine::Driven;
 use super::{answer, done, guarded, memory, stack};
-use crate::home::{Home, WaitFor};
+use crate::home::{Home, Now, WaitFor};
+use crate::place::Refusal;
+use farpace_host::is_host_address;
 use farpace_live::socket::Stack;
 use farpace_units::Instant;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use nix::libc::{c_int, size_t, ssize_t};
 use std::ffi::{c_char, c_short, c_void};
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
+
+/// The least MTU of a link (RFC 791, RFC 8200 §5).
+const LEAST_MTU_V4: u16 = 68;
+const LEAST_MTU_V6: u16 = 1280;
 
 /// A host, for C.
 pub struct FarpaceHost {
@@ -36,28 +43,39 @@ impl User {
     }
 }
 
-type Ethernet = Option<(MacAddr, u8, Option<std::net::IpAddr>)>;
+type Ethernet = Option<(MacAddr, u8, Option<IpAddr>)>;
 
 fn create(
     address: *const c_char,
     seed: u64,
     profile: *const c_char,
     mtu: u16,
-    ethernet: impl FnOnce() -> nix::Result<Ethernet>,
+    ethernet: impl FnOnce(IpAddr) -> Result<Ethernet, Refusal>,
 ) -> *mut FarpaceHost {
-    let made = guarded(|| -> nix::Result<FarpaceHost> {
-        let address = memory::text(address)?.ok_or(Errno::EINVAL)?.parse().map_err(|_| Errno::EINVAL)?;
-        let profile = memory::text(profile)?;
-        stack::options(profile.as_deref())?;
+    let made = guarded(|| -> Result<FarpaceHost, Refusal> {
+        let plain = |error| Refusal(error, String::new());
+        let wrong = |text: &str, wanted: &str| Refusal(Errno::EINVAL, format!("`{text}`: expected {wanted}"));
+        let text = memory::text(address).map_err(plain)?.unwrap_or_default();
+        let address: IpAddr = text.parse().map_err(|_| wrong(&text, "an address like 10.0.0.1"))?;
+        if !is_host_address(address) {
+            return Err(wrong(&text, "the address of a single machine"));
+        }
+        let options = stack::options(memory::text(profile).map_err(plain)?.as_deref())?;
         let mtu = if mtu == 0 { 1500 } else { mtu };
-        let engine = Arc::new(Driven::new(address, seed, mtu, ethernet()?)?);
-        let home = Home::new(Stack::over(engine.clone(), mtu), true, profile)?;
+        let least = if address.is_ipv4() { LEAST_MTU_V4 } else { LEAST_MTU_V6 };
+        if mtu < least {
+            return Err(wrong(&mtu.to_string(), &format!("an MTU of {least} or more")));
+        }
+        let engine = Arc::new(Driven::new(address, seed, mtu, ethernet(address)?).map_err(plain)?);
+        let clock = engine.clone();
+        let now: Now = Box::new(move || clock.now());
+        let home = Home::new(Stack::over(engine.clone(), mtu), Some(now), options).map_err(plain)?;
         Ok(FarpaceHost { engine, home })
     });
-    match made.unwrap_or(Err(Errno::EIO)) {
+    match made.unwrap_or_else(|| Err(Refusal(Errno::EIO, "a bug of farpace".to_owned()))) {
         Ok(host) => memory::give(host),
-        Err(error) => {
-            error.set();
+        Err(refusal) => {
+            stack::refuse(refusal);
             std::ptr::null_mut()
         }
     }
@@ -71,7 +89,7 @@ pub extern "C" fn farpace_host_create(
     profile: *const c_char,
     mtu: u16,
 ) -> *mut FarpaceHost {
-    create(address, seed, profile, mtu, || Ok(None))
+    create(address, seed, profile, mtu, |_| Ok(None))
 }
 
 /// A host that takes and gives Ethernet frames, and finds its neighbours by ARP or neighbour discovery.
@@ -85,11 +103,23 @@ pub extern "C" fn farpace_host_create_ethernet(
     prefix: u8,
     gateway: *const c_char,
 ) -> *mut FarpaceHost {
-    create(address, seed, profile, mtu, || {
-        let mac = memory::bytes(mac, 6)?.try_into().map_err(|_| Errno::EINVAL)?;
-        let gateway =
-            memory::text(gateway)?.map(|text| text.parse().map_err(|_| Errno::EINVAL)).transpose()?;
-        Ok(Some((MacAddr(mac), prefix, gateway)))
+    create(address, seed, profile, mtu, |address| {
+        let wrong = |what: &str| Refusal(Errno::EINVAL, what.to_owned());
+        let mac: [u8; 6] = memory::bytes(mac, 6)
+            .and_then(|bytes| bytes.try_into().map_err(|_| Errno::EINVAL))
+            .map_err(|error| Refusal(error, "a MAC address has six bytes".to_owned()))?;
+        if MacAddr(mac).is_multicast() || mac == [0; 6] {
+            return Err(wrong("the MAC address is not that of a single machine"));
+        }
+        if prefix > if address.is_ipv4() { 32 } else { 128 } {
+            return Err(wrong("the prefix is longer than an address"));
+        }
+        let gateway = memory::text(gateway).map_err(|error| Refusal(error, String::new()))?;
+        let gateway = gateway.map(|text| match text.parse::<IpAddr>() {
+            Ok(router) if is_host_address(router) && router.is_ipv4() == address.is_ipv4() => Ok(router),
+            _ => Err(wrong("the gateway is not the address of a single machine of the same family")),
+        });
+        Ok(Some((MacAddr(mac), prefix, gateway.transpose()?)))
     })
 }
 
@@ -117,6 +147,27 @@ pub extern "C" fn farpace_host_input(
     })
 }
 
+/// The next packet that goes out, and when it left; 0: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_output_at(
+    host: *const FarpaceHost,
+    buffer: *mut c_void,
+    cap: size_t,
+    now_ns: u64,
+    sent_ns: *mut u64,
+) -> ssize_t {
+    answer(|| {
+        let host = memory::borrow(host)?;
+        host.home.reap(0);
+        let into = memory::bytes_mut(buffer.cast(), cap)?;
+        let (len, at) = host.engine.output(into, Instant::from_nanos(now_ns))?;
+        if !sent_ns.is_null() && len > 0 {
+            memory::write(sent_ns, at.as_nanos())?;
+        }
+        Ok(len as ssize_t)
+    })
+}
+
 /// The next packet that goes out; 0: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_output(
@@ -125,12 +176,7 @@ pub extern "C" fn farpace_host_output(
     cap: size_t,
     now_ns: u64,
 ) -> ssize_t {
-    answer(|| {
-        let host = memory::borrow(host)?;
-        host.home.reap(0);
-        let len = host.engine.output(memory::bytes_mut(buffer.cast(), cap)?, Instant::from_nanos(now_ns))?;
-        Ok(len as ssize_t)
-    })
+    farpace_host_output_at(host, buffer, cap, now_ns, std::ptr::null_mut())
 }
 
 /// When `farpace_host_output` is to be called again; UINT64_MAX: when a packet has come or a socket was used.

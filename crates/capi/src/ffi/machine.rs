@@ -24,7 +24,8 @@ pub struct Machine {
     host: ElementId,
     door: ElementId,
     now: Instant,
-    out: VecDeque<Packet>,
+    /// What goes out, and when it left.
+    out: VecDeque<(Instant, Packet)>,
     ethernet: bool,
 }
 
@@ -54,7 +55,7 @@ impl Driven {
         let mut world = World::new(seed);
         let broken = |_| Errno::EIO;
         let host = world.add("host", Box::new(host)).map_err(broken)?;
-        let door = world.add("device", Box::new(Door::default())).map_err(broken)?;
+        let door = world.add("device", Box::new(Door::timed())).map_err(broken)?;
         world.connect((host, Port(0)), (door, Port(0))).map_err(broken)?;
         let (now, out) = (Instant::ZERO, VecDeque::new());
         let machine = Machine { world, host, door, now, out, ethernet: ethernet.is_some() };
@@ -69,6 +70,11 @@ impl Driven {
 
     fn lock(&self) -> MutexGuard<'_, Option<Machine>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its present; the end of time after its end.
+    pub fn now(&self) -> Instant {
+        self.lock().as_ref().map_or(Instant::FAR_FUTURE, |machine| machine.now)
     }
 
     /// A packet comes.
@@ -88,31 +94,35 @@ impl Driven {
         machine.pass(now)
     }
 
-    /// The next packet that the host sends, into `buffer`; zero: none.
-    pub fn output(&self, buffer: &mut [u8], now: Instant) -> nix::Result<usize> {
+    /// The next packet that the host sends, into `buffer`, and when it left; a length of zero: none.
+    pub fn output(&self, buffer: &mut [u8], now: Instant) -> nix::Result<(usize, Instant)> {
         let mut locked = self.lock();
         let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
         machine.pass(now)?;
         let ethernet = machine.ethernet;
-        let Some(mut packet) = machine.out.pop_front() else { return Ok(0) };
-        if !ethernet && !packet.has_ip() {
-            return Ok(0);
+        loop {
+            let Some((at, mut packet)) = machine.out.pop_front() else { return Ok((0, now)) };
+            if !ethernet && !packet.has_ip() {
+                continue;
+            }
+            if packet.segment_size().is_some() {
+                let mut parts = VecDeque::new();
+                packet.cut(|part| parts.push_back((at, part)));
+                parts.into_iter().rev().for_each(|part| machine.out.push_front(part));
+                continue;
+            }
+            packet.complete_checksum();
+            let headers = if ethernet { packet.headers() } else { packet.headers_from_ip() };
+            let (head, len) = (headers.len(), headers.len() + packet.payload().len());
+            let Some(into) = buffer.get_mut(..len) else {
+                // Not lost: the caller may come again with more room.
+                machine.out.push_front((at, packet));
+                return Err(Errno::EMSGSIZE);
+            };
+            into[..head].copy_from_slice(headers);
+            into[head..].copy_from_slice(packet.payload());
+            return Ok((len, at));
         }
-        if packet.segment_size().is_some() {
-            let mut parts = VecDeque::new();
-            packet.cut(|part| parts.push_back(part));
-            let first = parts.pop_front();
-            parts.into_iter().rev().for_each(|part| machine.out.push_front(part));
-            let Some(first) = first else { return Ok(0) };
-            packet = first;
-        }
-        packet.complete_checksum();
-        let headers = if ethernet { packet.headers() } else { packet.headers_from_ip() };
-        let (head, len) = (headers.len(), headers.len() + packet.payload().len());
-        let into = buffer.get_mut(..len).ok_or(Errno::EMSGSIZE)?;
-        into[..head].copy_from_slice(headers);
-        into[head..].copy_from_slice(packet.payload());
-        Ok(len)
     }
 
     /// When it wants to be called again; none: when a packet comes.
@@ -129,7 +139,9 @@ impl Machine {
         self.now = self.now.max(now);
         self.world.run_until(self.now, &mut ()).map_err(|_| Errno::EIO)?;
         if let Some(door) = self.world.element_mut::<Door>(self.door) {
-            self.out.append(door.left());
+            let left = std::mem::take(door.left());
+            let dues = door.dues().map(std::mem::take).unwrap_or_default();
+            self.out.extend(dues.into_iter().zip(left));
             self.out.truncate(LONGEST_QUEUE);
         }
         Ok(())
@@ -137,6 +149,9 @@ impl Machine {
 }
 
 impl Engine for Driven {
+    fn is_driven(&self) -> bool {
+        true
+    }
     fn run(&self, job: HostJob) -> Result<(), Ended> {
         let mut locked = self.lock();
         let machine = locked.as_mut().ok_or(Ended)?;

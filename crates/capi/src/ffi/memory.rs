@@ -3,9 +3,14 @@
 
 #![allow(unsafe_code, reason = "pointers from C")]
 
+use farpace_live::socket::posix::{LONGEST_ADDRESS, encode_address};
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use std::ffi::{CStr, c_char};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::libc::{iovec, socklen_t};
+use nix::sys::socket::SockFlag;
+use std::ffi::{CStr, c_char, c_void};
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 /// `len` bytes to read.
@@ -44,6 +49,66 @@ pub fn values<'a, T>(at: *const T, len: usize) -> nix::Result<&'a [T]> {
     }
 }
 
+/// Several values to write.
+pub fn values_mut<'a, T>(at: *mut T, len: usize) -> nix::Result<&'a mut [T]> {
+    match (at.is_null(), len) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(Errno::EFAULT),
+        // SAFETY: not null, and by the contract `len` values of the type that the header names, which nobody else looks at
+        // during the call.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(at, len) }),
+    }
+}
+
+/// Buffers of one call at most (IOV_MAX).
+pub const MAX_PARTS: usize = 1024;
+
+/// Buffers to write from. As in Linux together they hold at most what one call moves: the rest is left out.
+pub fn parts<'a>(at: *const iovec, count: usize) -> nix::Result<Vec<IoSlice<'a>>> {
+    let mut left = limited(usize::MAX);
+    values(at, count)?
+        .iter()
+        .map(|part| {
+            let len = part_len(part)?.min(left);
+            left -= len;
+            Ok(IoSlice::new(bytes(part.iov_base.cast(), len)?))
+        })
+        .collect()
+}
+
+/// The same to read into.
+pub fn parts_mut<'a>(at: *const iovec, count: usize) -> nix::Result<Vec<IoSliceMut<'a>>> {
+    let mut left = limited(usize::MAX);
+    values(at, count)?
+        .iter()
+        .map(|part| {
+            let len = part_len(part)?.min(left);
+            left -= len;
+            Ok(IoSliceMut::new(bytes_mut(part.iov_base.cast(), len)?))
+        })
+        .collect()
+}
+
+fn part_len(part: &iovec) -> nix::Result<usize> {
+    isize::try_from(part.iov_len).map_err(|_| Errno::EINVAL)?;
+    Ok(part.iov_len)
+}
+
+/// The address that a program gives, as it is (move_addr_to_kernel).
+pub fn address<'a>(at: *const c_void, len: socklen_t) -> nix::Result<&'a [u8]> {
+    let len = usize::try_from(len.cast_signed()).map_err(|_| Errno::EINVAL)?;
+    if len > LONGEST_ADDRESS { Err(Errno::EINVAL) } else { bytes(at.cast(), len) }
+}
+
+/// Tells the program an address: as much as it has room for, and how long it would be (move_addr_to_user).
+pub fn tell_address(address: Option<SocketAddr>, at: *mut c_void, len: *mut socklen_t) -> nix::Result<()> {
+    let bytes = address.map(encode_address).unwrap_or_default();
+    let room = usize::try_from(read(len)?.cast_signed()).map_err(|_| Errno::EINVAL)?;
+    let room = room.min(bytes.len());
+    bytes_mut(at.cast(), room)?.copy_from_slice(&bytes[..room]);
+    write(len, bytes.len() as socklen_t)
+}
+
 /// The value behind a pointer.
 pub fn read<T: Copy>(at: *const T) -> nix::Result<T> {
     if at.is_null() {
@@ -61,12 +126,6 @@ pub fn write<T>(at: *mut T, value: T) -> nix::Result<()> {
     // SAFETY: as in `read`, and the program lets us write there.
     unsafe { at.write_unaligned(value) };
     Ok(())
-}
-
-/// The bytes of a plain C structure.
-pub fn raw<T: Copy>(value: &T) -> &[u8] {
-    // SAFETY: `T` is a structure of integers without padding, made by us; its bytes live as long as it does.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
 /// A string; none for null.
@@ -93,6 +152,16 @@ pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
     let flags = if cloexec { OFlag::O_CLOEXEC } else { OFlag::empty() };
     // SAFETY: the program gives this number away with its call, so that nobody else uses what it meant before.
     unsafe { nix::unistd::dup3_raw(fd, at, flags) }
+}
+
+/// SOCK_NONBLOCK and SOCK_CLOEXEC, as a descriptor has them now.
+pub fn flags_of(fd: RawFd) -> nix::Result<SockFlag> {
+    let file = OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?);
+    let own = FdFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFD)?);
+    let mut flags = SockFlag::empty();
+    flags.set(SockFlag::SOCK_NONBLOCK, file.contains(OFlag::O_NONBLOCK));
+    flags.set(SockFlag::SOCK_CLOEXEC, own.contains(FdFlag::FD_CLOEXEC));
+    Ok(flags)
 }
 
 /// The number of the file behind a descriptor; none: it is closed.

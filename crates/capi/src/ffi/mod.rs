@@ -1,17 +1,18 @@
 //! What C calls. Each function has BSD's contract: a result, or -1 and `errno`.
 
-mod address;
 mod calls;
 mod host;
 mod machine;
 mod memory;
 mod options;
 mod stack;
+mod transfer;
+mod wait;
 
 use nix::errno::Errno;
 use std::ffi::c_int;
 
-pub use memory::{identity, put_at};
+pub use memory::{flags_of, identity, put_at};
 pub use stack::options;
 
 /// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.

@@ -3,18 +3,20 @@
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
 use super::{answer, done, guarded, memory};
-use crate::choices::Choices;
 use crate::home::Home;
 use crate::place::{Place, Refusal};
-use crate::socket::{Socket, State};
+use crate::socket::Socket;
 use crate::table;
-use farpace_live::socket::Options;
+use farpace_live::socket::{Options, OptionsError, posix};
 use nix::errno::Errno;
-use nix::libc::{self, c_int, size_t, ssize_t};
+use nix::libc::{c_int, size_t, ssize_t};
 use nix::sys::socket::SockFlag;
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// The bits of a socket's type that name its kind (SOCK_TYPE_MASK); the others are flags.
+const KINDS: c_int = 0xf;
 
 /// A stack, for C.
 pub struct FpStack(Arc<Home>);
@@ -32,9 +34,19 @@ fn reason() -> MutexGuard<'static, String> {
     REASON.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The options of new sockets of a home.
-pub fn options(profile: Option<&str>) -> nix::Result<Options> {
-    profile.map_or(Ok(Options::default()), |name| Options::profile(name).map_err(|_| Errno::ENOENT))
+/// The options of new sockets of a home, from words as [`Options::set`] takes them.
+pub fn options(words: Option<&str>) -> Result<Options, Refusal> {
+    let mut options = Options::default();
+    options.set(words.unwrap_or_default()).map_err(|error| {
+        let code = match error {
+            OptionsError::Profile(_) | OptionsError::Congestion(_) => Errno::ENOENT,
+            OptionsError::Settings(_) | OptionsError::Word { .. } | OptionsError::Setting { .. } => {
+                Errno::EINVAL
+            }
+        };
+        Refusal(code, error.to_string())
+    })?;
+    Ok(options)
 }
 
 /// Brings a stack up on a new TUN device `name`: the kernel has `kernel` (like "10.77.0.1/24") on it, the stack `address`.
@@ -76,12 +88,17 @@ fn give(place: impl FnOnce() -> Result<Place, Refusal>) -> *mut FpStack {
             *last() = Some(home.clone());
             memory::give(FpStack(home))
         }
-        Err(Refusal(error, why)) => {
-            *reason() = why;
-            error.set();
+        Err(refusal) => {
+            refuse(refusal);
             std::ptr::null_mut()
         }
     }
+}
+
+/// Sets `errno`, and keeps the reason for [`fp_stack_reason`].
+pub fn refuse(Refusal(error, why): Refusal) {
+    *reason() = why;
+    error.set();
 }
 
 /// Why the last stack could not be had, as a string: as much as there is room for. Its length.
@@ -176,17 +193,7 @@ fn open_at(
     kind: c_int,
     protocol: c_int,
 ) -> nix::Result<c_int> {
-    let v6 = match domain {
-        libc::AF_INET => false,
-        libc::AF_INET6 => true,
-        _ => return Err(Errno::EAFNOSUPPORT),
-    };
-    let flags = SockFlag::from_bits_truncate(kind);
-    let state = match (kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC), protocol) {
-        (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => State::Fresh(None),
-        (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => State::Unbound,
-        _ => return Err(Errno::EPROTONOSUPPORT),
-    };
-    let choices = Choices::new(options(home.profile.as_deref())?);
-    Socket::open(home, v6, state, choices, flags, at)
+    let flags = SockFlag::from_bits(kind & !KINDS).ok_or(Errno::EINVAL)?;
+    let inner = posix::Socket::new(home.stack.clone(), domain, kind & KINDS, protocol, home.options.clone())?;
+    Socket::open(home, inner, flags, at)
 }

@@ -37,14 +37,16 @@ impl Application for Bridge {
     fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
         let Some(pipe) = &self.pipe else { return };
         match event {
-            Event::Readable | Event::Writable => pipe.shared.with(|duplex| pump(duplex, connection)),
+            Event::Readable | Event::Writable | Event::Urgent => {
+                pipe.shared.with(|duplex| pump(duplex, connection))
+            }
             Event::PeerClosed => pipe.shared.with(|duplex| {
                 duplex.peer_closed = true;
                 pump(duplex, connection);
             }),
             Event::Connected => {
                 pipe.shared.with(|duplex| {
-                    duplex.phase = Phase::Open;
+                    (duplex.phase, duplex.was_open) = (Phase::Open, true);
                     if duplex.rate_cap.is_some() {
                         connection.set_rate_cap(duplex.rate_cap);
                     }
@@ -60,7 +62,7 @@ impl Application for Bridge {
                 pipe.shared.with(|duplex| close(duplex, connection, reason));
                 self.pipe = None;
             }
-            Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
+            Event::Unanswered | Event::PathTrouble => {}
         }
     }
 }
@@ -80,13 +82,20 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
     if duplex.farewell == Some(Farewell::Abort) {
         return connection.abort();
     }
+    if duplex.fin && !duplex.fin_sent {
+        duplex.fin_sent = true;
+        // All of it: whoever has left is not here when there is room, and what waited here no limit of the host would see.
+        connection.close_after(duplex.take_outgoing());
+    }
     let empty = duplex.drain(|piece| {
         connection.write(piece);
     });
     duplex.stuck = !empty;
-    if empty && duplex.fin && !duplex.fin_sent {
-        duplex.fin_sent = true;
-        connection.close();
+    if let Some(behind) = duplex.take_urgent() {
+        connection.mark_urgent(ByteCount::new(behind));
+    }
+    if let Some(more) = duplex.more_coming.take() {
+        connection.set_more(more);
     }
     duplex.flushed = empty && connection.unacknowledged().is_zero() && fin_is_known(connection.state());
     match duplex.farewell {
@@ -101,9 +110,16 @@ fn fin_is_known(state: State) -> bool {
 }
 
 fn take_in(duplex: &mut Duplex, connection: &mut Connection, limit: usize) {
+    if let Some(ahead) = connection.urgent_ahead() {
+        let mark = (duplex.came + ahead.get()).saturating_sub(1);
+        if duplex.urgent_mark != Some(mark) {
+            (duplex.urgent_mark, duplex.urgent_byte, duplex.urgent_read) = (Some(mark), None, false);
+        }
+    }
     let incoming = &mut duplex.incoming;
     let read = connection.read_up_to(ByteCount::of_len(limit), |piece| incoming.push_back(piece));
     duplex.incoming_bytes += read.as_len();
+    duplex.note_arrival(read.as_len());
     duplex.more = !connection.readable().is_zero();
 }
 
@@ -116,12 +132,15 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
         // Both have closed, and both know: only TIME-WAIT was left to be cut short.
         CloseReason::Reset if duplex.flushed && duplex.peer_closed => None,
         CloseReason::Reset if duplex.phase == Phase::Opening => Some(Errno::ECONNREFUSED),
-        // A peer that has said that it will send nothing more takes nothing more either.
-        CloseReason::Reset if duplex.peer_closed => Some(Errno::EPIPE),
+        // A peer that has said that it will send nothing more takes nothing more either; but where both have (LAST-ACK), it is a
+        // reset as any other.
+        CloseReason::Reset if duplex.peer_closed && !duplex.fin_sent => Some(Errno::EPIPE),
         CloseReason::Reset => Some(Errno::ECONNRESET),
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
         CloseReason::Unreachable => Some(Errno::EHOSTUNREACH),
         CloseReason::Aborted => duplex.farewell.is_none().then_some(Errno::ECONNABORTED),
     };
+    duplex.flushed &= error.is_none();
+    duplex.flushed |= reason == CloseReason::Finished;
     duplex.end(error);
 }

@@ -5,11 +5,13 @@ use super::engine::{Engine, ask};
 use super::registry::{Interrupt, Registry};
 use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
 use bytes::Bytes;
-use farpace_host::ip::udp::{BindError, MAX_PAYLOAD, UdpId};
+use farpace_host::Bind;
+use farpace_host::ip::udp::{BindError, Datagram, IpFields, MAX_PAYLOAD, UdpId};
+use farpace_units::ByteCount;
 use nix::errno::Errno;
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -39,13 +41,34 @@ pub(super) struct Wire {
 
 #[derive(Default)]
 pub(super) struct Datagrams {
-    incoming: VecDeque<(SocketAddr, Bytes)>,
-    pub outgoing: VecDeque<(SocketAddr, Bytes)>,
+    incoming: VecDeque<Datagram>,
+    pub outgoing: VecDeque<Outgoing>,
     pub kicked: bool,
     /// The host's socket holds more than was moved.
     starved: bool,
+    arrivals: u64,
+    reads: u64,
+    /// The program reads no more, or writes no more.
+    deaf: bool,
+    mute: bool,
     pub closed: bool,
+    /// The end of the socket.
     pub error: Option<Errno>,
+    /// What the network said of a datagram; told once.
+    pub trouble: Option<Errno>,
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where to.
+    pub to: SocketAddr,
+    /// From which address of the host; none: that of the socket, or the host chooses.
+    pub from: Option<IpAddr>,
+    /// What its IP header says.
+    pub ip: IpFields,
+    /// What it carries.
+    pub payload: Bytes,
 }
 
 impl Datagrams {
@@ -53,20 +76,26 @@ impl Datagrams {
         self.starved = self.incoming.len() >= MOST_INCOMING;
         !self.starved
     }
-    pub fn push(&mut self, from: SocketAddr, payload: Bytes) {
-        self.incoming.push_back((from, payload));
+    pub fn push(&mut self, datagram: Datagram) {
+        self.incoming.push_back(datagram);
+        self.arrivals += 1;
     }
 }
 
 impl Ready for Datagrams {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
+        let troubled = self.trouble.is_some();
         Readiness {
-            readable: failed || self.closed || !self.incoming.is_empty(),
-            writable: failed || self.closed || self.outgoing.len() < MOST_OUTGOING,
-            read_ended: self.closed,
-            over: self.closed,
+            readable: failed || troubled || self.closed || self.deaf || !self.incoming.is_empty(),
+            writable: failed || troubled || self.closed || self.outgoing.len() < MOST_OUTGOING,
+            read_ended: self.closed || self.deaf,
+            over: self.closed || (self.deaf && self.mute),
+            // What passes leaves the socket as it is, and so must not look like its end.
             failed,
+            urgent: false,
+            arrivals: self.arrivals + u64::from(troubled),
+            reads: self.reads,
         }
     }
 }
@@ -93,11 +122,7 @@ impl Wire {
 }
 
 impl UdpSocket {
-    pub(super) fn open(
-        engine: &Arc<dyn Engine>,
-        registry: &Arc<Registry>,
-        at: SocketAddr,
-    ) -> io::Result<Self> {
+    pub(super) fn open(engine: &Arc<dyn Engine>, registry: &Arc<Registry>, bind: Bind) -> io::Result<Self> {
         let place = registry.reserve();
         let (engine, registry) = (engine.clone(), registry.clone());
         let wire = Arc::new(Wire { shared: Shared::new(Datagrams::default()), engine, registry, place });
@@ -105,15 +130,12 @@ impl UdpSocket {
         wire.registry.enter(place, weak);
         let bridge = DatagramBridge(wire.clone());
         let opened = ask(&*wire.engine, move |host, _| {
-            if !at.ip().is_unspecified() && !host.addresses().contains(&at.ip()) {
-                return Err(Errno::EADDRNOTAVAIL);
-            }
-            let id = host.open_udp(at.ip(), at.port(), Box::new(bridge)).map_err(|error| match error {
+            let id = host.open_udp_at(bind, Box::new(bridge)).map_err(|error| match error {
                 BindError::Taken(_) => Errno::EADDRINUSE,
-                BindError::Zero | BindError::NoneLeft => Errno::EADDRNOTAVAIL,
+                BindError::NotOurs(_) | BindError::Zero | BindError::NoneLeft => Errno::EADDRNOTAVAIL,
             })?;
-            let port = host.udp_local(id).map_or(at.port(), |local| local.port());
-            Ok((id, SocketAddr::new(at.ip(), port)))
+            let local = host.udp_local(id).unwrap_or(SocketAddr::new(bind.address, bind.port));
+            Ok::<_, Errno>((id, local))
         })?;
         let (id, local) = opened?;
         Ok(UdpSocket {
@@ -144,33 +166,46 @@ impl UdpSocket {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// Message too long; not an address to send to; network down.
+    /// Message too long; not an address to send to; network down; what the network said of an earlier one.
     pub fn send_to(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
-        if payload.len() > MAX_PAYLOAD {
+        let payload = Bytes::copy_from_slice(payload);
+        let len = payload.len();
+        self.send_with(Outgoing { to, from: None, ip: IpFields::default(), payload }).map(|()| len)
+    }
+    /// The same with more to say.
+    ///
+    /// # Errors
+    /// As [`send_to`](Self::send_to).
+    pub fn send_with(&self, datagram: Outgoing) -> io::Result<()> {
+        let to = datagram.to;
+        if datagram.payload.len() > MAX_PAYLOAD {
             return Err(Errno::EMSGSIZE.into());
         }
         if to.port() == 0 || to.ip().is_unspecified() {
             return Err(Errno::EINVAL.into());
         }
-        if to.is_ipv4() != self.local.is_ipv4() {
+        let any = self.local.ip().is_unspecified() && self.local.is_ipv6();
+        if to.is_ipv4() != self.local.is_ipv4() && !any {
             return Err(Errno::EAFNOSUPPORT.into());
         }
-        let payload = Bytes::copy_from_slice(payload);
         self.call(Way::Out, || {
             let kick = self.wire.shared.with(|box_| {
-                if let Some(error) = box_.error {
+                if let Some(error) = box_.error.or_else(|| box_.trouble.take()) {
                     return Err(error.into());
+                }
+                if box_.mute {
+                    return Err(Errno::EPIPE.into());
                 }
                 if box_.outgoing.len() >= MOST_OUTGOING {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
-                box_.outgoing.push_back((to, payload.clone()));
+                box_.outgoing.push_back(datagram.clone());
                 io::Result::Ok(!std::mem::replace(&mut box_.kicked, true))
             })?;
             if kick {
                 self.wire.kick(self.id);
             }
-            Ok(payload.len())
+            Ok(())
         })
     }
     /// Sends a datagram to where the socket is connected.
@@ -187,7 +222,7 @@ impl UdpSocket {
     /// `WouldBlock`: there is none and the socket does not wait (any longer). Network down.
     /// [`Interrupted`](super::Interrupted).
     pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let (from, payload) = self.call(Way::In, || self.next(true))?;
+        let Datagram { from, payload, .. } = self.recv()?;
         Ok((copy(&payload, buffer), from))
     }
     /// The same; the datagram stays.
@@ -195,7 +230,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let (from, payload) = self.call(Way::In, || self.next(false))?;
+        let Datagram { from, payload, .. } = self.peek()?;
         Ok((copy(&payload, buffer), from))
     }
     /// The next datagram, without copying.
@@ -203,19 +238,49 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn recv_bytes(&self) -> io::Result<(Bytes, SocketAddr)> {
-        self.call(Way::In, || self.next(true)).map(|(from, payload)| (payload, from))
+        self.recv().map(|datagram| (datagram.payload, datagram.from))
+    }
+    /// The next datagram with all that is known of it.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn recv(&self) -> io::Result<Datagram> {
+        self.call(Way::In, || self.next(true))
+    }
+    /// The same; the datagram stays.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn peek(&self) -> io::Result<Datagram> {
+        self.call(Way::In, || self.next(false))
+    }
+    /// The error that waits, once (SO_ERROR).
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.wire.shared.with(|box_| box_.trouble.take().or(box_.error)).map(Into::into)
+    }
+    /// Its place in the host.
+    pub fn id(&self) -> UdpId {
+        self.id
     }
 
-    fn next(&self, take: bool) -> io::Result<(SocketAddr, Bytes)> {
+    fn next(&self, take: bool) -> io::Result<Datagram> {
         let only = self.peer_addr();
         let (next, kick) = self.wire.shared.with(|box_| {
             // Of a connected socket nobody else is heard.
-            while box_.incoming.front().is_some_and(|(from, _)| only.is_some_and(|only| only != *from)) {
+            while box_.incoming.front().is_some_and(|first| only.is_some_and(|only| only != first.from)) {
                 box_.incoming.pop_front();
             }
+            box_.reads += 1;
             let next = if take { box_.incoming.pop_front() } else { box_.incoming.front().cloned() };
             let kick = box_.starved && box_.incoming.len() <= MOST_INCOMING / 2;
             box_.starved &= !kick;
+            if let Some(trouble) = box_.trouble.take() {
+                // As in Linux it comes before what waits, which stays.
+                if let (Some(datagram), true) = (next, take) {
+                    box_.incoming.push_front(datagram);
+                }
+                return (Err(trouble.into()), kick);
+            }
             (next.ok_or_else(|| box_.error.map_or(io::ErrorKind::WouldBlock.into(), Into::into)), kick)
         });
         if kick {
@@ -243,7 +308,36 @@ impl UdpSocket {
     }
     /// Bytes of the datagram that comes next.
     pub fn available(&self) -> usize {
-        self.wire.shared.with(|box_| box_.incoming.front().map_or(0, |(_, payload)| payload.len()))
+        self.wire.shared.with(|box_| box_.incoming.front().map_or(0, |first| first.payload.len()))
+    }
+    /// What may wait in it to be read, in bytes.
+    pub fn set_receive_buffer(&self, bytes: u64) {
+        let id = self.id;
+        let _ = self.wire.engine.run(Box::new(move |host, _| host.set_udp_buffer(id, ByteCount::new(bytes))));
+    }
+    /// Changes whom it bears beside it at its port (SO_REUSEADDR, SO_REUSEPORT).
+    pub fn set_reuse(&self, reuse_address: bool, reuse_port: bool) {
+        let id = self.id;
+        let _ =
+            self.wire.engine.run(Box::new(move |host, _| host.set_udp_reuse(id, reuse_address, reuse_port)));
+    }
+    /// Ends one direction or both for the program; the network does not hear of it.
+    pub fn shutdown(&self, how: Shutdown) {
+        self.wire.shared.with(|box_| {
+            box_.deaf |= matches!(how, Shutdown::Read | Shutdown::Both);
+            box_.mute |= matches!(how, Shutdown::Write | Shutdown::Both);
+        });
+    }
+    /// Its program reads no more.
+    pub fn is_deaf(&self) -> bool {
+        self.wire.shared.with(|box_| box_.deaf)
+    }
+    /// Bytes that wait to be read, and to be sent.
+    pub fn waiting(&self) -> (usize, usize) {
+        self.wire.shared.with(|box_| {
+            let outgoing = box_.outgoing.iter().map(|datagram| datagram.payload.len()).sum();
+            (box_.incoming.iter().map(|datagram| datagram.payload.len()).sum(), outgoing)
+        })
     }
     /// Calls that would wait fail with `WouldBlock` instead.
     pub fn set_nonblocking(&self, nonblocking: bool) {
@@ -268,6 +362,10 @@ impl UdpSocket {
     /// From now on `watch` is told of its readiness.
     pub fn watch(&self, watch: Box<dyn Watch>) {
         self.wire.shared.watch(watch);
+    }
+    /// From now on nobody is told.
+    pub fn unwatch(&self) {
+        self.wire.shared.unwatch();
     }
 }
 

@@ -1,8 +1,10 @@
 //! The station's side of a UDP socket.
 
-use super::datagram::Wire;
+use super::datagram::{Outgoing, Wire};
 use farpace_host::DatagramProgram;
+use farpace_host::ip::icmp::PathTrouble;
 use farpace_units::Instant;
+use farpace_wire::Unreachable;
 use nix::errno::Errno;
 use std::sync::Arc;
 
@@ -13,19 +15,33 @@ impl DatagramProgram for DatagramBridge {
     fn run(&mut self, _: Instant, socket: &mut farpace_host::UdpSocket<'_>) {
         self.0.shared.with(|box_| {
             box_.kicked = false;
-            while let Some((to, payload)) = box_.outgoing.pop_front() {
+            while let Some(Outgoing { to, from, ip, payload }) = box_.outgoing.pop_front() {
                 // It says what the caller was told already, or that too many wait: UDP promises nothing.
-                let _ = socket.send_to(to, payload);
+                let _ = socket.send_with(to, from, ip, payload);
+            }
+            if let Some(trouble) = socket.take_trouble() {
+                box_.trouble = errno(trouble).or(box_.trouble);
             }
             while box_.has_room()
                 && let Some(datagram) = socket.receive()
             {
-                box_.push(datagram.from, datagram.payload);
+                box_.push(datagram);
             }
         });
     }
     fn deadline(&self) -> Option<Instant> {
         None
+    }
+}
+
+/// What a connected socket hears of it (as in Linux, where the network has told it for certain).
+fn errno(trouble: PathTrouble) -> Option<Errno> {
+    match trouble {
+        PathTrouble::Unreachable { why: Unreachable::Port, .. } => Some(Errno::ECONNREFUSED),
+        PathTrouble::Unreachable { why: Unreachable::Protocol, .. } => Some(Errno::ENOPROTOOPT),
+        PathTrouble::Unreachable { hard: true, .. } => Some(Errno::EHOSTUNREACH),
+        PathTrouble::ParameterProblem => Some(Errno::EPROTO),
+        PathTrouble::TooBig { .. } | PathTrouble::Unreachable { .. } | PathTrouble::TimeExceeded => None,
     }
 }
 

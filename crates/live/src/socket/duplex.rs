@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 /// Bytes of each direction that lie between the program and the engine at most, besides the engine's own buffers.
 pub(super) const BETWEEN: usize = 512 << 10;
+/// More than [`BETWEEN`] lies there for a program that wants it at once (SO_RCVLOWAT), at most so much.
+const MOST_WANTED: usize = 16 << 20;
 /// Shorter writes are gathered into pieces.
 pub(super) const SMALL_WRITE: usize = 8 << 10;
 /// The first piece that is gathered, in bytes; each further one that is filled before the engine has come for it is twice as
@@ -34,17 +36,40 @@ pub(super) enum Farewell {
     Abort,
 }
 
+/// How a write is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manner {
+    /// More will follow (MSG_MORE).
+    pub more: bool,
+    /// The last byte is urgent (MSG_OOB).
+    pub urgent: bool,
+}
+
 /// What lies between a program and the engine, and what each has told the other.
 pub(super) struct Duplex {
     pub phase: Phase,
+    /// It was open once.
+    pub was_open: bool,
     pub id: Option<ConnectionId>,
     pub ends: Option<Ends>,
     // To the program
     pub incoming: VecDeque<Bytes>,
     pub incoming_bytes: usize,
     incoming_limit: usize,
-    /// The reading thread has bytes of its own that it has not handed out.
-    pub reader_holds: bool,
+    /// Bytes that the reading thread has fetched and not handed out.
+    pub reader_bytes: usize,
+    /// Bytes that came so far, and how often some came.
+    pub came: u64,
+    pub arrivals: u64,
+    pub reads: u64,
+    /// A program that waits wants at least so many bytes (SO_RCVLOWAT).
+    pub wanted: usize,
+    /// Place of the peer's urgent byte in the stream, the byte until it is read, and whether it was.
+    pub urgent_mark: Option<u64>,
+    pub urgent_byte: Option<u8>,
+    pub urgent_read: bool,
+    /// The urgent byte stands in line with the others (SO_OOBINLINE).
+    pub urgent_inline: bool,
     /// The engine has more.
     pub more: bool,
     /// The peer's FIN has come.
@@ -58,6 +83,11 @@ pub(super) struct Duplex {
     gather: usize,
     pub outgoing_bytes: usize,
     outgoing_limit: usize,
+    /// Bytes written so far, and up to which of them they are urgent.
+    written: u64,
+    urgent_until: Option<u64>,
+    /// The last write said whether more will come.
+    pub more_coming: Option<bool>,
     /// The program found no room. There is some again when half of it is free.
     full: bool,
     /// The engine has no room: it says when it has.
@@ -80,12 +110,21 @@ impl Duplex {
     pub fn new(config: &Config) -> Self {
         Duplex {
             phase: Phase::Opening,
+            was_open: false,
             id: None,
             ends: None,
             incoming: VecDeque::new(),
             incoming_bytes: 0,
-            incoming_limit: config.receive_buffer.as_len().min(BETWEEN),
-            reader_holds: false,
+            incoming_limit: config.receive_buffer.max.as_len().min(BETWEEN),
+            reader_bytes: 0,
+            came: 0,
+            arrivals: 0,
+            reads: 0,
+            wanted: 1,
+            urgent_mark: None,
+            urgent_byte: None,
+            urgent_read: false,
+            urgent_inline: false,
             more: false,
             peer_closed: false,
             deaf: false,
@@ -93,7 +132,10 @@ impl Duplex {
             tail: BytesMut::new(),
             gather: FIRST_PIECE,
             outgoing_bytes: 0,
-            outgoing_limit: config.send_buffer.as_len().clamp(1, BETWEEN),
+            outgoing_limit: config.send_buffer.max.as_len().clamp(1, BETWEEN),
+            written: 0,
+            urgent_until: None,
+            more_coming: None,
             full: false,
             stuck: false,
             fin: false,
@@ -108,7 +150,7 @@ impl Duplex {
 
     /// Everything that came was handed out, or will never be.
     pub fn at_end(&self) -> bool {
-        let empty = self.incoming.is_empty() && !self.reader_holds;
+        let empty = self.incoming.is_empty() && self.reader_bytes == 0;
         empty && (self.deaf || self.phase == Phase::Over || (self.peer_closed && !self.more))
     }
     /// Nothing can be written any more.
@@ -128,10 +170,12 @@ impl Duplex {
     /// The program writes a piece; its bytes are counted already.
     pub fn push(&mut self, piece: Bytes) {
         self.seal();
+        self.written += piece.len() as u64;
         self.outgoing.push_back(piece);
     }
     /// The program writes a few bytes; they are counted already.
     pub fn append(&mut self, bytes: &[u8]) {
+        self.written += bytes.len() as u64;
         if self.tail.capacity() - self.tail.len() < bytes.len() {
             self.seal();
             self.tail = BytesMut::with_capacity(self.gather.max(bytes.len()));
@@ -164,17 +208,65 @@ impl Duplex {
         }
         self.outgoing.is_empty()
     }
+    /// All that was written and not taken.
+    pub fn take_outgoing(&mut self) -> VecDeque<Bytes> {
+        self.seal();
+        (self.tail, self.gather, self.outgoing_bytes) = (BytesMut::new(), FIRST_PIECE, 0);
+        self.full = false;
+        std::mem::take(&mut self.outgoing)
+    }
+    /// How the last write was meant.
+    pub fn note_manner(&mut self, manner: Manner) {
+        // What was written before and is on its way must not wait for what follows this.
+        let under_way = self.kicked && self.more_coming != Some(true);
+        self.more_coming = Some(manner.more && !under_way);
+        if manner.urgent {
+            self.urgent_until = Some(self.written);
+        }
+    }
+    /// Bytes that were written after the urgent ones, if all of these have been taken; once.
+    pub fn take_urgent(&mut self) -> Option<u64> {
+        let until = self.urgent_until?;
+        let left: u64 = self.outgoing.iter().map(|piece| piece.len() as u64).sum();
+        let taken = self.written - left;
+        if until > taken {
+            return None;
+        }
+        self.urgent_until = None;
+        Some(taken - until)
+    }
+    /// A program that waits wants so many bytes.
+    pub fn want(&mut self, bytes: usize) {
+        self.wanted = bytes.max(1);
+        self.incoming_limit = self.incoming_limit.max(bytes.min(MOST_WANTED));
+    }
+    /// Something has come to be read.
+    pub fn note_arrival(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.came += bytes as u64;
+            self.arrivals += 1;
+        }
+        // The urgent byte is kept for whoever asks for it.
+        if let Some(mark) = self.urgent_mark.filter(|_| self.urgent_byte.is_none() && !self.urgent_read)
+            && let Some(behind) = self.came.checked_sub(mark).filter(|behind| *behind > 0)
+        {
+            let mut behind = usize::try_from(behind).unwrap_or(usize::MAX);
+            for piece in self.incoming.iter().rev() {
+                if behind <= piece.len() {
+                    self.urgent_byte = piece.get(piece.len() - behind).copied();
+                    break;
+                }
+                behind -= piece.len();
+            }
+        }
+    }
     /// It is over; `error` tells the program why, unless everything went well.
     pub fn end(&mut self, error: Option<Errno>) {
         if self.phase != Phase::Over {
             self.phase = Phase::Over;
             self.error = error.or(self.error);
             self.more = false;
-            self.flushed = error.is_none() && self.outgoing.is_empty() && self.tail.is_empty();
-            self.outgoing.clear();
-            self.tail = BytesMut::new();
-            self.outgoing_bytes = 0;
-            self.full = false;
+            drop(self.take_outgoing());
         }
     }
 }
@@ -183,12 +275,19 @@ impl Ready for Duplex {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
         let ended = self.phase == Phase::Over;
+        let there = self.reader_bytes + self.incoming_bytes;
+        // No more than lies between the engine and the program can be waited for.
+        let enough = there >= self.wanted || (there > 0 && self.incoming_room() == 0);
+        let read_ended = ended || self.peer_closed || self.deaf;
         Readiness {
-            readable: failed || self.reader_holds || !self.incoming.is_empty() || self.at_end(),
+            readable: failed || (there > 0 && (enough || read_ended)) || self.at_end(),
             writable: failed || self.write_ended() || (self.phase == Phase::Open && !self.full),
-            read_ended: ended || self.peer_closed || self.deaf,
+            read_ended,
             over: ended || (self.fin && (self.peer_closed || self.deaf)),
             failed,
+            urgent: self.urgent_byte.is_some() && !self.urgent_inline,
+            arrivals: self.arrivals,
+            reads: self.reads,
         }
     }
 }

@@ -18,6 +18,10 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The engine has ended; the job was dropped.
     fn run(&self, job: HostJob) -> Result<(), Ended>;
+    /// The program gives the time, which is no time of day.
+    fn is_driven(&self) -> bool {
+        false
+    }
 }
 
 impl Engine for Handle {

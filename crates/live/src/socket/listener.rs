@@ -1,5 +1,6 @@
 //! Listeners: connections that wait to be accepted.
 
+use super::bound::Bound;
 use super::bridge::Bridge;
 use super::engine::{Engine, ask, ended};
 use super::pipe::Pipe;
@@ -10,20 +11,36 @@ use farpace_host::{Application, ListenError, ListenSettings};
 use farpace_tcp::config::Config;
 use farpace_units::Rate;
 use nix::errno::Errno;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Accepts connections to one port of a stack. Dropping it closes the port; connections that nobody has accepted are reset.
 pub struct Listener {
     queue: Arc<Queue>,
-    local: SocketAddr,
+    bound: Arc<Bound>,
     linger: Option<Duration>,
     nonblocking: AtomicBool,
     timeout: Mutex<Option<Duration>>,
+}
+
+/// How the connections of a listener are, and how many there may be.
+#[derive(Clone)]
+pub struct Listening {
+    /// TCP.
+    pub config: Config,
+    /// Payload leaves at this rate at most.
+    pub rate_cap: Option<Rate>,
+    /// SYNs beyond the half-open connections are answered with cookies.
+    pub cookies: bool,
+    /// Connections that wait to be accepted at most.
+    pub backlog: usize,
+    /// What each of them is given ([`Stream::extra`]).
+    pub extra: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What a listener and the station share.
@@ -32,7 +49,7 @@ pub(super) struct Queue {
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     place: u64,
-    most: usize,
+    how: Mutex<Listening>,
 }
 
 #[derive(Default)]
@@ -41,12 +58,15 @@ pub(super) struct Waiting {
     closed: bool,
     /// Reset because too many waited.
     refused: u64,
+    arrivals: u64,
+    accepted: u64,
 }
 
 impl Ready for Waiting {
     fn readiness(&self) -> Readiness {
         let readable = self.closed || !self.open.is_empty();
-        Readiness { readable, over: self.closed, ..Readiness::default() }
+        let (arrivals, reads) = (self.arrivals, self.accepted);
+        Readiness { readable, over: self.closed, arrivals, reads, ..Readiness::default() }
     }
 }
 
@@ -63,12 +83,17 @@ impl Drop for Queue {
 }
 
 impl Queue {
+    fn how(&self) -> MutexGuard<'_, Listening> {
+        self.how.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     /// A connection is open. False: too many wait, or nobody listens any more.
     fn offer(&self, pipe: Arc<Pipe>) -> bool {
+        let most = self.how().backlog;
         self.shared.with(|waiting| {
-            let room = !waiting.closed && waiting.open.len() < self.most;
+            let room = !waiting.closed && waiting.open.len() < most;
             if room {
                 waiting.open.push_back(pipe);
+                waiting.arrivals += 1;
             } else {
                 waiting.refused += 1;
             }
@@ -90,38 +115,53 @@ impl Listener {
     pub(super) fn open(
         engine: &Arc<dyn Engine>,
         registry: &Arc<Registry>,
-        local: SocketAddr,
-        (config, rate_cap): (Config, Option<Rate>),
-        most: usize,
+        bound: Arc<Bound>,
+        how: Listening,
         linger: Option<Duration>,
     ) -> io::Result<Self> {
         let place = registry.reserve();
+        let settings = ListenSettings { cookies: how.cookies, ..ListenSettings::new(how.config.clone()) };
         let queue = Arc::new(Queue {
             shared: Shared::new(Waiting::default()),
             engine: engine.clone(),
             registry: registry.clone(),
             place,
-            most: most.max(1),
+            how: Mutex::new(how),
         });
         let weak: Weak<dyn Interrupt> = Arc::<Queue>::downgrade(&queue);
         registry.enter(place, weak);
-        let door = Door(queue.clone());
-        let port = local.port();
+        let (door, id) = (Door(queue.clone()), bound.id());
         let opened = ask(&**engine, move |host, _| {
-            if !local.ip().is_unspecified() && !host.addresses().contains(&local.ip()) {
-                return Err(Errno::EADDRNOTAVAIL);
-            }
-            let settings = ListenSettings::new(config.clone());
             let factory = move || -> Box<dyn Application> {
                 let queue = door.0.clone();
-                let pipe = Pipe::new(queue.engine.clone(), queue.registry.clone(), &config);
-                pipe.cap_rate(rate_cap);
+                let how = queue.how().clone();
+                let (engine, registry) = (queue.engine.clone(), queue.registry.clone());
+                let pipe = Pipe::with_extra(engine, registry, &how.config, how.extra);
+                pipe.cap_rate(how.rate_cap);
                 Box::new(Bridge::announced(pipe, move |pipe| queue.offer(pipe)))
             };
-            host.listen(port, settings, factory).map_err(|ListenError::Taken(_)| Errno::EADDRINUSE)
+            host.listen_on(id, settings, factory)
         })?;
-        opened?;
-        Ok(Listener { queue, local, linger, nonblocking: AtomicBool::new(false), timeout: Mutex::default() })
+        opened.map_err(|_: ListenError| Errno::EADDRINUSE)?;
+        Ok(Listener { queue, bound, linger, nonblocking: AtomicBool::new(false), timeout: Mutex::default() })
+    }
+
+    /// Connections that begin from now on are as `how` says.
+    pub fn retune(&self, how: Listening) {
+        let (id, config) = (self.bound.id(), how.config.clone());
+        *self.queue.how() = how;
+        // An engine that has ended has no connections.
+        let _ = self.queue.engine.run(Box::new(move |host, _| {
+            host.set_listener_config(id, config);
+        }));
+    }
+    /// How its connections are.
+    pub fn how(&self) -> Listening {
+        self.queue.how().clone()
+    }
+    /// Connections that wait to be accepted now.
+    pub fn waiting(&self) -> usize {
+        self.queue.shared.with(|waiting| waiting.open.len())
     }
 
     /// The next connection, and who it is from.
@@ -146,7 +186,10 @@ impl Listener {
         loop {
             let pipe = self.queue.shared.with(|waiting| match waiting.open.pop_front() {
                 None if waiting.closed => Err(ended()),
-                next => Ok(next),
+                next => {
+                    waiting.accepted += 1;
+                    Ok(next)
+                }
             })?;
             let Some(pipe) = pipe else { return Ok(None) };
             let stream = Stream::new(pipe, self.linger);
@@ -162,7 +205,7 @@ impl Listener {
     }
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
-        self.local
+        self.bound.at()
     }
     /// `accept` fails with `WouldBlock` where it would wait.
     ///
@@ -192,6 +235,10 @@ impl Listener {
     pub fn watch(&self, watch: Box<dyn Watch>) {
         self.queue.shared.watch(watch);
     }
+    /// From now on nobody is told.
+    pub fn unwatch(&self) {
+        self.queue.shared.unwatch();
+    }
     #[cfg(feature = "tokio")]
     pub(super) fn shared(&self) -> &Shared<Waiting> {
         &self.queue.shared
@@ -200,10 +247,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let port = self.local.port();
+        let id = self.bound.id();
         // An engine that has ended has closed it.
         let _ = self.queue.engine.run(Box::new(move |host, _| {
-            host.stop_listening(port);
+            host.stop_listening_on(id);
         }));
         let left = self.queue.shared.with(|waiting| {
             waiting.closed = true;

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+mod bound;
 mod bridge;
 mod datagram;
 mod datagram_bridge;
@@ -16,15 +17,18 @@ mod linger;
 mod listener;
 mod options;
 mod pipe;
+pub mod posix;
 mod registry;
+mod settings;
 mod shared;
 mod snapshot;
 mod stack;
 mod stream;
 
-pub use datagram::UdpSocket;
+pub use bound::Bound;
+pub use datagram::{Outgoing, UdpSocket};
 pub use engine::Engine;
-pub use listener::{Incoming, Listener};
+pub use listener::{Incoming, Listener, Listening};
 pub use options::{DEFAULT_BACKLOG, Options, OptionsError};
 pub use registry::Interrupted;
 pub use shared::{Readiness, Watch};

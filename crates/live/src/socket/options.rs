@@ -20,7 +20,7 @@ const HEADERS: u16 = 40;
 /// let options = Options::profile("modern")?.congestion("bbr3")?.nodelay(true);
 /// # Ok::<(), farpace_live::socket::OptionsError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// TCP: profile, congestion control, buffers, keep-alive and all else. Where it names no `mss`, that of the device holds.
     pub settings: Settings,
@@ -30,6 +30,8 @@ pub struct Options {
     pub local_port: u16,
     /// Of a listener: connections that wait to be accepted; none: [`DEFAULT_BACKLOG`].
     pub backlog: Option<usize>,
+    /// Of a listener: SYNs beyond its half-open connections are answered with cookies (RFC 4987); if not, they are dropped.
+    pub cookies: bool,
     /// How long closing waits for the peer to have everything; zero: it resets the connection; none: it does not wait.
     pub linger: Option<Duration>,
     /// How long opening a connection may take; none: as long as TCP tries, about three minutes.
@@ -48,6 +50,36 @@ pub enum OptionsError {
     /// Settings that contradict each other, or out of range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A word that means nothing here.
+    #[error("`{word}`: expected {expected}")]
+    Word {
+        /// The word.
+        word: String,
+        /// What could stand there.
+        expected: &'static str,
+    },
+    /// A setting that does not exist, or cannot have this value.
+    #[error("`{word}`: {why}")]
+    Setting {
+        /// The word.
+        word: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            settings: Settings::default(),
+            rate_cap: None,
+            local_port: 0,
+            backlog: None,
+            cookies: true,
+            linger: None,
+            connect_timeout: None,
+        }
+    }
 }
 
 fn named<T: for<'de> Deserialize<'de>>(name: &str) -> Option<T> {

@@ -1,14 +1,15 @@
 //! The program's side of a stream: reads and writes that never wait. Whoever may wait does so in [`Shared`].
 
 use super::bridge::pump;
-use super::duplex::{Duplex, Farewell, Phase, SMALL_WRITE};
+use super::duplex::{Duplex, Farewell, Manner, Phase, SMALL_WRITE};
 use super::engine::{Engine, ended};
 use super::registry::{Interrupt, Registry};
 use super::shared::Shared;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use farpace_tcp::config::Config;
 use farpace_units::Rate;
 use nix::errno::Errno;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,26 +20,78 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// copied with `shared` free, but for short writes.
 pub(super) struct Pipe {
     pub shared: Shared<Duplex>,
-    /// What was fetched and not handed out.
-    reader: Mutex<VecDeque<Bytes>>,
+    reader: Mutex<Reader>,
     writer: Mutex<()>,
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     place: u64,
+    extra: Option<Extra>,
 }
+
+/// What a listener gives the streams that it accepts, for whoever made the listener.
+pub(super) type Extra = Arc<dyn Any + Send + Sync>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What was fetched and not handed out.
+#[derive(Default)]
+struct Reader {
+    held: VecDeque<Bytes>,
+    /// Offset in the stream of the first byte that is held, or of the next that will be.
+    offset: u64,
+    /// Offset of the peer's urgent byte, where it stands between others.
+    mark: Option<u64>,
+    inline: bool,
+}
+
 /// What there is to read.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     Data,
     End,
 }
 
+impl Reader {
+    fn held_bytes(&self) -> usize {
+        self.held.iter().map(Bytes::len).sum()
+    }
+    /// Bytes before the urgent one, which a read does not go beyond; none: there is no such limit.
+    fn before_mark(&self) -> Option<usize> {
+        let ahead = self.mark?.checked_sub(self.offset).filter(|ahead| *ahead > 0)?;
+        usize::try_from(ahead).ok()
+    }
+    /// Takes `n` bytes from the first piece.
+    fn take(&mut self, n: usize) -> Bytes {
+        let Some(front) = self.held.front_mut() else { return Bytes::new() };
+        let piece = front.split_to(n.min(front.len()));
+        if front.is_empty() {
+            self.held.pop_front();
+        }
+        self.offset += piece.len() as u64;
+        piece
+    }
+    /// The urgent byte is next, and is read by itself alone: the others go on behind it.
+    fn skip_urgent(&mut self) {
+        if !self.inline && self.mark == Some(self.offset) && !self.held.is_empty() {
+            self.take(1);
+        }
+    }
+}
+
 impl Pipe {
     pub fn new(engine: Arc<dyn Engine>, registry: Arc<Registry>, config: &Config) -> Arc<Self> {
+        Pipe::with_extra(engine, registry, config, None)
+    }
+
+    /// With something that its listener has given it.
+    pub fn with_extra(
+        engine: Arc<dyn Engine>,
+        registry: Arc<Registry>,
+        config: &Config,
+        extra: Option<Extra>,
+    ) -> Arc<Self> {
         let place = registry.reserve();
         let pipe = Arc::new(Pipe {
             shared: Shared::new(Duplex::new(config)),
@@ -47,6 +100,7 @@ impl Pipe {
             engine,
             registry,
             place,
+            extra,
         });
         let weak: Weak<dyn Interrupt> = Arc::<Pipe>::downgrade(&pipe);
         pipe.registry.enter(place, weak);
@@ -55,6 +109,10 @@ impl Pipe {
 
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
+    }
+    /// What its listener has given it.
+    pub fn extra(&self) -> Option<&Extra> {
+        self.extra.as_ref()
     }
 
     /// Lets the station look at this stream soon.
@@ -81,17 +139,20 @@ impl Pipe {
 
     /// Fetches what has come, if nothing is left of what was fetched before, or if that is not enough. `again`: the call
     /// has something to return, so errors can wait.
-    fn fetch(self: &Arc<Self>, held: &mut VecDeque<Bytes>, more: bool, again: bool) -> io::Result<Found> {
-        if !held.is_empty() && !more {
+    fn fetch(self: &Arc<Self>, reader: &mut Reader, more: bool, again: bool) -> io::Result<Found> {
+        reader.skip_urgent();
+        if !reader.held.is_empty() && !more {
             return Ok(Found::Data);
         }
         let (found, kick) = self.shared.with(|duplex| {
-            held.append(&mut duplex.incoming);
+            reader.held.append(&mut duplex.incoming);
+            (reader.mark, reader.inline) = (duplex.urgent_mark, duplex.urgent_inline);
+            reader.skip_urgent();
             duplex.incoming_bytes = 0;
-            duplex.reader_holds = !held.is_empty();
+            duplex.reader_bytes = reader.held_bytes();
             let kick = duplex.more && !duplex.kicked;
             duplex.kicked |= kick;
-            let found = if !held.is_empty() {
+            let found = if !reader.held.is_empty() {
                 Ok(Found::Data)
             } else if again {
                 Err(io::ErrorKind::WouldBlock.into())
@@ -112,58 +173,86 @@ impl Pipe {
 
     /// Reads what there is, at most `buffer`. Zero: the end.
     pub fn try_read(self: &Arc<Self>, buffers: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut held = locked(&self.reader);
-        let mut read = 0;
-        for buffer in buffers {
-            let mut at = 0;
-            while at < buffer.len() {
-                match self.fetch(&mut held, false, read > 0) {
-                    Ok(Found::Data) => {}
-                    Ok(Found::End) => return Ok(read),
-                    Err(_) if read > 0 => return Ok(read),
-                    Err(error) => return Err(error),
+        self.take_in(buffers.iter().map(|buffer| buffer.len()).sum(), |at, piece| {
+            let mut skip = at;
+            let mut rest = piece;
+            for buffer in buffers.iter_mut() {
+                if skip >= buffer.len() {
+                    skip -= buffer.len();
+                    continue;
                 }
-                while let Some(piece) = held.front_mut() {
-                    let n = piece.len().min(buffer.len() - at);
-                    buffer[at..at + n].copy_from_slice(&piece.split_to(n));
-                    (at, read) = (at + n, read + n);
-                    if !piece.is_empty() {
-                        break;
-                    }
-                    held.pop_front();
+                let n = rest.len().min(buffer.len() - skip);
+                buffer[skip..skip + n].copy_from_slice(&rest[..n]);
+                (skip, rest) = (0, &rest[n..]);
+                if rest.is_empty() {
+                    break;
                 }
-                self.note_held(&held);
             }
+        })
+    }
+
+    /// Reads what there is, at most `limit`, and lets it go (MSG_TRUNC). Zero: the end.
+    pub fn try_discard(self: &Arc<Self>, limit: usize) -> io::Result<usize> {
+        self.take_in(limit, |_, _| {})
+    }
+
+    /// Gives what there is to `give`, each piece with how many bytes came before it in this call; at most `limit` bytes.
+    fn take_in(self: &Arc<Self>, limit: usize, mut give: impl FnMut(usize, &[u8])) -> io::Result<usize> {
+        let mut reader = locked(&self.reader);
+        let mut read = 0;
+        while read < limit {
+            match self.fetch(&mut reader, false, read > 0) {
+                Ok(Found::Data) => {}
+                Ok(Found::End) => return Ok(read),
+                Err(_) if read > 0 => return Ok(read),
+                Err(error) => return Err(error),
+            }
+            let until_mark = reader.before_mark();
+            let mut n = limit - read;
+            if reader.mark == Some(reader.offset) && read > 0 {
+                break; // a read ends where urgent data begins
+            }
+            n = until_mark.map_or(n, |ahead| n.min(ahead));
+            while n > 0 && !reader.held.is_empty() {
+                let piece = reader.take(n);
+                give(read, &piece);
+                (read, n) = (read + piece.len(), n - piece.len());
+            }
+            self.note_held(&reader);
         }
         Ok(read)
     }
 
     /// The next piece, at most `limit` bytes of it, without copying. None: the end.
     pub fn try_read_bytes(self: &Arc<Self>, limit: usize) -> io::Result<Option<Bytes>> {
-        let mut held = locked(&self.reader);
-        match self.fetch(&mut held, false, false)? {
+        let mut reader = locked(&self.reader);
+        match self.fetch(&mut reader, false, false)? {
             Found::End => Ok(None),
             Found::Data => {
-                let Some(front) = held.front_mut() else { return Ok(None) };
-                let piece = front.split_to(front.len().min(limit));
-                if front.is_empty() {
-                    held.pop_front();
-                }
-                self.note_held(&held);
+                let limit = reader.before_mark().map_or(limit, |ahead| limit.min(ahead));
+                let piece = reader.take(limit);
+                self.note_held(&reader);
                 Ok(Some(piece))
             }
         }
     }
 
-    /// Copies what there is, and leaves it there. Zero: the end.
-    pub fn try_peek(self: &Arc<Self>, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut held = locked(&self.reader);
-        let there: usize = held.iter().map(Bytes::len).sum();
-        if matches!(self.fetch(&mut held, there < buffer.len(), false)?, Found::End) {
+    /// Copies what there is from `skip` bytes on, and leaves it there. Zero: the end, or nothing so far ahead.
+    pub fn try_peek(self: &Arc<Self>, buffer: &mut [u8], skip: usize) -> io::Result<usize> {
+        let mut reader = locked(&self.reader);
+        let more = reader.held_bytes() < skip.saturating_add(buffer.len());
+        if self.fetch(&mut reader, more, false)? == Found::End {
             return Ok(0);
         }
-        let mut at = 0;
-        for piece in held.iter() {
+        let (mut at, mut skip) = (0, skip);
+        for piece in &reader.held {
+            let piece = piece.get(skip..).unwrap_or_else(|| {
+                skip -= piece.len();
+                &[]
+            });
+            if !piece.is_empty() {
+                skip = 0;
+            }
             let n = piece.len().min(buffer.len() - at);
             buffer[at..at + n].copy_from_slice(&piece[..n]);
             at += n;
@@ -171,16 +260,50 @@ impl Pipe {
         Ok(at)
     }
 
-    fn note_held(&self, held: &VecDeque<Bytes>) {
-        if held.is_empty() {
-            self.shared.with(|duplex| duplex.reader_holds = false);
-        }
+    /// The peer's urgent byte (MSG_OOB), which stays if `peek`. None: it has been announced and has not come.
+    ///
+    /// # Errors
+    /// `EINVAL`: there is none, or it stands in line with the others.
+    pub fn try_urgent(&self, peek: bool) -> io::Result<Option<u8>> {
+        self.shared.with(|duplex| match (duplex.urgent_mark, duplex.urgent_byte) {
+            _ if duplex.urgent_inline => Err(Errno::EINVAL.into()),
+            (_, Some(byte)) => {
+                if !peek {
+                    duplex.urgent_byte = None;
+                    duplex.urgent_read = true;
+                }
+                Ok(Some(byte))
+            }
+            (Some(_), None) if !duplex.urgent_read => Ok(None),
+            _ => Err(Errno::EINVAL.into()),
+        })
+    }
+
+    /// True if the urgent byte is next (SIOCATMARK).
+    pub fn is_at_mark(&self) -> bool {
+        let mut reader = locked(&self.reader);
+        self.shared.with(|duplex| (reader.mark, reader.inline) = (duplex.urgent_mark, duplex.urgent_inline));
+        reader.mark == Some(reader.offset)
+    }
+
+    fn note_held(&self, reader: &Reader) {
+        let bytes = reader.held_bytes();
+        self.shared.with(|duplex| {
+            duplex.reader_bytes = bytes;
+            duplex.reads += 1;
+        });
     }
 
     /// Bytes that can be read without waiting.
     pub fn available(&self) -> usize {
-        let held: usize = locked(&self.reader).iter().map(Bytes::len).sum();
-        held + self.shared.with(|duplex| duplex.incoming_bytes)
+        let mut reader = locked(&self.reader);
+        let waiting = self.shared.with(|duplex| {
+            (reader.mark, reader.inline) = (duplex.urgent_mark, duplex.urgent_inline);
+            duplex.incoming_bytes
+        });
+        let all = reader.held_bytes() + waiting;
+        let first = usize::from(!reader.inline && reader.mark == Some(reader.offset) && all > 0);
+        reader.before_mark().map_or(all - first, |ahead| all.min(ahead))
     }
 
     /// Bytes written that the engine has not taken.
@@ -190,16 +313,34 @@ impl Pipe {
 
     /// Writes as much as there is room for.
     pub fn try_write(self: &Arc<Self>, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write_parts(&[io::IoSlice::new(bytes)], Manner::default())
+    }
+
+    /// Writes as much as there is room for of several buffers, as if they were one.
+    pub fn try_write_parts(self: &Arc<Self>, parts: &[io::IoSlice<'_>], manner: Manner) -> io::Result<usize> {
         let _turn = locked(&self.writer);
+        let wanted = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        let within = |len: usize| {
+            let mut left = len;
+            parts.iter().map_while(move |part| {
+                let n = part.len().min(left);
+                left -= n;
+                (n > 0 || left > 0).then(|| &part[..n])
+            })
+        };
         let len = self.shared.with(|duplex| {
-            let len = duplex.reserve(bytes.len())?;
+            let len = duplex.reserve(wanted)?;
             if len <= SMALL_WRITE {
-                duplex.append(&bytes[..len]);
+                within(len).for_each(|part| duplex.append(part));
             }
             io::Result::Ok(len)
         })?;
-        let piece = (len > SMALL_WRITE).then(|| Bytes::copy_from_slice(&bytes[..len]));
-        self.written(piece);
+        let piece = (len > SMALL_WRITE).then(|| {
+            let mut all = BytesMut::with_capacity(len);
+            within(len).for_each(|part| all.extend_from_slice(part));
+            all.freeze()
+        });
+        self.written(piece, Manner { urgent: manner.urgent && len == wanted, ..manner });
         Ok(len)
     }
 
@@ -207,11 +348,11 @@ impl Pipe {
     pub fn try_write_bytes(self: &Arc<Self>, bytes: &mut Bytes) -> io::Result<usize> {
         let _turn = locked(&self.writer);
         let len = self.shared.with(|duplex| duplex.reserve(bytes.len()))?;
-        self.written(Some(bytes.split_to(len)));
+        self.written(Some(bytes.split_to(len)), Manner::default());
         Ok(len)
     }
 
-    fn written(self: &Arc<Self>, piece: Option<Bytes>) {
+    fn written(self: &Arc<Self>, piece: Option<Bytes>, manner: Manner) {
         let kick = self.shared.with(|duplex| {
             if duplex.phase == Phase::Over {
                 return false;
@@ -219,11 +360,17 @@ impl Pipe {
             if let Some(piece) = piece {
                 duplex.push(piece);
             }
+            duplex.note_manner(manner);
             !duplex.stuck && !std::mem::replace(&mut duplex.kicked, true)
         });
         if kick {
             self.kick();
         }
+    }
+
+    /// What a write would fail with.
+    pub fn check_writable(&self) -> io::Result<()> {
+        self.shared.with(|duplex| duplex.reserve(0).map(drop))
     }
 
     /// Nothing will be written any more: a FIN follows what was.
@@ -243,17 +390,17 @@ impl Pipe {
 
     /// The program leaves. What it has not read makes it a reset (RFC 2525 §2.17).
     pub fn leave(self: &Arc<Self>, how: Farewell) {
-        let mut held = locked(&self.reader);
+        let mut reader = locked(&self.reader);
         let kick = self.shared.with(|duplex| {
-            let unread = !held.is_empty() || !duplex.incoming.is_empty() || duplex.more;
-            held.clear();
-            (duplex.incoming, duplex.reader_holds) = (VecDeque::new(), false);
+            let unread = !reader.held.is_empty() || !duplex.incoming.is_empty() || duplex.more;
+            reader.held.clear();
+            (duplex.incoming, duplex.reader_bytes) = (VecDeque::new(), 0);
             (duplex.incoming_bytes, duplex.fin) = (0, true);
             let how = if unread { Farewell::Abort } else { how };
             duplex.farewell = Some(how);
             duplex.phase != Phase::Over && !std::mem::replace(&mut duplex.kicked, true)
         });
-        drop(held);
+        drop(reader);
         if kick {
             self.kick();
         }

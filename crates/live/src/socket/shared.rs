@@ -19,6 +19,13 @@ pub struct Readiness {
     pub over: bool,
     /// An error waits to be fetched.
     pub failed: bool,
+    /// Urgent data waits to be fetched (POLLPRI).
+    pub urgent: bool,
+    /// How often something has come to be read: it changes where nothing else does, so that whoever waits for changes alone hears of
+    /// data that came behind what was not read.
+    pub arrivals: u64,
+    /// How often the program has read.
+    pub reads: u64,
 }
 
 /// Which way somebody waits for.
@@ -167,6 +174,12 @@ impl<T: Ready> Shared<T> {
         let mut inner = self.lock();
         watch.update(inner.last);
         inner.watch = Some(watch);
+    }
+
+    /// From now on nobody is told; what was told is dropped.
+    pub fn unwatch(&self) {
+        let watch = self.lock().watch.take();
+        drop(watch);
     }
 
     /// Everybody who waits waits no longer.

@@ -65,17 +65,17 @@ impl Snapshot {
         let again = sent.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
         let mss = u64::from(inspection.mss);
         let in_flight = ByteCount::new(u64::from(inspection.in_flight.get()).saturating_mul(mss));
-        let config = connection.config();
+        let (config, details) = (connection.config(), connection.details(now));
         Snapshot {
             limit: limit(&inspection, &memory, in_flight),
             retransmitted: again,
             in_flight,
             congestion: config.congestion,
             waiting: ByteCount::of_len(waiting),
-            receive_buffer: config.receive_buffer,
-            send_buffer: config.send_buffer,
+            receive_buffer: details.receive_buffer,
+            send_buffer: details.send_buffer,
             inspection,
-            details: connection.details(now),
+            details,
             counters,
             memory,
         }

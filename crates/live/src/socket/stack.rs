@@ -1,18 +1,22 @@
 //! A TCP/IP stack of one's own: a host on a device in a thread, with sockets.
 
+use super::bound::Bound;
 use super::bridge::Bridge;
 use super::datagram::UdpSocket;
 use super::engine::{Engine, ask};
-use super::listener::Listener;
+use super::listener::{Listener, Listening};
 use super::options::{DEFAULT_BACKLOG, Options};
 use super::pipe::Pipe;
+use super::posix::wall_now;
 use super::registry::Registry;
 use super::stream::Stream;
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
 use crate::{Capture, CaptureError};
-use farpace_host::{ConnectError, Host, LocalLink, Secret};
+use farpace_host::{Bind, ConnectError, Host, Local, LocalLink, Secret};
+use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, State};
+use farpace_units::Rate;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use std::io::{self, Read};
@@ -183,20 +187,40 @@ impl Stack {
         Stack(Arc::new(Inner { engine, registry, mtu, thread: Mutex::default() }))
     }
 
-    /// Listens at a port. An unspecified address means all of the host's; so, for now, does each of them.
+    /// Listens at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the host
+    /// chooses one.
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: settings that contradict each other,
-    /// or port 0.
+    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: settings that contradict each other.
     pub fn listen(&self, at: impl ToSocketAddrs, options: &Options) -> io::Result<Listener> {
         let at = first(at)?;
-        if at.port() == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a listener needs a port"));
-        }
-        let config = self.config(options)?;
-        let most = options.backlog.unwrap_or(DEFAULT_BACKLOG);
-        let how = (config, options.rate_cap);
-        Listener::open(&self.0.engine, &self.0.registry, at, how, most, options.linger)
+        let how = Listening {
+            config: self.config(options)?,
+            rate_cap: options.rate_cap,
+            cookies: options.cookies,
+            backlog: options.backlog.unwrap_or(DEFAULT_BACKLOG).max(1),
+            extra: None,
+        };
+        self.listen_at(Arc::new(self.bind(Bind::new(at.ip(), at.port()))?), how, options.linger)
+    }
+    /// Takes a TCP port, to listen at or to connect from.
+    ///
+    /// # Errors
+    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host, or no port is left.
+    pub fn bind(&self, bind: Bind) -> io::Result<Bound> {
+        Bound::open(&self.0.engine, bind)
+    }
+    /// Listens at a port that was taken.
+    ///
+    /// # Errors
+    /// `AddrInUse`: another that shares the port listens there.
+    pub fn listen_at(
+        &self,
+        bound: Arc<Bound>,
+        how: Listening,
+        linger: Option<Duration>,
+    ) -> io::Result<Listener> {
+        Listener::open(&self.0.engine, &self.0.registry, bound, how, linger)
     }
     /// Opens a connection and waits until it is open.
     ///
@@ -214,36 +238,83 @@ impl Stack {
     pub fn begin_connect(&self, to: impl ToSocketAddrs, options: &Options) -> io::Result<Stream> {
         let to = first(to)?;
         let config = self.config(options)?;
+        let from = Local { port: options.local_port, ..Local::default() };
+        let stream = self.begin_connect_from(from, to, config, options.rate_cap)?;
+        stream.set_linger(options.linger);
+        Ok(stream)
+    }
+    /// The same with its own end and the whole configuration.
+    ///
+    /// # Errors
+    /// As [`begin_connect`](Self::begin_connect).
+    pub fn begin_connect_from(
+        &self,
+        from: Local,
+        to: SocketAddr,
+        config: Config,
+        rate_cap: Option<Rate>,
+    ) -> io::Result<Stream> {
         let pipe = Pipe::new(self.0.engine.clone(), self.0.registry.clone(), &config);
-        pipe.cap_rate(options.rate_cap);
-        let (bridge, from) = (pipe.clone(), options.local_port);
+        pipe.cap_rate(rate_cap);
+        let bridge = pipe.clone();
         let id = ask(&*self.0.engine, move |host, cx| {
             let bridge = Box::new(Bridge::new(bridge));
-            host.connect_from(Some(from), cx.now(), to.ip(), to.port(), config, None, bridge)
+            let id = host.connect_with(from, cx.now(), to.ip(), to.port(), config, None, bridge);
+            // What is set from now on must find it.
+            host.open_due(cx);
+            id
         })?;
         match id {
             Ok(id) => {
                 pipe.shared.with(|duplex| duplex.id = Some(id));
-                Ok(Stream::new(pipe, options.linger))
+                Ok(Stream::new(pipe, None))
             }
             Err(error) => Err(io::Error::from(match error {
                 ConnectError::BadAddress(_) | ConnectError::NoAddress(_) => Errno::ENETUNREACH,
-                ConnectError::PortInUse(_) => Errno::EADDRINUSE,
-                ConnectError::NoPort { .. } => Errno::EADDRNOTAVAIL,
+                ConnectError::PortInUse(_) | ConnectError::NoPort { .. } => Errno::EADDRNOTAVAIL,
                 ConnectError::TooMany => Errno::ENOBUFS,
                 ConnectError::ShutDown => Errno::ENETDOWN,
             })),
         }
     }
-    /// A UDP socket at a port of all addresses of the family of `at`; port 0: any free one.
+    /// A UDP socket at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the
+    /// host chooses one.
     ///
     /// # Errors
-    /// `AddrInUse`.
+    /// `AddrInUse`; `AddrNotAvailable`: not an address of the host.
     pub fn bind_udp(&self, at: impl ToSocketAddrs) -> io::Result<UdpSocket> {
-        UdpSocket::open(&self.0.engine, &self.0.registry, first(at)?)
+        let at = first(at)?;
+        self.bind_udp_at(Bind { both_families: true, ..Bind::alone(at.ip(), at.port()) })
+    }
+    /// The same, perhaps beside others at the same port.
+    ///
+    /// # Errors
+    /// As [`bind_udp`](Self::bind_udp).
+    pub fn bind_udp_at(&self, bind: Bind) -> io::Result<UdpSocket> {
+        UdpSocket::open(&self.0.engine, &self.0.registry, bind)
     }
 
-    fn config(&self, options: &Options) -> io::Result<farpace_tcp::config::Config> {
+    /// Where a UDP socket is: if it is at all addresses and connected, the one that is used.
+    pub(super) fn local_of(&self, udp: &UdpSocket) -> SocketAddr {
+        let local = udp.local_addr();
+        let Some(peer) = udp.peer_addr().filter(|_| local.ip().is_unspecified()) else { return local };
+        let own = self.call(move |host, _| host.source_for(peer.ip())).ok().flatten();
+        own.map_or(local, |own| SocketAddr::new(own, local.port()))
+    }
+    /// The time of day at a time of its host, as far as there is one: time that a program gives is its own.
+    pub(super) fn wall_time(&self, at: farpace_units::Instant) -> Duration {
+        let since_begin = Duration::from_nanos(at.as_nanos());
+        if self.0.engine.is_driven() {
+            return since_begin;
+        }
+        let age = self.call(move |_, cx| cx.now().since(at)).map_or(0, |age| age.as_nanos());
+        wall_now().saturating_sub(Duration::from_nanos(age))
+    }
+    /// The longest IP packet of its device, in bytes.
+    pub fn mtu(&self) -> u16 {
+        self.0.mtu
+    }
+    fn config(&self, options: &Options) -> io::Result<Config> {
         options.resolve(self.0.mtu).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
     /// Work on its host, in the order in which it is given; returns what `work` returns.

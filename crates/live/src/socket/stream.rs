@@ -7,9 +7,11 @@ use super::pipe::Pipe;
 use super::shared::{Readiness, Watch, Way, deadline};
 use super::snapshot::Snapshot;
 use bytes::Bytes;
-use farpace_host::Ends;
+use farpace_host::{Ends, Host};
+use farpace_path::Cx;
 use farpace_tcp::Connection;
 use nix::errno::Errno;
+use std::any::Any;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,8 +88,7 @@ impl Stream {
         let times = Mutex::new(Times { linger, ..Times::default() });
         Stream(Arc::new(Inner { pipe, nonblocking: AtomicBool::new(false), times }))
     }
-    #[cfg(feature = "tokio")]
-    pub(super) fn pipe(&self) -> &Arc<Pipe> {
+    pub(in crate::socket) fn pipe(&self) -> &Arc<Pipe> {
         &self.0.pipe
     }
 
@@ -138,7 +139,7 @@ impl Stream {
         if buffer.is_empty() {
             return Ok(0);
         }
-        self.0.call(Way::In, || self.0.pipe.try_peek(buffer))
+        self.0.call(Way::In, || self.0.pipe.try_peek(buffer, 0))
     }
     /// Writes some of `bytes` without copying, and leaves what there was no room for.
     ///
@@ -267,6 +268,14 @@ impl Stream {
     pub fn watch(&self, watch: Box<dyn Watch>) {
         self.0.pipe.shared.watch(watch);
     }
+    /// From now on nobody is told.
+    pub fn unwatch(&self) {
+        self.0.pipe.shared.unwatch();
+    }
+    /// What its listener has given it ([`Listening::extra`](super::Listening)).
+    pub fn extra(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.0.pipe.extra().cloned()
+    }
 
     /// A look at the connection: round trip, windows, state, retransmissions, and what keeps it from sending more.
     ///
@@ -285,6 +294,45 @@ impl Stream {
         let changed =
             ask(self.0.pipe.engine(), move |host, cx| host.with_connection(id, cx, change).is_some())?;
         if changed { Ok(()) } else { Err(Errno::ENOTCONN.into()) }
+    }
+    /// Changes the connection soon, without waiting for that: before anything else that is asked of it from now on.
+    ///
+    /// # Errors
+    /// Network down.
+    pub(super) fn tune_later(
+        &self,
+        change: impl FnOnce(&mut Connection, farpace_units::Instant) + Send + 'static,
+    ) -> io::Result<()> {
+        let id = self.0.pipe.connection()?;
+        let job = move |host: &mut Host, cx: &mut Cx<'_>| {
+            let now = cx.now();
+            host.with_connection(id, cx, |connection| change(connection, now));
+        };
+        self.0.pipe.engine().run(Box::new(job)).map_err(|_| ended())
+    }
+    /// What `work` sees of the connection; none: it is long over.
+    pub(super) fn look_now<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, farpace_units::Instant) -> R + Send + 'static,
+    ) -> Option<R> {
+        self.look(work).ok()
+    }
+    /// Everything is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over)
+    }
+    /// It is over and has never been open.
+    pub(super) fn has_failed_to_open(&self) -> bool {
+        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over && !duplex.was_open)
+    }
+    /// Reads are announced when so many bytes are there (SO_RCVLOWAT).
+    pub(super) fn set_low_water(&self, bytes: usize) {
+        self.0.pipe.shared.with(|duplex| duplex.want(bytes));
+        self.0.pipe.kick();
+    }
+    /// Urgent data stands in line with the rest (SO_OOBINLINE), or is fetched by itself.
+    pub(super) fn set_urgent_inline(&self, inline: bool) {
+        self.0.pipe.shared.with(|duplex| duplex.urgent_inline = inline);
     }
     /// Short segments leave at once, or wait for acknowledgments.
     ///

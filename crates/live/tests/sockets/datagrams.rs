@@ -1,6 +1,7 @@
 //! UDP.
 
 use crate::pair::{A, B, stacks};
+use farpace_host::Bind;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,7 +31,8 @@ fn datagrams_arrive_whole() {
 #[test]
 fn a_server_has_a_socket_for_each_client() {
     let (a, b) = stacks();
-    let mut listening = b.bind_udp((B, 5201)).unwrap();
+    let shared = Bind { reuse_address: true, ..Bind::alone(B, 5201) };
+    let mut listening = b.bind_udp_at(shared).unwrap();
     let mut pairs = Vec::new();
     for n in 0..3u8 {
         let client = a.bind_udp((A, 0)).unwrap();
@@ -40,7 +42,7 @@ fn a_server_has_a_socket_for_each_client() {
         let (_, from) = listening.recv_from(&mut buffer).unwrap();
         assert_eq!((from, buffer[0]), (client.local_addr(), n));
         listening.connect(Some(from));
-        pairs.push((client, std::mem::replace(&mut listening, b.bind_udp((B, 5201)).unwrap())));
+        pairs.push((client, std::mem::replace(&mut listening, b.bind_udp_at(shared).unwrap())));
     }
     for (n, (client, server)) in pairs.iter().enumerate() {
         client.send(&[n as u8; 5]).unwrap();

@@ -29,7 +29,9 @@ fn addresses_that_cannot_be() {
         assert_eq!(error.kind(), ErrorKind::NetworkUnreachable, "{to}");
     }
     assert_eq!(b.listen((A, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
-    assert_eq!(b.listen((B, 0), &Options::default()).err().unwrap().kind(), ErrorKind::InvalidInput);
+    let any = b.listen((B, 0), &Options::default()).unwrap();
+    assert_ne!(any.local_addr().port(), 0);
+    assert!(a.connect(any.local_addr(), &Options::default()).is_ok());
     let listener = b.listen((B, 80), &Options::default()).unwrap();
     assert_eq!(b.listen((B, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrInUse);
     drop(listener);
@@ -44,7 +46,7 @@ fn a_local_port_of_ones_own() {
     let options = Options::default().local_port(4000);
     let stream = a.connect((B, 80), &options).unwrap();
     assert_eq!(stream.local_addr().unwrap().port(), 4000);
-    assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::AddrInUse);
+    assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
 }
 
 /// Breaks: a server that does not notice that what it said was never read (RFC 2525 §2.17).

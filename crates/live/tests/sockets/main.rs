@@ -10,9 +10,11 @@ mod asynchronous;
 mod crowd;
 mod datagrams;
 mod ends;
+mod hostile;
 mod kernel;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod pair;
 mod streams;
+mod virtual_time;
 mod waits;

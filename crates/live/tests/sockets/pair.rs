@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
@@ -18,12 +19,21 @@ const LONGEST: usize = 4096;
 struct Way {
     packets: Mutex<VecDeque<Packet>>,
     bell: EventFd,
+    /// It takes nothing now.
+    shut: AtomicBool,
+    /// Segments with data that it has taken.
+    data: AtomicU64,
 }
 
 impl Way {
     fn new() -> Arc<Self> {
         let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).unwrap();
-        Arc::new(Way { packets: Mutex::default(), bell })
+        Arc::new(Way {
+            packets: Mutex::default(),
+            bell,
+            shut: AtomicBool::new(false),
+            data: AtomicU64::new(0),
+        })
     }
 }
 
@@ -48,9 +58,15 @@ impl Device for End {
         Ok(())
     }
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
+        if self.to.shut.load(Ordering::SeqCst) {
+            // The bell that the station waits for rings always: a little slower.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            return Ok(());
+        }
         let mut queue = self.to.packets.lock().unwrap();
         let was_empty = queue.is_empty();
         while let Some(mut packet) = packets.pop_front() {
+            self.to.data.fetch_add(u64::from(!packet.payload().is_empty()), Ordering::SeqCst);
             if queue.len() < LONGEST {
                 packet.complete_checksum();
                 queue.push_back(packet);
@@ -69,14 +85,35 @@ impl Device for End {
     }
 }
 
+/// The way from [`A`] to [`B`].
+pub struct Line(Arc<Way>);
+
+impl Line {
+    /// From now on A's device takes nothing, or takes it again.
+    pub fn shut(&self, shut: bool) {
+        self.0.shut.store(shut, Ordering::SeqCst);
+    }
+    /// Segments with data that A's device has taken.
+    pub fn data(&self) -> u64 {
+        self.0.data.load(Ordering::SeqCst)
+    }
+}
+
 /// Two stacks on one wire: the first is [`A`], the second [`B`].
 pub fn stacks() -> (Stack, Stack) {
+    let (a, b, _) = stacks_on_line();
+    (a, b)
+}
+
+/// The same, with a hand on the wire.
+pub fn stacks_on_line() -> (Stack, Stack, Line) {
     let (ab, ba) = (Way::new(), Way::new());
+    let line = Line(ab.clone());
     let info = |name: &str| DeviceInfo { name: name.into(), mtu: 1500, mac: None, super_segment: 0 };
     let a = End { info: info("a"), from: ba.clone(), to: ab.clone() };
     let b = End { info: info("b"), from: ab, to: ba };
     let stack = |end, address| Stack::on_device(Box::new(end), &[address], Wait::Sleep).unwrap();
-    (stack(a, A), stack(b, B))
+    (stack(a, A), stack(b, B), line)
 }
 
 /// Two stacks, a listener on the second, and a connection to it, accepted.

@@ -1,6 +1,6 @@
 //! What goes in comes out, and no more than there is room for.
 
-use crate::pair::{B, pair, pattern, stacks};
+use crate::pair::{B, pair, pattern, stacks, stacks_on_line};
 use bytes::Bytes;
 use farpace_live::socket::{Limit, Options};
 use farpace_tcp::State;
@@ -160,4 +160,28 @@ fn a_rate_cap_holds() {
     (&p.there).read_exact(&mut got).unwrap();
     // 1 MB at 40 Mbit/s are 200 ms, less a quantum.
     assert!(begin.elapsed() >= Duration::from_millis(180), "{:?}", begin.elapsed());
+}
+
+/// Breaks: what waits for a device that is full is sent once more, and once more, into the same queue.
+#[test]
+fn what_waits_for_the_device_is_not_sent_again() {
+    let (a, b, line) = stacks_on_line();
+    let listener = b.listen((B, 80), &Options::default()).unwrap();
+    let mut here = a.connect((B, 80), &Options::default()).unwrap();
+    let (mut there, _) = listener.accept().unwrap();
+    here.write_all(b"a round trip").unwrap();
+    there.read_exact(&mut [0; 12]).unwrap();
+    let before = line.data();
+    line.shut(true);
+    here.write_all(&[1; 5_000]).unwrap();
+    // Timeouts of 200, 400, 800 ms, and tail loss probes before.
+    let inside = || here.inspect().unwrap().counters.found_inside;
+    while inside() < 3 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let seen = here.inspect().unwrap();
+    assert_eq!((seen.counters.timeouts, seen.retransmitted), (0, 0));
+    line.shut(false);
+    there.read_exact(&mut [0; 5_000]).unwrap();
+    assert_eq!(line.data() - before, 4, "each segment once");
 }

@@ -1,80 +1,111 @@
 //! TCP_INFO: a look at a connection in Linux's words.
 
-use farpace_live::socket::Snapshot;
+use crate::socket::Snapshot;
 use farpace_tcp::State;
 use farpace_trace::RecoveryState;
 use farpace_units::{Packets, Rate, Span};
+use serde::Serialize;
 
-/// Linux's `struct tcp_info`: layout and meaning of `linux/tcp.h`. What the engine does not know is zero: `ato`, `reordering`,
-/// `rcv_rtt`, and from `busy_time` on whatever is not named in [`TcpInfo::of`].
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs, reason = "linux/tcp.h explains them")]
-pub struct TcpInfo {
-    pub state: u8,
-    pub ca_state: u8,
-    pub retransmits: u8,
-    pub probes: u8,
-    pub backoff: u8,
-    pub options: u8,
-    pub wscale: u8,
-    pub flags: u8,
-    pub rto: u32,
-    pub ato: u32,
-    pub snd_mss: u32,
-    pub rcv_mss: u32,
-    pub unacked: u32,
-    pub sacked: u32,
-    pub lost: u32,
-    pub retrans: u32,
-    pub fackets: u32,
-    pub last_data_sent: u32,
-    pub last_ack_sent: u32,
-    pub last_data_recv: u32,
-    pub last_ack_recv: u32,
-    pub pmtu: u32,
-    pub rcv_ssthresh: u32,
-    pub rtt: u32,
-    pub rttvar: u32,
-    pub snd_ssthresh: u32,
-    pub snd_cwnd: u32,
-    pub advmss: u32,
-    pub reordering: u32,
-    pub rcv_rtt: u32,
-    pub rcv_space: u32,
-    pub total_retrans: u32,
-    pub pacing_rate: u64,
-    pub max_pacing_rate: u64,
-    pub bytes_acked: u64,
-    pub bytes_received: u64,
-    pub segs_out: u32,
-    pub segs_in: u32,
-    pub notsent_bytes: u32,
-    pub min_rtt: u32,
-    pub data_segs_in: u32,
-    pub data_segs_out: u32,
-    pub delivery_rate: u64,
-    pub busy_time: u64,
-    pub rwnd_limited: u64,
-    pub sndbuf_limited: u64,
-    pub delivered: u32,
-    pub delivered_ce: u32,
-    pub bytes_sent: u64,
-    pub bytes_retrans: u64,
-    pub dsack_dups: u32,
-    pub reord_seen: u32,
-    pub rcv_ooopack: u32,
-    pub snd_wnd: u32,
-    pub rcv_wnd: u32,
-    pub rehash: u32,
+macro_rules! tcp_info {
+    ($($field:ident: $type:ty,)*) => {
+        /// Linux's `struct tcp_info`: fields, their order and their meaning as in `linux/tcp.h` of Linux 6.18.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        #[allow(missing_docs, reason = "linux/tcp.h explains them")]
+        pub struct TcpInfo { $(pub $field: $type),* }
+
+        impl TcpInfo {
+            /// The structure as it lies in memory: there is no padding in it.
+            pub fn bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::with_capacity(LENGTH);
+                $(bytes.extend_from_slice(&self.$field.to_ne_bytes());)*
+                bytes
+            }
+        }
+    };
 }
 
+tcp_info! {
+    state: u8,
+    ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    wscale: u8,
+    flags: u8,
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent: u32,
+    last_ack_sent: u32,
+    last_data_recv: u32,
+    last_ack_recv: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
+    rcv_wnd: u32,
+    rehash: u32,
+    total_rto: u16,
+    total_rto_recoveries: u16,
+    total_rto_time: u32,
+    received_ce: u32,
+    delivered_e1_bytes: u32,
+    delivered_e0_bytes: u32,
+    delivered_ce_bytes: u32,
+    received_e1_bytes: u32,
+    received_e0_bytes: u32,
+    received_ce_bytes: u32,
+    accecn_fail_mode: u16,
+    accecn_opt_seen: u16,
+}
+
+/// Bytes of the structure.
+const LENGTH: usize = 280;
 /// ssthresh while there is none.
 const INFINITE: u32 = 0x7fff_ffff;
 /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE.
 const OPTIONS: [u8; 3] = [1, 2, 4];
 /// No pacing rate.
 const UNLIMITED: u64 = u64::MAX;
+/// The state of a socket without a connection (TCP_CLOSE), and of a listener.
+const CLOSED: u8 = 7;
+const LISTENING: u8 = 10;
 
 fn micros(span: Span) -> u32 {
     span.as_micros().try_into().unwrap_or(u32::MAX)
@@ -94,6 +125,32 @@ fn small(n: u64) -> u32 {
 }
 
 impl TcpInfo {
+    /// Of a socket without a connection. As in Linux such a one counts as limited by its program.
+    pub fn closed() -> Self {
+        TcpInfo { state: CLOSED, flags: 1, ..TcpInfo::default() }
+    }
+    /// Of a listener: connections that wait, and how many may.
+    pub fn listening(waiting: u32, most: u32) -> Self {
+        TcpInfo { state: LISTENING, unacked: waiting, sacked: most, ..TcpInfo::default() }
+    }
+    /// The name of its state, as `ss` writes it.
+    pub fn state_name(&self) -> &'static str {
+        const NAMES: [&str; 12] = [
+            "UNKNOWN",
+            "ESTAB",
+            "SYN-SENT",
+            "SYN-RECV",
+            "FIN-WAIT-1",
+            "FIN-WAIT-2",
+            "TIME-WAIT",
+            "UNCONN",
+            "CLOSE-WAIT",
+            "LAST-ACK",
+            "LISTEN",
+            "CLOSING",
+        ];
+        NAMES.get(usize::from(self.state)).copied().unwrap_or(NAMES[0])
+    }
     /// What Linux would say.
     pub fn of(seen: &Snapshot) -> Self {
         let (i, d, counters) = (&seen.inspection, &seen.details, &seen.counters);

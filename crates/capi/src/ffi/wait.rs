@@ -1,0 +1,79 @@
+//! How a call on a blocking socket waits.
+
+use super::memory::borrowed;
+use crate::socket::Socket;
+use crate::table;
+use farpace_units::{Instant, Span};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc::{self, c_int};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::{AsFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// O_NONBLOCK is set.
+pub fn is_nonblocking(fd: RawFd) -> nix::Result<bool> {
+    Ok(OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?).contains(OFlag::O_NONBLOCK))
+}
+
+/// The end of a wait that begins now.
+pub fn end_of(socket: &Socket, time: Option<Duration>) -> Option<Instant> {
+    let time = time.map(|time| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+    time.map(|time| socket.home.now() + time)
+}
+
+/// Waits until the descriptor shows one of `events`.
+///
+/// # Errors
+/// `EAGAIN`: `until` has come, or nobody would let time pass; `EINTR`.
+pub fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant>) -> nix::Result<()> {
+    let left = until.map(|until| until.since(socket.home.now()));
+    if left.is_some_and(Span::is_zero) {
+        return Err(Errno::EAGAIN);
+    }
+    if socket.home.is_driven() {
+        let wait = socket.home.waiter().ok_or(Errno::EAGAIN)?;
+        return if wait(fd, events.bits()) == 0 { Ok(()) } else { Err(Errno::EINTR) };
+    }
+    let timeout = match left {
+        None => PollTimeout::NONE,
+        // Rounded up: not before the time is over.
+        Some(left) => PollTimeout::try_from(Duration::from_millis(left.as_nanos().div_ceil(1_000_000)))
+            .unwrap_or(PollTimeout::MAX),
+    };
+    let bell = socket.home.bell();
+    let mut both = [PollFd::new(borrowed(fd)?, events), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    poll(&mut both, timeout)?;
+    let any = |fd: &PollFd<'_>| fd.any() == Some(true);
+    match both {
+        [socket, bell] if !any(&socket) && any(&bell) => Err(Errno::EINTR),
+        _ => Ok(()),
+    }
+}
+
+/// Tries until it need not wait, or must not. `wanted`: what is there already is enough, though there could be more.
+pub fn call<T>(
+    fd: RawFd,
+    events: PollFlags,
+    flags: c_int,
+    mut attempt: impl FnMut(&Arc<Socket>) -> nix::Result<T>,
+) -> nix::Result<T> {
+    let mut until = None;
+    loop {
+        let socket = table::get(fd)?;
+        match attempt(&socket) {
+            Err(Errno::EAGAIN) => {}
+            other => return other,
+        }
+        if flags & libc::MSG_DONTWAIT != 0 || is_nonblocking(fd)? {
+            return Err(Errno::EAGAIN);
+        }
+        let until = *until.get_or_insert_with(|| {
+            let receives = events.contains(PollFlags::POLLIN);
+            let time = if receives { socket.inner.receive_timeout() } else { socket.inner.send_timeout() };
+            end_of(&socket, time)
+        });
+        wait(&socket, fd, events, until)?;
+    }
+}

@@ -1,0 +1,51 @@
+//! A local port that a program holds.
+
+use super::engine::{Engine, ask};
+use farpace_host::{Bind, BindId, PortError};
+use nix::errno::Errno;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A TCP port of a host, to listen at or to connect from. Dropping it gives it back.
+pub struct Bound {
+    engine: Arc<dyn Engine>,
+    id: BindId,
+    at: SocketAddr,
+}
+
+impl Bound {
+    pub(super) fn open(engine: &Arc<dyn Engine>, bind: Bind) -> io::Result<Self> {
+        let bound = ask(&**engine, move |host, _| {
+            let id = host.bind(bind)?;
+            Ok((id, host.bound(id)))
+        })?;
+        let (id, at) = bound.map_err(|error| match error {
+            PortError::Taken(_) => Errno::EADDRINUSE,
+            PortError::NotOurs(_) | PortError::NoneLeft => Errno::EADDRNOTAVAIL,
+        })?;
+        let at = at.unwrap_or(SocketAddr::new(bind.address, bind.port));
+        Ok(Bound { engine: engine.clone(), id, at })
+    }
+
+    /// Where it is.
+    pub const fn at(&self) -> SocketAddr {
+        self.at
+    }
+    pub(super) const fn id(&self) -> BindId {
+        self.id
+    }
+    /// Changes whom it bears beside it (SO_REUSEADDR, SO_REUSEPORT).
+    pub fn set_reuse(&self, reuse_address: bool, reuse_port: bool) {
+        let id = self.id;
+        // Of an engine that has ended nobody wants a port.
+        let _ = self.engine.run(Box::new(move |host, _| host.set_reuse(id, reuse_address, reuse_port)));
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let id = self.id;
+        let _ = self.engine.run(Box::new(move |host, _| host.unbind(id)));
+    }
+}

@@ -1,0 +1,458 @@
+//! send(2) and recv(2) with all that belongs to them.
+
+use super::address;
+use super::errno;
+use super::message::{Control, Received, SendTo};
+use super::socket::{Socket, State};
+use super::table::{IP, IPV6, Opt, SOCKET, TCP, UDP};
+use super::values::Stamps;
+use crate::socket::duplex::Manner;
+use crate::socket::{Outgoing, Stream};
+use bytes::Bytes;
+use farpace_host::ip::udp::{Datagram, IpFields, MAX_PAYLOAD};
+use farpace_host::is_host_address;
+use nix::errno::Errno;
+use nix::libc;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bytes that one call moves at most, as in Linux.
+const MAX_BYTES: usize = 0x7fff_f000;
+/// Datagrams that one call with UDP_SEGMENT makes at most (UDP_MAX_SEGMENTS).
+const MAX_SEGMENTS: usize = 128;
+/// Kinds of control messages that libc does not name.
+const SCM_TXTIME: i32 = 61;
+const UDP_SEGMENT: i32 = 103;
+const TCP_CM_INQ: i32 = 36;
+/// Headers of IP and UDP.
+const UDP_OVER_V4: usize = 28;
+const UDP_OVER_V6: usize = 48;
+
+fn wanted(parts: usize) -> usize {
+    parts.min(MAX_BYTES)
+}
+
+impl Socket {
+    /// send(2), sendto(2), sendmsg(2): as much as goes without waiting.
+    ///
+    /// # Errors
+    /// As their manual pages have them; `EAGAIN`: nothing goes.
+    pub fn send(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
+        if self.datagram { self.send_datagram(parts, message) } else { self.send_stream(parts, message) }
+    }
+
+    fn send_stream(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
+        let flags = message.flags;
+        if flags & libc::MSG_FASTOPEN != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let stream = match self.state() {
+            State::Stream(stream) => stream,
+            State::Gone => return Err(Errno::EBADF),
+            _ => return Err(Errno::EPIPE),
+        };
+        for control in message.control.iter().filter(|control| control.level == SOCKET) {
+            check_socket_control(control)?;
+        }
+        let manner = Manner { more: flags & libc::MSG_MORE != 0, urgent: flags & libc::MSG_OOB != 0 };
+        let whole: usize = parts.iter().map(|part| part.len()).sum();
+        if whole == 0 {
+            // Nothing to send; but a connection that is not open cannot even do that.
+            return if stream.is_connecting() {
+                Err(Errno::EAGAIN)
+            } else {
+                stream_error(&stream).map(|()| 0)
+            };
+        }
+        if whole <= MAX_BYTES {
+            return stream.pipe().try_write_parts(parts, manner).map_err(|e| errno(&e));
+        }
+        let first = parts.first().map_or(&[][..], |part| &part[..part.len().min(MAX_BYTES)]);
+        stream.pipe().try_write_parts(&[IoSlice::new(first)], manner).map_err(|e| errno(&e))
+    }
+
+    fn send_datagram(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
+        if message.flags & libc::MSG_OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let len: usize = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        if len > usize::from(u16::MAX) {
+            return Err(Errno::EMSGSIZE);
+        }
+        let given = message.to.map(|to| self.destination(to)).transpose()?;
+        let udp = self.udp()?;
+        let to = match given.or_else(|| udp.peer_addr()) {
+            Some(to) => to,
+            None => return Err(Errno::EDESTADDRREQ),
+        };
+        let mut outgoing = Outgoing { to, from: None, ip: self.fields(to.is_ipv6()), payload: Bytes::new() };
+        let mut segment = usize::try_from(self.values().get(Opt::UdpSegment)).unwrap_or(0);
+        for control in &message.control {
+            self.obey(control, &mut outgoing, &mut segment)?;
+        }
+        let payload: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let headers = if to.is_ipv6() { UDP_OVER_V6 } else { UDP_OVER_V4 };
+        let longest = usize::from(self.stack.mtu()) - headers;
+        if payload.len() > MAX_PAYLOAD {
+            return Err(Errno::EMSGSIZE);
+        }
+        if segment == 0 || payload.len() <= segment {
+            // What may not be cut must fit; everything else that fits is not cut on the way either.
+            if outgoing.ip.whole && payload.len() > longest {
+                return Err(Errno::EMSGSIZE);
+            }
+            outgoing.payload = payload.into();
+            udp.send_with(outgoing).map_err(|e| errno(&e))?;
+            return Ok(len);
+        }
+        if segment > longest || payload.len().div_ceil(segment) > MAX_SEGMENTS {
+            return Err(Errno::EINVAL);
+        }
+        let payload = Bytes::from(payload);
+        for (number, at) in (0..payload.len()).step_by(segment).enumerate() {
+            let part = payload.slice(at..(at + segment).min(payload.len()));
+            match udp.send_with(Outgoing { payload: part, ..outgoing.clone() }) {
+                // Like what the device has no room for.
+                Err(_) if number > 0 => break,
+                other => other.map_err(|e| errno(&e))?,
+            }
+        }
+        Ok(len)
+    }
+
+    /// Where a datagram goes.
+    fn destination(&self, to: &[u8]) -> nix::Result<SocketAddr> {
+        let to = match address::family(to) {
+            // Old programs leave the family out.
+            Some(address::UNSPECIFIED) if !self.v6 && to.len() >= address::V4 => {
+                let mut inet = to.to_vec();
+                inet[..2].copy_from_slice(&address::INET.to_ne_bytes());
+                address::decode(&inet, false)?
+            }
+            // An IPv6 socket that speaks IPv4 takes its addresses as they are.
+            Some(address::INET) if self.v6 => address::decode(to, false)?,
+            _ => address::decode(to, self.v6)?,
+        };
+        let to = self.inward(to)?;
+        if to.port() == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if to.ip() == IpAddr::from([255; 4]) && !self.values().is_on(Opt::Broadcast) {
+            return Err(Errno::EACCES);
+        }
+        if !is_host_address(to.ip()) && !to.ip().is_multicast() {
+            return Err(Errno::ENETUNREACH);
+        }
+        Ok(to)
+    }
+
+    /// What the socket's options make of the IP header of a datagram.
+    fn fields(&self, over_v6: bool) -> IpFields {
+        let values = self.values();
+        let (class, hops, discover) = match over_v6 {
+            true => (Opt::V6TClass, Opt::V6Hops, Opt::V6MtuDiscover),
+            false => (Opt::Tos, Opt::Ttl, Opt::MtuDiscover),
+        };
+        IpFields {
+            dscp: values.get(class) as u8 & !3,
+            hops: u8::try_from(values.get(hops)).ok().filter(|_| values.is_given(hops)),
+            whole: matches!(values.get(discover), 2 | 3) || (over_v6 && values.is_on(Opt::V6DontFrag)),
+        }
+    }
+
+    /// What a control message makes of a datagram.
+    fn obey(&self, control: &Control, outgoing: &mut Outgoing, segment: &mut usize) -> nix::Result<()> {
+        let within = |low: i32, high: i32| {
+            let n = control.int()?;
+            if (low..=high).contains(&n) { Ok(n) } else { Err(Errno::EINVAL) }
+        };
+        match (control.level, control.kind) {
+            (SOCKET, _) => check_socket_control(control)?,
+            (IP, libc::IP_TTL) => outgoing.ip.hops = Some(within(1, 255)? as u8),
+            (IP, libc::IP_TOS) => outgoing.ip.dscp = within(0, 255)? as u8 & !3,
+            (IP, libc::IP_PKTINFO) => {
+                let octets: [u8; 4] =
+                    control.data.get(4..8).and_then(|b| b.try_into().ok()).ok_or(Errno::EINVAL)?;
+                outgoing.from = self.own_address(IpAddr::from(octets))?;
+            }
+            (IPV6, libc::IPV6_HOPLIMIT) => match within(-1, 255)? {
+                -1 => outgoing.ip.hops = None,
+                hops => outgoing.ip.hops = Some(hops as u8),
+            },
+            (IPV6, libc::IPV6_TCLASS) => outgoing.ip.dscp = within(-1, 255)?.max(0) as u8 & !3,
+            (IPV6, libc::IPV6_DONTFRAG) => outgoing.ip.whole = within(0, 1)? == 1,
+            (IPV6, libc::IPV6_PKTINFO) => {
+                let octets: [u8; 16] =
+                    control.data.get(..16).and_then(|b| b.try_into().ok()).ok_or(Errno::EINVAL)?;
+                outgoing.from = self.own_address(IpAddr::from(octets).to_canonical())?;
+            }
+            (UDP, UDP_SEGMENT) => {
+                let size: [u8; 2] = control.data[..].try_into().map_err(|_| Errno::EINVAL)?;
+                *segment = u16::from_ne_bytes(size).into();
+            }
+            (IP | IPV6 | UDP, _) => return Err(Errno::EINVAL),
+            _ => {}
+        }
+        Ok(())
+    }
+    fn own_address(&self, ip: IpAddr) -> nix::Result<Option<IpAddr>> {
+        if ip.is_unspecified() {
+            return Ok(None);
+        }
+        let ours = self.stack.call(move |host, _| host.addresses().contains(&ip)).map_err(|e| errno(&e))?;
+        if ours { Ok(Some(ip)) } else { Err(Errno::EINVAL) }
+    }
+
+    /// recv(2), recvfrom(2), recvmsg(2): what is there. Zero bytes of a stream: its end, or room for none.
+    ///
+    /// # Errors
+    /// As their manual pages have them; `EAGAIN`: nothing is there.
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            // Errors reach SO_ERROR and the calls themselves; nothing ever waits here.
+            return Err(Errno::EAGAIN);
+        }
+        if self.datagram {
+            self.receive_datagram(buffers, flags)
+        } else {
+            self.receive_stream(buffers, flags)
+        }
+    }
+
+    fn receive_stream(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+        let stream = self.stream()?;
+        let room = wanted(buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add));
+        let peek = flags & libc::MSG_PEEK != 0;
+        if stream.is_connecting() {
+            return Err(Errno::EAGAIN);
+        }
+        if flags & libc::MSG_OOB != 0 {
+            return receive_urgent(&stream, buffers, peek);
+        }
+        let pipe = stream.pipe();
+        let skip = usize::try_from(self.values().get(Opt::PeekOffset)).ok().filter(|_| peek);
+        let read = if room == 0 {
+            let readiness = stream.readiness();
+            if readiness.readable { Ok(0) } else { Err(Errno::EAGAIN) }
+        } else if peek && flags & libc::MSG_TRUNC != 0 {
+            // How much there is, as far as the buffer would hold it.
+            peeked(&stream, buffers, skip.unwrap_or(0))
+        } else if peek {
+            peeked(&stream, buffers, skip.unwrap_or(0))
+        } else if flags & libc::MSG_TRUNC != 0 {
+            pipe.try_discard(room).map_err(|e| errno(&e))
+        } else {
+            pipe.try_read(buffers).map_err(|e| errno(&e))
+        }?;
+        if let Some(skip) = skip {
+            self.values().put(Opt::PeekOffset, i32::try_from(skip + read).unwrap_or(i32::MAX));
+        } else if !peek {
+            let mut values = self.values();
+            let offset = values.get(Opt::PeekOffset);
+            if offset > 0 {
+                values.put(Opt::PeekOffset, (offset - i32::try_from(read).unwrap_or(i32::MAX)).max(0));
+            }
+        }
+        let mut control = Vec::new();
+        if self.values().is_on(Opt::Inq) {
+            let inq = i32::try_from(stream.available()).unwrap_or(i32::MAX);
+            control.push(Control::of(TCP, TCP_CM_INQ, inq.to_ne_bytes()));
+        }
+        Ok(Received { len: read, copied: read, control, ..Received::default() })
+    }
+
+    fn receive_datagram(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+        if flags & libc::MSG_OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let udp = self.udp()?;
+        if udp.is_deaf() && !udp.readiness().readable {
+            return Ok(Received::default());
+        }
+        let peek = flags & libc::MSG_PEEK != 0;
+        let datagram = if peek { udp.peek() } else { udp.recv() }.map_err(|e| errno(&e))?;
+        let skip = usize::try_from(self.values().get(Opt::PeekOffset)).ok().filter(|_| peek).unwrap_or(0);
+        let mut rest = datagram.payload.get(skip..).unwrap_or_default();
+        let mut copied = 0;
+        for buffer in buffers.iter_mut() {
+            let n = rest.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&rest[..n]);
+            (rest, copied) = (&rest[n..], copied + n);
+        }
+        let cut = !rest.is_empty();
+        Ok(Received {
+            len: if flags & libc::MSG_TRUNC != 0 { datagram.payload.len() } else { copied },
+            copied,
+            from: Some(self.outward(datagram.from)),
+            control: self.told_of(&datagram),
+            flags: if cut { libc::MSG_TRUNC } else { 0 },
+        })
+    }
+
+    /// What the socket's options want to be told of a datagram.
+    fn told_of(&self, datagram: &Datagram) -> Vec<Control> {
+        let values = self.values();
+        let mut all = Vec::new();
+        let class = datagram.ip.dscp | datagram.ecn.bits();
+        let hops = i32::from(datagram.ip.hops.unwrap_or(0));
+        self.put_stamps(&values, datagram, &mut all);
+        if self.v6 {
+            if values.is_on(Opt::V6ReceivePktInfo) {
+                let ip = match datagram.to.ip() {
+                    IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+                    IpAddr::V6(v6) => v6,
+                };
+                let info = [&ip.octets()[..], &1i32.to_ne_bytes()].concat();
+                all.push(Control::of(IPV6, libc::IPV6_PKTINFO, info));
+            }
+            if values.is_on(Opt::V6ReceiveHopLimit) && datagram.to.is_ipv6() {
+                all.push(Control::of(IPV6, libc::IPV6_HOPLIMIT, hops.to_ne_bytes()));
+            }
+            if values.is_on(Opt::V6ReceiveTClass) && datagram.to.is_ipv6() {
+                all.push(Control::of(IPV6, libc::IPV6_TCLASS, i32::from(class).to_ne_bytes()));
+            }
+            if values.is_on(Opt::V6OrigDstAddr) {
+                all.push(Control::of(
+                    IPV6,
+                    libc::IPV6_RECVORIGDSTADDR,
+                    address::encode(self.outward(datagram.to)),
+                ));
+            }
+        }
+        if let IpAddr::V4(to) = datagram.to.ip() {
+            if values.is_on(Opt::PacketInfo) {
+                let info = [&1i32.to_ne_bytes()[..], &to.octets(), &to.octets()].concat();
+                all.push(Control::of(IP, libc::IP_PKTINFO, info));
+            }
+            if values.is_on(Opt::ReceiveTtl) {
+                all.push(Control::of(IP, libc::IP_TTL, hops.to_ne_bytes()));
+            }
+            if values.is_on(Opt::ReceiveTos) {
+                all.push(Control::of(IP, libc::IP_TOS, [class]));
+            }
+            if values.is_on(Opt::OrigDstAddr) {
+                all.push(Control::of(IP, libc::IP_ORIGDSTADDR, address::encode(datagram.to)));
+            }
+        }
+        all
+    }
+
+    /// When it came.
+    fn put_stamps(&self, values: &super::values::Values, datagram: &Datagram, all: &mut Vec<Control>) {
+        const RX_SOFTWARE: u32 = 1 << 3;
+        const SOFTWARE: u32 = 1 << 4;
+        let wants = values.timestamping & (RX_SOFTWARE | SOFTWARE) == RX_SOFTWARE | SOFTWARE;
+        if values.stamps == Stamps::None && !wants {
+            return;
+        }
+        let at = self.stack.wall_time(datagram.at);
+        let seconds = i64::try_from(at.as_secs()).unwrap_or(i64::MAX).to_ne_bytes();
+        let nanos = i64::from(at.subsec_nanos()).to_ne_bytes();
+        match values.stamps {
+            Stamps::None => {}
+            Stamps::Micros => {
+                let kind = if values.stamps_new { 63 } else { libc::SO_TIMESTAMP };
+                let micros = i64::from(at.subsec_micros()).to_ne_bytes();
+                all.push(Control::of(SOCKET, kind, [seconds, micros].concat()));
+            }
+            Stamps::Nanos => {
+                let kind = if values.stamps_new { 64 } else { libc::SO_TIMESTAMPNS };
+                all.push(Control::of(SOCKET, kind, [seconds, nanos].concat()));
+            }
+        }
+        if wants {
+            let kind = if values.stamps_new { 65 } else { libc::SO_TIMESTAMPING };
+            all.push(Control::of(SOCKET, kind, [&seconds[..], &nanos, &[0; 32]].concat()));
+        }
+    }
+
+    /// Bytes that can be read without waiting (FIONREAD).
+    ///
+    /// # Errors
+    /// `EINVAL`: it listens.
+    pub fn available(&self) -> nix::Result<usize> {
+        match self.state() {
+            State::Listening(_) => Err(Errno::EINVAL),
+            State::Stream(stream) => Ok(stream.available()),
+            State::Datagram(udp) => Ok(udp.available()),
+            State::Gone => Err(Errno::EBADF),
+            State::Idle | State::Unbound => Ok(0),
+        }
+    }
+    /// Bytes written that the peer has not acknowledged (SIOCOUTQ), and of them those that were not sent (SIOCOUTQNSD).
+    ///
+    /// # Errors
+    /// `EINVAL`: it listens.
+    pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
+        match self.state() {
+            State::Listening(_) => Err(Errno::EINVAL),
+            State::Stream(stream) => {
+                let Ok(seen) = stream.inspect() else { return Ok((0, 0)) };
+                let all = seen.memory.send_bytes + seen.waiting;
+                Ok((all.as_len(), (seen.details.unsent + seen.waiting).as_len()))
+            }
+            State::Datagram(udp) => Ok((udp.waiting().1, 0)),
+            State::Gone => Err(Errno::EBADF),
+            State::Idle | State::Unbound => Ok((0, 0)),
+        }
+    }
+    /// The urgent byte is next (SIOCATMARK).
+    pub fn is_at_mark(&self) -> bool {
+        matches!(self.state(), State::Stream(stream) if stream.pipe().is_at_mark())
+    }
+}
+
+/// What a write of nothing would say.
+fn stream_error(stream: &Stream) -> nix::Result<()> {
+    stream.pipe().check_writable().map_err(|e| errno(&e))
+}
+
+fn peeked(stream: &Stream, buffers: &mut [IoSliceMut<'_>], mut skip: usize) -> nix::Result<usize> {
+    let mut all = 0;
+    for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
+        match stream.pipe().try_peek(buffer, skip) {
+            Ok(n) => {
+                (all, skip) = (all + n, skip + n);
+                if n < buffer.len() {
+                    break;
+                }
+            }
+            Err(_) if all > 0 => break,
+            Err(error) => return Err(errno(&error)),
+        }
+    }
+    Ok(all)
+}
+
+fn receive_urgent(stream: &Stream, buffers: &mut [IoSliceMut<'_>], peek: bool) -> nix::Result<Received> {
+    let Some(byte) = stream.pipe().try_urgent(peek).map_err(|e| errno(&e))? else {
+        let ended = stream.readiness().read_ended;
+        return if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) };
+    };
+    match buffers.iter_mut().find_map(|buffer| buffer.first_mut()) {
+        Some(first) => {
+            *first = byte;
+            Ok(Received { len: 1, copied: 1, flags: libc::MSG_OOB, ..Received::default() })
+        }
+        None => Ok(Received { flags: libc::MSG_OOB | libc::MSG_TRUNC, ..Received::default() }),
+    }
+}
+
+/// What a control message of SOL_SOCKET may say.
+fn check_socket_control(control: &Control) -> nix::Result<()> {
+    match control.kind {
+        libc::SO_MARK => Err(Errno::EPERM),
+        libc::SCM_RIGHTS | libc::SCM_CREDENTIALS => Ok(()),
+        libc::SO_TIMESTAMPING if control.data.len() == 4 => Ok(()),
+        libc::SO_PRIORITY if control.data.len() == 4 => Ok(()),
+        // It would have to be switched on before (SO_TXTIME), and there is no clock to send by.
+        SCM_TXTIME if control.data.len() == 8 => Ok(()),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// The time of day.
+pub(in crate::socket) fn wall_now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

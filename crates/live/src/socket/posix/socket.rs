@@ -1,0 +1,562 @@
+//! One socket in all its states, with the calls that change them: bind, listen, accept, connect, shutdown, close.
+
+use super::values::Values;
+use super::{address, errno};
+use crate::socket::posix::table::Opt;
+use crate::socket::{Bound, Listener, Listening, Options, Readiness, Stack, Stream, UdpSocket, Watch};
+use farpace_host::{Bind, Local, is_host_address};
+use nix::errno::Errno;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Connections that wait to be accepted at one listener at most (net.core.somaxconn).
+const MAX_BACKLOG: i32 = 4096;
+
+/// What a socket is by now.
+#[derive(Clone)]
+pub(super) enum State {
+    /// TCP without a connection, perhaps bound.
+    Idle,
+    /// TCP, listening.
+    Listening(Arc<Listener>),
+    /// TCP, connecting, connected, or over.
+    Stream(Stream),
+    /// UDP, not bound yet.
+    Unbound,
+    /// UDP.
+    Datagram(Arc<UdpSocket>),
+    /// Closed.
+    Gone,
+}
+
+/// A socket of a stack with the calls, the options and the errors that Linux has. Nothing here waits: what would is `EAGAIN`, and
+/// [`watch`](Socket::watch) tells when to try again. It has no descriptor; whoever gives it one says so there.
+pub struct Socket {
+    pub(super) stack: Stack,
+    pub(super) v6: bool,
+    pub(super) datagram: bool,
+    pub(super) cookie: u64,
+    state: Mutex<State>,
+    /// The port that it holds.
+    bound: Mutex<Option<Arc<Bound>>>,
+    values: Mutex<Values>,
+    /// Until there is something to watch.
+    watch: Mutex<Option<Box<dyn Watch>>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Socket {
+    /// socket(2): an AF_INET or AF_INET6 socket of kind SOCK_STREAM or SOCK_DGRAM (without flags), whose connections are as
+    /// `options` say unless it is told otherwise.
+    ///
+    /// # Errors
+    /// `EAFNOSUPPORT`, `EPROTONOSUPPORT`, `ESOCKTNOSUPPORT`.
+    pub fn new(
+        stack: Stack,
+        domain: i32,
+        kind: i32,
+        protocol: i32,
+        options: Options,
+    ) -> nix::Result<Arc<Self>> {
+        use nix::libc;
+        let v6 = match domain {
+            libc::AF_INET => false,
+            libc::AF_INET6 => true,
+            _ => return Err(Errno::EAFNOSUPPORT),
+        };
+        let datagram = match (kind, protocol) {
+            (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => false,
+            (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => true,
+            (libc::SOCK_STREAM | libc::SOCK_DGRAM | libc::SOCK_RAW, _) => return Err(Errno::EPROTONOSUPPORT),
+            (1..11, _) => return Err(Errno::ESOCKTNOSUPPORT),
+            _ => return Err(Errno::EINVAL),
+        };
+        let state = if datagram { State::Unbound } else { State::Idle };
+        Ok(Socket::with(stack, v6, datagram, state, Values::new(options)))
+    }
+
+    fn with(stack: Stack, v6: bool, datagram: bool, state: State, values: Values) -> Arc<Self> {
+        static COOKIES: AtomicU64 = AtomicU64::new(1);
+        Arc::new(Socket {
+            stack,
+            v6,
+            datagram,
+            cookie: COOKIES.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::new(state),
+            bound: Mutex::default(),
+            values: Mutex::new(values),
+            watch: Mutex::default(),
+        })
+    }
+
+    pub(super) fn state(&self) -> State {
+        locked(&self.state).clone()
+    }
+    pub(super) fn values(&self) -> MutexGuard<'_, Values> {
+        locked(&self.values)
+    }
+    /// It is an IPv6 socket.
+    pub const fn is_v6(&self) -> bool {
+        self.v6
+    }
+    /// It is a UDP socket.
+    pub const fn is_datagram(&self) -> bool {
+        self.datagram
+    }
+    /// It listens.
+    pub fn is_listening(&self) -> bool {
+        matches!(self.state(), State::Listening(_))
+    }
+    /// It is a TCP socket that neither listens nor has a connection.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state(), State::Idle)
+    }
+    /// Nobody is told what it can do, nor will be when there is something to tell.
+    pub fn is_unwatched(&self) -> bool {
+        locked(&self.watch).is_none()
+    }
+    /// A connection is being opened.
+    pub fn is_connecting(&self) -> bool {
+        matches!(self.state(), State::Stream(stream) if stream.is_connecting())
+    }
+    /// Its connection is over, so that connect(2) would begin another.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state(), State::Stream(stream) if stream.has_ended())
+    }
+    /// How long a call that receives may wait (SO_RCVTIMEO).
+    pub fn receive_timeout(&self) -> Option<std::time::Duration> {
+        self.values().receive_timeout
+    }
+    /// How long a call that sends may wait (SO_SNDTIMEO).
+    pub fn send_timeout(&self) -> Option<std::time::Duration> {
+        self.values().send_timeout
+    }
+    /// How many bytes a call that receives waits for (SO_RCVLOWAT).
+    pub fn low_water(&self) -> usize {
+        usize::try_from(self.values().get(Opt::ReceiveLow)).unwrap_or(1).max(1)
+    }
+
+    /// From now on `watch` is told what the socket can do.
+    pub fn watch(&self, watch: Box<dyn Watch>) {
+        *locked(&self.watch) = Some(watch);
+        self.hand_on_watch();
+    }
+    /// From now on nobody is told.
+    pub fn unwatch(&self) {
+        drop(locked(&self.watch).take());
+        match self.state() {
+            State::Listening(listener) => listener.unwatch(),
+            State::Stream(stream) => stream.unwatch(),
+            State::Datagram(udp) => udp.unwatch(),
+            State::Idle | State::Unbound | State::Gone => {}
+        }
+    }
+    fn hand_on_watch(&self) {
+        let state = self.state();
+        if matches!(state, State::Idle | State::Unbound | State::Gone) {
+            return;
+        }
+        let Some(watch) = locked(&self.watch).take() else { return };
+        match state {
+            State::Listening(listener) => listener.watch(watch),
+            State::Stream(stream) => stream.watch(watch),
+            State::Datagram(udp) => udp.watch(watch),
+            State::Idle | State::Unbound | State::Gone => {}
+        }
+    }
+    /// What it can do without waiting.
+    pub fn readiness(&self) -> Readiness {
+        match self.state() {
+            State::Listening(listener) => listener.readiness(),
+            State::Stream(stream) => stream.readiness(),
+            State::Datagram(udp) => udp.readiness(),
+            // As Linux has it: both directions of what is not connected have ended.
+            State::Idle => Readiness { writable: true, over: true, ..Readiness::default() },
+            State::Unbound => Readiness { writable: true, ..Readiness::default() },
+            State::Gone => Readiness { readable: true, writable: true, over: true, ..Readiness::default() },
+        }
+    }
+
+    fn any(&self) -> SocketAddr {
+        let ip = if self.v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+        SocketAddr::new(ip, 0)
+    }
+    /// What the program means by an address: on IPv6 sockets IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
+    pub(super) fn inward(&self, address: SocketAddr) -> nix::Result<SocketAddr> {
+        let ip = address.ip().to_canonical();
+        match (self.v6, ip.is_ipv4()) {
+            (true, true) if self.values().is_on(Opt::V6Only) => Err(Errno::ENETUNREACH),
+            _ => Ok(SocketAddr::new(ip, address.port())),
+        }
+    }
+    /// The same the other way round: what the program is told.
+    pub fn outward(&self, address: SocketAddr) -> SocketAddr {
+        match address.ip() {
+            IpAddr::V4(v4) if self.v6 => {
+                let any = v4.is_unspecified() && address.port() == 0;
+                let ip = if any { Ipv6Addr::UNSPECIFIED } else { v4.to_ipv6_mapped() };
+                SocketAddr::new(ip.into(), address.port())
+            }
+            _ => address,
+        }
+    }
+
+    fn bind_for(&self, at: SocketAddr) -> Bind {
+        let values = self.values();
+        let all = at.ip().is_unspecified();
+        let freely = values.is_on(Opt::FreeBind) || values.is_on(Opt::V6FreeBind);
+        Bind {
+            address: at.ip(),
+            port: at.port(),
+            both_families: self.v6 && all && !values.is_on(Opt::V6Only),
+            reuse_address: values.is_on(Opt::ReuseAddress),
+            reuse_port: values.is_on(Opt::ReusePort),
+            // Linux binds to groups and to everybody as well; nothing but datagrams would come.
+            any_address: freely || at.ip().is_multicast() || at.ip() == IpAddr::V4(Ipv4Addr::BROADCAST),
+        }
+    }
+
+    /// bind(2).
+    ///
+    /// # Errors
+    /// As its manual page has them.
+    pub fn bind(&self, to: &[u8]) -> nix::Result<()> {
+        let at = match address::family(to) {
+            // Old programs leave the family out (inet_bind).
+            Some(address::UNSPECIFIED) if !self.v6 && to.len() >= address::V4 && to[4..8] == [0; 4] => {
+                let port = to.get(2..4).and_then(|port| port.try_into().ok()).map_or(0, u16::from_be_bytes);
+                SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
+            }
+            _ => address::decode(to, self.v6)?,
+        };
+        match self.state() {
+            State::Gone => return Err(Errno::EBADF),
+            State::Idle if locked(&self.bound).is_none() => {}
+            State::Unbound => {}
+            _ => return Err(Errno::EINVAL),
+        }
+        let mapped = self.v6 && at.ip().to_canonical().is_ipv4();
+        if mapped && self.values().is_on(Opt::V6Only) {
+            return Err(Errno::EINVAL);
+        }
+        let at = SocketAddr::new(if mapped { at.ip().to_canonical() } else { at.ip() }, at.port());
+        if self.datagram { self.open_datagram(at).map(drop) } else { self.take_port(at).map(drop) }
+    }
+    fn take_port(&self, at: SocketAddr) -> nix::Result<Arc<Bound>> {
+        let bound = Arc::new(self.stack.bind(self.bind_for(at)).map_err(|e| errno(&e))?);
+        *locked(&self.bound) = Some(bound.clone());
+        Ok(bound)
+    }
+    fn open_datagram(&self, at: SocketAddr) -> nix::Result<Arc<UdpSocket>> {
+        let udp = Arc::new(self.stack.bind_udp_at(self.bind_for(at)).map_err(|e| errno(&e))?);
+        udp.set_nonblocking(true);
+        let buffer = self.values().buffer(Opt::ReceiveBuffer);
+        if let Some(bytes) = buffer {
+            udp.set_receive_buffer(bytes);
+        }
+        *locked(&self.state) = State::Datagram(udp.clone());
+        self.hand_on_watch();
+        Ok(udp)
+    }
+    /// Its UDP socket, bound if it was not.
+    pub(super) fn udp(&self) -> nix::Result<Arc<UdpSocket>> {
+        match self.state() {
+            State::Datagram(udp) => Ok(udp),
+            State::Unbound => self.open_datagram(self.any()),
+            State::Gone => Err(Errno::EBADF),
+            State::Idle | State::Listening(_) | State::Stream(_) => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// listen(2).
+    ///
+    /// # Errors
+    /// As its manual page has them.
+    pub fn listen(&self, backlog: i32) -> nix::Result<()> {
+        // One more may wait than is said, and less than nothing is as much as there may be.
+        let most = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
+        let backlog = usize::try_from(most).unwrap_or(0) + 1;
+        match self.state() {
+            State::Idle => {}
+            State::Listening(listener) => {
+                listener.retune(Listening { backlog, ..listener.how() });
+                return Ok(());
+            }
+            State::Gone => return Err(Errno::EBADF),
+            State::Stream(_) => return Err(Errno::EINVAL),
+            State::Unbound | State::Datagram(_) => return Err(Errno::EOPNOTSUPP),
+        }
+        let bound = locked(&self.bound).clone();
+        let bound = bound.map_or_else(|| self.take_port(self.any()), Ok)?;
+        let how = Listening { backlog, ..self.listening()? };
+        let listener = self.stack.listen_at(bound, how, None).map_err(|e| errno(&e))?;
+        let _ = listener.set_nonblocking(true);
+        *locked(&self.state) = State::Listening(Arc::new(listener));
+        self.hand_on_watch();
+        Ok(())
+    }
+
+    /// How connections of this listener are.
+    fn listening(&self) -> nix::Result<Listening> {
+        let values = self.values();
+        Ok(Listening {
+            config: values.config(self.stack.mtu(), self.v6)?,
+            rate_cap: values.rate_cap(),
+            cookies: values.options.cookies,
+            backlog: 1,
+            extra: Some(Arc::new(values.child())),
+        })
+    }
+
+    /// An option was set that connections follow: that of this socket, or those that this listener accepts from now on.
+    pub(super) fn follow_values(&self) -> nix::Result<()> {
+        match self.state() {
+            State::Listening(listener) => {
+                let backlog = listener.how().backlog;
+                listener.retune(Listening { backlog, ..self.listening()? });
+            }
+            State::Stream(stream) => {
+                let over_v6 = stream.peer_addr().map_or(self.v6, |peer| peer.is_ipv6());
+                let config = self.values().config(self.stack.mtu(), over_v6)?;
+                // A connection that is over follows nothing.
+                let _ = stream.tune_later(move |connection, _| connection.retune(&config));
+            }
+            State::Idle | State::Unbound | State::Datagram(_) | State::Gone => {}
+        }
+        if let Some(bound) = &*locked(&self.bound) {
+            let values = self.values();
+            bound.set_reuse(values.is_on(Opt::ReuseAddress), values.is_on(Opt::ReusePort));
+        }
+        Ok(())
+    }
+
+    /// accept(2): the next connection, and who it is from.
+    ///
+    /// # Errors
+    /// As its manual page has them; `EAGAIN`: there is none.
+    pub fn accept(&self) -> nix::Result<(Arc<Socket>, SocketAddr)> {
+        let listener = match self.state() {
+            State::Listening(listener) => listener,
+            State::Gone => return Err(Errno::EBADF),
+            State::Idle | State::Stream(_) => return Err(Errno::EINVAL),
+            State::Unbound | State::Datagram(_) => return Err(Errno::EOPNOTSUPP),
+        };
+        let (stream, from) = listener.accept().map_err(|e| errno(&e))?;
+        let extra = stream.extra().and_then(|extra| extra.downcast::<Values>().ok());
+        let values = extra.map_or_else(|| self.values().child(), |values| (*values).clone());
+        let socket = Socket::with(self.stack.clone(), self.v6, false, State::Stream(stream), values);
+        socket.prepare();
+        Ok((socket, self.outward(from)))
+    }
+
+    /// What a new stream must know from the beginning.
+    fn prepare(&self) {
+        let State::Stream(stream) = self.state() else { return };
+        let values = self.values();
+        let _ = stream.set_nonblocking(true);
+        stream.set_linger(values.linger);
+        stream.set_low_water(usize::try_from(values.get(Opt::ReceiveLow)).unwrap_or(1));
+        stream.set_urgent_inline(values.is_on(Opt::OobInline));
+    }
+
+    /// connect(2): `EINPROGRESS` until it is open.
+    ///
+    /// # Errors
+    /// As its manual page has them.
+    pub fn connect(&self, to: &[u8]) -> nix::Result<()> {
+        match address::family(to) {
+            None => return Err(Errno::EINVAL),
+            Some(address::UNSPECIFIED) => return self.disconnect(),
+            Some(_) => {}
+        }
+        let given = address::decode(to, self.v6);
+        match self.state() {
+            State::Gone => Err(Errno::EBADF),
+            State::Idle => self.begin(self.reachable(given?)?),
+            State::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
+            // What was open once stays what it is. What did not open can be tried again, from the call after this on.
+            State::Stream(stream) if !stream.has_failed_to_open() => Err(Errno::EISCONN),
+            State::Stream(stream) => {
+                let error = stream.take_error().map_or(Errno::ECONNABORTED, |error| errno(&error));
+                self.end_failed(error)
+            }
+            State::Listening(_) => Err(Errno::EISCONN),
+            State::Unbound | State::Datagram(_) => {
+                let to = self.inward(given?)?;
+                if !is_host_address(to.ip()) && !to.ip().is_multicast() {
+                    let all = to.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
+                    return Err(if all { Errno::EACCES } else { Errno::ENETUNREACH });
+                }
+                self.udp()?.connect(Some(to));
+                Ok(())
+            }
+        }
+    }
+    /// The error of a connection that did not open, which leaves the socket as it was before.
+    fn end_failed(&self, error: Errno) -> nix::Result<()> {
+        self.forget_stream();
+        Err(error)
+    }
+    /// A connection that did not open, and whose error was fetched, is forgotten: the socket is as it was before.
+    pub fn give_up(&self) {
+        if matches!(self.state(), State::Stream(stream) if stream.has_failed_to_open()) {
+            self.forget_stream();
+        }
+    }
+    fn forget_stream(&self) {
+        let mut state = locked(&self.state);
+        if matches!(&*state, State::Stream(_)) {
+            *state = State::Idle;
+        }
+    }
+    fn reachable(&self, to: SocketAddr) -> nix::Result<SocketAddr> {
+        if self.values().is_on(Opt::BindToIfIndex) {
+            return Err(Errno::ENETUNREACH);
+        }
+        self.inward(to)
+    }
+    fn begin(&self, to: SocketAddr) -> nix::Result<()> {
+        let own = locked(&self.bound).as_ref().map(|bound| bound.at());
+        let values = self.values().clone();
+        let config = values.config(self.stack.mtu(), to.is_ipv6())?;
+        let from = Local {
+            address: own.map(|own| own.ip()).filter(|ip| !ip.is_unspecified()),
+            port: own.map_or(0, |own| own.port()),
+            reuse_address: values.is_on(Opt::ReuseAddress),
+        };
+        if from.address.is_some_and(|ip| ip.is_ipv4() != to.is_ipv4()) {
+            return Err(if to.is_ipv4() { Errno::ENETUNREACH } else { Errno::EINVAL });
+        }
+        let stream = self.stack.begin_connect_from(from, to, config, values.rate_cap());
+        let stream = stream.map_err(|e| errno(&e))?;
+        *locked(&self.state) = State::Stream(stream);
+        self.prepare();
+        self.hand_on_watch();
+        Err(Errno::EINPROGRESS)
+    }
+    /// connect(2) to AF_UNSPEC: a TCP connection is aborted, a UDP socket hears everybody.
+    fn disconnect(&self) -> nix::Result<()> {
+        match self.state() {
+            State::Gone => return Err(Errno::EBADF),
+            State::Datagram(udp) => udp.connect(None),
+            State::Stream(stream) => {
+                stream.abort();
+                self.forget_stream();
+            }
+            State::Listening(_) => *locked(&self.state) = State::Idle,
+            State::Idle | State::Unbound => {}
+        }
+        Ok(())
+    }
+
+    /// Its stream.
+    pub(super) fn stream(&self) -> nix::Result<Stream> {
+        match self.state() {
+            State::Stream(stream) => Ok(stream),
+            State::Idle | State::Listening(_) => Err(Errno::ENOTCONN),
+            State::Gone => Err(Errno::EBADF),
+            State::Unbound | State::Datagram(_) => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// shutdown(2): SHUT_RD, SHUT_WR or SHUT_RDWR.
+    ///
+    /// # Errors
+    /// As its manual page has them.
+    pub fn shutdown(&self, how: i32) -> nix::Result<()> {
+        let how = match how {
+            nix::libc::SHUT_RD => Shutdown::Read,
+            nix::libc::SHUT_WR => Shutdown::Write,
+            nix::libc::SHUT_RDWR => Shutdown::Both,
+            _ => return Err(Errno::EINVAL),
+        };
+        match self.state() {
+            State::Gone => Err(Errno::EBADF),
+            State::Idle | State::Unbound => Err(Errno::ENOTCONN),
+            State::Listening(_) if how == Shutdown::Write => Ok(()),
+            State::Listening(_) => self.disconnect(),
+            State::Stream(stream) if stream.is_connecting() => {
+                stream.abort();
+                self.forget_stream();
+                Ok(())
+            }
+            State::Stream(stream) => stream.shutdown(how).map_err(|e| errno(&e)),
+            State::Datagram(udp) => match udp.peer_addr() {
+                Some(_) => {
+                    udp.shutdown(how);
+                    Ok(())
+                }
+                None => Err(Errno::ENOTCONN),
+            },
+        }
+    }
+
+    /// close(2): `wait` says whether SO_LINGER may make it wait.
+    pub fn close(&self, wait: bool) {
+        self.unwatch();
+        let state = std::mem::replace(&mut *locked(&self.state), State::Gone);
+        if let State::Stream(stream) = state {
+            if !wait {
+                let now = self.values().linger.filter(|linger| linger.is_zero());
+                stream.set_linger(now);
+            }
+            let _ = stream.close();
+        }
+        drop(locked(&self.bound).take());
+    }
+
+    /// getsockname(2).
+    pub fn local(&self) -> SocketAddr {
+        let bound = locked(&self.bound).as_ref().map(|bound| bound.at());
+        let address = match self.state() {
+            State::Stream(stream) => stream.local_addr().ok().or(bound),
+            State::Datagram(udp) => Some(self.stack.local_of(&udp)),
+            State::Idle | State::Listening(_) | State::Unbound | State::Gone => bound,
+        };
+        match address {
+            Some(address) if address.ip().is_unspecified() => {
+                SocketAddr::new(self.any().ip(), address.port())
+            }
+            Some(address) => self.outward(address),
+            None => self.any(),
+        }
+    }
+    /// getpeername(2).
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    pub fn peer(&self) -> nix::Result<SocketAddr> {
+        let peer = match self.state() {
+            State::Stream(stream) if !stream.is_connecting() && !stream.has_ended() => {
+                stream.peer_addr().ok()
+            }
+            State::Datagram(udp) => udp.peer_addr(),
+            State::Gone => return Err(Errno::EBADF),
+            _ => None,
+        };
+        peer.map(|peer| self.outward(peer)).ok_or(Errno::ENOTCONN)
+    }
+    /// The error that waits, once (SO_ERROR).
+    pub fn take_error(&self) -> i32 {
+        let error = match self.state() {
+            State::Stream(stream) => stream.take_error(),
+            State::Datagram(udp) => udp.take_error(),
+            State::Idle | State::Listening(_) | State::Unbound | State::Gone => None,
+        };
+        error.map_or(0, |error| errno(&error) as i32)
+    }
+    /// The stack that it is a socket of.
+    pub const fn stack(&self) -> &Stack {
+        &self.stack
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.close(false);
+    }
+}
