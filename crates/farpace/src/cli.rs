@@ -4,7 +4,10 @@ use crate::{
     cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run,
     scenario, show, terminal, together, transfer, up, version,
 };
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::any::TypeId;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -17,8 +20,8 @@ Examples for those who run a far link:
 
 Examples for those who move data:
   farpace copy film.mp4 far.example:films/           over ssh's login, verified and resumed
-  farpace recv --dir films                           what is sent here goes there
-  farpace send film.mp4 far.example:7077             to a farpace recv there
+  farpace recv --dir films --token-file secret       what is sent here goes there
+  farpace send film.mp4 far.example --token-file secret    to a farpace recv there
 
 Examples for research:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report
@@ -98,9 +101,31 @@ pub enum Command {
     Notices(notices::Args),
 }
 
+/// The command line with options that take what follows them for their value also if it begins with a dash and is a
+/// number, or if the value is no text: so their own words say what is wrong with `--limit -5mbit`.
+fn command_line() -> clap::Command {
+    fn option(arg: Arg) -> Arg {
+        let takes_one =
+            arg.get_action().takes_values() && arg.get_num_args().is_none_or(|n| n.max_values() == 1);
+        if arg.is_positional() || !takes_one {
+            return arg;
+        }
+        let value = arg.get_value_parser().type_id();
+        let is_text = [TypeId::of::<String>(), TypeId::of::<PathBuf>(), TypeId::of::<OsString>()]
+            .iter()
+            .any(|text| value == *text);
+        if is_text { arg.allow_negative_numbers(true) } else { arg.allow_hyphen_values(true) }
+    }
+    fn all(command: clap::Command) -> clap::Command {
+        command.mut_args(option).mut_subcommands(all)
+    }
+    all(Cli::command())
+}
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let result = match &Cli::parse().command {
+    let cli = Cli::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit());
+    let result = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Scenario(args) => scenario::run(args),
         Command::Show(args) => show::run(args),

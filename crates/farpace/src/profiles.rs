@@ -2,6 +2,8 @@
 
 use crate::terminal;
 use anyhow::Result;
+use farpace_tcp::config::{BufferSize, Buffers, Profile};
+use farpace_units::ByteCount;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -16,7 +18,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Print JSON: {"profiles": [{"name", "description"}], "congestion": [...]}
+    /// Print JSON: {"profiles": [{"name", "description", "buffers"}], "congestion": [{"name", "description"}]}
     #[arg(long)]
     json: bool,
 }
@@ -50,14 +52,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let schema = farpace_lab::scenario::schema();
     let (profiles, congestion) = (choices(&schema, "Profile"), choices(&schema, "Congestion"));
     if args.json {
+        let profiles: Vec<Value> = profiles.iter().map(with_buffers).collect();
         terminal::print_json(&json!({ "profiles": profiles, "congestion": congestion }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let buffers = Profile::ALL.map(|profile| Choice {
+        name: profile.name().to_owned(),
+        description: {
+            let Buffers { receive, send, .. } = profile.buffers();
+            format!("receive {}, send {}", size(receive), size(send))
+        },
+    });
     let width = profiles.iter().chain(&congestion).map(|c| c.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (heading, choices) in [
         ("Profiles: `profile` of a flow's sender or receiver", profiles),
         ("Congestion controls: `congestion` of a flow's sender", congestion),
+        ("Buffers of the profiles, unless they are set", buffers.into()),
     ] {
         text.push_str(&format!("{heading}\n"));
         for c in choices {
@@ -70,10 +81,38 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The size of a buffer in words.
+fn size(buffer: BufferSize) -> String {
+    if buffer.is_fixed() {
+        return format!("{} fixed", in_binary(buffer.initial));
+    }
+    format!("{} to {} autotuned", in_binary(buffer.initial), in_binary(buffer.max))
+}
+
+/// A size in the largest binary unit that gives a whole number.
+fn in_binary(bytes: ByteCount) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units.iter().find(|(_, shift)| {
+        let whole = bytes.get() >> shift;
+        (1..1024).contains(&whole) && whole << shift == bytes.get()
+    });
+    whole.map_or(bytes.to_string(), |(unit, shift)| format!("{} {unit}", bytes.get() >> shift))
+}
+
+/// A profile for JSON: sizes in bytes; `max` equals `initial` where a size is fixed.
+fn with_buffers(choice: &Choice) -> Value {
+    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == choice.name);
+    let buffers = profile.map(|profile| {
+        let of = |size: BufferSize| json!({ "initial": size.initial.get(), "max": size.max.get() });
+        let Buffers { receive, send, .. } = profile.buffers();
+        json!({ "receive": of(receive), "send": of(send) })
+    });
+    json!({ "name": choice.name, "description": choice.description, "buffers": buffers })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_tcp::config::Profile;
 
     /// Breaks: a profile is missing from the list, or stands there without a description.
     #[test]

@@ -1,4 +1,4 @@
-//! Wall time, for progress and speed only: no result depends on it. The one place of the command that reads a
+//! Wall time, for progress, speed and deadlines: no result depends on it. The one place of the command that reads a
 //! clock.
 
 use std::time::{Duration, Instant};

@@ -14,9 +14,22 @@ pub const INTERRUPTED: u8 = 130;
 
 /// Prints an error with its causes to standard error. Scenario errors bring their own `error:`.
 pub fn complain(error: &anyhow::Error) {
-    let text = format!("{error:#}");
+    let text = with_causes(error);
     let prefix = if text.starts_with("error: ") { "" } else { "error: " };
     note(&format!("{prefix}{text}"));
+}
+
+/// An error and its causes in one line. A cause whose words stand at the end of what it caused is not said again.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Prints a line to standard error. If nobody can read it there, nothing can be done.
@@ -57,4 +70,36 @@ pub fn say_where(report: &Path, json: bool) -> anyhow::Result<()> {
 /// As [`print()`].
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    /// An error that has the words of its cause in its own, and the cause as well.
+    #[derive(Debug)]
+    struct Told(io::Error);
+
+    impl std::fmt::Display for Told {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "cannot read at byte 0: {}", self.0)
+        }
+    }
+
+    impl std::error::Error for Told {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    /// Breaks: what the system says stands twice in a line, or a cause is not said.
+    #[test]
+    fn causes_are_said_once() {
+        let told = || Told(io::Error::other("no such thing (os error 2)"));
+        let error = Err::<(), _>(told()).context("cannot open `x`").unwrap_err();
+        assert_eq!(with_causes(&error), "cannot open `x`: cannot read at byte 0: no such thing (os error 2)");
+        let error = anyhow::Error::new(told().0).context("a").context("b");
+        assert_eq!(with_causes(&error), "b: a: no such thing (os error 2)");
+    }
 }

@@ -15,7 +15,15 @@ const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 fn farpace(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(FARPACE);
     command.args(args).current_dir(dir).env_remove("FARPACE_TOKEN").env_remove("SSH_CONNECTION");
+    // The secret by which a sender is known belongs to the tests.
+    command.env("XDG_STATE_HOME", state());
     command
+}
+
+/// One for all tests of this process.
+fn state() -> &'static Path {
+    static STATE: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    STATE.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
 fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
@@ -36,7 +44,10 @@ struct Receiver {
 
 impl Receiver {
     fn start(dir: &Path, args: &[&str]) -> Receiver {
-        let mut command = farpace(dir, &["recv", "--listen", "127.0.0.1:0"]);
+        Receiver::start_at(dir, "127.0.0.1:0", args)
+    }
+    fn start_at(dir: &Path, at: &str, args: &[&str]) -> Receiver {
+        let mut command = farpace(dir, &["recv", "--listen", at]);
         let command = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -95,6 +106,9 @@ fn a_file_and_a_tree_are_sent() {
     let (code, out, errors) = run(here.path(), &["send", "film", "photos", &port, "--explain"]);
     assert_eq!(code, 0, "{errors}");
     assert!(out.starts_with("sent 2 files, 3.00 MB in ") && out.contains("verified\nLimited by "), "{out}");
+    // The verdict comes with what it was made from.
+    assert!(out.contains("\n  this side  reading ") && out.contains("\n  receiver   writing "), "{out}");
+    assert!(out.contains("\n  path       round trip ") && out.contains("receive window full"), "{out}");
     let (code, out, errors) = receiver.end();
     assert_eq!(code, 0, "{errors}");
     assert!(out.contains("received 2 files, 3.00 MB"), "{out}");
@@ -148,8 +162,11 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
     let Folders { here, there } = folders();
     let bytes = noise(6_000_000);
     fs::write(here.path().join("film"), &bytes).unwrap();
+    // All go to one port: by that a sender without token is known again.
+    let mut at = "127.0.0.1:0".to_owned();
     for interrupt_receiver in [false, true] {
-        let receiver = Receiver::start(there.path(), &["-q"].map(|_| "--once"));
+        let receiver = Receiver::start_at(there.path(), &at, &["--once"]);
+        at.clone_from(&receiver.port);
         let mut command = farpace(here.path(), &["send", "film", &receiver.port, "--limit", "20mbit"]);
         let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(900));
@@ -165,7 +182,7 @@ fn an_interrupted_sender_and_receiver_go_on_from_there() {
         assert!(other.0 == 1 && other.2.contains("was stopped"), "{other:?}");
         assert!(!there.path().join("film").exists());
     }
-    let receiver = Receiver::start(there.path(), &["--once"]);
+    let receiver = Receiver::start_at(there.path(), &at, &["--once"]);
     let (code, out, errors) = run(here.path(), &["send", "film", &receiver.port, "--json"]);
     assert_eq!(code, 0, "{errors}");
     let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -212,6 +229,75 @@ fn troubles_are_told() {
     assert!(code == 2 && errors.contains("--tun"), "{code}: {errors}");
     let (code, _, errors) = run(here.path(), &["recv", "--dir", "no/missing"]);
     assert!(code == 2 && errors.contains("cannot make the directory no/missing"), "{code}: {errors}");
+}
+
+/// Breaks: a port is open to the world because nobody thought of it, or a token that is empty is taken for one.
+#[test]
+fn nobody_is_let_in_by_accident() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    for args in [
+        &["recv", "--listen", "0.0.0.0:0"][..],
+        &["recv", "--listen", "[::]:0"],
+        &["recv", "--listen", "[::ffff:0.0.0.0]:0"],
+        &["recv", "--listen", "192.0.2.1:0"],
+    ] {
+        let (code, _, errors) = run(there.path(), args);
+        assert!(code == 2 && errors.contains("--open"), "{args:?}: {code}: {errors}");
+    }
+    for args in [&["recv", "--token", ""][..], &["send", "film", "127.0.0.1:1", "--token", ""]] {
+        let (code, _, errors) = run(here.path(), args);
+        assert!(code == 2 && errors.contains("--token is empty"), "{args:?}: {code}: {errors}");
+        let told =
+            told(farpace(here.path(), &args[..args.len() - 2]).env("FARPACE_TOKEN", "").output().unwrap());
+        assert!(told.0 == 2 && told.2.contains("FARPACE_TOKEN is empty"), "{args:?}: {told:?}");
+    }
+    let (code, _, errors) = run(there.path(), &["recv", "--open", "--token", "t"]);
+    assert!(code == 2 && errors.contains("give one of them"), "{code}: {errors}");
+    // A port alone: from here only, until it is said otherwise.
+    let listening = |args: &[&str]| {
+        let mut command = farpace(there.path(), &[&["recv", "--listen", "0"], args].concat());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line
+    };
+    assert!(listening(&[]).contains("at 127.0.0.1:"));
+    for args in [&["--open"][..], &["--token", "t"]] {
+        let line = listening(args);
+        assert!(line.contains("at [::]:") || line.contains("at 0.0.0.0:"), "{line}");
+    }
+}
+
+/// Breaks: a negative value is taken for an option, so that nobody is told what is wrong with it.
+#[test]
+fn wrong_values_are_told_as_such() {
+    let Folders { here, .. } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    for (args, why) in [
+        (&["send", "film", "h", "--timeout", "-5"][..], "`-5` is not a time"),
+        (&["send", "film", "h", "--timeout", "0"], "`0` is not a time"),
+        (&["send", "film", "h", "--limit", "-5mbit"], "`-5 Mbit/s` is not a rate"),
+        (&["send", "film", "h", "--limit", "-5"], "`-5` is not a rate"),
+        (&["send", "film", "h:99999"], "with a port from 1 to 65535"),
+        (&["send", "film", "h:-1"], "with a port from 1 to 65535"),
+        (&["recv", "--max-transfers", "-1"], "`-1` is not a number from 1 to 256"),
+        (&["recv", "--max-bytes", "-1GB"], "is not a size"),
+        (&["recv", "--min-free", "-5%"], "is not a share"),
+        (&["recv", "--listen", "-1"], "`-1` is neither"),
+        (&["recv", "--keep-partial", "-1"], "`-1` is not a time"),
+        (&["copy", "film", "h:", "--timeout", "-5"], "`-5` is not a time"),
+    ] {
+        let (code, _, errors) = run(here.path(), args);
+        assert!(code == 2 && errors.contains(why), "{args:?}: {code}: {errors}");
+    }
+    // The last word is a file: the receiver was forgotten.
+    fs::write(here.path().join("film.invalid"), "film").unwrap();
+    let (code, _, errors) = run(here.path(), &["send", "film", "film.invalid"]);
+    assert!(code == 1 && errors.contains("is a file here"), "{code}: {errors}");
+    assert_eq!(errors.matches("film.invalid:7077").count(), 1, "{errors}");
 }
 
 /// A script in ssh's place: it runs the command in the other folder, after a line of a login script.
@@ -318,7 +404,8 @@ fn as_root(script: &str, dir: &Path) -> Option<(i32, String, String)> {
     command
         .args(["-m", "-n", "--kill-child", "-f", "-p", "sh", "-euc", script])
         .current_dir(dir)
-        .env("FARPACE", FARPACE);
+        .env("FARPACE", FARPACE)
+        .env("XDG_STATE_HOME", state());
     Some(told(command.output().unwrap()))
 }
 
@@ -344,7 +431,7 @@ fn a_full_disk_is_told_to_the_sender() {
     let Some((code, out, errors)) = as_root(script, here.path()) else { return };
     assert_eq!(code, 0, "{out}{errors}");
     assert!(errors.contains("the disk is full") && errors.contains("of 6000000 bytes"), "{errors}");
-    assert!(out.contains("code 1\nreceiver 1\n.film.") && out.contains("same"), "{out}");
+    assert!(out.contains("code 1\nreceiver 1\n.strangers.farpace-part\n") && out.contains("same"), "{out}");
     assert!(!out.contains("\"spared_bytes\": 0"), "{out}");
 }
 
@@ -356,11 +443,11 @@ fn farpace_carries_to_farpace_and_to_the_kernel() {
     let script = "
         ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward
         mkdir one two
-        \"$FARPACE\" recv --dir one --once --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
+        \"$FARPACE\" recv --dir one --once --open --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
         until grep -q Receiving one.log; do sleep 0.05; done
-        \"$FARPACE\" send film 10.77.1.2:7077 --tun fptwo --addr 10.77.2.2/24 --explain
+        \"$FARPACE\" send film 10.77.1.2 --tun fptwo --addr 10.77.2.2/24 --explain
         cmp film one/film
-        \"$FARPACE\" recv --dir two --once --listen 0.0.0.0:7077 2>two.log &
+        \"$FARPACE\" recv --dir two --once --open --listen 0.0.0.0:7077 2>two.log &
         until grep -q Receiving two.log; do sleep 0.05; done
         \"$FARPACE\" send film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
         cmp film two/film && echo same";

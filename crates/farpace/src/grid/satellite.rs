@@ -212,8 +212,8 @@ mod tests {
         assert!(rtt >= Span::from_millis(500) && rtt < Span::from_millis(502), "{rtt}");
         let config = flow.sender.resolve().unwrap();
         assert_eq!(config.congestion, Congestion::Reno);
-        assert!(config.send_buffer.get() > 2 * WINDOW.get(), "it limits what is in flight");
-        assert_eq!(flow.receiver.resolve().unwrap().receive_buffer, WINDOW);
+        assert!(config.send_buffer.max.get() > 2 * WINDOW.get(), "it limits what is in flight");
+        assert_eq!(flow.receiver.resolve().unwrap().receive_buffer.max, WINDOW);
         let link = &one.links[1];
         assert_eq!((link.forward.outages.len(), link.backward.outages.len()), (0, 1));
         assert_eq!((link.backward.outages[0].at, link.backward.bit_errors), (Span::from_secs(45), 0.0));

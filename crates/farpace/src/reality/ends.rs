@@ -20,6 +20,8 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// A read waits no longer, so that whoever reads can look whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 const PORT: u16 = 5001;
+/// The upper limit of the kernel's autotuning where ours has no limit that matters here: 256 MiB.
+const AUTOTUNED_ROOM: u64 = 256 << 20;
 /// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then never limit.
 const KERNEL_ROOM: u64 = 4;
 
@@ -69,7 +71,8 @@ impl Ends {
     /// # Errors
     /// No such congestion control, or no rights.
     pub fn kernel(plan: &Plan, from: Place, to: &Place) -> Result<Self> {
-        let room = plan.window.saturating_mul(KERNEL_ROOM).max(6_291_456);
+        let room =
+            plan.window.map_or(AUTOTUNED_ROOM, |window| window.saturating_mul(KERNEL_ROOM).max(6_291_456));
         let memory = format!("4096 131072 {room}");
         let set = || -> io::Result<()> {
             let set = |key: &str, value: &str| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value);
@@ -80,10 +83,12 @@ impl Ends {
         from.namespace.within(set)?.with_context(refused)?;
         to.namespace.within(set)?.with_context(refused)?;
         // The largest window is the same as ours.
-        let (address, window) = (from.door.address, plan.window);
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        to.namespace
-            .configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
+        if let Some(window) = plan.window {
+            let address = from.door.address;
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            to.namespace
+                .configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
+        }
         let at = SocketAddr::new(to.door.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
         Ok(Ends::Kernel { from, congestion: plan.congestion.clone(), listener })

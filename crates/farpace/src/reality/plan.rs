@@ -47,8 +47,8 @@ pub struct Plan {
     pub lasts: Span,
     /// Congestion control, as the kernel names it, too.
     pub congestion: String,
-    /// The receiving end's largest window, in bytes.
-    pub window: u64,
+    /// The receiving end's window in bytes, if it has a fixed one.
+    pub window: Option<u64>,
     /// How the network in real time waits.
     pub patience: Patience,
     /// The scenario's file.
@@ -86,7 +86,8 @@ impl Plan {
             settings.resolve().with_context(|| format!("the {which} of flow `{}`", flow.name))
         };
         let congestion = contender::name(resolve(&flow.sender, "sender")?.congestion);
-        let window = resolve(&flow.receiver, "receiver")?.receive_buffer.get();
+        let buffer = resolve(&flow.receiver, "receiver")?.receive_buffer;
+        let window = buffer.is_fixed().then(|| buffer.max.get());
         let settings = [flow.sender.clone(), flow.receiver.clone()];
         base.flows = vec![flow];
         base.datagrams.clear();

@@ -179,7 +179,7 @@ mod tests {
             let flow = &scenario.flows[0];
             let bottleneck = scenario.bottleneck(flow).unwrap();
             let bdp = bottleneck.rate.bytes_in(scenario.base_rtt(flow));
-            let window = flow.receiver.resolve().unwrap().receive_buffer;
+            let window = flow.receiver.resolve().unwrap().receive_buffer.max;
             assert!(window.get() >= 2 * bdp.get(), "{word}: the window of {window} limits, {bdp} in flight");
             assert!(
                 endless(Some(bottleneck.rate), scenario.duration)
