@@ -185,13 +185,14 @@ impl Connection {
                 self.time_out();
             } else {
                 let wait = self.rto.rto() * (1 << self.patience.inside.min(16));
-                self.rto_deadline = Some(now + wait.min(crate::rto::MAX_RTO));
+                self.start_retransmission_timer(now + wait.min(crate::rto::MAX_RTO));
             }
             return true;
         }
         let has_left = std::mem::take(&mut self.patience.inside) > 0;
         if has_left {
-            self.rto_deadline = Some(self.timeout_from(now));
+            let at = self.timeout_from(now);
+            self.start_retransmission_timer(at);
         }
         has_left
     }

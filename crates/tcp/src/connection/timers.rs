@@ -206,10 +206,16 @@ impl Connection {
         self.note_internal(now, Cause::TimerRto);
         self.rto.back_off(); // RFC 6298 §5.5
         let at = self.timeout_from(now);
-        if self.config.is_linux() && !handshake {
+        self.start_retransmission_timer(at);
+    }
+
+    /// The one timer of Linux's recovery is the retransmission timer too, but for SYNs.
+    pub(super) fn start_retransmission_timer(&mut self, at: Instant) {
+        let handshake = matches!(self.state, State::SynSent | State::SynReceived);
+        let recovery_has_it = self.config.is_linux() && !handshake;
+        self.rto_deadline = (!recovery_has_it).then_some(at);
+        if recovery_has_it {
             self.recovery.set_timer(Some(at));
-        } else {
-            self.rto_deadline = Some(at);
         }
     }
 
