@@ -9,10 +9,10 @@ SOAK_CASES ?= 4096
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
+.PHONY: help build run test test-realtime fmt-check clippy doc fuzz-check readme deny coverage soak mutants bench bench-check bench-ns3 dist notices book clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the command: target/release/farpace
 	@tools/setup build
@@ -28,7 +28,11 @@ test: ## everything that must hold before a change goes in
 	@tools/bare-target
 	$(CARGO) test --workspace --locked --no-run
 	@tools/readme-commands
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --locked --no-fail-fast -- --skip in_real_time
+	@tools/test-realtime
+
+test-realtime: ## the tests that measure rates and delays in real time, alone; again if the machine was busy
+	@tools/test-realtime
 
 fmt-check:
 	$(CARGO) fmt --all -- --check

@@ -89,11 +89,7 @@ impl<'a> SmallDisk<'a> {
         mount.args(["-t", "tmpfs", "-o", "size=400k", "none"]).arg(at).stderr(Stdio::null());
         match mount.status() {
             Ok(status) if status.success() => Some(SmallDisk(at)),
-            // The right to mount is rare even in CI, so this may be left out there as well.
-            _ => {
-                println!("skipped: a file system cannot be mounted here");
-                None
-            }
+            _ => common::skip("a small file system", "it cannot be mounted here"),
         }
     }
 }

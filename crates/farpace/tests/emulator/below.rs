@@ -65,7 +65,7 @@ fn two_cards_carry_one_connection() {
 
 /// Breaks: what the kernel sends leaves in bursts, or at another rate than was asked for.
 #[test]
-fn the_kernel_is_paced() {
+fn the_kernel_is_paced_in_real_time() {
     let _alone = alone();
     if !has_rights() {
         return;

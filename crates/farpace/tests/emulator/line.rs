@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Breaks: the emulator is another line than was asked for: its rate, its delay.
 #[test]
-fn a_line_has_the_rate_and_the_delay_that_were_asked_for() {
+fn a_line_has_its_rate_and_delay_in_real_time() {
     let _alone = alone();
     if !has_rights() {
         return;
