@@ -99,6 +99,9 @@ farpace_host *farpace_host_create_ethernet(const char *address, uint64_t seed, c
                                            const uint8_t *mac, uint8_t prefix, const char *gateway);
 /* Ends it; its sockets fail with ENETDOWN. */
 void farpace_host_destroy(farpace_host *host);
+/* What its connections may hold (16 GiB at first), and what they hold. docs/limits.md says what happens when it gets short. */
+int farpace_host_set_memory(const farpace_host *host, uint64_t bytes);
+int64_t farpace_host_memory(const farpace_host *host);
 /* A packet comes. Time is in nanoseconds from any origin; it never goes backwards. */
 int farpace_host_input(const farpace_host *host, const void *packet, size_t length, uint64_t now_ns);
 /* What is due happens, and the next packet that goes out is put into `buffer`: its length, or 0. Call it until it gives 0. */

@@ -7,6 +7,7 @@ use farpace_live::DeviceError;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_live::socket::{Besides, Stack, StackError};
 use farpace_live::{Device, Wait};
+use farpace_units::ByteCount;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use std::net::IpAddr;
@@ -28,6 +29,7 @@ pub struct Place {
     mtu: Option<u16>,
     profile: Option<String>,
     capture: Option<String>,
+    memory: Option<ByteCount>,
 }
 
 /// Why there is no stack: for the program, and for people.
@@ -78,10 +80,11 @@ impl Place {
                 "mtu" => place.mtu = Some(value.parse().map_err(|_| wrong(line, "bytes"))?),
                 "profile" => place.profile = text(),
                 "pcap" => place.capture = text(),
+                "memory" => place.memory = Some(value.parse().map_err(|_| wrong(line, "bytes like 1 GiB"))?),
                 _ => {
                     return Err(wrong(
                         line,
-                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile or pcap",
+                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile, memory or pcap",
                     ));
                 }
             }
@@ -106,7 +109,7 @@ impl Place {
             (true, Some(mac)) => Some((mac, link)),
             (false, _) => None,
         };
-        let besides = Besides { ethernet, capture: self.capture.map(Into::into) };
+        let besides = Besides { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| Refusal(errno(&error), error.to_string()))?;
         Home::new(stack, None, options)

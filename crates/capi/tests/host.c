@@ -125,9 +125,24 @@ static void times(void) {
     farpace_host_destroy(alone);
 }
 
+/* A host without memory takes no connection, and one with some counts them. */
+static void memory(void) {
+    farpace_host *h = host("10.0.0.1", NULL);
+    CHECK(farpace_host_memory(h) == 0 && farpace_host_set_memory(h, 64 << 10) == 0);
+    struct sockaddr_in at = address("10.0.0.2", 80);
+    for (int n = 0; n < 14; n++)
+        CHECK(begins(h) >= 0);
+    CHECK(farpace_host_memory(h) == 14 * 4096);
+    int fd = farpace_host_socket(h, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    FAILS(fp_connect(fd, &at, sizeof at), ENOBUFS);
+    CHECK(farpace_host_set_memory(h, 1 << 20) == 0);
+    FAILS(fp_connect(fd, &at, sizeof at), EINPROGRESS);
+    farpace_host_destroy(h);
+}
+
 int main(void) {
     alarm(60);
-    what_is_refused(), switches(), times();
+    what_is_refused(), switches(), times(), memory();
     puts("well");
     return 0;
 }

@@ -5,6 +5,7 @@ use crate::internet::fitted;
 use crate::isn::isn_above;
 use crate::listener::Admission;
 use crate::secret::{Purpose, Tuple};
+use crate::time_wait::TimeWaitArrival;
 use farpace_path::{Cx, DropReason};
 use farpace_tcp::{Connection, Ports, Segment, State};
 use farpace_units::{ByteCount, Seq};
@@ -60,8 +61,19 @@ impl Host {
         self.service(slot, cx);
     }
 
-    /// A segment for a connection that does not exist.
+    /// A segment for a connection that does not exist, or is in TIME-WAIT.
     fn on_stranger(&mut self, tuple: Tuple, header: TcpHeader, packet: Packet, cx: &mut Cx<'_>) {
+        if self.time_waits() > 0 {
+            match self.on_time_wait(cx.now(), &tuple, &segment_of(header.clone(), &packet)) {
+                TimeWaitArrival::Unknown => {}
+                TimeWaitArrival::Reused(floor) => return self.on_syn(tuple, header, packet, Some(floor), cx),
+                TimeWaitArrival::Answered(answer) => {
+                    cx.consume(packet);
+                    return self.answer(&tuple, &answer, cx);
+                }
+                TimeWaitArrival::Done => return cx.consume(packet),
+            }
+        }
         if !self.listeners.has(&tuple) {
             self.refuse(&tuple, &header, packet, cx);
         } else if opens(&header) {
@@ -87,8 +99,9 @@ impl Host {
                 cx.drop(packet, DropReason::TtlExpired)
             }
             Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
+            _ if self.budget.refuses_connection() => cx.drop(packet, DropReason::HostLimit),
             Admission::Cookie => {
-                let answer = listener.cookie(&self.secret, &tuple, &header, self.internet.device, cx.now());
+                let answer = listener.cookie(&self.secret, &tuple, &header, self.internet.limits, cx.now());
                 cx.consume(packet);
                 if let Some(answer) = answer {
                     self.answer(&tuple, &answer, cx);
@@ -97,7 +110,7 @@ impl Host {
             Admission::Keep => {
                 let iss = isn_above(&self.secret, &tuple, cx.now(), floor);
                 let (config, log_as) = (
-                    fitted(&listener.settings.config, &tuple, self.internet.device),
+                    fitted(&listener.settings.config, &tuple, self.internet.limits),
                     listener.settings.log_as,
                 );
                 let syn = segment_of(header, &packet);
@@ -130,8 +143,11 @@ impl Host {
         let Some(known) = listener.redeem(&self.secret, &tuple, &header, cx.now(), room) else {
             return self.refuse(&tuple, &header, packet, cx);
         };
+        if self.budget.refuses_connection() {
+            return cx.drop(packet, DropReason::HostLimit); // its peer sends again what it has to say
+        }
         let (config, log_as) =
-            (fitted(&listener.settings.config, &tuple, self.internet.device), listener.settings.log_as);
+            (fitted(&listener.settings.config, &tuple, self.internet.limits), listener.settings.log_as);
         let ack = segment_of(header, &packet);
         let connection = Connection::resume(cx.now(), &config, ports(&tuple), &known, &ack);
         let (id, application) = (listener.id, listener.application());

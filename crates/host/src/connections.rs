@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Connections that one host keeps at once, planned ones included. SYNs beyond it are dropped and counted.
 pub const MAX_CONNECTIONS: usize = 1 << 20;
 
-/// Closed connections that stay for inspection; of more, the oldest are forgotten.
-pub const MAX_CLOSED_KEPT: usize = 4096;
+/// Closed connections that stay for inspection, unless a host is told otherwise
+/// ([`Host::keep_closed`](crate::Host::keep_closed)); of more, the oldest are forgotten.
+pub const DEFAULT_CLOSED_KEPT: usize = 64;
 
 /// A connection of a host; stays valid for a while after the connection has closed (see
-/// [`MAX_CLOSED_KEPT`]), and never means another one.
+/// [`DEFAULT_CLOSED_KEPT`]), and never means another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
     slot: usize,
@@ -39,6 +40,10 @@ pub(crate) struct Entry {
     pub orphan: Option<u64>,
     /// Sockets that bear it may be bound to its port (SO_REUSEADDR).
     pub reuse_address: bool,
+    /// What it counts for in the memory of the host.
+    pub weight: u64,
+    /// Segments that it has dropped for want of memory, as counted so far.
+    pub refused: u64,
     /// Which of its packets have left the host, if that is known.
     pub departures: Option<Departures>,
 }
@@ -76,9 +81,10 @@ struct Slot {
 }
 
 /// All connections. A slot is one connection's place from its plan or SYN until it is forgotten.
-#[derive(Default)]
 pub(crate) struct Connections {
     slots: Vec<Slot>,
+    /// Closed connections that are kept at most.
+    pub closed_kept: usize,
     /// Slots to be used again.
     free: Vec<usize>,
     /// Slots of closed connections, oldest first.
@@ -89,6 +95,20 @@ pub(crate) struct Connections {
     index: BTreeMap<Tuple, usize>,
     /// The connection that was found last: bulk data finds it again.
     recent: Option<(Tuple, usize)>,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Connections {
+            slots: Vec::new(),
+            closed_kept: DEFAULT_CLOSED_KEPT,
+            free: Vec::new(),
+            closed: VecDeque::new(),
+            logged: BTreeSet::new(),
+            index: BTreeMap::new(),
+            recent: None,
+        }
+    }
 }
 
 impl Connections {
@@ -204,6 +224,11 @@ impl Connections {
         self.index.values().copied().collect()
     }
 
+    /// The connection in `slot` makes records.
+    pub fn is_logged(&self, slot: usize) -> bool {
+        self.logged.contains(&slot)
+    }
+
     /// Those that make records, in the order of their slots.
     pub fn logged(&mut self) -> impl Iterator<Item = &mut Entry> {
         let logged = &self.logged;
@@ -235,7 +260,7 @@ impl Connections {
     /// A released connection stays for inspection until too many have. Tells which slot is free for it.
     pub fn retire(&mut self, slot: usize) {
         self.closed.push_back(slot);
-        if self.closed.len() > MAX_CLOSED_KEPT
+        if self.closed.len() > self.closed_kept
             && let Some(oldest) = self.closed.pop_front()
         {
             self.forget(oldest);

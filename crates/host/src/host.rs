@@ -8,15 +8,17 @@ use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::isn;
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
+use crate::memory::{Budget, weight};
 use crate::orphans::Orphans;
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
+use crate::time_wait::TimeWaits;
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::{Config, Tuning};
 use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
 use farpace_trace::Record;
-use farpace_units::{Instant, Rate};
+use farpace_units::{ByteCount, Instant, Rate};
 use farpace_wire::{Below, Departures, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -49,6 +51,9 @@ pub enum ConnectError {
     /// More than [`MAX_CONNECTIONS`](crate::MAX_CONNECTIONS).
     #[error("the host has as many connections as it can have")]
     TooMany,
+    /// The connections of the host hold nearly all of the memory that they may hold.
+    #[error("the host is out of memory for connections: {0} of {1} are held")]
+    NoMemory(ByteCount, ByteCount),
     /// After [`Host::shutdown`].
     #[error("the host is shutting down")]
     ShutDown,
@@ -86,6 +91,8 @@ pub struct Host {
     pub(crate) datagrams: Datagrams,
     pub(crate) resets: Limiter,
     pub(crate) orphans: Orphans,
+    pub(crate) budget: Budget,
+    pub(crate) time_waits: TimeWaits,
     /// Frames that ended at its NIC.
     pub(crate) frames: PortFrames,
     /// Other stations are behind its NIC; their frames are passed over.
@@ -122,6 +129,8 @@ impl Host {
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
             orphans: Orphans::default(),
+            budget: Budget::default(),
+            time_waits: TimeWaits::default(),
             frames: PortFrames::default(),
             shares_line: false,
             passed_over: 0,
@@ -180,6 +189,7 @@ impl Host {
         for slot in touched {
             self.service(slot, cx);
         }
+        self.reopen_windows(cx);
         self.report_given_up(cx);
     }
 
@@ -267,6 +277,12 @@ impl Host {
         self.listeners.remove(id)
     }
 
+    /// So many closed connections stay for inspection ([`DEFAULT_CLOSED_KEPT`](crate::DEFAULT_CLOSED_KEPT) at first); of more,
+    /// the oldest are forgotten.
+    pub fn keep_closed(&mut self, most: usize) {
+        self.connections.closed_kept = most;
+    }
+
     /// Connections that a listener accepts from now on have this configuration. False: it is no listener.
     pub fn set_listener_config(&mut self, id: BindId, config: Config) -> bool {
         self.listeners.get(id).map(|listener| listener.set_config(config)).is_some()
@@ -340,23 +356,27 @@ impl Host {
         if !self.connections.has_room() {
             return Err(ConnectError::TooMany);
         }
+        if self.budget.refuses_connection() {
+            let memory = self.memory();
+            return Err(ConnectError::NoMemory(memory.held, memory.limit));
+        }
         let local = match from.address {
             Some(local) if !self.internet.is_ours(local) || local.is_ipv4() != address.is_ipv4() => None,
             Some(local) => Some(local),
             None => self.internet.source_for(address),
         };
         let local = local.ok_or(ConnectError::NoAddress(address))?;
-        let (connections, binds) = (&self.connections, &self.binds);
+        let (connections, binds, waits, secret) =
+            (&self.connections, &self.binds, &self.time_waits, &self.secret);
+        let uses = |tuple: &Tuple| connections.uses(tuple) || waits.has(secret, tuple);
         let tuple = match from.port {
             0 => self
                 .ports
-                .choose(&self.secret, local, address, port, |t| {
-                    connections.uses(t) || binds.is_bound(t.local_port)
-                })
+                .choose(secret, local, address, port, |t| uses(t) || binds.is_bound(t.local_port))
                 .ok_or(ConnectError::NoPort { address, port })?,
             local_port => {
                 let tuple = Tuple { local, remote: address, local_port, remote_port: port };
-                (!connections.uses(&tuple)).then_some(tuple).ok_or(ConnectError::PortInUse(local_port))?
+                (!uses(&tuple)).then_some(tuple).ok_or(ConnectError::PortInUse(local_port))?
             }
         };
         let reuse_address = from.reuse_address;
@@ -387,7 +407,7 @@ impl Host {
 
     /// Connections planned or open, those in TIME-WAIT included.
     pub fn open_connections(&self) -> usize {
-        self.connections.len()
+        self.connections.len() + self.time_waits()
     }
 
     /// Connections whose handshake a peer has begun and not ended.
@@ -411,6 +431,7 @@ impl Host {
         let slot = self.connections.slot(id)?;
         let result = work(&mut self.connections.at(slot)?.connection);
         self.service(slot, cx);
+        self.reopen_windows(cx);
         Some(result)
     }
 
@@ -452,7 +473,7 @@ impl Host {
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
         let connection =
-            Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.device), ports, iss);
+            Connection::connect(cx.now(), &fitted(&config, &tuple, self.internet.limits), ports, iss);
         let Some(mut entry) = self.entry(connection, tuple) else { return };
         (entry.application, entry.reuse_address) = (Some(application), reuse_address);
         self.connections.open(slot, entry);
@@ -485,6 +506,8 @@ impl Host {
             half_open: false,
             orphan: None,
             reuse_address: true,
+            weight: 0,
+            refused: 0,
             departures: self.knows_departures.then(Departures::default),
         })
     }
@@ -514,9 +537,11 @@ impl Host {
                 self.introduce(slot);
             }
         }
+        let pressure = self.budget.pressure(self.connections.len());
         let Some(entry) = self.connections.at(slot) else { return };
         let now = cx.now();
         entry.note_departures();
+        entry.connection.set_pressure(pressure);
         loop {
             while let Some(event) = entry.connection.poll_event() {
                 if let Some(application) = &mut entry.application {
@@ -549,6 +574,13 @@ impl Host {
                 break;
             }
         }
+        self.weigh(slot);
+        let Some(entry) = self.connections.at(slot) else { return };
+        let mut waits = false;
+        if entry.connection.state() == State::TimeWait && !self.connections.is_logged(slot) {
+            waits = self.become_time_wait(slot, now);
+        }
+        let Some(entry) = self.connections.at(slot) else { return };
         if entry.connection.state() != State::Closed {
             let deadline = entry.connection.deadline().map(|(at, _)| at);
             self.timers.set(slot, deadline);
@@ -557,15 +589,51 @@ impl Host {
         let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
         self.note_orphan(slot, cx);
         self.timers.forget(slot);
+        self.weigh(slot);
         // Its ends are free again, if they were not before.
         if let Some((tuple, reuse_address)) = self.connections.release(slot) {
-            self.binds.leave(tuple.local_port, tuple.local, reuse_address);
+            if !waits {
+                self.binds.leave(tuple.local_port, tuple.local, reuse_address);
+            }
             if let Some(id) = accepted_by {
                 self.listeners.gone(id);
             }
             // A handshake that came to nothing is of no interest to anybody.
             if known { self.connections.retire(slot) } else { self.connections.forget(slot) }
         }
+    }
+
+    /// Books what the connection in `slot` holds.
+    fn weigh(&mut self, slot: usize) {
+        let Some(entry) = self.connections.at(slot) else { return };
+        let over = entry.connection.state() == State::Closed;
+        let weight = if over { 0 } else { weight(&entry.connection.memory()) };
+        let before = std::mem::replace(&mut entry.weight, weight);
+        let refused = entry.connection.counters().refused_for_memory;
+        let closed = entry.connection.is_closed_for_memory() && !over;
+        let more = refused - std::mem::replace(&mut entry.refused, refused);
+        self.budget.change(before, weight);
+        self.budget.note_refusals(slot, more, closed);
+    }
+
+    /// Connections whose windows were closed for want of memory open them, once there is some.
+    fn reopen_windows(&mut self, cx: &mut Cx<'_>) {
+        for slot in self.budget.take_reopened() {
+            self.service(slot, cx);
+        }
+    }
+
+    /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is such a row.
+    fn become_time_wait(&mut self, slot: usize, now: Instant) -> bool {
+        let Some(entry) = self.connections.at(slot) else { return false };
+        let Some(wait) = entry.connection.take_time_wait() else { return false };
+        while let Some(event) = entry.connection.poll_event() {
+            if let Some(application) = &mut entry.application {
+                application.on_event(now, &mut entry.connection, event);
+            }
+        }
+        let (tuple, reuse_address) = (entry.tuple, entry.reuse_address);
+        self.keep_time_wait(&tuple, wait, reuse_address)
     }
 
     /// A connection in TIME-WAIT ends before its time.
@@ -615,6 +683,7 @@ fn rate_of_frames(payload_rate: Rate, packet: &Packet) -> Option<Rate> {
 impl Element for Host {
     fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
         self.on_frame(packet, cx);
+        self.reopen_windows(cx);
         self.report_given_up(cx);
     }
 
@@ -632,6 +701,8 @@ impl Element for Host {
             }
             self.service(slot, cx);
         }
+        self.end_time_waits(now);
+        self.reopen_windows(cx);
         self.wake_datagrams(cx);
         self.internet.on_deadline(cx);
         self.report_given_up(cx);
@@ -641,7 +712,8 @@ impl Element for Host {
         let planned = self.plans.first_key_value().map(|((at, _), _)| *at);
         let shutdown = self.shutdown_at.filter(|at| *at != Instant::FAR_FUTURE);
         let (internet, datagrams) = (self.internet.deadline(), self.datagrams.deadline());
-        [planned, shutdown, self.timers.next(), internet, datagrams].into_iter().flatten().min()
+        let waits = self.time_wait_deadline();
+        [planned, shutdown, self.timers.next(), internet, datagrams, waits].into_iter().flatten().min()
     }
 
     fn held(&self) -> u64 {
@@ -649,6 +721,7 @@ impl Element for Host {
     }
 
     fn inspect(&self) -> Inspection {
+        let memory = self.memory();
         let addresses: Vec<_> = self.addresses().iter().map(IpAddr::to_string).collect();
         vec![
             ("address", addresses.join(" ")),
@@ -656,6 +729,13 @@ impl Element for Host {
             ("half_open", self.half_open_connections().to_string()),
             ("orphans", self.orphans().to_string()),
             ("orphans ended", self.orphans_ended().to_string()),
+            ("time-wait", self.time_waits().to_string()),
+            ("memory", memory.held.to_string()),
+            ("memory limit", memory.limit.to_string()),
+            ("memory level", memory.level.name().to_owned()),
+            ("memory segments refused", memory.segments_refused.to_string()),
+            ("memory connections refused", memory.connections_refused.to_string()),
+            ("time-wait ended early", self.time_waits_ended_early().to_string()),
             ("listeners", self.listeners.len().to_string()),
             ("frames of the line", self.frames.total().to_string()),
             ("frames for others", self.passed_over.to_string()),

@@ -9,7 +9,7 @@ use crate::secret::Tuple;
 use farpace_path::{Cx, DropReason, Port};
 use farpace_tcp::PathError;
 use farpace_tcp::config::{Config, MAX_SUPER_SEGMENT, MIN_MSS};
-use farpace_units::{Instant, Seq};
+use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::ip::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
 use farpace_wire::ipv4::IPV4_LEN;
 use farpace_wire::ipv6::IPV6_LEN;
@@ -63,20 +63,22 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// What the device of a host takes.
+/// What the device and the memory of a host allow its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeviceLimits {
+pub(crate) struct ConnectionLimits {
     /// Most payload bytes of a super-segment.
     pub super_segment: u32,
     /// Longest IP packet; none: nobody has said.
     pub mtu: Option<u16>,
+    /// Most bytes of an autotuned buffer; none: what its configuration says.
+    pub buffer: Option<ByteCount>,
 }
 
 /// What a host knows of the network around it.
 pub(crate) struct Internet {
     /// Its own addresses, the preferred first.
     pub addresses: Vec<IpAddr>,
-    pub device: DeviceLimits,
+    pub limits: ConnectionLimits,
     mac: MacAddr,
     /// None: everybody's MAC address follows from the IP address, as in the lab.
     resolving: Option<(LocalLink, Neighbours)>,
@@ -92,7 +94,7 @@ impl Internet {
     pub fn new(address: IpAddr, ident: u32) -> Self {
         Internet {
             addresses: vec![address],
-            device: DeviceLimits::default(),
+            limits: ConnectionLimits::default(),
             mac: mac_of(address),
             resolving: None,
             fragments: Reassembly::default(),
@@ -153,7 +155,7 @@ impl Internet {
 
     /// The same for a packet that may be cut, if it is longer than the device takes. `ident` is its number.
     pub fn send_in_parts(&mut self, packet: Packet, ident: u32, to: IpAddr, cx: &mut Cx<'_>) {
-        let mtu = usize::from(self.device.mtu.unwrap_or(DEFAULT_MTU));
+        let mtu = usize::from(self.limits.mtu.unwrap_or(DEFAULT_MTU));
         // What cannot be cut is not sent: it would not arrive.
         for part in fragment(packet, mtu, ident).unwrap_or_default() {
             self.send(part, to, cx);
@@ -295,14 +297,14 @@ impl Host {
     /// send super-segments from now on ([`Packet::segment_size`]). Zero, as at first: each segment is a packet. To be
     /// called before there are connections.
     pub fn set_super_segments(&mut self, most: u32) {
-        self.internet.device.super_segment = most.min(MAX_SUPER_SEGMENT);
+        self.internet.limits.super_segment = most.min(MAX_SUPER_SEGMENT);
     }
 
     /// Its device takes IP packets of up to `mtu` bytes (68 at least): datagrams go out in fragments of at most that, and
     /// connections that begin from now on neither send nor offer larger segments. Without this, datagrams are cut at 1500
     /// bytes, and segments have the size of their configuration.
     pub fn set_mtu(&mut self, mtu: u16) {
-        self.internet.device.mtu = Some(mtu.max(LEAST_MTU));
+        self.internet.limits.mtu = Some(mtu.max(LEAST_MTU));
     }
 
     /// A frame comes in.
@@ -435,15 +437,23 @@ impl Host {
 /// the payload (RFC 6691 §3), so that packets have the same length.
 ///
 /// Super-segments are what its device takes, and no segment is longer than that.
-pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, device: DeviceLimits) -> Cow<'a, Config> {
+pub(crate) fn fitted<'a>(config: &'a Config, tuple: &Tuple, limits: ConnectionLimits) -> Cow<'a, Config> {
     let mut config = Cow::Borrowed(config);
-    if device.super_segment != config.super_segment {
-        config.to_mut().super_segment = device.super_segment;
+    if limits.super_segment != config.super_segment {
+        config.to_mut().super_segment = limits.super_segment;
     }
     let most =
-        device.mtu.map_or(u16::MAX, |mtu| mtu.saturating_sub((IPV4_LEN + TCP_LEN) as u16).max(MIN_MSS));
+        limits.mtu.map_or(u16::MAX, |mtu| mtu.saturating_sub((IPV4_LEN + TCP_LEN) as u16).max(MIN_MSS));
     if config.mss > most {
         config.to_mut().mss = most;
+    }
+    if let Some(most) = limits.buffer
+        && (config.receive_buffer, config.send_buffer)
+            != (config.receive_buffer.limited_to(most), config.send_buffer.limited_to(most))
+    {
+        let config = config.to_mut();
+        config.receive_buffer = config.receive_buffer.limited_to(most);
+        config.send_buffer = config.send_buffer.limited_to(most);
     }
     if tuple.local.is_ipv6() {
         let config = config.to_mut();

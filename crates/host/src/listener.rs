@@ -3,7 +3,7 @@
 use crate::application::Application;
 use crate::binds::{Bind, BindId};
 use crate::cookies::{self, COOKIE_LIFETIME};
-use crate::internet::{DeviceLimits, fitted};
+use crate::internet::{ConnectionLimits, fitted};
 use crate::secret::{Purpose, Secret, Tuple};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, Ports, Resumed, Segment};
@@ -132,11 +132,11 @@ impl Listener {
         secret: &Secret,
         tuple: &Tuple,
         syn: &TcpHeader,
-        device: DeviceLimits,
+        limits: ConnectionLimits,
         now: Instant,
     ) -> Option<TcpHeader> {
         self.cookies_until = Some(now + COOKIE_LIFETIME);
-        let mut header = self.template(tuple, device, now)?;
+        let mut header = self.template(tuple, limits, now)?;
         let iss = cookies::cookie(secret, tuple, syn, now);
         (header.src_port, header.dst_port) = (tuple.local_port, tuple.remote_port);
         (header.seq, header.ack) = (iss, syn.seq + 1);
@@ -155,7 +155,7 @@ impl Listener {
     }
 
     /// What this listener says to a SYN that offers everything.
-    fn template(&mut self, tuple: &Tuple, device: DeviceLimits, now: Instant) -> Option<TcpHeader> {
+    fn template(&mut self, tuple: &Tuple, limits: ConnectionLimits, now: Instant) -> Option<TcpHeader> {
         let template = &mut self.templates[usize::from(tuple.local.is_ipv6())];
         if template.is_none() {
             let mut syn = Segment::default();
@@ -164,7 +164,7 @@ impl Listener {
             (options.window_scale, options.sack_permitted) = (Some(0), true);
             options.timestamps = Some(Timestamps::default());
             let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
-            let config = fitted(&self.settings.config, tuple, device);
+            let config = fitted(&self.settings.config, tuple, limits);
             // A connection that lives for this one segment knows best.
             let mut connection = Connection::accept(now, &config, ports, Seq::default(), &syn);
             let mut out = Vec::with_capacity(1);
@@ -233,6 +233,11 @@ impl Listeners {
     /// Ends all.
     pub fn clear(&mut self) {
         self.by_port.clear();
+    }
+
+    /// What connections may have has changed.
+    pub fn forget_templates(&mut self) {
+        self.by_port.values_mut().flatten().for_each(|listener| listener.templates = [None, None]);
     }
 
     /// How many there are.

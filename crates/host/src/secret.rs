@@ -69,6 +69,8 @@ pub(crate) enum Purpose {
     CookieProof = 6,
     /// Which of several listeners at one place gets a connection.
     Listener = 7,
+    /// Where a connection in TIME-WAIT stands in its table.
+    TimeWait = 8,
 }
 
 /// Both ends of a connection: what tells one from another.

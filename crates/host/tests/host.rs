@@ -6,7 +6,8 @@ mod common;
 
 use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
 use farpace_host::{
-    ConnectError, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_CLOSED_KEPT, MAX_RESETS_PER_SECOND,
+    ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_RESETS_PER_SECOND,
+    MAX_TIME_WAIT,
 };
 use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
@@ -190,7 +191,7 @@ fn a_handshake_that_nobody_waits_for_is_reset() {
 fn closed_connections_are_forgotten_in_time() {
     let mut b = Bench::new(B);
     b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
-    for i in 0..2 * MAX_CLOSED_KEPT + 1_000 {
+    for i in 0..2 * DEFAULT_CLOSED_KEPT + 1_000 {
         let port = (i % 60_000) as u16 + 1;
         b.packet(segment(TcpFlags::SYN, port, 80));
         let iss = b.header().seq;
@@ -203,7 +204,7 @@ fn closed_connections_are_forgotten_in_time() {
     }
     assert_eq!(b.host.open_connections(), 0);
     // Handshakes that came to nothing are not kept at all.
-    assert_eq!(b.host.connections().count(), MAX_CLOSED_KEPT);
+    assert_eq!(b.host.connections().count(), DEFAULT_CLOSED_KEPT);
     assert!(b.host.connections().all(|(_, c)| c.state() == State::Closed));
 }
 
@@ -347,7 +348,7 @@ fn a_connection_in_time_wait_makes_room_for_its_successor() {
     let end = iss + 1 + 7 + 1; // its words and its FIN
     b.packet(segment_at(101, end, TcpFlags::ACK.with(TcpFlags::FIN), 7, 80));
     let (first, c) = b.host.connections().next().unwrap();
-    assert_eq!(c.state(), State::TimeWait);
+    assert_eq!((c.state(), b.host.time_waits()), (State::Closed, 1));
     b.headers();
 
     b.packet(segment_at(90, end, TcpFlags::SYN, 7, 80));
@@ -368,6 +369,64 @@ fn a_connection_in_time_wait_makes_room_for_its_successor() {
     b.packet(segment_at(90_000, end, TcpFlags::SYN, 7, 80));
     assert!(b.headers().iter().all(|h| !h.flags.contains(TcpFlags::SYN)));
     assert_eq!(b.host.open_connections(), 1);
+}
+
+/// Breaks: the table of waits keeps rows for ever, loses the port of one, or answers for connections that are over; a host
+/// that has ended all of them keeps their memory.
+#[test]
+fn rows_of_time_wait_end_when_their_time_comes() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
+    let mut ends = Vec::new();
+    for port in 1..=2_000 {
+        b.packet(segment(TcpFlags::SYN, port, 80));
+        let iss = b.header().seq;
+        b.packet(segment_at(101, iss + 1, TcpFlags::ACK, port, 80));
+        ends.push(iss + 2);
+        b.packet(segment_at(101, iss + 2, TcpFlags::ACK.with(TcpFlags::FIN), port, 80));
+        b.headers();
+    }
+    assert_eq!((b.host.time_waits(), b.host.open_connections()), (2_000, 2_000));
+    b.run_until(b.now + Span::from_secs(30));
+    // The peer of one has not got our last ACK: it is answered, and its wait begins anew.
+    b.packet(segment_at(101, ends[6], TcpFlags::ACK.with(TcpFlags::FIN), 7, 80));
+    assert_eq!((b.header().seq, b.host.time_waits()), (ends[6], 2_000));
+    // A reset with the exact number ends one (RFC 1337 leaves that to the host), another is challenged.
+    b.packet(segment_at(102, ends[7], TcpFlags::RST, 8, 80));
+    b.packet(segment_at(103, ends[8], TcpFlags::RST, 9, 80));
+    assert_eq!((b.headers().len(), b.host.time_waits()), (1, 1_999));
+    b.run_until(b.now + Span::from_secs(31));
+    assert_eq!(b.host.time_waits(), 1, "the one that began anew");
+    b.run_until(b.now + Span::from_secs(30));
+    assert_eq!((b.host.time_waits(), b.host.open_connections(), b.host.deadline()), (0, 0, None));
+    b.packet(segment_at(102, ends[0], TcpFlags::ACK, 1, 80));
+    assert!(b.header().flags.contains(TcpFlags::RST), "nobody has these ends");
+}
+
+/// Breaks: a peer that leaves in TIME-WAIT what it can fills the host. Beyond the limit connections end without it.
+#[test]
+fn the_table_of_time_wait_has_an_end() {
+    let mut b = Bench::new(B);
+    b.host.listen(80, ListenSettings::new(config()), || Talker::boxed(b"")).unwrap();
+    let per_address = 60_000;
+    for n in 0..MAX_TIME_WAIT + 100 {
+        let from = IpAddr::from([10, 1, 0, (n / per_address) as u8 + 1]);
+        let port = (n % per_address) as u16 + 1;
+        let segment = |seq: u32, ack: Seq, flags: TcpFlags| {
+            let (seq, window) = (Seq::new(seq), 65_535);
+            let header =
+                TcpHeader { src_port: port, dst_port: 80, seq, ack, flags, window, ..TcpHeader::default() };
+            between(from, B, &header, b"")
+        };
+        b.packet(segment(100, Seq::new(0), TcpFlags::SYN));
+        let iss = b.header().seq;
+        b.packet(segment(101, iss + 1, TcpFlags::ACK));
+        b.packet(segment(101, iss + 2, TcpFlags::ACK.with(TcpFlags::FIN)));
+        b.sent();
+    }
+    assert_eq!((b.host.time_waits(), b.host.time_waits_ended_early()), (MAX_TIME_WAIT, 100));
+    b.run_until(b.now + Span::from_secs(61));
+    assert_eq!(b.host.open_connections(), 0);
 }
 
 /// Breaks: a burst costs an ACK for each packet, or segments out of order no longer get one each.

@@ -19,10 +19,12 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Idle connections in one host.
 const MANY: u32 = 100_000;
-/// What they may take together.
-const BUDGET: usize = 1 << 30;
-/// What one may take, so that twice as many would still fit. It was 3,200 when this was written.
-const EACH: usize = BUDGET / MANY as usize / 2;
+/// What one may take.
+const EACH: usize = 4096;
+/// What one in TIME-WAIT may take.
+const TIME_WAIT_EACH: usize = 128;
+/// Places that stay in a host's tables of connections and timers for those it once had at a time.
+const PLACE: usize = 192;
 
 fn held(region: &Region<'_, System>) -> usize {
     let change = region.change();
@@ -83,6 +85,26 @@ fn connections_are_small() {
     // Whatever deadline idle connections have, it is not near.
     let next = b.host.deadline();
     assert!(next.is_none_or(|at| at.since(b.now) > Span::from_secs(60)), "{next:?}");
+
+    // They close, and their peers with them.
+    let all: Vec<_> = b.host.connections().map(|(id, _)| id).collect();
+    for id in all {
+        b.with(|host, cx| host.with_connection(id, cx, farpace_tcp::Connection::close));
+    }
+    for (n, fin) in b.headers().into_iter().enumerate() {
+        let flags = TcpFlags::ACK.with(TcpFlags::FIN);
+        b.packet(packet(n as u32, &header(n as u32, flags, 107, fin.seq + 1, n as u32 + 1), b""));
+        b.sent();
+    }
+    let waiting = held(&region);
+    assert_eq!((b.host.time_waits(), b.host.open_connections()), (MANY as usize, MANY as usize));
+    b.run_until(b.now + Span::from_secs(61));
+    assert_eq!(b.host.open_connections(), 0);
+    let over = held(&region);
+    let (row, place) = ((waiting - over) / MANY as usize, over / MANY as usize);
+    println!("{row} bytes per connection in TIME-WAIT, {place} per place");
+    assert!(row <= TIME_WAIT_EACH, "{row} bytes per connection in TIME-WAIT");
+    assert!(place <= PLACE, "{place} bytes per place");
 
     let region = Region::new(ALLOCATOR);
     let mut b = Bench::new(B);

@@ -65,6 +65,10 @@ fn machine(
     // A stream of its own: the host's dice stay what they are.
     let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
     let mut host = Host::new(address, secret);
+    host.keep_closed(usize::MAX); // results are read from them after the run
+    if let Some(limit) = scenario.hosts.get(name).and_then(|host| host.memory) {
+        host.set_memory_limit(limit);
+    }
     let mac = host.mac();
     let processor = scenario.hosts.get(name).and_then(|host| host.processor.as_ref());
     let several = scenario.multi_nic(name);

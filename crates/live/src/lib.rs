@@ -25,4 +25,4 @@ pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use process::{Process, leave_terminal, sharpen_timers};
 pub use station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
-pub use system::Namespace;
+pub use system::{Namespace, default_memory};

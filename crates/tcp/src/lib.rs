@@ -20,11 +20,12 @@ mod segments;
 mod send_buffer;
 mod solicit;
 mod time_wait;
+mod trim;
 mod window;
 
 pub use connection::{
-    Blocked, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6, Inspection,
-    MIN_ORPHAN_RATE, Memory, PathError, Ports, Reason, Resumed, State, Transmit,
+    Blocked, CauseCounts, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6,
+    Inspection, MIN_ORPHAN_RATE, Memory, PathError, Ports, Pressure, Reason, Resumed, State, Transmit,
 };
 pub use farpace_wire::Ecn;
 pub use segment::{Outgoing, Segment};

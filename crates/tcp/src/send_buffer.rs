@@ -1,5 +1,6 @@
 //! Bytes the application has written and the peer has not acknowledged yet, by reference.
 
+use crate::trim::trim;
 use bytes::{Bytes, BytesMut};
 use farpace_units::ByteCount;
 use std::collections::VecDeque;
@@ -136,6 +137,7 @@ impl SendBuffer {
             self.chunks.pop_front();
             self.first += 1;
         }
+        trim(&mut self.chunks);
     }
     /// Forgets everything (the connection is gone).
     pub fn clear(&mut self) {

@@ -11,29 +11,34 @@ const ISS_DISTANCE: u32 = 1 << 16;
 /// Least time between two answers to segments that ask for none (Linux: tcp_invalid_ratelimit).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 /// Most answers in that time to segments with data or FIN, which do ask for one.
-const MAX_ANSWERS: u16 = 100;
+const MAX_ANSWERS: u8 = 100;
 
-/// A connection in TIME-WAIT. A host keeps this row and nothing else of it.
+/// A connection in TIME-WAIT. A host keeps this row, the connection's ends, and nothing else of it.
 #[derive(Clone, Debug)]
 pub struct TimeWait {
-    ports: Ports,
     snd_nxt: Seq,
     rcv_nxt: Seq,
-    /// The window as announced last: its field, and in bytes.
-    window: (u16, u32),
-    /// TS.Recent, if timestamps were agreed on and it is not too old to tell anything (RFC 7323 §5.5).
-    ts_recent: Option<u32>,
+    /// The window as announced last, in bytes.
+    window: u32,
+    /// TS.Recent, if `stamped`.
+    ts_recent: u32,
     ts_offset: u32,
+    /// The window field as announced last.
+    window_field: u16,
+    /// Timestamps were agreed on, and TS.Recent is not too old to tell anything (RFC 7323 §5.5).
+    stamped: bool,
+    /// Answers to segments with data or FIN since `answers_until` was set.
+    answers: u8,
+    answers_until: Instant,
+    /// Segments that ask for nothing are not answered before.
+    challenge_from: Instant,
     clock: Clock,
     /// How long the wait lasts from the peer's last FIN on, and until when it lasts now.
     lasts: Span,
     until: Instant,
-    /// When a segment that asked for nothing was answered last.
-    challenged_at: Option<Instant>,
-    /// Answers to segments with data or FIN, and since when they are counted.
-    answers: u16,
-    answers_since: Option<Instant>,
 }
+
+const _: () = assert!(std::mem::size_of::<TimeWait>() <= 64);
 
 /// What a segment for a connection in TIME-WAIT brings about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +54,6 @@ pub enum Outcome {
 /// What a connection hands over when it enters TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remains {
-    pub ports: Ports,
     pub snd_nxt: Seq,
     pub rcv_nxt: Seq,
     pub window: (u16, u32),
@@ -61,20 +65,21 @@ pub(crate) struct Remains {
 
 impl TimeWait {
     pub(crate) fn new(now: Instant, remains: Remains) -> Self {
-        let Remains { ports, snd_nxt, rcv_nxt, window, ts_recent, ts_offset, clock, lasts } = remains;
+        let Remains { snd_nxt, rcv_nxt, window, ts_recent, ts_offset, clock, lasts } = remains;
         TimeWait {
-            ports,
             snd_nxt,
             rcv_nxt,
-            window,
-            ts_recent,
+            window: window.1,
+            ts_recent: ts_recent.unwrap_or_default(),
             ts_offset,
+            window_field: window.0,
+            stamped: ts_recent.is_some(),
+            answers: 0,
+            answers_until: Instant::ZERO,
+            challenge_from: Instant::ZERO,
             clock,
             lasts,
             until: now + lasts,
-            challenged_at: None,
-            answers: 0,
-            answers_since: None,
         }
     }
 
@@ -83,40 +88,41 @@ impl TimeWait {
         self.until
     }
 
-    /// A segment has arrived that does not begin a new connection ([`may_be_reused_by`](Self::may_be_reused_by)).
-    pub fn on_segment(&mut self, now: Instant, segment: &Segment) -> Outcome {
+    /// A segment between `ports` has arrived that does not begin a new connection
+    /// ([`may_be_reused_by`](Self::may_be_reused_by)).
+    pub fn on_segment(&mut self, now: Instant, ports: Ports, segment: &Segment) -> Outcome {
         let h = &segment.header;
         let reset = h.flags.contains(TcpFlags::RST);
         let stamp = h.options.timestamps;
-        if !reset && self.ts_recent.is_some() && stamp.is_none() {
+        if !reset && self.stamped && stamp.is_none() {
             return Outcome::Ignored; // RFC 7323 §3.2
         }
         if !self.acceptable(segment, reset) {
-            return if reset { Outcome::Ignored } else { self.answer(now, segment) };
+            return if reset { Outcome::Ignored } else { self.answer(now, ports, segment) };
         }
         if reset {
             // RFC 5961 §3.2: only the exact number resets; another one in the window is challenged.
-            return if h.seq == self.rcv_nxt { Outcome::Ended } else { self.answer(now, segment) };
+            return if h.seq == self.rcv_nxt { Outcome::Ended } else { self.answer(now, ports, segment) };
         }
         // PAWS (RFC 7323 §5.3)
-        let old = matches!((self.ts_recent, stamp), (Some(recent), Some(t)) if (t.value.wrapping_sub(recent) as i32) < 0);
+        let old = stamp.is_some_and(|t| self.stamped && (t.value.wrapping_sub(self.ts_recent) as i32) < 0);
         if !old && !h.flags.intersects(TcpFlags::ACK.with(TcpFlags::SYN)) {
             return Outcome::Ignored;
         }
         let plain = segment.sequence_length() == 0 && h.ack.before_eq(self.snd_nxt);
         if !old && plain && h.seq == self.rcv_nxt {
-            if let (Some(recent), Some(t)) = (&mut self.ts_recent, stamp) {
-                *recent = t.value;
+            if let Some(t) = stamp.filter(|_| self.stamped) {
+                self.ts_recent = t.value;
             }
             return Outcome::Ignored; // the peer's last ACK, come again
         }
-        self.answer(now, segment)
+        self.answer(now, ports, segment)
     }
 
     /// Table 6 of RFC 9293. A segment without length may stand at the right edge, unless it is a reset.
     fn acceptable(&self, segment: &Segment, reset: bool) -> bool {
         let len = if reset { 0 } else { segment.sequence_length() };
-        let (seq, window) = (segment.header.seq, self.window.1);
+        let (seq, window) = (segment.header.seq, self.window);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         match (len, window) {
             (0, w) => inside(seq) || (seq == self.rcv_nxt + w && (w == 0 || !reset)),
@@ -127,40 +133,39 @@ impl TimeWait {
 
     /// Answers, unless there were too many answers: those to segments that ask for nothing are few, or two ends would answer
     /// answers for ever (RFC 5961 §7).
-    fn answer(&mut self, now: Instant, segment: &Segment) -> Outcome {
+    fn answer(&mut self, now: Instant, ports: Ports, segment: &Segment) -> Outcome {
         let fin = segment.header.flags.contains(TcpFlags::FIN);
         // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
         if fin && segment.header.seq + segment.sequence_length() == self.rcv_nxt {
             self.until = now + self.lasts;
         }
-        let due = |since: Option<Instant>| since.is_none_or(|since| now.since(since) >= CHALLENGE_INTERVAL);
         if fin || !segment.payload.is_empty() {
-            if due(self.answers_since) {
-                (self.answers_since, self.answers) = (Some(now), 0);
+            if now >= self.answers_until {
+                (self.answers_until, self.answers) = (now + CHALLENGE_INTERVAL, 0);
             }
-            self.answers = self.answers.saturating_add(1);
-            if self.answers > MAX_ANSWERS {
+            if self.answers >= MAX_ANSWERS {
                 return Outcome::Ignored;
             }
-        } else if due(self.challenged_at) {
-            self.challenged_at = Some(now);
+            self.answers += 1;
+        } else if now >= self.challenge_from {
+            self.challenge_from = now + CHALLENGE_INTERVAL;
         } else {
             return Outcome::Ignored;
         }
-        Outcome::Answer(Box::new(self.ack(now)))
+        Outcome::Answer(Box::new(self.ack(now, ports)))
     }
 
-    fn ack(&self, now: Instant) -> TcpHeader {
+    fn ack(&self, now: Instant, ports: Ports) -> TcpHeader {
         let value = self.clock.timestamp(now).wrapping_add(self.ts_offset);
         TcpHeader {
-            src_port: self.ports.local,
-            dst_port: self.ports.remote,
+            src_port: ports.local,
+            dst_port: ports.remote,
             seq: self.snd_nxt,
             ack: self.rcv_nxt,
             flags: TcpFlags::ACK,
-            window: self.window.0,
+            window: self.window_field,
             options: TcpOptions {
-                timestamps: self.ts_recent.map(|echo| Timestamps { value, echo }),
+                timestamps: self.stamped.then_some(Timestamps { value, echo: self.ts_recent }),
                 ..TcpOptions::default()
             },
             ..TcpHeader::default()
@@ -178,7 +183,7 @@ impl TimeWait {
             return false;
         }
         let beyond = h.seq.after(self.rcv_nxt);
-        match (self.ts_recent, h.options.timestamps) {
+        match (self.stamped.then_some(self.ts_recent), h.options.timestamps) {
             (Some(recent), Some(t)) => match t.value.wrapping_sub(recent) as i32 {
                 0 => beyond,
                 newer => newer > 0,

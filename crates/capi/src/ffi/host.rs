@@ -8,7 +8,7 @@ use crate::home::{Home, Now, WaitFor};
 use crate::place::Refusal;
 use farpace_host::is_host_address;
 use farpace_live::socket::Stack;
-use farpace_units::Instant;
+use farpace_units::{ByteCount, Instant};
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use nix::libc::{c_int, size_t, ssize_t};
@@ -131,6 +131,18 @@ pub extern "C" fn farpace_host_destroy(host: *mut FarpaceHost) {
             host.engine.end();
         }
     });
+}
+
+/// What the connections of a host may hold from now on. 0, or -1: ENETDOWN.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_set_memory(host: *const FarpaceHost, bytes: u64) -> c_int {
+    done(|| memory::borrow(host)?.engine.memory(Some(ByteCount::new(bytes))).map(drop))
+}
+
+/// What they hold. -1: ENETDOWN.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_memory(host: *const FarpaceHost) -> i64 {
+    answer(|| Ok(i64::try_from(memory::borrow(host)?.engine.memory(None)?.get()).unwrap_or(i64::MAX)))
 }
 
 /// A packet comes. 0, or -1: EINVAL: it is none.

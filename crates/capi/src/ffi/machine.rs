@@ -8,7 +8,7 @@ use farpace_live::socket::Engine;
 use farpace_live::{Ended, HostJob};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Door, Port};
-use farpace_units::{Instant, Stream};
+use farpace_units::{ByteCount, Instant, Stream};
 use farpace_wire::{MacAddr, Packet};
 use nix::errno::Errno;
 use std::collections::VecDeque;
@@ -75,6 +75,20 @@ impl Driven {
     /// Its present; the end of time after its end.
     pub fn now(&self) -> Instant {
         self.lock().as_ref().map_or(Instant::FAR_FUTURE, |machine| machine.now)
+    }
+
+    /// What its connections may hold from now on; none: as before. And what they hold.
+    pub fn memory(&self, limit: Option<ByteCount>) -> nix::Result<ByteCount> {
+        let mut locked = self.lock();
+        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        let host = machine.host;
+        let held = machine.world.call(host, &mut (), |host: &mut Host, _| {
+            if let Some(limit) = limit {
+                host.set_memory_limit(limit);
+            }
+            host.memory().held
+        });
+        held.map_err(|_| Errno::EIO)
     }
 
     /// A packet comes.

@@ -10,6 +10,7 @@ mod words;
 
 use crate::up::place::{self, Prefix};
 use anyhow::{Context, Result};
+use farpace_units::ByteCount;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
@@ -52,6 +53,9 @@ pub struct Args {
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
     peer_addr: Vec<IpAddr>,
+    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
+    memory: Option<ByteCount>,
     /// Router to all other networks, one for each family; then everything but loopback is farpace's
     #[arg(long, value_name = "ADDR")]
     gateway: Vec<IpAddr>,

@@ -44,6 +44,9 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         // Into a string: it cannot fail.
         let _ = writeln!(text, "{name}={value}");
     };
+    if let Some(memory) = args.memory {
+        say("memory", memory.to_string());
+    }
     let kernels = match &args.iface {
         Some(_) => Vec::new(),
         None => place::kernels(&ours, &args.peer_addr)?,

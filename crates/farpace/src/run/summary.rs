@@ -346,7 +346,7 @@ impl FlowSummary {
             sent: counted(&outcome.counters.sent),
             retransmissions: outcome.retransmissions(),
             timeouts: outcome.timeouts,
-            window_changes: counted(&outcome.counters.window_changes),
+            window_changes: counted(&outcome.counters.window_changes.all()),
             acks: AckSummary {
                 sent: Cause::ALL
                     .iter()

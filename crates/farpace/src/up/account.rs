@@ -4,7 +4,7 @@ use farpace_host::Host;
 use farpace_live::{DeviceCounters, Station};
 use farpace_path::DropReason;
 use farpace_path::world::ElementId;
-use farpace_units::{Instant, Span};
+use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,20 @@ pub struct Account {
     pub connections: usize,
     /// Of them, those whose handshake is not complete.
     pub half_open: usize,
+    /// Connections in TIME-WAIT, of those.
+    pub time_wait: usize,
+    /// Bytes that connections hold.
+    pub memory: u64,
+    /// Most bytes that they held.
+    pub memory_peak: u64,
+    /// Bytes that they may hold.
+    pub memory_limit: u64,
+    /// How short of memory the host is, in words.
+    pub memory_level: &'static str,
+    /// Segments dropped unacknowledged for want of memory.
+    pub memory_segments_refused: u64,
+    /// Connections refused for want of memory.
+    pub memory_connections_refused: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Segments received.
@@ -51,7 +65,15 @@ impl Account {
             .filter(|(_, count)| *count > 0)
             .for_each(|(why, count)| *dropped.entry(why).or_default() += count);
         let state = world.element::<Host>(host);
+        let memory = state.map(Host::memory).unwrap_or_default();
         Account {
+            time_wait: state.map_or(0, Host::time_waits),
+            memory: memory.held.get(),
+            memory_peak: memory.peak.get(),
+            memory_limit: memory.limit.get(),
+            memory_level: memory.level.name(),
+            memory_segments_refused: memory.segments_refused,
+            memory_connections_refused: memory.connections_refused,
             seconds: station.now().since(begun).as_nanos() as f64 / 1e9,
             connections: state.map_or(0, Host::open_connections),
             half_open: state.map_or(0, Host::half_open_connections),
@@ -64,7 +86,7 @@ impl Account {
         }
     }
 
-    /// Two lines: what there is, and what has passed since `before`.
+    /// Three lines: what there is, and what has passed since `before`.
     pub fn lines(&self, before: &Account) -> Vec<String> {
         let seconds = (self.seconds - before.seconds).max(1e-3);
         let rate = |now: u64, then: u64| bits((now - then.min(now)) as f64 * 8.0 / seconds);
@@ -79,6 +101,7 @@ impl Account {
                 rate(self.bytes_out, before.bytes_out),
                 packets(self.packets_out, before.packets_out),
             ),
+            format!("memory: {} of {}; {}", bytes(self.memory), bytes(self.memory_limit), self.memory_level),
             format!("dropped: {}", self.drops()),
         ]
     }
@@ -97,12 +120,21 @@ impl Account {
             seconds => format!(" It was suspended for up to {seconds:.1} s."),
         };
         format!(
-            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}.{paused}\n",
+            "Up for {lasted}. In: {} B in {packets_in} packets. Out: {} B in {packets_out} packets. Dropped: {}. \
+             Memory: at most {} of {}; {} segments and {} connections refused for want of it.{paused}\n",
             self.bytes_in,
             self.bytes_out,
-            self.drops()
+            self.drops(),
+            bytes(self.memory_peak),
+            bytes(self.memory_limit),
+            self.memory_segments_refused,
+            self.memory_connections_refused,
         )
     }
+}
+
+fn bytes(count: u64) -> String {
+    ByteCount::new(count).to_string()
 }
 
 fn bits(rate: f64) -> String {

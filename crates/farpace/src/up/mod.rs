@@ -12,11 +12,11 @@ use crate::{interrupt, terminal};
 use account::Account;
 use anyhow::{Context, Result, anyhow};
 use farpace_host::{Host, Secret};
-use farpace_live::{Capture, Station};
+use farpace_live::{Capture, Station, default_memory};
 use farpace_path::world::World;
 use farpace_path::{Door, Port};
 use farpace_tcp::config::{Profile, Settings};
-use farpace_units::{Instant, Span};
+use farpace_units::{ByteCount, Instant, Span};
 use place::{Mode, Place, Prefix};
 use serde_json::json;
 use services::Service;
@@ -77,6 +77,9 @@ pub struct Args {
     /// TCP of the host: see `farpace profiles`
     #[arg(long, value_name = "NAME", default_value = "modern")]
     profile: String,
+    /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
+    #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
+    memory: Option<ByteCount>,
     /// Services: echo, discard, chargen, each with a port as in echo:9000; or none
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "echo,discard,chargen")]
     serve: Vec<String>,
@@ -118,6 +121,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let config = settings.resolve().map_err(|error| anyhow!("{error}"))?;
     let [first, rest @ ..] = place.ours.as_slice() else { return Err(anyhow!("the host needs an address")) };
     let mut host = Host::new(first.0, secret);
+    host.set_memory_limit(args.memory.unwrap_or_else(default_memory));
     rest.iter().for_each(|(address, _)| host.add_address(*address));
     services.iter().try_for_each(|service| service.offer(&mut host, &config))?;
     if let Some((mac, link)) = place.link.clone() {

@@ -400,6 +400,10 @@ impl Checker<'_> {
     fn hosts(&mut self) {
         let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();
         for (name, host) in &self.s.hosts {
+            if let Some(memory) = host.memory.filter(|memory| *memory < farpace_host::MIN_MEMORY) {
+                self.value(path!["hosts", name.as_str(), "memory"], format!("{memory} holds no connections"))
+                    .hint(format!("at least {}", farpace_host::MIN_MEMORY));
+            }
             let Some(address) = host.address else { continue };
             let path = path!["hosts", name.as_str(), "address"];
             if !farpace_host::is_host_address(address) {

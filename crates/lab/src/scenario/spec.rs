@@ -64,6 +64,8 @@ pub struct Host {
     /// Each of the host's links belongs to a network card of its own, in the order of the links, and all cards together are
     /// used as one.
     pub multi_nic: Option<MultiNicConfig>,
+    /// What its connections may hold; omitted: 16 GiB. Autotuned buffers reach a quarter of it.
+    pub memory: Option<ByteCount>,
     /// What frames cost the host; omitted: nothing.
     pub processor: Option<Processor>,
 }

@@ -8,6 +8,9 @@ use farpace_units::{ByteCount, Instant};
 use nix::errno::Errno;
 use std::sync::Arc;
 
+/// Bytes that lie between connection and program however short of memory the host is, so that a program that reads goes on.
+const MIN_BETWEEN: usize = 16 << 10;
+
 /// Moves data between a connection and the [`Pipe`] of its program. It lives in the host, and stays there after the
 /// program has left, until the connection is over.
 pub(super) struct Bridge {
@@ -100,7 +103,10 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
     duplex.flushed = empty && connection.unacknowledged().is_zero() && fin_is_known(connection.state());
     match duplex.farewell {
         Some(_) => connection.stop_reading(),
-        None => take_in(duplex, connection, duplex.incoming_room()),
+        None => {
+            let share = connection.share().as_len().max(MIN_BETWEEN).saturating_sub(duplex.incoming_bytes);
+            take_in(duplex, connection, duplex.incoming_room().min(share));
+        }
     }
 }
 

@@ -12,11 +12,12 @@ use super::registry::Registry;
 use super::stream::Stream;
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
+use crate::system::default_memory;
 use crate::{Capture, CaptureError};
 use farpace_host::{Bind, ConnectError, Host, Local, LocalLink, Secret};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, State};
-use farpace_units::Rate;
+use farpace_units::{ByteCount, Rate};
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
 use std::io::{self, Read};
@@ -51,6 +52,8 @@ pub struct Besides {
     pub ethernet: Option<(MacAddr, LocalLink)>,
     /// A capture of what passes.
     pub capture: Option<PathBuf>,
+    /// What its connections may hold; none: [`default_memory`].
+    pub memory: Option<ByteCount>,
 }
 
 /// A host on a device, run by a thread of its own, and the sockets of that host.
@@ -146,6 +149,7 @@ impl Stack {
         let (address, more, mtu) = (*address, more.to_vec(), device.info().mtu);
         Stack::start("farpace-stack", mtu, move || {
             let mut host = Host::new(address, secret);
+            host.set_memory_limit(besides.memory.unwrap_or_else(default_memory));
             more.into_iter().for_each(|address| host.add_address(address));
             if let Some((mac, link)) = besides.ethernet {
                 host.join_link(mac, link);
@@ -272,7 +276,7 @@ impl Stack {
             Err(error) => Err(io::Error::from(match error {
                 ConnectError::BadAddress(_) | ConnectError::NoAddress(_) => Errno::ENETUNREACH,
                 ConnectError::PortInUse(_) | ConnectError::NoPort { .. } => Errno::EADDRNOTAVAIL,
-                ConnectError::TooMany => Errno::ENOBUFS,
+                ConnectError::TooMany | ConnectError::NoMemory(..) => Errno::ENOBUFS,
                 ConnectError::ShutDown => Errno::ENETDOWN,
             })),
         }

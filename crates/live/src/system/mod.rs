@@ -5,6 +5,7 @@
 
 pub(crate) mod ethtool;
 mod journal;
+mod memory;
 mod namespace;
 pub mod sysctl;
 mod tool;
@@ -13,6 +14,7 @@ mod undo;
 use ethtool::set_offload;
 pub use ethtool::{Offload, offload};
 pub use journal::{Journal, clean, journals, state_folder};
+pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
 pub use undo::Undo;
 

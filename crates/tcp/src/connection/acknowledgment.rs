@@ -159,7 +159,7 @@ impl Connection {
     /// Tells of room in the send buffer when there is a useful amount of it, not for every ACK; but a buffer that just holds
     /// what the path does must not run dry.
     fn tell_of_room(&mut self) {
-        let room = self.buffer.room().get();
+        let room = self.writable_share().get();
         let useful = room >= (self.buffer.limit().get() / 4).min(USEFUL_ROOM) || self.buffer.len().is_zero();
         if room > 0 && useful && !self.fin_queued {
             self.tell(Event::Writable);

@@ -327,6 +327,9 @@ impl Connection {
             let fresh = data.split_off(behind.min(data.len()));
             let ahead = (seq + behind as u32).bytes_since(self.rcv_nxt);
             let before = self.reassembly.next();
+            if !fresh.is_empty() && self.lacks_memory(fresh.len(), ahead == 0) {
+                return; // neither it nor its FIN has come
+            }
             match self.reassembly.insert(before + u64::from(ahead), fresh) {
                 Arrival::InOrder => {
                     let moved = self.reassembly.next() - before;

@@ -1,4 +1,4 @@
-//! Buffers that follow what the path needs (autotuning), and what a host that is short of memory does to them.
+//! Buffers that follow what the path needs (autotuning).
 
 use super::Connection;
 use crate::config::WindowGrowth;
@@ -11,7 +11,7 @@ impl Connection {
     /// True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
-        if size.is_fixed() || self.frozen {
+        if size.is_fixed() || self.shortage.asked.frozen {
             return false;
         }
         let window = u64::from(self.window.cwnd().get()).saturating_mul(u64::from(self.mss));
@@ -43,11 +43,5 @@ impl Connection {
             Some(_) => {}
             None => self.receive.rtt().on_data(now, self.rcv_nxt, self.rcv_adv),
         }
-    }
-
-    /// The host is short of memory: buffers do not grow. Or it is so no longer.
-    pub fn freeze_buffers(&mut self, frozen: bool) {
-        self.frozen = frozen;
-        self.receive.freeze(frozen);
     }
 }

@@ -124,6 +124,9 @@ impl Connection {
         if self.state == State::SynSent || (syn && self.state == State::Closed) {
             return self.receive.size().min(u32::from(u16::MAX)) as u16;
         }
+        if self.shortage.closed && !syn {
+            return 0; // what was promised is still taken if there is memory for it
+        }
         let edge = self.right_edge();
         // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
         let step = self.mss.min(self.receive.size() / 2);
@@ -146,16 +149,6 @@ impl Connection {
         units as u16
     }
 
-    /// Bytes of the receive window that nothing waits in.
-    fn free(&self) -> u32 {
-        let unread = self.reassembly.readable().get().min(u64::from(u32::MAX)) as u32;
-        self.receive.size().saturating_sub(unread)
-    }
-
-    fn right_edge(&self) -> Seq {
-        (self.rcv_nxt + self.free()).later(self.rcv_adv)
-    }
-
     /// Reading made so much room that the peer should hear of it at once.
     pub(super) fn window_opened(&self) -> bool {
         let was = self.rcv_adv.bytes_since(self.rcv_nxt);
@@ -163,7 +156,6 @@ impl Connection {
         let wide = gain >= self.receive.size() / 2;
         let reopened = was < self.mss && gain >= self.mss;
         // After its FIN the peer sends nothing that would need room. It may even be gone, and would answer with a reset.
-        let sends = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
-        (wide || reopened) && sends
+        (wide || reopened) && self.state.receives()
     }
 }

@@ -92,7 +92,7 @@ impl Connection {
     fn note_pending_causes(&mut self, now: Instant) {
         let mut causes = std::mem::take(&mut self.causes);
         for cause in causes.drain(..) {
-            self.counters.window_changes[cause as usize] += 1;
+            self.counters.window_changes.note(cause);
             self.note_internal(now, cause);
         }
         self.causes = causes;

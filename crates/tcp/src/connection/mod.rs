@@ -13,6 +13,7 @@ mod orphan;
 mod pacer;
 mod path;
 mod patience;
+mod pressure;
 mod resume;
 mod soliciting;
 mod time_wait;
@@ -44,10 +45,11 @@ use std::collections::VecDeque;
 pub use details::Details;
 pub use orphan::MIN_ORPHAN_RATE;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
+pub use pressure::Pressure;
 pub use resume::Resumed;
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
-pub use view::{CloseReason, Counters, Event, Inspection, Memory, Ports, State};
+pub use view::{CauseCounts, CloseReason, Counters, Event, Inspection, Memory, Ports, State};
 
 /// One TCP connection, sans-IO.
 ///
@@ -155,8 +157,7 @@ pub struct Connection {
     rcv_adv: Seq,
     rcv_wscale: u8,
     receive: ReceiveWindow,
-    /// The host is short of memory: buffers do not grow.
-    frozen: bool,
+    shortage: pressure::Shortage,
     reassembly: Reassembly,
     islands: Islands,
     /// Sequence number of the peer's FIN, once it is known.
@@ -290,7 +291,7 @@ impl Connection {
             rcv_wscale,
             reassembly: Reassembly::new(ByteCount::new(u64::from(receive.size()))),
             receive,
-            frozen: false,
+            shortage: pressure::Shortage::default(),
             islands: Islands::default(),
             peer_fin: None,
             ack_policy: AckPolicy::new(config.delayed_ack, config.ack_delay, config.ack_every),
@@ -376,7 +377,7 @@ impl Connection {
 
     /// Bytes that [`write`](Connection::write) would take now.
     pub fn write_room(&self) -> ByteCount {
-        if self.fin_queued { ByteCount::ZERO } else { self.buffer.room() }
+        if self.fin_queued { ByteCount::ZERO } else { self.writable_share() }
     }
 
     /// Hands everything that has arrived in order to `take`.
@@ -388,6 +389,7 @@ impl Connection {
     pub fn read_up_to(&mut self, limit: ByteCount, take: impl FnMut(Bytes)) -> ByteCount {
         let bytes = self.reassembly.read_up_to(limit, take);
         self.receive.on_read(bytes);
+        self.reopen();
         if !bytes.is_zero() && self.window_opened() {
             self.ack_now.get_or_insert(Cause::AckWindow);
         }
@@ -536,8 +538,10 @@ impl Connection {
             send_bytes: self.buffer.len(),
             send_chunks: self.buffer.chunks(),
             readable_bytes: self.reassembly.readable(),
+            readable_chunks: self.reassembly.readable_chunks(),
             waiting_bytes: self.reassembly.waiting(),
             waiting_chunks: self.reassembly.waiting_chunks(),
+            islands: self.reassembly.islands(),
             events: self.events.len(),
         }
     }

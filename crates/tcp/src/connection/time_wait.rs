@@ -14,7 +14,6 @@ impl Connection {
         let window = self.announce(false);
         let fresh = now.since(self.ts_recent_at) < self.ts_recent_life();
         let remains = Remains {
-            ports: self.ports,
             snd_nxt: self.snd_nxt,
             rcv_nxt: self.rcv_nxt,
             window: (window, self.rcv_adv.bytes_since(self.rcv_nxt)),
@@ -31,8 +30,9 @@ impl Connection {
     }
 
     pub(super) fn on_segment_time_wait(&mut self, now: Instant, segment: &Segment) {
+        let ports = self.ports;
         let Some(row) = &mut self.time_wait else { return };
-        match row.on_segment(now, segment) {
+        match row.on_segment(now, ports, segment) {
             Outcome::Ignored => {}
             Outcome::Answer(_) => {
                 self.counters.unacceptable += 1;

@@ -7,10 +7,15 @@ use farpace_units::ByteCount;
 impl Connection {
     /// Takes as much of the front of `data` as send buffer and limit have room for.
     pub(super) fn write_limited(&mut self, data: &mut Bytes) -> ByteCount {
-        let Some(limit) = self.config.tuning.unsent_limit else { return self.buffer.write(data) };
-        let room = limit.get().saturating_sub(self.unsent()).min(self.buffer.room().get());
+        let limit = self.config.tuning.unsent_limit;
+        let share = self.writable_share().get();
+        if limit.is_none() && share >= data.len() as u64 {
+            return self.buffer.write(data);
+        }
+        let unsent_room = limit.map_or(u64::MAX, |limit| limit.get().saturating_sub(self.unsent()));
+        let room = unsent_room.min(share);
         let mut part = data.split_to(data.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
-        self.unsent_refused |= !data.is_empty();
+        self.unsent_refused |= limit.is_some() && !data.is_empty();
         self.buffer.write(&mut part)
     }
 

@@ -28,6 +28,13 @@ pub enum State {
     Closed,
 }
 
+impl State {
+    /// The peer may still send data.
+    pub(crate) const fn receives(self) -> bool {
+        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+    }
+}
+
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CloseReason {
@@ -74,6 +81,25 @@ pub struct Ports {
     pub remote: u16,
 }
 
+/// How often each cause was noted. It takes memory once one was: most connections are over before they lose anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CauseCounts(Option<Box<[u64; Cause::ALL.len()]>>);
+
+impl CauseCounts {
+    /// One more.
+    pub(crate) fn note(&mut self, cause: Cause) {
+        self.0.get_or_insert_with(|| Box::new([0; Cause::ALL.len()]))[cause as usize] += 1;
+    }
+    /// How often `cause` was noted.
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.0.as_ref().map_or(0, |counts| counts[cause as usize])
+    }
+    /// The counts of all causes (index: position in [`Cause::ALL`]).
+    pub fn all(&self) -> [u64; Cause::ALL.len()] {
+        self.0.as_deref().copied().unwrap_or([0; Cause::ALL.len()])
+    }
+}
+
 /// Counters of one connection since it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
@@ -82,7 +108,7 @@ pub struct Counters {
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Window reductions, undos and renegings, by cause.
-    pub window_changes: [u64; Cause::ALL.len()],
+    pub window_changes: CauseCounts,
     /// Times that the retransmission timer found its segment in the host, where it waited to leave.
     pub found_inside: u64,
     /// Payload bytes sent, retransmissions included.
@@ -103,6 +129,10 @@ pub struct Counters {
     pub duplicates: u64,
     /// Segments received out of order.
     pub out_of_order: u64,
+    /// Segments received and dropped because the host was short of memory. The peer sends them again.
+    pub refused_for_memory: u64,
+    /// Times that data beyond a hole was dropped to make room for data in order.
+    pub pruned: u64,
     /// Segments sent that asked for an ACK at once.
     pub asked: u64,
     /// ACKs received that confirm such a request.
@@ -119,7 +149,7 @@ impl Default for Counters {
             sent: [0; Cause::ALL.len()],
             timeouts: 0,
             found_inside: 0,
-            window_changes: [0; Cause::ALL.len()],
+            window_changes: CauseCounts::default(),
             bytes_sent: ByteCount::ZERO,
             bytes_sent_again: ByteCount::ZERO,
             data_segments_sent: 0,
@@ -129,6 +159,8 @@ impl Default for Counters {
             unacceptable: 0,
             duplicates: 0,
             out_of_order: 0,
+            refused_for_memory: 0,
+            pruned: 0,
             asked: 0,
             confirmed: 0,
             requests: 0,
@@ -183,10 +215,15 @@ pub struct Memory {
     pub send_chunks: usize,
     /// Bytes in order that wait to be read.
     pub readable_bytes: ByteCount,
+    /// Chunks they are in: on average at least [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK) bytes
+    /// each, but for the first thousand.
+    pub readable_chunks: usize,
     /// Bytes that wait beyond a hole; with the readable ones at most the receive buffer.
     pub waiting_bytes: ByteCount,
     /// Pieces that they arrived in: see [`receive::SMALLEST_MEAN_CHUNK`](crate::receive::SMALLEST_MEAN_CHUNK).
     pub waiting_chunks: usize,
+    /// Stretches without holes that these make.
+    pub islands: usize,
     /// Events that wait: at most one of each kind.
     pub events: usize,
 }

@@ -43,6 +43,11 @@ impl Islands {
         self.islands.retain(|i| rcv_nxt.before(i.start));
     }
 
+    /// What waits from `start` on was dropped: it is not reported any more (RFC 2018 §8 allows it).
+    pub fn forget_from(&mut self, start: Seq) {
+        self.islands.retain(|i| i.start.before(start));
+    }
+
     /// Data arrived that was there already: the next ACK says so, once.
     pub fn set_duplicate(&mut self, start: Seq, end: Seq) {
         self.duplicate = Some(SackBlock { start, end });

@@ -1,6 +1,7 @@
 //! Puts segments in order: what is in order can be read, what is not waits in islands.
 
-use bytes::Bytes;
+use crate::trim::trim;
+use bytes::{Bytes, BytesMut};
 use farpace_units::ByteCount;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -76,6 +77,10 @@ impl Reassembly {
     pub fn waiting_chunks(&self) -> usize {
         self.waiting_chunks
     }
+    /// Stretches that wait beyond holes.
+    pub fn islands(&self) -> usize {
+        self.islands.len()
+    }
     /// True while there is a hole.
     pub fn has_hole(&self) -> bool {
         !self.islands.is_empty()
@@ -109,6 +114,38 @@ impl Reassembly {
         self.next += data.len() as u64;
         self.ready_bytes += data.len() as u64;
         self.ready.push_back(data);
+        if self.ready.len() >= ALWAYS_WAITING
+            && self.ready_bytes / (self.ready.len() as u64) < SMALLEST_MEAN_CHUNK
+        {
+            self.put_together();
+        }
+    }
+
+    /// Many small pieces that nobody reads become one: each of them may keep a whole packet in memory.
+    #[cold]
+    fn put_together(&mut self) {
+        let mut all = BytesMut::with_capacity(ByteCount::new(self.ready_bytes).as_len());
+        self.ready.drain(..).for_each(|chunk| all.extend_from_slice(&chunk));
+        self.ready.push_back(all.freeze());
+    }
+
+    /// Drops what waits beyond holes, the last of it first, until at most `allowed` bytes wait. The offset from which on nothing
+    /// waits any more; none: nothing was dropped.
+    pub fn prune(&mut self, allowed: ByteCount) -> Option<u64> {
+        let mut from = None;
+        while self.waiting_bytes > allowed.get()
+            && let Some((start, island)) = self.islands.pop_last()
+        {
+            self.waiting_chunks -= island.chunks.len();
+            self.waiting_bytes -= island.end - start;
+            from = Some(start);
+        }
+        from
+    }
+
+    /// Chunks in order and not read.
+    pub fn readable_chunks(&self) -> usize {
+        self.ready.len()
     }
 
     /// Adds what is new in `from..end` to the islands; `data` begins at `origin`. False if nothing is new.
@@ -200,6 +237,7 @@ impl Reassembly {
             self.ready_bytes -= part.len() as u64;
             take(part);
         }
+        trim(&mut self.ready);
         ByteCount::of_len(limit.as_len() - left)
     }
 }

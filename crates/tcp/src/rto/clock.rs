@@ -1,6 +1,7 @@
 //! The clock that timestamps, round trips and the retransmission timer are read from.
 
 use farpace_units::{Instant, Span};
+use std::num::NonZeroU64;
 
 /// Tick of timestamps where no clock was chosen (RFC 7323 §5.4 wants 1 ms to 1 s).
 const TIMESTAMP: Span = Span::from_millis(1);
@@ -10,13 +11,17 @@ const TIMESTAMP: Span = Span::from_millis(1);
 /// Where no tick was chosen round trips and timers are exact, and timestamps count milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    tick: Option<Span>,
+    /// In nanoseconds; none: exact.
+    tick: Option<NonZeroU64>,
 }
 
 impl Clock {
     /// A clock of this tick (not zero); none: exact.
     pub const fn new(tick: Option<Span>) -> Self {
-        Clock { tick }
+        match tick {
+            Some(tick) => Clock { tick: NonZeroU64::new(tick.as_nanos()) },
+            None => Clock { tick: None },
+        }
     }
 
     /// Round trips and timers are exact.
@@ -26,7 +31,7 @@ impl Clock {
 
     /// Time between two ticks: the unit of timestamps, and the granularity G of RFC 6298.
     pub fn tick(self) -> Span {
-        self.tick.unwrap_or(TIMESTAMP).max(Span::from_nanos(1))
+        self.tick.map_or(TIMESTAMP, |tick| Span::from_nanos(tick.get()))
     }
 
     /// Ticks since the boot.

@@ -10,6 +10,7 @@ mod split;
 
 pub use rates::{LostSegment, RateSample};
 
+use crate::trim::trim;
 use farpace_units::{Instant, Packets, Seq, Span};
 use rates::Rates;
 use std::collections::VecDeque;
@@ -275,6 +276,13 @@ impl Segments {
         self.bound_assumed_out();
         if self.retrans_out == 0 {
             self.rtx_nxt_floor = None;
+        }
+        if self.rows.is_empty() {
+            trim(&mut self.rows);
+            trim(&mut self.tags);
+            if let Some(rates) = &mut self.rates {
+                rates.trim();
+            }
         }
         done
     }

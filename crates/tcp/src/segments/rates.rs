@@ -5,6 +5,7 @@
 //! counted in segments, as the congestion window is; the rate is taken from bytes.
 
 use super::Row;
+use crate::trim::trim;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use std::collections::VecDeque;
 
@@ -108,6 +109,11 @@ impl Rates {
 
     pub fn pop(&mut self) {
         self.snapshots.pop_front();
+    }
+
+    /// Nothing is outstanding: the memory goes back.
+    pub fn trim(&mut self) {
+        trim(&mut self.snapshots);
     }
 
     /// The segment at `index` was cut in two: each has its snapshot.

@@ -9,7 +9,7 @@ fn probing(timeout: TimeoutProcedure) -> Settings {
 }
 
 fn verdicts(s: &crate::Script, cause: Cause) -> u64 {
-    s.connection.counters().window_changes[cause as usize]
+    s.connection.counters().window_changes.of(cause)
 }
 
 /// At this time all of the second ten segments leave.

@@ -149,7 +149,11 @@ impl LinuxRecovery {
 
 impl LossRecovery for LinuxRecovery {
     fn on_ack(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome {
-        self.process(ack, cx)
+        let outcome = self.process(ack, cx);
+        if cx.segments.is_empty() {
+            self.rack.forget_copies();
+        }
+        outcome
     }
 
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant> {

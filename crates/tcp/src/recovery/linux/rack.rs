@@ -82,6 +82,11 @@ impl Rack {
         }
     }
 
+    /// Nothing is outstanding.
+    pub fn forget_copies(&mut self) {
+        self.copies = VecDeque::new();
+    }
+
     fn current(copy: &Copy, segments: &Segments) -> Option<usize> {
         let index = segments.index_at_or_after(copy.seq);
         let row = segments.row(index)?;

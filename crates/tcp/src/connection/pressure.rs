@@ -1,0 +1,118 @@
+//! What a host that is short of memory asks of a connection.
+//!
+//! As in Linux (tcp_try_rmem_schedule, tcp_prune_ofo_queue): segments that it has no memory for are dropped without being
+//! acknowledged, data beyond a hole is dropped before data in order, and a window of zero is announced until there is memory
+//! again. What was acknowledged stays, and nothing ends the connection.
+
+use super::Connection;
+use farpace_trace::Cause;
+use farpace_units::{ByteCount, Seq};
+
+/// How short of memory a host is, as one connection hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    /// Autotuned buffers do not grow.
+    pub frozen: bool,
+    /// Most payload that may wait in each direction, besides what waits already. [`ByteCount::MAX`]: as much as buffers hold.
+    pub share: ByteCount,
+}
+
+impl Pressure {
+    /// There is memory enough.
+    pub const NONE: Pressure = Pressure { frozen: false, share: ByteCount::MAX };
+}
+
+/// State of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shortage {
+    pub asked: Pressure,
+    /// A segment was dropped for want of memory, and a window of zero is announced since.
+    pub closed: bool,
+}
+
+impl Default for Shortage {
+    fn default() -> Self {
+        Shortage { asked: Pressure::NONE, closed: false }
+    }
+}
+
+impl Connection {
+    /// The host is short of memory, or no longer so.
+    pub fn set_pressure(&mut self, pressure: Pressure) {
+        if pressure == self.shortage.asked {
+            return;
+        }
+        self.shortage.asked = pressure;
+        self.receive.freeze(pressure.frozen);
+        self.reopen();
+    }
+
+    /// Most bytes that its program should take from it to keep while the host is short of memory.
+    pub fn share(&self) -> ByteCount {
+        self.shortage.asked.share
+    }
+
+    /// A window of zero is announced because the host was short of memory.
+    pub fn is_closed_for_memory(&self) -> bool {
+        self.shortage.closed
+    }
+
+    /// Bytes that may be written without more memory than the connection's share. One with nothing to send may always write.
+    pub(super) fn writable_share(&self) -> ByteCount {
+        let room = self.buffer.room().get();
+        let share = self.shortage.asked.share.get().max(1);
+        ByteCount::new(room.min(share.saturating_sub(self.buffer.len().get())))
+    }
+
+    fn received(&self) -> u64 {
+        self.reassembly.readable().get() + self.reassembly.waiting().get()
+    }
+
+    /// There is no memory for `len` bytes more, which are next `in_order` or not. Those that are push out what waits beyond a
+    /// hole: without them nothing of it could ever be read.
+    pub(super) fn lacks_memory(&mut self, len: usize, in_order: bool) -> bool {
+        let share = self.shortage.asked.share.get();
+        let len = len as u64;
+        if share == u64::MAX || self.received().saturating_add(len) <= share {
+            return false;
+        }
+        if in_order {
+            let allowed = share.saturating_sub(self.reassembly.readable().get() + len);
+            if let Some(from) = self.reassembly.prune(ByteCount::new(allowed)) {
+                let ahead = from - self.reassembly.next();
+                self.islands.forget_from(self.rcv_nxt + ahead as u32);
+                self.counters.pruned += 1;
+            }
+            let readable = self.reassembly.readable().get();
+            if readable == 0 || readable.saturating_add(len) <= share {
+                return false;
+            }
+        }
+        self.counters.refused_for_memory += 1;
+        self.shortage.closed = true;
+        self.ack_now = Some(Cause::AckWindow);
+        true
+    }
+
+    /// After a read, or when the host has memory again: the peer hears that the window is open.
+    pub(super) fn reopen(&mut self) {
+        if self.shortage.closed && self.received() <= self.shortage.asked.share.get() / 2 {
+            self.shortage.closed = false;
+            if self.state.receives() {
+                self.ack_now.get_or_insert(Cause::AckWindow);
+            }
+        }
+    }
+
+    /// Bytes of the receive window that nothing waits in, and that there is memory for.
+    pub(super) fn free(&self) -> u32 {
+        let size = u64::from(self.receive.size()).min(self.shortage.asked.share.get());
+        let unread = self.reassembly.readable().get();
+        size.saturating_sub(unread) as u32
+    }
+
+    /// RCV.NXT and the window: what would be promised now.
+    pub(super) fn right_edge(&self) -> Seq {
+        (self.rcv_nxt + self.free()).later(self.rcv_adv)
+    }
+}
