@@ -23,6 +23,7 @@ use farpace_wire::{Below, Departures, MacAddr, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Segments taken from a connection at a time.
@@ -112,6 +113,8 @@ pub struct Host {
     /// Connections know which of their packets have left the queues below.
     knows_departures: bool,
     batch: Vec<Outgoing>,
+    /// That of the latest connection.
+    config: Option<Arc<Config>>,
 }
 
 impl Host {
@@ -142,6 +145,7 @@ impl Host {
             says_rates: false,
             knows_departures: false,
             batch: Vec::with_capacity(BATCH),
+            config: None,
         }
     }
 
@@ -493,7 +497,8 @@ impl Host {
         }
     }
     /// A connection with what belongs to it, but for its application.
-    pub(crate) fn entry(&self, connection: Connection, tuple: Tuple) -> Option<Entry> {
+    pub(crate) fn entry(&mut self, mut connection: Connection, tuple: Tuple) -> Option<Entry> {
+        connection.share_config(&mut self.config);
         let below = self.internet.below(tuple.local, tuple.remote)?;
         let ident = self.secret.hash(Purpose::Ident, &tuple, 0) as u16;
         Some(Entry {

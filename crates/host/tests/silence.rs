@@ -92,7 +92,8 @@ impl Peer {
     /// Hears what the host has sent to it, and may believe it.
     fn hear(&mut self, b: &mut Bench, rng: &mut Stream) {
         let sent = b.sent();
-        let all: Vec<_> = sent.iter().filter_map(|p| Some((p.tcp()?.header(), p.payload().len()))).collect();
+        let all: Vec<_> =
+            sent.iter().filter_map(|p| Some((p.tcp().ok()?.header(), p.payload().len()))).collect();
         for (header, len) in all.iter().filter(|(h, _)| h.dst_port == self.port) {
             let control = header.flags.contains(TcpFlags::SYN) || header.flags.contains(TcpFlags::FIN);
             if rng.chance(0.7) {

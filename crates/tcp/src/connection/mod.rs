@@ -41,6 +41,7 @@ use bytes::Bytes;
 use farpace_trace::{Cause, Record};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub use details::Details;
 pub use orphan::MIN_ORPHAN_RATE;
@@ -93,7 +94,7 @@ pub use view::{CauseCounts, CloseReason, Counters, Event, Inspection, Memory, Po
 pub struct Connection {
     state: State,
     ports: Ports,
-    config: Config,
+    config: Arc<Config>,
     // Send sequence space (RFC 9293 §3.3.1)
     iss: Seq,
     snd_una: Seq,
@@ -242,7 +243,7 @@ impl Connection {
         Connection {
             state,
             ports,
-            config: config.clone(),
+            config: Arc::new(config.clone()),
             iss,
             snd_una: iss,
             snd_nxt: iss,

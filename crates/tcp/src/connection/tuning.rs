@@ -5,18 +5,33 @@ use crate::cc;
 use crate::config::{Config, KeepAlive};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
+use std::sync::Arc;
 
 impl Connection {
+    /// Its configuration, to change it: no other connection's changes with it.
+    fn own_config(&mut self) -> &mut Config {
+        Arc::make_mut(&mut self.config)
+    }
+
+    /// Connections with the same configuration have one copy of it: this one takes that of `last`, or leaves its own there.
+    pub fn share_config(&mut self, last: &mut Option<Arc<Config>>) {
+        match last {
+            Some(shared) if **shared == *self.config => self.config = shared.clone(),
+            _ => *last = Some(self.config.clone()),
+        }
+    }
+
     /// Takes over what `config` says of things that can change while a connection lives: Nagle's algorithm, keep-alive, timeouts,
     /// and all of [`Tuning`](crate::config::Tuning). Nagle's algorithm or cork that are taken away let go what they held.
     pub fn retune(&mut self, config: &Config) {
         let releases =
             (self.config.nagle && !config.nagle) || (self.config.tuning.cork && !config.tuning.cork);
-        self.config.nagle = config.nagle;
-        self.config.keep_alive = config.keep_alive;
-        self.config.user_timeout = config.user_timeout;
-        self.config.fin_timeout = config.fin_timeout;
-        self.config.tuning = config.tuning;
+        let own = self.own_config();
+        own.nagle = config.nagle;
+        own.keep_alive = config.keep_alive;
+        own.user_timeout = config.user_timeout;
+        own.fin_timeout = config.fin_timeout;
+        own.tuning = config.tuning;
         if releases {
             self.push();
         }
@@ -24,11 +39,12 @@ impl Connection {
     }
     /// From now on the window follows the congestion control of `config`, beginning with what it is (TCP_CONGESTION).
     pub fn set_congestion(&mut self, now: Instant, config: &Config) {
-        self.config.congestion = config.congestion;
-        self.config.pacing = config.pacing;
-        self.config.hystart = config.hystart;
-        self.config.slow_start_limit = config.slow_start_limit;
-        self.config.abe = config.abe;
+        let own = self.own_config();
+        own.congestion = config.congestion;
+        own.pacing = config.pacing;
+        own.hystart = config.hystart;
+        own.slow_start_limit = config.slow_start_limit;
+        own.abe = config.abe;
         self.cc = cc::make(&self.config, self.iss.get());
         if self.cc.wants_rates() {
             self.segments.measure_rates();
@@ -69,19 +85,19 @@ impl Connection {
     }
     /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4), or not.
     pub fn set_nagle(&mut self, nagle: bool) {
-        self.config.nagle = nagle;
+        self.own_config().nagle = nagle;
     }
     /// Probing of an idle connection (RFC 9293 §3.8.4), from now on.
     pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
-        self.config.keep_alive = keep_alive;
+        self.own_config().keep_alive = keep_alive;
     }
     /// How long what was written may go without progress (RFC 5482), from now on.
     pub fn set_user_timeout(&mut self, user_timeout: Option<Span>) {
-        self.config.user_timeout = user_timeout;
+        self.own_config().user_timeout = user_timeout;
     }
     /// How long FIN-WAIT-2 lasts once the program has closed both directions, from now on.
     pub fn set_fin_timeout(&mut self, fin_timeout: Span) {
-        self.config.fin_timeout = fin_timeout;
+        self.own_config().fin_timeout = fin_timeout;
     }
     /// Payload leaves at this rate at most, whatever congestion control says.
     pub fn set_rate_cap(&mut self, cap: Option<Rate>) {
