@@ -528,22 +528,45 @@ impl Host {
         self.service(slot, cx);
     }
 
-    /// Tells the application what happened, sends what the connection has to send, re-arms its timer.
+    /// Tells the application what happened, sends what the connection has to send, and books what has become of it.
     pub(crate) fn service(&mut self, slot: usize, cx: &mut Cx<'_>) {
-        let Some(entry) = self.connections.at(slot) else { return };
-        if entry.half_open && entry.connection.state() != State::SynReceived {
-            entry.half_open = false;
-            let listener = entry.accepted_by.and_then(|id| self.listeners.not_half_open(id));
-            if entry.connection.state() != State::Closed {
-                match listener {
-                    Some(listener) => entry.application = Some(listener.application()),
-                    None => entry.connection.abort(), // nobody wants it any more
-                }
-                self.introduce(slot);
-            }
+        self.end_handshake(slot);
+        if !self.exchange(slot, cx) {
+            return;
         }
-        let pressure = self.budget.pressure(self.connections.len());
+        self.weigh(slot);
+        let waits = self.become_time_wait(slot, cx.now());
+        self.note_orphan(slot, cx);
         let Some(entry) = self.connections.at(slot) else { return };
+        if entry.connection.state() == State::Closed {
+            self.retire(slot, waits);
+        } else {
+            let deadline = entry.connection.deadline().map(|(at, _)| at);
+            self.timers.set(slot, deadline);
+        }
+    }
+
+    /// A connection whose handshake is complete gets its application.
+    fn end_handshake(&mut self, slot: usize) {
+        let Some(entry) = self.connections.at(slot) else { return };
+        if !entry.half_open || entry.connection.state() == State::SynReceived {
+            return;
+        }
+        entry.half_open = false;
+        let listener = entry.accepted_by.and_then(|id| self.listeners.not_half_open(id));
+        if entry.connection.state() != State::Closed {
+            match listener {
+                Some(listener) => entry.application = Some(listener.application()),
+                None => entry.connection.abort(), // nobody wants it any more
+            }
+            self.introduce(slot);
+        }
+    }
+
+    /// Events to the application, segments to the network, until there are no more. False: there is no such connection.
+    fn exchange(&mut self, slot: usize, cx: &mut Cx<'_>) -> bool {
+        let pressure = self.budget.pressure(self.connections.len());
+        let Some(entry) = self.connections.at(slot) else { return false };
         let now = cx.now();
         entry.note_departures();
         entry.connection.set_pressure(pressure);
@@ -576,26 +599,18 @@ impl Host {
             }
             // A batch that was not filled was ended by the windows or by the data.
             if sent != Transmit::Sent(BATCH) && !entry.connection.has_events() {
-                break;
+                return true;
             }
         }
-        self.weigh(slot);
-        let Some(entry) = self.connections.at(slot) else { return };
-        let mut waits = false;
-        if entry.connection.state() == State::TimeWait && !self.connections.is_logged(slot) {
-            waits = self.become_time_wait(slot, now);
-        }
-        let Some(entry) = self.connections.at(slot) else { return };
-        if entry.connection.state() != State::Closed {
-            let deadline = entry.connection.deadline().map(|(at, _)| at);
-            self.timers.set(slot, deadline);
-            return self.note_orphan(slot, cx);
-        }
-        let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
-        self.note_orphan(slot, cx);
+    }
+
+    /// A connection is over. Its ends are free again, unless it `waits` as a row of the table.
+    fn retire(&mut self, slot: usize, waits: bool) {
         self.timers.forget(slot);
         self.weigh(slot);
-        // Its ends are free again, if they were not before.
+        let Some(entry) = self.connections.at(slot) else { return };
+        let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
+        // Others may have the same ends already.
         if let Some((tuple, reuse_address)) = self.connections.release(slot) {
             if !waits {
                 self.binds.leave(tuple.local_port, tuple.local, reuse_address);
@@ -630,7 +645,11 @@ impl Host {
 
     /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is such a row.
     fn become_time_wait(&mut self, slot: usize, now: Instant) -> bool {
+        let logged = self.connections.is_logged(slot);
         let Some(entry) = self.connections.at(slot) else { return false };
+        if logged || entry.connection.state() != State::TimeWait {
+            return false;
+        }
         let Some(wait) = entry.connection.take_time_wait() else { return false };
         while let Some(event) = entry.connection.poll_event() {
             if let Some(application) = &mut entry.application {
