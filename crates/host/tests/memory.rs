@@ -86,6 +86,10 @@ fn connections_are_small() {
     let next = b.host.deadline();
     assert!(next.is_none_or(|at| at.since(b.now) > Span::from_secs(60)), "{next:?}");
 
+    let burst = after_a_burst();
+    println!("{burst} bytes per connection after a burst");
+    assert!(burst <= EACH, "{burst} bytes per connection after a burst");
+
     // They close, and their peers with them.
     let all: Vec<_> = b.host.connections().map(|(id, _)| id).collect();
     for id in all {
@@ -116,6 +120,45 @@ fn connections_are_small() {
     let flooded = held(&region);
     println!("{flooded} bytes after {MANY} forged SYNs");
     assert!(flooded <= DEFAULT_BACKLOG * EACH, "{flooded} bytes");
+}
+
+/// What a connection takes that has sent `BIG` and received as much, in and out of order, and is idle now.
+fn after_a_burst() -> usize {
+    static BIG: [u8; 100_000] = [7; 100_000];
+    let mut b = Bench::new(B);
+    b.now = Instant::from_nanos(1_000_000_000);
+    b.host
+        .listen(80, ListenSettings::new(config()), || {
+            Box::new(Talker { say: &BIG, stays: true, ..Talker::default() })
+        })
+        .unwrap();
+    let region = Region::new(ALLOCATOR);
+    let many = 500;
+    for n in 0..many {
+        b.packet(packet(n, &header(n, TcpFlags::SYN, 100, Seq::new(0), n), b""));
+        let iss = b.header().seq;
+        b.packet(packet(n, &header(n, TcpFlags::ACK, 101, iss + 1, n + 1), b""));
+        // Every second segment first, then the rest.
+        for at in (1..100).step_by(2).chain((0..100).step_by(2)) {
+            let ack = header(n, TcpFlags::ACK, 101 + at * 1_000, iss + 1, n + 2);
+            b.packet(packet(n, &ack, &BIG[..1_000]));
+        }
+        let mut acknowledged = iss + 1;
+        while acknowledged != iss + 1 + BIG.len() as u32 {
+            b.run_until(b.now + Span::from_millis(10));
+            let ends = b.sent().into_iter().map(|p| p.tcp().unwrap().header().seq + p.payload().len() as u32);
+            acknowledged = ends.fold(acknowledged, Seq::later);
+            b.packet(packet(n, &header(n, TcpFlags::ACK, 100_101, acknowledged, n + 3), b""));
+        }
+    }
+    b.run_until(b.now + Span::from_secs(60));
+    b.sent();
+    for (_, connection) in b.host.connections() {
+        assert_eq!(connection.counters().bytes_received.get(), 100_000);
+    }
+    let ids: Vec<_> = b.host.connections().map(|(id, _)| id).collect();
+    let heard: usize = ids.iter().map(|id| b.host.application::<Talker>(*id).unwrap().heard.capacity()).sum();
+    (held(&region) - heard) / many as usize
 }
 
 fn size() -> usize {

@@ -83,7 +83,7 @@ pub struct Ports {
 
 /// How often each cause was noted. It takes memory once one was: most connections are over before they lose anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CauseCounts(Option<Box<[u64; Cause::ALL.len()]>>);
+pub struct CauseCounts(Option<Box<[u32; Cause::ALL.len()]>>);
 
 impl CauseCounts {
     /// One more.
@@ -92,11 +92,11 @@ impl CauseCounts {
     }
     /// How often `cause` was noted.
     pub fn of(&self, cause: Cause) -> u64 {
-        self.0.as_ref().map_or(0, |counts| counts[cause as usize])
+        self.0.as_ref().map_or(0, |counts| counts[cause as usize].into())
     }
     /// The counts of all causes (index: position in [`Cause::ALL`]).
     pub fn all(&self) -> [u64; Cause::ALL.len()] {
-        self.0.as_deref().copied().unwrap_or([0; Cause::ALL.len()])
+        self.0.as_deref().copied().unwrap_or([0; Cause::ALL.len()]).map(u64::from)
     }
 }
 

@@ -216,6 +216,7 @@ impl Reassembly {
                 self.deliver(chunk);
             }
         }
+        self.islands = BTreeMap::new(); // an empty map keeps its last node
     }
 
     /// Hands everything readable to `take`, in order; returns how much it was.

@@ -59,6 +59,9 @@ impl Scoreboard {
                 break;
             }
             first.remove();
+            if self.runs.is_empty() {
+                self.runs = BTreeMap::new(); // an empty map keeps its last node
+            }
         }
     }
 
