@@ -81,6 +81,9 @@ pub struct Ports {
     pub remote: u16,
 }
 
+/// Causes of segments. Those after them are of window changes and timers.
+const SENT_CAUSES: usize = Cause::CutFastRetransmit as usize;
+
 /// How often each cause was noted. It takes memory once one was: most connections are over before they lose anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CauseCounts(Option<Box<[u32; Cause::ALL.len()]>>);
@@ -103,8 +106,8 @@ impl CauseCounts {
 /// Counters of one connection since it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Segments sent, by cause (index: position in [`Cause::ALL`]).
-    pub sent: [u64; Cause::ALL.len()],
+    /// Segments sent, by cause (index: position in [`Cause::ALL`], which begins with the causes of segments).
+    pub sent: [u64; SENT_CAUSES],
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Window reductions, undos and renegings, by cause.
@@ -146,7 +149,7 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         Counters {
-            sent: [0; Cause::ALL.len()],
+            sent: [0; SENT_CAUSES],
             timeouts: 0,
             found_inside: 0,
             window_changes: CauseCounts::default(),
