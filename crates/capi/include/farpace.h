@@ -38,7 +38,8 @@ typedef struct farpace_host farpace_host;
  * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null, or words as for FP_SETTINGS. Null and errno: it cannot be had. */
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
 /* A stack as lines of name=value say: one of tun, tap and iface names the device; address (with the bits of its network) at
- * least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile, pcap (a file for what passes). */
+ * least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile (words as for FP_SETTINGS), pcap (a file for what passes),
+ * control (the name under which `farpace ss` shows its sockets). */
 fp_stack *fp_stack_open(const char *words);
 /* Why the last stack could not be had, in words: as much as there is room for, with a zero at the end. Its length. */
 ssize_t fp_stack_reason(char *buffer, size_t room);

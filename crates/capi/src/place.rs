@@ -30,6 +30,8 @@ pub struct Place {
     profile: Option<String>,
     capture: Option<String>,
     memory: Option<ByteCount>,
+    /// The name under which `farpace ss` shows it.
+    control: Option<String>,
 }
 
 /// Why there is no stack: for the program, and for people.
@@ -81,10 +83,11 @@ impl Place {
                 "profile" => place.profile = text(),
                 "pcap" => place.capture = text(),
                 "memory" => place.memory = Some(value.parse().map_err(|_| wrong(line, "bytes like 1 GiB"))?),
+                "control" => place.control = text(),
                 _ => {
                     return Err(wrong(
                         line,
-                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile, memory or pcap",
+                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile, memory, pcap or control",
                     ));
                 }
             }
@@ -112,6 +115,10 @@ impl Place {
         let besides = Besides { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
             .map_err(|error| Refusal(errno(&error), error.to_string()))?;
+        if let Some(name) = &self.control {
+            let offered = stack.offer_list(name);
+            offered.map_err(|error| Refusal(Errno::EACCES, error.to_string()))?;
+        }
         Home::new(stack, None, options)
             .map_err(|error| Refusal(error, "no descriptors or threads are left".to_owned()))
     }

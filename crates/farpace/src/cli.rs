@@ -2,7 +2,7 @@
 
 use crate::{
     cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run,
-    scenario, show, terminal, together, transfer, up, version,
+    scenario, show, ss, terminal, together, transfer, up, version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -36,6 +36,7 @@ Examples for those who embed or test programs:
   farpace lab up wan.toml                            a scenario's network for any programs
   farpace exec -- curl http://10.77.0.1/             any program over farpace's TCP
   farpace up --tun fp0 --addr 10.77.0.2/24           a host of farpace's own on a device
+  farpace ss                                         the connections of running hosts
   farpace scenario schema > scenario.schema.json     for completion in editors
 
 Exit codes of all commands:
@@ -75,6 +76,8 @@ pub enum Command {
     Up(up::Args),
     /// Run a program that knows nothing of farpace on a farpace host
     Exec(exec::Args),
+    /// List the sockets of running farpace hosts, as ss(8) does those of the kernel
+    Ss(ss::Args),
     /// Tell what this machine allows and what would spoil results; clean up after killed processes
     Doctor(doctor::Args),
     /// The network of a scenario between network namespaces, in real time, for any programs
@@ -134,6 +137,7 @@ pub fn main() -> ExitCode {
         Command::Emulate(args) => emulate::run(args),
         Command::Up(args) => up::run(args),
         Command::Exec(args) => exec::run(args),
+        Command::Ss(args) => ss::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Lab(args) => netlab::run(args),
         Command::Send(args) => transfer::send::run(args),

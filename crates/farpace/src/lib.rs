@@ -72,6 +72,7 @@ pub mod realtime;
 pub mod run;
 pub mod scenario;
 pub mod show;
+pub mod ss;
 pub mod statistics;
 pub mod stopwatch;
 pub mod terminal;

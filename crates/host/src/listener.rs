@@ -91,6 +91,11 @@ impl Listener {
         &self.bind
     }
 
+    /// Connections whose handshake is not complete.
+    pub const fn half_open(&self) -> usize {
+        self.half_open
+    }
+
     /// Connections that begin from now on have this configuration.
     pub fn set_config(&mut self, config: Config) {
         self.settings.config = config;

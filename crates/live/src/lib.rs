@@ -10,6 +10,7 @@
 
 mod capture;
 mod clock;
+mod control;
 pub mod device;
 mod kernel_tcp;
 mod lateness;
@@ -20,6 +21,9 @@ pub mod system;
 
 pub use capture::{Capture, CaptureError};
 pub use clock::Clock;
+pub use control::{
+    ControlError, ControlSocket, Found, MAX_ANSWER, MAX_HOSTS, folder as control_folder, hosts,
+};
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;

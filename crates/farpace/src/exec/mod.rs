@@ -27,6 +27,7 @@ Examples:
   farpace exec -- python3 -m http.server 8000         then: curl http://10.77.0.2:8000/
   farpace exec -- curl http://10.77.0.1/              from the kernel's web server on this machine
   farpace exec --profile farpace --pcap up.pcapng -- iperf3 -c 10.77.0.1
+  farpace exec --set ack_control=unilateral -- curl -O http://10.77.0.1/film.mp4
   farpace exec --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1 -- curl https://example.org/
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
@@ -68,6 +69,9 @@ pub struct Args {
     /// TCP of the program: see `farpace profiles`
     #[arg(long, value_name = "NAME", default_value = "modern")]
     profile: String,
+    /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// What passes, into this file (pcapng): packets as on a line, with whole checksums
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,

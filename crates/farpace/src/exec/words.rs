@@ -1,10 +1,12 @@
 //! What the library is told, in the words of `fp_stack_open`.
 
 use super::Args;
+use crate::terminal;
 use crate::up::place::{self, Prefix};
 use anyhow::{Context, Result, bail};
-use farpace_live::DeviceError;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::socket::Options;
+use farpace_live::{DeviceError, control_folder};
 use farpace_tcp::config::Profile;
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -39,7 +41,9 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         bail!("`{}` is no profile: `farpace profiles` lists them", args.profile);
     }
     let ours = ours(args);
-    let mut text = format!("library={}\nprofile={}\n", stack.display(), args.profile);
+    let mut options = Options::profile(&args.profile)?;
+    options.set(&args.set.join(" ")).context("--set")?;
+    let mut text = format!("library={}\nprofile={}\n", stack.display(), options.words());
     let mut say = |name: &str, value: String| {
         // Into a string: it cannot fail.
         let _ = writeln!(text, "{name}={value}");
@@ -74,6 +78,12 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
     }
     args.route.iter().for_each(|(address, bits)| say("route", format!("{address}/{bits}")));
     args.mtu.iter().for_each(|mtu| say("mtu", mtu.to_string()));
+    let name = args.command.first().map(|name| Path::new(name).file_name().unwrap_or(name).to_string_lossy());
+    let name = name.unwrap_or_default().replace(|c: char| c.is_control(), "-");
+    match control_folder() {
+        Ok(_) => say("control", name),
+        Err(error) => terminal::note(&format!("`farpace ss` will not show this program: {error}")),
+    }
     if let Some(path) = &args.pcap {
         // The program may go to another folder before its first socket; and who cannot write there learns it now.
         let file = std::fs::File::create(path).and_then(|_| path.canonicalize());

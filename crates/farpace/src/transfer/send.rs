@@ -19,6 +19,7 @@ Examples:
   farpace send photos/ notes.txt far.example:9000 --explain  trees, too; and what limited it
   farpace send film.mp4 far.example --limit 50mbit
   farpace send film.mp4 10.78.0.2:7077 --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
+  farpace send film.mp4 10.77.0.1:7077 --tun fp0 --addr 10.77.0.2/24 --set ack_control=unilateral
   FARPACE_TOKEN=sesame farpace send film.mp4 far.example
 
 Run the same command again after an interruption: what has arrived is verified and not sent again.

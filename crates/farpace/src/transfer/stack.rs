@@ -53,6 +53,9 @@ pub struct StackArgs {
     /// Congestion control of farpace's TCP (farpace profiles)
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
+    /// A setting of farpace's TCP, as in scenarios: ack_control=safe; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 /// An address and the bits of its network.
@@ -174,7 +177,8 @@ impl StackArgs {
         if let Some(name) = &self.congestion {
             options = options.congestion(name)?;
         }
-        options.rate_cap = cap;
+        options.set(&self.set.join(" ")).context("--set")?;
+        options.rate_cap = cap.or(options.rate_cap);
         options.connect_timeout = Some(CONNECT);
         let options = options.nodelay(true);
         if self.stack == Choice::Kernel {
@@ -184,10 +188,10 @@ impl StackArgs {
             if self.stack == Choice::Farpace {
                 bail!("farpace's own TCP needs a device: --tun fp0 --addr 10.77.0.2/24");
             }
-            if self.profile.is_some() || self.congestion.is_some() {
+            if self.profile.is_some() || self.congestion.is_some() || !self.set.is_empty() {
                 say(
                     quiet,
-                    "The kernel's TCP is used, so --profile and --congestion do nothing: add --tun fp0 --addr 10.77.0.2/24",
+                    "The kernel's TCP is used, so --profile, --congestion and --set do nothing: add --tun fp0 --addr 10.77.0.2/24",
                 );
             }
             return Ok(Net::Kernel);
@@ -196,6 +200,9 @@ impl StackArgs {
         let config = TunConfig { addresses: vec![(kernel, bits)], ..TunConfig::new(tun) };
         match Stack::on_tun(config, &[address]) {
             Ok(stack) => {
+                if let Err(error) = stack.offer_list("transfer") {
+                    say(quiet, &format!("`farpace ss` will not show its connections: {error}"));
+                }
                 say(quiet, &format!("farpace's TCP is {address} on {tun}, the kernel there is {kernel}."));
                 Ok(Net::Farpace(Box::new((stack, options))))
             }

@@ -10,12 +10,12 @@ use crate::emulate::words;
 use crate::realtime::{Figures, Patience};
 use crate::{interrupt, terminal};
 use account::Account;
-use anyhow::{Context, Result, anyhow};
-use farpace_host::{Host, Secret};
-use farpace_live::{Capture, Station, default_memory};
+use anyhow::{Context, Result, anyhow, bail};
+use farpace_host::{Host, ListenSettings, Secret};
+use farpace_live::socket::Options;
+use farpace_live::{Capture, ControlSocket, Station, default_memory};
 use farpace_path::world::World;
 use farpace_path::{Door, Port};
-use farpace_tcp::config::{Profile, Settings};
 use farpace_units::{ByteCount, Instant, Span};
 use place::{Mode, Place, Prefix};
 use serde_json::json;
@@ -38,6 +38,7 @@ Examples:
   farpace up --tap tap0 --mtu 9000 --serve echo,chargen:1900
   farpace up --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1
   farpace up --iface eth1 --mode af-xdp --addr 192.168.1.77/24    eth1 is ours alone meanwhile
+  farpace up --set ack_control=safe --set ask_for=rtt+flight-end
   farpace up --profile linux-2.6.17 --pcap old.pcapng --for 60s
 Then:
   ping 10.77.0.2
@@ -80,6 +81,9 @@ pub struct Args {
     /// What its connections may hold, as in "2 GiB" [default: a quarter of the machine's memory]
     #[arg(long, value_name = "BYTES", value_parser = crate::transfer::bytes)]
     memory: Option<ByteCount>,
+    /// A setting of its TCP, as in scenarios: ack_control=safe; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Services: echo, discard, chargen, each with a port as in echo:9000; or none
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "echo,discard,chargen")]
     serve: Vec<String>,
@@ -105,9 +109,8 @@ pub struct Args {
 /// # Errors
 /// Arguments that make no sense, or a device that cannot be opened.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == args.profile);
-    let profile = profile
-        .with_context(|| format!("`{}` is no profile: `farpace profiles` lists them", args.profile))?;
+    let mut options = Options::profile(&args.profile)?;
+    options.set(&args.set.join(" ")).context("--set")?;
     let none = args.serve.iter().all(|word| word == "none" || word.is_empty());
     let words = args.serve.iter().filter(|_| !none);
     let services = words.map(|word| Service::parse(word)).collect::<Result<Vec<_>>>()?;
@@ -116,19 +119,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     let place = place::open(args)?;
     let mtu = args.mtu.unwrap_or(place.device.info().mtu);
-    let settings =
-        Settings { profile: Some(profile), mss: Some(mtu.saturating_sub(40)), ..Settings::default() };
-    let config = settings.resolve().map_err(|error| anyhow!("{error}"))?;
+    let listening = listening(&options, mtu)?;
     let [first, rest @ ..] = place.ours.as_slice() else { return Err(anyhow!("the host needs an address")) };
     let mut host = Host::new(first.0, secret);
     host.set_memory_limit(args.memory.unwrap_or_else(default_memory));
     rest.iter().for_each(|(address, _)| host.add_address(*address));
-    services.iter().try_for_each(|service| service.offer(&mut host, &config))?;
+    services.iter().try_for_each(|service| service.offer(&mut host, &listening))?;
     if let Some((mac, link)) = place.link.clone() {
         host.join_link(mac, link);
         host.share_line();
     }
-    tell(args, &place, mtu, &services)?;
+    let about = about(args, &place, mtu, &services)?;
     let Place { device, setup, .. } = place;
     let mut world = World::new(0);
     host.set_super_segments(device.info().super_segment);
@@ -139,10 +140,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut station = Station::new(world, args.wait.wait())?;
     station.attach(door, device);
     station.set_host(host);
+    let handle = station.handle();
+    let control = ControlSocket::open("up", Box::new(move |job| handle.run(job)));
+    let control =
+        control.map_err(|error| terminal::note(&format!("`farpace ss` will not show this host: {error}")));
     let capture = args.pcap.as_ref().map(|path| Capture::begin(path, "farpace up", &mut station));
     let capture = capture.transpose()?;
+    terminal::print(&about)?;
     let ended = serve(args, &mut station, host);
     let account = Account::of(&station, host, Instant::ZERO);
+    drop(control);
     drop(station);
     if let Some(setup) = setup {
         for error in setup.undo().err().into_iter().flatten() {
@@ -163,6 +170,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Ok(ExitCode::from(terminal::FAILED))
         }
     }
+}
+
+/// How the services listen.
+///
+/// # Errors
+/// Settings that contradict each other, or that services do not have.
+fn listening(options: &Options, mtu: u16) -> Result<ListenSettings> {
+    if options.rate_cap.is_some() {
+        bail!("--set rate_cap: services have no rate of their own");
+    }
+    let settings = ListenSettings::new(options.resolve(mtu).context("--set")?);
+    let backlog = options.backlog.unwrap_or(settings.backlog);
+    Ok(ListenSettings { cookies: options.cookies, backlog, ..settings })
 }
 
 /// Runs until a signal comes, the time is over, or the device is gone.
@@ -203,8 +223,8 @@ fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementI
     ended
 }
 
-/// Says what is there now, and how to reach it.
-fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()> {
+/// What is there now, and how to reach it.
+fn about(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<String> {
     let info = place.device.info();
     let offload = info.super_segment > 0;
     let with_bits =
@@ -216,7 +236,7 @@ fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()
             "super_segments": offload, "addresses": with_bits(&place.ours),
             "kernel_addresses": with_bits(&place.kernels), "services": services,
         }});
-        return terminal::print(&(serde_json::to_string(&up)? + "\n"));
+        return Ok(serde_json::to_string(&up)? + "\n");
     }
     let mut text = format!("{}: {}, MTU {mtu} B, ", info.name, place.what);
     text += if offload { "super-segments and checksums left to the system\n" } else { "single packets\n" };
@@ -239,7 +259,7 @@ fn tell(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<()
         text += "\n";
     }
     let end = args.lasts.map_or("Ctrl-C ends it".to_owned(), |lasts| format!("It ends after {lasts}"));
-    terminal::print(&format!("{text}{end} and takes everything away.\n"))
+    Ok(format!("{text}{end} and takes everything away.\n"))
 }
 
 /// A key that nobody knows.

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings};
-use farpace_tcp::config::Config;
+
 use farpace_tcp::{Connection, Event};
 use farpace_units::Instant;
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ impl Service {
     ///
     /// # Errors
     /// Another service has the port.
-    pub fn offer(self, host: &mut Host, config: &Config) -> Result<()> {
+    pub fn offer(self, host: &mut Host, settings: &ListenSettings) -> Result<()> {
         let lines = lines();
         let make = move || -> Box<dyn Application> {
             match self.kind {
@@ -65,7 +65,7 @@ impl Service {
                 Kind::Chargen => Box::new(Chargen { rest: Bytes::new(), lines: lines.clone() }),
             }
         };
-        Ok(host.listen(self.port, ListenSettings::new(config.clone()), make)?)
+        Ok(host.listen(self.port, settings.clone(), make)?)
     }
 }
 

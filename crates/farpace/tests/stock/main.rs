@@ -9,5 +9,6 @@ mod bed;
 mod between;
 mod captures;
 mod limits;
+mod list;
 mod measured;
 mod web;

@@ -28,6 +28,12 @@ impl Bridge {
     pub fn announced(pipe: Arc<Pipe>, announce: impl FnOnce(Arc<Pipe>) -> bool + 'static) -> Self {
         Bridge { pipe: Some(pipe), announce: Some(Box::new(announce)) }
     }
+    /// Bytes between program and engine: that the program has not read, and that the engine has not taken.
+    pub fn between(&self) -> (usize, usize) {
+        let count =
+            |duplex: &mut Duplex| (duplex.incoming_bytes + duplex.reader_bytes, duplex.outgoing_bytes);
+        self.pipe.as_ref().map_or((0, 0), |pipe| pipe.shared.with(count))
+    }
 }
 
 impl Application for Bridge {

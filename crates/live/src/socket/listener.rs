@@ -7,7 +7,7 @@ use super::pipe::Pipe;
 use super::registry::{Interrupt, Registry};
 use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
 use super::stream::Stream;
-use farpace_host::{Application, ListenError, ListenSettings};
+use farpace_host::{Application, BindId, ListenError, ListenSettings};
 use farpace_tcp::config::Config;
 use farpace_units::Rate;
 use nix::errno::Errno;
@@ -49,6 +49,7 @@ pub(super) struct Queue {
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     place: u64,
+    id: BindId,
     how: Mutex<Listening>,
 }
 
@@ -73,6 +74,9 @@ impl Ready for Waiting {
 impl Interrupt for Queue {
     fn interrupt(&self) {
         self.shared.interrupt();
+    }
+    fn backlog(&self) -> Option<(BindId, usize, usize)> {
+        Some((self.id, self.shared.with(|waiting| waiting.open.len()), self.how().backlog))
     }
 }
 
@@ -126,6 +130,7 @@ impl Listener {
             engine: engine.clone(),
             registry: registry.clone(),
             place,
+            id: bound.id(),
             how: Mutex::new(how),
         });
         let weak: Weak<dyn Interrupt> = Arc::<Queue>::downgrade(&queue);

@@ -1,5 +1,7 @@
 //! All sockets of a stack, so that whoever waits in one can be called back.
 
+use super::list::Backlogs;
+use farpace_host::BindId;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -31,6 +33,10 @@ impl From<Interrupted> for io::Error {
 pub(super) trait Interrupt: Send + Sync {
     /// Everybody who waits now waits no longer.
     fn interrupt(&self);
+    /// Of a listener: which it is, connections that wait to be accepted, and how many may.
+    fn backlog(&self) -> Option<(BindId, usize, usize)> {
+        None
+    }
 }
 
 /// What else is to be called.
@@ -77,6 +83,12 @@ impl Registry {
     /// [`interrupt_all`](Self::interrupt_all) calls this, too.
     pub fn on_interrupt(&self, call: Call) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+    /// See [`Interrupt::backlog`]; all of them.
+    pub fn backlogs(&self) -> Backlogs {
+        let all: Vec<_> = self.lock().all.values().filter_map(Weak::upgrade).collect();
+        let each = all.iter().filter_map(|member| member.backlog());
+        each.map(|(id, waiting, most)| (id, (waiting, most))).collect()
     }
     /// Sockets there are.
     pub fn len(&self) -> usize {

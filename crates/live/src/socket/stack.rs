@@ -4,12 +4,14 @@ use super::bound::Bound;
 use super::bridge::Bridge;
 use super::datagram::UdpSocket;
 use super::engine::{Engine, ask};
+use super::list::Listing;
 use super::listener::{Listener, Listening};
 use super::options::{DEFAULT_BACKLOG, Options};
 use super::pipe::Pipe;
 use super::posix::wall_now;
 use super::registry::Registry;
 use super::stream::Stream;
+use crate::control::{ControlError, ControlSocket};
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
 use crate::system::default_memory;
@@ -23,10 +25,13 @@ use nix::errno::Errno;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+
+/// How long a list of sockets may take.
+const MAX_LIST_TIME: Duration = Duration::from_secs(2);
 
 /// Why there is no stack.
 #[derive(Debug, Error)]
@@ -86,6 +91,7 @@ struct Inner {
     mtu: u16,
     /// Of a station: to be stopped with the stack.
     thread: Mutex<Option<Running>>,
+    control: Mutex<Option<ControlSocket>>,
 }
 
 struct Running {
@@ -188,7 +194,7 @@ impl Stack {
     /// On an engine that somebody else runs.
     pub fn over(engine: Arc<dyn Engine>, mtu: u16) -> Self {
         let registry = Arc::default();
-        Stack(Arc::new(Inner { engine, registry, mtu, thread: Mutex::default() }))
+        Stack(Arc::new(Inner { engine, registry, mtu, thread: Mutex::default(), control: Mutex::default() }))
     }
 
     /// Listens at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the host
@@ -331,6 +337,27 @@ impl Stack {
     ) -> io::Result<R> {
         ask(&*self.0.engine, work)
     }
+    /// From now on `farpace ss` shows its sockets, under this name, until it ends.
+    ///
+    /// # Errors
+    /// There is no place for a control socket.
+    pub fn offer_list(&self, name: &str) -> Result<(), ControlError> {
+        let (engine, registry) = (Arc::downgrade(&self.0.engine), Arc::downgrade(&self.0.registry));
+        let ask = move || {
+            let (engine, backlogs) = (engine.upgrade()?, registry.upgrade()?.backlogs());
+            let (tell, hear) = mpsc::channel();
+            let job = move |host: &mut Host, cx: &mut farpace_path::Cx<'_>| {
+                // Nobody hears it if the answer comes too late.
+                let _ = tell.send(Listing::of(host, cx.now(), &backlogs));
+            };
+            engine.run(Box::new(job)).ok()?;
+            drop(engine);
+            hear.recv_timeout(MAX_LIST_TIME).ok()
+        };
+        let control = ControlSocket::asking(name, Box::new(ask))?;
+        *self.0.control.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
+        Ok(())
+    }
     /// Everybody who waits in a socket of this stack gets [`Interrupted`](super::Interrupted).
     pub fn interrupt(&self) {
         self.0.registry.interrupt_all();
@@ -375,6 +402,7 @@ impl Stack {
     /// # Errors
     /// The station had ended by itself: why.
     pub fn stop(&self) -> Result<Stats, StationError> {
+        drop(self.0.control.lock().unwrap_or_else(PoisonError::into_inner).take());
         let running = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { handle, thread }) = running else { return Ok(Stats::default()) };
         handle.stop();

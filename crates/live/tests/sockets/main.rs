@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
+mod acks;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod crowd;
@@ -12,6 +13,7 @@ mod datagrams;
 mod ends;
 mod hostile;
 mod kernel;
+mod lasting;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod pair;

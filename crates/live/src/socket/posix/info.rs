@@ -4,12 +4,13 @@ use crate::socket::Snapshot;
 use farpace_tcp::State;
 use farpace_trace::RecoveryState;
 use farpace_units::{Packets, Rate, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 macro_rules! tcp_info {
     ($($field:ident: $type:ty,)*) => {
         /// Linux's `struct tcp_info`: fields, their order and their meaning as in `linux/tcp.h` of Linux 6.18.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
         #[allow(missing_docs, reason = "linux/tcp.h explains them")]
         pub struct TcpInfo { $(pub $field: $type),* }
 

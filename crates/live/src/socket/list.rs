@@ -1,0 +1,116 @@
+//! The sockets of a host in a list, as `ss -tni` prints them.
+
+use super::bridge::Bridge;
+use super::posix::TcpInfo;
+use super::snapshot::Snapshot;
+use farpace_host::{BindId, Host};
+use farpace_units::Instant;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Connections that wait at a listener to be accepted, and how many may.
+pub(crate) type Backlogs = BTreeMap<BindId, (usize, usize)>;
+
+/// Sockets of one list. The others are counted.
+pub const MAX_ROWS: usize = 4096;
+
+/// ACK requests of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acks {
+    /// Segments sent that asked for an ACK at once.
+    pub asked: u64,
+    /// ACKs received that answer such a request.
+    pub confirmed: u64,
+    /// Segments received that asked.
+    pub requests: u64,
+    /// Answers sent.
+    pub confirmations: u64,
+}
+
+/// One socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// As `ss` writes it: `ESTAB`, `LISTEN`.
+    pub state: String,
+    /// Bytes that the program has not read; of a listener, connections that wait to be accepted.
+    pub recv_q: u64,
+    /// Bytes that the peer has not acknowledged; of a listener, how many connections may wait.
+    pub send_q: u64,
+    /// Our end.
+    pub local: SocketAddr,
+    /// The peer's; none: a listener.
+    pub peer: Option<SocketAddr>,
+    /// Its congestion control; none: a listener.
+    pub congestion: Option<String>,
+    /// What keeps it from sending more: `program`, `receive window`, `congestion window`, `nothing`.
+    pub limit: Option<String>,
+    /// ACK requests.
+    pub acks: Acks,
+    /// `struct tcp_info`.
+    pub info: TcpInfo,
+}
+
+/// The sockets of one host at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// What the host is for: a command, or the name of a program.
+    pub name: String,
+    /// The process.
+    pub pid: u32,
+    /// Addresses of the host.
+    pub addresses: Vec<IpAddr>,
+    /// Its sockets: listeners, then connections.
+    pub sockets: Vec<Row>,
+    /// Sockets beyond [`MAX_ROWS`].
+    pub left_out: u64,
+}
+
+impl Listing {
+    /// What is on `host` now. `backlogs`: of listeners whose connections programs accept.
+    pub(crate) fn of(host: &Host, now: Instant, backlogs: &Backlogs) -> Self {
+        let mut listing = Listing { addresses: host.addresses().to_vec(), ..Listing::default() };
+        for listener in host.listening() {
+            let (waiting, most) = backlogs.get(&listener.id).copied().unwrap_or((0, listener.backlog));
+            let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            let info = TcpInfo::listening(small(waiting), small(most));
+            let (recv_q, send_q) = (waiting as u64, most as u64);
+            let (local, state) = (listener.at, info.state_name().to_owned());
+            let (peer, congestion, limit, acks) = (None, None, None, Acks::default());
+            listing.push(|| Row { state, recv_q, send_q, local, peer, congestion, limit, acks, info });
+        }
+        for (id, ends, connection) in host.live_connections() {
+            listing.push(|| {
+                let between = host.application::<Bridge>(id).map(Bridge::between);
+                let (unread, waiting) = between.unwrap_or_default();
+                let seen = Snapshot::of(connection, now, waiting);
+                let info = TcpInfo::of(&seen);
+                let counters = &seen.counters;
+                Row {
+                    state: info.state_name().to_owned(),
+                    recv_q: connection.readable().get().saturating_add(unread as u64),
+                    send_q: connection.unacknowledged().get().saturating_add(waiting as u64),
+                    local: ends.local,
+                    peer: Some(ends.remote),
+                    congestion: Some(seen.congestion.name().to_owned()),
+                    limit: Some(seen.limit.name().to_owned()),
+                    acks: Acks {
+                        asked: counters.asked,
+                        confirmed: counters.confirmed,
+                        requests: counters.requests,
+                        confirmations: counters.confirmations,
+                    },
+                    info,
+                }
+            });
+        }
+        listing
+    }
+
+    fn push(&mut self, row: impl FnOnce() -> Row) {
+        match self.sockets.len() < MAX_ROWS {
+            true => self.sockets.push(row()),
+            false => self.left_out += 1,
+        }
+    }
+}
