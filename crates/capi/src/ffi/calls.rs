@@ -66,7 +66,11 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
             table::get(fd)?;
         }
         match socket.take_error(borrowed(fd)?) {
-            0 => Ok(()),
+            0 => {
+                // The program knows it from now on.
+                socket.inner.tell_open();
+                Ok(())
+            }
             error => {
                 // As after a call that did not wait, the socket can be tried again.
                 socket.inner.give_up();

@@ -325,6 +325,9 @@ static void done(int fd) {
         reset(peer), peer = -1;
     reset(fd);
     settle();
+    /* What a call of the test has connected, and nobody has accepted. */
+    for (int left; server >= 0 && (left = fp_accept4(server, NULL, NULL, SOCK_NONBLOCK)) >= 0;)
+        reset(left);
 }
 /* The server that connections need: not to be looked for by the first of them alone. */
 static void begin_in(int family) {

@@ -24,7 +24,7 @@ static long call(const char *what, int fd, const char *state) {
     if (strcmp(what, "connect") == 0)
         return connect_to(fd, SIDE_B, PORT);
     if (strcmp(what, "connect twice") == 0)
-        return connect_to(fd, SIDE_B, PORT), connect_to(fd, SIDE_B, PORT);
+        return connect_to(fd, SIDE_B, PORT), settle(), connect_to(fd, SIDE_B, PORT);
     if (strcmp(what, "connect thrice") == 0)
         return connect_to(fd, SIDE_B, PORT), settle(), connect_to(fd, SIDE_B, PORT), settle(), connect_to(fd, SIDE_B, PORT);
     if (strcmp(what, "connect to a group") == 0) {
@@ -106,7 +106,7 @@ static long call(const char *what, int fd, const char *state) {
                                                : (void *)&((struct sockaddr_in6 *)&at)->sin6_addr;
             int port = ntohs(((struct sockaddr_in *)&at)->sin_port);
             inet_ntop(at.ss_family, ip, text, sizeof text);
-            printf("family %d, length %d, %s, port %d, ", at.ss_family, (int)length, text, port < 10000 ? port : -1);
+            printf("family %d, length %d, %s, port %d, ", at.ss_family, (int)length, text, port < 6000 || port > PORT ? -1 : port);
         }
         return got;
     }

@@ -21,7 +21,8 @@ impl Socket {
     /// # Errors
     /// As its manual page has them.
     pub fn option(&self, level: i32, number: i32, room: i32) -> nix::Result<Vec<u8>> {
-        let unknown = if level == SOCKET { Errno::ENOPROTOOPT } else { Errno::EOPNOTSUPP };
+        // What no level knows ends in ipv6_getsockopt or ip_getsockopt, which disagree.
+        let unknown = if level == SOCKET || self.v6 { Errno::ENOPROTOOPT } else { Errno::EOPNOTSUPP };
         if level == IPV6 && !self.v6 {
             return Err(unknown);
         }
@@ -33,7 +34,12 @@ impl Socket {
                 known && (level != table::TCP || !self.datagram) && (level != table::UDP || self.datagram);
             return Err(if own { Errno::ENOPROTOOPT } else { unknown });
         };
-        let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+        let room = match usize::try_from(room) {
+            Ok(room) => room,
+            // Its length is unsigned there.
+            Err(_) if level == IPV6 && row.get == Get::Stored => usize::MAX,
+            Err(_) => return Err(Errno::EINVAL),
+        };
         let mut bytes = match row.get {
             Get::Never => return Err(Errno::ENOPROTOOPT),
             Get::Fails(error) => return Err(error),

@@ -73,7 +73,7 @@ impl Socket {
     }
 
     fn send_datagram(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
-        if message.flags & libc::MSG_OOB != 0 {
+        if message.flags & libc::MSG_OOB != 0 && !self.v6 {
             return Err(Errno::EOPNOTSUPP);
         }
         let len: usize = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
@@ -221,19 +221,30 @@ impl Socket {
     }
 
     fn receive_stream(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
-        let stream = self.stream()?;
+        let urgent = flags & libc::MSG_OOB != 0;
+        // Without urgent data there is none to be received, in whatever state (tcp_recv_urg).
+        let stream = match self.stream() {
+            Err(Errno::ENOTCONN) if urgent && !self.is_listening() => return Err(Errno::EINVAL),
+            Ok(stream) if urgent && stream.is_connecting() => return Err(Errno::EINVAL),
+            other => other?,
+        };
         let room = wanted(buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add));
         let peek = flags & libc::MSG_PEEK != 0;
         if stream.is_connecting() {
             return Err(Errno::EAGAIN);
         }
-        if flags & libc::MSG_OOB != 0 {
+        if urgent {
             return receive_urgent(&stream, buffers, peek);
         }
         let pipe = stream.pipe();
         let skip = usize::try_from(self.values().get(Opt::PeekOffset)).ok().filter(|_| peek);
         let read = if room == 0 {
             let readiness = stream.readiness();
+            if stream.available() == 0
+                && let Some(error) = stream.take_error()
+            {
+                return Err(errno(&error));
+            }
             if readiness.readable { Ok(0) } else { Err(Errno::EAGAIN) }
         } else if peek && flags & libc::MSG_TRUNC != 0 {
             // How much there is, as far as the buffer would hold it.
@@ -263,9 +274,6 @@ impl Socket {
     }
 
     fn receive_datagram(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
-        if flags & libc::MSG_OOB != 0 {
-            return Err(Errno::EOPNOTSUPP);
-        }
         let udp = self.udp()?;
         if udp.is_deaf() && !udp.readiness().readable {
             return Ok(Received::default());

@@ -7,7 +7,7 @@ use crate::socket::{Bound, Listener, Listening, Options, Readiness, Stack, Strea
 use farpace_host::{Bind, Local, is_host_address};
 use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Connections that wait to be accepted at one listener at most (net.core.somaxconn).
@@ -43,6 +43,8 @@ pub struct Socket {
     values: Mutex<Values>,
     /// Until there is something to watch.
     watch: Mutex<Option<Box<dyn Watch>>>,
+    /// Its connection is being opened, or open, and connect(2) has not said that it is open.
+    untold: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,6 +92,7 @@ impl Socket {
             bound: Mutex::default(),
             values: Mutex::new(values),
             watch: Mutex::default(),
+            untold: AtomicBool::new(false),
         })
     }
 
@@ -237,6 +240,10 @@ impl Socket {
             State::Gone => return Err(Errno::EBADF),
             State::Idle if locked(&self.bound).is_none() => {}
             State::Unbound => {}
+            // Linux looks at an IPv4 address before it looks at the socket (__inet_bind).
+            _ if at.is_ipv4() && !at.ip().is_unspecified() && !self.is_local(at.ip()) => {
+                return Err(Errno::EADDRNOTAVAIL);
+            }
             _ => return Err(Errno::EINVAL),
         }
         let mapped = self.v6 && at.ip().to_canonical().is_ipv4();
@@ -245,6 +252,9 @@ impl Socket {
         }
         let at = SocketAddr::new(if mapped { at.ip().to_canonical() } else { at.ip() }, at.port());
         if self.datagram { self.open_datagram(at).map(drop) } else { self.take_port(at).map(drop) }
+    }
+    fn is_local(&self, address: IpAddr) -> bool {
+        self.stack.call(move |host, _| host.addresses().contains(&address)).unwrap_or(false)
     }
     fn take_port(&self, at: SocketAddr) -> nix::Result<Arc<Bound>> {
         let bound = Arc::new(self.stack.bind(self.bind_for(at)).map_err(|e| errno(&e))?);
@@ -378,8 +388,10 @@ impl Socket {
             State::Gone => Err(Errno::EBADF),
             State::Idle => self.begin(self.reachable(given?)?),
             State::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
-            // What was open once stays what it is. What did not open can be tried again, from the call after this on.
-            State::Stream(stream) if !stream.has_failed_to_open() => Err(Errno::EISCONN),
+            // What was open once stays what it is, from the call on that says that it is open.
+            State::Stream(stream) if !stream.has_failed_to_open() && !self.tell_open() => Err(Errno::EISCONN),
+            State::Stream(stream) if !stream.has_ended() => Ok(()),
+            // What did not open, or ended before anybody asked, can be tried again, from the call after this on.
             State::Stream(stream) => {
                 let error = stream.take_error().map_or(Errno::ECONNABORTED, |error| errno(&error));
                 self.end_failed(error)
@@ -419,6 +431,10 @@ impl Socket {
         }
         self.inward(to)
     }
+    /// Its connection is open, and the program has not been told: the next connect(2) tells it, once. True: it was so.
+    pub fn tell_open(&self) -> bool {
+        self.untold.swap(false, Ordering::AcqRel)
+    }
     fn begin(&self, to: SocketAddr) -> nix::Result<()> {
         let own = locked(&self.bound).as_ref().map(|bound| bound.at());
         let values = self.values().clone();
@@ -434,6 +450,7 @@ impl Socket {
         let stream = self.stack.begin_connect_from(from, to, config, values.rate_cap());
         let stream = stream.map_err(|e| errno(&e))?;
         *locked(&self.state) = State::Stream(stream);
+        self.untold.store(true, Ordering::Release);
         self.prepare();
         self.hand_on_watch();
         Err(Errno::EINPROGRESS)
@@ -474,6 +491,10 @@ impl Socket {
             nix::libc::SHUT_RDWR => Shutdown::Both,
             _ => return Err(Errno::EINVAL),
         };
+        if matches!(self.state(), State::Stream(stream) if !stream.is_connecting()) {
+            // In Linux this counts as having asked (inet_shutdown).
+            self.tell_open();
+        }
         match self.state() {
             State::Gone => Err(Errno::EBADF),
             State::Idle | State::Unbound => Err(Errno::ENOTCONN),
