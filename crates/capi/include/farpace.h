@@ -111,6 +111,9 @@ ssize_t farpace_host_output(const farpace_host *host, void *buffer, size_t capac
  * the packet waits. */
 ssize_t farpace_host_output_at(const farpace_host *host, void *buffer, size_t capacity, uint64_t now_ns,
                                uint64_t *sent_ns);
+/* Time is now_ns, and timers that have come due meanwhile fire now, as in a program that was busy; the other calls fire each when
+ * it was due. */
+int farpace_host_oversleep(const farpace_host *host, uint64_t now_ns);
 /* When farpace_host_output() is to be called next, if no packet comes and no socket is used before; UINT64_MAX: never. */
 uint64_t farpace_host_deadline(const farpace_host *host);
 /* A socket of the host. */

@@ -230,6 +230,13 @@ impl World {
         }
         Ok(())
     }
+    /// It is `now`, and what was to happen meanwhile has not: it happens when events are run next, late, as on a machine that
+    /// was busy.
+    pub fn oversleep(&mut self, now: Instant) {
+        if now > self.now {
+            self.advance(now);
+        }
+    }
     /// Runs one event and says when it was; `None` if nothing is left to happen.
     ///
     /// # Errors

@@ -191,6 +191,12 @@ pub extern "C" fn farpace_host_output(
     farpace_host_output_at(host, buffer, cap, now_ns, std::ptr::null_mut())
 }
 
+/// Time is `now_ns`, and timers that have come due meanwhile fire now, not when they were due.
+#[unsafe(no_mangle)]
+pub extern "C" fn farpace_host_oversleep(host: *const FarpaceHost, now_ns: u64) -> c_int {
+    done(|| memory::borrow(host)?.engine.oversleep(Instant::from_nanos(now_ns)))
+}
+
 /// When `farpace_host_output` is to be called again; UINT64_MAX: when a packet has come or a socket was used.
 #[unsafe(no_mangle)]
 pub extern "C" fn farpace_host_deadline(host: *const FarpaceHost) -> u64 {

@@ -108,6 +108,14 @@ impl Driven {
         machine.pass(now)
     }
 
+    /// It is `now`, and timers that have come due fire late.
+    pub fn oversleep(&self, now: Instant) -> nix::Result<()> {
+        let mut locked = self.lock();
+        let machine = locked.as_mut().ok_or(Errno::ENETDOWN)?;
+        machine.world.oversleep(now);
+        machine.pass(now)
+    }
+
     /// The next packet that the host sends, into `buffer`, and when it left; a length of zero: none.
     pub fn output(&self, buffer: &mut [u8], now: Instant) -> nix::Result<(usize, Instant)> {
         let mut locked = self.lock();
