@@ -25,7 +25,7 @@ mod window;
 
 pub use connection::{
     Blocked, CauseCounts, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6,
-    Inspection, MIN_ORPHAN_RATE, Memory, PathError, Ports, Pressure, Reason, Resumed, State, Transmit,
+    Inspection, MIN_ORPHAN_RATE, Memory, PathError, Ports, Pressure, Reason, Resumed, State, Times, Transmit,
 };
 pub use farpace_wire::Ecn;
 pub use segment::{Outgoing, Segment};

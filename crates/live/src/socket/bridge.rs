@@ -96,6 +96,9 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
         // All of it: whoever has left is not here when there is room, and what waited here no limit of the host would see.
         connection.close_after(duplex.take_outgoing());
     }
+    if let Some(more) = duplex.more_coming.take() {
+        connection.set_more(more);
+    }
     let empty = duplex.drain(|piece| {
         connection.write(piece);
     });
@@ -103,10 +106,10 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
     if let Some(behind) = duplex.take_urgent() {
         connection.mark_urgent(ByteCount::new(behind));
     }
-    if let Some(more) = duplex.more_coming.take() {
-        connection.set_more(more);
-    }
     duplex.flushed = empty && connection.unacknowledged().is_zero() && fin_is_known(connection.state());
+    if duplex.deaf {
+        connection.shut_reading();
+    }
     match duplex.farewell {
         Some(_) => connection.stop_reading(),
         None => {

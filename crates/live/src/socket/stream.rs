@@ -166,7 +166,12 @@ impl Stream {
     /// # Errors
     /// `NotConnected`: it is over.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        if self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over) {
+        if self
+            .0
+            .pipe
+            .shared
+            .with(|duplex| duplex.phase == Phase::Over || (duplex.flushed && duplex.peer_closed))
+        {
             return Err(Errno::ENOTCONN.into());
         }
         if matches!(how, Shutdown::Read | Shutdown::Both) {

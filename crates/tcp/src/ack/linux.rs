@@ -73,8 +73,10 @@ impl QuickAck {
             let _ = self.on_data(a);
         }
         self.conversation = true;
-        // Without data so far the timer has no time to wait for.
-        self.ato?;
+        if self.ato.is_none() {
+            // Without data so far the timer has no time to wait for, but it is a timer.
+            return Some(a.now + Span::from_nanos(1));
+        }
         self.hold(a)
     }
 
@@ -94,6 +96,21 @@ impl QuickAck {
         Some(until)
     }
 
+    /// The connection begins: what a full-size segment is taken for.
+    pub fn begin(&mut self, mss: u32, window: u32) {
+        self.full_size = FIRST_FULL_SIZE.min(mss).min(window / 2).max(LEAST_FULL_SIZE);
+    }
+    /// The delayed-ACK timeout, as TCP_INFO tells it.
+    pub fn timeout(&self) -> Span {
+        self.ato.unwrap_or_default()
+    }
+    /// What counts as a full-size segment, as TCP_INFO tells it: of a peer that has sent no data what is guessed then.
+    pub fn segment(&self, mss: u32, window: u32) -> u32 {
+        let size =
+            if self.full_size == 0 { FIRST_FULL_SIZE.min(mss).min(window / 2) } else { self.full_size };
+        size.max(LEAST_FULL_SIZE)
+    }
+
     fn full_size(&self) -> u32 {
         self.full_size.max(LEAST_FULL_SIZE)
     }
@@ -103,13 +120,14 @@ impl QuickAck {
         if self.full_size == 0 {
             self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2);
         }
+        let other = std::mem::take(&mut self.other_size);
         if a.segment >= self.full_size() {
             self.full_size = a.segment;
             self.ends = self.ends.max(u32::from(a.push));
             return;
         }
         if a.segment >= FIRST_FULL_SIZE || (a.segment >= LEAST_FULL_SIZE && !a.push) {
-            let again = a.segment == self.other_size;
+            let again = a.segment == other;
             self.other_size = a.segment;
             if again {
                 self.full_size = a.segment;

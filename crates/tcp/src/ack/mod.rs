@@ -142,6 +142,25 @@ impl AckPolicy {
         }
     }
 
+    /// The handshake is complete.
+    pub fn begin(&mut self, mss: u32, window: u32) {
+        if let Form::Linux(form) = &mut self.form {
+            form.begin(mss, window);
+        }
+    }
+    /// For how long an ACK would be held back; zero where there is no such estimate.
+    pub fn timeout(&self) -> Span {
+        if let Form::Linux(form) = &self.form { form.timeout() } else { Span::ZERO }
+    }
+    /// What counts as a full-size segment of the peer, where full ones of our own have `mss` bytes of payload.
+    pub fn segment(&self, mss: u32, window: u32) -> u32 {
+        match &self.form {
+            Form::Linux(form) => form.segment(mss, window),
+            _ if self.full_size > 0 => self.full_size,
+            _ => mss,
+        }
+    }
+
     /// ACKs leave at once for a while, or wait as in a conversation (TCP_QUICKACK).
     pub fn set_quick(&mut self, quick: bool) {
         match &mut self.form {

@@ -409,7 +409,11 @@ impl Settings {
                     || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
             ),
             nagle: nagle.unwrap_or(true),
-            ecn: ecn.unwrap_or(if congestion == Congestion::Dctcp { EcnMode::Dctcp } else { EcnMode::Off }),
+            ecn: ecn.unwrap_or(match profile {
+                _ if congestion == Congestion::Dctcp => EcnMode::Dctcp,
+                Profile::Linux => EcnMode::Passive,
+                _ => EcnMode::Off,
+            }),
             mtu_probing: mtu_probing.unwrap_or(if historical || net2 || profile == Profile::Linux {
                 MtuProbing::Off
             } else {

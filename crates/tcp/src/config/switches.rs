@@ -267,6 +267,8 @@ impl DelayedAck {
 pub enum EcnMode {
     /// Neither offered nor accepted.
     Off,
+    /// Accepted, but not offered (Linux: tcp_ecn = 2).
+    Passive,
     /// Offered and accepted (RFC 3168).
     On,
     /// Offered and accepted with a count of the marks (AccECN, RFC 9768); with peers that cannot count, as `on`.

@@ -27,6 +27,15 @@ impl Connection {
             return false;
         }
         self.heard(now, !segment.payload.is_empty());
+        self.end_more();
+        let window = u32::from(h.window) << self.snd_wscale;
+        let predicted = !segment.payload.is_empty()
+            && (h.ack, h.seq, window) == (self.snd_una, self.rcv_nxt, self.snd_wnd)
+            && !self.islands.any()
+            && h.options.sack.is_empty();
+        if !predicted {
+            self.patience.acknowledged(now);
+        }
         self.notice_empty_line(now);
         let prior_snd_una = self.snd_una;
         let marked = if h.ack.after_eq(prior_snd_una) {
@@ -141,7 +150,12 @@ impl Connection {
             return false;
         }
         self.snd_wnd = window;
-        self.max_window = self.max_window.max(window);
+        if window > self.max_window {
+            self.max_window = window;
+            if self.config.is_linux() {
+                self.size_anew();
+            }
+        }
         self.snd_wl1 = h.seq;
         true
     }

@@ -16,6 +16,8 @@ use farpace_wire::tcp::TcpFlags;
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 /// Most answers in that time to unacceptable segments with data or FIN, which do ask for one.
 const MAX_ANSWERS: u32 = 100;
+/// A SYN is repeated so soon after an answer to another one (Linux: TCP_TIMEOUT_MIN, two ticks of 4 ms).
+const SOON: Span = Span::from_millis(8);
 /// Age in ticks at which TS.Recent tells nothing any more: half the circle, less a bit (RFC 7323 §5.5: 24 days of 1 ms).
 const TS_RECENT_LIFE: u64 = 24 * 86_400_000;
 
@@ -27,7 +29,9 @@ impl Connection {
         if data {
             self.counters.data_segments_received += count;
         }
-        self.end_more();
+        if !self.config.is_linux() {
+            self.end_more();
+        }
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_syn_sent(now, &segment),
@@ -54,6 +58,10 @@ impl Connection {
         if has_ack && (h.ack.before_eq(self.iss) || h.ack.after(self.snd_nxt)) {
             if !h.flags.contains(TcpFlags::RST) {
                 self.reset_pending = Some((h.ack, Seq::default()));
+            }
+            if self.config.is_linux() && self.timeouts_in_row == 0 {
+                // It may be what is left of an older connection, which our reset ends.
+                self.rto_deadline = Some(now + SOON);
             }
             return;
         }
@@ -85,6 +93,7 @@ impl Connection {
     /// `by` completes the handshake.
     fn established(&mut self, now: Instant, by: &Segment) {
         self.state = State::Established;
+        self.statistics.established(now);
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
@@ -121,12 +130,23 @@ impl Connection {
     fn on_segment_synchronized(&mut self, now: Instant, segment: Segment) {
         let flags = segment.header.flags;
         let reset = flags.contains(TcpFlags::RST);
-        if !reset && self.timestamps && segment.header.options.timestamps.is_none() {
-            // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence.
+        if !reset && self.timestamps && segment.header.options.timestamps.is_none() && !self.config.is_linux()
+        {
+            // RFC 7323 §3.2: once agreed on, every segment has them; one without is dropped in silence. Linux takes it.
             self.counters.unacceptable += 1;
             return;
         }
+        if self.state == State::SynReceived && self.answers_wrongly(&segment) {
+            if !reset {
+                self.reset_pending = Some((segment.header.ack, Seq::default()));
+            }
+            return;
+        }
         self.read_request(&segment);
+        if reset && self.config.is_linux() && self.resets_after_fin(&segment) {
+            self.finish(CloseReason::Reset);
+            return;
+        }
         if !self.acceptable(&segment) || (!reset && self.is_old_by_timestamp(now, &segment)) {
             self.on_unacceptable(now, &segment, reset);
             return;
@@ -147,6 +167,13 @@ impl Connection {
             match self.state {
                 State::SynReceived if segment.header.seq == self.irs => {
                     if !flags.contains(TcpFlags::ACK) {
+                        if self.config.is_linux() {
+                            if !self.may_answer(now) {
+                                return;
+                            }
+                            self.rto_deadline = Some(self.timeout_from(now));
+                            self.counters.segments_received -= 1; // there is no connection yet
+                        }
                         self.syn_pending = Some(Cause::SynRetransmit);
                         self.syn_retransmitted = true;
                         return;
@@ -205,6 +232,18 @@ impl Connection {
         }
     }
 
+    /// It acknowledges something else than our SYN-ACK. Linux looks at that before anything else.
+    fn answers_wrongly(&self, segment: &Segment) -> bool {
+        let ack = segment.header.flags.contains(TcpFlags::ACK);
+        self.config.is_linux() && !self.opened_actively() && ack && segment.header.ack != self.iss + 1
+    }
+
+    /// A reset that stands where the peer's FIN stood: a peer that forgets its FIN sends such (Linux: tcp_reset_check).
+    fn resets_after_fin(&self, segment: &Segment) -> bool {
+        let closed = matches!(self.state, State::CloseWait | State::LastAck | State::Closing);
+        closed && segment.header.seq + 1 == self.rcv_nxt
+    }
+
     /// The four cases of RFC 9293 table 6, the first two taken together.
     fn acceptable(&self, segment: &Segment) -> bool {
         let reset = segment.header.flags.contains(TcpFlags::RST);
@@ -215,6 +254,10 @@ impl Connection {
         // In SYN-RECEIVED the peer's SYN itself may come again.
         if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
             return seq == self.irs;
+        }
+        if self.config.is_linux() && !reset {
+            // A segment that ends where the last acknowledgment stands has news for the clock of timestamps.
+            return !(seq + len).before(self.last_ack_sent) && !seq.after(self.rcv_nxt + window);
         }
         match (len, window) {
             // An acknowledgment may stand at the right edge: a peer that has filled the window sends from there,
@@ -269,13 +312,25 @@ impl Connection {
             self.decide_ack(&arrival);
             return;
         }
-        self.challenge(now, segment);
+        self.answer(now, segment, true);
+        let end = seq + segment.sequence_length();
+        let old = self.config.is_linux() && end != seq && seq.before(self.rcv_nxt);
+        if old && self.sack && self.ack_now == Some(Cause::AckUnacceptable) {
+            self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
+        }
     }
 
     /// Answers a segment that is not taken with an ACK. If it asks for nothing itself, not too often (RFC 5961
     /// §7): two sides whose acknowledgments overtake each other would answer answers for ever.
     pub(super) fn challenge(&mut self, now: Instant, segment: &Segment) {
-        if !segment.payload.is_empty() || segment.header.flags.contains(TcpFlags::FIN) {
+        self.answer(now, segment, !self.config.is_linux());
+    }
+
+    /// The same. `for_data`: where the segment has data or FIN, more often.
+    fn answer(&mut self, now: Instant, segment: &Segment, for_data: bool) {
+        let flags = segment.header.flags;
+        let syn = flags.contains(TcpFlags::SYN) && self.config.is_linux();
+        if for_data && !syn && (!segment.payload.is_empty() || flags.contains(TcpFlags::FIN)) {
             if now.since(self.answers_since) >= CHALLENGE_INTERVAL {
                 (self.answers_since, self.answers) = (now, 0);
             }
@@ -283,29 +338,52 @@ impl Connection {
             if self.answers > MAX_ANSWERS {
                 return;
             }
-        } else {
-            if self.challenged_at.is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL) {
-                return;
-            }
-            self.challenged_at = Some(now);
+        } else if !self.may_answer(now) {
+            return;
         }
         self.ack_now = Some(Cause::AckUnacceptable);
+    }
+
+    /// It is long enough since the last answer to what asked for none.
+    fn may_answer(&mut self, now: Instant) -> bool {
+        if self.challenged_at.is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL) {
+            return false;
+        }
+        self.challenged_at = Some(now);
+        true
     }
 
     /// Payload and FIN of an acceptable segment.
     fn on_text(&mut self, now: Instant, segment: Segment, fin: bool) {
         let mut arrival = self.data_arrival(now, &segment, false);
         let count = u64::from(segment.segments());
-        let (seq, mut data) = (segment.header.seq, segment.payload);
+        let (seq, ack, mut data) = (segment.header.seq, segment.header.ack, segment.payload);
         let mut fin_at = fin.then(|| seq + data.len() as u32);
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             // The peer has closed already; only its FIN may come again.
+            if self.config.is_linux() {
+                let end = seq + data.len() as u32;
+                if seq.before(self.rcv_nxt) && end.after(self.rcv_nxt) {
+                    self.refuse_data(ack);
+                } else if seq.before(self.rcv_nxt) {
+                    if self.sack {
+                        self.islands.set_duplicate(seq, fin_at.map_or(end, |at| at + 1));
+                    }
+                    self.ack_now = Some(Cause::AckUnacceptable);
+                }
+                return;
+            }
             self.ack_now = Some(Cause::AckUnacceptable);
             return;
         }
-        if self.deaf && !data.is_empty() && (seq + data.len() as u32).after(self.rcv_nxt) {
+        let closed = self.deaf || (self.shut && self.fin_queued && self.config.is_linux());
+        if closed && !data.is_empty() && (seq + data.len() as u32).after(self.rcv_nxt) {
             // RFC 9293 §3.6.1: data that nobody will read. The peer should know.
-            self.abort();
+            if self.config.is_linux() {
+                self.refuse_data(ack);
+            } else {
+                self.abort();
+            }
             return;
         }
         // Cut to the window on the right; what lies to the left is a duplicate.
@@ -316,13 +394,14 @@ impl Connection {
         }
         self.time_receiver(now, &segment.header, data.len());
         let had_hole = self.reassembly.has_hole();
-        let (mut disorder, mut duplicate) = (had_hole, false);
+        let (mut disorder, mut duplicate, mut ahead_of_turn) = (had_hole, false, false);
         let len = data.len();
         if !data.is_empty() {
             let behind = self.rcv_nxt.bytes_since(seq) as usize;
             if behind > 0 && self.sack {
                 self.islands.set_duplicate(seq, (seq + data.len() as u32).earlier(self.rcv_nxt));
-                duplicate = true;
+                // What is new of it counts as in order, in Linux.
+                duplicate = !self.config.is_linux() || behind >= data.len();
             }
             let fresh = data.split_off(behind.min(data.len()));
             let ahead = (seq + behind as u32).bytes_since(self.rcv_nxt);
@@ -336,17 +415,29 @@ impl Connection {
                     self.rcv_nxt += moved as u32;
                     self.counters.bytes_received += ByteCount::new(moved);
                     self.islands.advance(self.rcv_nxt);
+                    self.patience.data_came(now);
                     self.tell(Event::Readable);
                 }
                 Arrival::OutOfOrder => {
                     disorder = true;
+                    ahead_of_turn = true;
                     self.counters.out_of_order += count;
                     if self.sack {
+                        if self.config.is_linux() {
+                            self.islands.set_overlap(seq, seq + len as u32);
+                        }
                         self.islands.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 Arrival::Duplicate => {
                     duplicate = true;
+                    if self.config.is_linux() && ahead > 0 {
+                        ahead_of_turn = true;
+                        self.counters.out_of_order += count;
+                        if self.sack {
+                            self.islands.add(seq, seq + len as u32);
+                        }
+                    }
                     self.counters.duplicates += count;
                     if self.sack {
                         let known = fin_at.filter(|at| self.peer_fin == Some(*at));
@@ -377,7 +468,18 @@ impl Connection {
             return;
         }
         arrival.disorder |= fin_at.is_some();
+        if ahead_of_turn && self.config.is_linux() {
+            // It is answered at once, and says nothing of the sender's pace.
+            self.obey(Decision::Now(Cause::AckOutOfOrder));
+            return;
+        }
         self.decide_ack(&arrival);
+    }
+
+    /// Ends the connection; the reset answers the segment that brought the data.
+    fn refuse_data(&mut self, ack: Seq) {
+        self.finish(CloseReason::Reset);
+        self.reset_pending = Some((ack, Seq::default()));
     }
 
     /// What the policy hears of a segment that is all there already or, so far, in order.

@@ -1,6 +1,8 @@
 //! A closer look at a connection than [`Inspection`](super::Inspection) gives, for people and for TCP_INFO.
 
 use super::Connection;
+use super::statistics::Times;
+use crate::recovery::Tallies;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use farpace_wire::tcp::TCP_LEN;
 
@@ -29,6 +31,8 @@ pub struct Details {
     pub forward: Packets,
     /// Retransmission timeouts in a row, and so doublings of the timeout.
     pub timeouts_in_row: u32,
+    /// Doublings of the timeout.
+    pub backoff: u32,
     /// Probes of a closed window, or else of an idle peer, that were not answered.
     pub probes: u32,
     /// Variation of the smoothed round-trip time.
@@ -39,7 +43,7 @@ pub struct Details {
     pub since_sent: Span,
     /// Since data was last received; since the beginning, if none was.
     pub since_data: Span,
-    /// Since anything was last received.
+    /// Since an acknowledgment was last received.
     pub since_heard: Span,
     /// Payload leaves at this rate at most just now; none: it is not paced.
     pub pacing: Option<Rate>,
@@ -47,8 +51,30 @@ pub struct Details {
     pub rate_cap: Option<Rate>,
     /// What we have announced, less what has come since.
     pub receive_window: ByteCount,
-    /// Written by the application and not sent for the first time yet.
+    /// Written by the application and not sent for the first time yet; a FIN counts as a byte.
     pub unsent: ByteCount,
+    /// Both ends use ECN; and a packet of the peer could have been marked.
+    pub ecn: (bool, bool),
+    /// The sending side is closed, perhaps with data that waits before the FIN.
+    pub closing: bool,
+    /// Bytes acknowledged, and what else has a number: a FIN, and the SYN of who opened the connection.
+    pub acknowledged: u64,
+    /// Bytes that came in order, and the FIN.
+    pub received: u64,
+    /// Segments sent, but for a SYN-ACK.
+    pub segments_sent: u64,
+    /// Segments known to have arrived, the handshake's among them.
+    pub delivered: u64,
+    /// Marks, D-SACKs, reordering.
+    pub tallies: Tallies,
+    /// How long what was sending, and what timeouts have cost.
+    pub times: Times,
+    /// For how long an ACK is held back; zero before there is an estimate.
+    pub ack_timeout: Span,
+    /// What counts as a full segment of the peer, in bytes of payload.
+    pub peer_segment: u32,
+    /// Payload of the largest segment that the peer may send.
+    pub largest_received: u32,
     /// The receive buffer as it is now, fixed or autotuned.
     pub receive_buffer: ByteCount,
     /// The send buffer as it is now, fixed or autotuned.
@@ -58,15 +84,23 @@ pub struct Details {
 }
 
 impl Connection {
+    /// IP packet of a full segment: of Linux what the link carries, else what both ends allow.
+    fn largest_packet(&self) -> u32 {
+        let payload =
+            if self.config.is_linux() { u32::from(self.config.mss) } else { self.mss + self.option_bytes() };
+        payload + TCP_LEN as u32 + u32::from(self.config.network_header)
+    }
+
     /// A closer look.
     pub fn details(&self, now: Instant) -> Details {
         let scales = (self.snd_wscale, self.rcv_wscale);
         let segments = &self.segments;
+        let started = self.statistics.established_at().unwrap_or_default();
         Details {
             sack: self.sack,
             timestamps: self.timestamps,
             window_scale: (scales != (0, 0)).then_some(scales),
-            path_mtu: self.mss + self.option_bytes() + TCP_LEN as u32 + u32::from(self.config.network_header),
+            path_mtu: self.path.reported().unwrap_or_else(|| self.largest_packet()),
             offered_mss: self.config.mss,
             outstanding: segments.packets_out(),
             sacked: segments.sacked_out(),
@@ -74,16 +108,28 @@ impl Connection {
             retransmitted: segments.retrans_out(),
             forward: segments.fackets_out(),
             timeouts_in_row: self.timeouts_in_row,
-            probes: self.patience.probes(),
+            probes: if segments.is_empty() { self.patience.probes() } else { 0 },
+            backoff: self.rto.doublings(),
             rttvar: self.rto.rttvar(),
             min_rtt: self.min_rtt.get().into_iter().chain(self.handshake_rtt).min(),
             since_sent: now.since(self.last_sent),
-            since_data: now.since(self.patience.data_at()),
-            since_heard: now.since(self.patience.heard_at()),
+            since_data: now.since(self.patience.data_at().max(started)),
+            ecn: self.ecn.seen(),
+            closing: self.fin_queued,
+            acknowledged: self.acknowledged_numbers(),
+            received: self.received_numbers(),
+            segments_sent: self.segments_sent(),
+            delivered: self.delivered(),
+            tallies: self.recovery.tallies(),
+            times: self.times(now),
+            ack_timeout: self.ack_policy.timeout(),
+            peer_segment: self.ack_policy.segment(self.mss, self.receive.size()),
+            largest_received: u32::from(self.config.mss).saturating_sub(self.option_bytes()),
+            since_heard: now.since(self.patience.acked_at().max(started)),
             pacing: self.pacer.rate(),
             rate_cap: self.pacer.cap(),
             receive_window: ByteCount::new(u64::from(self.rcv_adv.bytes_since(self.rcv_nxt))),
-            unsent: ByteCount::new(self.unsent()),
+            unsent: ByteCount::new(self.unsent() + u64::from(self.fin_queued && self.fin_seq.is_none())),
             receive_buffer: ByteCount::new(u64::from(self.receive.size())),
             send_buffer: self.buffer.limit(),
             receiver_rtt: self.receive.rtt_estimate(),

@@ -52,6 +52,8 @@ pub(super) struct EcnState {
     /// Accurate sender: marks we were told of (s.cep).
     told: u32,
     heard: bool,
+    /// A segment came with a codepoint of ECN.
+    heard_ect: bool,
     /// The codepoint that the peer's SYN arrived with: our SYN-ACK reflects it.
     syn: Ecn,
     /// The one that the peer's SYN-ACK arrived with, until our first acknowledgment reflects it.
@@ -91,19 +93,27 @@ impl EcnState {
             last_marked: false,
             told: FIRST_COUNT,
             heard: false,
+            heard_ect: false,
             syn: Ecn::NotEct,
             syn_ack: None,
         }
     }
 
+    /// Agreed on; and a segment came that could be marked.
+    pub fn seen(&self) -> (bool, bool) {
+        (self.agreed != Agreed::Nothing, self.heard_ect)
+    }
+
     /// Flags of our SYN. A SYN that has to be repeated does not offer: something on the way may drop those that do
     /// (RFC 3168 §6.1.1.1, RFC 9768 §3.1.4).
     pub fn offer(&mut self, again: bool) -> TcpFlags {
-        self.offered = !again && self.mode != EcnMode::Off;
+        self.offered = !again && !matches!(self.mode, EcnMode::Off | EcnMode::Passive);
         match self.mode {
             _ if !self.offered => TcpFlags::NONE,
             EcnMode::Accurate => ACE,
-            EcnMode::On | EcnMode::Dctcp | EcnMode::Off => TcpFlags::ECE.with(TcpFlags::CWR),
+            EcnMode::On | EcnMode::Dctcp | EcnMode::Off | EcnMode::Passive => {
+                TcpFlags::ECE.with(TcpFlags::CWR)
+            }
         }
     }
 
@@ -187,6 +197,7 @@ impl EcnState {
         has_data: bool,
         unacknowledged: Option<Seq>,
     ) -> bool {
+        self.heard_ect |= has_data && ecn != Ecn::NotEct;
         match self.agreed {
             Agreed::Nothing => false,
             Agreed::Classic => {

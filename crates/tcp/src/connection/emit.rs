@@ -31,7 +31,7 @@ impl Connection {
             mss: syn.then_some(self.config.mss),
             window_scale: (syn && scale).then_some(self.rcv_wscale),
             sack_permitted: syn && sack,
-            timestamps: timestamps.then(|| Timestamps {
+            timestamps: (timestamps && (has_ack || syn || !self.config.is_linux())).then(|| Timestamps {
                 value: self.timestamp(now),
                 echo: if has_ack { self.ts_recent } else { 0 },
             }),
@@ -64,7 +64,8 @@ impl Connection {
             flags = flags.with(self.ecn.flags(fresh, plain));
         }
         let ecn = self.ecn.codepoint(fresh && cause == Cause::NewData);
-        let window = self.announce(syn);
+        let bare_reset = cause == Cause::Reset && !has_ack && self.config.is_linux();
+        let window = if bare_reset { 0 } else { self.announce(syn) };
         let header = TcpHeader {
             src_port: self.ports.local,
             dst_port: self.ports.remote,

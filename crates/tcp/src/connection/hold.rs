@@ -28,6 +28,11 @@ impl Connection {
         self.hold.push_end = self.buffer.end();
     }
 
+    /// The last write was one of several.
+    pub(super) fn promises_more(&self) -> bool {
+        self.hold.more
+    }
+
     /// True if less than a full segment at the end of the `unsent` bytes has to wait for the program.
     pub(super) fn is_held(&self, unsent: u64) -> bool {
         (self.config.tuning.cork || self.hold.more) && self.buffer.end() - unsent >= self.hold.push_end

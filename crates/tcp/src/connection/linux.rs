@@ -15,6 +15,8 @@ use farpace_wire::tcp::TcpFlags;
 
 /// Payload of the largest burst: an IP packet of 64 KiB less the room that the kernel leaves for headers.
 const MAX_BURST: u64 = 65_215;
+/// No segment is made shorter than this for the sake of the peer's window.
+const LEAST_SEGMENT: u32 = 68 - 20;
 /// Least segments of a burst.
 const MIN_BURST: u64 = 2;
 /// A burst is what leaves at the pacing rate in 1/1024 s.
@@ -27,12 +29,15 @@ const RECENT: Span = Span::from_millis(1);
 const WINDOW_PART: u64 = 3;
 
 /// What Linux remembers of sending.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LinuxOutput {
     /// End of the last segment that was not full.
     small: Option<Seq>,
-    /// Stream offset up to which what was written is pushed.
+    /// Stream offsets at which PSH stands, in order; and the last one that ever was one.
+    pushes: std::collections::VecDeque<u64>,
     pushed: u64,
+    /// Stream offset at which the last piece of what was written begins, and how long it may become.
+    piece_start: u64,
     /// Bytes a second, as of the last acknowledgment.
     pace: u64,
     /// Bytes of the burst under way, and whether it has several segments.
@@ -45,12 +50,52 @@ pub(super) struct LinuxOutput {
     sent: u32,
     /// The congestion window made a burst wait.
     deferred: bool,
+    /// Payload of a full segment in this pass.
+    mss: u32,
 }
 
 impl Connection {
-    /// Everything up to here was written by calls that do not promise more.
+    /// Something was written: in pieces, of which each has PSH that ends half a window or more behind the last PSH, and the
+    /// last one, unless the call promises more.
     pub(super) fn push_written(&mut self) {
-        self.linux.pushed = self.buffer.end();
+        if !self.config.is_linux() {
+            return;
+        }
+        let (end, sent) = (self.buffer.end(), self.buffer.end() - self.unsent());
+        if self.linux.piece_start < sent {
+            self.linux.piece_start = sent; // what was sent is not added to
+        }
+        let piece = self.piece();
+        // What is added to a piece moves its PSH to the end.
+        let mut had = self.linux.pushes.back().is_some_and(|at| *at > self.linux.piece_start);
+        if had {
+            self.linux.pushes.pop_back();
+        }
+        while self.linux.piece_start + piece <= end {
+            self.linux.piece_start += piece;
+            self.push_at(self.linux.piece_start, false, std::mem::take(&mut had));
+        }
+        self.push_at(end, !self.promises_more(), had && end > self.linux.piece_start);
+    }
+
+    /// A piece ends here. `always`: it is pushed now; `had`: it was before.
+    fn push_at(&mut self, offset: u64, always: bool, had: bool) {
+        let half = u64::from(self.max_window / 2);
+        let now = always || offset > self.linux.pushed + half;
+        if now {
+            self.linux.pushed = offset;
+        }
+        if (now || had) && self.linux.pushes.back() != Some(&offset) {
+            self.linux.pushes.push_back(offset);
+        }
+    }
+
+    /// What ends at this stream offset has PSH.
+    fn is_pushed(&mut self, end: u64) -> bool {
+        while self.linux.pushes.front().is_some_and(|at| *at < end) {
+            self.linux.pushes.pop_front();
+        }
+        self.linux.pushes.front() == Some(&end)
     }
 
     /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
@@ -114,7 +159,8 @@ impl Connection {
 
     /// Sends new data. `at_once`: Nagle's algorithm does not hold it.
     fn push_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize, at_once: bool) -> Transmit {
-        let mss = u64::from(self.mss.max(1));
+        self.linux.mss = self.mss_beside_sack();
+        let mss = u64::from(self.linux.mss);
         let most = self.burst();
         loop {
             self.send_burst(now, out, full.saturating_sub(out.len()));
@@ -139,7 +185,9 @@ impl Connection {
                 return Transmit::Blocked(Blocked::CongestionWindow);
             };
             let quota = if probe { 1 } else { quota };
-            let (unsent, piece) = (self.unsent(), self.piece());
+            let urgent = self.urgent_pointer(self.snd_una).is_some();
+            // Urgent data is written in segments.
+            let (unsent, piece) = (self.unsent(), if urgent { mss } else { self.piece() });
             let last = unsent <= piece;
             let len = unsent.min(piece);
             let fin = last && self.fin_queued;
@@ -148,7 +196,6 @@ impl Connection {
             if first > window {
                 return Transmit::Blocked(Blocked::ReceiveWindow);
             }
-            let urgent = self.urgent_pointer(self.snd_nxt).is_some();
             let free = at_once || probe || !last || urgent || fin;
             let mut limit = mss;
             if len <= mss {
@@ -186,7 +233,7 @@ impl Connection {
 
     /// How much of a piece of `len` bytes leaves as one burst.
     fn split_point(&self, quota: u64, unsent: u64, len: u64, window: u64, last: bool, free: bool) -> u64 {
-        let mss = u64::from(self.mss.max(1));
+        let mss = u64::from(self.linux.mss.max(1));
         let most = mss * quota;
         if most <= window && !last {
             return most;
@@ -207,7 +254,7 @@ impl Connection {
         {
             return false;
         }
-        let mss = u64::from(self.mss.max(1));
+        let mss = u64::from(self.linux.mss.max(1));
         let cwnd = u64::from(self.window.cwnd().get());
         let free = cwnd.saturating_sub(u64::from(self.segments.in_flight().get())) * mss;
         let window = u64::from(self.usable_window());
@@ -237,7 +284,7 @@ impl Connection {
 
     /// Sends the burst under way (zero bytes: a FIN alone) in segments that leave together, `room` of them at most.
     fn send_burst(&mut self, now: Instant, out: &mut Vec<Outgoing>, room: usize) {
-        let mss = self.mss.max(1);
+        let mss = self.linux.mss;
         for _ in 0..room {
             let Some((left, several)) = self.linux.burst.take() else { break };
             let len = left.min(u64::from(mss)) as u32;
@@ -248,7 +295,11 @@ impl Connection {
             let number = self.segments.begin_transmission();
             let mut flags = self.enqueue(now, len);
             // At the end of a burst of several; and where a call ended.
-            if (left == 0 && several) || (end == self.linux.pushed && len > 0) {
+            let pushed = len > 0 && self.is_pushed(end);
+            if pushed {
+                self.segments.mark_pushed();
+            }
+            if pushed || (left == 0 && several) {
                 flags = flags.with(TcpFlags::PSH);
             }
             self.book_new(now);
@@ -263,6 +314,23 @@ impl Connection {
             self.linux.left_at = Some(now);
             self.linux.burst = (left > 0).then_some((left, several));
         }
+    }
+
+    /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
+    pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
+        let len = u64::from(self.usable_window()).min(self.unsent()).min(u64::from(self.mss));
+        if len == 0 || !self.segments.is_empty() {
+            return false;
+        }
+        self.linux.mss = self.mss;
+        let start = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
+        while self.linux.pushes.front().is_some_and(|at| *at <= start + len) {
+            self.linux.pushes.pop_front();
+        }
+        self.linux.pushes.push_front(start + len);
+        self.linux.burst = Some((len, false));
+        self.send_burst(now, out, 1);
+        true
     }
 
     /// Nothing is outstanding, and something is about to be sent: half of the window goes for each timeout that has passed
@@ -289,6 +357,10 @@ impl Connection {
     /// The handshake is over. `rtt`: it took so long, if its segments were sent once.
     pub(super) fn established_as_linux(&mut self, now: Instant, rtt: Option<Span>, by: &Segment) {
         self.last_sent = now;
+        let scale = if by.header.flags.contains(TcpFlags::SYN) { 0 } else { self.snd_wscale };
+        self.max_window = u32::from(by.header.window) << scale;
+        self.size_anew();
+        self.ack_policy.begin(self.mss, self.receive.size());
         self.handshake_rtt = rtt;
         if let Some(rtt) = rtt {
             self.answering.on_handshake(rtt);
@@ -313,6 +385,21 @@ impl Connection {
             self.window.set_cwnd(Packets::new(1));
         }
         self.reckon_pace();
+    }
+
+    /// A segment is no longer than half of the largest window that the peer ever had, so that there can be two (or, of a
+    /// window of at most 536 bytes, than the window; `tcp_bound_to_half_wnd`).
+    pub(super) fn half_window(&self, mss: u32) -> u32 {
+        let most = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
+        if most > 0 && mss > most { most.max(LEAST_SEGMENT - self.option_bytes()) } else { mss }
+    }
+
+    /// SACK blocks come off the segments that carry them (`tcp_current_mss`).
+    fn mss_beside_sack(&self) -> u32 {
+        let most = if self.timestamps { 3 } else { 4 };
+        let blocks = if self.sack { self.islands.count().min(most) as u32 } else { 0 };
+        let option = if blocks > 0 { 4 + 8 * blocks } else { 0 };
+        self.mss.saturating_sub(option).max(1)
     }
 
     /// The next new segment lies in the peer's window.

@@ -16,6 +16,7 @@ mod patience;
 mod pressure;
 mod resume;
 mod soliciting;
+mod statistics;
 mod time_wait;
 mod timers;
 mod transmit;
@@ -48,6 +49,7 @@ pub use orphan::MIN_ORPHAN_RATE;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use pressure::Pressure;
 pub use resume::Resumed;
+pub use statistics::Times;
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
 pub use view::{CauseCounts, CloseReason, Counters, Event, Inspection, Memory, Ports, State};
@@ -147,10 +149,13 @@ pub struct Connection {
     linux: linux::LinuxOutput,
     pacer: pacer::Pacer,
     patience: patience::Patience,
+    statistics: statistics::Statistics,
     ecn: ecn::EcnState,
     urgent: urgent::Urgent,
     /// The application reads no more.
     deaf: bool,
+    /// It has shut the reading side.
+    shut: bool,
     // Receive sequence space
     irs: Seq,
     rcv_nxt: Seq,
@@ -212,6 +217,7 @@ impl Connection {
     pub fn connect(now: Instant, config: &Config, ports: Ports, iss: Seq) -> Self {
         let mut c = Self::new(now, config, ports, iss, State::SynSent);
         c.syn_pending = Some(Cause::Syn);
+        c.statistics.open_actively();
         c
     }
 
@@ -283,9 +289,11 @@ impl Connection {
             linux: linux::LinuxOutput::default(),
             pacer,
             patience: patience::Patience::new(now),
+            statistics: statistics::Statistics::default(),
             ecn: ecn::EcnState::new(config.ecn),
             urgent: urgent::Urgent::default(),
             deaf: false,
+            shut: false,
             irs: Seq::default(),
             rcv_nxt: Seq::default(),
             rcv_adv: Seq::default(),
@@ -424,6 +432,11 @@ impl Connection {
         if !self.reassembly.readable().is_zero() || self.reassembly.has_hole() {
             self.abort();
         }
+    }
+
+    /// The application has shut the reading side (`SHUT_RD`): where it has shut the other, too, more data is an error, in Linux.
+    pub fn shut_reading(&mut self) {
+        self.shut = true;
     }
 
     /// Ends the connection at once; the peer gets a reset.

@@ -70,11 +70,19 @@ pub(super) struct PathMtu {
     /// When `high` goes up to the ceiling again.
     raise_at: Option<Instant>,
     reports: u8,
+    /// What is in use, whatever the peer's window is.
+    size: u32,
+    /// MTU of the path, as a router told it.
+    reported: Option<u32>,
 }
 
 impl PathMtu {
     pub fn ceiling(&self) -> u32 {
         self.ceiling
+    }
+    /// What a router has told, in bytes of an IP packet.
+    pub fn reported(&self) -> Option<u32> {
+        self.reported
     }
     /// There is nothing to search for now at this size of segments.
     pub fn is_settled(&self, mss: u32) -> bool {
@@ -91,7 +99,9 @@ impl Connection {
     /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard; every
     ///   other report is remembered, told as [`Event::PathTrouble`], and becomes the reason if the connection times out.
     pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
-        let outstanding = quoted_seq.after_eq(self.snd_una) && quoted_seq.before(self.snd_nxt);
+        // Linux also takes what stands right behind that: an ACK of our own.
+        let behind = self.config.is_linux() && quoted_seq == self.snd_nxt;
+        let outstanding = quoted_seq.after_eq(self.snd_una) && (quoted_seq.before(self.snd_nxt) || behind);
         if !outstanding || matches!(self.state, State::Closed | State::TimeWait) {
             return;
         }
@@ -124,6 +134,11 @@ impl Connection {
         if self.timestamps { super::TIMESTAMP_BYTES } else { 0 }
     }
 
+    /// What a report makes of the path's MTU at least.
+    fn least_packet(&self) -> u32 {
+        if self.config.network_header >= 40 { FLOOR_IPV6 } else { FLOOR_IPV4 }
+    }
+
     fn floor(&self) -> u32 {
         self.payload_of(if self.config.network_header >= 40 { FLOOR_IPV6 } else { FLOOR_IPV4 })
     }
@@ -137,6 +152,7 @@ impl Connection {
             MtuProbing::Always => ceiling.min(self.payload_of(FLOOR_IPV6)),
             MtuProbing::Off | MtuProbing::BlackHole => ceiling,
         };
+        self.path.size = self.mss;
     }
 
     fn on_too_big(&mut self, now: Instant, mtu: u32) {
@@ -148,6 +164,10 @@ impl Connection {
             mtu => Some(self.payload_of(mtu)),
         };
         let size = known.unwrap_or(0).max(self.floor());
+        if mtu > 0 {
+            self.path.reported =
+                Some(self.path.reported.map_or(mtu, |before| before.min(mtu)).max(self.least_packet()));
+        }
         if size < self.mss {
             self.path.reports += 1;
             self.shrink(now, size, size);
@@ -166,8 +186,19 @@ impl Connection {
         self.path.probe = None;
         self.path.lost_probes = 0;
         self.path.raise_at = Some(now + RAISE_AFTER);
-        self.set_mss(size);
+        self.size_to(size);
         self.resegment(now, Resegmented::PathShrank);
+    }
+
+    /// The path carries `size` bytes. Linux also looks at the peer's window.
+    fn size_to(&mut self, size: u32) {
+        self.path.size = size;
+        self.set_mss(if self.config.is_linux() { self.half_window(size) } else { size });
+    }
+
+    /// The largest window of the peer has grown.
+    pub(super) fn size_anew(&mut self) {
+        self.size_to(self.path.size);
     }
 
     fn set_mss(&mut self, size: u32) {
@@ -232,7 +263,7 @@ impl Connection {
                     self.path.raise_at = None;
                     self.path.high = ceiling;
                     if self.config.mtu_probing == MtuProbing::Off {
-                        self.set_mss(ceiling); // as before the report; if it comes again, it is believed again
+                        self.size_to(ceiling); // as before the report; if it comes again, it is believed again
                     }
                 }
                 Some(_) => {}
@@ -270,7 +301,7 @@ impl Connection {
             self.path.probe = None;
             self.path.lost_probes = 0;
             self.path.high_worked = false;
-            self.set_mss(probe.len);
+            self.size_to(probe.len);
         } else if tags.any(crate::segments::Tags::LOST) {
             let alone = calm && self.segments.lost_out() == Packets::new(1);
             self.probe_failed(now, alone);

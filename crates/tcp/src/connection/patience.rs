@@ -22,6 +22,8 @@ const MAX_SYN_ACKS: u32 = 5;
 pub(super) struct Patience {
     /// The last segment came that was acceptable.
     heard_at: Instant,
+    /// The last one whose acknowledgment was looked at.
+    acked_at: Instant,
     /// The last one with data, or the beginning.
     data_at: Instant,
     /// Keep-alive probes since then, and the time of the last one.
@@ -41,11 +43,17 @@ pub(super) struct Patience {
 
 impl Patience {
     pub fn new(now: Instant) -> Self {
-        Patience { heard_at: now, data_at: now, ..Patience::default() }
+        Patience { heard_at: now, acked_at: now, data_at: now, ..Patience::default() }
     }
-    /// When the last acceptable segment came.
-    pub fn heard_at(&self) -> Instant {
-        self.heard_at
+    /// When an acknowledgment was last looked at. Linux does not where data comes in order and nothing else is new.
+    pub fn acked_at(&self) -> Instant {
+        self.acked_at
+    }
+    pub fn data_came(&mut self, now: Instant) {
+        self.data_at = now;
+    }
+    pub fn acknowledged(&mut self, now: Instant) {
+        self.acked_at = now;
     }
     /// When the last segment with data came, or the connection began.
     pub fn data_at(&self) -> Instant {
@@ -63,7 +71,8 @@ impl Connection {
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, data: bool) {
         self.patience.heard_at = now;
-        if data {
+        // Linux looks at data in order alone.
+        if data && !self.config.is_linux() {
             self.patience.data_at = now;
         }
         self.patience.probes = 0;
@@ -73,6 +82,7 @@ impl Connection {
     /// Something new was acknowledged, or the handshake is complete.
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
+        self.statistics.on_progress(now);
         self.patience.inside = 0;
         self.patience.waiting_since = self.waits().then_some(now);
         if let Some(orphan) = &mut self.patience.orphan {

@@ -194,6 +194,9 @@ impl Connection {
             self.syn_pending = Some(Cause::SynRetransmit);
             self.syn_retransmitted = true;
         } else {
+            if self.snd_wnd > 0 {
+                self.statistics.on_timeout(now, self.timeouts_in_row <= 1);
+            }
             self.suspect_black_hole(now);
             self.solicitor.on_timeout(now);
             self.timed.cancel();

@@ -5,6 +5,7 @@ use crate::cc::{self, SentSample};
 use crate::config::MAX_SUPER_SEGMENT;
 use crate::recovery::{SendView, Sent};
 use crate::segment::Outgoing;
+use crate::segments::{Row, Tags};
 use crate::solicit::{Form, Mark};
 use bytes::Bytes;
 use farpace_trace::Cause;
@@ -84,11 +85,15 @@ impl Connection {
             self.fill_as_usual(now, out, full)
         };
         self.note_empty_line(now, result);
+        self.note_sending(now, result);
         // Also for what was written after the window had closed.
         self.update_persist(now);
         self.update_hold(now, result);
         self.tell_of_unsent();
         self.update_patience(now);
+        if out.len() < full && self.persist.due && self.sends_as_linux() && self.probe_with_data(now, out) {
+            self.persist.due = false;
+        }
         if out.len() < full && std::mem::take(&mut self.persist.due) {
             // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
             // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
@@ -133,7 +138,20 @@ impl Connection {
         if matches!(self.state, State::Closed | State::SynSent) {
             self.ack_now = None;
         } else if let Some(cause) = self.ack_now {
-            self.emit(now, out, self.snd_nxt, TcpFlags::ACK, Bytes::new(), cause);
+            self.emit(now, out, self.acceptable_number(), TcpFlags::ACK, Bytes::new(), cause);
+        }
+    }
+
+    /// The number of a segment without data. Linux keeps it within a window that has shrunk, but for less than a unit of our
+    /// scale.
+    fn acceptable_number(&self) -> Seq {
+        let edge = self.snd_una + self.snd_wnd;
+        let beyond = self.snd_nxt.bytes_since(edge);
+        let slack = if self.snd_wscale > 0 || self.rcv_wscale > 0 { 1 << self.rcv_wscale } else { 0 };
+        if self.config.is_linux() && self.snd_nxt.after(edge) && beyond >= slack {
+            edge
+        } else {
+            self.snd_nxt
         }
     }
 
@@ -181,6 +199,9 @@ impl Connection {
         }
         // A row that was acknowledged in part is sent from SND.UNA on.
         let seq = row.seq.later(self.snd_una);
+        self.cut_at_edge(grant.index);
+        let row = self.join_short(grant.index).unwrap_or(row);
+        let pushed = self.segments.tags(grant.index).any(Tags::PUSHED);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
         self.withdraw_request(now, grant.index);
         let number = self.segments.begin_transmission();
@@ -194,10 +215,49 @@ impl Connection {
             self.rto_deadline = Some(self.timeout_from(now));
         }
         self.tell_sent(now, grant.index, false);
-        let flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
+        let mut flags = if fin { TcpFlags::ACK.with(TcpFlags::FIN) } else { TcpFlags::ACK };
+        if pushed {
+            flags = flags.with(TcpFlags::PSH);
+        }
         self.emit(now, out, seq, flags, payload, grant.cause);
         expect(out, number);
         true
+    }
+
+    /// Of a segment that lies in the peer's window in part Linux sends that part.
+    fn cut_at_edge(&mut self, index: usize) {
+        let edge = self.snd_una + self.snd_wnd;
+        let Some(row) = self.segments.row(index).copied() else { return };
+        let payload_end =
+            if self.fin_seq.is_some_and(|f| row.end() == f + 1) { row.end() - 1 } else { row.end() };
+        let from = row.seq.later(self.snd_una);
+        if self.config.is_linux() && from.before(edge) && payload_end.after(edge) {
+            self.segments.split(index, edge.bytes_since(row.seq));
+        }
+    }
+
+    /// A short segment takes those behind it along that fit (Linux: tcp_retrans_collapse).
+    fn join_short(&mut self, index: usize) -> Option<Row> {
+        if !self.config.is_linux() {
+            return None;
+        }
+        let payload =
+            |row: &Row, fin: Option<Seq>| row.len - u32::from(fin.is_some_and(|f| row.end() == f + 1));
+        let edge = self.snd_una + self.snd_wnd;
+        loop {
+            let row = *self.segments.row(index)?;
+            let Some(next) = self.segments.row(index + 1) else { return Some(row) };
+            let len = payload(&row, self.fin_seq) + payload(next, self.fin_seq);
+            let fits = row.len < self.mss && len <= self.mss && !next.end().after(edge);
+            let (behind, before) = (self.segments.len(), self.segments.tags(index + 1));
+            if !fits || before.any(Tags::SACKED) || self.segments.tags(index).any(Tags::SACKED) {
+                return Some(row);
+            }
+            self.segments.join(index);
+            if self.segments.len() == behind {
+                return Some(row);
+            }
+        }
     }
 
     /// Tells recovery and congestion control of a segment that is being sent.

@@ -53,6 +53,20 @@ impl Islands {
         self.duplicate = Some(SackBlock { start, end });
     }
 
+    /// Data arrived out of order of which a part was there: the next ACK says so, once.
+    pub fn set_overlap(&mut self, start: Seq, end: Seq) {
+        let overlaps = self.islands.iter().filter(|i| start.before(i.end) && i.start.before(end));
+        let first = overlaps.min_by_key(|i| i.start.bytes_since(start) as i32);
+        if let Some(i) = first {
+            self.duplicate = Some(SackBlock { start: i.start.later(start), end: i.end.earlier(end) });
+        }
+    }
+
+    /// Blocks that the next segment would carry.
+    pub fn count(&self) -> usize {
+        (self.islands.len() + usize::from(self.duplicate.is_some())).min(REMEMBERED)
+    }
+
     /// The blocks of the next ACK, at most `room` of them: D-SACK first, then the islands.
     pub fn take_blocks(&mut self, room: usize) -> SackBlocks {
         self.duplicate

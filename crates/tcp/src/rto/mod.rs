@@ -122,6 +122,11 @@ impl RtoEstimator {
         }
     }
 
+    /// Times in a row that the timeout was doubled.
+    pub fn doublings(&self) -> u32 {
+        self.backoff
+    }
+
     /// The timer fired: wait twice as long next time.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);

@@ -30,6 +30,8 @@ impl Tags {
     pub const LOST: Tags = Tags(4);
     /// It was retransmitted at least once.
     pub const EVER_RETRANSMITTED: Tags = Tags(8);
+    /// It was sent with PSH, and will be again.
+    pub const PUSHED: Tags = Tags(16);
     /// S, R and L: the tags that count in `in_flight`.
     pub const COUNTED: Tags = Tags(7);
 
@@ -240,6 +242,13 @@ impl Segments {
         let in_flight = self.in_flight();
         if let Some(rates) = &mut self.rates {
             rates.push(now, in_flight);
+        }
+    }
+
+    /// The segment that was added last has PSH, each time that it is sent.
+    pub fn mark_pushed(&mut self) {
+        if let Some(tag) = self.tags.back_mut() {
+            *tag |= Tags::PUSHED.0;
         }
     }
 

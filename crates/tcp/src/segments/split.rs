@@ -15,6 +15,7 @@ impl Segments {
         row.len = len;
         self.rows.insert(index + 1, rest);
         self.tags.insert(index + 1, tag);
+        self.tags[index] = tag & !Tags::PUSHED.0;
         if let Some(rates) = &mut self.rates {
             rates.split(index);
         }
@@ -24,6 +25,19 @@ impl Segments {
         self.waiting += u32::from(is_waiting(tag));
         self.fackets_out += u32::from((index as u32) < self.fackets_out);
         self.waiting_floor += usize::from(index < self.waiting_floor);
+    }
+
+    /// Puts the row at `index` and the one behind it together, which is sent as one from now on.
+    pub fn join(&mut self, index: usize) {
+        let (Some(&next), Some(&tag)) = (self.rows.get(index + 1), self.tags.get(index + 1)) else { return };
+        if self.rates.is_some() {
+            return; // each row has a snapshot
+        }
+        self.rows.remove(index + 1);
+        self.tags.remove(index + 1);
+        self.rows[index].len += next.len;
+        self.tags[index] |= tag & (Tags::PUSHED.0 | Tags::EVER_RETRANSMITTED.0);
+        self.recount();
     }
 
     /// Splits all rows with more than `most` payload bytes into rows of at most that many, and marks the parts lost; a
@@ -45,7 +59,7 @@ impl Segments {
             }
             while payload(&row) > most {
                 self.rows.push_back(Row { len: most, ..row });
-                self.tags.push_back(tag);
+                self.tags.push_back(tag & !Tags::PUSHED.0);
                 row = Row { seq: row.seq + most, len: row.len - most, ..row };
             }
             self.rows.push_back(row);

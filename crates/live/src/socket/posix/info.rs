@@ -102,6 +102,9 @@ const LENGTH: usize = 280;
 const INFINITE: u32 = 0x7fff_ffff;
 /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE.
 const OPTIONS: [u8; 3] = [1, 2, 4];
+/// TCPI_OPT_ECN, TCPI_OPT_ECN_SEEN.
+const ECN: u8 = 8;
+const ECN_SEEN: u8 = 16;
 /// No pacing rate.
 const UNLIMITED: u64 = u64::MAX;
 /// The state of a socket without a connection (TCP_CLOSE), and of a listener.
@@ -156,12 +159,17 @@ impl TcpInfo {
     pub fn of(seen: &Snapshot) -> Self {
         let (i, d, counters) = (&seen.inspection, &seen.details, &seen.counters);
         let agreed = [d.timestamps, d.sack, d.window_scale.is_some()];
-        let options = OPTIONS.iter().zip(agreed).filter(|(_, on)| *on).map(|(bit, _)| bit).sum();
+        let options: u8 = OPTIONS.iter().zip(agreed).filter(|(_, on)| *on).map(|(bit, _)| bit).sum();
+        let ecn = if d.ecn.0 { ECN + if d.ecn.1 { ECN_SEEN } else { 0 } } else { 0 };
         let (theirs, ours) = d.window_scale.unwrap_or_default();
         let ssthresh = if i.ssthresh == Packets::MAX { INFINITE } else { i.ssthresh.get() };
         let brief = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
         TcpInfo {
-            state: state(i.state),
+            state: match i.state {
+                State::Established if d.closing => state(State::FinWait1),
+                State::CloseWait if d.closing => state(State::LastAck),
+                other => state(other),
+            },
             ca_state: match i.recovery {
                 RecoveryState::Open => 0,
                 RecoveryState::Disorder => 1,
@@ -171,12 +179,13 @@ impl TcpInfo {
             },
             retransmits: brief(d.timeouts_in_row),
             probes: brief(d.probes),
-            backoff: brief(d.timeouts_in_row),
-            options,
+            backoff: brief(d.backoff.max(d.probes)),
+            options: options + ecn,
             wscale: theirs & 0xf | ours << 4,
             rto: micros(i.rto),
             snd_mss: i.mss,
-            rcv_mss: i.mss,
+            ato: micros(d.ack_timeout),
+            rcv_mss: d.peer_segment,
             unacked: d.outstanding.get(),
             sacked: d.sacked.get(),
             lost: d.lost.get(),
@@ -191,20 +200,31 @@ impl TcpInfo {
             rttvar: micros(d.rttvar),
             snd_ssthresh: ssthresh,
             snd_cwnd: i.cwnd.get(),
-            advmss: u32::from(d.offered_mss),
+            advmss: d.largest_received,
+            reordering: d.tallies.reordering.get(),
+            reord_seen: small(d.tallies.reord_seen),
+            dsack_dups: small(d.tallies.dsack_dups),
+            rcv_rtt: micros(d.receiver_rtt),
             rcv_space: small(seen.receive_buffer.get()),
             total_retrans: small(seen.retransmitted),
             pacing_rate: rate(d.pacing),
             max_pacing_rate: rate(d.rate_cap),
-            bytes_acked: i.acknowledged.get(),
-            bytes_received: counters.bytes_received.get(),
-            segs_out: small(counters.sent.iter().sum()),
+            bytes_acked: d.acknowledged,
+            bytes_received: d.received,
+            segs_out: small(d.segments_sent),
             segs_in: small(counters.segments_received),
             notsent_bytes: small((d.unsent + seen.waiting).get()),
             min_rtt: i.min_rtt.or(d.min_rtt).map_or(0, micros),
             data_segs_in: small(counters.data_segments_received),
             data_segs_out: small(counters.data_segments_sent),
             delivery_rate: i.bandwidth.map_or(0, |rate| rate.bits_per_sec() / 8),
+            busy_time: d.times.busy.as_micros(),
+            rwnd_limited: d.times.receive_window_limited.as_micros(),
+            delivered: small(d.delivered),
+            delivered_ce: small(d.tallies.delivered_ce),
+            total_rto: u16::try_from(d.times.timeouts).unwrap_or(u16::MAX),
+            total_rto_recoveries: u16::try_from(d.times.timeout_recoveries).unwrap_or(u16::MAX),
+            total_rto_time: millis(d.times.timeout_time),
             bytes_sent: counters.bytes_sent.get(),
             bytes_retrans: counters.bytes_sent_again.get(),
             rcv_ooopack: small(counters.out_of_order),
