@@ -113,7 +113,8 @@ pub struct Library {
     create: unsafe extern "C" fn(*const libc::c_char, u64, *const libc::c_char, u16) -> *mut c_void,
     destroy: unsafe extern "C" fn(*mut c_void),
     input: unsafe extern "C" fn(*const c_void, *const c_void, size_t, u64) -> c_int,
-    output: unsafe extern "C" fn(*const c_void, *mut c_void, size_t, u64) -> ssize_t,
+    output: unsafe extern "C" fn(*const c_void, *mut c_void, size_t, u64, *mut u64) -> ssize_t,
+    oversleep: unsafe extern "C" fn(*const c_void, u64) -> c_int,
     deadline: unsafe extern "C" fn(*const c_void) -> u64,
     set_wait: unsafe extern "C" fn(*const c_void, Option<Wait>, *mut c_void) -> c_int,
     socket: unsafe extern "C" fn(*const c_void, c_int, c_int, c_int) -> c_int,
@@ -139,7 +140,8 @@ impl Library {
                 create: function!("farpace_host_create"),
                 destroy: function!("farpace_host_destroy"),
                 input: function!("farpace_host_input"),
-                output: function!("farpace_host_output"),
+                output: function!("farpace_host_output_at"),
+                oversleep: function!("farpace_host_oversleep"),
                 deadline: function!("farpace_host_deadline"),
                 set_wait: function!("farpace_host_set_wait"),
                 socket: function!("farpace_host_socket"),
@@ -163,10 +165,11 @@ impl Library {
         }
     }
 
-    pub fn host(self, address: Ipv4Addr, seed: u64, wait: Wait) -> Host {
+    pub fn host(self, address: Ipv4Addr, seed: u64, settings: &str, wait: Wait) -> Host {
         let address = CString::new(address.to_string()).expect("digits");
+        let settings = CString::new(settings).expect("words");
         // SAFETY: strings that end with a zero.
-        let host = unsafe { (self.create)(address.as_ptr(), seed, c"linux".as_ptr(), 1500) };
+        let host = unsafe { (self.create)(address.as_ptr(), seed, settings.as_ptr(), 1500) };
         assert!(!host.is_null(), "a host: {}", Errno::last());
         // SAFETY: the host was just made.
         unsafe { (self.set_wait)(host, Some(wait), std::ptr::null_mut()) };
@@ -195,13 +198,19 @@ impl Host {
         // SAFETY: as many bytes as it says.
         unsafe { (self.library.input)(self.host.0, packet.as_ptr().cast(), packet.len(), now) };
     }
-    pub fn output(&self, now: u64) -> Option<Vec<u8>> {
-        let mut buffer = vec![0u8; 66_000];
+    /// It is `now`, whatever timers say.
+    pub fn oversleep(&self, now: u64) {
+        // SAFETY: the host lives.
+        unsafe { (self.library.oversleep)(self.host.0, now) };
+    }
+    /// The next packet, and when it left.
+    pub fn output(&self, now: u64) -> Option<(Vec<u8>, u64)> {
+        let (mut buffer, mut left) = (vec![0u8; 2048], 0);
+        let at = buffer.as_mut_ptr().cast();
         // SAFETY: as many bytes as it says.
-        let len =
-            unsafe { (self.library.output)(self.host.0, buffer.as_mut_ptr().cast(), buffer.len(), now) };
+        let len = unsafe { (self.library.output)(self.host.0, at, buffer.len(), now, &mut left) };
         buffer.truncate(usize::try_from(len).ok().filter(|len| *len > 0)?);
-        Some(buffer)
+        Some((buffer, left))
     }
     pub fn deadline(&self) -> u64 {
         // SAFETY: the host lives.
@@ -268,6 +277,20 @@ pub struct Place {
     pub remote: Ipv4Addr,
     /// Added to the local ports.
     pub shift: u16,
+    /// Congestion control of all sockets.
+    pub congestion: Congestion,
+}
+
+/// The name of a congestion control.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Congestion([u8; 16]);
+
+impl Congestion {
+    pub fn named(name: &str) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Congestion(bytes)
+    }
 }
 
 fn address(ip: Ipv4Addr, port: u16) -> sockaddr_in {
@@ -298,6 +321,11 @@ pub fn call(table: &Table, sockets: &Sockets, place: Place, slot: u8, blocking: 
                     None => libc::socket(libc::AF_INET, kind, 0),
                 };
                 sockets.put(slot, fd);
+                // Of itself a namespace has no choice, so sockets are told.
+                let name = place.congestion.0;
+                let at = name.as_ptr().cast();
+                let told = (table.setsockopt)(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, at, 16);
+                assert_eq!(told, 0, "TCP_CONGESTION: {}", Errno::last());
                 i64::from(fd.min(0))
             }
             Op::Bind(port) => {

@@ -2,7 +2,7 @@
 //!
 //! Nothing outside of the namespace is touched, and all of it goes with the thread that made it.
 
-use super::calls::{Outcome, Place, Sockets, Table, call};
+use super::calls::{Congestion, Outcome, Place, Sockets, Table, call};
 use super::peer::{Peer, Sent};
 use super::program::{Action, Op, Program};
 use super::sys;
@@ -20,15 +20,19 @@ pub const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const DEVICE: &str = "peer";
 /// The kernel that `linux` describes.
 const OLDEST: (u32, u32) = (6, 18);
+/// A step that takes longer was interrupted, and nobody knows when it took effect.
+const LATE: i64 = 1_500_000;
 /// Programs before ports come again; what is left of their connections is with other peers by then.
 const SHIFTS: u32 = 500;
 
 /// Switches of a namespace before a program changes any.
-const DEFAULTS: [(&str, &str); 4] = [
+const DEFAULTS: [(&str, &str); 5] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_rmem", "4096 131072 6291456"),
     // Room for all that programs write; those about buffers change it.
     ("tcp_wmem", "4096 4194304 4194304"),
+    // Of several duplicate ACKs within a millisecond it sends one; ours are RFC 5681's.
+    ("tcp_comp_sack_nr", "0"),
     ("ip_local_port_range", "32768 60999"),
 ];
 
@@ -42,6 +46,8 @@ pub struct Record {
     pub results: BTreeMap<usize, (Outcome, i64)>,
     /// When watching ended.
     pub end: i64,
+    /// Steps that took too long: when, and how long.
+    pub late: Vec<(i64, i64)>,
 }
 
 /// The namespace.
@@ -108,7 +114,6 @@ impl Kernel {
         for (name, value) in &program.switches {
             self.set(name, value)?;
         }
-        _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", &program.congestion);
         self.count += 1;
         let remote = Ipv4Addr::from_bits(self.peers + self.count % 100_000);
         let shift = (self.count % SHIFTS * 20) as u16;
@@ -118,7 +123,7 @@ impl Kernel {
             kernel: self,
             table: Table::of_kernel(),
             sockets: Arc::default(),
-            place: Place { remote, shift },
+            place: Place { remote, shift, congestion: Congestion::named(&program.congestion) },
             peer: Peer::new(LOCAL, remote, shift),
             start: clock(),
             record: Record::default(),
@@ -155,6 +160,14 @@ impl Run<'_> {
             if packet.outgoing {
                 self.record.sent.extend(self.peer.heard(&packet.bytes, packet.at - self.start));
             }
+        }
+    }
+
+    /// A step that began at `from` is done.
+    fn took(&mut self, from: i64) {
+        let took = self.now() - from;
+        if took > LATE {
+            self.record.late.push((from, took));
         }
     }
 
@@ -195,6 +208,7 @@ impl Run<'_> {
                         self.wait_until(now + 1_000_000);
                     } else {
                         let outcome = call(&table, &sockets, place, slot, blocking, &op);
+                        self.took(now);
                         self.record.results.insert(n, (outcome, self.now()));
                     }
                     self.hear();
@@ -202,6 +216,7 @@ impl Run<'_> {
                 }
             };
             _ = nix::unistd::write(&self.kernel.tun, &packet);
+            self.took(now);
             self.hear();
         }
         self.wait_until(program.duration() as i64 * 1000);

@@ -4,9 +4,9 @@
 //! the kernel's did if that is within the grain: else a race between a timer and the next input would make two different
 //! programs of one.
 
-use super::calls::{Host, Library, Outcome, Place, Sockets, Table, call};
+use super::calls::{Congestion, Host, Library, Outcome, Place, Sockets, Table, call};
 use super::kernel::{LOCAL, Record};
-use super::peer::Peer;
+use super::peer::{Peer, Sent};
 use super::program::{Action, Call, Op, Program};
 use nix::libc::{c_int, c_short, c_void};
 use std::cell::RefCell;
@@ -33,6 +33,21 @@ pub enum Race {
     Waits,
 }
 
+/// The words of farpace for the switches of a program.
+fn settings(program: &Program) -> String {
+    let mut words = String::from("linux");
+    for (name, value) in &program.switches {
+        let word = match name.as_str() {
+            "tcp_sack" => "sack",
+            "tcp_timestamps" => "timestamps",
+            "tcp_window_scaling" => "window_scale",
+            other => panic!("there is no word for {other}"),
+        };
+        words += &format!(" {word}={}", if value == "0" { "off" } else { "on" });
+    }
+    words
+}
+
 /// A host and its peer.
 pub struct Ours {
     sockets: Arc<Sockets>,
@@ -47,12 +62,12 @@ pub struct Ours {
 }
 
 impl Ours {
-    pub fn new(library: Library, seed: u64) -> Self {
-        let host = Arc::new(library.host(LOCAL, seed, wait));
+    pub fn new(library: Library, seed: u64, program: &Program) -> Self {
+        let host = Arc::new(library.host(LOCAL, seed, &settings(program), wait));
         Ours {
             sockets: Arc::default(),
             table: host.table(),
-            place: Place { remote: REMOTE, shift: 0 },
+            place: Place { remote: REMOTE, shift: 0, congestion: Congestion::named(&program.congestion) },
             peer: Peer::new(LOCAL, REMOTE, 0),
             waiting: Vec::new(),
             record: Record::default(),
@@ -70,18 +85,24 @@ impl Ours {
         i64::try_from(self.host.deadline()).map_or(i64::MAX, |at| at - EPOCH)
     }
 
+    /// Notes what was sent until now.
+    fn hear(&mut self) {
+        while let Some((packet, left)) = self.host.output(self.clock()) {
+            let heard = self.peer.heard(&packet, self.now);
+            let left = left as i64 - EPOCH;
+            self.record.sent.extend(heard.map(|sent| Sent { left, ..sent }));
+        }
+    }
+
     /// Time is `now`; takes what is sent, and lets calls go on that can.
     pub fn at(&mut self, now: i64) {
         self.now = self.now.max(now);
+        self.host.oversleep(self.clock());
         loop {
-            while let Some(packet) = self.host.output(self.clock()) {
-                self.record.sent.extend(self.peer.heard(&packet, self.now));
-            }
+            self.hear();
             let before = self.record.sent.len();
             self.resume();
-            while let Some(packet) = self.host.output(self.clock()) {
-                self.record.sent.extend(self.peer.heard(&packet, self.now));
-            }
+            self.hear();
             if self.record.sent.len() == before {
                 return;
             }
@@ -120,9 +141,7 @@ impl Ours {
 
     fn call(&mut self, n: usize, c: &Call) {
         // The host knows the time only from these.
-        while let Some(packet) = self.host.output(self.clock()) {
-            self.record.sent.extend(self.peer.heard(&packet, self.now));
-        }
+        self.hear();
         let (table, sockets, place) = (self.table, self.sockets.clone(), self.place);
         if !c.blocking || c.op == Op::Socket {
             let outcome = call(&table, &sockets, place, c.slot, c.blocking, &c.op);
@@ -214,7 +233,7 @@ extern "C" fn wait(_: *mut c_void, _: c_int, _: c_short) -> c_int {
     c_int::from(turn.wait_for_turn())
 }
 
-/// How late a timer of the kernel may be that was set for so long.
+/// How late a timer of the kernel may be that was set at most so long ago.
 pub fn grain(span: i64) -> i64 {
     let wheel = match span / TICK {
         ..64 => TICK,
@@ -225,10 +244,18 @@ pub fn grain(span: i64) -> i64 {
     wheel + TICK
 }
 
+/// Nothing is sent because of it.
+fn only_looks(action: &Action) -> bool {
+    let Action::Call(call) = action else { return false };
+    matches!(call.op, Op::Info | Op::Get(_) | Op::Poll | Op::Ioctl(_) | Op::LocalName | Op::PeerName)
+}
+
 /// When the kernel sent something by itself.
-fn spontaneous(kernel: &Record) -> VecDeque<i64> {
-    let mut inputs: Vec<i64> = kernel.times.clone();
-    inputs.extend(kernel.results.values().map(|(_, at)| *at));
+fn spontaneous(program: &Program, kernel: &Record) -> VecDeque<i64> {
+    let changes = |n: &usize| !program.steps.get(*n).is_some_and(|step| only_looks(&step.what));
+    let mut inputs: Vec<i64> =
+        kernel.times.iter().enumerate().filter(|(n, _)| changes(n)).map(|(_, at)| *at).collect();
+    inputs.extend(kernel.results.iter().filter(|(n, _)| changes(n)).map(|(_, (_, at))| *at));
     inputs.sort_unstable();
     let by_itself = |at: &i64| {
         let n = inputs.partition_point(|input| input <= at);
@@ -241,48 +268,43 @@ fn spontaneous(kernel: &Record) -> VecDeque<i64> {
 
 /// Plays `program` as it was played to the kernel.
 pub fn run(library: Library, program: &Program, kernel: &Record, race: Race) -> Record {
-    let mut ours = Ours::new(library, 1);
-    let mut guide = spontaneous(kernel);
-    let mut last = 0;
+    let mut ours = Ours::new(library, 1, program);
+    let mut guide = spontaneous(program, kernel);
     for (n, step) in program.steps.iter().enumerate() {
         let at = kernel.times.get(n).copied().unwrap_or(step.at as i64 * 1000).max(ours.now);
-        let at = advance(&mut ours, at, &mut guide, &mut last, race);
+        let at = advance(&mut ours, at, &mut guide, race);
         ours.at(at);
         ours.input(n, &step.what);
-        last = at;
     }
-    advance(&mut ours, kernel.end, &mut guide, &mut last, Race::Fires);
+    advance(&mut ours, kernel.end, &mut guide, Race::Fires);
     ours.finish(kernel.end);
     ours.record
 }
 
 /// Fires the timers until `to`; gives the time for the input that comes then. It is earlier if a timer that is due has to
 /// wait for the input.
-fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, last: &mut i64, race: Race) -> i64 {
+fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, race: Race) -> i64 {
     loop {
         let due = ours.deadline();
         if due > to {
             return to;
         }
-        let grain = grain(due - *last);
+        let grain = grain(due);
         while guide.front().is_some_and(|at| *at < due - TICK) {
             guide.pop_front();
         }
         let fires = match guide.front() {
-            Some(&at) if at <= due + grain => {
-                if at > due {
-                    // All that leaves at once is one event.
-                    guide.pop_front();
-                }
-                at.max(due)
-            }
+            Some(&at) if at <= due + grain => at.max(due),
             _ if race == Race::Waits && due + grain > to => i64::MAX,
             _ => due,
         };
         if fires > to && due > ours.now {
             return due - 1;
         }
+        if guide.front() == Some(&fires) {
+            // All that leaves at once is one event.
+            guide.pop_front();
+        }
         ours.at(fires.min(to));
-        *last = fires;
     }
 }

@@ -37,6 +37,8 @@ pub struct Sent {
     pub times: Option<(u32, u32)>,
     pub tos: u8,
     pub ttl: u8,
+    /// When it left by the stack's own clock: timers of ours are never late.
+    pub left: i64,
     /// The payload is that part of the stream.
     pub intact: bool,
 }
@@ -154,6 +156,7 @@ impl Peer {
             times: None,
             tos: tcp.tos,
             ttl: tcp.ttl,
+            left: at,
             intact: true,
         };
         let first = seq + i64::from(tcp.flags & program::SYN != 0);
