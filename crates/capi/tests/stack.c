@@ -183,7 +183,7 @@ static void echo(void) {
     CHECK(info.tcpi_state == TCP_ESTABLISHED && info.tcpi_snd_mss == 1448 && info.tcpi_pmtu == 1500);
     CHECK(info.tcpi_rtt > 0 && info.tcpi_rtt < 1000000 && info.tcpi_rto >= 200000);
     CHECK(info.tcpi_snd_cwnd > 1 && (info.tcpi_options & 7) == 7);
-    CHECK(info.tcpi_snd_wscale > 0 && info.tcpi_rcv_wscale > 0 && info.tcpi_advmss == 1460);
+    CHECK(info.tcpi_snd_wscale > 0 && info.tcpi_rcv_wscale > 0 && info.tcpi_advmss == 1448);
     CHECK(info.tcpi_rttvar > 0 && info.tcpi_rttvar < 1000000 && info.tcpi_rcv_ssthresh > 100000);
     CHECK(info.tcpi_last_data_sent < 10000 && info.tcpi_last_data_recv < 10000 && info.tcpi_last_ack_recv < 10000);
     CHECK(info.tcpi_lost == 0 && info.tcpi_retransmits == 0 && info.tcpi_probes == 0);

@@ -46,6 +46,8 @@ pub struct Record {
     pub results: BTreeMap<usize, (Outcome, i64)>,
     /// When watching ended.
     pub end: i64,
+    /// The most by which this thread woke up too late, in nanoseconds: the kernel's timers fire as late on such a machine.
+    pub overslept: i64,
     /// Steps that took too long: when, and how long.
     pub late: Vec<(i64, i64)>,
 }
@@ -176,6 +178,7 @@ impl Run<'_> {
             self.hear();
             let left = until - self.now();
             if left <= 0 {
+                self.record.overslept = self.record.overslept.max(-left);
                 return;
             }
             let tap = PollFd::new(self.kernel.tap.as_fd(), PollFlags::POLLIN);
