@@ -8,7 +8,7 @@ mod common;
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
 use farpace_tcp::config::{
-    AckControl, AskFor, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings,
+    AckControl, AskFor, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, Rto, Settings,
 };
 use farpace_tcp::{CloseReason, Connection, Ecn, Event, Outgoing, Ports, Segment, State};
 use farpace_trace::Cause;
@@ -63,7 +63,8 @@ fn any_config(rng: &mut Stream) -> Config {
     let mut config = settings.resolve().unwrap_or_else(|_| Settings::default().resolve().expect("defaults"));
     config.time_wait = Span::from_secs(60);
     config.hystart = rng.chance(0.5);
-    config.pacing = rng.chance(0.3);
+    config.pacing = pick(rng, &[Pacing::Off, Pacing::Off, Pacing::Fixed, Pacing::Growth]);
+    config.fast_start = config.pacing == Pacing::Growth && rng.chance(0.5);
     config
 }
 

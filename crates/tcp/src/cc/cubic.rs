@@ -2,7 +2,7 @@
 
 use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event};
+use super::{AckSample, CongestionControl, Cut, Event, Pace};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
 
@@ -132,6 +132,7 @@ impl CongestionControl for Cubic {
     }
 
     fn ssthresh(&mut self, _: Instant, window: &Window, flight: Packets, cut: Cut) -> Packets {
+        self.slow_start.on_cut();
         let cwnd = self.fraction.cwnd(window);
         self.undo = Some(Undo {
             cwnd: window.cwnd().get(),
@@ -182,6 +183,10 @@ impl CongestionControl for Cubic {
             }
             Event::EnterRecovery | Event::ExitRecovery | Event::EnterLoss | Event::Established(_) => {}
         }
+    }
+
+    fn pace(&self, window: &Window) -> Pace {
+        self.slow_start.pace(window)
     }
 
     fn name(&self) -> &'static str {

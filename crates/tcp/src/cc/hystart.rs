@@ -62,6 +62,11 @@ impl HyStart {
         Packets::new(credit / CSS_GROWTH_DIVISOR)
     }
 
+    /// The round trip has grown: the window grows slowly.
+    pub fn doubts(&self) -> bool {
+        self.conservative.is_some()
+    }
+
     /// Takes an ACK's round trip. True: slow start is over.
     pub fn on_ack(&mut self, ack: &AckSample) -> bool {
         if self.window_end.is_none_or(|end| ack.snd_una.after_eq(end)) && self.next_round(ack.snd_nxt) {

@@ -8,6 +8,7 @@ mod cubic;
 mod dctcp;
 mod dice;
 mod farpace;
+mod fast_start;
 mod filters;
 mod fraction;
 mod highspeed;
@@ -41,6 +42,7 @@ pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use farpace::Farpace;
+pub use fast_start::{FastStart, Pace, SHORT_RTT};
 pub use highspeed::HighSpeed;
 pub use htcp::HTcp;
 pub use hybla::Hybla;
@@ -59,7 +61,7 @@ pub use veno::Veno;
 pub use westwood::Westwood;
 pub use westwood_plus::WestwoodPlus;
 
-use crate::config::{Config, Congestion, Recovery};
+use crate::config::{Config, Congestion, Pacing, Recovery};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_trace::RecoveryState;
@@ -229,6 +231,10 @@ pub trait CongestionControl: Send {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// How fast segments leave where they are paced by growth.
+    fn pace(&self, window: &Window) -> Pace {
+        if window.cwnd() < window.ssthresh() { Pace::DOUBLES } else { Pace::STEADY }
+    }
     /// The bandwidth that it has estimated, if it estimates one; for the trace.
     fn bandwidth(&self) -> Option<Rate> {
         None
@@ -245,8 +251,10 @@ pub trait CongestionControl: Send {
 ///
 /// `seed` tells apart what connections do at random.
 pub(crate) fn make(config: &Config, seed: u32) -> Box<dyn CongestionControl> {
-    let slow_start =
-        || SlowStart::new(config.slow_start_limit, config.hystart.then(|| HyStart::new(config.pacing)));
+    let slow_start = || {
+        let hystart = config.hystart.then(|| HyStart::new(config.pacing != Pacing::Off));
+        SlowStart::new(config.slow_start_limit, hystart).with_fast_start(config.fast_start)
+    };
     match (config.congestion, config.recovery) {
         (Congestion::Reno, Recovery::Linux(_)) => Box::new(LinuxReno::default()),
         (Congestion::Cubic, Recovery::Linux(_)) => Box::new(LinuxCubic::new(config.hystart)),

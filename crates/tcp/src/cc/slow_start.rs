@@ -1,6 +1,7 @@
 //! Slow start by what is acknowledged (RFC 5681 §3.1, RFC 3465), with HyStart++ if wanted.
 
 use super::AckSample;
+use super::fast_start::{FastStart, Pace};
 use super::hystart::HyStart;
 use crate::window::Window;
 use farpace_trace::RecoveryState;
@@ -18,12 +19,47 @@ pub struct SlowStart {
     /// L; [`Packets::MAX`] for none.
     limit: Packets,
     hystart: Option<HyStart>,
+    fast: Option<FastStart>,
+    /// Slow start has ended because the window fills the path, and nothing was lost since.
+    full: bool,
 }
 
 impl SlowStart {
     /// Slow start by at most `limit` segments an ACK (none: all that it acknowledges).
     pub fn new(limit: Option<Packets>, hystart: Option<HyStart>) -> Self {
-        SlowStart { limit: limit.unwrap_or(Packets::MAX).max(Packets::new(1)), hystart }
+        SlowStart {
+            limit: limit.unwrap_or(Packets::MAX).max(Packets::new(1)),
+            hystart,
+            fast: None,
+            full: false,
+        }
+    }
+
+    /// The same, and faster while the window is far below what the path holds.
+    #[must_use]
+    pub fn with_fast_start(mut self, fast: bool) -> Self {
+        self.fast = fast.then(FastStart::default);
+        self
+    }
+
+    /// How fast segments leave, for a window that grows like this.
+    pub fn pace(&self, window: &Window) -> Pace {
+        if window.cwnd() >= window.ssthresh() {
+            return if self.full { FastStart::full_pace() } else { Pace::STEADY };
+        }
+        if window.ssthresh() != Packets::MAX {
+            return Pace::DOUBLES;
+        }
+        if self.hystart.as_ref().is_some_and(HyStart::doubts) {
+            return Pace::STEADY;
+        }
+        self.fast.as_ref().map_or(Pace::DOUBLES, |fast| fast.pace(window.cwnd(), window.mss()))
+    }
+
+    /// The window has been cut: what the start told is no longer of use.
+    pub fn on_cut(&mut self) {
+        self.full = false;
+        self.fast = None;
     }
 
     /// Raises the window as far as slow start goes; returns the acknowledged segments left for congestion
@@ -38,7 +74,8 @@ impl SlowStart {
             return ack.acked;
         }
         // RFC 9406 §4.3: only while nothing is known of the path.
-        let hystart = self.hystart.as_mut().filter(|_| ssthresh == Packets::MAX);
+        let first = ssthresh == Packets::MAX;
+        let mut hystart = self.hystart.as_mut().filter(|_| first);
         if !ack.cwnd_limited {
             if let Some(h) = hystart {
                 h.on_ack(ack);
@@ -48,13 +85,26 @@ impl SlowStart {
         // RFC 3465 §2.3: after a timeout an ACK may cover what arrived long before.
         let limit = if ack.state == RecoveryState::Loss { Packets::new(1) } else { self.limit };
         let acked = ack.acked.min(limit);
-        let Some(hystart) = hystart else {
+        if !first {
             let step = acked.min(ssthresh - cwnd);
             window.set_cwnd(cwnd + step);
             return acked - step;
+        }
+        let step = match (hystart.as_deref_mut(), &mut self.fast) {
+            (Some(h), Some(fast)) if !h.doubts() => fast.step(cwnd, acked),
+            (Some(h), _) => h.growth(acked),
+            (None, Some(fast)) => fast.step(cwnd, acked),
+            (None, None) => acked,
         };
-        window.set_cwnd(cwnd + hystart.growth(acked));
-        if hystart.on_ack(ack) {
+        window.set_cwnd(cwnd + step);
+        if let Some(fast) = &mut self.fast
+            && fast.on_ack(ack)
+            && fast.may_double_again(window.cwnd())
+        {
+            window.set_cwnd(window.cwnd() + window.cwnd());
+        }
+        self.full = self.fast.as_ref().is_some_and(|fast| fast.is_full(window.cwnd()));
+        if hystart.is_some_and(|h| h.on_ack(ack)) || self.full {
             window.set_ssthresh(window.cwnd());
         }
         Packets::ZERO

@@ -69,8 +69,10 @@ pub struct Config {
     pub slow_start_limit: Option<Packets>,
     /// Bandwidth estimation of TCP-J and TCP-STAR.
     pub abe: Abe,
-    /// Segments leave at a rate, not as the window allows.
-    pub pacing: bool,
+    /// Fast start: the first slow start is faster while the window is far below what the path holds.
+    pub fast_start: bool,
+    /// Segments leave at a rate, or as the window allows.
+    pub pacing: Pacing,
     /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Explicit congestion notification.

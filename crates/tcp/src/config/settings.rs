@@ -3,7 +3,7 @@
 use super::{
     Abc, Abe, AbeFilter, AckControl, AskFor, Asking, BufferSize, Config, Congestion, DEFAULT_BIT, DelayedAck,
     Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS,
-    Modern, MtuProbing, Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
+    Modern, MtuProbing, Pacing, Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
 };
 use farpace_units::{Amount, ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -120,7 +120,11 @@ pub struct Settings {
     /// The window is at most so many times the measured bandwidth-delay product; 0: no such bound (star: 0,
     /// star-robust: 2).
     pub abe_cap: Option<f64>,
-    /// Segments leave at a rate, not as the window allows (modern profiles; default: with bbr1, bbr3, farpace and star-robust).
+    /// Faster than doubling in the first slow start, while the window is far below what the first flight has told of the path
+    /// (modern profiles, paced; default: with cubic in profile modern).
+    pub fast_start: Option<bool>,
+    /// Segments leave at a rate, not as the window allows (modern profiles; default: with cubic in profile modern, and with bbr1,
+    /// bbr3, farpace and star-robust).
     pub pacing: Option<bool>,
 }
 
@@ -204,6 +208,7 @@ impl Settings {
             abe_filter,
             abe_first_interval,
             abe_cap,
+            fast_start,
             pacing,
         } = self;
         let profile = profile.unwrap_or_default();
@@ -226,6 +231,7 @@ impl Settings {
             ("undo", undo.is_some()),
             ("hystart", hystart.is_some()),
             ("slow_start_limit", slow_start_limit.is_some()),
+            ("fast_start", fast_start.is_some()),
             ("pacing", pacing.is_some()),
         ];
         let recovery = if let Some(base) = profile.linux26() {
@@ -253,6 +259,7 @@ impl Settings {
                 ("timeout", timeout.is_some()),
                 ("undo", undo.is_some()),
                 ("slow_start_limit", slow_start_limit.is_some()),
+                ("fast_start", fast_start.is_some()),
             ];
             foreign("modern", &of_modern)?;
             let of_linux26 = of_linux26.map(|(key, given)| (key, given && key != "reordering"));
@@ -380,6 +387,23 @@ impl Settings {
         let clock = clock.or((net2 || rto == Rto::Net2).then_some(SLOW_TICK));
         let opens_carefully = matches!(profile, Profile::Modern | Profile::Linux);
         let hystart = hystart.unwrap_or(opens_carefully && congestion == Congestion::Cubic);
+        let own = profile == Profile::Modern && congestion == Congestion::Cubic;
+        let paced = pacing.unwrap_or(
+            own || congestion.is_model_based()
+                || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
+        );
+        let pacing = match paced {
+            false => Pacing::Off,
+            true if own => Pacing::Growth,
+            true => Pacing::Fixed,
+        };
+        if *fast_start == Some(true) && pacing != Pacing::Growth {
+            return Err(SettingsError::Range {
+                key: "fast_start",
+                expected: "used with cubic in profile modern, and with pacing",
+            });
+        }
+        let fast_start = fast_start.unwrap_or(pacing == Pacing::Growth && slow_start_limit.is_none());
         Ok(Config {
             recovery,
             congestion,
@@ -404,10 +428,8 @@ impl Settings {
             hystart,
             slow_start_limit: *slow_start_limit,
             abe,
-            pacing: pacing.unwrap_or(
-                congestion.is_model_based()
-                    || (congestion == Congestion::StarRobust && matches!(recovery, Recovery::Modern(_))),
-            ),
+            fast_start,
+            pacing,
             nagle: nagle.unwrap_or(true),
             ecn: ecn.unwrap_or(match profile {
                 _ if congestion == Congestion::Dctcp => EcnMode::Dctcp,

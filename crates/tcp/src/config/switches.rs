@@ -290,6 +290,17 @@ pub enum MtuProbing {
     Always,
 }
 
+/// How segments leave, where congestion control does not set the rate itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// As the window opens.
+    Off,
+    /// At two windows a round trip in slow start, and 1.2 later.
+    Fixed,
+    /// A little faster than the window grows, where a burst could fill a queue.
+    Growth,
+}
+
 /// Probing of a connection on which nothing happens (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {

@@ -5,9 +5,16 @@ use crate::config::WindowGrowth;
 use farpace_units::{ByteCount, Instant};
 use farpace_wire::tcp::TcpHeader;
 
+/// What the application may write ahead is this part of a congestion window ...
+const AHEAD_SMALL: u64 = 2;
+/// ... and of a large one, which takes long to send, this part, ...
+const AHEAD_LARGE: u64 = 8;
+/// ... but not less than so many bytes.
+const SMALL: u64 = 1 << 20;
+
 impl Connection {
-    /// An autotuned send buffer holds what is outstanding, also behind a hole, and half a congestion window more, so that the
-    /// application has half a round trip to write on. That of Linux grows to two congestion windows (tcp_sndbuf_expand).
+    /// An autotuned send buffer holds what is outstanding, also behind a hole, and a part of a congestion window more, so that the
+    /// application has that part of a round trip to write on. That of Linux grows to two congestion windows (tcp_sndbuf_expand).
     /// True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
@@ -19,7 +26,8 @@ impl Connection {
         let wanted = match self.config.window_growth {
             WindowGrowth::Ahead => {
                 let outstanding = u64::from(self.snd_nxt.bytes_since(self.snd_una)).max(window);
-                ByteCount::new(outstanding.saturating_add(window / 2))
+                let ahead = (window / AHEAD_LARGE).max(SMALL).min(window / AHEAD_SMALL);
+                ByteCount::new(outstanding.saturating_add(ahead))
             }
             WindowGrowth::Linux => ByteCount::new(window.saturating_mul(2)).max(before),
         };

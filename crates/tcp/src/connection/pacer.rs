@@ -2,8 +2,10 @@
 //! because it is about the same empty line: when a sender has run out of data.
 
 use super::{Blocked, Connection, Transmit};
-use crate::cc::CongestionControl;
+use crate::cc::{CongestionControl, Pace, SHORT_RTT};
+use crate::config::Pacing;
 use crate::segments::Segments;
+use farpace_trace::RecoveryState;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Serialiser, Span};
 
 /// A quantum is what leaves in this time (draft-ietf-ccwg-bbr §5.6.3) ...
@@ -16,6 +18,9 @@ const MIN_QUANTUM_SEGMENTS: u64 = 2;
 /// rate has the wait in it that the rate causes; slower rates, made by an outage or by a peer that lies about timestamps,
 /// would feed on themselves. What is too fast for the path is still bounded by the window.
 const SLOWEST_SEGMENT: Span = Span::from_millis(200);
+
+/// Windows up to this leave as they open where pacing follows growth: queues hold such bursts, and they show what the path carries.
+const UNPACED_WINDOW: Packets = Packets::new(32);
 
 /// The line that segments leave on.
 ///
@@ -142,7 +147,11 @@ impl Connection {
     /// Takes the rate that is right now.
     pub(super) fn set_pace(&mut self) {
         let rate = match self.cc.pacing() {
-            None if self.config.pacing => self.window_rate(self.window.cwnd()),
+            None => match self.config.pacing {
+                Pacing::Off => None,
+                Pacing::Fixed => self.window_rate(self.window.cwnd()),
+                Pacing::Growth => self.growth_rate(),
+            },
             rate => rate,
         };
         if rate.is_some() || self.pacer.line.is_some() || self.pacer.cap.is_some() {
@@ -173,6 +182,22 @@ impl Connection {
         let opening = self.window.cwnd() < self.window.ssthresh();
         let paced = if opening { bytes.saturating_mul(2) } else { bytes.saturating_add(bytes / 5) };
         Some(Rate::of(ByteCount::new(paced), srtt))
+    }
+
+    /// The rate for a window that grows by a factor k in a round trip, so that it does so evenly: ln k / (1 - 1/k) windows a round
+    /// trip, and a little more, so that pacing does not hold back what the window allows ([`Pace`]). In recovery the window does not grow,
+    /// whatever the threshold says; a second loss would follow. On short round trips nothing is paced: a timer that is late by its
+    /// usual 50 us would cost a part of the rate, and a window is a short burst.
+    fn growth_rate(&self) -> Option<Rate> {
+        let (srtt, cwnd) = (self.rto.srtt(), self.window.cwnd());
+        if srtt < SHORT_RTT || cwnd <= UNPACED_WINDOW {
+            return None;
+        }
+        let recovers = self.recovery.state() == RecoveryState::Recovery;
+        let Pace { percent, most } = if recovers { Pace::STEADY } else { self.cc.pace(&self.window) };
+        let bytes = u64::from(cwnd.get()) * u64::from(self.mss);
+        let rate = Rate::of(ByteCount::new(bytes.saturating_mul(percent) / 100), srtt);
+        Some(most.map_or(rate, |most| rate.min(most)))
     }
 
     /// A segment of this length may leave now; if not, the deadline is set.

@@ -12,20 +12,27 @@ const UNKNOWN_ROUND: Span = Span::from_secs(1);
 /// The window, in round trips of reading. Slow start doubles, so two are in flight when one has been read. The third is
 /// what is sent until this is known, and what waits behind a hole while that is filled.
 const ROUNDS: u64 = 3;
+/// Where the sender starts faster than by doubling, what it sends in the next round trip is as many times what was read in the last
+/// as that is of the one before; and so much more, because round trips are told apart by parts of them, ...
+const GROWTH_MARGIN: f64 = 1.25;
+/// ... but not more round trips than this. A window is a promise, not memory, and nothing takes a promise back.
+const MAX_ROUNDS: f64 = 20.0;
 /// Bytes that Linux announces of its initial receive buffer (half of tcp_rmem's 131,072), before they are rounded down to
 /// whole segments.
 pub const LINUX_INITIAL_WINDOW: u32 = 65_536;
 /// Parts in which a round trip is measured.
 const PARTS: usize = 4;
 
-/// Bytes read in the last round trip.
+/// Bytes read in the last two round trips.
 #[derive(Clone, Debug, Default)]
 struct ReadRate {
-    /// Of the parts before this one.
-    parts: [u64; PARTS],
+    /// Of the parts before this one, the newest first.
+    parts: [u64; 2 * PARTS],
     /// Of this part, which began then.
     current: u64,
     since: Option<Instant>,
+    /// Parts since the first one.
+    age: u64,
 }
 
 impl ReadRate {
@@ -38,14 +45,29 @@ impl ReadRate {
             return;
         }
         let ended = elapsed.as_nanos() / part.as_nanos().max(1);
-        for _ in 0..ended.min(PARTS as u64) {
+        for _ in 0..ended.min(2 * PARTS as u64) {
             self.parts.rotate_right(1);
             self.parts[0] = std::mem::take(&mut self.current);
         }
         self.since = Some(since + part * ended);
+        self.age = self.age.saturating_add(ended);
     }
-    fn total(&self) -> u64 {
-        self.parts.iter().fold(self.current, |sum, part| sum.saturating_add(*part))
+    /// In the last round trip, and in the one before.
+    fn totals(&self) -> [u64; 2] {
+        let sum = |parts: &[u64], more| parts.iter().fold(more, |sum: u64, part| sum.saturating_add(*part));
+        let (last, before) = self.parts.split_at(PARTS);
+        [sum(last, self.current), sum(before, 0)]
+    }
+    /// The window that lets the sender go on as it does.
+    fn wanted(&self) -> u64 {
+        let [last, before] = self.totals();
+        let steady = last.saturating_mul(ROUNDS);
+        // A round trip that was not a whole one says nothing of the growth.
+        if before == 0 || self.age < 2 * PARTS as u64 {
+            return steady;
+        }
+        let growth = last as f64 / before as f64 * GROWTH_MARGIN;
+        steady.max((last as f64 * growth.min(MAX_ROUNDS)) as u64)
     }
 }
 
@@ -159,7 +181,7 @@ impl ReceiveWindow {
         }
         self.reads.current = self.reads.current.saturating_add(bytes);
         if self.growth == WindowGrowth::Ahead && !self.frozen {
-            let wanted = self.reads.total().saturating_mul(ROUNDS).min(u64::from(self.max)) as u32;
+            let wanted = self.reads.wanted().min(u64::from(self.max)) as u32;
             self.size = self.size.max(wanted);
         }
     }

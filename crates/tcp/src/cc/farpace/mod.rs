@@ -3,8 +3,9 @@
 //! Each part answers one thing that goes wrong on such paths.
 //!
 //! * **Start** ([`train`]): the first flight leaves in one burst, and the spacing of its ACKs tells what the path carries.
-//!   The next round trip goes at half of that, and with its ACKs the window grows to all of it: three round trips instead
-//!   of a dozen.
+//!   Longer trains follow at half of that rate, each up to sixteen times the one before, if the one before has arrived at its rate.
+//!   When a train fills a round trip, the window grows with its ACKs to all of the rate: three round trips instead of a dozen, or
+//!   six instead of twenty.
 //! * **Queue** ([`path`]): the window is what the path holds when empty, and a few segments more,
 //!
 //!   ```text
@@ -38,12 +39,14 @@ use crate::window::Window;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use loss::LossJudge;
 use path::Path;
-use train::Train;
+use train::{Paced, Train};
 
 /// Segments that a connection keeps in the queue, at least ...
 const MIN_ALPHA: f64 = 3.0;
 /// ... and as a part of its window, so that fast paths give a delay that can be measured.
 const ALPHA_SHARE: f64 = 0.005;
+/// But not more than short queues on fast paths hold.
+const MAX_ALPHA: f64 = 300.0;
 /// Segments that ACKs tell of at once count as alpha up to this part of the window: more in the queue would pass for the
 /// queue of others.
 const MAX_TOGETHER: f64 = 1.0 / 6.0;
@@ -53,6 +56,9 @@ const DRAIN: f64 = 0.95;
 const MIN_WINDOW: f64 = 4.0;
 /// Pacing is a little faster than the window, so that it smooths and does not limit.
 const PACE: f64 = 1.1;
+/// So many segments of a window may be missing in flight: of a tenth of them, by which pacing is faster than the window, a short queue
+/// loses nothing.
+const MISSING: f64 = 1000.0;
 /// The first flight is meant to be a burst.
 const BURST: Rate = Rate::from_mbit(1_000_000);
 
@@ -62,6 +68,13 @@ enum Phase {
     /// The first flight is out: its ACKs are timed.
     #[default]
     Train,
+    /// What the train said would fill far more than it can vouch for: a train at half of the rate is under way.
+    Trains {
+        /// What was said last, bytes a second.
+        rate: f64,
+        /// The train under way; none until its first ACK comes.
+        train: Option<Paced>,
+    },
     /// Half of what the train said is under way; with its ACKs the window grows to all of it.
     Ramp {
         /// What the train said, bytes a second.
@@ -122,6 +135,8 @@ pub struct Farpace {
     best: f64,
     srtt: Span,
     mss: f64,
+    /// Segments in flight.
+    flight: f64,
     /// Timeouts since something was delivered.
     timeouts: u32,
     /// Before the last reduction.
@@ -130,7 +145,7 @@ pub struct Farpace {
 
 /// Segments to keep in the queue where each pair has an ACK of its own.
 fn least_alpha(w: f64) -> f64 {
-    MIN_ALPHA.max(ALPHA_SHARE * w)
+    (ALPHA_SHARE * w).clamp(MIN_ALPHA, MAX_ALPHA)
 }
 
 impl Farpace {
@@ -160,6 +175,21 @@ impl Farpace {
         rate * self.path.base().as_secs_f64() / self.mss
     }
 
+    /// Windows a round trip at which segments leave. A large window that is not all in flight fills at the rate that the path has
+    /// shown: at more, what a short queue cannot hold is lost before the window is full.
+    fn windows_a_round(&self) -> f64 {
+        let window = self.cwnd.max(1.0) * self.mss;
+        let known = match self.phase {
+            Phase::Ramp { rate, .. } => rate,
+            Phase::Steady => self.best,
+            Phase::Train | Phase::Trains { .. } | Phase::Double { .. } => return PACE,
+        };
+        if self.flight + MISSING >= self.cwnd {
+            return PACE;
+        }
+        (known * self.srtt.as_secs_f64() / window).clamp(1.0, PACE)
+    }
+
     fn end_round(&mut self, ack: &AckSample) {
         let round = std::mem::take(&mut self.round);
         self.bandwidth = round.bandwidth;
@@ -171,7 +201,7 @@ impl Farpace {
         if self.phase == Phase::Steady {
             self.follow(&round, queue);
         } else {
-            self.start_round(&round, queue);
+            self.start_round(ack, &round, queue);
         }
         self.w = self.w.clamp(MIN_WINDOW, f64::from(u32::MAX));
     }
@@ -186,6 +216,7 @@ impl CongestionControl for Farpace {
         }
         let rate = ack.rate.and_then(|r| r.rate).map_or(0.0, |r| r.as_bytes_per_sec_f64());
         self.round.bandwidth = self.round.bandwidth.max(rate);
+        self.flight = f64::from(ack.in_flight.get());
         let delivered = f64::from(ack.delivered.get());
         self.round.delivered += delivered;
         self.round.squares += delivered * delivered;
@@ -279,7 +310,10 @@ impl CongestionControl for Farpace {
         if self.phase == Phase::Train || self.srtt.is_zero() {
             return Some(BURST);
         }
-        let bytes = (self.cwnd.max(1.0) * self.mss * PACE) as u64;
+        if let Phase::Trains { rate, .. } = self.phase {
+            return Some(Rate::from_bytes_per_sec_f64(rate / 2.0).max(Rate::from_bits_per_sec(8)));
+        }
+        let bytes = (self.cwnd.max(1.0) * self.mss * self.windows_a_round()) as u64;
         Some(Rate::of(ByteCount::new(bytes), self.srtt).max(Rate::from_bits_per_sec(8)))
     }
 

@@ -1,22 +1,23 @@
-//! The start: a train, half of what it said, all of it. Where the train says nothing, slow start.
+//! The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of it. Where the train says
+//! nothing, slow start.
 
 use super::path::Queue;
-use super::train::{self, Train};
-use super::{DRAIN, Farpace, Phase, Round};
+use super::train::{self, Paced, Train};
+use super::{DRAIN, Farpace, MAX_ALPHA, Phase, Round, least_alpha};
 use crate::cc::AckSample;
 
 /// Trains that are sent again before slow start does the work.
 const MAX_TRAINS: u32 = 2;
+/// A train at half of the rate arrives at this part of the rate at least, or the rate was too high.
+const ARRIVES: f64 = 0.4;
+/// What is left after the longest jump is no reason for another train up to this factor: ACKs do that.
+const DOUBLED: f64 = 2.0;
 
 impl Farpace {
     /// The train has arrived, or what it says is no use.
     pub(super) fn on_train(&mut self, delivered: u64) {
         self.phase = match self.train.rate(self.mss) {
-            Some(rate) => {
-                // Not more than a train of this length can vouch for.
-                self.w = self.holds(rate / 2.0).clamp(self.w, self.w * train::MAX_JUMP);
-                Phase::Ramp { rate, half: self.w, clocked: false }
-            }
+            Some(rate) => self.jump(rate),
             None if self.trains < MAX_TRAINS => {
                 self.trains += 1;
                 self.train = Train::after(delivered);
@@ -26,13 +27,41 @@ impl Farpace {
         };
     }
 
+    /// As much of half the rate as a train of the present length can vouch for.
+    fn jump(&mut self, rate: f64) -> Phase {
+        let half = self.holds(rate / 2.0);
+        let most = self.w * train::MAX_JUMP;
+        if half > most * DOUBLED {
+            self.w = most;
+            return Phase::Trains { rate, train: None };
+        }
+        self.w = half.min(most).max(self.w);
+        Phase::Ramp { rate, half: self.w, clocked: false }
+    }
+
+    /// An ACK of a train at half of the rate.
+    fn on_paced(&mut self, ack: &AckSample) {
+        let (Phase::Trains { rate, train: Some(train) }, Some(sample)) = (&mut self.phase, ack.rate) else {
+            return;
+        };
+        let Some(arrived) = train.on_ack(ack, sample.total_delivered) else { return };
+        let arrived = arrived * self.mss;
+        let rate = if arrived >= ARRIVES * *rate { *rate } else { arrived };
+        self.phase = if rate > 0.0 { self.jump(rate) } else { Phase::Double { judged: true } };
+        self.rounds.restart(sample.total_delivered);
+    }
+
     /// An ACK of the start.
     pub(super) fn open(&mut self, ack: &AckSample) {
         let delivered = f64::from(ack.delivered.get());
         let alpha = self.alpha();
         match self.phase {
-            Phase::Ramp { clocked: false, .. } | Phase::Train | Phase::Steady => {}
+            Phase::Ramp { clocked: false, .. }
+            | Phase::Trains { train: None, .. }
+            | Phase::Train
+            | Phase::Steady => {}
             _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
+            Phase::Trains { .. } => self.on_paced(ack),
             Phase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
@@ -42,9 +71,22 @@ impl Farpace {
     }
 
     /// A round trip of the start is over.
-    pub(super) fn start_round(&mut self, round: &Round, queue: Queue) {
+    pub(super) fn start_round(&mut self, ack: &AckSample, round: &Round, queue: Queue) {
         match self.phase {
             Phase::Train | Phase::Steady => {}
+            Phase::Trains { .. } if round.marked => self.settle(),
+            Phase::Trains { rate, train: None } => {
+                let delivered = ack.rate.map_or(0, |r| r.total_delivered);
+                self.phase = Phase::Trains { rate, train: Some(Paced::begins(ack.now, delivered, self.w)) };
+            }
+            // Not all of the train has arrived, or has been sent.
+            Phase::Trains { train: Some(_), .. } => {
+                if queue == Queue::Empty && self.loss.learn(round.lost, round.delivered) {
+                    self.phase = Phase::Double { judged: true };
+                } else {
+                    self.settle();
+                }
+            }
             Phase::Ramp { rate, half, clocked: false } => {
                 self.phase = Phase::Ramp { rate, half, clocked: true };
             }
@@ -54,6 +96,10 @@ impl Farpace {
                 if !usual || round.marked {
                     self.settle();
                 } else if self.w >= self.holds(rate) {
+                    if least_alpha(self.w) >= MAX_ALPHA {
+                        // A short queue does not hold what haste would add in the round trip until it is seen.
+                        self.limit = self.w;
+                    }
                     self.phase = Phase::Steady;
                 }
             }

@@ -69,3 +69,34 @@ impl Train {
         Some(median.min(whole * BUNCHED) * mss)
     }
 }
+
+/// A train that leaves at a chosen rate, longer than the one before: does it arrive at that rate?
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paced {
+    /// Segments delivered when it has arrived, but for the last few: an ACK may be held back there.
+    until: u64,
+    first: Instant,
+    /// Segments told by all ACKs but the first.
+    told: f64,
+}
+
+/// Part of a paced train after which it is judged.
+const JUDGED: f64 = 7.0 / 8.0;
+
+impl Paced {
+    /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole connection.
+    pub fn begins(now: Instant, delivered: u64, length: f64) -> Self {
+        Paced { until: delivered.saturating_add((length * JUDGED) as u64), first: now, told: 0.0 }
+    }
+
+    /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its segments a second.
+    pub fn on_ack(&mut self, ack: &AckSample, delivered: u64) -> Option<f64> {
+        self.told += f64::from(ack.delivered.get());
+        if delivered < self.until {
+            return None;
+        }
+        let time = ack.now.since(self.first);
+        // All at once: ACKs were gathered somewhere, and say nothing.
+        Some(if time.is_zero() { 0.0 } else { self.told / time.as_secs_f64() })
+    }
+}

@@ -50,10 +50,13 @@ pub const PROBE_RTT: Choice = choice("safe, probe-rtt", &[SAFE, ("ask_for", "[\"
 pub const TARR: Choice =
     choice("tarr, probe-rtt", &[("ack_control", "tarr"), ("ask_for", "[\"probe-rtt\"]")]);
 
+/// The window alone says what leaves, so that an ACK that comes sooner lets something leave sooner.
+const UNPACED: (&str, &str) = ("pacing", "false");
+
 /// How the window grows.
 pub const GROWTHS: [Choice; 3] = [
-    choice("by bytes", &[("profile", "modern")]),
-    choice("per ACK", &[("profile", "modern"), ("slow_start_limit", "1 packet")]),
+    choice("by bytes", &[("profile", "modern"), UNPACED]),
+    choice("per ACK", &[("profile", "modern"), UNPACED, ("slow_start_limit", "1 packet")]),
     choice("Reno per ACK", &[("profile", "newreno"), ("initial_window", "10 packets")]),
 ];
 
