@@ -73,13 +73,19 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {why}", arguments.join(" "))) }
 }
 
+/// This kernel is not one that `linux` describes, and why. No package can be installed that would give another.
+pub fn too_old() -> Option<String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
+    let old = (numbers.next(), numbers.next()) < (Some(OLDEST.0), Some(OLDEST.1));
+    old.then(|| format!("kernel {} is older than {}.{}", release.trim(), OLDEST.0, OLDEST.1))
+}
+
 impl Kernel {
     /// Moves this thread to a namespace of its own. The error says what is missing.
     pub fn new() -> Result<Self, String> {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").map_err(|e| e.to_string())?;
-        let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
-        if (numbers.next(), numbers.next()) < (Some(OLDEST.0), Some(OLDEST.1)) {
-            return Err(format!("kernel {} is older than {}.{}", release.trim(), OLDEST.0, OLDEST.1));
+        if let Some(why) = too_old() {
+            return Err(why);
         }
         unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("no network namespace: {e}"))?;
         sys::hurry();

@@ -1,8 +1,8 @@
 //! The kernel of this machine as a judge: what the policy `linux` claims, and what the control of acknowledgments takes for
 //! granted about receivers that know nothing of it.
 //!
-//! Needs root, a TUN device and Linux 6.8 or later. Elsewhere, also where `CI` is set, these tests pass with a line on stderr
-//! that says what is missing: no package can be installed that would give it.
+//! Needs root, a TUN device and Linux 6.8 or later. Elsewhere these tests pass with a line on stderr that says what is missing; where
+//! `CI` is set that is a failure, unless the kernel is older: no package can be installed that would give another.
 //!
 //! `FARPACE_TRACE=1` prints what was heard.
 
@@ -34,7 +34,8 @@ fn with_kernel(test: impl Fn(&mut Kernel) -> Result<(), String> + Sync) {
         let mut kernel = match Kernel::new() {
             Ok(kernel) => kernel,
             Err(why) => {
-                assert!(std::env::var_os("CI").is_none(), "the kernel cannot be asked: {why}");
+                let must = std::env::var_os("CI").is_some() && kernel::too_old().is_none();
+                assert!(!must, "the kernel cannot be asked: {why}");
                 // Not `eprintln!`: the harness hides it for tests that pass.
                 let line = format!("skipped: the kernel cannot be asked: {why}\n");
                 SAID.call_once(|| std::io::stderr().write_all(line.as_bytes()).unwrap());
