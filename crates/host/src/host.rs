@@ -638,18 +638,20 @@ impl Host {
 
     /// Connections whose windows were closed for want of memory open them, once there is some.
     fn reopen_windows(&mut self, cx: &mut Cx<'_>) {
-        for slot in self.budget.take_reopened() {
-            self.service(slot, cx);
+        if self.budget.may_reopen() {
+            for slot in self.budget.take_closed() {
+                self.service(slot, cx);
+            }
         }
     }
 
     /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is such a row.
     fn become_time_wait(&mut self, slot: usize, now: Instant) -> bool {
-        let logged = self.connections.is_logged(slot);
         let Some(entry) = self.connections.at(slot) else { return false };
-        if logged || entry.connection.state() != State::TimeWait {
+        if entry.connection.state() != State::TimeWait || self.connections.is_logged(slot) {
             return false;
         }
+        let Some(entry) = self.connections.at(slot) else { return false };
         let Some(wait) = entry.connection.take_time_wait() else { return false };
         while let Some(event) = entry.connection.poll_event() {
             if let Some(application) = &mut entry.application {

@@ -196,11 +196,13 @@ impl Budget {
         }
     }
 
-    /// Connections that may have room for more now. Each is to be serviced.
-    pub fn take_reopened(&mut self) -> BTreeSet<usize> {
-        if self.level >= MemoryLevel::Shares || self.closed.is_empty() {
-            return BTreeSet::new();
-        }
+    /// There is memory again for connections that announce a window of zero.
+    pub fn may_reopen(&self) -> bool {
+        !self.closed.is_empty() && self.level < MemoryLevel::Shares
+    }
+
+    /// These connections. Each is to be serviced.
+    pub fn take_closed(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.closed)
     }
 }

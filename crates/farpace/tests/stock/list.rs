@@ -68,7 +68,7 @@ fn requests_are_seen_between_live_hosts_and_towards_a_kernel() {
     assert!(count(asks, "asked") > 0 && count(asks, "confirmed") > 0, "{asks}");
     assert!(count(answers, "requests") > 0 && count(answers, "confirmations") > 0, "{answers}");
     assert_eq!(asks["local"], answers["peer"]);
-    assert_eq!((&asks["info"]["bytes_acked"], &asks["send_q"]), (&300.into(), &0.into()), "{asks}");
+    assert_eq!((&asks["info"]["bytes_acked"], &asks["send_q"]), (&301.into(), &0.into()), "{asks}");
     // As a table, and listeners.
     let words = in_folder(&variable, &[FARPACE, "ss", "--all"]);
     let text = good(run(&machine, &words, Path::new("/")));

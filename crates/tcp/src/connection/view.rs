@@ -84,22 +84,32 @@ pub struct Ports {
 /// Causes of segments. Those after them are of window changes and timers.
 const SENT_CAUSES: usize = Cause::CutFastRetransmit as usize;
 
-/// How often each cause was noted. It takes memory once one was: most connections are over before they lose anything.
+/// Causes of window changes and timers.
+const OTHER_CAUSES: usize = Cause::ALL.len() - SENT_CAUSES;
+
+/// How often each cause of a window change was noted. It takes memory once one was: most connections are over before they lose
+/// anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CauseCounts(Option<Box<[u32; Cause::ALL.len()]>>);
+pub struct CauseCounts(Option<Box<[u32; OTHER_CAUSES]>>);
 
 impl CauseCounts {
     /// One more.
     pub(crate) fn note(&mut self, cause: Cause) {
-        self.0.get_or_insert_with(|| Box::new([0; Cause::ALL.len()]))[cause as usize] += 1;
+        let counts = self.0.get_or_insert_with(|| Box::new([0; OTHER_CAUSES]));
+        if let Some(count) = (cause as usize).checked_sub(SENT_CAUSES).and_then(|at| counts.get_mut(at)) {
+            *count += 1;
+        }
     }
     /// How often `cause` was noted.
     pub fn of(&self, cause: Cause) -> u64 {
-        self.0.as_ref().map_or(0, |counts| counts[cause as usize].into())
+        self.all()[cause as usize]
     }
     /// The counts of all causes (index: position in [`Cause::ALL`]).
     pub fn all(&self) -> [u64; Cause::ALL.len()] {
-        self.0.as_deref().copied().unwrap_or([0; Cause::ALL.len()]).map(u64::from)
+        let mut all = [0; Cause::ALL.len()];
+        let counts = self.0.iter().flat_map(|counts| counts.iter());
+        all[SENT_CAUSES..].iter_mut().zip(counts).for_each(|(into, count)| *into = (*count).into());
+        all
     }
 }
 
