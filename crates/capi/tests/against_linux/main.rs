@@ -49,11 +49,7 @@ const FROM: u64 = 1;
 /// Namespaces at once: programs mostly wait.
 const NAMESPACES: usize = 40;
 /// Of programs that were never played before, so many in a hundred agree at least.
-const LEAST_AGREEMENT: u64 = 70;
-
-/// Of the programs that are always played, so many may differ in a run: a few come out otherwise now and then, because the
-/// kernel's timers depend on its clock ticks. They are printed. A change of the engine shows in more.
-const MAX_UNSTEADY: usize = 3;
+const MIN_AGREEMENT: u64 = 70;
 
 fn number(key: &str) -> Option<u64> {
     std::env::var(key).ok().and_then(|v| v.parse().ok())
@@ -105,11 +101,23 @@ fn agrees_with_the_kernel_in_real_time() {
     } else {
         plan
     };
-    let report = match campaign::run(plan, library()) {
+    let mut report = match campaign::run(plan, library()) {
         Ok(report) => report,
         Err(why) => return cannot(&why),
     };
     println!("{report}");
+    if usual && !bless && !report.differences.is_empty() {
+        // So many namespaces at once are a load of their own: what differs is judged alone.
+        let differing = std::mem::take(&mut report.differences);
+        let seeds: Vec<u64> = differing.into_values().flat_map(|(seeds, _)| seeds).collect();
+        let seeds = Box::new(seeds.into_iter());
+        let alone = Plan { seeds, time: None, theme: None, namespaces: 1, shrinks: true };
+        let again = campaign::run(alone, library()).unwrap();
+        println!("alone: {again}");
+        report.agreed += again.agreed;
+        report.late.extend(again.late);
+        report.differences = again.differences;
+    }
     if bless {
         for (kind, (seeds, _)) in &report.differences {
             seeds.iter().for_each(|seed| known.add(*seed, kind));
@@ -119,10 +127,8 @@ fn agrees_with_the_kernel_in_real_time() {
     let kinds = known.kinds();
     let unknown: Vec<_> =
         report.differences.keys().filter(|kind| usual || !kinds.contains(kind.as_str())).collect();
-    let unsteady: usize = report.differences.values().map(|(seeds, _)| seeds.len()).sum();
-    let borne = usual && unsteady <= MAX_UNSTEADY;
-    assert!(unknown.is_empty() || borne, "the kernel and profile linux differ: see above: {unknown:?}");
-    let enough = report.played() * LEAST_AGREEMENT / 100;
+    assert!(unknown.is_empty(), "the kernel and profile linux differ: see above: {unknown:?}");
+    let enough = report.played() * MIN_AGREEMENT / 100;
     assert!(report.agreed + report.late.len() as u64 >= enough, "too few programs agree");
     assert!(
         report.late.len() as u64 * 2 < report.played().max(1),
