@@ -79,7 +79,12 @@ int fp_getsockname(int fd, void *address, socklen_t *length);
 int fp_getpeername(int fd, void *address, socklen_t *length);
 int fp_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
 int fp_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
-/* F_GETFL, F_SETFL, F_GETFD, F_SETFD. */
+/* One more descriptor of the same socket, which is closed with the last of them. The system's own dup(2) makes descriptors that
+ * the calls here do not know. */
+int fp_dup(int fd);
+int fp_dup2(int fd, int at);
+int fp_dup3(int fd, int at, int flags);
+/* F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD, F_DUPFD_CLOEXEC. */
 int fp_fcntl(int fd, int command, long value);
 /* FIONREAD (SIOCINQ), TIOCOUTQ (SIOCOUTQ), SIOCOUTQNSD, SIOCATMARK, FIONBIO. */
 int fp_ioctl(int fd, unsigned long request, int *value);

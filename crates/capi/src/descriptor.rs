@@ -11,19 +11,26 @@
 //! * the peer has finished (`POLLRDHUP`): the link is shut down for writing; both have (`POLLHUP`): for both;
 //! * an error waits (`POLLERR`): the link is closed while something of the program's end lies unread in it, the fuse.
 //!
-//! What needs the program's end (taking tokens, filling) happens only in calls that the program makes with it, so its
-//! number cannot mean another file by then. The station's thread uses the link alone. When the program closes its end with
-//! close(2), the link hangs up; it then shows this even if it had hung up before, because each change is told.
+//! The program's end may have several descriptors (dup(2)). [`Ends`] has those of this process that are known, under a lock, so that
+//! a number cannot mean another file while the mirror takes tokens from it or fills it. The station's thread uses the link alone.
+//!
+//! When the last descriptor of the program's end is closed, the link hangs up. Once the link has hung up by itself, or is gone, a
+//! ballast tells it: the end of a pipe that lies unread in the queue of the program's end, and is closed with it.
 
+use crate::home::Links;
 use farpace_live::socket::{Readiness, Watch};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, recv, send, setsockopt, shutdown, socketpair,
-    sockopt,
+    AddressFamily, ControlMessage, MsgFlags, Shutdown, SockFlag, SockType, recv, send, sendmsg, setsockopt,
+    shutdown, socketpair, sockopt,
 };
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use nix::unistd::pipe2;
+use std::io::IoSlice;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// With a send buffer this small (the system's least) ...
 const BUFFER: usize = 1;
@@ -58,60 +65,149 @@ pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
 
 const QUIET: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 
+/// Both ends of a socket's pair.
+pub struct Ends {
+    /// Tells the file of the program's end from others.
+    inode: AtomicU64,
+    /// Descriptors of the program's end in this process.
+    users: Mutex<Vec<RawFd>>,
+    link: Mutex<Link>,
+}
+
+#[derive(Default)]
+struct Link {
+    /// None: an error has been shown, and nothing can be shown after it.
+    end: Option<OwnedFd>,
+    /// It shows no more whether the program's end is closed.
+    mute: bool,
+    /// The other end of the ballast.
+    ballast: Option<OwnedFd>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn has_hung_up(fd: &OwnedFd) -> bool {
+    let mut one = [PollFd::new(fd.as_fd(), PollFlags::empty())];
+    poll(&mut one, PollTimeout::ZERO).is_ok()
+        && one[0].revents().is_some_and(|seen| seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
+}
+
+impl Ends {
+    /// For a new pair.
+    pub fn new(inode: u64, user: RawFd, link: OwnedFd) -> Self {
+        let link = Link { end: Some(link), ..Link::default() };
+        Ends { inode: AtomicU64::new(inode), users: Mutex::new(vec![user]), link: Mutex::new(link) }
+    }
+    /// The file of the program's end.
+    pub fn inode(&self) -> u64 {
+        self.inode.load(Ordering::Acquire)
+    }
+    /// Another pair takes the place of this one.
+    pub fn replace(&self, inode: u64, link: OwnedFd) {
+        *locked(&self.link) = Link { end: Some(link), ..Link::default() };
+        self.inode.store(inode, Ordering::Release);
+    }
+    /// The program has one more descriptor.
+    pub fn add_user(&self, fd: RawFd) {
+        locked(&self.users).push(fd);
+    }
+    /// The program has one less; true: it was the last of this process.
+    pub fn remove_user(&self, fd: RawFd) -> bool {
+        let mut users = locked(&self.users);
+        users.retain(|user| *user != fd);
+        users.is_empty()
+    }
+    /// How many descriptors this process has.
+    pub fn users(&self) -> usize {
+        locked(&self.users).len()
+    }
+    /// All descriptors of the program's end are closed, in every process.
+    pub fn are_closed(&self) -> bool {
+        let link = locked(&self.link);
+        let end = link.end.as_ref().filter(|_| !link.mute);
+        link.ballast.as_ref().or(end).is_some_and(has_hung_up)
+    }
+    /// Does something with the program's end, if this process has it.
+    fn with_user(&self, work: impl FnOnce(RawFd)) {
+        if let Some(user) = locked(&self.users).first() {
+            work(*user);
+        }
+    }
+}
+
 /// Shows the readiness of a socket in its descriptor.
 pub struct Mirror {
-    user: RawFd,
-    /// None: an error has been shown, and nothing can be shown after it.
-    link: Option<OwnedFd>,
-    /// The program has closed its end.
-    gone: Arc<AtomicBool>,
+    ends: Arc<Ends>,
+    links: Arc<Links>,
     shown: Readiness,
     tokens: usize,
 }
 
 impl Mirror {
     /// For the two ends of a new pair.
-    pub fn new(user: RawFd, link: OwnedFd, gone: Arc<AtomicBool>) -> Self {
+    pub fn new(ends: Arc<Ends>, links: Arc<Links>) -> Self {
         let shown = Readiness { writable: true, ..Readiness::default() };
-        Mirror { user, link: Some(link), gone, shown, tokens: 0 }
+        Mirror { ends, links, shown, tokens: 0 }
     }
 
     fn take_tokens(&mut self, leave: usize) {
         let mut room = [0; MAX_TOKENS];
         let n = self.tokens.saturating_sub(leave).min(MAX_TOKENS);
         if n > 0 {
-            let _ = recv(self.user, &mut room[..n], QUIET);
+            self.ends.with_user(|user| {
+                let _ = recv(user, &mut room[..n], QUIET);
+            });
             self.tokens -= n;
+        }
+    }
+
+    /// Before the link says no more: the ballast.
+    fn load_ballast(&self, link: &mut Link) {
+        let Some(end) = link.end.as_ref().filter(|_| link.ballast.is_none()) else { return };
+        // Without descriptors for it, the socket is let go when its number is used again.
+        let Ok((read, write)) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK) else { return };
+        let rights = [write.as_raw_fd()];
+        let control = [ControlMessage::ScmRights(&rights)];
+        let sent = sendmsg::<()>(end.as_raw_fd(), &[IoSlice::new(&FUSE)], &control, QUIET, None);
+        if sent.is_ok() && self.links.notice(&read, self.ends.inode()).is_ok() {
+            link.ballast = Some(read);
         }
     }
 }
 
 impl Watch for Mirror {
     fn update(&mut self, now: Readiness) {
-        if self.gone.load(Ordering::Acquire) {
-            self.link = None;
+        let ends = self.ends.clone();
+        let mut both = locked(&ends.link);
+        if both.end.is_none() {
             return;
         }
-        let Some(link) = self.link.as_ref().map(AsRawFd::as_raw_fd) else { return };
+        if now.failed || now.over || now.read_ended {
+            self.load_ballast(&mut both);
+        }
         if now.failed {
             // Closing what holds the fuse makes it an error.
-            self.link = None;
+            both.end = None;
             return;
         }
+        let Some(link) = both.end.as_ref().map(AsRawFd::as_raw_fd) else { return };
         let shown = std::mem::replace(&mut self.shown, now);
         // Whatever fails here fails because the program has closed its end.
         // The ends first: they make it readable by themselves, and whoever is woken sees them together.
         if now.over && !shown.over {
+            both.mute = true;
             let _ = shutdown(link, Shutdown::Both);
         } else if now.read_ended && !shown.read_ended {
             let _ = shutdown(link, Shutdown::Write);
         }
         match (shown.urgent, now.urgent) {
             (false, true) => drop(send(link, &FUSE, QUIET | MsgFlags::MSG_OOB)),
-            (true, false) => {
+            (true, false) => self.ends.with_user(|user| {
                 let mut none = [0; 1];
-                let _ = recv(self.user, &mut none, QUIET | MsgFlags::MSG_OOB);
-            }
+                let _ = recv(user, &mut none, QUIET | MsgFlags::MSG_OOB);
+            }),
             _ => {}
         }
         let comes = now.readable && (!shown.readable || now.arrivals != shown.arrivals);
@@ -124,9 +220,9 @@ impl Watch for Mirror {
             self.take_tokens(1);
         }
         match (shown.writable, now.writable) {
-            (true, false) => {
-                let _ = send(self.user, &FILL, QUIET).and_then(|_| send(self.user, &FUSE, QUIET));
-            }
+            (true, false) => self.ends.with_user(|user| {
+                let _ = send(user, &FILL, QUIET).and_then(|_| send(user, &FUSE, QUIET));
+            }),
             // The old fuse and what fills it; the new fuse stays.
             (false, true) => drop(recv_exactly(link, FILL.len() + FUSE.len())),
             _ => {}

@@ -17,6 +17,16 @@ pub type WaitFor = Box<dyn Fn(RawFd, i16) -> i32 + Send + Sync>;
 /// The present of a host that the program drives.
 pub type Now = Box<dyn Fn() -> Instant + Send + Sync>;
 
+/// What tells that programs have closed their descriptors.
+pub struct Links(Epoll);
+
+impl Links {
+    /// Notice when the other end of `fd` is closed: that of the socket with the file `inode`.
+    pub fn notice(&self, fd: &OwnedFd, inode: u64) -> nix::Result<()> {
+        self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLET, inode))
+    }
+}
+
 /// A stack and what its descriptors need.
 pub struct Home {
     /// The stack.
@@ -27,7 +37,8 @@ pub struct Home {
     pub options: Options,
     /// None: time passes by itself.
     driven: Option<Now>,
-    links: Epoll,
+    /// What its descriptors are noticed by.
+    pub links: Arc<Links>,
     /// Rings once, when those who wait now are to wait no longer; another is there for those who wait later.
     bell: Mutex<Arc<EventFd>>,
 }
@@ -39,7 +50,7 @@ fn bell() -> nix::Result<EventFd> {
 impl Home {
     /// For a stack. One that is driven reaps when its driver calls [`reap`](Home::reap), any other in a thread.
     pub fn new(stack: Stack, driven: Option<Now>, options: Options) -> nix::Result<Arc<Self>> {
-        let links = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let links = Arc::new(Links(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?));
         let bell = Mutex::new(Arc::new(bell()?));
         let home = Arc::new(Home { stack, wait: Mutex::default(), options, driven, links, bell });
         let weak = Arc::downgrade(&home);
@@ -88,21 +99,12 @@ impl Home {
             let _ = old.write(1);
         }
     }
-    /// Notice when the program closes the other end of `link`.
-    pub fn notice(&self, link: &OwnedFd, user: RawFd) -> nix::Result<()> {
-        self.links.add(link, EpollEvent::new(EpollFlags::EPOLLET, user as u64))
-    }
     /// Lets go of sockets that the program has closed with close(2).
     pub fn reap(&self, milliseconds: u16) {
         let mut events = [EpollEvent::empty(); BATCH];
-        let n = self.links.wait(&mut events, EpollTimeout::from(milliseconds)).unwrap_or(0);
+        let n = self.links.0.wait(&mut events, EpollTimeout::from(milliseconds)).unwrap_or(0);
         for event in events.iter().take(n) {
-            let fd = event.data() as RawFd;
-            if let Ok(socket) = table::get(fd)
-                && !socket.is_at(fd)
-            {
-                table::forget(fd, &socket);
-            }
+            table::look_at(event.data());
         }
     }
     /// How the program waits, if it drives the host.

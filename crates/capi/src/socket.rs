@@ -1,6 +1,6 @@
 //! One socket of a C program: what the calls of Linux make of it, and its descriptor.
 
-use crate::descriptor::{Mirror, pair};
+use crate::descriptor::{Ends, Mirror, pair};
 use crate::ffi::{flags_of, identity, put_at};
 use crate::home::Home;
 use crate::table;
@@ -8,9 +8,8 @@ use farpace_live::socket::posix;
 use nix::errno::Errno;
 use nix::sys::socket::SockFlag;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A socket.
 pub struct Socket {
@@ -18,10 +17,8 @@ pub struct Socket {
     pub home: Arc<Home>,
     /// All but its descriptor.
     pub inner: Arc<posix::Socket>,
-    gone: Arc<AtomicBool>,
-    user: RawFd,
-    /// Tells the file behind the descriptor from others.
-    inode: AtomicU64,
+    /// Its descriptors, and what shows there what it can do.
+    pub ends: Arc<Ends>,
 }
 
 impl Socket {
@@ -38,23 +35,11 @@ impl Socket {
         }
         let fd = user.as_raw_fd();
         let inode = identity(fd).ok_or(Errno::EMFILE)?;
-        let socket = Socket {
-            home,
-            inner,
-            gone: Arc::new(AtomicBool::new(false)),
-            user: fd,
-            inode: AtomicU64::new(inode),
-        };
-        socket.show(link)?;
-        table::put(user.into_raw_fd(), Arc::new(socket));
+        home.links.notice(&link, inode)?;
+        let ends = Arc::new(Ends::new(inode, fd, link));
+        inner.watch(Box::new(Mirror::new(ends.clone(), home.links.clone())));
+        table::put(user.into_raw_fd(), Arc::new(Socket { home, inner, ends }));
         Ok(fd)
-    }
-
-    /// What the socket can do is shown by `link` from now on.
-    fn show(&self, link: OwnedFd) -> nix::Result<()> {
-        self.home.notice(&link, self.user)?;
-        self.inner.watch(Box::new(Mirror::new(self.user, link, self.gone.clone())));
-        Ok(())
     }
 
     /// accept4(2).
@@ -64,30 +49,31 @@ impl Socket {
         Ok((fd, from))
     }
 
-    /// connect(2): `EINPROGRESS` until it is open.
-    pub fn connect(&self, to: &[u8]) -> nix::Result<()> {
-        if self.inner.is_unwatched() && self.inner.is_idle() {
+    /// connect(2) by the descriptor `fd`: `EINPROGRESS` until it is open.
+    pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
+        // Of several descriptors all would need another file: then the connection shows in none of them.
+        if self.inner.is_unwatched() && self.inner.is_idle() && self.ends.users() == 1 {
             // What showed the connection before cannot show another: the descriptor gets another file.
-            let (user, link) = pair(flags_of(self.user)?)?;
-            let cloexec = flags_of(self.user)?.contains(SockFlag::SOCK_CLOEXEC);
-            let user = put_at(user, self.user, cloexec)?.into_raw_fd();
-            self.inode.store(identity(user).ok_or(Errno::EBADF)?, Ordering::Release);
-            self.show(link)?;
+            let (user, link) = pair(flags_of(fd)?)?;
+            let inode = identity(user.as_raw_fd()).ok_or(Errno::EBADF)?;
+            self.home.links.notice(&link, inode)?;
+            let _ = put_at(user, fd, flags_of(fd)?.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
+            table::moved(self, inode, || self.ends.replace(inode, link));
+            self.inner.watch(Box::new(Mirror::new(self.ends.clone(), self.home.links.clone())));
         }
         self.inner.connect(to)
     }
 
-    /// Its end cannot be noticed, because its own end shows as one for good.
+    /// The descriptor still is that of this socket.
+    pub fn is_at(&self, fd: RawFd) -> bool {
+        identity(fd) == Some(self.ends.inode())
+    }
+    /// Its connection has failed or ended.
     pub fn is_blind(&self) -> bool {
         self.inner.readiness().failed || self.inner.is_over()
     }
-    /// The descriptor still is that of this socket.
-    pub fn is_at(&self, fd: RawFd) -> bool {
-        identity(fd) == Some(self.inode.load(Ordering::Acquire))
-    }
     /// The program has no use for it any more. What it took of the system is free again.
     pub fn leave(&self) {
-        self.gone.store(true, Ordering::Release);
         // Where the program gives the time, waiting would be for ever.
         self.inner.close(!self.home.is_driven());
     }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
-use crate::descriptors::{self, Question, Whose, ask, claim, note, question, release, whose};
+use crate::descriptors::{Question, Whose, ask, ask_too, claim, copies, note, question, release, whose};
 use crate::library::{Library, library, loaded, say};
 use crate::plan::{Plan, address, everywhere, plan};
 use crate::real;
@@ -49,9 +49,10 @@ macro_rules! given {
         $kernels
     }};
 }
+pub(crate) use given;
 
 /// True if the number of a socket of ours has become that of a file. Not if another thread has closed the socket meanwhile.
-fn is_something_else(fd: c_int) -> bool {
+pub(crate) fn is_something_else(fd: c_int) -> bool {
     let something_else = whose(fd) == Whose::Ours && !real::is_socket(fd);
     Errno::EBADF.set();
     something_else
@@ -86,8 +87,14 @@ pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
     if real::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0 {
         flags |= libc::SOCK_CLOEXEC;
     }
+    let copies = copies(fd);
     Errno::result((library.socket_at)(fd, domain, flags, protocol))?;
     claim(fd);
+    for copy in copies {
+        let cloexec = real::fcntl(copy, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0;
+        Errno::result((library.dup3)(fd, copy, if cloexec { libc::O_CLOEXEC } else { 0 }))?;
+        claim(copy);
+    }
     for (level, name, value) in options {
         // What it does not know it goes without.
         (library.setsockopt)(fd, level, name, value.as_ptr().cast(), value.len() as socklen_t);
@@ -437,55 +444,56 @@ pub extern "C" fn splice(
     real::splice(from, from_offset, to, to_offset, len, flags)
 }
 
-/// True, and said, if `fd` is farpace's: a copy would be nobody's.
-fn must_not_be_copied(fd: c_int) -> bool {
-    static COPIED: OnceLock<()> = OnceLock::new();
-    let is_ours = ours(fd).is_some();
-    if is_ours {
-        say(&COPIED, "a socket of farpace has one descriptor: dup(2) of it fails");
+/// A number that has just become one more descriptor of `fd`.
+fn copied(fd: c_int, copy: c_int) -> c_int {
+    if copy >= 0 && copy != fd {
+        theirs(copy);
+        if whose(fd) == Whose::Open {
+            ask_too(fd, copy);
+        }
     }
-    is_ours
+    copy
 }
 
 /// dup(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
-    if must_not_be_copied(fd) { fail(Errno::EOPNOTSUPP) } else { theirs(real::dup(fd)) }
+    given!(fd, library => accepted((library.fcntl)(fd, libc::F_DUPFD, 0)), copied(fd, real::dup(fd)))
 }
 
 /// dup2(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup2(fd: c_int, at: c_int) -> c_int {
-    dup_to(fd, at, || real::dup2(fd, at))
+    dup_to(fd, at, 0, || real::dup2(fd, at))
 }
 
 /// dup3(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(fd: c_int, at: c_int, flags: c_int) -> c_int {
-    dup_to(fd, at, || real::dup3(fd, at, flags))
+    dup_to(fd, at, flags, || real::dup3(fd, at, flags))
 }
 
-fn dup_to(fd: c_int, at: c_int, real: impl FnOnce() -> c_int) -> c_int {
-    if fd != at {
-        if must_not_be_copied(fd) {
-            return fail(Errno::EOPNOTSUPP);
-        }
-        match whose(at) {
-            Whose::Ours => drop(close(at)),
-            Whose::Open if descriptors::question(fd).is_none() => release(at),
-            _ => {}
-        }
+fn dup_to(fd: c_int, at: c_int, flags: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    if fd == at {
+        return real();
     }
-    real()
+    given!(fd, library => accepted((library.dup3)(fd, at, flags)), {
+        if whose(at) == Whose::Ours && real::fcntl(fd, libc::F_GETFD, 0) >= 0 {
+            close(at);
+        }
+        copied(fd, real())
+    })
 }
 
 /// fcntl(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fcntl(fd: c_int, command: c_int, value: c_long) -> c_int {
-    if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) && must_not_be_copied(fd) {
-        return fail(Errno::EOPNOTSUPP);
+    if !matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+        return real::fcntl(fd, command, value);
     }
-    real::fcntl(fd, command, value)
+    given!(fd, library => accepted((library.fcntl)(fd, command, value)), {
+        copied(fd, real::fcntl(fd, command, value))
+    })
 }
 
 /// fcntl(2) of programs that were compiled for large files.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Numbers from here on are the kernel's in any case: more than Linux lets a process have unless it is told to.
 const MOST: usize = 1 << 20;
@@ -36,7 +36,9 @@ impl Bits {
 
 static OURS: Bits = Bits::new();
 static OPEN: Bits = Bits::new();
-static QUESTIONS: Mutex<BTreeMap<RawFd, Question>> = Mutex::new(BTreeMap::new());
+/// What is asked of each number. Copies of a descriptor (dup(2)) share one question.
+static QUESTIONS: Mutex<BTreeMap<RawFd, Shared>> = Mutex::new(BTreeMap::new());
+type Shared = Arc<Mutex<Question>>;
 /// The process whose stack it is; zero: there is none yet.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
@@ -96,17 +98,34 @@ fn process() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-fn questions() -> MutexGuard<'static, BTreeMap<RawFd, Question>> {
+fn questions() -> MutexGuard<'static, BTreeMap<RawFd, Shared>> {
     QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `fd` is a new socket that may become farpace's.
 pub fn ask(fd: RawFd, question: Question) {
+    put(fd, Arc::new(Mutex::new(question)));
+}
+/// `copy` is one more descriptor of `fd`, which may become farpace's.
+pub fn ask_too(fd: RawFd, copy: RawFd) {
+    let shared = questions().get(&fd).cloned();
+    if let Some(shared) = shared {
+        put(copy, shared);
+    }
+}
+fn put(fd: RawFd, question: Shared) {
     OURS.clear(fd);
     if OPEN.at(fd).is_some() {
         questions().insert(fd, question);
         OPEN.set(fd);
     }
+}
+/// The other descriptors of what `fd` is, if that may become farpace's.
+pub fn copies(fd: RawFd) -> Vec<RawFd> {
+    let questions = questions();
+    let Some(own) = questions.get(&fd) else { return Vec::new() };
+    let same = questions.iter().filter(|(other, question)| **other != fd && Arc::ptr_eq(question, own));
+    same.map(|(other, _)| *other).collect()
 }
 /// `fd` is farpace's.
 pub fn claim(fd: RawFd) {
@@ -126,12 +145,15 @@ fn settle(fd: RawFd) {
 }
 /// What is known of a socket that may become farpace's.
 pub fn question(fd: RawFd) -> Option<Question> {
-    questions().get(&fd).cloned()
+    questions().get(&fd).map(|shared| locked(shared).clone())
+}
+fn locked(shared: &Shared) -> MutexGuard<'_, Question> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 /// Notes something of it.
 pub fn note(fd: RawFd, change: impl FnOnce(&mut Question)) {
-    if let Some(question) = questions().get_mut(&fd) {
-        change(question);
+    if let Some(question) = questions().get(&fd) {
+        change(&mut locked(question));
     }
 }
 
@@ -149,6 +171,12 @@ mod tests {
         assert_eq!(whose(fd), Whose::Open);
         assert!(question(fd).is_some_and(|question| question.bound && question.domain == 2));
         assert!(!is_owner() && !has_other_owner());
+        ask_too(fd, fd + 1);
+        note(fd + 1, |question| question.protocol = 6);
+        assert!(question(fd).is_some_and(|question| question.protocol == 6));
+        assert_eq!((copies(fd), copies(fd + 1)), (vec![fd + 1], vec![fd]));
+        release(fd + 1);
+        assert_eq!((copies(fd), whose(fd + 1)), (vec![], Whose::Kernels));
         claim(fd);
         assert_eq!((whose(fd), question(fd).is_none()), (Whose::Parents, true));
         own();

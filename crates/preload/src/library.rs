@@ -5,8 +5,8 @@
 use crate::descriptors::{has_other_owner, own};
 use crate::plan::plan;
 use nix::errno::Errno;
-use nix::libc::{self, c_int, iovec, size_t, socklen_t, ssize_t};
-use std::ffi::{CStr, CString, c_char, c_ulong, c_void};
+use nix::libc::{self, c_int, c_uint, iovec, mmsghdr, msghdr, size_t, socklen_t, ssize_t, timespec};
+use std::ffi::{CStr, CString, c_char, c_long, c_ulong, c_void};
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -58,6 +58,12 @@ library! {
     setsockopt: fn(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int,
     getsockopt: fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
     ioctl: fn(c_int, c_ulong, *mut c_int) -> c_int,
+    fcntl: fn(c_int, c_int, c_long) -> c_int,
+    dup3: fn(c_int, c_int, c_int) -> c_int,
+    sendmsg: fn(c_int, *const msghdr, c_int) -> ssize_t,
+    recvmsg: fn(c_int, *mut msghdr, c_int) -> ssize_t,
+    sendmmsg: fn(c_int, *mut mmsghdr, c_uint, c_int) -> c_int,
+    recvmmsg: fn(c_int, *mut mmsghdr, c_uint, c_int, *const timespec) -> c_int,
 }
 
 /// The stack of this process; for the end.

@@ -55,7 +55,7 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
     done(|| {
         let socket = table::get(fd)?;
         let blocking = !is_nonblocking(fd)?;
-        match socket.connect(memory::address(to, len)?) {
+        match socket.connect(fd, memory::address(to, len)?) {
             Err(Errno::EINPROGRESS | Errno::EALREADY) if blocking => {}
             other => return other,
         }
@@ -86,13 +86,15 @@ pub extern "C" fn fp_shutdown(fd: c_int, how: c_int) -> c_int {
     done(|| table::get(fd)?.inner.shutdown(how))
 }
 
-/// close(2); whoever waits in the socket hears of it.
+/// close(2); whoever waits in the socket hears of it if this is its last descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_close(fd: c_int) -> c_int {
     done(|| {
         let socket = table::get(fd)?;
-        // Whoever polls it must not go on for ever.
-        let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
+        if socket.ends.users() == 1 {
+            // Whoever polls it must not go on for ever.
+            let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
+        }
         table::forget(fd, &socket);
         nix::unistd::close(fd)
     })
@@ -110,13 +112,45 @@ pub extern "C" fn fp_getpeername(fd: c_int, at: *mut c_void, len: *mut socklen_t
     done(|| memory::tell_address(Some(table::get(fd)?.inner.peer()?), at, len))
 }
 
-/// fcntl(2): F_GETFL, F_SETFL, F_GETFD, F_SETFD. The system's own works as well.
+/// dup(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_dup(fd: c_int) -> c_int {
+    fp_fcntl(fd, libc::F_DUPFD, 0)
+}
+
+/// dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_dup2(fd: c_int, at: c_int) -> c_int {
+    if fd == at { answer(|| table::get(fd).map(|_| fd)) } else { fp_dup3(fd, at, 0) }
+}
+
+/// dup3(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_dup3(fd: c_int, at: c_int, flags: c_int) -> c_int {
+    answer(|| {
+        let socket = table::get(fd)?;
+        let copy = memory::copy_to(fd, at, flags)?;
+        table::share(&socket, copy);
+        Ok(copy)
+    })
+}
+
+/// fcntl(2): F_GETFL, F_SETFL, F_GETFD, F_SETFD, for which the system's own works as well; F_DUPFD and F_DUPFD_CLOEXEC.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_fcntl(fd: c_int, command: c_int, value: c_long) -> c_int {
     answer(|| {
-        table::get(fd)?;
+        let socket = table::get(fd)?;
         let value = value as c_int;
         let command = match command {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+                let command = match command {
+                    libc::F_DUPFD => FcntlArg::F_DUPFD(value),
+                    _ => FcntlArg::F_DUPFD_CLOEXEC(value),
+                };
+                let copy = fcntl(borrowed(fd)?, command)?;
+                table::share(&socket, copy);
+                return Ok(copy);
+            }
             libc::F_GETFL => FcntlArg::F_GETFL,
             libc::F_SETFL => FcntlArg::F_SETFL(OFlag::from_bits_truncate(value)),
             libc::F_GETFD => FcntlArg::F_GETFD,

@@ -154,6 +154,12 @@ pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
     unsafe { nix::unistd::dup3_raw(fd, at, flags) }
 }
 
+/// dup3(2).
+pub fn copy_to(fd: RawFd, at: RawFd, flags: i32) -> nix::Result<RawFd> {
+    // SAFETY: a call without memory. The program gives the number `at` away with its call, so that nobody else uses what it meant.
+    Errno::result(unsafe { nix::libc::dup3(fd, at, flags) })
+}
+
 /// SOCK_NONBLOCK and SOCK_CLOEXEC, as a descriptor has them now.
 pub fn flags_of(fd: RawFd) -> nix::Result<SockFlag> {
     let file = OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?);

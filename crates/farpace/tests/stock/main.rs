@@ -10,5 +10,6 @@ mod between;
 mod captures;
 mod limits;
 mod list;
+mod lives;
 mod measured;
 mod web;
