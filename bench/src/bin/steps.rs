@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 type Work = fn(u64) -> Result<(), String>;
 
-const WORKS: [(&str, &str, Work); 18] = [
+const WORKS: [(&str, &str, Work); 19] = [
     ("smoltcp", "a segment of 1460 bytes through smoltcp's loop-back", smoltcp),
     ("tcp", "a segment between two connections back to back", |n| pair(n, None)),
     ("tcp-newreno", "the same, profile newreno", |n| {
@@ -36,6 +36,7 @@ const WORKS: [(&str, &str, Work); 18] = [
     ("nics-4-repair", "the same, copies kept", |n| nics(n, 4, true)),
     ("host-100", "a segment for one of 100 connections", |n| host(n, 100)),
     ("host-10000", "the same with 10,000 connections", |n| host(n, 10_000)),
+    ("connections", "a connection from handshake to TIME-WAIT, 10,000 waiting there", connections),
     ("super", "a kilobyte between two hosts in super-segments", supers),
 ];
 
@@ -120,6 +121,12 @@ fn nics(n: u64, cards: usize, repairs: bool) -> Result<(), String> {
 fn host(n: u64, clients: usize) -> Result<(), String> {
     let mut server = Server::new(clients);
     (0..n).for_each(|_| server.segment());
+    Ok(())
+}
+
+fn connections(n: u64) -> Result<(), String> {
+    let mut server = Server::new(1);
+    (0..n).for_each(|_| server.connection());
     Ok(())
 }
 

@@ -26,7 +26,7 @@ impl Host {
             // Its time has not come: nobody can know of it yet.
             return self.refuse(&tuple, &header, packet, cx);
         };
-        if packet.ip().is_some_and(|ip| ip.ttl() < entry.connection.config().tuning.min_hops) {
+        if too_far(&packet, entry.connection.config().tuning.min_hops) {
             return cx.drop(packet, DropReason::TtlExpired);
         }
         if entry.connection.state() == State::TimeWait && opens(&header) {
@@ -95,7 +95,7 @@ impl Host {
     ) {
         let Some(listener) = self.listeners.find(&self.secret, &tuple) else { return };
         match listener.admit(self.connections.has_room()) {
-            _ if packet.ip().is_some_and(|ip| ip.ttl() < listener.settings.config.tuning.min_hops) => {
+            _ if too_far(&packet, listener.settings.config.tuning.min_hops) => {
                 cx.drop(packet, DropReason::TtlExpired)
             }
             Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
@@ -207,6 +207,11 @@ fn reset_for(header: &TcpHeader, payload: usize) -> TcpHeader {
         reset.flags = TcpFlags::RST.with(TcpFlags::ACK);
     }
     reset
+}
+
+/// The packet has been forwarded more often than IP_MINTTL allows (RFC 5082). Most sockets set none, and read no header for it.
+fn too_far(packet: &Packet, min_hops: u8) -> bool {
+    min_hops > 0 && packet.ip().is_some_and(|ip| ip.ttl() < min_hops)
 }
 
 fn segment_of(header: TcpHeader, packet: &Packet) -> Segment {

@@ -128,7 +128,8 @@ impl Connection {
         if self.shortage.closed && !syn {
             return 0; // what was promised is still taken if there is memory for it
         }
-        let edge = self.right_edge();
+        let free = self.free();
+        let edge = (self.rcv_nxt + free).later(self.rcv_adv);
         // Receiver's silly-window avoidance (RFC 9293 §3.8.6.2.2): the edge moves by useful steps only.
         let step = self.mss.min(self.receive.size() / 2);
         if edge.bytes_since(self.rcv_adv) >= step {
@@ -142,7 +143,7 @@ impl Connection {
         // and so that a small window is not announced as none; but no more than one unit beyond the buffer.
         let unit = 1 << self.rcv_wscale;
         let mut units = window.div_ceil(unit);
-        if units * unit > self.free().saturating_add(unit - 1).max(window) {
+        if units * unit > free.saturating_add(unit - 1).max(window) {
             units -= 1;
         }
         let units = units.min(u32::from(u16::MAX));

@@ -104,6 +104,9 @@ impl Connection {
             Transmit::Blocked(Blocked::ReceiveWindow) => Sending::ReceiveWindow,
             _ => Sending::Busy,
         };
+        if sending == self.statistics.sending {
+            return;
+        }
         let times = self.statistics.times(now);
         let s = &mut self.statistics;
         (s.busy, s.limited, s.sending, s.since) = (times.busy, times.receive_window_limited, sending, now);

@@ -91,14 +91,8 @@ impl Connection {
         self.update_hold(now, result);
         self.tell_of_unsent();
         self.update_patience(now);
-        if out.len() < full && self.persist.due && self.sends_as_linux() && self.probe_with_data(now, out) {
-            self.persist.due = false;
-        }
-        if out.len() < full && std::mem::take(&mut self.persist.due) {
-            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
-            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
-            let seq = self.snd_una - 1;
-            self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
+        if self.persist.due && out.len() < full {
+            self.probe_window(now, out);
         }
         if out.len() < full {
             self.send_pure_ack(now, out);
@@ -106,8 +100,21 @@ impl Connection {
         result
     }
 
+    fn probe_window(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        if !self.sends_as_linux() || !self.probe_with_data(now, out) {
+            // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
+            // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
+            let seq = self.snd_una - 1;
+            self.emit(now, out, seq, TcpFlags::ACK, Bytes::new(), Cause::WindowProbe);
+        }
+        self.persist.due = false;
+    }
+
     /// Retransmissions, then new data.
     fn fill_as_usual(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
+        if self.segments.is_empty() && !self.probe_due && !self.has_unsent() {
+            return self.ran_out(); // who only receives asks for nothing more
+        }
         while out.len() < full && self.send_retransmission(now, out) {}
         loop {
             if out.len() >= full {
@@ -120,10 +127,15 @@ impl Connection {
             match self.next_new_segment(now) {
                 Ok(len) if self.may_leave(now, len) => self.send_new(now, out, len),
                 Ok(_) => break Transmit::Blocked(Blocked::Pacing),
-                Err(None) if self.pacer.deadline().is_some() => break Transmit::Blocked(Blocked::Pacing),
-                Err(why) => break why.map_or(Transmit::Idle, Transmit::Blocked),
+                Err(None) => break self.ran_out(),
+                Err(Some(why)) => break Transmit::Blocked(why),
             }
         }
+    }
+
+    /// Nothing waits to be sent, unless the pacer keeps a retransmission.
+    fn ran_out(&self) -> Transmit {
+        if self.pacer.deadline().is_some() { Transmit::Blocked(Blocked::Pacing) } else { Transmit::Idle }
     }
 
     /// True in the states in which data or FIN may be sent or be outstanding.
@@ -146,13 +158,11 @@ impl Connection {
     /// scale.
     fn acceptable_number(&self) -> Seq {
         let edge = self.snd_una + self.snd_wnd;
-        let beyond = self.snd_nxt.bytes_since(edge);
-        let slack = if self.snd_wscale > 0 || self.rcv_wscale > 0 { 1 << self.rcv_wscale } else { 0 };
-        if self.config.is_linux() && self.snd_nxt.after(edge) && beyond >= slack {
-            edge
-        } else {
-            self.snd_nxt
+        if !self.snd_nxt.after(edge) || !self.config.is_linux() {
+            return self.snd_nxt;
         }
+        let slack = if self.snd_wscale > 0 || self.rcv_wscale > 0 { 1 << self.rcv_wscale } else { 0 };
+        if self.snd_nxt.bytes_since(edge) >= slack { edge } else { self.snd_nxt }
     }
 
     fn send_syn(&mut self, now: Instant, out: &mut Vec<Outgoing>, cause: Cause) {
@@ -329,10 +339,10 @@ impl Connection {
 
     /// Length of the next new segment (zero: a FIN alone), or why there is none.
     fn next_new_segment(&mut self, now: Instant) -> Result<u32, Option<Blocked>> {
-        if !self.has_unsent() {
+        let unsent = self.unsent();
+        if self.fin_seq.is_some() || (unsent == 0 && !self.fin_queued) {
             return Err(None);
         }
-        let unsent = self.unsent();
         let outstanding = !self.segments.is_empty();
         if !outstanding {
             self.restart_after_idle(now);

@@ -33,6 +33,8 @@ struct ReadRate {
     since: Option<Instant>,
     /// Parts since the first one.
     age: u64,
+    /// Sums of the newer and of the older half of the parts.
+    sums: [u64; 2],
 }
 
 impl ReadRate {
@@ -51,16 +53,17 @@ impl ReadRate {
         }
         self.since = Some(since + part * ended);
         self.age = self.age.saturating_add(ended);
-    }
-    /// In the last round trip, and in the one before.
-    fn totals(&self) -> [u64; 2] {
-        let sum = |parts: &[u64], more| parts.iter().fold(more, |sum: u64, part| sum.saturating_add(*part));
+        let sum = |parts: &[u64]| parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part));
         let (last, before) = self.parts.split_at(PARTS);
-        [sum(last, self.current), sum(before, 0)]
+        self.sums = [sum(last), sum(before)];
     }
-    /// The window that lets the sender go on as it does.
+    /// Bytes read in the last round trip.
+    fn last(&self) -> u64 {
+        self.sums[0].saturating_add(self.current)
+    }
+    /// The window that lets the sender go on as it does: not more than `MAX_ROUNDS` times what was read last.
     fn wanted(&self) -> u64 {
-        let [last, before] = self.totals();
+        let (last, before) = (self.last(), self.sums[1]);
         let steady = last.saturating_mul(ROUNDS);
         // A round trip that was not a whole one says nothing of the growth.
         if before == 0 || self.age < 2 * PARTS as u64 {
@@ -180,7 +183,8 @@ impl ReceiveWindow {
             return;
         }
         self.reads.current = self.reads.current.saturating_add(bytes);
-        if self.growth == WindowGrowth::Ahead && !self.frozen {
+        let most = self.reads.last().saturating_mul(MAX_ROUNDS as u64);
+        if self.growth == WindowGrowth::Ahead && !self.frozen && most > u64::from(self.size) {
             let wanted = self.reads.wanted().min(u64::from(self.max)) as u32;
             self.size = self.size.max(wanted);
         }

@@ -10,7 +10,7 @@ mod split;
 
 pub use rates::{LostSegment, RateSample};
 
-use crate::trim::trim;
+use crate::trim::{start, trim};
 use farpace_units::{Instant, Packets, Seq, Span};
 use rates::Rates;
 use std::collections::VecDeque;
@@ -237,8 +237,18 @@ impl Segments {
     /// Adds a segment that was just sent for the first time; it must follow the last one.
     pub fn push(&mut self, seq: Seq, len: u32, now: Instant) {
         debug_assert!(self.end().is_none_or(|e| e == seq), "segments are contiguous");
+        if self.rows.is_empty() {
+            start(&mut self.rows);
+            start(&mut self.tags);
+        }
         self.rows.push_back(Row { last: self.transmissions << 1, ..Row::new(seq, len, now) });
         self.tags.push_back(0);
+        if self.rates.is_some() {
+            self.push_rate(now);
+        }
+    }
+
+    fn push_rate(&mut self, now: Instant) {
         let in_flight = self.in_flight();
         if let Some(rates) = &mut self.rates {
             rates.push(now, in_flight);
