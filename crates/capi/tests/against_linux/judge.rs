@@ -22,10 +22,12 @@ pub struct Difference {
     pub kind: String,
     /// In full.
     pub text: String,
+    /// When it shows.
+    pub at: i64,
 }
 
 fn differs(kind: impl Into<String>, text: impl Into<String>) -> Option<Difference> {
-    Some(Difference { kind: kind.into(), text: text.into() })
+    Some(Difference { kind: kind.into(), text: text.into(), at: 0 })
 }
 
 /// How the windows of both are compared.
@@ -62,10 +64,11 @@ pub fn compare(program: &Program, kernel: &Record, ours: &Record) -> Option<Diff
     let calls = compare_calls(program, kernel, ours);
     let segments = compare_segments(program, kernel, ours);
     // What came first is the cause of the other.
-    match (segments, calls) {
-        (Some((a, segment)), Some((b, call))) => Some(if b < a { call } else { segment }),
-        (segment, call) => segment.or(call).map(|(_, difference)| difference),
-    }
+    let (at, difference) = match (segments, calls) {
+        (Some((a, segment)), Some((b, call))) => Some(if b < a { (b, call) } else { (a, segment) }),
+        (segment, call) => segment.or(call),
+    }?;
+    Some(Difference { at, ..difference })
 }
 
 fn compare_segments(program: &Program, kernel: &Record, ours: &Record) -> Option<(i64, Difference)> {

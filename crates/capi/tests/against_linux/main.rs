@@ -74,7 +74,7 @@ fn agrees_with_the_kernel_in_real_time() {
         let mut kernel = Kernel::new().unwrap();
         let Verdict { kernel, ours, difference } = campaign::play(&mut kernel, library(), &program).unwrap();
         println!("{program}{}", judge::columns(&program, &kernel, &ours));
-        if let Some(Difference { kind, text }) = difference {
+        if let Some(Difference { kind, text, .. }) = difference {
             panic!("{kind}: {text}");
         }
         return;

@@ -20,17 +20,34 @@ const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const EPOCH: i64 = 5_000_000_000;
 const MS: i64 = 1_000_000;
 /// What follows an input within this time answers it.
-const ANSWER: i64 = MS;
+const ANSWER: i64 = 300_000;
 /// Ticks of the kernel's timers.
 const TICK: i64 = 4 * MS;
+/// What the machine adds to that.
+const LATE: i64 = 3 * MS;
 
-/// What is done with a timer of ours that comes due shortly before an input, if the kernel shows nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Race {
-    /// It fires before the input.
-    Fires,
-    /// The input comes first.
-    Waits,
+/// What is done with the timers of ours that come due shortly before an input, if the kernel shows nothing: by turns, the timer
+/// fires before the input, or (a bit that is set) the input comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Races {
+    pub waits: u32,
+    /// So many there were.
+    pub met: u32,
+    /// When the timer of the last one was due.
+    due: i64,
+}
+
+impl Races {
+    pub fn of(waits: u32) -> Self {
+        Races { waits, ..Races::default() }
+    }
+    /// Does the timer that is due wait? One that waited for an input waits for those behind it, too.
+    fn next(&mut self, due: i64) -> bool {
+        if self.met == 0 || due != self.due {
+            (self.met, self.due) = (self.met + 1, due);
+        }
+        self.waits.checked_shr(self.met - 1).unwrap_or(0) & 1 != 0
+    }
 }
 
 /// The words of farpace for the switches of a program.
@@ -58,6 +75,8 @@ pub struct Ours {
     waiting: Vec<(usize, Arc<Turn>, JoinHandle<Outcome>)>,
     pub record: Record,
     now: i64,
+    /// An input came so much later than the library was told, because a timer had to wait for it.
+    behind: i64,
     host: Arc<Host>,
 }
 
@@ -72,6 +91,7 @@ impl Ours {
             waiting: Vec::new(),
             record: Record::default(),
             now: 0,
+            behind: 0,
             host,
         }
     }
@@ -88,7 +108,7 @@ impl Ours {
     /// Notes what was sent until now.
     fn hear(&mut self) {
         while let Some((packet, left)) = self.host.output(self.clock()) {
-            let heard = self.peer.heard(&packet, self.now);
+            let heard = self.peer.heard(&packet, self.now + self.behind);
             let left = left as i64 - EPOCH;
             self.record.sent.extend(heard.map(|sent| Sent { left, ..sent }));
         }
@@ -115,7 +135,7 @@ impl Ours {
             turn.run();
             if turn.is_over() {
                 let outcome = thread.join().expect("the call returns");
-                self.record.results.insert(step, (outcome, self.now));
+                self.record.results.insert(step, (outcome, self.now + self.behind));
             } else {
                 self.waiting.push((step, turn, thread));
             }
@@ -124,7 +144,7 @@ impl Ours {
 
     /// Does step `n` now.
     pub fn input(&mut self, n: usize, what: &Action) {
-        self.record.times.push(self.now);
+        self.record.times.push(self.now + self.behind);
         match what {
             Action::Segment(segment) => {
                 let packet = self.peer.packet(segment, self.now);
@@ -145,7 +165,7 @@ impl Ours {
         let (table, sockets, place) = (self.table, self.sockets.clone(), self.place);
         if !c.blocking || c.op == Op::Socket {
             let outcome = call(&table, &sockets, place, c.slot, c.blocking, &c.op);
-            self.record.results.insert(n, (outcome, self.now));
+            self.record.results.insert(n, (outcome, self.now + self.behind));
             return;
         }
         let turn = Arc::new(Turn::default());
@@ -241,7 +261,7 @@ pub fn grain(span: i64) -> i64 {
         512..4096 => 64 * TICK,
         _ => 512 * TICK,
     };
-    wheel + TICK
+    wheel + TICK + LATE
 }
 
 /// Nothing is sent because of it.
@@ -267,23 +287,25 @@ fn spontaneous(program: &Program, kernel: &Record) -> VecDeque<i64> {
 }
 
 /// Plays `program` as it was played to the kernel.
-pub fn run(library: Library, program: &Program, kernel: &Record, race: Race) -> Record {
+pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Races) -> Record {
     let mut ours = Ours::new(library, 1, program);
     let mut guide = spontaneous(program, kernel);
     for (n, step) in program.steps.iter().enumerate() {
         let at = kernel.times.get(n).copied().unwrap_or(step.at as i64 * 1000).max(ours.now);
-        let at = advance(&mut ours, at, &mut guide, race);
-        ours.at(at);
+        let told = advance(&mut ours, at, &mut guide, Some(races));
+        ours.behind = at - told;
+        ours.at(told);
         ours.input(n, &step.what);
+        ours.behind = 0;
     }
-    advance(&mut ours, kernel.end, &mut guide, Race::Fires);
+    advance(&mut ours, kernel.end, &mut guide, None);
     ours.finish(kernel.end);
     ours.record
 }
 
 /// Fires the timers until `to`; gives the time for the input that comes then. It is earlier if a timer that is due has to
 /// wait for the input.
-fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, race: Race) -> i64 {
+fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, mut races: Option<&mut Races>) -> i64 {
     loop {
         let due = ours.deadline();
         if due > to {
@@ -295,7 +317,7 @@ fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, race: Race) -> i
         }
         let fires = match guide.front() {
             Some(&at) if at <= due + grain => at.max(due),
-            _ if race == Race::Waits && due + grain > to => i64::MAX,
+            _ if due + grain > to && races.as_mut().is_some_and(|races| races.next(due)) => i64::MAX,
             _ => due,
         };
         if fires > to && due > ours.now {
