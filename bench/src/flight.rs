@@ -186,6 +186,7 @@ impl Flight {
     fn time_out(&mut self) {
         let (now, snd_una, snd_nxt) = (self.now, self.snd_una, self.snd_nxt);
         let expiry = Expiry {
+            window_shut: false,
             now,
             snd_una,
             snd_nxt,

@@ -161,6 +161,7 @@ impl Sender {
         let (now, una, next) = (self.now, packet(self.una), packet(self.next));
         let (recovery, mut cx) = self.parts();
         let expiry = Expiry {
+            window_shut: false,
             now,
             snd_una: una,
             snd_nxt: next,

@@ -18,6 +18,15 @@ const FIRST_FULL_SIZE: u32 = 536;
 /// Smaller segments are never full.
 const LEAST_FULL_SIZE: u32 = 88;
 
+/// The kernel's clock for this (jiffies, with HZ = 250).
+const TICK: Span = Span::from_millis(4);
+
+/// A time as that clock shows it, in the middle of what it may show.
+fn in_ticks(time: Span) -> Span {
+    let tick = TICK.as_nanos();
+    Span::from_nanos((time.as_nanos() + tick / 2) / tick * tick)
+}
+
 /// The quick-ACK counter, the delayed-ACK timeout (ato), and whether data goes both ways.
 #[derive(Clone, Debug, Default)]
 pub struct QuickAck {
@@ -47,7 +56,7 @@ impl QuickAck {
             return None;
         }
         self.measure(a);
-        let since = a.now.since(self.last);
+        let since = in_ticks(a.now.since(self.last));
         self.last = a.now;
         match self.ato {
             None => {
@@ -106,31 +115,35 @@ impl QuickAck {
     }
     /// What counts as a full-size segment, as TCP_INFO tells it: of a peer that has sent no data what is guessed then.
     pub fn segment(&self, mss: u32, window: u32) -> u32 {
-        let size =
-            if self.full_size == 0 { FIRST_FULL_SIZE.min(mss).min(window / 2) } else { self.full_size };
-        size.max(LEAST_FULL_SIZE)
+        if self.full_size == 0 {
+            FIRST_FULL_SIZE.min(mss).min(window / 2).max(LEAST_FULL_SIZE)
+        } else {
+            self.full_size
+        }
     }
 
     fn full_size(&self) -> u32 {
-        self.full_size.max(LEAST_FULL_SIZE)
+        if self.full_size == 0 { LEAST_FULL_SIZE } else { self.full_size }
     }
 
     /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH, theirs.
-    fn measure(&mut self, a: &DataArrival) {
+    pub fn measure(&mut self, a: &DataArrival) {
         if self.full_size == 0 {
-            self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2);
+            self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2).max(LEAST_FULL_SIZE);
         }
         let other = std::mem::take(&mut self.other_size);
-        if a.segment >= self.full_size() {
+        if a.segment >= self.full_size {
             self.full_size = a.segment;
             self.ends = self.ends.max(u32::from(a.push));
             return;
         }
-        if a.segment >= FIRST_FULL_SIZE || (a.segment >= LEAST_FULL_SIZE && !a.push) {
-            let again = a.segment == other;
-            self.other_size = a.segment;
-            if again {
-                self.full_size = a.segment;
+        // SACK blocks come off the segment that carries them: all options count.
+        let whole = a.segment + a.all_options;
+        if whole >= FIRST_FULL_SIZE || (whole >= LEAST_FULL_SIZE && !a.ends) {
+            let size = whole.saturating_sub(a.usual_options);
+            self.other_size = size;
+            if size == other {
+                self.full_size = size;
                 return;
             }
         }

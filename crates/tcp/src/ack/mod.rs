@@ -32,8 +32,14 @@ pub struct DataArrival {
     pub len: u32,
     /// Payload bytes of each segment: less than `len` where a device has put several together.
     pub segment: u32,
+    /// Bytes of options in its header.
+    pub all_options: u32,
+    /// Those that every segment of the connection has.
+    pub usual_options: u32,
     /// It had PSH.
     pub push: bool,
+    /// It had PSH, FIN or URG: it need not be full.
+    pub ends: bool,
     /// It was out of order, or filled a hole, or there are holes left.
     pub disorder: bool,
     /// It was all there already.
@@ -97,6 +103,13 @@ impl AckPolicy {
             _ if a.disorder || a.duplicate => Decision::Now(Cause::AckOutOfOrder),
             Some(until) => Decision::Hold(until),
             None => Decision::Now(Cause::AckNow),
+        }
+    }
+
+    /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are (Linux).
+    pub fn on_early(&mut self, a: &DataArrival) {
+        if let Form::Linux(form) = &mut self.form {
+            form.measure(a);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::rto::RttSample;
 use crate::segment::Segment;
 use farpace_trace::{Cause, Direction, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
-use farpace_wire::tcp::TcpFlags;
+use farpace_wire::tcp::{TcpFlags, TcpOptions};
 
 /// Least time between two answers to unacceptable segments without data (Linux: tcp_invalid_ratelimit).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
@@ -21,6 +21,13 @@ const SOON: Span = Span::from_millis(8);
 /// Age in ticks at which TS.Recent tells nothing any more: half the circle, less a bit (RFC 7323 §5.5: 24 days of 1 ms).
 const TS_RECENT_LIFE: u64 = 24 * 86_400_000;
 
+/// Bytes of the options that segments with data have, as they stand in most headers.
+fn options_len(options: &TcpOptions) -> u32 {
+    let stamps = if options.timestamps.is_some() { 12 } else { 0 };
+    let blocks = options.sack.len() as u32;
+    stamps + if blocks > 0 { 4 + 8 * blocks } else { 0 }
+}
+
 impl Connection {
     /// A segment has arrived.
     pub fn on_segment(&mut self, now: Instant, segment: Segment) {
@@ -29,7 +36,9 @@ impl Connection {
         if data {
             self.counters.data_segments_received += count;
         }
-        if !self.config.is_linux() {
+        if self.config.is_linux() {
+            self.linux.may_idle();
+        } else {
             self.end_more();
         }
         match self.state {
@@ -100,6 +109,11 @@ impl Connection {
         let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
         self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
         if self.config.is_linux() {
+            self.linux.looks_again();
+            if !self.opened_actively() {
+                // The SYN, and what completes the handshake: others came before there was a connection.
+                self.counters.segments_received = 1 + u64::from(by.segments());
+            }
             self.established_as_linux(now, rtt, by);
             self.tell(Event::Connected);
             self.tell(Event::Writable);
@@ -153,7 +167,9 @@ impl Connection {
         }
         if reset {
             // RFC 5961 §3.2: only the exact number resets; anything else in the window is challenged.
-            if segment.header.seq == self.rcv_nxt {
+            // Linux also takes the end of what the peer knows to have arrived.
+            let known = if self.config.is_linux() { self.islands.end() } else { None };
+            if segment.header.seq == self.rcv_nxt || known == Some(segment.header.seq) {
                 self.finish(CloseReason::Reset);
             } else {
                 self.challenge(now, &segment);
@@ -172,7 +188,6 @@ impl Connection {
                                 return;
                             }
                             self.rto_deadline = Some(self.timeout_from(now));
-                            self.counters.segments_received -= 1; // there is no connection yet
                         }
                         self.syn_pending = Some(Cause::SynRetransmit);
                         self.syn_retransmitted = true;
@@ -255,6 +270,13 @@ impl Connection {
         if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
             return seq == self.irs;
         }
+        if self.state == State::SynReceived && self.config.is_linux() && !self.opened_actively() && !reset {
+            // Before there is a connection Linux looks at the window alone (tcp_check_req).
+            let end = seq + len;
+            return seq == self.rcv_nxt
+                || (end.after(self.rcv_nxt) && seq.before(self.rcv_nxt + window))
+                || (seq == self.rcv_nxt + window && len == 0);
+        }
         if self.config.is_linux() && !reset {
             // A segment that ends where the last acknowledgment stands has news for the clock of timestamps.
             return !(seq + len).before(self.last_ack_sent) && !seq.after(self.rcv_nxt + window);
@@ -285,7 +307,7 @@ impl Connection {
         self.rto.clock().tick().min(Span::from_millis(1)) * TS_RECENT_LIFE
     }
 
-    fn update_ts_recent(&mut self, now: Instant, segment: &Segment) {
+    pub(super) fn update_ts_recent(&mut self, now: Instant, segment: &Segment) {
         if let (true, Some(t)) = (self.timestamps, segment.header.options.timestamps)
             && segment.header.seq.before_eq(self.last_ack_sent)
         {
@@ -411,6 +433,10 @@ impl Connection {
             }
             match self.reassembly.insert(before + u64::from(ahead), fresh) {
                 Arrival::InOrder => {
+                    if self.sack && self.config.is_linux() {
+                        // What it has in common with what waited (tcp_ofo_queue).
+                        self.islands.set_filled(seq + len as u32);
+                    }
                     let moved = self.reassembly.next() - before;
                     self.rcv_nxt += moved as u32;
                     self.counters.bytes_received += ByteCount::new(moved);
@@ -470,6 +496,7 @@ impl Connection {
         arrival.disorder |= fin_at.is_some();
         if ahead_of_turn && self.config.is_linux() {
             // It is answered at once, and says nothing of the sender's pace.
+            self.ack_policy.on_early(&arrival);
             self.obey(Decision::Now(Cause::AckOutOfOrder));
             return;
         }
@@ -492,7 +519,12 @@ impl Connection {
             now,
             len,
             segment: len.min(segment_size),
+            all_options: options_len(&segment.header.options),
+            usual_options: self.option_bytes(),
             push: segment.header.flags.contains(TcpFlags::PSH),
+            ends: [TcpFlags::PSH, TcpFlags::FIN, TcpFlags::URG]
+                .into_iter()
+                .any(|flag| segment.header.flags.contains(flag)),
             disorder: false,
             duplicate,
             unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),

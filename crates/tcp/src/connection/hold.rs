@@ -47,6 +47,7 @@ impl Connection {
     pub(super) fn update_hold(&mut self, now: Instant, result: Transmit) {
         let held = result == Transmit::Blocked(super::Blocked::Nagle)
             && self.segments.is_empty()
+            && !self.config.is_linux() // the timer that probes windows sends it
             && self.is_held(self.unsent());
         if !held {
             self.hold.deadline = None;

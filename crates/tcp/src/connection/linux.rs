@@ -52,6 +52,21 @@ pub(super) struct LinuxOutput {
     deferred: bool,
     /// Payload of a full segment in this pass.
     mss: u32,
+    /// Nothing has happened that makes the kernel look at what is unsent.
+    idle: bool,
+    /// The last pass ended because there was no more room for what it sends.
+    unfinished: bool,
+}
+
+impl LinuxOutput {
+    /// A segment or a timer comes, which may be no reason to look at what is unsent.
+    pub fn may_idle(&mut self) {
+        self.idle = !self.unfinished;
+    }
+    /// There is one.
+    pub fn looks_again(&mut self) {
+        self.idle = false;
+    }
 }
 
 impl Connection {
@@ -66,36 +81,37 @@ impl Connection {
             self.linux.piece_start = sent; // what was sent is not added to
         }
         let piece = self.piece();
-        // What is added to a piece moves its PSH to the end.
-        let mut had = self.linux.pushes.back().is_some_and(|at| *at > self.linux.piece_start);
-        if had {
+        // What is added to a piece takes its PSH away.
+        if self.linux.pushes.back().is_some_and(|at| *at > self.linux.piece_start && *at < end) {
             self.linux.pushes.pop_back();
         }
         while self.linux.piece_start + piece <= end {
             self.linux.piece_start += piece;
-            self.push_at(self.linux.piece_start, false, std::mem::take(&mut had));
+            self.push_at(self.linux.piece_start, false);
         }
-        self.push_at(end, !self.promises_more(), had && end > self.linux.piece_start);
+        self.push_at(end, !self.promises_more());
+        self.linux.looks_again();
     }
 
-    /// A piece ends here. `always`: it is pushed now; `had`: it was before.
-    fn push_at(&mut self, offset: u64, always: bool, had: bool) {
+    /// A piece ends here. `always`: it is pushed now.
+    fn push_at(&mut self, offset: u64, always: bool) {
         let half = u64::from(self.max_window / 2);
-        let now = always || offset > self.linux.pushed + half;
-        if now {
+        if always || offset > self.linux.pushed + half {
             self.linux.pushed = offset;
-        }
-        if (now || had) && self.linux.pushes.back() != Some(&offset) {
-            self.linux.pushes.push_back(offset);
+            if self.linux.pushes.back() != Some(&offset) {
+                self.linux.pushes.push_back(offset);
+            }
         }
     }
 
-    /// What ends at this stream offset has PSH.
+    /// A burst that ends at this stream offset has PSH: pieces that it joins bring theirs along (`tcp_grow_skb`).
     fn is_pushed(&mut self, end: u64) -> bool {
-        while self.linux.pushes.front().is_some_and(|at| *at < end) {
+        let mut pushed = false;
+        while self.linux.pushes.front().is_some_and(|at| *at <= end) {
             self.linux.pushes.pop_front();
+            pushed = true;
         }
-        self.linux.pushes.front() == Some(&end)
+        pushed
     }
 
     /// The pacing rate, as Linux reckons it with each acknowledgment: twice the window a round trip in slow start, a fifth
@@ -122,7 +138,7 @@ impl Connection {
     }
 
     /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the peer's window.
-    fn piece(&self) -> u64 {
+    pub(super) fn piece(&self) -> u64 {
         let (mss, window) = (u64::from(self.mss.max(1)), u64::from(self.max_window));
         let half = if window > 536 { window / 2 } else { window };
         (MAX_BURST.min(half.max(mss)) / mss).max(1) * mss
@@ -132,6 +148,8 @@ impl Connection {
     pub(super) fn fill_linux(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
         self.linux.deferred = false;
         let mut result = Transmit::Idle;
+        let looks = !self.linux.idle || self.recovery.probes_new();
+        let tried = looks && self.has_unsent();
         if self.recovery.new_data_first() {
             result = self.push_new(now, out, full, true);
             self.recovery.pass_is_over(self.snd_nxt);
@@ -139,16 +157,23 @@ impl Connection {
         while out.len() < full && self.send_retransmission(now, out) {}
         if out.len() < full {
             self.recovery.pass_is_over(self.snd_nxt);
-            result = self.push_new(now, out, full, false);
+            if looks {
+                result = self.push_new(now, out, full, false);
+            } else if self.has_unsent() {
+                result = Transmit::Blocked(Blocked::CongestionWindow);
+            }
         }
-        if out.len() >= full {
+        self.linux.unfinished = out.len() >= full;
+        if self.linux.unfinished {
             return Transmit::Sent(0);
         }
+        self.linux.idle = false;
         let pushed = Pushed {
             now,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             sent: std::mem::take(&mut self.linux.sent),
+            tried,
             limited: self.linux.deferred,
             initial_window: self.config.first_window(self.mss),
         };
@@ -184,7 +209,6 @@ impl Connection {
                 self.limited_at = Some(self.snd_nxt);
                 return Transmit::Blocked(Blocked::CongestionWindow);
             };
-            let quota = if probe { 1 } else { quota };
             let urgent = self.urgent_pointer(self.snd_una).is_some();
             // Urgent data is written in segments.
             let (unsent, piece) = (self.unsent(), if urgent { mss } else { self.piece() });
@@ -295,7 +319,7 @@ impl Connection {
             let number = self.segments.begin_transmission();
             let mut flags = self.enqueue(now, len);
             // At the end of a burst of several; and where a call ended.
-            let pushed = len > 0 && self.is_pushed(end);
+            let pushed = len > 0 && left == 0 && self.is_pushed(end);
             if pushed {
                 self.segments.mark_pushed();
             }
@@ -323,6 +347,7 @@ impl Connection {
             return false;
         }
         self.linux.mss = self.mss;
+        self.push();
         let start = self.una_offset + u64::from(self.snd_nxt.bytes_since(self.snd_una));
         while self.linux.pushes.front().is_some_and(|at| *at <= start + len) {
             self.linux.pushes.pop_front();

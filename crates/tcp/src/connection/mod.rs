@@ -411,6 +411,7 @@ impl Connection {
     /// Closes the sending side: a FIN follows what was written.
     pub fn close(&mut self) {
         self.fin_queued = true;
+        self.linux.looks_again();
         if self.state == State::SynSent && self.buffer.len().is_zero() {
             self.finish(CloseReason::Finished);
         }

@@ -82,7 +82,9 @@ impl Connection {
     /// Something new was acknowledged, or the handshake is complete.
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
-        self.statistics.on_progress(now);
+        if self.recovery.state() != farpace_trace::RecoveryState::Loss {
+            self.statistics.on_progress(now);
+        }
         self.patience.inside = 0;
         self.patience.waiting_since = self.waits().then_some(now);
         if let Some(orphan) = &mut self.patience.orphan {

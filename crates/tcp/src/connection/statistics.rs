@@ -67,7 +67,13 @@ impl Statistics {
             self.repairing_since = Some(now);
         }
     }
-    /// Something new was acknowledged.
+    /// The SYN-ACK was not answered in time, which was first sent at `since`.
+    pub fn on_syn_ack_timeout(&mut self, since: Instant) {
+        self.timeouts += 1;
+        self.recoveries = 1;
+        self.repairing_since = Some(since);
+    }
+    /// Something new was acknowledged, and nothing is left to repair.
     pub fn on_progress(&mut self, now: Instant) {
         if let Some(since) = self.repairing_since.take() {
             self.repairing += now.since(since);

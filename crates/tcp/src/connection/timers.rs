@@ -86,8 +86,10 @@ impl Connection {
             return;
         }
         self.notice_empty_line(now);
+        self.linux.may_idle();
         if due(self.pacer.deadline()) {
             self.pacer.release();
+            self.linux.looks_again();
         }
         if due(self.user_deadline()) {
             self.on_user_timeout(now);
@@ -144,7 +146,8 @@ impl Connection {
         let tail_inside = self.segments.waits_inside(self.segments.len().saturating_sub(1));
         let unsent_in_window = self.config.is_linux() && self.next_in_window();
         let new_data_waiting = self.new_data_fits();
-        Expiry { now, snd_una, snd_nxt, new_data_waiting, unsent_in_window, tail_inside }
+        let window_shut = self.snd_wnd == 0;
+        Expiry { now, snd_una, snd_nxt, new_data_waiting, unsent_in_window, tail_inside, window_shut }
     }
 
     /// Recovery has nothing to wait for when nothing is outstanding.
@@ -193,6 +196,11 @@ impl Connection {
         } else if handshake {
             self.syn_pending = Some(Cause::SynRetransmit);
             self.syn_retransmitted = true;
+            if self.opened_actively() {
+                self.statistics.on_timeout(now, self.timeouts_in_row <= 1);
+            } else {
+                self.statistics.on_syn_ack_timeout(self.syn_sent_at.unwrap_or(now));
+            }
         } else {
             if self.snd_wnd > 0 {
                 self.statistics.on_timeout(now, self.timeouts_in_row <= 1);
@@ -225,11 +233,26 @@ impl Connection {
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that
     /// would be acknowledged, and no window, or too small a one.
     pub(super) fn update_persist(&mut self, now: Instant) {
-        let wanted = self.segments.is_empty() && self.has_unsent() && self.is_open() && self.window_blocks();
+        let held =
+            self.config.is_linux() && self.is_held(self.unsent()) && self.unsent() < u64::from(self.mss);
+        let waits = self.segments.is_empty() && self.has_unsent() && self.is_open();
+        let wanted = waits && (self.window_blocks() || (held && !self.fin_queued));
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {
             self.persist.deadline = Some(now + self.persist_interval());
+        }
+    }
+
+    /// An acknowledgment has come, with nothing outstanding: the timer begins anew (Linux: tcp_ack_probe).
+    pub(super) fn restart_persist(&mut self, now: Instant) {
+        if !self.config.is_linux() || !self.segments.is_empty() || self.persist.deadline.is_none() {
+            return;
+        }
+        if self.window_blocks() {
+            self.persist.deadline = Some(now + self.persist_interval());
+        } else {
+            self.persist = Persist::default();
         }
     }
 

@@ -34,6 +34,7 @@ impl Connection {
         own.tuning = config.tuning;
         if releases {
             self.push();
+            self.linux.looks_again();
         }
         self.unsent_refused |= config.tuning.unsent_limit.is_some();
     }
@@ -87,6 +88,7 @@ impl Connection {
     /// Less than a full segment waits while anything is outstanding (RFC 9293 §3.7.4), or not.
     pub fn set_nagle(&mut self, nagle: bool) {
         self.own_config().nagle = nagle;
+        self.linux.looks_again();
     }
     /// Probing of an idle connection (RFC 9293 §3.8.4), from now on.
     pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {

@@ -13,6 +13,11 @@ impl Connection {
             return self.buffer.write(data);
         }
         let unsent_room = limit.map_or(u64::MAX, |limit| limit.get().saturating_sub(self.unsent()));
+        // As in Linux, what is written into an empty place may be as long as a piece of the send queue.
+        let unsent_room = match limit {
+            Some(limit) if self.config.is_linux() && self.unsent() < limit.get() => self.piece(),
+            _ => unsent_room,
+        };
         let room = unsent_room.min(share);
         let mut part = data.split_to(data.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
         self.unsent_refused |= limit.is_some() && !data.is_empty();

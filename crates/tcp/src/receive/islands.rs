@@ -62,6 +62,19 @@ impl Islands {
         }
     }
 
+    /// Data in order reaches to `end`, into what had arrived before: the next ACK says so, once.
+    pub fn set_filled(&mut self, end: Seq) {
+        let first = self.islands.iter().min_by(|a, b| a.start.distance(b.start).cmp(&0));
+        if let Some(i) = first.filter(|i| i.start.before(end)) {
+            self.duplicate = Some(SackBlock { start: i.start, end: i.end.earlier(end) });
+        }
+    }
+
+    /// The right end of them all.
+    pub fn end(&self) -> Option<Seq> {
+        self.islands.iter().map(|i| i.end).reduce(Seq::later)
+    }
+
     /// Blocks that the next segment would carry.
     pub fn count(&self) -> usize {
         (self.islands.len() + usize::from(self.duplicate.is_some())).min(REMEMBERED)

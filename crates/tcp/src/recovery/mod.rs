@@ -261,6 +261,8 @@ pub struct Expiry {
     pub tail_inside: bool,
     /// The same, whatever Nagle's algorithm says.
     pub unsent_in_window: bool,
+    /// The peer's window is shut.
+    pub window_shut: bool,
 }
 
 /// All that could leave has left.
@@ -274,6 +276,8 @@ pub struct Pushed {
     pub snd_nxt: Seq,
     /// New segments that left.
     pub sent: u32,
+    /// There was something to send, and it was looked at.
+    pub tried: bool,
     /// The congestion window made a burst wait.
     pub limited: bool,
     /// The window that a connection begins with.

@@ -214,7 +214,7 @@ impl TcpInfo {
             segs_out: small(d.segments_sent),
             segs_in: small(counters.segments_received),
             notsent_bytes: small((d.unsent + seen.waiting).get()),
-            min_rtt: i.min_rtt.or(d.min_rtt).map_or(0, micros),
+            min_rtt: i.min_rtt.or(d.min_rtt).map_or(u32::MAX, micros),
             data_segs_in: small(counters.data_segments_received),
             data_segs_out: small(counters.data_segments_sent),
             delivery_rate: i.bandwidth.map_or(0, |rate| rate.bits_per_sec() / 8),

@@ -218,7 +218,8 @@ impl LossRecovery for LinuxRecovery {
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>) {
         self.enter_loss(expiry, cx);
         self.resend = Resend::Head;
-        self.timeouts += 1;
+        // What goes again behind a shut window only probes it.
+        self.timeouts += u32::from(!expiry.window_shut);
     }
 
     fn owns_timer(&self) -> bool {

@@ -129,7 +129,7 @@ impl LinuxRecovery {
             self.schedule_probe(pushed.now, false, cx);
         }
         let limited = pushed.limited || cx.segments.in_flight() >= cx.window.cwnd();
-        if pushed.sent > 0 || limited {
+        if pushed.tried && (pushed.sent > 0 || limited) {
             self.usage.validate(pushed, limited, self.switches.restart_after_idle, self.state, cx);
         }
     }

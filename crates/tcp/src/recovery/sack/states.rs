@@ -55,6 +55,7 @@ impl SackRecovery {
         cx.causes.push(Cause::Reneging);
         let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
         let expiry = Expiry {
+            window_shut: false,
             now,
             snd_una,
             snd_nxt,
@@ -225,6 +226,7 @@ impl SackRecovery {
             Verdict::Data => {
                 let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
                 let expiry = Expiry {
+                    window_shut: false,
                     now,
                     snd_una,
                     snd_nxt,
