@@ -51,6 +51,17 @@ int fp_stack_interrupt(const fp_stack *stack);
  * at most so long. ETIMEDOUT: not all of them. */
 int fp_stack_finish(fp_stack *stack, int milliseconds);
 
+/* Other processes. A child of fork(2) has its parent's sockets, and can make more: each call asks the parent, whose thread is the
+ * stack; of several stacks it is the one that was made last. fp_stack_share() lets the programs that children run inherit them as
+ * well: fp_stack_join() with the words of fp_stack_open() finds the stack there (ENOENT: nobody has left one), and
+ * fp_socket_inherited() makes a descriptor a socket again (EBADF: it is none). The other calls on stacks fail with EPERM there.
+ * fp_stack_wait() closes the sockets of this process and waits until no other process uses the stack, at most so long (-1: as long as
+ * it takes). ETIMEDOUT: some do. */
+int fp_stack_share(const fp_stack *stack);
+int fp_stack_join(const char *words);
+int fp_socket_inherited(int fd);
+int fp_stack_wait(const fp_stack *stack, int milliseconds);
+
 /* A socket of the stack that was made last, or of a certain one: AF_INET, AF_INET6; SOCK_STREAM, SOCK_DGRAM, perhaps with
  * SOCK_NONBLOCK and SOCK_CLOEXEC. */
 int fp_socket(int domain, int type, int protocol);

@@ -17,20 +17,21 @@
 //! When the last descriptor of the program's end is closed, the link hangs up. Once the link has hung up by itself, or is gone, a
 //! ballast tells it: the end of a pipe that lies unread in the queue of the program's end, and is closed with it.
 
+use crate::ffi::has_hung_up;
 use crate::home::Links;
 use farpace_live::socket::{Readiness, Watch};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, Shutdown, SockFlag, SockType, recv, send, sendmsg, setsockopt,
     shutdown, socketpair, sockopt,
 };
 use nix::unistd::pipe2;
+use std::cell::Cell;
 use std::io::IoSlice;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// With a send buffer this small (the system's least) ...
 const BUFFER: usize = 1;
@@ -88,17 +89,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn has_hung_up(fd: &OwnedFd) -> bool {
-    let mut one = [PollFd::new(fd.as_fd(), PollFlags::empty())];
-    poll(&mut one, PollTimeout::ZERO).is_ok()
-        && one[0].revents().is_some_and(|seen| seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
-}
-
 impl Ends {
     /// For a new pair.
-    pub fn new(inode: u64, user: RawFd, link: OwnedFd) -> Self {
+    pub fn new(inode: u64, link: OwnedFd) -> Self {
         let link = Link { end: Some(link), ..Link::default() };
-        Ends { inode: AtomicU64::new(inode), users: Mutex::new(vec![user]), link: Mutex::new(link) }
+        Ends { inode: AtomicU64::new(inode), users: Mutex::default(), link: Mutex::new(link) }
     }
     /// The file of the program's end.
     pub fn inode(&self) -> u64 {
@@ -111,7 +106,9 @@ impl Ends {
     }
     /// The program has one more descriptor.
     pub fn add_user(&self, fd: RawFd) {
-        locked(&self.users).push(fd);
+        let mut users = locked(&self.users);
+        users.retain(|user| *user != fd);
+        users.push(fd);
     }
     /// The program has one less; true: it was the last of this process.
     pub fn remove_user(&self, fd: RawFd) -> bool {
@@ -125,16 +122,50 @@ impl Ends {
     }
     /// All descriptors of the program's end are closed, in every process.
     pub fn are_closed(&self) -> bool {
+        let _quiet = quiet();
         let link = locked(&self.link);
         let end = link.end.as_ref().filter(|_| !link.mute);
-        link.ballast.as_ref().or(end).is_some_and(has_hung_up)
+        link.ballast.as_ref().or(end).is_some_and(|end| has_hung_up(end.as_raw_fd()))
+    }
+    /// In a child of fork(2): the ends that are the stack's are that of the owner alone.
+    pub fn close_link(&self) {
+        *locked(&self.link) = Link::default();
     }
     /// Does something with the program's end, if this process has it.
     fn with_user(&self, work: impl FnOnce(RawFd)) {
-        if let Some(user) = locked(&self.users).first() {
+        if let Some((inode, user)) = ACTING.get()
+            && inode == self.inode()
+        {
+            work(user);
+        } else if let Some(user) = locked(&self.users).first() {
             work(*user);
         }
     }
+}
+
+thread_local! {
+    /// For whom this thread acts: the file and a descriptor of the program's end.
+    static ACTING: Cell<Option<(u64, RawFd)>> = const { Cell::new(None) };
+}
+
+/// Does something for a process that has sent a descriptor of its end.
+pub fn acting<R>(inode: u64, user: RawFd, work: impl FnOnce() -> R) -> R {
+    ACTING.set(Some((inode, user)));
+    let result = work();
+    ACTING.set(None);
+    result
+}
+
+/// Held by whoever changes links, so that none is half changed in a child of fork(2). Never while the table is held.
+static STILL: RwLock<()> = RwLock::new(());
+
+/// No fork(2) happens while this is held.
+pub fn quiet() -> RwLockReadGuard<'static, ()> {
+    STILL.read().unwrap_or_else(PoisonError::into_inner)
+}
+/// Nobody changes links while this is held.
+pub fn hold() -> RwLockWriteGuard<'static, ()> {
+    STILL.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows the readiness of a socket in its descriptor.
@@ -179,6 +210,7 @@ impl Mirror {
 
 impl Watch for Mirror {
     fn update(&mut self, now: Readiness) {
+        let _quiet = quiet();
         let ends = self.ends.clone();
         let mut both = locked(&ends.link);
         if both.end.is_none() {

@@ -1,6 +1,6 @@
 //! Where a stack is to be, in words: a device, addresses, and what else there is to say.
 
-use crate::ffi::options;
+use crate::ffi::{borrowed, options};
 use crate::home::Home;
 use farpace_host::LocalLink;
 use farpace_live::DeviceError;
@@ -10,7 +10,10 @@ use farpace_live::{Device, Wait};
 use farpace_units::ByteCount;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname, getsockopt, sockopt};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An address and the bits of its network.
@@ -32,6 +35,8 @@ pub struct Place {
     memory: Option<ByteCount>,
     /// The name under which `farpace ss` shows it.
     control: Option<String>,
+    /// All of them.
+    words: String,
 }
 
 /// Why there is no stack: for the program, and for people.
@@ -61,7 +66,7 @@ impl Place {
     /// # Errors
     /// `EINVAL`: something that is none of them.
     pub fn parse(words: &str) -> Result<Self, Refusal> {
-        let mut place = Place::default();
+        let mut place = Place { words: words.to_owned(), ..Place::default() };
         for line in words.lines().filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once('=').ok_or_else(|| wrong(line, "name=value"))?;
             let text = || Some(value.to_owned());
@@ -105,6 +110,7 @@ impl Place {
             return Err(Refusal(Errno::EINVAL, "a stack needs an address".to_owned()));
         }
         let options = options(self.profile.as_deref())?;
+        let before = descriptors();
         let (device, on_ethernet) = self.device()?;
         let link = LocalLink { prefixes: self.ours.clone(), gateways: self.gateways.clone() };
         let ethernet = match (on_ethernet, self.mac) {
@@ -119,7 +125,8 @@ impl Place {
             let offered = stack.offer_list(name);
             offered.map_err(|error| Refusal(Errno::EACCES, error.to_string()))?;
         }
-        Home::new(stack, None, options)
+        let private = descriptors().difference(&before).copied().filter(|fd| is_private(*fd)).collect();
+        Home::new(stack, None, options, &self.words, private)
             .map_err(|error| Refusal(error, "no descriptors or threads are left".to_owned()))
     }
 
@@ -143,6 +150,23 @@ impl Place {
             _ => return Err(Refusal(Errno::EINVAL, "one of tun=, tap= and iface= is needed".to_owned())),
         })
     }
+}
+
+/// The descriptors of this process.
+fn descriptors() -> BTreeSet<RawFd> {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+/// True for what must end with the stack, and would not if a child of fork(2) had it as well.
+fn is_private(fd: RawFd) -> bool {
+    let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+    if file.as_os_str() == "/dev/net/tun" {
+        return true;
+    }
+    let Ok(socket) = borrowed(fd) else { return false };
+    let packet =
+        getsockname::<SockaddrStorage>(fd).is_ok_and(|name| name.family() == Some(AddressFamily::Packet));
+    packet || getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false)
 }
 
 fn errno(error: &StackError) -> Errno {

@@ -1,67 +1,72 @@
-//! One socket of a C program: what the calls of Linux make of it, and its descriptor.
+//! One socket of a C program: what the calls of Linux make of it, and its descriptors.
 
-use crate::descriptor::{Ends, Mirror, pair};
+use crate::descriptor::{Ends, Mirror, pair, quiet};
 use crate::ffi::{flags_of, identity, put_at};
-use crate::home::Home;
+use crate::home::{Home, WaitFor, clock};
+use crate::share::remote::Remote;
 use crate::table;
-use farpace_live::socket::posix;
+use farpace_live::socket::posix::{self, Received, SendTo};
+use farpace_units::Instant;
 use nix::errno::Errno;
+use nix::sys::eventfd::EventFd;
 use nix::sys::socket::SockFlag;
+use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A socket.
-pub struct Socket {
+pub enum Socket {
+    /// Of a stack of this process.
+    Here(Local),
+    /// Of the stack of another process.
+    There(Remote),
+}
+
+/// A socket of a stack of this process.
+pub struct Local {
     /// Whose it is.
     pub home: Arc<Home>,
-    /// All but its descriptor.
+    /// All but its descriptors.
     pub inner: Arc<posix::Socket>,
     /// Its descriptors, and what shows there what it can do.
     pub ends: Arc<Ends>,
 }
 
-impl Socket {
-    /// A descriptor for a new socket, which is `at` if that is given.
+impl Local {
+    /// A new socket, and its first descriptor, which nobody has yet.
     pub fn open(
         home: Arc<Home>,
         inner: Arc<posix::Socket>,
         flags: SockFlag,
-        at: Option<RawFd>,
-    ) -> nix::Result<RawFd> {
-        let (mut user, link) = pair(flags)?;
-        if let Some(at) = at {
-            user = put_at(user, at, flags.contains(SockFlag::SOCK_CLOEXEC))?;
-        }
-        let fd = user.as_raw_fd();
-        let inode = identity(fd).ok_or(Errno::EMFILE)?;
-        home.links.notice(&link, inode)?;
-        let ends = Arc::new(Ends::new(inode, fd, link));
-        inner.watch(Box::new(Mirror::new(ends.clone(), home.links.clone())));
-        table::put(user.into_raw_fd(), Arc::new(Socket { home, inner, ends }));
-        Ok(fd)
+    ) -> nix::Result<(OwnedFd, Arc<Socket>)> {
+        let links = home.links.clone();
+        let still = quiet();
+        let (user, link) = pair(flags)?;
+        let inode = identity(user.as_raw_fd()).ok_or(Errno::EMFILE)?;
+        links.notice(&link, inode)?;
+        let ends = Arc::new(Ends::new(inode, link));
+        let socket = Arc::new(Socket::Here(Local { home, inner: inner.clone(), ends: ends.clone() }));
+        table::enter(inode, socket.clone());
+        drop(still);
+        inner.watch(Box::new(Mirror::new(ends, links)));
+        Ok((user, socket))
     }
 
-    /// accept4(2).
-    pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
-        let (inner, from) = self.inner.accept()?;
-        let fd = Socket::open(self.home.clone(), inner, flags, None)?;
-        Ok((fd, from))
-    }
-
-    /// connect(2) by the descriptor `fd`: `EINPROGRESS` until it is open.
-    pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
-        // Of several descriptors all would need another file: then the connection shows in none of them.
-        if self.inner.is_unwatched() && self.inner.is_idle() && self.ends.users() == 1 {
-            // What showed the connection before cannot show another: the descriptor gets another file.
-            let (user, link) = pair(flags_of(fd)?)?;
-            let inode = identity(user.as_raw_fd()).ok_or(Errno::EBADF)?;
-            self.home.links.notice(&link, inode)?;
-            let _ = put_at(user, fd, flags_of(fd)?.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
-            table::moved(self, inode, || self.ends.replace(inode, link));
-            self.inner.watch(Box::new(Mirror::new(self.ends.clone(), self.home.links.clone())));
+    /// Before connect(2): what showed the connection before cannot show another, so the descriptor gets another file.
+    pub fn renew(&self, socket: &Arc<Socket>, flags: SockFlag) -> nix::Result<Option<OwnedFd>> {
+        if !self.inner.is_unwatched() || !self.inner.is_idle() {
+            return Ok(None);
         }
-        self.inner.connect(to)
+        let still = quiet();
+        let (user, link) = pair(flags | SockFlag::SOCK_CLOEXEC)?;
+        let inode = identity(user.as_raw_fd()).ok_or(Errno::EBADF)?;
+        self.home.links.notice(&link, inode)?;
+        table::moved(socket, self.ends.inode(), inode, || self.ends.replace(inode, link));
+        drop(still);
+        self.inner.watch(Box::new(Mirror::new(self.ends.clone(), self.home.links.clone())));
+        Ok(Some(user))
     }
 
     /// The descriptor still is that of this socket.
@@ -72,16 +77,235 @@ impl Socket {
     pub fn is_blind(&self) -> bool {
         self.inner.readiness().failed || self.inner.is_over()
     }
-    /// The program has no use for it any more. What it took of the system is free again.
-    pub fn leave(&self) {
+    /// The program has no use for it any more. What it took of the system is free again. `wait`: SO_LINGER may make it wait.
+    pub fn leave(&self, wait: bool) {
         // Where the program gives the time, waiting would be for ever.
-        self.inner.close(!self.home.is_driven());
+        self.inner.close(wait && !self.home.is_driven());
+    }
+}
+
+impl Socket {
+    /// A descriptor for a new socket, which is `at` if that is given.
+    pub fn open(
+        home: Arc<Home>,
+        inner: Arc<posix::Socket>,
+        flags: SockFlag,
+        at: Option<RawFd>,
+    ) -> nix::Result<RawFd> {
+        let (mut user, socket) = Local::open(home, inner, flags)?;
+        if let Some(at) = at {
+            user = put_at(user, at, flags.contains(SockFlag::SOCK_CLOEXEC))?;
+        }
+        let fd = user.into_raw_fd();
+        table::put(fd, &socket);
+        Ok(fd)
+    }
+    /// The same on the stack of another process.
+    pub fn open_there(remote: Remote) -> RawFd {
+        let fd = remote.fd();
+        table::put(fd, &Arc::new(Socket::There(remote)));
+        fd
     }
 
+    /// It is of a stack of this process.
+    pub const fn here(&self) -> Option<&Local> {
+        match self {
+            Socket::Here(local) => Some(local),
+            Socket::There(_) => None,
+        }
+    }
+    /// The program drives the host.
+    pub fn is_driven(&self) -> bool {
+        self.here().is_some_and(|local| local.home.is_driven())
+    }
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.here().map_or_else(clock, |local| local.home.now())
+    }
+    /// What to watch while one waits.
+    pub fn bell(&self) -> Option<Arc<EventFd>> {
+        self.here().map(|local| local.home.bell())
+    }
+    /// How the program waits, if it drives the host.
+    pub fn waiter(&self) -> Option<Arc<WaitFor>> {
+        self.here().and_then(|local| local.home.waiter())
+    }
+
+    /// bind(2).
+    pub fn bind(&self, at: &[u8]) -> nix::Result<()> {
+        match self {
+            Socket::Here(local) => local.inner.bind(at),
+            Socket::There(remote) => remote.bind(at),
+        }
+    }
+    /// listen(2).
+    pub fn listen(&self, backlog: i32) -> nix::Result<()> {
+        match self {
+            Socket::Here(local) => local.inner.listen(backlog),
+            Socket::There(remote) => remote.listen(backlog),
+        }
+    }
+    /// accept4(2).
+    pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
+        match self {
+            Socket::Here(local) => {
+                let (inner, from) = local.inner.accept()?;
+                Ok((Socket::open(local.home.clone(), inner, flags, None)?, from))
+            }
+            Socket::There(remote) => {
+                let (fd, from) = remote.accept(flags)?;
+                Ok((Socket::open_there(remote.copy(fd)), from))
+            }
+        }
+    }
+    /// connect(2) by the descriptor `fd`: `EINPROGRESS` until it is open.
+    pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
+        match &**self {
+            Socket::Here(local) => {
+                // Of several descriptors all would need another file: then the connection shows in none of them.
+                let alone = local.ends.users() == 1;
+                let flags = flags_of(fd)?;
+                if let Some(user) = alone.then(|| local.renew(self, flags)).transpose()?.flatten() {
+                    let _ = put_at(user, fd, flags.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
+                }
+                local.inner.connect(to)
+            }
+            Socket::There(remote) => remote.connect(to),
+        }
+    }
+    /// A connection is being opened.
+    pub fn is_connecting(&self) -> bool {
+        match self {
+            Socket::Here(local) => local.inner.is_connecting(),
+            Socket::There(remote) => remote.state().is_ok_and(|state| state.connecting),
+        }
+    }
+    /// How long a call that receives may wait (SO_RCVTIMEO).
+    pub fn receive_timeout(&self) -> Option<Duration> {
+        match self {
+            Socket::Here(local) => local.inner.receive_timeout(),
+            Socket::There(remote) => remote.state().ok()?.receive_timeout,
+        }
+    }
+    /// How long a call that sends may wait (SO_SNDTIMEO).
+    pub fn send_timeout(&self) -> Option<Duration> {
+        match self {
+            Socket::Here(local) => local.inner.send_timeout(),
+            Socket::There(remote) => remote.state().ok()?.send_timeout,
+        }
+    }
+    /// How many bytes a call that receives waits for (SO_RCVLOWAT).
+    pub fn low_water(&self) -> usize {
+        match self {
+            Socket::Here(local) => local.inner.low_water(),
+            Socket::There(remote) => remote.low_water(),
+        }
+    }
+    /// Nothing more will come.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Socket::Here(local) => local.inner.readiness().read_ended || local.inner.is_over(),
+            Socket::There(remote) => remote.state().is_ok_and(|state| state.ended),
+        }
+    }
+    /// The program knows that its connection is open.
+    pub fn tell_open(&self) {
+        match self {
+            Socket::Here(local) => drop(local.inner.tell_open()),
+            Socket::There(remote) => remote.tell_open(),
+        }
+    }
+    /// The program knows that its connection did not open.
+    pub fn give_up(&self) {
+        match self {
+            Socket::Here(local) => local.inner.give_up(),
+            Socket::There(remote) => remote.give_up(),
+        }
+    }
+    /// shutdown(2).
+    pub fn shutdown(&self, how: i32) -> nix::Result<()> {
+        match self {
+            Socket::Here(local) => local.inner.shutdown(how),
+            Socket::There(remote) => remote.shutdown(how),
+        }
+    }
+    /// getsockname(2).
+    pub fn local(&self) -> nix::Result<SocketAddr> {
+        match self {
+            Socket::Here(local) => Ok(local.inner.local()),
+            Socket::There(remote) => remote.local(),
+        }
+    }
+    /// getpeername(2).
+    pub fn peer(&self) -> nix::Result<SocketAddr> {
+        match self {
+            Socket::Here(local) => local.inner.peer(),
+            Socket::There(remote) => remote.peer(),
+        }
+    }
+    /// It is a UDP socket.
+    pub fn is_datagram(&self) -> bool {
+        match self {
+            Socket::Here(local) => local.inner.is_datagram(),
+            Socket::There(remote) => remote.is_datagram(),
+        }
+    }
+    /// FIONREAD.
+    pub fn available(&self) -> nix::Result<usize> {
+        match self {
+            Socket::Here(local) => local.inner.available(),
+            Socket::There(remote) => remote.available(),
+        }
+    }
+    /// SIOCOUTQ and SIOCOUTQNSD.
+    pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
+        match self {
+            Socket::Here(local) => local.inner.unacknowledged(),
+            Socket::There(remote) => remote.unacknowledged(),
+        }
+    }
+    /// SIOCATMARK.
+    pub fn is_at_mark(&self) -> bool {
+        match self {
+            Socket::Here(local) => local.inner.is_at_mark(),
+            Socket::There(remote) => remote.is_at_mark(),
+        }
+    }
+    /// recvmsg(2).
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+        match self {
+            Socket::Here(local) => local.inner.receive(buffers, flags),
+            Socket::There(remote) => remote.receive(buffers, flags),
+        }
+    }
+    /// sendmsg(2).
+    pub fn send(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
+        match self {
+            Socket::Here(local) => local.inner.send(parts, message),
+            Socket::There(remote) => remote.send(parts, message),
+        }
+    }
+    /// setsockopt(2).
+    pub fn set_option(&self, level: i32, name: i32, value: Option<&[u8]>) -> nix::Result<()> {
+        match self {
+            Socket::Here(local) => local.inner.set_option(level, name, value),
+            Socket::There(remote) => remote.set_option(level, name, value),
+        }
+    }
+    /// getsockopt(2).
+    pub fn option(&self, level: i32, name: i32, room: i32) -> nix::Result<Vec<u8>> {
+        match self {
+            Socket::Here(local) => local.inner.option(level, name, room),
+            Socket::There(remote) => remote.option(level, name, room),
+        }
+    }
     /// SO_ERROR.
     pub fn take_error(&self, user: BorrowedFd<'_>) -> i32 {
         // What poll(2) shows of it is fetched, too.
         let _ = nix::sys::socket::getsockopt(&user, nix::sys::socket::sockopt::SocketError);
-        self.inner.take_error()
+        match self {
+            Socket::Here(local) => local.inner.take_error(),
+            Socket::There(remote) => remote.take_error(),
+        }
     }
 }

@@ -1,21 +1,25 @@
 //! Which descriptor means which socket.
 
 use crate::home::Home;
+use crate::share::remote::Remote;
 use crate::socket::Socket;
 use nix::errno::Errno;
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The sockets of this process.
-struct Table {
+pub struct Table {
     /// By descriptor. A socket has several after dup(2).
     descriptors: BTreeMap<RawFd, Arc<Socket>>,
-    /// By the file behind its descriptors: also those whose descriptors other processes alone have.
+    /// Those of stacks of this process by the file behind their descriptors: also those whose descriptors other processes alone have.
     files: BTreeMap<u64, Arc<Socket>>,
 }
 
 static TABLE: RwLock<Table> = RwLock::new(Table { descriptors: BTreeMap::new(), files: BTreeMap::new() });
+/// Other processes may have descriptors of sockets of this one.
+static SHARED: AtomicBool = AtomicBool::new(false);
 
 fn read() -> RwLockReadGuard<'static, Table> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
@@ -24,84 +28,128 @@ fn write() -> RwLockWriteGuard<'static, Table> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// From now on a socket may live on when this process has closed it.
+pub fn share_all() {
+    SHARED.store(true, Ordering::Release);
+}
+/// See [`share_all`].
+pub fn is_shared() -> bool {
+    SHARED.load(Ordering::Acquire)
+}
+/// The table, while nobody else looks.
+pub fn hold() -> RwLockWriteGuard<'static, Table> {
+    write()
+}
+
 /// The socket behind a descriptor.
 pub fn get(fd: RawFd) -> nix::Result<Arc<Socket>> {
     let socket = read().descriptors.get(&fd).cloned().ok_or(Errno::EBADF)?;
     // Its number may have been closed, and used again, by calls that nobody has seen.
-    if socket.is_blind() && !socket.is_at(fd) {
+    if socket.here().is_some_and(|local| local.is_blind() && !local.is_at(fd)) {
         forget(fd, &socket);
         return Err(Errno::EBADF);
     }
     Ok(socket)
 }
 
-/// From now on `fd` means `socket`, which is new; what it meant before was closed.
-pub fn put(fd: RawFd, socket: Arc<Socket>) {
-    let old = {
-        let mut table = write();
-        table.files.insert(socket.ends.inode(), socket.clone());
-        table.descriptors.insert(fd, socket)
-    };
-    if let Some(old) = old {
+/// The socket of a stack of this process with this file.
+pub fn of_file(inode: u64) -> Option<Arc<Socket>> {
+    read().files.get(&inode).cloned()
+}
+
+/// A new socket of a stack of this process.
+pub fn enter(inode: u64, socket: Arc<Socket>) {
+    write().files.insert(inode, socket);
+}
+
+/// From now on `fd` means `socket`; what it meant before was closed.
+pub fn put(fd: RawFd, socket: &Arc<Socket>) {
+    if let Some(local) = socket.here() {
+        local.ends.add_user(fd);
+    }
+    let old = write().descriptors.insert(fd, socket.clone());
+    if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, socket)) {
         lose(fd, &old);
     }
 }
 
-/// From now on `copy` means what `socket` is, too; what it meant before was closed.
+/// From now on `copy` means what `socket` is, too.
 pub fn share(socket: &Arc<Socket>, copy: RawFd) {
-    socket.ends.add_user(copy);
-    let old = write().descriptors.insert(copy, socket.clone());
-    if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, socket)) {
-        lose(copy, &old);
+    match &**socket {
+        Socket::Here(_) => put(copy, socket),
+        Socket::There(remote) => put(copy, &Arc::new(Socket::There(remote.copy(copy)))),
     }
 }
 
 /// The descriptor of a socket gets another file, while nobody looks.
-pub fn moved(socket: &Arc<Socket>, inode: u64, work: impl FnOnce()) {
+pub fn moved(socket: &Arc<Socket>, from: u64, to: u64, work: impl FnOnce()) {
     let mut table = write();
-    table.files.remove(&socket.ends.inode());
+    table.files.remove(&from);
     work();
-    table.files.insert(inode, socket.clone());
+    table.files.insert(to, socket.clone());
 }
 
 /// `fd`, which is closed, means nothing any more, if it meant `socket`.
 pub fn forget(fd: RawFd, socket: &Arc<Socket>) {
-    {
-        let mut table = write();
-        if table.descriptors.get(&fd).is_some_and(|there| Arc::ptr_eq(there, socket)) {
-            table.descriptors.remove(&fd);
-        }
-    }
+    strike(fd, socket);
     lose(fd, socket);
 }
 
+/// `fd`, which is to be closed, means nothing any more. [`forget`] comes later.
+pub fn strike(fd: RawFd, socket: &Arc<Socket>) {
+    let mut table = write();
+    if table.descriptors.get(&fd).is_some_and(|there| Arc::ptr_eq(there, socket)) {
+        table.descriptors.remove(&fd);
+    }
+}
+
 /// A descriptor of a socket is closed.
-fn lose(fd: RawFd, socket: &Arc<Socket>) {
-    if socket.ends.remove_user(fd) {
-        let_go(socket);
+pub fn lose(fd: RawFd, socket: &Arc<Socket>) {
+    let Some(local) = socket.here() else { return };
+    let last = local.ends.remove_user(fd);
+    if last && (!is_shared() || local.ends.are_closed()) {
+        let_go(socket, true);
     }
 }
 
 /// Nobody has the socket any more.
-fn let_go(socket: &Arc<Socket>) {
+fn let_go(socket: &Arc<Socket>, wait: bool) {
+    let Some(local) = socket.here() else { return };
     {
         let mut table = write();
-        let inode = socket.ends.inode();
-        if table.files.get(&inode).is_some_and(|there| Arc::ptr_eq(there, socket)) {
-            table.files.remove(&inode);
+        let inode = local.ends.inode();
+        if !table.files.get(&inode).is_some_and(|there| Arc::ptr_eq(there, socket)) {
+            // Somebody else has let it go.
+            return;
         }
+        table.files.remove(&inode);
     }
-    socket.leave();
+    local.leave(wait);
 }
 
 /// Something has happened to the descriptors of the socket with this file: it is let go if they are closed.
 pub fn look_at(inode: u64) {
-    let Some(socket) = read().files.get(&inode).cloned() else { return };
-    if !socket.ends.are_closed() {
+    let Some(socket) = of_file(inode) else { return };
+    if !socket.here().is_some_and(|local| local.ends.are_closed()) {
         return;
     }
     write().descriptors.retain(|_, there| !Arc::ptr_eq(there, &socket));
-    let_go(&socket);
+    let_go(&socket, false);
+}
+
+fn is_of(socket: &Socket, home: &Arc<Home>) -> bool {
+    socket.here().is_some_and(|local| Arc::ptr_eq(&local.home, home))
+}
+
+/// The descriptors that this process has of sockets of `home`.
+pub fn descriptors_of(home: &Arc<Home>) -> Vec<(RawFd, Arc<Socket>)> {
+    let table = read();
+    let its = table.descriptors.iter().filter(|(_, socket)| is_of(socket, home));
+    its.map(|(fd, socket)| (*fd, socket.clone())).collect()
+}
+/// How many sockets of `home` there are.
+pub fn sockets_of(home: &Arc<Home>) -> usize {
+    read().files.values().filter(|socket| is_of(socket, home)).count()
 }
 
 /// All sockets of `home` are closed for the program; their descriptors stay.
@@ -109,14 +157,34 @@ pub fn leave_all(home: &Arc<Home>) {
     let mut all = Vec::new();
     {
         let mut table = write();
-        table.descriptors.retain(|_, socket| !Arc::ptr_eq(&socket.home, home));
+        table.descriptors.retain(|_, socket| !is_of(socket, home));
         table.files.retain(|_, socket| {
-            let its = Arc::ptr_eq(&socket.home, home);
+            let its = is_of(socket, home);
             if its {
                 all.push(socket.clone());
             }
             !its
         });
     }
-    all.iter().for_each(|socket| socket.leave());
+    all.iter().filter_map(|socket| socket.here()).for_each(|local| local.leave(true));
+}
+
+impl Table {
+    /// In a child of fork(2), which has no thread of the stack `home`: its sockets are those of another process from now on. What
+    /// was theirs stays in memory as it is, because other threads may have held its locks; what it took of the system is closed.
+    pub fn leave_to_owner(&mut self, home: &Arc<Home>) {
+        for (fd, entry) in &mut self.descriptors {
+            if is_of(entry, home) {
+                let datagram = entry.is_datagram();
+                let remote = Arc::new(Socket::There(Remote::new(*fd, datagram)));
+                std::mem::forget(std::mem::replace(entry, remote));
+            }
+        }
+        let (its, others) =
+            std::mem::take(&mut self.files).into_iter().partition(|(_, socket)| is_of(socket, home));
+        self.files = others;
+        let its: BTreeMap<u64, Arc<Socket>> = its;
+        its.values().filter_map(|socket| socket.here()).for_each(|local| local.ends.close_link());
+        std::mem::forget(its);
+    }
 }

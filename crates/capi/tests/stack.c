@@ -2,6 +2,7 @@
 #include "check.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #define KERNEL "10.77.0.1"
 #define OURS "10.77.0.2"
@@ -287,6 +288,50 @@ static void datagrams(void) {
     close(fd), close(peer);
 }
 
+/* Copies of a descriptor, and a child that has it as well: the connection ends with the last of them. */
+static void copies(fp_stack *stack, int listener, const struct sockaddr_in *at) {
+    char byte;
+    int peer = socket(AF_INET, SOCK_STREAM, 0), status;
+    CHECK(connect(peer, (const void *)at, sizeof *at) == 0);
+    int fd = fp_accept(listener, NULL, NULL), copy = fp_dup(fd);
+    CHECK(fd >= 0 && copy >= 0 && fp_dup2(copy, copy) == copy && fp_fcntl(fd, F_DUPFD_CLOEXEC, 50) == 50);
+    FAILS(fp_dup3(fd, fd, 0), EINVAL);
+    FAILS(fp_dup3(fd, 51, O_APPEND), EINVAL);
+    CHECK(fp_dup3(fd, 51, O_CLOEXEC) == 51 && fp_fcntl(51, F_GETFD, 0) == FD_CLOEXEC);
+    CHECK(fp_close(fd) == 0 && fp_close(50) == 0 && fp_close(51) == 0);
+    FAILS(fp_write(fd, "x", 1), EBADF);
+    CHECK(fp_write(copy, "x", 1) == 1 && read(peer, &byte, 1) == 1 && byte == 'x');
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(write(peer, "to the child", 12) == 12);
+        char text[20];
+        struct pollfd one = {.fd = copy, .events = POLLIN};
+        CHECK(fp_poll(&one, 1, 2000) == 1 && fp_recv(copy, text, 12, MSG_WAITALL) == 12 && memcmp(text, "to the", 6) == 0);
+        CHECK((polled(copy, POLLIN, 0) & POLLIN) == 0);
+        FAILS(fp_recv(copy, text, 1, MSG_DONTWAIT), EAGAIN);
+        FAILS(fp_stack_stop(stack), EPERM);
+        FAILS(fp_stack_wait(stack, 0), EPERM);
+        FAILS(fp_socket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+        FAILS(fp_socket_inherited(0), EBADF);
+        int other = fp_stack_socket(stack, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one_ = 1, value = 0;
+        socklen_t len = sizeof value;
+        CHECK(other >= 0 && fp_fcntl(other, F_GETFD, 0) == FD_CLOEXEC && (fp_fcntl(other, F_GETFL, 0) & O_NONBLOCK));
+        CHECK(fp_setsockopt(other, IPPROTO_TCP, TCP_NODELAY, &one_, 4) == 0);
+        CHECK(fp_getsockopt(other, IPPROTO_TCP, TCP_NODELAY, &value, &len) == 0 && value == 1 && len == 4);
+        FAILS(fp_setsockopt(other, SOL_SOCKET, 9999, &one_, 4), ENOPROTOOPT);
+        struct sockaddr_in nobody = address("10.78.0.1", 9);
+        FAILS(fp_connect(other, &nobody, sizeof nobody), EINPROGRESS);
+        polled(other, POLLOUT, 2000);
+        CHECK(fp_getsockopt(other, SOL_SOCKET, SO_ERROR, &value, &len) == 0 && value == ECONNREFUSED);
+        CHECK(fp_close(other) == 0 && fp_write(copy, "y", 1) == 1);
+        _exit(0);
+    }
+    CHECK(fp_close(copy) == 0);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(read(peer, &byte, 1) == 1 && byte == 'y' && read(peer, &byte, 1) == 0);
+    close(peer);
+}
+
 /* A stack in words, of both families; a number that was the kernel's; and an end in good order. */
 static void words(void) {
     char why[200];
@@ -309,6 +354,7 @@ static void words(void) {
     static char some[50000], got[50001];
     memset(some, 'x', sizeof some);
     CHECK(fp_write(fd, some, sizeof some) == sizeof some);
+    copies(stack, listener, &at);
     CHECK(fp_stack_finish(stack, 5000) == 0);
     CHECK(recv(peer, got, sizeof got, MSG_WAITALL) == sizeof some && memcmp(some, got, sizeof some) == 0);
     FAILS(fp_write(fd, some, 1), EBADF);

@@ -51,6 +51,7 @@ const UNSAFE: [(&str, &[&str]); 5] = [
         "farpace-capi",
         &[
             "src/ffi/calls.rs",
+            "src/ffi/fork.rs",
             "src/ffi/host.rs",
             "src/ffi/machine.rs",
             "src/ffi/memory.rs",

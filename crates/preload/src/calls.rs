@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
-use crate::descriptors::{Question, Whose, ask, ask_too, claim, copies, note, question, release, whose};
-use crate::library::{Library, library, loaded, say};
+use crate::descriptors::{
+    Question, Whose, ask, ask_too, claim, copies, is_self, note, question, release, those, whose,
+};
+use crate::library::{DOORS, Library, door, finish_for_children, library, loaded};
 use crate::plan::{Plan, address, everywhere, plan};
 use crate::real;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, c_ulong, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::ffi::{c_long, c_void};
-use std::sync::OnceLock;
 
 /// Bytes of `struct sockaddr_in6`: as much as is read of any address.
 const LONGEST_ADDRESS: usize = size_of::<libc::sockaddr_in6>();
@@ -21,17 +22,9 @@ pub(crate) fn fail<T: From<i8>>(error: Errno) -> T {
 
 /// What a call on `fd` is: farpace's, or the kernel's.
 pub(crate) fn ours(fd: c_int) -> Option<&'static Library> {
-    static FORKED: OnceLock<()> = OnceLock::new();
     match whose(fd) {
         Whose::Ours => loaded(),
-        Whose::Parents => {
-            say(
-                &FORKED,
-                "sockets of farpace stay with the process that made them: a child of fork cannot use them",
-            );
-            None
-        }
-        Whose::Kernels | Whose::Open => None,
+        Whose::Kernels | Whose::Open | Whose::Parents => None,
     }
 }
 
@@ -119,7 +112,7 @@ pub(crate) fn is_for_us(fd: c_int, to: &[u8]) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let fd = real::socket(domain, kind, protocol);
-    if fd >= 0 {
+    if fd >= 0 && is_self() {
         let bare = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
         let known = matches!(domain, libc::AF_INET | libc::AF_INET6)
             && matches!(
@@ -222,7 +215,7 @@ fn accepted(fd: c_int) -> c_int {
 }
 /// A number that the kernel has just given out.
 fn theirs(fd: c_int) -> c_int {
-    if fd >= 0 && whose(fd) != Whose::Kernels {
+    if fd >= 0 && matches!(whose(fd), Whose::Ours | Whose::Open) {
         release(fd);
     }
     fd
@@ -248,9 +241,13 @@ pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     given!(fd, library => (library.shutdown)(fd, how), real::shutdown(fd, how))
 }
 
-/// close(2). In a child of fork it closes the child's copy alone.
+/// close(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
+    if fd >= DOORS && fd == door() {
+        // The way to the stack for programs that this one runs: closed by those that close all that they do not know.
+        return fail(Errno::EBADF);
+    }
     match whose(fd) {
         Whose::Kernels | Whose::Parents => real::close(fd),
         Whose::Open => {
@@ -267,6 +264,48 @@ pub extern "C" fn close(fd: c_int) -> c_int {
             }
         }
     }
+}
+
+/// close_range(2): what is not the kernel's is closed one by one, and the way to the stack stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let (low, high) =
+        (c_int::try_from(first).unwrap_or(c_int::MAX), c_int::try_from(last).unwrap_or(c_int::MAX));
+    if flags == 0 {
+        those(low, high).into_iter().filter(|fd| whose(*fd) != Whose::Parents).for_each(|fd| {
+            close(fd);
+        });
+    }
+    let door = door();
+    if door < low || door > high {
+        return real::close_range(first, last, flags);
+    }
+    let door = door.cast_unsigned();
+    let below = if first < door { real::close_range(first, door - 1, flags) } else { 0 };
+    if below == 0 && last > door { real::close_range(door + 1, last, flags) } else { below }
+}
+
+/// closefrom(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn closefrom(first: c_int) {
+    close_range(first.max(0).cast_unsigned(), c_uint::MAX, 0);
+}
+
+/// _exit(2): children may use the stack of this process.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(code: c_int) -> ! {
+    finish_for_children();
+    // SAFETY: a call without memory, which does not return.
+    unsafe {
+        libc::syscall(libc::SYS_exit_group, code);
+    }
+    std::process::abort()
+}
+
+/// _Exit(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn _Exit(code: c_int) -> ! {
+    _exit(code)
 }
 
 /// getsockname(2).

@@ -38,9 +38,10 @@ static OURS: Bits = Bits::new();
 static OPEN: Bits = Bits::new();
 /// What is asked of each number. Copies of a descriptor (dup(2)) share one question.
 static QUESTIONS: Mutex<BTreeMap<RawFd, Shared>> = Mutex::new(BTreeMap::new());
-type Shared = Arc<Mutex<Question>>;
-/// The process whose stack it is; zero: there is none yet.
-static OWNER: AtomicI32 = AtomicI32::new(0);
+/// Held under the lock of all questions alone, so it is free when that is.
+pub type Shared = Arc<Mutex<Question>>;
+/// The process whose memory this is. A child of vfork(2) has the same memory, and another number.
+static SELF: AtomicI32 = AtomicI32::new(0);
 
 /// A socket of the kernel that may become farpace's.
 #[derive(Clone, Debug, Default)]
@@ -66,33 +67,40 @@ pub enum Whose {
     Open,
     /// Farpace's.
     Ours,
-    /// That of the process before a fork.
+    /// That of the process before a vfork(2), whose memory this is: to be left as it is.
     Parents,
 }
 
 /// Whose `fd` is.
 pub fn whose(fd: RawFd) -> Whose {
-    if OURS.has(fd) {
-        // A child after vfork(2) shares this memory: nothing else tells it apart.
-        if is_owner() { Whose::Ours } else { Whose::Parents }
-    } else if OPEN.has(fd) {
-        Whose::Open
-    } else {
+    let (ours, open) = (OURS.has(fd), OPEN.has(fd));
+    if !ours && !open {
         Whose::Kernels
+    } else if !is_self() {
+        Whose::Parents
+    } else if ours {
+        Whose::Ours
+    } else {
+        Whose::Open
     }
 }
 
-/// True if the stack is that of this process.
-pub fn is_owner() -> bool {
-    OWNER.load(Ordering::Acquire) == process()
+/// True if this memory is that of this process alone.
+pub fn is_self() -> bool {
+    SELF.load(Ordering::Acquire) == process()
 }
-/// True if another process has it: the one before a fork.
-pub fn has_other_owner() -> bool {
-    !matches!(OWNER.load(Ordering::Acquire), 0) && !is_owner()
+/// From now on it is.
+pub fn settle_in() {
+    SELF.store(process(), Ordering::Release);
 }
-/// From now on the stack is that of this process.
-pub fn own() {
-    OWNER.store(process(), Ordering::Release);
+/// The numbers from `first` to `last` that are not the kernel's.
+pub fn those(first: RawFd, last: RawFd) -> Vec<RawFd> {
+    let last = last.min(MOST as RawFd - 1);
+    (first.max(0)..=last).filter(|fd| OURS.has(*fd) || OPEN.has(*fd)).collect()
+}
+/// Nobody else asks or notes anything while this is held.
+pub fn hold() -> MutexGuard<'static, BTreeMap<RawFd, Shared>> {
+    questions()
 }
 fn process() -> i32 {
     nix::unistd::getpid().as_raw()
@@ -161,16 +169,17 @@ pub fn note(fd: RawFd, change: impl FnOnce(&mut Question)) {
 mod tests {
     use super::*;
 
-    /// Breaks: calls go to the wrong stack: those of a child of fork, of a number that is used again, of numbers out of range.
+    /// Breaks: calls go to the wrong stack: those of a child of vfork, of a number that is used again, of numbers out of range.
     #[test]
     fn a_number_is_somebodys() {
         let fd = 77;
         assert_eq!(whose(fd), Whose::Kernels);
+        assert!(!is_self());
+        settle_in();
         ask(fd, Question { domain: 2, ..Question::default() });
         note(fd, |question| question.bound = true);
         assert_eq!(whose(fd), Whose::Open);
         assert!(question(fd).is_some_and(|question| question.bound && question.domain == 2));
-        assert!(!is_owner() && !has_other_owner());
         ask_too(fd, fd + 1);
         note(fd + 1, |question| question.protocol = 6);
         assert!(question(fd).is_some_and(|question| question.protocol == 6));
@@ -178,9 +187,11 @@ mod tests {
         release(fd + 1);
         assert_eq!((copies(fd), whose(fd + 1)), (vec![], Whose::Kernels));
         claim(fd);
-        assert_eq!((whose(fd), question(fd).is_none()), (Whose::Parents, true));
-        own();
-        assert_eq!(whose(fd), Whose::Ours);
+        assert_eq!((whose(fd), question(fd).is_none()), (Whose::Ours, true));
+        SELF.store(process() + 1, Ordering::Release);
+        assert_eq!(whose(fd), Whose::Parents);
+        settle_in();
+        assert_eq!((those(0, 100), those(fd + 1, RawFd::MAX)), (vec![fd], vec![]));
         ask(fd, Question::default());
         assert_eq!(whose(fd), Whose::Open);
         release(fd);

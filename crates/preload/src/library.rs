@@ -2,14 +2,18 @@
 
 #![allow(unsafe_code, reason = "a library that is loaded, and its functions by name")]
 
-use crate::descriptors::{has_other_owner, own};
+use crate::descriptors::{self, is_self, settle_in};
 use crate::plan::plan;
+use crate::real;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, iovec, mmsghdr, msghdr, size_t, socklen_t, ssize_t, timespec};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_long, c_ulong, c_void};
 use std::io::Write;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How long the end of a program waits for what it has sent, in milliseconds. The kernel would send on after it; here nobody does.
 const PATIENCE: c_int = 10_000;
@@ -40,6 +44,10 @@ library! {
     stack_open: fn(*const c_char) -> *mut c_void,
     stack_reason: fn(*mut c_char, size_t) -> ssize_t,
     stack_finish: fn(*mut c_void, c_int) -> c_int,
+    stack_share: fn(*const c_void) -> c_int,
+    stack_join: fn(*const c_char) -> c_int,
+    stack_wait: fn(*const c_void, c_int) -> c_int,
+    socket_inherited: fn(c_int) -> c_int,
     socket_at: fn(c_int, c_int, c_int, c_int) -> c_int,
     bind: fn(c_int, *const c_void, socklen_t) -> c_int,
     listen: fn(c_int, c_int) -> c_int,
@@ -66,14 +74,36 @@ library! {
     recvmmsg: fn(c_int, *mut mmsghdr, c_uint, c_int, *const timespec) -> c_int,
 }
 
+/// Where the descriptor is by which children and what they run reach the stack, and as many numbers as are looked at.
+pub const DOORS: c_int = 900;
+const MAX_DOORS: c_int = 16;
+/// The name of its other end begins with this.
+const DOOR_NAME: &[u8] = b"\0farpace-door-";
+
 /// The stack of this process; for the end.
 static STACK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static LIBRARY: OnceLock<Result<Library, Errno>> = OnceLock::new();
+/// Held while the library is brought up, so that no child is made meanwhile.
+static BEGIN: Mutex<()> = Mutex::new(());
+/// See [`door`].
+static DOOR: AtomicI32 = AtomicI32::new(-1);
+/// There are children.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Says something to whoever looks, each thing once.
-pub fn say(said: &OnceLock<()>, text: &str) {
-    said.get_or_init(|| tell(text));
+thread_local! {
+    /// This thread brings the library up, and may make children for it.
+    static BEGINS: Cell<bool> = const { Cell::new(false) };
+    /// What is held while this thread forks.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
+type Held = (Option<MutexGuard<'static, ()>>, MutexGuard<'static, BTreeMap<RawFd, descriptors::Shared>>);
+
+/// The descriptor by which other processes reach the stack; -1: there is none.
+pub fn door() -> c_int {
+    DOOR.load(Ordering::Acquire)
+}
+
+/// Says something to whoever looks.
 fn tell(text: &str) {
     // If nobody can read it there, nothing can be done.
     let _ = std::io::stderr().write_all(format!("farpace exec: {text}\n").as_bytes());
@@ -81,30 +111,29 @@ fn tell(text: &str) {
 
 /// The library with its stack, which is brought up if it was not. What is wrong is said, once.
 pub fn library() -> nix::Result<&'static Library> {
-    static FORKED: OnceLock<()> = OnceLock::new();
-    if has_other_owner() {
-        say(
-            &FORKED,
-            "a process and its children cannot share a host: this child cannot reach farpace's networks",
-        );
+    if !is_self() {
+        // A child of vfork(2) is to do nothing but run a program.
         return Err(Errno::ENETDOWN);
     }
-    LIBRARY
-        .get_or_init(|| {
-            // Signals are for the threads of the program.
-            let before =
-                nix::sys::signal::SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
-            let begun = begin();
-            if let Ok(before) = before {
-                let _ = before.thread_set_mask();
-            }
-            begun.map_err(|(error, why)| {
-                tell(&format!("cannot bring the host up: {why}"));
-                error
-            })
-        })
-        .as_ref()
-        .map_err(|error| *error)
+    let begun = BEGIN.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = LIBRARY.get_or_init(|| bring_up(begin));
+    drop(begun);
+    result.as_ref().map_err(|error| *error)
+}
+
+fn bring_up(work: impl FnOnce() -> Result<Library, (Errno, String)>) -> Result<Library, Errno> {
+    BEGINS.set(true);
+    // Signals are for the threads of the program.
+    let before = nix::sys::signal::SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
+    let begun = work();
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    BEGINS.set(false);
+    begun.map_err(|(error, why)| {
+        tell(&format!("cannot bring the host up: {why}"));
+        error
+    })
 }
 
 /// The library, if it is there.
@@ -112,7 +141,7 @@ pub fn loaded() -> Option<&'static Library> {
     LIBRARY.get()?.as_ref().ok()
 }
 
-fn begin() -> Result<Library, (Errno, String)> {
+fn load() -> Result<(Library, CString), (Errno, String)> {
     let plan = plan().ok_or((Errno::ENETDOWN, "nobody has said where".to_owned()))?;
     let bad = |_| (Errno::EINVAL, "a zero byte in its words".to_owned());
     let file = CString::new(plan.library.as_str()).map_err(bad)?;
@@ -131,8 +160,19 @@ fn begin() -> Result<Library, (Errno, String)> {
         };
         return Err((Errno::ENETDOWN, why));
     }
-    let library = Library::find(handle)
-        .ok_or_else(|| (Errno::ENETDOWN, format!("`{}` is of another version", plan.library)))?;
+    let library = Library::find(handle);
+    let library =
+        library.ok_or_else(|| (Errno::ENETDOWN, format!("`{}` is of another version", plan.library)))?;
+    Ok((library, words))
+}
+
+/// The stack of a process before this one, or a new one.
+fn begin() -> Result<Library, (Errno, String)> {
+    let (library, words) = load()?;
+    if (library.stack_join)(words.as_ptr()) == 0 {
+        find_door();
+        return Ok(library);
+    }
     let stack = (library.stack_open)(words.as_ptr());
     if stack.is_null() {
         let error = Errno::last();
@@ -141,21 +181,99 @@ fn begin() -> Result<Library, (Errno, String)> {
         let why = CStr::from_bytes_until_nul(&why).unwrap_or_default().to_string_lossy();
         return Err((error, format!("{why} ({})", error.desc())));
     }
+    // If that fails, what children run has no way to it.
+    (library.stack_share)(stack);
+    find_door();
     STACK.store(stack, Ordering::Release);
-    own();
     // SAFETY: a function without arguments.
     unsafe { libc::atexit(finish) };
     Ok(library)
 }
 
-/// The program ends: its connections get what they are still to get.
-extern "C" fn finish() {
-    if crate::descriptors::is_owner()
-        && let Some(library) = loaded()
-    {
-        let stack = STACK.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        if !stack.is_null() && (library.stack_finish)(stack, PATIENCE) != 0 {
-            tell(&format!("a peer has not taken everything within {} s", PATIENCE / 1000));
-        }
+fn find_door() {
+    let is_door = |fd: &c_int| real::peer_name(*fd).is_some_and(|name| name.starts_with(DOOR_NAME));
+    if let Some(door) = (DOORS..DOORS + MAX_DOORS).find(is_door) {
+        DOOR.store(door, Ordering::Release);
     }
+}
+
+/// The program ends: its connections get what they are still to get, and its children have its stack until they end.
+extern "C" fn finish() {
+    if !is_self() {
+        return;
+    }
+    let Some(library) = loaded() else { return };
+    let stack = STACK.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    if stack.is_null() {
+        return;
+    }
+    if (library.stack_wait)(stack, 0) != 0 {
+        tell("other processes use the host of this one: it waits until they end");
+        (library.stack_wait)(stack, -1);
+    }
+    if (library.stack_finish)(stack, PATIENCE) != 0 {
+        tell(&format!("a peer has not taken everything within {} s", PATIENCE / 1000));
+    }
+}
+
+/// The same where a program ends without exit(3): only if there are children.
+pub fn finish_for_children() {
+    if FORKED.load(Ordering::Acquire) {
+        finish();
+    }
+}
+
+/// When this library is loaded: forks are noticed, and sockets that this program has inherited are known.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INIT: extern "C" fn() = init;
+
+#[cfg_attr(test, allow(dead_code, reason = "not in the test program"))]
+extern "C" fn init() {
+    if plan().is_none() {
+        return;
+    }
+    settle_in();
+    // SAFETY: three functions without arguments, which stay as long as this library.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    find_door();
+    if door() < 0 {
+        return;
+    }
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let all: Vec<c_int> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let all: Vec<_> = all.into_iter().filter(|fd| *fd < DOORS && real::is_local_stream(*fd)).collect();
+    if all.is_empty() {
+        return;
+    }
+    let joined = || {
+        let (library, words) = load()?;
+        match (library.stack_join)(words.as_ptr()) {
+            0 => Ok(library),
+            _ => Err((Errno::ENETDOWN, "the process that had it has ended".to_owned())),
+        }
+    };
+    if let Ok(library) = LIBRARY.get_or_init(|| bring_up(joined)) {
+        all.into_iter().filter(|fd| (library.socket_inherited)(*fd) == 0).for_each(descriptors::claim);
+    }
+}
+
+extern "C" fn prepare() {
+    let begun = (!BEGINS.get()).then(|| BEGIN.lock().unwrap_or_else(PoisonError::into_inner));
+    let held = (begun, descriptors::hold());
+    HELD.with(|place| *place.borrow_mut() = Some(held));
+}
+
+extern "C" fn parent() {
+    FORKED.store(true, Ordering::Release);
+    drop(HELD.with(|place| place.borrow_mut().take()));
+}
+
+extern "C" fn child() {
+    settle_in();
+    // The stack is its parent's.
+    STACK.store(std::ptr::null_mut(), Ordering::Release);
+    FORKED.store(false, Ordering::Release);
+    drop(HELD.with(|place| place.borrow_mut().take()));
 }

@@ -27,6 +27,26 @@ pub fn is_socket(fd: c_int) -> bool {
     about.st_mode & libc::S_IFMT == libc::S_IFSOCK
 }
 
+/// True if a descriptor is a connected local socket of kind SOCK_STREAM, as farpace's are.
+pub fn is_local_stream(fd: c_int) -> bool {
+    let mut kind = 0;
+    let mut len = size_of::<c_int>() as socklen_t;
+    let got = getsockopt(fd, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast(), &mut len);
+    got == 0 && kind == libc::SOCK_STREAM && peer_name(fd).is_some()
+}
+
+/// The name of the other end of a local socket, without its family; none: it is something else.
+pub fn peer_name(fd: c_int) -> Option<Vec<u8>> {
+    let mut room = [0u8; size_of::<libc::sockaddr_un>()];
+    let mut len = room.len() as socklen_t;
+    if getpeername(fd, room.as_mut_ptr().cast(), &mut len) != 0 {
+        return None;
+    }
+    let name = room.get(..len as usize)?;
+    let family = u16::from_ne_bytes(*name.first_chunk()?);
+    (i32::from(family) == libc::AF_UNIX).then(|| name[2..].to_vec())
+}
+
 macro_rules! real {
     ($($name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty;)*) => { $(
         #[doc = concat!("The real `", stringify!($name), "`.")]
@@ -65,6 +85,7 @@ real! {
     connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int;
     shutdown(fd: c_int, how: c_int) -> c_int;
     close(fd: c_int) -> c_int;
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     getsockname(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int;
     getpeername(fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int;
     getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;

@@ -21,13 +21,13 @@ const SIOCATMARK: c_ulong = 0x8905;
 /// bind(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_bind(fd: c_int, at: *const c_void, len: socklen_t) -> c_int {
-    done(|| table::get(fd)?.inner.bind(memory::address(at, len)?))
+    done(|| table::get(fd)?.bind(memory::address(at, len)?))
 }
 
 /// listen(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_listen(fd: c_int, backlog: c_int) -> c_int {
-    done(|| table::get(fd)?.inner.listen(backlog))
+    done(|| table::get(fd)?.listen(backlog))
 }
 
 /// accept4(2).
@@ -59,8 +59,8 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
             Err(Errno::EINPROGRESS | Errno::EALREADY) if blocking => {}
             other => return other,
         }
-        let until = end_of(&socket, socket.inner.send_timeout());
-        while socket.inner.is_connecting() {
+        let until = end_of(&socket, socket.send_timeout());
+        while socket.is_connecting() {
             let waited = wait(&socket, fd, PollFlags::POLLOUT, until);
             waited.map_err(|error| if error == Errno::EAGAIN { Errno::EINPROGRESS } else { error })?;
             table::get(fd)?;
@@ -68,12 +68,12 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
         match socket.take_error(borrowed(fd)?) {
             0 => {
                 // The program knows it from now on.
-                socket.inner.tell_open();
+                socket.tell_open();
                 Ok(())
             }
             error => {
                 // As after a call that did not wait, the socket can be tried again.
-                socket.inner.give_up();
+                socket.give_up();
                 Err(Errno::from_raw(error))
             }
         }
@@ -83,7 +83,7 @@ pub extern "C" fn fp_connect(fd: c_int, to: *const c_void, len: socklen_t) -> c_
 /// shutdown(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_shutdown(fd: c_int, how: c_int) -> c_int {
-    done(|| table::get(fd)?.inner.shutdown(how))
+    done(|| table::get(fd)?.shutdown(how))
 }
 
 /// close(2); whoever waits in the socket hears of it if this is its last descriptor.
@@ -91,7 +91,14 @@ pub extern "C" fn fp_shutdown(fd: c_int, how: c_int) -> c_int {
 pub extern "C" fn fp_close(fd: c_int) -> c_int {
     done(|| {
         let socket = table::get(fd)?;
-        if socket.ends.users() == 1 {
+        if table::is_shared() || socket.here().is_none() {
+            // The last of all processes ends it.
+            table::strike(fd, &socket);
+            let closed = nix::unistd::close(fd);
+            table::lose(fd, &socket);
+            return closed;
+        }
+        if socket.here().is_some_and(|local| local.ends.users() == 1) {
             // Whoever polls it must not go on for ever.
             let _ = nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Both);
         }
@@ -103,13 +110,13 @@ pub extern "C" fn fp_close(fd: c_int) -> c_int {
 /// getsockname(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_getsockname(fd: c_int, at: *mut c_void, len: *mut socklen_t) -> c_int {
-    done(|| memory::tell_address(Some(table::get(fd)?.inner.local()), at, len))
+    done(|| memory::tell_address(Some(table::get(fd)?.local()?), at, len))
 }
 
 /// getpeername(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_getpeername(fd: c_int, at: *mut c_void, len: *mut socklen_t) -> c_int {
-    done(|| memory::tell_address(Some(table::get(fd)?.inner.peer()?), at, len))
+    done(|| memory::tell_address(Some(table::get(fd)?.peer()?), at, len))
 }
 
 /// dup(2).
@@ -168,10 +175,10 @@ pub extern "C" fn fp_ioctl(fd: c_int, request: c_ulong, value: *mut c_int) -> c_
         let socket = table::get(fd)?;
         let tell = |n: usize| memory::write(value, n.try_into().unwrap_or(c_int::MAX));
         match request {
-            libc::FIONREAD => tell(socket.inner.available()?),
-            libc::TIOCOUTQ => tell(socket.inner.unacknowledged()?.0),
-            SIOCOUTQNSD if !socket.inner.is_datagram() => tell(socket.inner.unacknowledged()?.1),
-            SIOCATMARK if !socket.inner.is_datagram() => tell(socket.inner.is_at_mark().into()),
+            libc::FIONREAD => tell(socket.available()?),
+            libc::TIOCOUTQ => tell(socket.unacknowledged()?.0),
+            SIOCOUTQNSD if !socket.is_datagram() => tell(socket.unacknowledged()?.1),
+            SIOCATMARK if !socket.is_datagram() => tell(socket.is_at_mark().into()),
             libc::FIONBIO => {
                 let mut flags = OFlag::from_bits_truncate(fcntl(borrowed(fd)?, FcntlArg::F_GETFL)?);
                 flags.set(OFlag::O_NONBLOCK, memory::read(value)? != 0);
@@ -188,7 +195,7 @@ pub extern "C" fn fp_poll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: 
     answer(|| {
         let watched = memory::values(fds, count as usize)?;
         let driven = watched.iter().find_map(|one| {
-            let socket = table::get(one.fd).ok().filter(|socket| socket.home.is_driven())?;
+            let socket = table::get(one.fd).ok().filter(|socket| socket.is_driven())?;
             Some((one.fd, one.events as c_short, socket))
         });
         let time = u64::try_from(timeout).ok().map(Duration::from_millis);
@@ -199,10 +206,10 @@ pub extern "C" fn fp_poll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: 
             let ready = Errno::result(unsafe { libc::poll(fds, count, now) })?;
             match &driven {
                 Some((fd, events, socket)) if ready == 0 && timeout != 0 => {
-                    if until.flatten().is_some_and(|until| until <= socket.home.now()) {
+                    if until.flatten().is_some_and(|until| until <= socket.now()) {
                         return Ok(0);
                     }
-                    let wait = socket.home.waiter().ok_or(Errno::EAGAIN)?;
+                    let wait = socket.waiter().ok_or(Errno::EAGAIN)?;
                     if wait(*fd, *events) != 0 {
                         return Ok(0);
                     }

@@ -69,7 +69,8 @@ fn create(
         let engine = Arc::new(Driven::new(address, seed, mtu, ethernet(address)?).map_err(plain)?);
         let clock = engine.clone();
         let now: Now = Box::new(move || clock.now());
-        let home = Home::new(Stack::over(engine.clone(), mtu), Some(now), options).map_err(plain)?;
+        let home = Home::new(Stack::over(engine.clone(), mtu), Some(now), options, "", Vec::new());
+        let home = home.map_err(plain)?;
         Ok(FarpaceHost { engine, home })
     });
     match made.unwrap_or_else(|| Err(Refusal(Errno::EIO, "a bug of farpace".to_owned()))) {

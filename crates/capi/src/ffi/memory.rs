@@ -7,11 +7,12 @@ use farpace_live::socket::posix::{LONGEST_ADDRESS, encode_address};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::{iovec, socklen_t};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::SockFlag;
 use std::ffi::{CStr, c_char, c_void};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// `len` bytes to read.
 pub fn bytes<'a>(at: *const u8, len: usize) -> nix::Result<&'a [u8]> {
@@ -147,6 +148,12 @@ pub fn borrowed<'a>(fd: RawFd) -> nix::Result<BorrowedFd<'a>> {
     Ok(unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
+/// A descriptor that has just come, from the system or with a message.
+pub fn owned(fd: RawFd) -> OwnedFd {
+    // SAFETY: the system has just given this number out, and nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
 /// Moves a descriptor to the number `at`, whose file is closed.
 pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
     let flags = if cloexec { OFlag::O_CLOEXEC } else { OFlag::empty() };
@@ -173,6 +180,14 @@ pub fn flags_of(fd: RawFd) -> nix::Result<SockFlag> {
 /// The number of the file behind a descriptor; none: it is closed.
 pub fn identity(fd: RawFd) -> Option<u64> {
     nix::sys::stat::fstat(borrowed(fd).ok()?).ok().map(|stat| stat.st_ino)
+}
+
+/// Nobody has the other end of a local socket.
+pub fn has_hung_up(fd: RawFd) -> bool {
+    let Ok(fd) = borrowed(fd) else { return true };
+    let mut one = [PollFd::new(fd, PollFlags::empty())];
+    poll(&mut one, PollTimeout::ZERO).is_ok()
+        && one[0].revents().is_some_and(|seen| seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
 }
 
 /// A pointer for C that means `value`.

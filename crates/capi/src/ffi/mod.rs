@@ -1,6 +1,7 @@
 //! What C calls. Each function has BSD's contract: a result, or -1 and `errno`.
 
 mod calls;
+mod fork;
 mod host;
 mod machine;
 mod memory;
@@ -12,7 +13,8 @@ mod wait;
 use nix::errno::Errno;
 use std::ffi::c_int;
 
-pub use memory::{flags_of, identity, put_at};
+pub use fork::watch_forks;
+pub use memory::{borrowed, flags_of, has_hung_up, identity, owned, put_at};
 pub use stack::options;
 
 /// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.

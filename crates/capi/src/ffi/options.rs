@@ -22,7 +22,7 @@ pub extern "C" fn fp_setsockopt(
         let socket = table::get(fd)?;
         let len = usize::try_from(len.cast_signed()).map_err(|_| Errno::EINVAL)?;
         let bytes = if value.is_null() { None } else { Some(memory::bytes(value.cast(), len)?) };
-        socket.inner.set_option(level, name, bytes)
+        socket.set_option(level, name, bytes)
     })
 }
 
@@ -42,7 +42,7 @@ pub extern "C" fn fp_getsockopt(
             let error = socket.take_error(borrowed(fd)?).to_ne_bytes();
             return tell(&error[..4.min(room as usize)], value, len);
         }
-        tell(&socket.inner.option(level, name, room)?, value, len)
+        tell(&socket.option(level, name, room)?, value, len)
     })
 }
 

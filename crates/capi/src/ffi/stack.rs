@@ -2,21 +2,26 @@
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
-use super::{answer, done, guarded, memory};
+use super::{answer, done, guarded, memory, watch_forks};
 use crate::home::Home;
 use crate::place::{Place, Refusal};
+use crate::share::remote::{self, Remote};
+use crate::share::server::{DOORS, door_name};
 use crate::socket::Socket;
 use crate::table;
 use farpace_live::socket::{Options, OptionsError, posix};
 use nix::errno::Errno;
 use nix::libc::{c_int, size_t, ssize_t};
-use nix::sys::socket::SockFlag;
+use nix::sys::socket::{SockFlag, UnixAddr, getpeername};
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The bits of a socket's type that name its kind (SOCK_TYPE_MASK); the others are flags.
 const KINDS: c_int = 0xf;
+
+/// Where a process looks for the door that it may have inherited, from [`DOORS`] on.
+const MAX_DOORS: c_int = 16;
 
 /// A stack, for C.
 pub struct FpStack(Arc<Home>);
@@ -29,6 +34,10 @@ static REASON: Mutex<String> = Mutex::new(String::new());
 
 fn last() -> MutexGuard<'static, Option<Arc<Home>>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+/// The stack that was made last, while nobody makes another.
+pub fn hold_last() -> MutexGuard<'static, Option<Arc<Home>>> {
+    last()
 }
 fn reason() -> MutexGuard<'static, String> {
     REASON.lock().unwrap_or_else(PoisonError::into_inner)
@@ -120,6 +129,7 @@ pub extern "C" fn fp_stack_reason(buffer: *mut c_char, room: size_t) -> ssize_t 
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_finish(stack: *mut FpStack, milliseconds: c_int) -> c_int {
     done(|| {
+        own_stack()?;
         let home = &memory::borrow(stack)?.0;
         table::leave_all(home);
         let most = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX));
@@ -132,10 +142,74 @@ pub extern "C" fn fp_stack_finish(stack: *mut FpStack, milliseconds: c_int) -> c
     })
 }
 
+/// Stacks are the business of the process that made them.
+fn own_stack() -> nix::Result<()> {
+    if remote::asks() { Err(Errno::EPERM) } else { Ok(()) }
+}
+
+/// From now on programs that children of this process run can use the stack.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_share(stack: *const FpStack) -> c_int {
+    done(|| {
+        own_stack()?;
+        memory::borrow(stack)?.0.share().map(drop)
+    })
+}
+
+/// Closes the sockets of this process, and waits until no other process uses the stack.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_wait(stack: *const FpStack, milliseconds: c_int) -> c_int {
+    done(|| {
+        own_stack()?;
+        let home = &memory::borrow(stack)?.0;
+        for (fd, socket) in table::descriptors_of(home) {
+            table::strike(fd, &socket);
+            let _ = nix::unistd::close(fd);
+            table::lose(fd, &socket);
+        }
+        let until = u64::try_from(milliseconds).ok().map(|n| Instant::now() + Duration::from_millis(n));
+        while home.is_used() {
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Err(Errno::ETIMEDOUT);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    })
+}
+
+/// This process, which a child of the owner runs, uses the stack that was made by `words`: if it has inherited the way to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_stack_join(words: *const c_char) -> c_int {
+    done(|| {
+        let words = memory::text(words)?.ok_or(Errno::EINVAL)?;
+        let wanted = door_name(&words);
+        let is_it = |fd: &c_int| {
+            let name = getpeername::<UnixAddr>(*fd);
+            let is_named = |name: UnixAddr| name.as_abstract().is_some_and(|name| name.starts_with(&wanted));
+            name.is_ok_and(is_named) && !memory::has_hung_up(*fd)
+        };
+        let door = (DOORS..DOORS + MAX_DOORS).find(is_it).ok_or(Errno::ENOENT)?;
+        watch_forks();
+        remote::begin(door);
+        Ok(())
+    })
+}
+
+/// Takes a descriptor that was inherited, if it is a socket of the stack.
+#[unsafe(no_mangle)]
+pub extern "C" fn fp_socket_inherited(fd: c_int) -> c_int {
+    done(|| {
+        Socket::open_there(Remote::know(fd)?);
+        Ok(())
+    })
+}
+
 /// Ends a stack: its sockets fail with ENETDOWN, its device is gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_stack_stop(stack: *mut FpStack) -> c_int {
     done(|| {
+        own_stack()?;
         let FpStack(home) = memory::take(stack).ok_or(Errno::EINVAL)?;
         let mut last = last();
         if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &home)) {
@@ -158,7 +232,7 @@ pub extern "C" fn fp_stack_interrupt(stack: *const FpStack) -> c_int {
 /// socket(2) on the stack that was made last.
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    answer(|| open(last().clone().ok_or(Errno::ENETDOWN)?, domain, kind, protocol))
+    answer(|| open_at(None, None, domain, kind, protocol))
 }
 
 /// socket(2) on a stack.
@@ -169,7 +243,10 @@ pub extern "C" fn fp_stack_socket(
     kind: c_int,
     protocol: c_int,
 ) -> c_int {
-    answer(|| open(memory::borrow(stack)?.0.clone(), domain, kind, protocol))
+    answer(|| {
+        let home = if remote::asks() { None } else { Some(memory::borrow(stack)?.0.clone()) };
+        open_at(home, None, domain, kind, protocol)
+    })
 }
 
 /// socket(2) on the stack that was made last, with the descriptor `fd`: what that was before is closed.
@@ -177,23 +254,32 @@ pub extern "C" fn fp_stack_socket(
 pub extern "C" fn fp_socket_at(fd: c_int, domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     answer(|| {
         memory::borrowed(fd)?;
-        open_at(last().clone().ok_or(Errno::ENETDOWN)?, Some(fd), domain, kind, protocol)
+        open_at(None, Some(fd), domain, kind, protocol)
     })
 }
 
 /// A new socket of a home.
 pub fn open(home: Arc<Home>, domain: c_int, kind: c_int, protocol: c_int) -> nix::Result<c_int> {
-    open_at(home, None, domain, kind, protocol)
+    open_at(Some(home), None, domain, kind, protocol)
 }
 
+/// Of no home: that of the stack that was made last, or of the stack of another process.
 fn open_at(
-    home: Arc<Home>,
+    home: Option<Arc<Home>>,
     at: Option<c_int>,
     domain: c_int,
     kind: c_int,
     protocol: c_int,
 ) -> nix::Result<c_int> {
     let flags = SockFlag::from_bits(kind & !KINDS).ok_or(Errno::EINVAL)?;
-    let inner = posix::Socket::new(home.stack.clone(), domain, kind & KINDS, protocol, home.options.clone())?;
+    let kind = kind & KINDS;
+    let home = match home {
+        None if remote::asks() => {
+            return Ok(Socket::open_there(Remote::socket(at, domain, kind, protocol, flags)?));
+        }
+        None => last().clone().ok_or(Errno::ENETDOWN)?,
+        Some(home) => home,
+    };
+    let inner = posix::Socket::new(home.stack.clone(), domain, kind, protocol, home.options.clone())?;
     Socket::open(home, inner, flags, at)
 }

@@ -5,6 +5,7 @@
 use super::answer;
 use super::memory::{self, MAX_PARTS};
 use super::wait::call;
+use crate::share::frame::MAX_DATA;
 use crate::table;
 use farpace_live::socket::posix::{Control, Received, SendTo};
 use nix::errno::Errno;
@@ -28,14 +29,14 @@ fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Resu
     let mut all = Received::default();
     loop {
         let one = call(fd, PollFlags::POLLIN, flags, |socket| {
-            let inner = &socket.inner;
+            let inner = socket;
             if inner.is_datagram() || flags & libc::MSG_PEEK == 0 || flags & libc::MSG_WAITALL == 0 {
                 return inner.receive(rest, flags);
             }
             // What is looked at must be there at once.
             let got = inner.receive(rest, flags)?;
-            let ended = inner.readiness().read_ended || inner.is_over();
-            if got.len < room && !ended && got.len > 0 { Err(Errno::EAGAIN) } else { Ok(got) }
+            let ended = inner.has_ended();
+            if got.len < room.min(MAX_DATA) && !ended && got.len > 0 { Err(Errno::EAGAIN) } else { Ok(got) }
         });
         let one = match one {
             Ok(one) => one,
@@ -44,7 +45,7 @@ fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Resu
         };
         let ended = one.len == 0;
         all = Received { len: all.len + one.len, copied: all.copied + one.copied, ..one };
-        let inner = table::get(fd)?.inner.clone();
+        let inner = table::get(fd)?;
         let target = if flags & libc::MSG_WAITALL != 0 { room } else { inner.low_water().min(room) };
         let special = flags & (libc::MSG_PEEK | libc::MSG_OOB) != 0;
         if inner.is_datagram() || ended || special || all.len >= target {
@@ -62,7 +63,7 @@ fn transmit(fd: RawFd, parts: &mut [IoSlice<'_>], message: &SendTo<'_>) -> nix::
     let mut rest = parts;
     let mut sent = 0;
     loop {
-        let one = call(fd, PollFlags::POLLOUT, message.flags, |socket| socket.inner.send(rest, message));
+        let one = call(fd, PollFlags::POLLOUT, message.flags, |socket| socket.send(rest, message));
         match one {
             Ok(n) => sent += n,
             Err(_) if sent > 0 => return Ok(sent),
@@ -188,7 +189,7 @@ pub extern "C" fn fp_recvmmsg(
             if flags & libc::MSG_WAITFORONE != 0 {
                 flags |= libc::MSG_DONTWAIT;
             }
-            let over = until.is_some_and(|until| until <= socket.home.now());
+            let over = until.is_some_and(|until| until <= socket.now());
             Ok((moved, over))
         })
     })

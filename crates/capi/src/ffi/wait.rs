@@ -20,7 +20,7 @@ pub fn is_nonblocking(fd: RawFd) -> nix::Result<bool> {
 /// The end of a wait that begins now.
 pub fn end_of(socket: &Socket, time: Option<Duration>) -> Option<Instant> {
     let time = time.map(|time| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
-    time.map(|time| socket.home.now() + time)
+    time.map(|time| socket.now() + time)
 }
 
 /// Waits until the descriptor shows one of `events`.
@@ -28,12 +28,12 @@ pub fn end_of(socket: &Socket, time: Option<Duration>) -> Option<Instant> {
 /// # Errors
 /// `EAGAIN`: `until` has come, or nobody would let time pass; `EINTR`.
 pub fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant>) -> nix::Result<()> {
-    let left = until.map(|until| until.since(socket.home.now()));
+    let left = until.map(|until| until.since(socket.now()));
     if left.is_some_and(Span::is_zero) {
         return Err(Errno::EAGAIN);
     }
-    if socket.home.is_driven() {
-        let wait = socket.home.waiter().ok_or(Errno::EAGAIN)?;
+    if socket.is_driven() {
+        let wait = socket.waiter().ok_or(Errno::EAGAIN)?;
         return if wait(fd, events.bits()) == 0 { Ok(()) } else { Err(Errno::EINTR) };
     }
     let timeout = match left {
@@ -42,12 +42,13 @@ pub fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant
         Some(left) => PollTimeout::try_from(Duration::from_millis(left.as_nanos().div_ceil(1_000_000)))
             .unwrap_or(PollTimeout::MAX),
     };
-    let bell = socket.home.bell();
-    let mut both = [PollFd::new(borrowed(fd)?, events), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    let bell = socket.bell();
+    let mut both = vec![PollFd::new(borrowed(fd)?, events)];
+    both.extend(bell.as_ref().map(|bell| PollFd::new(bell.as_fd(), PollFlags::POLLIN)));
     poll(&mut both, timeout)?;
     let any = |fd: &PollFd<'_>| fd.any() == Some(true);
-    match both {
-        [socket, bell] if !any(&socket) && any(&bell) => Err(Errno::EINTR),
+    match &both[..] {
+        [socket, bell] if !any(socket) && any(bell) => Err(Errno::EINTR),
         _ => Ok(()),
     }
 }
@@ -71,7 +72,7 @@ pub fn call<T>(
         }
         let until = *until.get_or_insert_with(|| {
             let receives = events.contains(PollFlags::POLLIN);
-            let time = if receives { socket.inner.receive_timeout() } else { socket.inner.send_timeout() };
+            let time = if receives { socket.receive_timeout() } else { socket.send_timeout() };
             end_of(&socket, time)
         });
         wait(&socket, fd, events, until)?;

@@ -32,8 +32,8 @@ Examples:
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
 It needs root (rights of the file `farpace` do not pass to the program), and a program that calls libc: those that are \
-statically linked, written in Go, or setuid cannot be helped and are refused. One process at a time has the host: a child of fork cannot use it \
-(nginx: master_process off). See docs/exec.md.";
+statically linked, written in Go, or setuid cannot be helped and are refused. Children of a program that uses the host use it as well, as \
+long as that program lives; programs beside each other do not share it. See docs/exec.md.";
 
 /// The arguments of `farpace exec`.
 #[derive(Clone, Debug, clap::Args)]

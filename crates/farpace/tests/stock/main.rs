@@ -8,6 +8,7 @@
 mod bed;
 mod between;
 mod captures;
+mod forks;
 mod limits;
 mod list;
 mod lives;

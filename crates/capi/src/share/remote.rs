@@ -1,0 +1,385 @@
+//! The side of a process that has no stack: what it asks of the owner.
+
+use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
+use crate::ffi::{owned, put_at};
+use farpace_live::socket::posix::{Control, Received, SendTo};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg,
+    socketpair,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// This process asks another.
+static ASKS: AtomicBool = AtomicBool::new(false);
+/// The door that it has inherited.
+static DOOR: AtomicI32 = AtomicI32::new(-1);
+/// Its channel; none: it has not asked yet.
+static CHANNEL: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// True if the stack is that of another process.
+pub fn asks() -> bool {
+    ASKS.load(Ordering::Acquire)
+}
+/// From now on this process asks, through the door `door`.
+pub fn begin(door: RawFd) {
+    DOOR.store(door, Ordering::Release);
+    ASKS.store(true, Ordering::Release);
+}
+/// The channel, so that nobody else uses it.
+pub fn hold() -> MutexGuard<'static, Option<OwnedFd>> {
+    CHANNEL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A channel through the door.
+fn knock() -> nix::Result<OwnedFd> {
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    let rights = [theirs.as_raw_fd()];
+    let door = DOOR.load(Ordering::Acquire);
+    let control = [ControlMessage::ScmRights(&rights)];
+    loop {
+        match sendmsg::<()>(door, &[IoSlice::new(&[0])], &control, MsgFlags::MSG_NOSIGNAL, None) {
+            // Others are at the door.
+            Err(Errno::EAGAIN) => std::thread::sleep(Duration::from_millis(1)),
+            Err(Errno::EINTR) => {}
+            Err(_) => return Err(Errno::ENETDOWN),
+            Ok(_) => return Ok(ours),
+        }
+    }
+}
+
+/// What the owner has answered.
+struct Answer {
+    bytes: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Answer {
+    fn frame(&self) -> nix::Result<Frame<'_>> {
+        Frame::read(&self.bytes).ok_or(Errno::EIO)
+    }
+    /// The error, or the answer.
+    fn well(self) -> nix::Result<Self> {
+        match self.frame()?.word {
+            0 => Ok(self),
+            error => Err(Errno::from_raw(error.cast_signed())),
+        }
+    }
+    fn address(&self) -> nix::Result<SocketAddr> {
+        self.frame()?.name.and_then(decode_address).ok_or(Errno::EIO)
+    }
+}
+
+/// Asks, and waits for the answer, which comes at once.
+fn ask(subject: Option<RawFd>, request: &Frame<'_>, data: &[IoSlice<'_>]) -> nix::Result<Answer> {
+    let head = request.head().ok_or(Errno::ENOBUFS)?;
+    let mut parts = vec![IoSlice::new(&head)];
+    parts.extend(data.iter().map(|part| IoSlice::new(part)));
+    // A signal handler that asks as well would wait for its own thread.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok();
+    let mut channel = hold();
+    let room = match Op::of(request.word) {
+        Some(Op::Receive) => usize::try_from(request.numbers[0]).unwrap_or(0).min(MAX_DATA),
+        _ => MAX_VALUE,
+    };
+    let answer = exchange(&mut channel, subject, &parts, MAX_FRAME - MAX_DATA + room);
+    if matches!(answer, Err(Errno::ENETDOWN)) {
+        *channel = None;
+    }
+    drop(channel);
+    if let Some(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    answer
+}
+
+fn exchange(
+    channel: &mut Option<OwnedFd>,
+    subject: Option<RawFd>,
+    parts: &[IoSlice<'_>],
+    room: usize,
+) -> nix::Result<Answer> {
+    if channel.is_none() {
+        *channel = Some(knock()?);
+    }
+    let end = channel.as_ref().ok_or(Errno::ENETDOWN)?.as_raw_fd();
+    let rights: Vec<_> = subject.into_iter().collect();
+    let control: &[_] = if rights.is_empty() { &[] } else { &[ControlMessage::ScmRights(&rights)] };
+    match sendmsg::<()>(end, parts, control, MsgFlags::MSG_NOSIGNAL, None) {
+        // The descriptor is none.
+        Err(Errno::EBADF) => return Err(Errno::EBADF),
+        Err(_) => return Err(Errno::ENETDOWN),
+        Ok(_) => {}
+    }
+    let (mut bytes, mut space) = (vec![0; room], cmsg_space!([RawFd; 1]));
+    let (len, descriptor) = {
+        let mut into = [IoSliceMut::new(&mut bytes)];
+        let got = recvmsg::<()>(end, &mut into, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC);
+        let got = got.map_err(|_| Errno::ENETDOWN)?;
+        let mut descriptor = None;
+        for control in got.cmsgs().into_iter().flatten() {
+            if let ControlMessageOwned::ScmRights(these) = control {
+                descriptor = these.into_iter().map(owned).next();
+            }
+        }
+        (got.bytes, descriptor)
+    };
+    if len == 0 {
+        // The owner has ended.
+        return Err(Errno::ENETDOWN);
+    }
+    bytes.truncate(len);
+    Ok(Answer { bytes, descriptor })
+}
+
+/// A descriptor as it was asked for: without FD_CLOEXEC, unless that was.
+fn as_asked(fd: OwnedFd, cloexec: bool) -> nix::Result<RawFd> {
+    if !cloexec {
+        fcntl(&fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    }
+    Ok(fd.into_raw_fd())
+}
+
+/// A socket of another process's stack, by one descriptor.
+pub struct Remote {
+    fd: RawFd,
+    datagram: bool,
+    low_water: AtomicUsize,
+}
+
+/// What a call needs to know that waits.
+pub struct State {
+    /// The connection is being opened.
+    pub connecting: bool,
+    /// Nothing more will come.
+    pub ended: bool,
+    /// SO_RCVTIMEO.
+    pub receive_timeout: Option<Duration>,
+    /// SO_SNDTIMEO.
+    pub send_timeout: Option<Duration>,
+}
+
+impl Remote {
+    /// For a descriptor of which the kind is known.
+    pub const fn new(fd: RawFd, datagram: bool) -> Self {
+        Remote { fd, datagram, low_water: AtomicUsize::new(1) }
+    }
+    /// For a descriptor that may be one.
+    pub fn know(fd: RawFd) -> nix::Result<Self> {
+        let remote = Remote::new(fd, false);
+        let answer = remote.ask(Op::Know, [0; 3])?;
+        let datagram = answer.frame()?.numbers[0] != 0;
+        Ok(Remote { datagram, ..remote })
+    }
+    /// socket(2), with the number `at` if that is given.
+    pub fn socket(
+        at: Option<RawFd>,
+        domain: i32,
+        kind: i32,
+        protocol: i32,
+        flags: SockFlag,
+    ) -> nix::Result<Self> {
+        let numbers = [domain.into(), kind.into(), protocol.into(), 0];
+        let request = Frame { word: Op::Socket.word(), numbers, ..Frame::default() };
+        let answer = ask(None, &request, &[])?.well()?;
+        let new = answer.descriptor.ok_or(Errno::EIO)?;
+        if flags.contains(SockFlag::SOCK_NONBLOCK) {
+            fcntl(&new, FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
+        }
+        let cloexec = flags.contains(SockFlag::SOCK_CLOEXEC);
+        let fd = match at {
+            Some(at) => put_at(new, at, cloexec)?.into_raw_fd(),
+            None => as_asked(new, cloexec)?,
+        };
+        Ok(Remote::new(fd, kind == nix::libc::SOCK_DGRAM))
+    }
+    /// Another descriptor of the same.
+    pub const fn copy(&self, fd: RawFd) -> Self {
+        Remote::new(fd, self.datagram)
+    }
+    /// Its descriptor.
+    pub const fn fd(&self) -> RawFd {
+        self.fd
+    }
+    /// It is a UDP socket.
+    pub const fn is_datagram(&self) -> bool {
+        self.datagram
+    }
+
+    fn ask(&self, op: Op, numbers: [i64; 3]) -> nix::Result<Answer> {
+        self.ask_with(op, numbers, None, &[], &[])?.well()
+    }
+    fn ask_with(
+        &self,
+        op: Op,
+        [a, b, c]: [i64; 3],
+        name: Option<&[u8]>,
+        control: &[u8],
+        data: &[IoSlice<'_>],
+    ) -> nix::Result<Answer> {
+        let request = Frame { word: op.word(), numbers: [a, b, c, 0], name, control, data: &[] };
+        ask(Some(self.fd), &request, data)
+    }
+
+    /// bind(2).
+    pub fn bind(&self, at: &[u8]) -> nix::Result<()> {
+        self.ask_with(Op::Bind, [0; 3], Some(at), &[], &[])?.well().map(drop)
+    }
+    /// listen(2).
+    pub fn listen(&self, backlog: i32) -> nix::Result<()> {
+        self.ask(Op::Listen, [backlog.into(), 0, 0]).map(drop)
+    }
+    /// accept4(2).
+    pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
+        let answer = self.ask(Op::Accept, [flags.bits().into(), 0, 0])?;
+        let from = answer.address()?;
+        let new = answer.descriptor.ok_or(Errno::EIO)?;
+        Ok((as_asked(new, flags.contains(SockFlag::SOCK_CLOEXEC))?, from))
+    }
+    /// connect(2).
+    pub fn connect(&self, to: &[u8]) -> nix::Result<()> {
+        let flags = crate::ffi::flags_of(self.fd)?;
+        let answer = self.ask_with(Op::Connect, [flags.bits().into(), 0, 0], Some(to), &[], &[])?;
+        let error = answer.frame()?.word;
+        if let Some(new) = answer.descriptor {
+            let _ = put_at(new, self.fd, flags.contains(SockFlag::SOCK_CLOEXEC))?.into_raw_fd();
+        }
+        if error == 0 { Ok(()) } else { Err(Errno::from_raw(error.cast_signed())) }
+    }
+    /// shutdown(2).
+    pub fn shutdown(&self, how: i32) -> nix::Result<()> {
+        self.ask(Op::Shutdown, [how.into(), 0, 0]).map(drop)
+    }
+    /// getsockname(2).
+    pub fn local(&self) -> nix::Result<SocketAddr> {
+        self.ask(Op::Local, [0; 3])?.address()
+    }
+    /// getpeername(2).
+    pub fn peer(&self) -> nix::Result<SocketAddr> {
+        self.ask(Op::Peer, [0; 3])?.address()
+    }
+    /// FIONREAD.
+    pub fn available(&self) -> nix::Result<usize> {
+        Ok(number(&self.ask(Op::Available, [0; 3])?, 0))
+    }
+    /// SIOCOUTQ and SIOCOUTQNSD.
+    pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
+        let answer = self.ask(Op::Unacknowledged, [0; 3])?;
+        Ok((number(&answer, 0), number(&answer, 1)))
+    }
+    /// SIOCATMARK.
+    pub fn is_at_mark(&self) -> bool {
+        self.ask(Op::AtMark, [0; 3]).is_ok_and(|answer| number(&answer, 0) != 0)
+    }
+    /// setsockopt(2).
+    pub fn set_option(&self, level: i32, name: i32, value: Option<&[u8]>) -> nix::Result<()> {
+        let data = value.unwrap_or_default();
+        if data.len() > MAX_DATA {
+            return Err(Errno::EINVAL);
+        }
+        let numbers = [level.into(), name.into(), value.is_some().into()];
+        self.ask_with(Op::SetOption, numbers, None, &[], &[IoSlice::new(data)])?.well().map(drop)
+    }
+    /// getsockopt(2).
+    pub fn option(&self, level: i32, name: i32, room: i32) -> nix::Result<Vec<u8>> {
+        let answer = self.ask(Op::Option, [level.into(), name.into(), room.into()])?;
+        Ok(answer.frame()?.data.to_vec())
+    }
+    /// SO_ERROR.
+    pub fn take_error(&self) -> i32 {
+        match self.ask(Op::TakeError, [0; 3]) {
+            Ok(answer) => i32::try_from(number(&answer, 0)).unwrap_or(Errno::EIO as i32),
+            Err(error) => error as i32,
+        }
+    }
+    /// See [`State`].
+    pub fn state(&self) -> nix::Result<State> {
+        let answer = self.ask(Op::State, [0; 3])?;
+        let [bits, receive, send, low] = answer.frame()?.numbers;
+        self.low_water.store(usize::try_from(low).unwrap_or(1), Ordering::Relaxed);
+        let time = |millis: i64| u64::try_from(millis).ok().map(Duration::from_millis);
+        Ok(State {
+            connecting: bits & 1 != 0,
+            ended: bits & 2 != 0,
+            receive_timeout: time(receive),
+            send_timeout: time(send),
+        })
+    }
+    /// SO_RCVLOWAT, as it was when something was last received.
+    pub fn low_water(&self) -> usize {
+        self.low_water.load(Ordering::Relaxed)
+    }
+    /// The program knows that its connection is open.
+    pub fn tell_open(&self) {
+        let _ = self.ask(Op::TellOpen, [0; 3]);
+    }
+    /// The program knows that its connection did not open.
+    pub fn give_up(&self) {
+        let _ = self.ask(Op::GiveUp, [0; 3]);
+    }
+
+    /// recvmsg(2).
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+        let room = buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add).min(MAX_DATA);
+        let room = i64::try_from(room).unwrap_or(0);
+        let answer = self.ask(Op::Receive, [room, flags.into(), 0])?;
+        let frame = answer.frame()?;
+        let mut rest = frame.data;
+        for buffer in buffers.iter_mut() {
+            let (now, later) = rest.split_at(rest.len().min(buffer.len()));
+            buffer[..now.len()].copy_from_slice(now);
+            rest = later;
+        }
+        self.low_water.store(number(&answer, 2), Ordering::Relaxed);
+        Ok(Received {
+            len: number(&answer, 0),
+            copied: frame.data.len(),
+            from: frame.name.and_then(decode_address),
+            control: Control::read_all(frame.control)?,
+            flags: frame.int(1),
+        })
+    }
+    /// sendmsg(2).
+    pub fn send(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
+        let mut left = MAX_DATA;
+        let mut data = Vec::new();
+        for part in parts {
+            let now = part.get(..part.len().min(left)).unwrap_or_default();
+            left -= now.len();
+            data.push(IoSlice::new(now));
+        }
+        let whole: usize = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        if self.datagram && whole > MAX_DATA {
+            return Err(Errno::EMSGSIZE);
+        }
+        let control = Control::write_all(&message.control, MAX_CONTROL).0;
+        let numbers = [message.flags.into(), 0, 0];
+        let answer = self.ask_with(Op::Send, numbers, message.to, &control, &data)?.well()?;
+        Ok(number(&answer, 0))
+    }
+}
+
+/// A `struct sockaddr_in` or `sockaddr_in6` that the owner has written.
+fn decode_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = u16::from_ne_bytes(*bytes.first_chunk()?);
+    let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
+    let ip = match family.into() {
+        nix::libc::AF_INET => IpAddr::from(*bytes.get(4..)?.first_chunk::<4>()?),
+        nix::libc::AF_INET6 => IpAddr::from(*bytes.get(8..)?.first_chunk::<16>()?),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+fn number(answer: &Answer, at: usize) -> usize {
+    let number = answer.frame().ok().and_then(|frame| frame.numbers.get(at).copied());
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+}

@@ -1,0 +1,277 @@
+//! The owner's side: the door, the channels, and what is done for others.
+
+use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
+use crate::descriptor::acting;
+use crate::ffi::{guarded, has_hung_up, identity, owned};
+use crate::home::Home;
+use crate::socket::{Local, Socket};
+use crate::table;
+use farpace_live::socket::posix::{self, Control, SendTo, encode_address};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, bind,
+    recvmsg, sendmsg, socketpair,
+};
+use std::collections::BTreeMap;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Numbers of the door in all processes begin here, where programs have nothing.
+pub const DOORS: RawFd = 900;
+/// The door's name, by which programs that inherit it know it; behind it what tells stacks apart.
+pub const DOOR_NAME: &[u8] = b"farpace-door-";
+/// Processes at most that have a channel at a time.
+const MAX_CHANNELS: usize = 4096;
+/// Descriptors that come with one request at most; all but the first are closed.
+const MAX_RIGHTS: usize = 4;
+
+/// The door and the channels of a stack.
+pub struct Server {
+    /// Where channels come in.
+    door: OwnedFd,
+    /// The end of it that other processes inherit.
+    theirs: Mutex<Option<OwnedFd>>,
+    channels: Mutex<BTreeMap<RawFd, OwnedFd>>,
+    buffer: Mutex<Vec<u8>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What tells the doors of two stacks apart that one process might inherit: FNV-1a of the words that made the stack.
+pub fn door_name(words: &str) -> Vec<u8> {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = words.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    [DOOR_NAME, format!("{hash:016x}").as_bytes()].concat()
+}
+
+impl Server {
+    /// A new door.
+    pub fn open(words: &str) -> nix::Result<Self> {
+        let (door, theirs) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        )?;
+        // The process's own number makes it a name that nobody else has.
+        let name = [&door_name(words)[..], format!("-{}", std::process::id()).as_bytes()].concat();
+        // Without the name only children find it, and not what they run.
+        let _ = UnixAddr::new_abstract(&name).and_then(|name| bind(door.as_raw_fd(), &name));
+        let high =
+            fcntl(&theirs, FcntlArg::F_DUPFD(DOORS)).or_else(|_| fcntl(&theirs, FcntlArg::F_DUPFD(0)))?;
+        let (channels, buffer) = (Mutex::default(), Mutex::new(vec![0; MAX_FRAME]));
+        Ok(Server { door, theirs: Mutex::new(Some(owned(high))), channels, buffer })
+    }
+    /// What wakes it when there is somebody at the door.
+    pub const fn door(&self) -> &OwnedFd {
+        &self.door
+    }
+    /// The end of the door that other processes inherit.
+    pub fn theirs(&self) -> Option<RawFd> {
+        locked(&self.theirs).as_ref().map(AsRawFd::as_raw_fd)
+    }
+    /// True if no other process has the door. From now on no new one gets it.
+    pub fn is_left(&self) -> bool {
+        *locked(&self.theirs) = None;
+        has_hung_up(self.door.as_raw_fd())
+    }
+    /// How many processes have a channel.
+    pub fn channels(&self) -> usize {
+        locked(&self.channels).len()
+    }
+    /// Descriptors that a child of fork(2) must not keep.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let mut all: Vec<_> = locked(&self.channels).keys().copied().collect();
+        all.push(self.door.as_raw_fd());
+        all
+    }
+
+    /// Takes a channel in that somebody brings: its descriptor.
+    pub fn admit(&self, notice: impl FnOnce(&OwnedFd) -> nix::Result<()>) {
+        let mut byte = [0; 1];
+        let (_, rights) = take(&self.door, &mut byte);
+        let mut channels = locked(&self.channels);
+        if let Some(channel) = rights.into_iter().next()
+            && channels.len() < MAX_CHANNELS
+            && notice(&channel).is_ok()
+        {
+            channels.insert(channel.as_raw_fd(), channel);
+        }
+    }
+
+    /// Answers one request of a channel.
+    pub fn serve(&self, home: &Arc<Home>, channel: RawFd) {
+        let mut channels = locked(&self.channels);
+        let Some(end) = channels.get(&channel) else { return };
+        let mut buffer = locked(&self.buffer);
+        let (len, rights) = take(end, &mut buffer);
+        let Some(len) = len else { return };
+        let request = buffer.get(..len).and_then(Frame::read);
+        let done = request.and_then(|request| {
+            let op = Op::of(request.word)?;
+            let subject = rights.first();
+            let answer = guarded(|| act(home, op, &request, subject)).unwrap_or(Err(Errno::EIO));
+            let answer = answer.unwrap_or_else(|error| Answer { error: error as u32, ..Answer::default() });
+            answer.send(end).ok()
+        });
+        if done.is_none() {
+            // It has ended, or is no process of ours.
+            channels.remove(&channel);
+        }
+    }
+}
+
+/// What has come, and the descriptors with it; no length: nothing has.
+fn take(from: &OwnedFd, into: &mut [u8]) -> (Option<usize>, Vec<OwnedFd>) {
+    let mut space = cmsg_space!([RawFd; MAX_RIGHTS]);
+    let mut parts = [IoSliceMut::new(into)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+    let got = recvmsg::<()>(from.as_raw_fd(), &mut parts, Some(&mut space), flags);
+    let Ok(got) = got else {
+        let nothing = matches!(got, Err(Errno::EAGAIN | Errno::EINTR));
+        return (if nothing { None } else { Some(0) }, Vec::new());
+    };
+    let mut rights = Vec::new();
+    for control in got.cmsgs().into_iter().flatten() {
+        if let ControlMessageOwned::ScmRights(these) = control {
+            rights.extend(these.into_iter().map(owned));
+        }
+    }
+    (Some(got.bytes), rights)
+}
+
+/// What is answered.
+#[derive(Default)]
+struct Answer {
+    error: u32,
+    numbers: [i64; 4],
+    name: Option<Vec<u8>>,
+    control: Vec<u8>,
+    data: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Answer {
+    fn number(number: impl Into<i64>) -> Self {
+        Answer { numbers: [number.into(), 0, 0, 0], ..Answer::default() }
+    }
+    fn send(&self, to: &OwnedFd) -> nix::Result<()> {
+        let Answer { error, numbers, name, control, data, descriptor } = self;
+        let frame = Frame { word: *error, numbers: *numbers, name: name.as_deref(), control, data };
+        let head = frame.head().ok_or(Errno::EMSGSIZE)?;
+        let rights: Vec<_> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
+        let control: &[_] = if rights.is_empty() { &[] } else { &[ControlMessage::ScmRights(&rights)] };
+        let parts = [IoSlice::new(&head), IoSlice::new(data)];
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        sendmsg::<()>(to.as_raw_fd(), &parts, control, flags, None).map(drop)
+    }
+}
+
+fn small(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+fn millis(time: Option<std::time::Duration>) -> i64 {
+    time.map_or(-1, |time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Does what a process asks.
+fn act(home: &Arc<Home>, op: Op, request: &Frame<'_>, subject: Option<&OwnedFd>) -> nix::Result<Answer> {
+    if op == Op::Socket {
+        let inner = posix::Socket::new(
+            home.stack.clone(),
+            request.int(0),
+            request.int(1),
+            request.int(2),
+            home.options.clone(),
+        )?;
+        let user = Local::open(home.clone(), inner, SockFlag::SOCK_CLOEXEC)?.0;
+        return Ok(Answer { descriptor: Some(user), ..Answer::default() });
+    }
+    let subject = subject.ok_or(Errno::EBADF)?;
+    let inode = identity(subject.as_raw_fd()).ok_or(Errno::EBADF)?;
+    let socket = table::of_file(inode).ok_or(Errno::EBADF)?;
+    let Socket::Here(local) = &*socket else { return Err(Errno::EBADF) };
+    acting(inode, subject.as_raw_fd(), || act_on(&socket, local, op, request))
+}
+
+fn act_on(socket: &Arc<Socket>, local: &Local, op: Op, request: &Frame<'_>) -> nix::Result<Answer> {
+    let inner = &local.inner;
+    let name = request.name.unwrap_or_default();
+    let nothing = |()| Answer::default();
+    match op {
+        Op::Socket => Err(Errno::EINVAL),
+        Op::Know => Ok(Answer::number(inner.is_datagram())),
+        Op::Bind => inner.bind(name).map(nothing),
+        Op::Listen => inner.listen(request.int(0)).map(nothing),
+        Op::Accept => {
+            let (accepted, from) = inner.accept()?;
+            let flags = SockFlag::from_bits_truncate(request.int(0)) | SockFlag::SOCK_CLOEXEC;
+            let user = Local::open(local.home.clone(), accepted, flags)?.0;
+            Ok(Answer { name: Some(encode_address(from)), descriptor: Some(user), ..Answer::default() })
+        }
+        Op::Connect => {
+            let descriptor = local.renew(socket, SockFlag::from_bits_truncate(request.int(0)))?;
+            let error = inner.connect(name).map_or_else(|error| error as u32, |()| 0);
+            Ok(Answer { error, descriptor, ..Answer::default() })
+        }
+        Op::Shutdown => inner.shutdown(request.int(0)).map(nothing),
+        Op::Local => Ok(Answer { name: Some(encode_address(inner.local())), ..Answer::default() }),
+        Op::Peer => Ok(Answer { name: Some(encode_address(inner.peer()?)), ..Answer::default() }),
+        Op::Available => inner.available().map(|n| Answer::number(small(n))),
+        Op::Unacknowledged => {
+            let (all, unsent) = inner.unacknowledged()?;
+            Ok(Answer { numbers: [small(all), small(unsent), 0, 0], ..Answer::default() })
+        }
+        Op::AtMark => Ok(Answer::number(inner.is_at_mark())),
+        Op::Receive => {
+            let mut data = vec![0; usize::try_from(request.int(0)).unwrap_or(0).min(MAX_DATA)];
+            let got = inner.receive(&mut [IoSliceMut::new(&mut data)], request.int(1))?;
+            data.truncate(got.copied);
+            Ok(Answer {
+                error: 0,
+                numbers: [small(got.len), got.flags.into(), small(inner.low_water()), 0],
+                name: got.from.map(encode_address),
+                control: Control::write_all(&got.control, MAX_CONTROL).0,
+                data,
+                descriptor: None,
+            })
+        }
+        Op::Send => {
+            let control = Control::read_all(request.control)?;
+            let message = SendTo { to: request.name, control, flags: request.int(0) };
+            let sent = inner.send(&[IoSlice::new(request.data)], &message)?;
+            Ok(Answer::number(small(sent)))
+        }
+        Op::SetOption => {
+            let value = (request.numbers[2] != 0).then_some(request.data);
+            inner.set_option(request.int(0), request.int(1), value).map(nothing)
+        }
+        Op::Option => {
+            let mut data = inner.option(request.int(0), request.int(1), request.int(2))?;
+            data.truncate(MAX_VALUE);
+            Ok(Answer { data, ..Answer::default() })
+        }
+        Op::TakeError => Ok(Answer::number(inner.take_error())),
+        Op::State => {
+            let ended = inner.readiness().read_ended || inner.is_over();
+            let bits = i64::from(inner.is_connecting()) | i64::from(ended) << 1;
+            let numbers = [
+                bits,
+                millis(inner.receive_timeout()),
+                millis(inner.send_timeout()),
+                small(inner.low_water()),
+            ];
+            Ok(Answer { numbers, ..Answer::default() })
+        }
+        Op::TellOpen => Ok(Answer::number(inner.tell_open())),
+        Op::GiveUp => {
+            inner.give_up();
+            Ok(Answer::default())
+        }
+    }
+}
