@@ -7,20 +7,22 @@ mod text;
 use crate::terminal;
 use anyhow::Result;
 use farpace_live::hosts;
-use farpace_live::socket::{Listing, Row};
+use farpace_live::socket::{Listing, Protocol, Row};
 use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Each process with a host shows its sockets: `farpace up`, programs under `farpace exec`, `farpace send` and `farpace recv` with \
---tun, and programs in C that have said `control=NAME`. The words are those of ss -tni of iproute2, beside them:
+--tun, and programs in C that have said `control=NAME`. The words are those of ss -tuni of iproute2, beside them:
   limit:...        what keeps the connection from sending more: program, receive window, congestion window
   ack_requests:78/77   segments that asked for an ACK at once, and answers that came
   ack_answers:12/12    segments that came and asked, and answers sent
+  dropped:5        datagrams that found the buffer of a UDP socket full
 
 Examples:
   farpace ss                     connections of all hosts of this user
-  farpace ss --all               listeners, too
+  farpace ss --all               listeners, and UDP sockets that are not connected, too
+  farpace ss -ul                 UDP sockets that are not connected
   farpace ss --pid 4711 --json   those of one process, for programs
   sudo farpace ss                those of hosts that run as root
 
@@ -30,10 +32,16 @@ The other end of the control socket is open to the same user and root alone. See
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Listeners and connections
+    /// TCP alone, unless --udp is given, too
+    #[arg(short, long)]
+    tcp: bool,
+    /// UDP alone, unless --tcp is given, too
+    #[arg(short, long)]
+    udp: bool,
+    /// Listeners and connections; UDP sockets connected or not
     #[arg(short, long)]
     all: bool,
-    /// Listeners alone
+    /// Listeners alone; UDP sockets that are not connected
     #[arg(short, long, conflicts_with = "all")]
     listening: bool,
     /// Hosts of this process alone
@@ -46,7 +54,15 @@ pub struct Args {
 
 impl Args {
     fn shows(&self, row: &Row) -> bool {
-        self.all || self.listening == row.peer.is_none()
+        let wanted = match row.protocol {
+            Protocol::Tcp => self.tcp || !self.udp,
+            Protocol::Udp => self.udp || !self.tcp,
+        };
+        wanted && (self.all || self.listening == row.peer.is_none())
+    }
+    /// Sockets of both protocols are shown, so each says which it has.
+    const fn is_mixed(&self) -> bool {
+        self.tcp == self.udp
     }
 }
 
@@ -70,15 +86,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if found.hosts.is_empty() {
         terminal::note("no farpace host of this user runs; those of root are shown to root");
     }
-    let texts: Vec<_> = found.hosts.iter().map(of_host).collect();
+    let texts: Vec<_> = found.hosts.iter().map(|host| of_host(host, args.is_mixed())).collect();
     terminal::print(&texts.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_host(host: &Listing) -> String {
+fn of_host(host: &Listing, mixed: bool) -> String {
     let addresses: Vec<_> = host.addresses.iter().map(ToString::to_string).collect();
     let mut text = format!("{} (pid {}), {}\n", printable(&host.name), host.pid, addresses.join(", "));
-    text += &text::table(&host.sockets);
+    text += &text::table(&host.sockets, mixed);
     if host.left_out > 0 {
         text += &format!("{} sockets more\n", host.left_out);
     }

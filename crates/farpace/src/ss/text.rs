@@ -1,4 +1,4 @@
-//! Sockets in the words of `ss -tni` (iproute2, misc/ss.c).
+//! Sockets in the words of `ss -tuni` (iproute2, misc/ss.c).
 
 use farpace_live::socket::Row;
 use farpace_live::socket::posix::TcpInfo;
@@ -9,23 +9,28 @@ const INFINITE: u32 = 0x7fff_ffff;
 const OPTIONS: [(u8, &str); 3] = [(1, "ts"), (2, "sack"), (8, "ecn")];
 const WINDOW_SCALE: u8 = 4;
 
-/// A line for each socket, and one about its connection.
-pub fn table(rows: &[Row]) -> String {
+/// A line for each socket, and one about its connection. `mixed`: each begins with its protocol.
+pub fn table(rows: &[Row], mixed: bool) -> String {
     let ends = |row: &Row| {
         let peer = row.peer.map_or("*:*".to_owned(), |peer| peer.to_string());
-        [row.state.clone(), row.recv_q.to_string(), row.send_q.to_string(), row.local.to_string(), peer]
+        let (state, local) = (row.state.clone(), row.local.to_string());
+        [row.protocol.name().to_owned(), state, row.recv_q.to_string(), row.send_q.to_string(), local, peer]
     };
-    let head = ["State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"].map(str::to_owned);
-    let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(ends)).collect();
+    let head = ["Netid", "State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"];
+    let lines: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows.iter().map(ends)).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(width);
+    let widths = [0, 1, 2, 3, 4, 5].map(width);
     let mut text = String::new();
     for (n, line) in lines.iter().enumerate() {
-        let cells: Vec<_> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells = line.iter().zip(widths).skip(usize::from(!mixed));
+        let cells: Vec<_> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
         text += cells.join(" ").trim_end();
         text.push('\n');
-        if let Some(row) = n.checked_sub(1).and_then(|n| rows.get(n)).filter(|row| row.peer.is_some()) {
-            text += &format!("\t {}\n", words(row));
+        let Some(row) = n.checked_sub(1).and_then(|n| rows.get(n)) else { continue };
+        if let Some(info) = row.info.as_ref().filter(|_| row.peer.is_some()) {
+            text += &format!("\t {}\n", words(row, info));
+        } else if row.dropped > 0 {
+            text += &format!("\t dropped:{}\n", row.dropped);
         }
     }
     text
@@ -49,8 +54,7 @@ fn say(all: &mut Vec<String>, name: &str, value: u32) {
 }
 
 /// What ss says of a connection.
-fn words(row: &Row) -> String {
-    let i = &row.info;
+fn words(row: &Row, i: &TcpInfo) -> String {
     let mut all: Vec<String> = Vec::new();
     let options = OPTIONS.iter().filter(|(bit, _)| i.options & bit != 0);
     all.extend(options.map(|(_, name)| (*name).to_owned()));

@@ -94,6 +94,54 @@ fn requests_are_seen_between_live_hosts_and_towards_a_kernel() {
     }
 }
 
+/// Breaks: `farpace ss` leaves UDP sockets out, or does not tell them from TCP.
+#[test]
+fn udp_sockets_are_listed() {
+    if !has(&["python3"]) {
+        return;
+    }
+    let Some(machine) = machine("ssu") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let variable = format!("XDG_RUNTIME_DIR={}", folder.path().display());
+    let code = r#"
+import socket, time
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('0.0.0.0', 5300)); u.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2000)
+c = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); c.connect(('fd77::1', 53))
+l = socket.create_server(('0.0.0.0', 8080))
+print('done')
+time.sleep(1000)
+"#;
+    let words = exec(&["--tun", "st0"], &["python3", "-c", code]);
+    let _running = Running::saying(&machine, &in_folder(&variable, &words), folder.path(), "done");
+    let send = "import socket; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nfor _ in range(2000): u.sendto(bytes(100), ('10.77.0.2', 5300))";
+    good(run(&machine, &["python3", "-c", send], folder.path()));
+    let rows = |more: &[&str]| {
+        let found = list(&machine, &variable, more);
+        let rows = hosts(&found, "python3")[0]["sockets"].as_array().unwrap().clone();
+        let shown =
+            |row: &Value| format!("{} {} {}", row["protocol"], row["state"], row["local"]).replace('"', "");
+        (rows.iter().map(shown).collect::<Vec<_>>(), rows)
+    };
+    let (shown, all) = rows(&["-u", "--all"]);
+    assert!(shown.len() == 2 && shown[0] == "udp UNCONN 0.0.0.0:5300", "{shown:?}");
+    assert!(shown[1].starts_with("udp ESTAB [fd77::2]:") && all[1]["peer"] == "[fd77::1]:53", "{all:?}");
+    assert!(all[0]["recv_q"].as_u64().unwrap() > 1000 && all[0]["dropped"].as_u64().unwrap() > 0, "{all:?}");
+    assert!(all[0]["info"].is_null());
+    assert_eq!(rows(&["-t", "--all"]).0, ["tcp LISTEN 0.0.0.0:8080"]);
+    assert_eq!(rows(&["--listening"]).0, ["tcp LISTEN 0.0.0.0:8080", "udp UNCONN 0.0.0.0:5300"]);
+    assert_eq!(rows(&["-tu"]).0.len(), 1, "connections alone");
+    let text = |more: &[&str]| {
+        let words = in_folder(&variable, &[&[FARPACE, "ss"], more].concat());
+        good(run(&machine, &words, Path::new("/")))
+    };
+    let mixed = text(&["-a"]);
+    for wanted in ["Netid State", "tcp   LISTEN", "udp   UNCONN", "udp   ESTAB", "dropped:"] {
+        assert!(mixed.contains(wanted), "{wanted}: {mixed}");
+    }
+    let alone = text(&["-ua"]);
+    assert!(alone.contains("\nState") && !alone.contains("LISTEN") && alone.contains("UNCONN"), "{alone}");
+}
+
 /// Breaks: others on the machine read the list, or stop those who may; processes that were killed leave sockets for ever.
 #[test]
 fn control_sockets_are_for_their_user_alone() {

@@ -113,6 +113,13 @@ impl Drop for Wire {
 }
 
 impl Wire {
+    /// Bytes that wait to be read, and to be sent.
+    pub fn waiting(&self) -> (usize, usize) {
+        self.shared.with(|box_| {
+            let outgoing = box_.outgoing.iter().map(|datagram| datagram.payload.len()).sum();
+            (box_.incoming.iter().map(|datagram| datagram.payload.len()).sum(), outgoing)
+        })
+    }
     fn kick(self: &Arc<Self>, id: UdpId) {
         let ended = self.engine.run(Box::new(move |host, cx| host.run_udp(id, cx))).is_err();
         if ended {
@@ -334,10 +341,7 @@ impl UdpSocket {
     }
     /// Bytes that wait to be read, and to be sent.
     pub fn waiting(&self) -> (usize, usize) {
-        self.wire.shared.with(|box_| {
-            let outgoing = box_.outgoing.iter().map(|datagram| datagram.payload.len()).sum();
-            (box_.incoming.iter().map(|datagram| datagram.payload.len()).sum(), outgoing)
-        })
+        self.wire.waiting()
     }
     /// Calls that would wait fail with `WouldBlock` instead.
     pub fn set_nonblocking(&self, nonblocking: bool) {

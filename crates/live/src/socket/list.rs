@@ -1,6 +1,7 @@
-//! The sockets of a host in a list, as `ss -tni` prints them.
+//! The sockets of a host in a list, as `ss -tuni` prints them.
 
 use super::bridge::Bridge;
+use super::datagram_bridge::DatagramBridge;
 use super::posix::TcpInfo;
 use super::snapshot::Snapshot;
 use farpace_host::{BindId, Host};
@@ -28,27 +29,52 @@ pub struct Acks {
     pub confirmations: u64,
 }
 
+/// The protocol of a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// As `ss` writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        }
+    }
+}
+
 /// One socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// As `ss` writes it: `ESTAB`, `LISTEN`.
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// As `ss` writes it: `ESTAB`, `LISTEN`; of UDP `UNCONN` and `ESTAB`.
     pub state: String,
     /// Bytes that the program has not read; of a listener, connections that wait to be accepted.
     pub recv_q: u64,
-    /// Bytes that the peer has not acknowledged; of a listener, how many connections may wait.
+    /// Bytes that the peer has not acknowledged, or of UDP that were not sent; of a listener, how many connections may wait.
     pub send_q: u64,
     /// Our end.
     pub local: SocketAddr,
-    /// The peer's; none: a listener.
+    /// The peer's; none: a listener, or a UDP socket that is not connected.
     pub peer: Option<SocketAddr>,
-    /// Its congestion control; none: a listener.
+    /// Datagrams that found the buffer of a UDP socket full.
+    pub dropped: u64,
+    /// Its congestion control; none: a listener, or UDP.
     pub congestion: Option<String>,
     /// What keeps it from sending more: `program`, `receive window`, `congestion window`, `nothing`.
     pub limit: Option<String>,
     /// ACK requests.
     pub acks: Acks,
-    /// `struct tcp_info`.
-    pub info: TcpInfo,
+    /// `struct tcp_info`; none: UDP.
+    pub info: Option<TcpInfo>,
 }
 
 /// The sockets of one host at one moment.
@@ -60,7 +86,7 @@ pub struct Listing {
     pub pid: u32,
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// Its sockets: listeners, then connections.
+    /// Its sockets: listeners, connections, UDP.
     pub sockets: Vec<Row>,
     /// Sockets beyond [`MAX_ROWS`].
     pub left_out: u64,
@@ -77,7 +103,20 @@ impl Listing {
             let (recv_q, send_q) = (waiting as u64, most as u64);
             let (local, state) = (listener.at, info.state_name().to_owned());
             let (peer, congestion, limit, acks) = (None, None, None, Acks::default());
-            listing.push(|| Row { state, recv_q, send_q, local, peer, congestion, limit, acks, info });
+            let (protocol, dropped, info) = (Protocol::Tcp, 0, Some(info));
+            listing.push(|| Row {
+                protocol,
+                state,
+                recv_q,
+                send_q,
+                local,
+                peer,
+                dropped,
+                congestion,
+                limit,
+                acks,
+                info,
+            });
         }
         for (id, ends, connection) in host.live_connections() {
             listing.push(|| {
@@ -87,11 +126,13 @@ impl Listing {
                 let info = TcpInfo::of(&seen);
                 let counters = &seen.counters;
                 Row {
+                    protocol: Protocol::Tcp,
                     state: info.state_name().to_owned(),
                     recv_q: connection.readable().get().saturating_add(unread as u64),
                     send_q: connection.unacknowledged().get().saturating_add(waiting as u64),
                     local: ends.local,
                     peer: Some(ends.remote),
+                    dropped: 0,
                     congestion: Some(seen.congestion.name().to_owned()),
                     limit: Some(seen.limit.name().to_owned()),
                     acks: Acks {
@@ -100,7 +141,32 @@ impl Listing {
                         requests: counters.requests,
                         confirmations: counters.confirmations,
                     },
-                    info,
+                    info: Some(info),
+                }
+            });
+        }
+        for id in host.udp().ids() {
+            let Some(local) = host.udp_local(id) else { continue };
+            listing.push(|| {
+                let bridge = host.datagram_program::<DatagramBridge>(id);
+                let (unread, unsent) = bridge.map(|bridge| bridge.0.waiting()).unwrap_or_default();
+                let peer = host.udp().remote(id);
+                // Of one that is connected, where its datagrams come from.
+                let own = peer.filter(|_| local.ip().is_unspecified());
+                let own = own.and_then(|peer| host.source_for(peer.ip()));
+                let local = own.map_or(local, |own| SocketAddr::new(own, local.port()));
+                Row {
+                    protocol: Protocol::Udp,
+                    state: if peer.is_some() { "ESTAB" } else { "UNCONN" }.to_owned(),
+                    recv_q: host.udp().queued(id).get().saturating_add(unread as u64),
+                    send_q: unsent as u64,
+                    local,
+                    peer,
+                    dropped: host.udp().dropped(id),
+                    congestion: None,
+                    limit: None,
+                    acks: Acks::default(),
+                    info: None,
                 }
             });
         }

@@ -29,7 +29,7 @@ mod stream;
 pub use bound::Bound;
 pub use datagram::{Outgoing, UdpSocket};
 pub use engine::Engine;
-pub use list::{Acks, Listing, MAX_ROWS, Row};
+pub use list::{Acks, Listing, MAX_ROWS, Protocol, Row};
 pub use listener::{Incoming, Listener, Listening};
 pub use options::{DEFAULT_BACKLOG, Options, OptionsError};
 pub use registry::Interrupted;
