@@ -27,12 +27,7 @@ const NOT_ALIKE: [(&str, &[&str]); 5] = [
             "IPV6_IPSEC_POLICY",
             "TCP_REPAIR",
             "TCP_AO_REPAIR",
-            "TCP_QUEUE_SEQ",
             "IP_OPTIONS",
-            "IPV6_HOPOPTS",
-            "IPV6_DSTOPTS",
-            "IPV6_RTHDR",
-            "IPV6_RTHDRDSTOPTS",
             "IPV6_2292PKTOPTIONS",
         ],
     ),
@@ -46,52 +41,17 @@ const NOT_ALIKE: [(&str, &[&str]); 5] = [
             "SO_TXREHASH",
             "SO_ATTACH_BPF",
             "SO_ATTACH_REUSEPORT_EBPF",
-            "SO_TIMESTAMPING",
-            "SO_TIMESTAMPING_NEW",
             "TCP_CONGESTION",
         ],
     ),
-    (
-        "Fast Open and zero copy are not there",
-        &[
-            "TCP_FASTOPEN",
-            "TCP_FASTOPEN_CONNECT",
-            "TCP_FASTOPEN_NO_COOKIE",
-            "TCP_FASTOPEN_KEY",
-            "SO_ZEROCOPY",
-            "UDP_ENCAP",
-        ],
-    ),
+    ("Fast Open and zero copy are not there", &["TCP_FASTOPEN_CONNECT", "SO_ZEROCOPY", "UDP_ENCAP"]),
     (
         "there is no multicast and no interface to choose",
-        &[
-            "IP_MULTICAST_ALL",
-            "IP_MULTICAST_IF",
-            "IP_MULTICAST_LOOP",
-            "IP_MULTICAST_TTL",
-            "IPV6_MULTICAST_IF",
-            "IPV6_MULTICAST_HOPS",
-            "IPV6_ADD_MEMBERSHIP",
-            "IPV6_DROP_MEMBERSHIP",
-            "IPV6_ADDR_PREFERENCES",
-            "IPV6_PKTINFO",
-        ],
+        &["IP_MULTICAST_IF", "IP_MULTICAST_TTL", "IPV6_MULTICAST_HOPS", "IPV6_MULTICAST_IF"],
     ),
     (
         "known differences in rare states: the path of a connection that is not open, timers that were moved by a busy machine",
-        &[
-            "TCP_MAXSEG",
-            "IP_MTU",
-            "IPV6_MTU",
-            "IPV6_PATHMTU",
-            "SO_PEERNAME",
-            "TCP_WINDOW_CLAMP",
-            "TCP_QUICKACK",
-            "IP_PROTOCOL",
-            "IP_PKTOPTIONS",
-            "IPV6_V6ONLY",
-            "IPV6_ADDRFORM",
-        ],
+        &["TCP_MAXSEG", "TCP_QUICKACK", "IPV6_V6ONLY"],
     ),
 ];
 
@@ -123,6 +83,20 @@ const CALLS_NOT_ALIKE: [(&str, &[&str], &[&str]); 6] = [
         &["refused", "reset", "shut, heard"],
         &["bind", "bind to any port", "bind to nobody", "connect twice", "connect thrice"],
     ),
+];
+
+/// What poll(2) and epoll(7) show that is not compared: why, and how the lines begin.
+const SHOWN_NOT_ALIKE: [(&str, &[&str]); 4] = [
+    (
+        "a descriptor that has hung up cannot be made to wait for a connection again, so it does not show that it is not connected",
+        &["states, fresh", "states, bound"],
+    ),
+    (
+        "the byte that shows urgent data makes the descriptor readable, too; recv(2) says EAGAIN",
+        &["urgent, urgent", "urgent, read it", "urgent, read to the mark"],
+    ),
+    ("an error that passes shows as something to read: poll(2) would show one for ever", &["udp, refused"]),
+    ("the kernel wakes a writer who cannot write any more", &["we end first, shut:"]),
 ];
 
 /// True if this cannot be compared here. In CI it must be.
@@ -240,5 +214,20 @@ fn calls_return_what_they_return_in_linux() {
             differ.len(),
             differ[..differ.len().min(30)].join("\n")
         );
+    }
+}
+
+/// Breaks: event loops wait for ever, or are woken for nothing: what poll(2) and an edge-triggered epoll(7) show in each state and
+/// from each to the next; or MSG_MORE and TCP_CORK hold back something else than in Linux.
+#[test]
+fn what_is_shown_and_held_back_is_that_of_linux() {
+    for family in ["4", "6"] {
+        let known = |line: &str| {
+            SHOWN_NOT_ALIKE.iter().any(|(_, begins)| begins.iter().any(|begin| line.starts_with(begin)))
+        };
+        let Some([kernels, ours]) = both("polls", family) else { return };
+        let differ = differences(&kernels, &ours, known);
+        assert!(kernels.lines().count() > 100, "IPv{family}");
+        assert!(differ.is_empty(), "IPv{family}, {} lines:\n{}", differ.len(), differ.join("\n"));
     }
 }

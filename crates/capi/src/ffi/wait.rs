@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc::{self, c_int};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
 use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,13 @@ pub fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant
     }
 }
 
+/// An error of a connection, which the program is told once.
+fn is_told_once(error: Errno) -> bool {
+    use Errno::{ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EPROTO, ETIMEDOUT};
+    let those = [ECONNREFUSED, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EPROTO];
+    those.contains(&error)
+}
+
 /// Tries until it need not wait, or must not. `wanted`: what is there already is enough, though there could be more.
 pub fn call<T>(
     fd: RawFd,
@@ -65,6 +73,11 @@ pub fn call<T>(
         let socket = table::get(fd)?;
         match attempt(&socket) {
             Err(Errno::EAGAIN) => {}
+            Err(error) if is_told_once(error) => {
+                // poll(2) shows it no more, either.
+                let _ = getsockopt(&borrowed(fd)?, sockopt::SocketError);
+                return Err(error);
+            }
             other => return other,
         }
         if flags & libc::MSG_DONTWAIT != 0 || is_nonblocking(fd)? {

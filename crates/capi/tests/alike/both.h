@@ -337,7 +337,7 @@ static void begin_in(int family) {
 }
 
 /* What a call returned, with the name of its error. */
-static const char *result(long value) {
+static inline const char *result(long value) {
     static char text[4][60];
     static int turn;
     char *into = text[turn++ % 4];

@@ -5,6 +5,7 @@ use super::socket::{Socket, State};
 use super::table::{self, FARPACE, Get, IP, IPV6, Opt, Row, SOCKET};
 use super::values::Stamps;
 use super::{address, errno};
+use farpace_tcp::State as TcpState;
 use farpace_tcp::config::MIN_MSS;
 use nix::errno::Errno;
 use nix::libc;
@@ -27,6 +28,9 @@ impl Socket {
             return Err(unknown);
         }
         let known = table::OPTIONS.iter().any(|row| row.level == level);
+        if level == table::IP && room < 0 {
+            return Err(Errno::EINVAL);
+        }
         let row = table::find(level, number, self.datagram);
         let Some(row) = row else {
             // Levels that there are know that they do not have it.
@@ -43,6 +47,12 @@ impl Socket {
         let mut bytes = match row.get {
             Get::Never => return Err(Errno::ENOPROTOOPT),
             Get::Fails(error) => return Err(error),
+            // IPv6 sockets begin without it.
+            Get::Stored if row.option == Opt::MulticastAll && self.v6 => {
+                let values = self.values();
+                let on = values.is_given(row.option) && values.is_on(row.option);
+                return Ok(self.cut(row, on.into(), room));
+            }
             Get::Stored => return Ok(self.cut(row, self.values().get(row.option), room)),
             Get::Special => match self.special(row, room)? {
                 Told::Int(int) => return Ok(self.cut(row, int, room)),
@@ -95,7 +105,12 @@ impl Socket {
             | Opt::Ulp
             | Opt::FastOpenKey => bytes(Vec::new()),
             Opt::PeerName => {
-                let peer = address::encode(self.peer()?);
+                // Unlike getpeername(2) it does not ask for an open connection.
+                let peer = match &state {
+                    State::Stream(stream) => stream.peer_addr().map(|peer| self.outward(peer)).ok(),
+                    _ => None,
+                };
+                let peer = address::encode(peer.map_or_else(|| self.peer(), Ok)?);
                 if peer.len() < room { Err(Errno::EINVAL) } else { bytes(peer) }
             }
             Opt::Timestamp | Opt::TimestampNew | Opt::TimestampNs | Opt::TimestampNsNew => {
@@ -139,6 +154,7 @@ impl Socket {
                 Some(mtu) => int(mtu),
                 None => Err(Errno::ENOTCONN),
             },
+            Opt::V6PathMtu if room < size_of::<libc::sockaddr_in6>() + 4 => Err(Errno::EINVAL),
             Opt::V6PathMtu => {
                 let mtu = self.path_mtu().ok_or(Errno::ENOTCONN)?;
                 let mut info = address::encode(self.peer().unwrap_or_else(|_| self.local()));
@@ -148,7 +164,11 @@ impl Socket {
             }
             Opt::V6PktInfo => Err(Errno::ENOPROTOOPT),
             Opt::AddrForm => match state {
-                State::Stream(_) => int(if self.v6 { libc::AF_INET6 } else { libc::AF_INET }),
+                State::Stream(stream) => match stream.inspect() {
+                    Ok(seen) if seen.inspection.state == TcpState::Established => int(libc::AF_INET6),
+                    _ => Err(Errno::ENOTCONN),
+                },
+                State::Datagram(udp) if udp.peer_addr().is_some() => int(libc::AF_INET6),
                 _ => Err(Errno::ENOTCONN),
             },
             Opt::IpProtocol => int(self.local().port().into()),
@@ -239,7 +259,8 @@ impl Socket {
 
     fn path_mtu(&self) -> Option<i32> {
         match self.state() {
-            State::Stream(stream) if !stream.is_connecting() => {
+            State::Stream(stream) if stream.is_connecting() => Some(self.stack.mtu().into()),
+            State::Stream(stream) => {
                 let seen = stream.inspect().ok();
                 Some(seen.map_or(i32::from(self.stack.mtu()), |seen| seen.details.path_mtu as i32))
             }

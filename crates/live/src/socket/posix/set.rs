@@ -32,6 +32,7 @@ const TICK: i32 = 4000;
 const TIMESTAMPING: u32 = (1 << 18) - 1;
 const ID: u32 = 1 << 7;
 const ID_TCP: u32 = 1 << 16;
+const BIND_PHC: u32 = 1 << 15;
 
 impl Socket {
     /// setsockopt(2). `value` is none where the program gave a null pointer.
@@ -49,6 +50,13 @@ impl Socket {
         let row = row.ok_or(Errno::ENOPROTOOPT)?;
         if let Some(done) = self.set_bytes(row, value) {
             return done;
+        }
+        // These are only to be read, whatever is given; those of IPv6 groups by TCP.
+        let of_groups = matches!(row.option, Opt::V6MulticastIf | Opt::V6MulticastHops);
+        let only_read =
+            matches!(row.option, Opt::Mtu | Opt::PacketOptions | Opt::IpProtocol | Opt::V6PathMtu);
+        if only_read || of_groups && !self.datagram {
+            return Err(Errno::ENOPROTOOPT);
         }
         let int = self.int(row, value)?;
         match row.set {
@@ -88,7 +96,13 @@ impl Socket {
         }
         let needs_one = matches!(
             row.option,
-            Opt::Ttl | Opt::FreeBind | Opt::Transparent | Opt::MinTtl | Opt::MulticastAll | Opt::MulticastTtl
+            Opt::Ttl
+                | Opt::FreeBind
+                | Opt::Transparent
+                | Opt::MinTtl
+                | Opt::MulticastAll
+                | Opt::MulticastTtl
+                | Opt::MulticastLoop
         );
         let needs_four = matches!(
             row.option,
@@ -165,7 +179,7 @@ impl Socket {
                 _ => text(MAX_NAME - 1).and(Err(Errno::ENOENT)),
             },
             Opt::FastOpenKey => match value {
-                None => Err(Errno::EFAULT),
+                None => Err(Errno::EINVAL),
                 Some(key) if matches!(key.len(), 16 | 32) => Ok(()),
                 Some(_) => Err(Errno::EINVAL),
             },
@@ -184,6 +198,7 @@ impl Socket {
                 }
             }
             Opt::V6PktOptions2292 => value.map_or(Err(Errno::EFAULT), |_| Ok(())),
+            Opt::MulticastIf if self.datagram && value.is_none() => Err(Errno::EFAULT),
             Opt::MulticastIf if self.datagram => match bytes.len() {
                 4 | 8 | 12 => self.set_multicast_if(bytes),
                 _ => Err(Errno::EINVAL),
@@ -368,10 +383,12 @@ impl Socket {
                 put(int);
             }
             Opt::AddrForm => {
-                return Err(if int == i32::from(super::address::INET) {
-                    Errno::ENOTCONN
-                } else {
-                    Errno::EINVAL
+                let connected = self.option(IPV6, option.row().number, 4).is_ok();
+                return Err(match int == i32::from(super::address::INET) {
+                    // None of these is IPv4 by a mapped address that could be had without IPv6.
+                    true if connected => Errno::EADDRNOTAVAIL,
+                    true => Errno::ENOTCONN,
+                    false => Errno::EINVAL,
                 });
             }
             Opt::V6Mtu => {
@@ -473,6 +490,10 @@ impl Socket {
         }
         if flags & ID != 0 && !self.datagram && matches!(self.state(), State::Idle | State::Listening(_)) {
             return Err(Errno::EINVAL);
+        }
+        if flags & BIND_PHC != 0 {
+            // There is no clock of a card.
+            return Err(Errno::EOPNOTSUPP);
         }
         let mut values = self.values();
         values.timestamping = flags;
@@ -578,7 +599,8 @@ fn address_preferences(value: i32) -> nix::Result<i32> {
         let chosen: Vec<i32> = group.iter().copied().filter(|bit| *bit != 0 && value & bit != 0).collect();
         match chosen[..] {
             [] => all |= default,
-            [0x800] => {}
+            // They are not kept.
+            [0x8 | 0x800] => {}
             [one] => all |= one,
             _ => return Err(Errno::EINVAL),
         }

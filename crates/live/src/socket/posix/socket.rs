@@ -250,6 +250,10 @@ impl Socket {
         if mapped && self.values().is_on(Opt::V6Only) {
             return Err(Errno::EINVAL);
         }
+        if at.is_ipv6() && !mapped && !at.ip().is_unspecified() {
+            // As in Linux it speaks IPv6 alone from now on (__inet6_bind).
+            self.values().put(Opt::V6Only, 1);
+        }
         let at = SocketAddr::new(if mapped { at.ip().to_canonical() } else { at.ip() }, at.port());
         if self.datagram { self.open_datagram(at).map(drop) } else { self.take_port(at).map(drop) }
     }

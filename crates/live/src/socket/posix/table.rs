@@ -239,8 +239,8 @@ options! {
     V6HopLimit2292 "IPV6_2292HOPLIMIT" IPV6 8 All, Flag, Stored, 0, Child, Kept "";
     V6FlowInfo "IPV6_FLOWINFO" IPV6 11 All, Flag, Stored, 0, Child, Kept "";
     V6Hops "IPV6_UNICAST_HOPS" IPV6 16 All, Special, Stored, 64, Child, Linux "";
-    V6MulticastIf "IPV6_MULTICAST_IF" IPV6 17 Datagram, Special, Stored, 0, Child, Kept "";
-    V6MulticastHops "IPV6_MULTICAST_HOPS" IPV6 18 Datagram, Special, Stored, 1, Child, Kept "";
+    V6MulticastIf "IPV6_MULTICAST_IF" IPV6 17 All, Special, Stored, 0, Child, Kept "";
+    V6MulticastHops "IPV6_MULTICAST_HOPS" IPV6 18 All, Special, Stored, 1, Child, Kept "";
     V6MulticastLoop "IPV6_MULTICAST_LOOP" IPV6 19 All, Within(0, 1), Stored, 1, Child, Kept "";
     V6AddMembership "IPV6_ADD_MEMBERSHIP" IPV6 20 All, Special, NoGet, 0, Child, Fails "ENODEV: the host is in no group";
     V6DropMembership "IPV6_DROP_MEMBERSHIP" IPV6 21 All, Special, NoGet, 0, Child, Linux "EADDRNOTAVAIL: the host is in no group";
