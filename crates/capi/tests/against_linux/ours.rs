@@ -52,7 +52,7 @@ impl Races {
 
 /// The words of farpace for the switches of a program.
 fn settings(program: &Program) -> String {
-    let mut words = String::from("linux");
+    let mut words = String::from("linux send_buffer=4194304");
     for (name, value) in &program.switches {
         let word = match name.as_str() {
             "tcp_sack" => "sack",

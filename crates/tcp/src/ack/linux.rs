@@ -76,6 +76,12 @@ impl QuickAck {
         self.hold(a)
     }
 
+    /// Data ahead of its turn.
+    pub fn on_early(&mut self, a: &DataArrival) {
+        self.measure(a);
+        self.quick |= u32::from(a.opens);
+    }
+
     /// A FIN in order: the program will close in answer, which is waited for.
     pub fn on_fin(&mut self, a: &DataArrival) -> Option<Instant> {
         if a.len > 0 {
@@ -127,7 +133,7 @@ impl QuickAck {
     }
 
     /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH, theirs.
-    pub fn measure(&mut self, a: &DataArrival) {
+    fn measure(&mut self, a: &DataArrival) {
         if self.full_size == 0 {
             self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2).max(LEAST_FULL_SIZE);
         }
@@ -171,7 +177,7 @@ impl QuickAck {
     pub fn on_ack_sent(&mut self, owed: bool) {
         if owed {
             if self.quick == 1 {
-                self.ato = self.ato.map(|_| ATO_MIN);
+                self.ato = Some(ATO_MIN);
             }
             self.quick = self.quick.saturating_sub(1);
         }

@@ -109,7 +109,7 @@ impl AckPolicy {
     /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are (Linux).
     pub fn on_early(&mut self, a: &DataArrival) {
         if let Form::Linux(form) = &mut self.form {
-            form.measure(a);
+            form.on_early(a);
         }
     }
 

@@ -37,7 +37,7 @@ impl Connection {
             self.counters.data_segments_received += count;
         }
         if self.config.is_linux() {
-            self.linux.may_idle();
+            self.linux.may_idle(now);
         } else {
             self.end_more();
         }
@@ -111,6 +111,7 @@ impl Connection {
         if self.config.is_linux() {
             self.linux.looks_again();
             if !self.opened_actively() {
+                self.challenged_at = None; // what was answered before is another matter
                 // The SYN, and what completes the handshake: others came before there was a connection.
                 self.counters.segments_received = 1 + u64::from(by.segments());
             }
@@ -154,6 +155,14 @@ impl Connection {
             if !reset {
                 self.reset_pending = Some((segment.header.ack, Seq::default()));
             }
+            return;
+        }
+        if self.state == State::FinWait2
+            && self.config.is_linux()
+            && self.is_orphan()
+            && !reset
+            && self.is_settled_in_fin_wait_2(now, &segment)
+        {
             return;
         }
         self.read_request(&segment);
@@ -220,6 +229,9 @@ impl Connection {
             self.snd_una = self.iss + 1;
             self.established(now, &segment);
         }
+        if self.config.is_linux() && self.state == State::Closing && segment.header.ack == self.snd_nxt {
+            self.update_ts_recent(now, &segment); // what is left of the connection goes on with it
+        }
         if !self.on_acknowledgment(now, &segment, opening) {
             return;
         }
@@ -270,12 +282,8 @@ impl Connection {
         if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
             return seq == self.irs;
         }
-        if self.state == State::SynReceived && self.config.is_linux() && !self.opened_actively() && !reset {
-            // Before there is a connection Linux looks at the window alone (tcp_check_req).
-            let end = seq + len;
-            return seq == self.rcv_nxt
-                || (end.after(self.rcv_nxt) && seq.before(self.rcv_nxt + window))
-                || (seq == self.rcv_nxt + window && len == 0);
+        if self.state == State::SynReceived && self.config.is_linux() && !self.opened_actively() {
+            return self.lies_in_window(seq, segment.sequence_length(), window);
         }
         if self.config.is_linux() && !reset {
             // A segment that ends where the last acknowledgment stands has news for the clock of timestamps.
@@ -289,6 +297,33 @@ impl Connection {
             (_, 0) => false,
             _ => inside(seq) || inside(seq + (len - 1)),
         }
+    }
+
+    /// Where there is no whole connection Linux looks at the window alone (tcp_in_window).
+    fn lies_in_window(&self, seq: Seq, len: u32, window: u32) -> bool {
+        seq == self.rcv_nxt
+            || ((seq + len).after(self.rcv_nxt) && seq.before(self.rcv_nxt + window))
+            || (seq == self.rcv_nxt + window && len == 0)
+    }
+
+    /// A segment for what is left of a connection that the program has closed and the peer has not (Linux keeps no more of it
+    /// than in TIME-WAIT). True: nothing is left to do.
+    fn is_settled_in_fin_wait_2(&mut self, now: Instant, segment: &Segment) -> bool {
+        let (seq, len) = (segment.header.seq, segment.sequence_length());
+        let window = self.rcv_adv.bytes_since(self.rcv_nxt);
+        if !self.lies_in_window(seq, len, window) || self.is_old_by_timestamp(now, segment) {
+            self.counters.unacceptable += 1;
+            self.answer(now, segment, true);
+            return true;
+        }
+        if len == 0 || !segment.header.flags.contains(TcpFlags::ACK) {
+            return true;
+        }
+        let closes = segment.header.flags.contains(TcpFlags::FIN) && seq + len == self.rcv_nxt + 1;
+        if !closes {
+            self.refuse_data(segment.header.ack);
+        }
+        !closes
     }
 
     /// PAWS (RFC 7323 §5.3), unless TS.Recent itself is so old that it tells nothing (§5.5).
@@ -326,7 +361,7 @@ impl Connection {
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
             self.counters.duplicates += u64::from(segment.segments());
-            if self.sack {
+            if self.sack && !(self.config.is_linux() && self.state == State::SynReceived) {
                 let end = seq + segment.sequence_length();
                 self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
             }
@@ -336,7 +371,8 @@ impl Connection {
         }
         self.answer(now, segment, true);
         let end = seq + segment.sequence_length();
-        let old = self.config.is_linux() && end != seq && seq.before(self.rcv_nxt);
+        let whole = self.config.is_linux() && self.state != State::SynReceived;
+        let old = whole && end != seq && seq.before(self.rcv_nxt);
         if old && self.sack && self.ack_now == Some(Cause::AckUnacceptable) {
             self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
         }
@@ -413,6 +449,9 @@ impl Connection {
         if data.len() > room {
             data.truncate(room);
             fin_at = None;
+        }
+        if self.config.is_linux() {
+            self.islands.forget_duplicate(); // it is told of the last segment with data alone
         }
         self.time_receiver(now, &segment.header, data.len());
         let had_hole = self.reassembly.has_hole();

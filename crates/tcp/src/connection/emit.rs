@@ -32,7 +32,7 @@ impl Connection {
             window_scale: (syn && scale).then_some(self.rcv_wscale),
             sack_permitted: syn && sack,
             timestamps: (timestamps && (has_ack || syn || !self.config.is_linux())).then(|| Timestamps {
-                value: self.timestamp(now),
+                value: self.timestamp(self.linux.stamp(now)),
                 echo: if has_ack { self.ts_recent } else { 0 },
             }),
             ack_control: if syn { self.ack_control_of_syn(offer) } else { AckControl::default() },

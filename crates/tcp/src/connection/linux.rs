@@ -6,7 +6,7 @@
 
 use super::transmit::{Blocked, Transmit, expect};
 use super::{Connection, State};
-use crate::recovery::Pushed;
+use crate::recovery::{Grant, Pushed};
 use crate::rto::RttSample;
 use crate::segment::{Outgoing, Segment};
 use farpace_trace::Cause;
@@ -38,10 +38,15 @@ pub(super) struct LinuxOutput {
     pushed: u64,
     /// Stream offset at which the last piece of what was written begins, and how long it may become.
     piece_start: u64,
+    /// Stream offset to which was written before; and whether a piece was begun since something was sent.
+    written: u64,
+    begins: bool,
     /// Bytes a second, as of the last acknowledgment.
     pace: u64,
-    /// Bytes of the burst under way, and whether it has several segments.
-    burst: Option<(u64, bool)>,
+    /// Bytes of the burst under way, whether it has several segments, and whether some have left.
+    burst: Option<(u64, bool, bool)>,
+    /// Where the burst under way ends of what is sent again, if it has several segments.
+    unit: Option<Seq>,
     /// When something with data left last.
     left_at: Option<Instant>,
     /// When the window last began anew.
@@ -52,6 +57,10 @@ pub(super) struct LinuxOutput {
     deferred: bool,
     /// Payload of a full segment in this pass.
     mss: u32,
+    /// When the kernel last read its clock for this connection; and, for what a report of the network makes it send, that it
+    /// does not read it again.
+    clock: Instant,
+    pub stale: bool,
     /// Nothing has happened that makes the kernel look at what is unsent.
     idle: bool,
     /// The last pass ended because there was no more room for what it sends.
@@ -60,8 +69,21 @@ pub(super) struct LinuxOutput {
 
 impl LinuxOutput {
     /// A segment or a timer comes, which may be no reason to look at what is unsent.
-    pub fn may_idle(&mut self) {
+    pub fn may_idle(&mut self, now: Instant) {
         self.idle = !self.unfinished;
+        self.clock = now;
+    }
+    /// A report of the network is no reason to look at what is unsent.
+    pub fn may_stay_idle(&mut self) {
+        self.idle = !self.unfinished;
+    }
+    /// When a segment leaves, as the kernel's clock has it.
+    pub fn stamp(&self, now: Instant) -> Instant {
+        if self.stale { self.clock.min(now) } else { now }
+    }
+    /// What ends here belongs to a burst of several segments that is sent again.
+    pub fn in_unit(&self, end: Seq) -> bool {
+        self.unit.is_some_and(|until| !end.after(until))
     }
     /// There is one.
     pub fn looks_again(&mut self) {
@@ -77,10 +99,14 @@ impl Connection {
             return;
         }
         let (end, sent) = (self.buffer.end(), self.buffer.end() - self.unsent());
+        let piece = self.piece();
+        let begun = std::mem::replace(&mut self.linux.written, end);
+        // Nothing was left to add to, or the last piece is full: a new one begins.
+        let fills = begun > sent && end <= self.linux.piece_start.max(sent) + piece;
+        self.linux.begins |= !fills && end > begun;
         if self.linux.piece_start < sent {
             self.linux.piece_start = sent; // what was sent is not added to
         }
-        let piece = self.piece();
         // What is added to a piece takes its PSH away.
         if self.linux.pushes.back().is_some_and(|at| *at > self.linux.piece_start && *at < end) {
             self.linux.pushes.pop_back();
@@ -150,9 +176,15 @@ impl Connection {
         let mut result = Transmit::Idle;
         let looks = !self.linux.idle || self.recovery.probes_new();
         let tried = looks && self.has_unsent();
+        if tried && !self.linux.stale {
+            self.linux.clock = now;
+        }
         if self.recovery.new_data_first() {
             result = self.push_new(now, out, full, true);
             self.recovery.pass_is_over(self.snd_nxt);
+        }
+        if !self.linux.unfinished {
+            self.linux.unit = None;
         }
         while out.len() < full && self.send_retransmission(now, out) {}
         if out.len() < full {
@@ -168,6 +200,7 @@ impl Connection {
             return Transmit::Sent(0);
         }
         self.linux.idle = false;
+        self.linux.stale = false;
         let pushed = Pushed {
             now,
             snd_una: self.snd_una,
@@ -182,8 +215,58 @@ impl Connection {
         result
     }
 
+    /// What left in one burst is sent again in bursts, cut for the size of segments now. True: the segment ends one of
+    /// several.
+    pub(super) fn begin_unit(&mut self, grant: &Grant) -> bool {
+        if !self.config.is_linux() || self.is_probing() || self.cc.wants_rates() {
+            return false;
+        }
+        let (index, fin) = (grant.index, self.fin_seq);
+        let Some(row) = self.segments.row(index).copied() else { return false };
+        if let Some(end) = self.linux.unit.filter(|end| row.seq.before(*end)) {
+            return row.end() == end;
+        }
+        self.linux.unit = None;
+        let mss = self.mss_beside_sack();
+        if grant.cause == Cause::TailLossProbe {
+            let start = self.segments.burst_start(index);
+            let before = index - start;
+            let from = self.segments.row(start).map_or(row.seq, |first| first.seq);
+            let rest = row.end().bytes_since(from).checked_sub(before as u32 * mss);
+            if before > 0 && row.len != mss && rest.is_some_and(|rest| rest > 0 && rest <= mss) {
+                self.segments.retile(start, index + 1, mss, None, fin);
+            }
+            self.segments.cut_burst(index);
+            return false;
+        }
+        let room = match grant.cause {
+            Cause::TimeoutRetransmit => 1,
+            _ => {
+                let (cwnd, out) = (self.window.cwnd().get(), self.segments.in_flight().get());
+                u64::from(cwnd.saturating_sub(out)).min(self.burst())
+            }
+        };
+        let window = u64::from((self.snd_una + self.snd_wnd).bytes_since(row.seq) / mss.max(1));
+        let count = room.min(window).max(1) as usize;
+        let end = self.segments.burst_end(index);
+        let len = |i: usize| self.segments.row(i).map_or(0, |row| row.len);
+        let fits = (index..end).all(|i| len(i) == mss || (i + 1 == end && len(i) <= mss));
+        if !fits {
+            self.segments.retile(index, end, mss, None, fin);
+        }
+        let last = self.segments.burst_end(index).min(index + count);
+        self.segments.cut_burst(last);
+        if last > index + 1 {
+            self.linux.unit = self.segments.row(last - 1).map(|row| row.end());
+        }
+        false
+    }
+
     /// Sends new data. `at_once`: Nagle's algorithm does not hold it.
     fn push_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize, at_once: bool) -> Transmit {
+        if std::mem::take(&mut self.linux.begins) && self.segments.is_empty() {
+            self.restart_linux(now);
+        }
         self.linux.mss = self.mss_beside_sack();
         let mss = u64::from(self.linux.mss);
         let most = self.burst();
@@ -194,9 +277,6 @@ impl Connection {
             }
             if !self.has_unsent() {
                 return Transmit::Idle;
-            }
-            if self.segments.is_empty() {
-                self.restart_linux(now);
             }
             let probe = self.recovery.probes_new();
             let in_flight = u64::from(self.segments.in_flight().get());
@@ -238,7 +318,7 @@ impl Connection {
                 return Transmit::Blocked(Blocked::Pacing);
             }
             let limit = if self.pacer.paces() { mss } else { limit }.min(len);
-            self.linux.burst = Some((limit, limit > mss));
+            self.linux.burst = Some((limit, limit > mss, false));
             if probe {
                 self.send_burst(now, out, full - out.len());
                 return Transmit::Idle;
@@ -310,7 +390,7 @@ impl Connection {
     fn send_burst(&mut self, now: Instant, out: &mut Vec<Outgoing>, room: usize) {
         let mss = self.linux.mss;
         for _ in 0..room {
-            let Some((left, several)) = self.linux.burst.take() else { break };
+            let Some((left, several, begun)) = self.linux.burst.take() else { break };
             let len = left.min(u64::from(mss)) as u32;
             let left = left - u64::from(len);
             let seq = self.snd_nxt;
@@ -319,6 +399,9 @@ impl Connection {
             let number = self.segments.begin_transmission();
             let mut flags = self.enqueue(now, len);
             // At the end of a burst of several; and where a call ended.
+            if begun {
+                self.segments.mark_joined();
+            }
             let pushed = len > 0 && left == 0 && self.is_pushed(end);
             if pushed {
                 self.segments.mark_pushed();
@@ -336,7 +419,7 @@ impl Connection {
             self.emit(now, out, seq, flags, payload, cause);
             expect(out, number);
             self.linux.left_at = Some(now);
-            self.linux.burst = (left > 0).then_some((left, several));
+            self.linux.burst = (left > 0).then_some((left, several, true));
         }
     }
 
@@ -353,7 +436,7 @@ impl Connection {
             self.linux.pushes.pop_front();
         }
         self.linux.pushes.push_front(start + len);
-        self.linux.burst = Some((len, false));
+        self.linux.burst = Some((len, false, false));
         self.send_burst(now, out, 1);
         true
     }

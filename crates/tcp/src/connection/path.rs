@@ -106,6 +106,7 @@ impl Connection {
             return;
         }
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        self.linux.may_stay_idle();
         match error {
             PathError::TooBig { mtu } => self.on_too_big(now, mtu),
             // RFC 5927 §4.2: what is hard for a connection that is being opened is soft for one that works.
@@ -170,6 +171,8 @@ impl Connection {
         }
         if size < self.mss {
             self.path.reports += 1;
+            // What goes again at once is all that Linux does about it.
+            self.linux.stale = self.config.is_linux();
             self.shrink(now, size, size);
         } else if let Some(probe) = self.path.probe
             && size < probe.len
@@ -217,7 +220,12 @@ impl Connection {
             self.segments.split(0, self.snd_una.bytes_since(head.seq));
             self.segments.acknowledge(self.snd_una);
         }
-        if self.segments.split_longer(self.mss, self.fin_seq) {
+        let too_long = if self.config.is_linux() && !self.cc.wants_rates() {
+            self.segments.lose_longer(self.mss, self.fin_seq)
+        } else {
+            self.segments.split_longer(self.mss, self.fin_seq)
+        };
+        if too_long {
             let expiry = self.expiry(now);
             let (recovery, mut cx) = self.recovery();
             recovery.on_resegmented(why, &expiry, &mut cx);

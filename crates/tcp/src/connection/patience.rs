@@ -37,6 +37,8 @@ pub(super) struct Patience {
     inside: u32,
     /// Something waits to be sent or acknowledged since then, without progress.
     waiting_since: Option<Instant>,
+    /// When the timer that repeats or probes first fired, where the program limits that (Linux).
+    again_since: Option<Instant>,
     /// Since its program has left it.
     pub orphan: Option<Orphan>,
 }
@@ -82,6 +84,7 @@ impl Connection {
     /// Something new was acknowledged, or the handshake is complete.
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
+        self.patience.again_since = None;
         if self.recovery.state() != farpace_trace::RecoveryState::Loss {
             self.statistics.on_progress(now);
         }
@@ -123,6 +126,9 @@ impl Connection {
     }
 
     pub(super) fn user_deadline(&self) -> Option<Instant> {
+        if self.config.is_linux() {
+            return None; // it is looked at when the retransmission timer fires, or that of window probes
+        }
         Some(self.patience.waiting_since? + self.config.user_timeout?)
     }
 
@@ -151,6 +157,28 @@ impl Connection {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
         self.time_out();
+    }
+
+    /// Linux: the retransmission timer has fired once more. True: what goes again has done so for as long as the program wants.
+    pub(super) fn is_past_user_timeout(&mut self, now: Instant) -> bool {
+        let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) else { return false };
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let first = if opening { self.syn_sent_at } else { self.patience.again_since };
+        if self.timeouts_in_row == 0 {
+            self.patience.again_since = Some(now);
+            return false;
+        }
+        first.is_some_and(|first| now.since(first) >= limit)
+    }
+
+    /// Linux: a timer set for `at` fires when that time is over.
+    pub(super) fn within_user_timeout(&self, now: Instant, at: Instant) -> Instant {
+        match (self.config.user_timeout, self.patience.again_since) {
+            (Some(limit), Some(first)) if self.config.is_linux() => {
+                at.min((first + limit).max(now + Span::from_millis(4)))
+            }
+            _ => at,
+        }
     }
 
     /// The retransmission timer has fired once more. True: it was the last time.
@@ -212,6 +240,13 @@ impl Connection {
     /// The persist timer has fired. True: a probe is to be sent. A peer that answers may keep its window closed as long as
     /// it likes (RFC 9293 §3.8.6.1, MUST-37); one that does not is given up as if data were outstanding.
     pub(super) fn may_probe_window(&mut self, now: Instant) -> bool {
+        if let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) {
+            if self.patience.again_since.is_some_and(|first| now.since(first) >= limit) {
+                self.time_out();
+                return false;
+            }
+            self.patience.again_since.get_or_insert(now);
+        }
         let silent = self.is_silent(now);
         if silent {
             self.give_up();

@@ -55,6 +55,10 @@ impl Statistics {
     pub fn established(&mut self, now: Instant) {
         self.established_at = Some(now);
     }
+    /// Retransmission timeouts so far.
+    pub fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
     /// When the handshake was complete.
     pub fn established_at(&self) -> Option<Instant> {
         self.established_at

@@ -6,6 +6,9 @@ use crate::recovery::{Expiry, RecoveryTimer};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Span};
 
+/// The first repetitions of a SYN of Linux come at equal distances (tcp_syn_linear_timeouts).
+const MAX_LINEAR_SYNS: u32 = 4;
+
 /// Why the next deadline exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -86,7 +89,7 @@ impl Connection {
             return;
         }
         self.notice_empty_line(now);
-        self.linux.may_idle();
+        self.linux.may_idle(now);
         if due(self.pacer.deadline()) {
             self.pacer.release();
             self.linux.looks_again();
@@ -118,7 +121,8 @@ impl Connection {
             }
             self.persist.due = true;
             self.persist.count = (self.persist.count + 1).min(16);
-            self.persist.deadline = Some(now + self.persist_interval());
+            let at = now + self.persist_interval();
+            self.persist.deadline = Some(self.within_user_timeout(now, at));
         }
         if let Some((at, timer)) = self.recovery_deadline()
             && at <= now
@@ -185,7 +189,7 @@ impl Connection {
             self.note_internal(now, Cause::TimerRto);
             return;
         }
-        if self.is_hopeless(now) {
+        if self.is_past_user_timeout(now) || self.is_hopeless(now) {
             self.note_internal(now, Cause::TimerRto);
             self.time_out();
             return;
@@ -215,8 +219,14 @@ impl Connection {
             self.judge_probe(now, false);
         }
         self.note_internal(now, Cause::TimerRto);
-        self.rto.back_off(); // RFC 6298 §5.5
+        let linear = self.config.is_linux()
+            && self.state == State::SynSent
+            && self.statistics.timeouts() <= MAX_LINEAR_SYNS;
+        if !linear {
+            self.rto.back_off(); // RFC 6298 §5.5
+        }
         let at = self.timeout_from(now);
+        let at = self.within_user_timeout(now, at);
         self.start_retransmission_timer(at);
     }
 

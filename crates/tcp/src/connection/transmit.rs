@@ -191,6 +191,7 @@ impl Connection {
                 && self.recovery.may_send_new(&self.segments, self.window.cwnd()),
         };
         let Some(grant) = self.recovery.next_segment(&view) else { return false };
+        let several = self.begin_unit(&grant);
         let Some(&row) = self.segments.row(grant.index) else { return false };
         let beyond = !row.seq.before(self.snd_una + self.snd_wnd) && grant.index != 0;
         if beyond {
@@ -211,12 +212,13 @@ impl Connection {
         let seq = row.seq.later(self.snd_una);
         self.cut_at_edge(grant.index);
         let row = self.join_short(grant.index).unwrap_or(row);
-        let pushed = self.segments.tags(grant.index).any(Tags::PUSHED);
+        let pushed = several || self.segments.tags(grant.index).any(Tags::PUSHED);
         let (fin, payload) = self.stored(seq, row.end().bytes_since(seq));
         self.withdraw_request(now, grant.index);
         let number = self.segments.begin_transmission();
         if self.recovery.counts_as_retransmission() {
-            self.segments.mark_retransmitted(grant.index, now, self.snd_nxt);
+            let stamp = self.linux.stamp(now);
+            self.segments.mark_retransmitted(grant.index, stamp, self.snd_nxt);
         } else {
             self.segments.mark_probed(grant.index, now);
         }
@@ -251,14 +253,22 @@ impl Connection {
         if !self.config.is_linux() {
             return None;
         }
-        let payload =
-            |row: &Row, fin: Option<Seq>| row.len - u32::from(fin.is_some_and(|f| row.end() == f + 1));
+        let una = self.snd_una;
+        let payload = |row: &Row, fin: Option<Seq>| {
+            row.end().bytes_since(row.seq.later(una)) - u32::from(fin.is_some_and(|f| row.end() == f + 1))
+        };
         let edge = self.snd_una + self.snd_wnd;
         loop {
             let row = *self.segments.row(index)?;
             let Some(next) = self.segments.row(index + 1) else { return Some(row) };
             let len = payload(&row, self.fin_seq) + payload(next, self.fin_seq);
-            let fits = row.len < self.mss && len <= self.mss && !next.end().after(edge);
+            let single = !self.segments.tags(index + 1).any(Tags::JOINED)
+                && !self.segments.tags(index + 2).any(Tags::JOINED)
+                && !self.linux.in_unit(row.end());
+            let fits = single
+                && payload(&row, self.fin_seq) < self.mss
+                && len <= self.mss
+                && !next.end().after(edge);
             let (behind, before) = (self.segments.len(), self.segments.tags(index + 1));
             if !fits || before.any(Tags::SACKED) || self.segments.tags(index).any(Tags::SACKED) {
                 return Some(row);

@@ -32,6 +32,8 @@ impl Connection {
         own.user_timeout = config.user_timeout;
         own.fin_timeout = config.fin_timeout;
         own.tuning = config.tuning;
+        own.min_rto = config.min_rto;
+        self.rto.set_least(config.min_rto);
         if releases {
             self.push();
             self.linux.looks_again();

@@ -61,6 +61,8 @@ impl Connection {
         if !flags.contains(TcpFlags::URG) || !may {
             return;
         }
+        // To Linux a pointer of zero is the first byte, too.
+        let pointer = if self.config.is_linux() { pointer.max(1) } else { pointer };
         let ahead = (seq + u32::from(pointer)).bytes_since(self.rcv_nxt);
         let up = self.reassembly.next() + u64::from(ahead);
         if ahead > 0 && up > self.urgent.received {

@@ -70,6 +70,11 @@ impl Islands {
         }
     }
 
+    /// What was to be told of a duplicate is not told any more.
+    pub fn forget_duplicate(&mut self) {
+        self.duplicate = None;
+    }
+
     /// The right end of them all.
     pub fn end(&self) -> Option<Seq> {
         self.islands.iter().map(|i| i.end).reduce(Seq::later)

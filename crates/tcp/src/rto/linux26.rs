@@ -57,6 +57,11 @@ impl Linux26 {
         self.unit * units
     }
 
+    /// The variation falls no lower than this from now on.
+    pub fn set_floor(&mut self, floor: Span) {
+        self.floor = floor.as_nanos() / self.unit.as_nanos();
+    }
+
     /// The SYN had to be repeated.
     pub fn restart_after_syn_timeout(&mut self) {
         self.initial = self.initial_after_syn_timeout;

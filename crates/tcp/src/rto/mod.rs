@@ -104,6 +104,13 @@ impl RtoEstimator {
         self.settle();
     }
 
+    /// The least that the timeout is above the round trip, from the next sample on (Linux: TCP_RTO_MIN_US).
+    pub fn set_least(&mut self, least: Span) {
+        if let Kind::Linux(e) = &mut self.kind {
+            e.set_floor(least);
+        }
+    }
+
     /// Which samples it wants.
     pub fn source(&self) -> Source {
         match self.kind {

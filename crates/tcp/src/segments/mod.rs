@@ -32,6 +32,8 @@ impl Tags {
     pub const EVER_RETRANSMITTED: Tags = Tags(8);
     /// It was sent with PSH, and will be again.
     pub const PUSHED: Tags = Tags(16);
+    /// It left in one burst with the row before it, and has been neither sent again nor cut off since (Linux: one skb).
+    pub const JOINED: Tags = Tags(32);
     /// S, R and L: the tags that count in `in_flight`.
     pub const COUNTED: Tags = Tags(7);
 
@@ -259,6 +261,13 @@ impl Segments {
     pub fn mark_pushed(&mut self) {
         if let Some(tag) = self.tags.back_mut() {
             *tag |= Tags::PUSHED.0;
+        }
+    }
+
+    /// The segment that was added last left in one burst with the one before.
+    pub fn mark_joined(&mut self) {
+        if let Some(tag) = self.tags.back_mut() {
+            *tag |= Tags::JOINED.0;
         }
     }
 

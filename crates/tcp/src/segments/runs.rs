@@ -56,9 +56,15 @@ impl Segments {
 /// How many are without tags at the beginning.
 fn plain(tags: &[u8]) -> usize {
     // Without an early exit these are vector instructions.
-    let chunks = tags.chunks_exact(32).take_while(|chunk| chunk.iter().fold(0, |all, tag| all | tag) == 0);
+    let chunks =
+        tags.chunks_exact(32).take_while(|chunk| is_plain(&chunk.iter().fold(0, |all, tag| all | tag)));
     let at = chunks.count() * 32;
-    at + tags.iter().skip(at).take_while(|tag| **tag == 0).count()
+    at + tags.iter().skip(at).take_while(|tag| is_plain(tag)).count()
+}
+
+/// Nothing happened to it.
+const fn is_plain(tag: &u8) -> bool {
+    *tag & !Tags::JOINED.0 == 0
 }
 
 #[cfg(test)]

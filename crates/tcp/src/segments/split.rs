@@ -40,6 +40,109 @@ impl Segments {
         self.recount();
     }
 
+    /// First index behind `index` whose row did not leave in one burst with it, or has fared otherwise.
+    pub fn burst_end(&self, index: usize) -> usize {
+        let how = |index| self.tags(index).0 & (Tags::COUNTED.0 | Tags::EVER_RETRANSMITTED.0);
+        let belongs = |i: &usize| self.tags(*i).any(Tags::JOINED) && how(*i) == how(index);
+        index + 1 + (index + 1..self.rows.len()).take_while(belongs).count()
+    }
+
+    /// First index of the burst that the row at `index` belongs to.
+    pub fn burst_start(&self, index: usize) -> usize {
+        let mut start = index;
+        while start > 0 && self.tags(start).any(Tags::JOINED) && self.burst_end(start - 1) > start {
+            start -= 1;
+        }
+        start
+    }
+
+    /// The row at `index` begins a burst of its own.
+    pub fn cut_burst(&mut self, index: usize) {
+        if let Some(tag) = self.tags.get_mut(index) {
+            *tag &= !Tags::JOINED.0;
+        }
+    }
+
+    /// Of a burst that was acknowledged up to `ack`, and not to its end, the rest is cut anew from there. How many rows that
+    /// took away.
+    pub fn trim_burst(&mut self, ack: Seq) -> Option<u32> {
+        let head = *self.rows.front()?;
+        let end = self.burst_end(0);
+        if self.rates.is_some() || !(self.tags(0).any(Tags::JOINED) || end > 1) {
+            return None;
+        }
+        if !head.seq.before(ack) {
+            if end == 1 {
+                self.cut_burst(0); // a segment of its own from now on
+            }
+            return None;
+        }
+        let before = self.rows.len();
+        let longest = self.rows.range(..end).map(|row| row.len).max()?;
+        let rest = head.end().bytes_since(ack);
+        let row = self.rows.front_mut()?;
+        (row.seq, row.len) = (ack, rest);
+        self.retile(0, end, longest, None, None);
+        Some(before.saturating_sub(self.rows.len()) as u32)
+    }
+
+    /// The rows from `index` to `end`, which are all alike, hold `mss` bytes of payload each from now on, but for the last; the
+    /// first `count` of them, if that is told, and one behind them the rest. `fin` is the number of our FIN.
+    pub fn retile(&mut self, index: usize, end: usize, mss: u32, count: Option<usize>, fin: Option<Seq>) {
+        let (Some(&first), Some(&last)) = (self.rows.get(index), self.rows.get(end.wrapping_sub(1))) else {
+            return;
+        };
+        if self.rates.is_some() || mss == 0 || end <= index {
+            return; // each row has a snapshot
+        }
+        let (tag, pushed) = (self.tags[index], self.tags[end - 1] & Tags::PUSHED.0);
+        let fin = u32::from(fin.is_some_and(|f| last.end() == f + 1));
+        let payload = last.end().bytes_since(first.seq) - fin;
+        let whole = payload.div_ceil(mss).max(1) as usize;
+        let tiles = count.map_or(whole, |count| whole.min(count + 1));
+        let tail: Vec<_> = self.rows.drain(index..).zip(self.tags.drain(index..)).skip(end - index).collect();
+        for n in 0..tiles {
+            let seq = first.seq + n as u32 * mss;
+            let len = if n + 1 == tiles { last.end().bytes_since(seq) } else { mss };
+            let mut tag = tag & !Tags::PUSHED.0;
+            if n > 0 {
+                tag |= Tags::JOINED.0;
+            }
+            if n + 1 == tiles {
+                tag |= pushed;
+            }
+            self.rows.push_back(Row { seq, len, ..first });
+            self.tags.push_back(tag);
+        }
+        for (row, tag) in tail {
+            self.rows.push_back(row);
+            self.tags.push_back(tag);
+        }
+        self.recount();
+    }
+
+    /// Bursts with a segment of more than `most` payload bytes are lost; so were their retransmissions. They keep their
+    /// length until they are sent again. True: there was one.
+    pub fn lose_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
+        let payload = |r: &Row| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
+        let (mut any, mut at) = (false, 0);
+        while at < self.rows.len() {
+            let end = self.burst_end(at);
+            if self.rows.range(at..end).any(|row| payload(row) > most) {
+                any = true;
+                for index in at..end {
+                    match self.tags(index) {
+                        tags if tags.any(Tags::SACKED) => {}
+                        tags if tags.any(Tags::RETRANSMITTED) => self.mark_retransmission_lost(index),
+                        _ => self.mark_lost(index),
+                    }
+                }
+            }
+            at = end;
+        }
+        any
+    }
+
     /// Splits all rows with more than `most` payload bytes into rows of at most that many, and marks the parts lost; a
     /// retransmission of such a row was lost as well. Parts of rows with S have arrived, and keep S. `fin` is the number
     /// of our FIN, which counts no byte. True if there was such a row: then indices have changed.

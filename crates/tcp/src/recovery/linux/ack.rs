@@ -128,7 +128,7 @@ impl LinuxRecovery {
         let tick = cx.rto.clock();
         let min_rtt = cx.min_rtt.get();
         let (mut first, mut last) = (None, None);
-        let (mut reord, mut acked, mut fresh) = (ack.snd_una, 0u32, 0u32);
+        let (mut reord, mut acked, mut fresh) = (ack.snd_nxt, 0u32, 0u32);
         let high_seq = self.high_seq;
         let rack = &mut self.rack;
         let acknowledged = cx.segments.acknowledge_each(ack.snd_una, |row, tags, rows| {
@@ -151,6 +151,10 @@ impl LinuxRecovery {
                 }
             }
         });
+        if let Some(gone) = cx.segments.trim_burst(ack.snd_una) {
+            acked += gone;
+            fresh += if cx.segments.tags(0).any(Tags::SACKED) { 0 } else { gone };
+        }
         flags.acked = acked > 0;
         flags.reneging = cx.segments.tags(0).any(Tags::SACKED);
         if sack {
