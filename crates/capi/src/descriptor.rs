@@ -17,7 +17,7 @@
 //! When the last descriptor of the program's end is closed, the link hangs up. Once the link has hung up by itself, or is gone, a
 //! ballast tells it: the end of a pipe that lies unread in the queue of the program's end, and is closed with it.
 
-use crate::ffi::has_hung_up;
+use crate::ffi::{aside, has_hung_up};
 use crate::home::Links;
 use farpace_live::socket::{Readiness, Watch};
 use nix::errno::Errno;
@@ -61,7 +61,7 @@ pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
     if !flags.contains(SockFlag::SOCK_CLOEXEC) {
         fcntl(&user, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
-    Ok((user, link))
+    Ok((user, aside(link)))
 }
 
 const QUIET: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
@@ -199,7 +199,7 @@ impl Mirror {
         let Some(end) = link.end.as_ref().filter(|_| link.ballast.is_none()) else { return };
         // Without descriptors for it, the socket is let go when its number is used again.
         let Ok((read, write)) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK) else { return };
-        let rights = [write.as_raw_fd()];
+        let (read, rights) = (aside(read), [write.as_raw_fd()]);
         let control = [ControlMessage::ScmRights(&rights)];
         let sent = sendmsg::<()>(end.as_raw_fd(), &[IoSlice::new(&FUSE)], &control, QUIET, None);
         if sent.is_ok() && self.links.notice(&read, self.ends.inode()).is_ok() {

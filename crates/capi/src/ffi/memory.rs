@@ -154,6 +154,18 @@ pub fn owned(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// Numbers of descriptors of the library's own begin here, if the process may have so many. Programs that close a number twice
+/// must not hit one: without this library nobody would have taken the number meanwhile.
+const OWN_NUMBERS: RawFd = 512;
+
+/// A descriptor of the library's own, where no program expects one of its own.
+pub fn aside(fd: OwnedFd) -> OwnedFd {
+    match fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(OWN_NUMBERS)) {
+        Ok(other) => owned(other),
+        Err(_) => fd,
+    }
+}
+
 /// Moves a descriptor to the number `at`, whose file is closed.
 pub fn put_at(fd: OwnedFd, at: RawFd, cloexec: bool) -> nix::Result<OwnedFd> {
     let flags = if cloexec { OFlag::O_CLOEXEC } else { OFlag::empty() };

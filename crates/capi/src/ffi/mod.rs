@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use std::ffi::c_int;
 
 pub use fork::watch_forks;
-pub use memory::{borrowed, flags_of, has_hung_up, identity, owned, put_at};
+pub use memory::{aside, borrowed, flags_of, has_hung_up, identity, owned, put_at};
 pub use stack::options;
 
 /// -1 and `errno`, or the result. A panic would be a bug of ours; it ends here and not in C.

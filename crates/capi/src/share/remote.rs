@@ -1,7 +1,7 @@
 //! The side of a process that has no stack: what it asks of the owner.
 
 use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
-use crate::ffi::{owned, put_at};
+use crate::ffi::{aside, owned, put_at};
 use farpace_live::socket::posix::{Control, Received, SendTo};
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -51,7 +51,7 @@ fn knock() -> nix::Result<OwnedFd> {
             Err(Errno::EAGAIN) => std::thread::sleep(Duration::from_millis(1)),
             Err(Errno::EINTR) => {}
             Err(_) => return Err(Errno::ENETDOWN),
-            Ok(_) => return Ok(ours),
+            Ok(_) => return Ok(aside(ours)),
         }
     }
 }

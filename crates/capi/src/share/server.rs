@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
 use crate::descriptor::acting;
-use crate::ffi::{guarded, has_hung_up, identity, owned};
+use crate::ffi::{aside, guarded, has_hung_up, identity, owned};
 use crate::home::Home;
 use crate::socket::{Local, Socket};
 use crate::table;
@@ -98,9 +98,11 @@ impl Server {
         let mut channels = locked(&self.channels);
         if let Some(channel) = rights.into_iter().next()
             && channels.len() < MAX_CHANNELS
-            && notice(&channel).is_ok()
         {
-            channels.insert(channel.as_raw_fd(), channel);
+            let channel = aside(channel);
+            if notice(&channel).is_ok() {
+                channels.insert(channel.as_raw_fd(), channel);
+            }
         }
     }
 

@@ -109,6 +109,29 @@ print('well')
     says("free", code, "well\n");
 }
 
+/// Breaks: a program that closes a number twice, as iperf3 does, closes what the library has opened meanwhile.
+#[test]
+fn a_second_close_of_a_number_hits_nothing() {
+    let code = r#"
+import os, socket, time
+def close_twice(s, u):
+    numbers = s.detach(), u.detach()
+    for n in numbers: os.close(n)
+    time.sleep(0.02)
+    for n in numbers:
+        try: os.close(n); raise SystemExit(f'{n} was taken')
+        except OSError as e: assert e.errno == 9
+other = socket.create_connection(('10.77.0.1', 5001))
+for _ in range(20):
+    s = socket.create_connection(('10.77.0.1', 5001)); u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.sendto(b'x', ('10.77.0.1', 5001))
+    third = socket.create_connection(('10.77.0.1', 5001)); third.shutdown(socket.SHUT_WR)
+    close_twice(s, u); third.close()
+    other.sendall(b'x'); assert other.recv(1) == b'x'
+print('well')
+"#;
+    says("twice", code, "well\n");
+}
+
 /// Breaks: a server at `::` hears IPv6 alone, or one that asks for that hears IPv4 as well; TCP or UDP.
 #[test]
 fn both_families_are_heard_by_one_socket() {
