@@ -302,6 +302,39 @@ pub extern "C" fn _exit(code: c_int) -> ! {
     std::process::abort()
 }
 
+/// daemon(3), whose parent ends by the `_exit` that is here.
+#[unsafe(no_mangle)]
+pub extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
+    // SAFETY: a call without memory.
+    match unsafe { libc::fork() } {
+        0 => {}
+        -1 => return -1,
+        _ => _exit(0),
+    }
+    // SAFETY: a call without memory.
+    if unsafe { libc::setsid() } == -1 {
+        return -1;
+    }
+    if stay == 0 {
+        // SAFETY: a string that ends with a zero byte. Where it fails, libc's goes on as well.
+        unsafe { libc::chdir(c"/".as_ptr()) };
+    }
+    if keep == 0 {
+        // SAFETY: a string that ends with a zero byte.
+        let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+        if null == -1 {
+            return -1;
+        }
+        for fd in 0..3 {
+            dup2(null, fd);
+        }
+        if null > 2 {
+            close(null);
+        }
+    }
+    0
+}
+
 /// _Exit(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn _Exit(code: c_int) -> ! {

@@ -158,9 +158,10 @@ fn a_parent_that_ends_waits_and_one_that_is_killed_does_not() {
     let here = Path::new("/");
     let _echo = Running::saying(&machine, &["python3", "-c", ECHO], here, "ready");
     let code = r#"
-import os, signal, socket, sys, time
+import ctypes, os, signal, socket, sys, time
 s = socket.create_connection(('10.77.0.1', 5001))
-if os.fork():
+if sys.argv[1] == 'daemon': assert ctypes.CDLL(None).daemon(0, 1) == 0 and os.getcwd() == '/' and os.getpid() == os.getsid(0)
+elif os.fork():
     if sys.argv[1] == 'kill': time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)
     if sys.argv[1] == '_exit': os._exit(0)
     sys.exit(0)
@@ -168,9 +169,12 @@ time.sleep(1)
 try: s.sendall(b'late'); print(s.recv(4))
 except OSError as e: print(e.errno)
 "#;
-    for (how, expected) in [("exit", "b'late'\n"), ("_exit", "b'late'\n"), ("kill", "100\n")] {
+    for (how, expected) in
+        [("exit", "b'late'\n"), ("_exit", "b'late'\n"), ("daemon", "b'late'\n"), ("kill", "100\n")]
+    {
+        let words = exec(&["--tun", "st0"], &["python3", "-c", code, how]);
         let begun = Instant::now();
-        let output = run(&machine, &exec(&["--tun", "st0"], &["python3", "-c", code, how]), here);
+        let output = run(&machine, &words, here);
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{how}");
         assert_eq!(output.status.success(), how != "kill");
         assert!(begun.elapsed() < Duration::from_secs(20), "{how}");
