@@ -5,6 +5,7 @@ mod common;
 #[path = "../script/mod.rs"]
 mod script;
 
+mod as_linux;
 mod asking;
 mod asking_limits;
 mod closing;

@@ -1,0 +1,107 @@
+//! What profile `linux` does as the kernel does, where the RFCs leave it open: PSH, probes of what is held back, what makes it
+//! look at unsent data, bursts that are sent again, and what is counted.
+
+use crate::script::{Script, plain};
+use farpace_tcp::config::{Profile, Settings};
+use farpace_units::Span;
+
+fn today() -> Settings {
+    Settings { profile: Some(Profile::Linux), ..plain() }
+}
+
+fn start() -> Script {
+    Script::established(&today(), 60_000)
+}
+
+/// Breaks: what MSG_MORE held leaves without PSH, or never: the timer that probes windows sends it.
+#[test]
+fn what_was_held_is_probed() {
+    start().run(
+        "10  ! more
+         10  ! write 200
+         10  ! quiet
+         220 > P. 1+200 ack 1
+         230        < . 1 ack 201",
+    );
+}
+
+/// Breaks: segments that left in one burst, and were made smaller by a report of the network, are cut where they were before:
+/// the kernel keeps them in one buffer.
+#[test]
+fn a_burst_is_cut_anew_when_it_is_sent_again() {
+    start().run(
+        "10  ! write 3000
+         10  > . 1+1000 ack 1
+         10  > P. 1001+1000 ack 1
+         10  > P. 2001+1000 ack 1
+         20  ! too_big 576 1
+         20  > . 1+536 ack 1
+         20  > . 537+536 ack 1
+         20  > . 1073+536 ack 1
+         20  > . 1609+392 ack 1
+         20  > . 2001+536 ack 1
+         20  > P. 2537+464 ack 1",
+    );
+}
+
+/// Breaks: an acknowledgment of what was never sent makes profile `linux` send what it had put off.
+#[test]
+fn what_is_refused_lets_nothing_go() {
+    start().run(
+        "10  ! more
+         10  ! write 200
+         20         < . 1 ack 900                 # challenged; MSG_MORE holds on
+         20  > . 1 ack 1
+         220 > P. 1+200 ack 1
+         230        < . 1 ack 201",
+    );
+}
+
+/// Breaks: an old acknowledgment from before the connection's own first byte is taken for one (RFC 5961 §5.2, with what was
+/// acknowledged so far as the bound).
+#[test]
+fn an_acknowledgment_of_less_than_was_ever_acknowledged() {
+    start().run(
+        "10  ! write 1000
+         10  > P. 1+1000 ack 1
+         20         < . 1 ack 1001
+         30         < . 1 ack 901                 # old, and possible
+         30  ! quiet
+         40         < . 1 ack -99                 # before the SYN
+         40  > . 1001 ack 1",
+    );
+}
+
+/// Breaks: a reset at the end of what the peer knows to have arrived (SACK) is only challenged, and the connection stays.
+#[test]
+fn a_reset_behind_what_was_sacked() {
+    start().run(
+        "10         < . 1001+100 ack 1
+         10  > . 1 ack 1 sack 1001-1101
+         20         < R. 1101 ack 1
+         20  ! state Closed",
+    );
+}
+
+/// Breaks: data in order that reaches into what waited is not told of as a duplicate (tcp_ofo_queue).
+#[test]
+fn an_overlap_with_what_waited_is_a_duplicate() {
+    start().run(
+        "10         < . 501+500 ack 1
+         10  > . 1 ack 1 sack 501-1001
+         20         < . 1+700 ack 1
+         20  > . 1 ack 1001 sack 501-701",
+    );
+}
+
+/// Breaks: a timeout of the program ends what it has sent at once, without a repetition, or with a reset.
+#[test]
+fn the_user_timeout_is_looked_at_by_the_timer() {
+    let settings = Settings { user_timeout: Some(Span::from_millis(1)), ..today() };
+    Script::established(&settings, 60_000).run(
+        "10  ! write 100
+         10  > P. 1+100 ack 1
+         220 > P. 1+100 ack 1
+         230 ! quiet",
+    );
+}
