@@ -21,7 +21,7 @@ use std::net::IpAddr;
 /// Longest IP packet that goes out uncut where nobody has said what the device takes.
 const DEFAULT_MTU: u16 = 1500;
 /// The least MTU of a link (RFC 791). A device with less is taken for one with this.
-const LEAST_MTU: u16 = 68;
+const MIN_MTU: u16 = 68;
 /// Time to live of what the host sends.
 const TTL: u8 = 64;
 
@@ -304,7 +304,7 @@ impl Host {
     /// connections that begin from now on neither send nor offer larger segments. Without this, datagrams are cut at 1500
     /// bytes, and segments have the size of their configuration.
     pub fn set_mtu(&mut self, mtu: u16) {
-        self.internet.limits.mtu = Some(mtu.max(LEAST_MTU));
+        self.internet.limits.mtu = Some(mtu.max(MIN_MTU));
     }
 
     /// A frame comes in.

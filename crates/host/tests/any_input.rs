@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 
 const BACKLOG: usize = 4;
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// What may befall a host.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ proptest! {
         if resolves {
             b.host.join_link(MacAddr([2, 0, 0, 0, 0, 0xb]), LocalLink::default());
         }
-        let limits = ListenSettings { backlog: BACKLOG, accepted: MOST, ..ListenSettings::new(config()) };
+        let limits = ListenSettings { backlog: BACKLOG, accepted: MAX, ..ListenSettings::new(config()) };
         b.host.listen(80, limits, Talker::that_stays).unwrap();
         b.host.listen(81, ListenSettings::new(config()), || Talker::boxed(b"welcome")).unwrap();
         let mut last = below(A).tcp(1, &TcpHeader { seq: Seq::new(5), ..TcpHeader::default() }, Bytes::new());
@@ -166,7 +166,7 @@ proptest! {
             let (gone, made) = b.account();
             prop_assert_eq!(received + made, gone + b.host.held(), "after {:?}", step);
             prop_assert!(b.host.half_open_connections() <= 2 * BACKLOG.max(6));
-            prop_assert!(b.host.open_connections() <= MOST + 6 + opened);
+            prop_assert!(b.host.open_connections() <= MAX + 6 + opened);
         }
         b.run_until(b.now + Span::from_secs(3_600));
         prop_assert_eq!(b.host.held(), 0, "nothing waits for ever");

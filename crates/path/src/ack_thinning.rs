@@ -76,7 +76,7 @@ fn look(packet: &Packet) -> Option<Segment> {
 
 impl AckThinningWay {
     /// Most connections that are watched in one direction; those beyond pass untouched.
-    pub const MOST: usize = 1_024;
+    pub const MAX: usize = 1_024;
 
     /// Sends one of `every` ACKs on, none later than `hold` after it came. With less than two, or a hold of zero,
     /// nothing is thinned.
@@ -122,7 +122,7 @@ impl Way for AckThinningWay {
         let Some(Segment { connection, ack, is_pure, is_turn }) = look(&packet) else {
             return cx.emit(out, packet);
         };
-        let has_room = self.connections.len() < Self::MOST;
+        let has_room = self.connections.len() < Self::MAX;
         if let Some(ack) = ack {
             match self.connections.get_mut(&connection) {
                 Some(seen) => {

@@ -13,7 +13,7 @@ pub struct MeterBin {
 
 /// Counts what passes a point, per bin of time. It is not an element: whoever sees the wire tells it.
 ///
-/// Memory is bounded: a run of more than [`Meter::MOST_BINS`] bins makes the bins twice as wide, as often as
+/// Memory is bounded: a run of more than [`Meter::MAX_BINS`] bins makes the bins twice as wide, as often as
 /// need be, so that the whole run stays in view and no byte is lost; [`width`](Meter::width) tells.
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -26,7 +26,7 @@ pub struct Meter {
 
 impl Meter {
     /// Most bins: 16 MiB of memory, or nearly three hours at 10 ms.
-    pub const MOST_BINS: usize = 1 << 20;
+    pub const MAX_BINS: usize = 1 << 20;
 
     /// Bins of `width`, the first one beginning at the start of the run. A width of zero counts as 1 ns.
     pub fn new(width: Span) -> Self {
@@ -66,7 +66,7 @@ impl Meter {
         let in_the_next = !self.bins.is_empty() && now.since(self.end) < self.width;
         let mut at =
             if in_the_next { self.bins.len() as u64 } else { now.as_nanos() / self.width.as_nanos() };
-        while at >= Self::MOST_BINS as u64 {
+        while at >= Self::MAX_BINS as u64 {
             at /= 2;
             self.halve();
         }
@@ -111,7 +111,7 @@ mod tests {
         let mut meter = Meter::new(Span::from_nanos(1));
         meter.record(Instant::from_nanos(5), ByteCount::new(7));
         meter.record(Instant::from_nanos(u64::MAX), ByteCount::new(9));
-        assert!(meter.bins().len() <= Meter::MOST_BINS);
+        assert!(meter.bins().len() <= Meter::MAX_BINS);
         assert_eq!(meter.width().as_nanos().count_ones(), 1);
         assert_eq!(meter.bins()[0].bytes.get(), 7);
         assert_eq!(meter.bins().last().unwrap().bytes.get(), 9);

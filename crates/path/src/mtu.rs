@@ -21,14 +21,14 @@ pub struct MtuChange {
 /// Why an MTU cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MtuError {
-    /// Below [`MtuWay::LEAST`].
-    #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuWay::LEAST)]
+    /// Below [`MtuWay::MIN`].
+    #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuWay::MIN)]
     TooSmall(ByteCount),
     /// A change at or before the one before it.
     #[error("the change of MTU at {0} is not later than the one before it")]
     OutOfOrder(Instant),
-    /// More than [`MtuWay::MOST`].
-    #[error("{0} changes of MTU are more than the {most} allowed", most = MtuWay::MOST)]
+    /// More than [`MtuWay::MAX`].
+    #[error("{0} changes of MTU are more than the {most} allowed", most = MtuWay::MAX)]
     TooMany(usize),
 }
 
@@ -60,20 +60,20 @@ const ICMP_LEN: usize = 8;
 
 impl MtuWay {
     /// Most changes of one direction.
-    pub const MOST: usize = 100_000;
+    pub const MAX: usize = 100_000;
     /// Every hop carries IPv4 packets of this length (RFC 791 §3.2).
-    pub const LEAST: ByteCount = ByteCount::new(68);
+    pub const MIN: ByteCount = ByteCount::new(68);
 
     /// IP packets of up to `mtu` pass; later what `changes` say, in order of time.
     ///
     /// # Errors
     /// An MTU that is too small, changes out of order, or too many of them.
     pub fn new(mtu: ByteCount, changes: Vec<MtuChange>) -> Result<Self, MtuError> {
-        if changes.len() > Self::MOST {
+        if changes.len() > Self::MAX {
             return Err(MtuError::TooMany(changes.len()));
         }
         if let Some(small) =
-            std::iter::once(mtu).chain(changes.iter().map(|c| c.mtu)).find(|m| *m < Self::LEAST)
+            std::iter::once(mtu).chain(changes.iter().map(|c| c.mtu)).find(|m| *m < Self::MIN)
         {
             return Err(MtuError::TooSmall(small));
         }

@@ -20,8 +20,8 @@ pub enum OutageError {
         /// Where it ends.
         to: Instant,
     },
-    /// More than [`OutageWay::MOST`].
-    #[error("{0} outages are more than the {most} allowed", most = OutageWay::MOST)]
+    /// More than [`OutageWay::MAX`].
+    #[error("{0} outages are more than the {most} allowed", most = OutageWay::MAX)]
     TooMany(usize),
 }
 
@@ -36,14 +36,14 @@ pub struct OutageWay {
 
 impl OutageWay {
     /// Most outages of one direction.
-    pub const MOST: usize = 100_000;
+    pub const MAX: usize = 100_000;
 
     /// Down in each of `down`, from its start up to but not including its end. In order of time.
     ///
     /// # Errors
     /// Ranges that are empty, overlap or are out of order, or too many of them.
     pub fn new(down: Vec<Range<Instant>>) -> Result<Self, OutageError> {
-        if down.len() > Self::MOST {
+        if down.len() > Self::MAX {
             return Err(OutageError::TooMany(down.len()));
         }
         let mut up = Instant::ZERO;

@@ -30,8 +30,8 @@ pub enum RouterError {
     /// A router without ports.
     #[error("a router needs at least one port")]
     NoPorts,
-    /// More than [`Routes::MOST`].
-    #[error("a router holds at most {most} routes", most = Routes::MOST)]
+    /// More than [`Routes::MAX`].
+    #[error("a router holds at most {most} routes", most = Routes::MAX)]
     TooMany,
 }
 
@@ -45,14 +45,14 @@ pub struct Routes {
 
 impl Routes {
     /// Most routes of one router.
-    pub const MOST: usize = 65_536;
+    pub const MAX: usize = 65_536;
 
     /// Packets to `prefix` leave by `port`. A route to the same prefix is replaced.
     ///
     /// # Errors
-    /// More than [`Routes::MOST`] routes.
+    /// More than [`Routes::MAX`] routes.
     pub fn add(&mut self, prefix: Prefix, port: Port) -> Result<(), RouterError> {
-        if self.by_prefix.len() >= Self::MOST && !self.by_prefix.contains_key(&prefix) {
+        if self.by_prefix.len() >= Self::MAX && !self.by_prefix.contains_key(&prefix) {
             return Err(RouterError::TooMany);
         }
         self.by_prefix.insert(prefix, port);

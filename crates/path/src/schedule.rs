@@ -29,8 +29,8 @@ pub enum ScheduleError {
     /// Nothing would ever arrive.
     #[error("the rate of the step at {0} must be above 0 bit/s")]
     ZeroRate(Span),
-    /// More than [`Schedule::MOST`].
-    #[error("{0} steps are more than the {most} allowed", most = Schedule::MOST)]
+    /// More than [`Schedule::MAX`].
+    #[error("{0} steps are more than the {most} allowed", most = Schedule::MAX)]
     TooMany(usize),
 }
 
@@ -47,14 +47,14 @@ pub struct Schedule {
 
 impl Schedule {
     /// Most steps of one schedule.
-    pub const MOST: usize = 100_000;
+    pub const MAX: usize = 100_000;
 
     /// The first of `steps` is at 0; with a `period` they repeat.
     ///
     /// # Errors
     /// Steps that are not in the order of time, begin later than 0 s or after the period, a rate of zero, or too many.
     pub fn new(steps: Vec<Step>, period: Option<Span>) -> Result<Self, ScheduleError> {
-        if steps.len() > Self::MOST {
+        if steps.len() > Self::MAX {
             return Err(ScheduleError::TooMany(steps.len()));
         }
         if steps.first().is_none_or(|first| !first.at.is_zero()) {

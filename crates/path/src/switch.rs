@@ -23,7 +23,7 @@ pub struct Switch {
 
 impl Switch {
     /// Most stations it remembers; of others it floods what they get.
-    pub const MOST_STATIONS: usize = 8_192;
+    pub const MAX_STATIONS: usize = 8_192;
     /// A station that was silent for longer is forgotten (IEEE 802.1Q Table 8-6).
     pub const AGEING: Span = Span::from_secs(300);
 
@@ -44,9 +44,9 @@ impl Switch {
         if station.is_multicast() {
             return;
         }
-        if self.stations.len() >= Self::MOST_STATIONS && !self.stations.contains_key(&station) {
+        if self.stations.len() >= Self::MAX_STATIONS && !self.stations.contains_key(&station) {
             self.stations.retain(|_, (_, heard)| now.since(*heard) <= Self::AGEING);
-            if self.stations.len() >= Self::MOST_STATIONS {
+            if self.stations.len() >= Self::MAX_STATIONS {
                 self.not_learned += 1;
                 return;
             }

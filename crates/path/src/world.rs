@@ -116,9 +116,9 @@ type Arrival = (u32, Port, Packet);
 
 impl World {
     /// Most elements of a world.
-    pub const MOST_ELEMENTS: usize = 1 << 20;
+    pub const MAX_ELEMENTS: usize = 1 << 20;
     /// Most events at one instant: beyond it packets must be running in a circle.
-    pub const MOST_EVENTS_AT_ONCE: u64 = 10_000_000;
+    pub const MAX_EVENTS_AT_ONCE: u64 = 10_000_000;
     /// So many more events show which elements the circle goes through.
     const WITNESSED: u64 = 1_000;
 
@@ -135,7 +135,7 @@ impl World {
             unchecked: false,
             effects: Effects::default(),
             events: 0,
-            most_events: Self::MOST_EVENTS_AT_ONCE,
+            most_events: Self::MAX_EVENTS_AT_ONCE,
             witnesses: BTreeSet::new(),
         }
     }
@@ -148,7 +148,7 @@ impl World {
         if self.names.contains_key(name) {
             return Err(WorldError::DuplicateName(name.to_owned()));
         }
-        if self.slots.len() >= Self::MOST_ELEMENTS {
+        if self.slots.len() >= Self::MAX_ELEMENTS {
             return Err(WorldError::TooManyElements);
         }
         let id = ElementId(self.slots.len() as u32);
@@ -404,7 +404,7 @@ impl World {
 
     fn advance(&mut self, to: Instant) {
         self.now = to;
-        self.most_events = self.events + Self::MOST_EVENTS_AT_ONCE;
+        self.most_events = self.events + Self::MAX_EVENTS_AT_ONCE;
     }
 
     /// Lets `act` happen to an element, books what it did and takes its packets to where they go. If that makes

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Numbers from here on are the kernel's in any case: more than Linux lets a process have unless it is told to.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// A bit for each number.
-struct Bits([AtomicU64; MOST / 64]);
+struct Bits([AtomicU64; MAX / 64]);
 
 impl Bits {
     const fn new() -> Self {
-        Bits([const { AtomicU64::new(0) }; MOST / 64])
+        Bits([const { AtomicU64::new(0) }; MAX / 64])
     }
     fn at(&self, fd: RawFd) -> Option<(&AtomicU64, u64)> {
         let fd = usize::try_from(fd).ok()?;
@@ -95,7 +95,7 @@ pub fn settle_in() {
 }
 /// The numbers from `first` to `last` that are not the kernel's.
 pub fn those(first: RawFd, last: RawFd) -> Vec<RawFd> {
-    let last = last.min(MOST as RawFd - 1);
+    let last = last.min(MAX as RawFd - 1);
     (first.max(0)..=last).filter(|fd| OURS.has(*fd) || OPEN.has(*fd)).collect()
 }
 /// Nobody else asks or notes anything while this is held.
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(whose(fd), Whose::Open);
         release(fd);
         assert_eq!(whose(fd), Whose::Kernels);
-        for out in [-1, RawFd::MAX, MOST as RawFd] {
+        for out in [-1, RawFd::MAX, MAX as RawFd] {
             ask(out, Question::default());
             claim(out);
             assert_eq!(whose(out), Whose::Kernels);

@@ -2,7 +2,7 @@
 
 mod extension;
 
-pub use extension::{CardFlags, Extension, ExtensionError, MOST_CARDS, NicList};
+pub use extension::{CardFlags, Extension, ExtensionError, MAX_LISTED_NICS, NicList};
 
 use crate::error::{Layer, WireError};
 use crate::ethernet::{EtherType, MacAddr};

@@ -4,7 +4,7 @@
 
 use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac, with_cards};
 use farpace_wire::{
-    AddressPair, Arp, ArpOperation, Below, CardFlags, Extension, ExtensionError, Icmp, MOST_CARDS, MacAddr,
+    AddressPair, Arp, ArpOperation, Below, CardFlags, Extension, ExtensionError, Icmp, MAX_LISTED_NICS, MacAddr,
     Neighbour, NicKind, NicList, Packet,
 };
 use proptest::collection::vec;
@@ -64,14 +64,14 @@ proptest! {
     /// Breaks: a list arrives as another one, or is lost because of what stands around it.
     #[test]
     fn what_is_written_is_read(
-        n_s in 1..=MOST_CARDS, n_t in 0..=MOST_CARDS, kinds: [u8; 32], flags: u8, generation: u16, v6: bool,
+        n_s in 1..=MAX_LISTED_NICS, n_t in 0..=MAX_LISTED_NICS, kinds: [u8; 32], flags: u8, generation: u16, v6: bool,
         reply: bool, behind in vec(any::<u8>(), 0..20),
     ) {
         let card = |at: usize| (mac(at as u8), NicKind(kinds[at]));
         let senders: NicList = (0..n_s).map(card).collect();
         let owner = if v6 { IpAddr::from(A6) } else { A.into() };
         let list = Extension {
-            owner, targets: (MOST_CARDS..MOST_CARDS + n_t).map(card).collect(),
+            owner, targets: (MAX_LISTED_NICS..MAX_LISTED_NICS + n_t).map(card).collect(),
             senders, flags: CardFlags(flags), generation,
         };
         let mut bytes = list.encode();

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 
 /// The least MTU of a link (RFC 791, RFC 8200 §5).
-const LEAST_MTU_V4: u16 = 68;
-const LEAST_MTU_V6: u16 = 1280;
+const MIN_MTU_V4: u16 = 68;
+const MIN_MTU_V6: u16 = 1280;
 
 /// A host, for C.
 pub struct FarpaceHost {
@@ -62,7 +62,7 @@ fn create(
         }
         let options = stack::options(memory::text(profile).map_err(plain)?.as_deref())?;
         let mtu = if mtu == 0 { 1500 } else { mtu };
-        let least = if address.is_ipv4() { LEAST_MTU_V4 } else { LEAST_MTU_V6 };
+        let least = if address.is_ipv4() { MIN_MTU_V4 } else { MIN_MTU_V6 };
         if mtu < least {
             return Err(wrong(&mtu.to_string(), &format!("an MTU of {least} or more")));
         }

@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 /// Queueing disciplines that let packets go at once, until the line is full.
 const HARMLESS: [&str; 6] = ["noqueue", "pfifo_fast", "mq", "pfifo", "fq", "clsact"];
 /// More interfaces are not listed one by one.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// All findings.
 pub fn look() -> Vec<Finding> {
     let names = names();
     let mut findings: Vec<_> =
-        names.iter().take(MOST).filter(|name| *name != "lo").filter_map(|name| interface(name)).collect();
-    if names.len() > MOST {
-        findings.push(Finding::ok("interfaces", format!("{MOST} of {} were looked at", names.len())));
+        names.iter().take(MAX).filter(|name| *name != "lo").filter_map(|name| interface(name)).collect();
+    if names.len() > MAX {
+        findings.push(Finding::ok("interfaces", format!("{MAX} of {} were looked at", names.len())));
     }
     findings.extend(mtus(&names));
     findings.extend(queues());

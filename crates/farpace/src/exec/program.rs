@@ -14,7 +14,7 @@ const DEEPEST: usize = 4;
 const INTERPRETER: u32 = 3;
 const NOTE: u32 = 4;
 /// As much of a note as is looked at, and as many headers.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 /// The file that the shell would run.
 ///
@@ -109,7 +109,7 @@ impl Elf {
         let (at, size, count) =
             (u64::from_ne_bytes(*head.get(32..)?.first_chunk()?), half(54)?, usize::from(half(56)?));
         let (mut dynamic, mut go) = (false, false);
-        for n in 0..count.min(MOST) {
+        for n in 0..count.min(MAX) {
             let mut header = [0; 56];
             file.read_exact_at(&mut header, at.checked_add(n as u64 * u64::from(size))?).ok()?;
             match u32::from_ne_bytes(*header.first_chunk()?) {
@@ -125,7 +125,7 @@ impl Elf {
 /// True if a note is that of Go's linker.
 fn is_go(file: &File, header: &[u8; 56]) -> Option<bool> {
     let word = |at: usize| Some(u64::from_ne_bytes(*header.get(at..)?.first_chunk()?));
-    let mut note = vec![0; usize::try_from(word(32)?).ok()?.min(MOST)];
+    let mut note = vec![0; usize::try_from(word(32)?).ok()?.min(MAX)];
     file.read_exact_at(&mut note, word(8)?).ok()?;
     // The name of a note: its length, two more words, and the name.
     Some(note.windows(16).any(|window| window.starts_with(&[4, 0, 0, 0]) && window.ends_with(b"Go\0\0")))

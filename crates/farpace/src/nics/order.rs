@@ -5,7 +5,7 @@ use crate::terminal;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use farpace_link::multi_nic::{
-    Delay, Departure, Lane, Lanes, MOST_NICS, MultiNicConfig, NicSpec, OrderKind, Ratio, predict, skip_number,
+    Delay, Departure, Lane, Lanes, MAX_NICS, MultiNicConfig, NicSpec, OrderKind, Ratio, predict, skip_number,
 };
 use farpace_link::pacing::on_the_line;
 use farpace_report::{Cell, Column, Table};
@@ -90,8 +90,8 @@ impl ValueEnum for Order {
 /// # Errors
 /// Too many ways, a packet that no frame holds, or a ratio for other cards than there are.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.ways.len() > MOST_NICS {
-        bail!("a machine has at most {MOST_NICS} cards, not {}", args.ways.len());
+    if args.ways.len() > MAX_NICS {
+        bail!("a machine has at most {MAX_NICS} cards, not {}", args.ways.len());
     }
     if !(20..=65_535).contains(&args.packet.get()) {
         bail!("--packet must be from 20 B to 65535 B, not {}", args.packet);
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ..MultiNicConfig::default()
     };
     let mut lanes = Lanes::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
-    let mut to = [None; MOST_NICS];
+    let mut to = [None; MAX_NICS];
     for (way, slot) in args.ways.iter().zip(&mut to) {
         let delay = Delay { fixed: way.delay, ..Delay::of_lines(args.hops, way.rate) };
         *slot = Some(Lane::new(Some(MacAddr::BROADCAST), way.rate, delay));

@@ -3,7 +3,7 @@
 use super::ways;
 use crate::terminal;
 use anyhow::{Result, bail};
-use farpace_link::multi_nic::{MOST_NICS, pair};
+use farpace_link::multi_nic::{MAX_NICS, pair};
 use farpace_report::{Column, Table};
 use farpace_units::Rate;
 use farpace_wire::NicKind;
@@ -40,9 +40,9 @@ pub struct Args {
 /// More cards than a machine may have.
 pub fn run(args: &Args) -> Result<ExitCode> {
     for (option, cards) in [("--ours", args.ours.len()), ("--theirs", args.theirs.len())] {
-        if cards > MOST_NICS {
+        if cards > MAX_NICS {
             bail!(
-                "a machine has at most {MOST_NICS} cards, and {option} names {cards}: leave out the narrowest"
+                "a machine has at most {MAX_NICS} cards, and {option} names {cards}: leave out the narrowest"
             );
         }
     }

@@ -4,7 +4,7 @@ use crate::emulate::words;
 use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
-use farpace_link::multi_nic::{MOST_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
+use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Station};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Door, Port};
@@ -80,8 +80,8 @@ fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
 /// # Errors
 /// What the system does not allow, or a card that goes away.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    if args.nics.len() > MOST_NICS {
-        bail!("a machine has at most {MOST_NICS} cards, not {}", args.nics.len());
+    if args.nics.len() > MAX_NICS {
+        bail!("a machine has at most {MAX_NICS} cards, not {}", args.nics.len());
     }
     interrupt::install();
     let (mut sockets, mut specs) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Files with a pacing configuration: read with a limit, and replaced as a whole.
 
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_link::pacing::{MOST_TEXT, PacingConfig};
+use farpace_link::pacing::{MAX_TEXT, PacingConfig};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -27,10 +27,10 @@ pub(super) fn text(file: &Path) -> Result<String> {
 /// All of a reader, of at most as many bytes.
 pub(super) fn limited(reader: impl Read, name: &str) -> Result<String> {
     let mut text = String::new();
-    let read = reader.take(MOST_TEXT.get() + 1).read_to_string(&mut text);
+    let read = reader.take(MAX_TEXT.get() + 1).read_to_string(&mut text);
     read.with_context(|| format!("cannot read `{name}`"))?;
-    if text.len() > MOST_TEXT.as_len() {
-        bail!("cannot read `{name}`: it is longer than {MOST_TEXT}");
+    if text.len() > MAX_TEXT.as_len() {
+        bail!("cannot read `{name}`: it is longer than {MAX_TEXT}");
     }
     Ok(text)
 }

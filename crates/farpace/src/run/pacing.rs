@@ -94,7 +94,7 @@ impl ClassSummary {
 }
 
 /// Most classes of one direction that get a row; the others share one.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 
 /// One row per class, and one for the gap frames.
 pub fn table(pacing: &[PacingSummary]) -> Table {
@@ -111,7 +111,7 @@ pub fn table(pacing: &[PacingSummary]) -> Table {
     for line in pacing {
         let place = || Cell::from(format!("{}, {} to {}", line.link, line.from, line.to));
         let mb = |bytes: u64| Cell::Number(bytes as f64 / 1e6, Some(3));
-        for class in line.classes.iter().take(MOST_ROWS) {
+        for class in line.classes.iter().take(MAX_ROWS) {
             table.row(vec![
                 place(),
                 class.name.as_str().into(),
@@ -122,7 +122,7 @@ pub fn table(pacing: &[PacingSummary]) -> Table {
                 if class.rate_now > 0 { class.latest.into() } else { Cell::Missing },
             ]);
         }
-        let others = line.classes.get(MOST_ROWS..).unwrap_or_default();
+        let others = line.classes.get(MAX_ROWS..).unwrap_or_default();
         if !others.is_empty() {
             table.row(vec![
                 place(),

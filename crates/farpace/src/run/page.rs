@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::summary::{FlowSummary, Summary};
-use super::watch::{MOST_SHOWN, Pictures, Watch};
+use super::watch::{MAX_SHOWN, Pictures, Watch};
 use super::{nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
@@ -47,9 +47,9 @@ pub fn page(
         let drawn = flow_section(&mut page, summary, flow, pictures);
         figures.extend(drawn);
     }
-    if summary.flows.len() > MOST_SHOWN {
+    if summary.flows.len() > MAX_SHOWN {
         page.paragraph(&format!(
-            "There are figures of the first {MOST_SHOWN} flows; the summary has all {}.",
+            "There are figures of the first {MAX_SHOWN} flows; the summary has all {}.",
             summary.flows.len()
         ));
     }
@@ -69,12 +69,12 @@ pub fn page(
 fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
     let mut silences: Vec<Vec<Interval>> = Vec::new();
     let mut labels = Vec::new();
-    let shown = &meters[..meters.len().min(MOST_SHOWN)];
+    let shown = &meters[..meters.len().min(MAX_SHOWN)];
     for (host, _) in shown {
         let flows: Vec<&FlowSummary> = summary.flows.iter().filter(|f| f.to == *host).collect();
         // The silence of one of several flows is none at the host.
         silences.push(if let [flow] = flows[..] { intervals(flow) } else { Vec::new() });
-        let names: Vec<&str> = flows.iter().take(MOST_SHOWN).map(|f| f.name.as_str()).collect();
+        let names: Vec<&str> = flows.iter().take(MAX_SHOWN).map(|f| f.name.as_str()).collect();
         labels.push(format!("into {host} ({})", names.join(", ")));
     }
     let series: Vec<BandwidthSeries<'_>> = shown

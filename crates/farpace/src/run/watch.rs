@@ -9,7 +9,7 @@ use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
 
 /// Flows that get figures; of the others there are numbers.
-pub const MOST_SHOWN: usize = 8;
+pub const MAX_SHOWN: usize = 8;
 /// Around the first loss, in round trips.
 const BEFORE: u64 = FlightRecorder::ROUND_TRIPS_AHEAD;
 const AFTER: u64 = 20;
@@ -169,7 +169,7 @@ impl Watch {
     pub fn new(scenario: &Scenario, pictures: bool) -> Self {
         let bin = scenario.trace.bin;
         let watched = scenario.flows.iter().map(|flow| FlowWatch::new(scenario, flow));
-        let shown = if pictures { MOST_SHOWN } else { 0 };
+        let shown = if pictures { MAX_SHOWN } else { 0 };
         let pictured = (0u32..).zip(&scenario.flows).take(shown).map(|(index, flow)| {
             let rtt = scenario.base_rtt(flow).max(Span::from_micros(100));
             Pictures {

@@ -10,7 +10,7 @@ use farpace_units::{ByteCount, Instant, Span};
 /// Goodput from this share of the possible on fills the path.
 const FULL: f64 = 0.95;
 /// Flows that are told of one by one.
-const MOST_TOLD: usize = 4;
+const MAX_REPORTED: usize = 4;
 
 /// The whole run in a few sentences.
 pub fn verdict(summary: &Summary) -> String {
@@ -22,13 +22,13 @@ pub fn verdict(summary: &Summary) -> String {
         ));
     }
     let several = summary.flows.len() > 1;
-    for flow in summary.flows.iter().take(MOST_TOLD) {
+    for flow in summary.flows.iter().take(MAX_REPORTED) {
         // Of one of several, only the outcome; the report has a section for each.
         let told = if several { outcome(flow) + &stops(flow) } else { flow_verdict(flow) };
         let name = if several { format!("{}: ", flow.name) } else { String::new() };
         text.push_str(&format!("{name}{told} "));
     }
-    if summary.flows.len() > MOST_TOLD {
+    if summary.flows.len() > MAX_REPORTED {
         let intact = summary.flows.iter().filter(|f| f.intact).count();
         text.push_str(&format!("Of all {} flows, {intact} are complete and intact. ", summary.flows.len()));
     }

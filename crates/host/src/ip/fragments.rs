@@ -16,7 +16,7 @@ pub const MAX_FRAGMENT_BYTES: usize = 4 << 20;
 /// What a fragment costs besides its bytes, so that many small ones do not come cheap.
 pub const FRAGMENT_COST: usize = 256;
 /// Bytes of TCP that a first fragment must have: the header without options (RFC 1858 §3.1, RFC 7112).
-pub const LEAST_TCP: usize = 20;
+pub const MIN_TCP: usize = 20;
 /// Bytes of an IP packet at most.
 const LONGEST: usize = 65_535;
 
@@ -302,8 +302,8 @@ impl Part {
         }
         // RFC 1858: nor may what belongs to the header come in the second fragment.
         let header_is_cut = match self.offset {
-            0 => self.len < LEAST_TCP,
-            offset => offset < LEAST_TCP,
+            0 => self.len < MIN_TCP,
+            offset => offset < MIN_TCP,
         };
         if self.protocol == PROTOCOL_TCP && header_is_cut { Err(FragmentDrop::Tiny) } else { Ok(()) }
     }

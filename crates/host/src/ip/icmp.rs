@@ -14,9 +14,9 @@ pub const MAX_ERROR_V4: usize = 576;
 /// Bytes of an error over IPv6 at most, with its IP header: the least MTU (RFC 4443 §2.4(c)).
 pub const MAX_ERROR_V6: usize = 1280;
 /// The least MTU of an IPv4 link (RFC 791).
-pub const LEAST_MTU_V4: u32 = 68;
+pub const MIN_MTU_V4: u32 = 68;
 /// The least MTU of an IPv6 link (RFC 8200 §5).
-pub const LEAST_MTU_V6: u32 = 1280;
+pub const MIN_MTU_V6: u32 = 1280;
 
 /// Time to live of what is sent here.
 const TTL: u8 = 64;
@@ -194,10 +194,10 @@ pub fn path_message(packet: &Packet) -> Option<PathMessage> {
         Icmp::TooBig { mtu, .. } => {
             let below = |plateau: &&usize| **plateau < quoted.total_len;
             let mtu = match (version, mtu) {
-                (IpVersion::V4, 0) => PLATEAUS.iter().find(below).map_or(LEAST_MTU_V4, |mtu| *mtu as u32),
-                (IpVersion::V4, mtu) => mtu.max(LEAST_MTU_V4),
+                (IpVersion::V4, 0) => PLATEAUS.iter().find(below).map_or(MIN_MTU_V4, |mtu| *mtu as u32),
+                (IpVersion::V4, mtu) => mtu.max(MIN_MTU_V4),
                 // RFC 8201 §4: never below the least MTU.
-                (IpVersion::V6, mtu) => mtu.max(LEAST_MTU_V6),
+                (IpVersion::V6, mtu) => mtu.max(MIN_MTU_V6),
             };
             PathTrouble::TooBig { mtu: ByteCount::new(mtu.into()) }
         }

@@ -344,7 +344,7 @@ impl Checker<'_> {
     }
 
     fn mtu(&mut self, at: &[Step], mtu: &Mtu) {
-        let least = farpace_path::MtuWay::LEAST;
+        let least = farpace_path::MtuWay::MIN;
         let below = |steps: &[Step]| [at, steps].concat();
         let too_small = format!("below the {least} that every IPv4 hop must carry");
         if mtu.limit < least {

@@ -62,9 +62,9 @@ pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
 
 /// Words with commas between.
 pub(super) fn list(words: &[&str]) -> String {
-    const MOST: usize = 30;
-    let mut text = words.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
-    if words.len() > MOST {
+    const MAX: usize = 30;
+    let mut text = words.iter().take(MAX).copied().collect::<Vec<_>>().join(", ");
+    if words.len() > MAX {
         text.push_str(", ...");
     }
     text

@@ -124,7 +124,7 @@ pub struct Way {
 /// A clock of this tick or more makes timers of different connections fire together.
 const COARSE: Span = Span::from_millis(10);
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
-const MOST_TICKS: u64 = 1 << 29;
+const MAX_TICKS: u64 = 1 << 29;
 
 pub fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
@@ -283,7 +283,7 @@ fn end(rng: &mut Stream, heal: Span) -> End {
     let jumps = sometimes(rng, 0.1, |r| {
         let jump = |r: &mut Stream| Jump {
             at: Instant::ZERO + Span::from_nanos(r.below(heal.as_nanos())),
-            ticks: spread(r, 1, MOST_TICKS) as u32,
+            ticks: spread(r, 1, MAX_TICKS) as u32,
         };
         (0..=r.below(2)).map(|_| jump(r)).collect()
     });

@@ -36,9 +36,9 @@ pub enum FarEnd {
 }
 
 /// Paced classes have this much of their line at most: then frames of any length fit, with the 20 B around each.
-const MOST_LOAD: f64 = 0.7;
+const MAX_LOAD: f64 = 0.7;
 /// A class whose gaps are filled with frames has this part of the line at least, or a trial would be all gaps.
-const LEAST_SHARE: u64 = 64;
+const MIN_SHARE: u64 = 64;
 /// Gap frames for connections, which may want next to nothing, only up to here: 160 of them in a second.
 const SLOW_LINE: Rate = Rate::from_mbit(2);
 
@@ -88,11 +88,11 @@ fn longest(ends: &[End; 2]) -> u64 {
 fn classes(r: &mut Stream, config: &mut PacingConfig, line: Rate) {
     let line = line.bits_per_sec();
     let weights: Vec<u64> = (0..1 + r.below(5)).map(|_| spread(r, 1, 16)).collect();
-    let load = MOST_LOAD * (0.2 + 0.8 * r.unit());
+    let load = MAX_LOAD * (0.2 + 0.8 * r.unit());
     let all = line as f64 * load / weights.iter().sum::<u64>() as f64;
-    let mut left = (line as f64 * MOST_LOAD) as u64;
+    let mut left = (line as f64 * MAX_LOAD) as u64;
     for (number, weight) in weights.into_iter().enumerate() {
-        let own = ((all * weight as f64) as u64).max(line / LEAST_SHARE).max(4_000);
+        let own = ((all * weight as f64) as u64).max(line / MIN_SHARE).max(4_000);
         let rate = match r.below(6) {
             0 => None,
             1 => Some(ClassRate::Connection),

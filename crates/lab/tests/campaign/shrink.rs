@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 /// Trials that shrinking may take.
-const MOST_TRIALS: usize = 400;
+const MAX_TRIALS: usize = 400;
 
 /// A broken law: where it is stated, and what it says.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub fn shrink(knobs: &Knobs, failure: &Failure) -> (Knobs, Failure) {
             {
                 (best, why, smaller) = (candidate, f, true);
             }
-            if trials >= MOST_TRIALS {
+            if trials >= MAX_TRIALS {
                 return (best, why);
             }
         }

@@ -13,7 +13,7 @@ use farpace_wire::Packet;
 use std::collections::BTreeSet;
 
 /// More events than this are a storm: a trial has about 20,000.
-const MOST_EVENTS: u64 = 4_000_000;
+const MAX_EVENTS: u64 = 4_000_000;
 /// Longest retransmission timeout, and the longest pause between two probes of a window.
 const MAX_BACK_OFF: Span = Span::from_secs(120);
 /// SYN after SYN: 1 + 2 + 4 + 8 + 16 + 32 s.
@@ -110,7 +110,7 @@ fn advance(world: &mut World, until: Instant, watch: &mut dyn Observer) {
             }
         }
         let events = world.events_processed();
-        assert!(events < MOST_EVENTS, "a storm: {events} events by {}", world.now());
+        assert!(events < MAX_EVENTS, "a storm: {events} events by {}", world.now());
     }
     world.run_until(until, watch).expect("elements keep their contract");
 }

@@ -1,6 +1,6 @@
 //! Cards, lanes to neighbours, and when a frame would arrive.
 
-use crate::multi_nic::MOST_NICS;
+use crate::multi_nic::MAX_NICS;
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::BTreeSet;
@@ -193,14 +193,14 @@ impl Lane {
 #[derive(Clone, Debug)]
 pub struct Lanes {
     nics: Vec<Nic>,
-    neighbours: Vec<[Option<Lane>; MOST_NICS]>,
+    neighbours: Vec<[Option<Lane>; MAX_NICS]>,
     /// When lanes are free again that carry less than their card.
     narrow: BTreeSet<Instant>,
 }
 
 impl Lanes {
     /// Cards without neighbours; the lane to [ordinary](NeighbourId::ORDINARY) ones is the first card's. Of more than
-    /// [`MOST_NICS`] cards the rest is left out.
+    /// [`MAX_NICS`] cards the rest is left out.
     pub fn new(nics: &[NicSpec]) -> Lanes {
         let nic = |spec: &NicSpec| Nic {
             mac: spec.mac,
@@ -210,11 +210,11 @@ impl Lanes {
             last: ByteCount::ZERO,
         };
         let mut lanes = Lanes {
-            nics: nics.iter().take(MOST_NICS).map(nic).collect(),
+            nics: nics.iter().take(MAX_NICS).map(nic).collect(),
             neighbours: Vec::new(),
             narrow: BTreeSet::new(),
         };
-        lanes.neighbours.push([None; MOST_NICS]);
+        lanes.neighbours.push([None; MAX_NICS]);
         lanes.elect_first();
         lanes
     }
@@ -245,12 +245,12 @@ impl Lanes {
     pub fn set_neighbour(
         &mut self,
         id: Option<NeighbourId>,
-        lanes: [Option<Lane>; MOST_NICS],
+        lanes: [Option<Lane>; MAX_NICS],
     ) -> NeighbourId {
         let id = id.unwrap_or(NeighbourId(self.neighbours.len() as u32));
         let at = id.0 as usize;
         if self.neighbours.len() <= at {
-            self.neighbours.resize(at + 1, [None; MOST_NICS]);
+            self.neighbours.resize(at + 1, [None; MAX_NICS]);
         }
         self.neighbours[at] = lanes;
         id
@@ -342,7 +342,7 @@ impl Lanes {
 
     /// The lane to ordinary neighbours belongs to the first card that works.
     fn elect_first(&mut self) {
-        let mut lanes = [None; MOST_NICS];
+        let mut lanes = [None; MAX_NICS];
         if let Some(first) = self.first_up() {
             let rate = self.nics[first.index()].line.rate();
             lanes[first.index()] = Some(Lane::new(None, rate, Delay::of_lines(2, rate)));

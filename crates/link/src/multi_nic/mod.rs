@@ -44,7 +44,7 @@ pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
 pub use layer::{MultiNic, MultiNicStats};
 pub use observer::{Late, Observer};
 pub use order::{
-    Earliest, FlowHash, FlowId, Item, MOST_SKIPPED, Restraint, RoundRobin, SendOrder, Skip, WorkConserving,
+    Earliest, FlowHash, FlowId, Item, MAX_SKIPPED, Restraint, RoundRobin, SendOrder, Skip, WorkConserving,
     make, skip_number,
 };
 pub use pairing::pair;
@@ -54,4 +54,4 @@ pub use resequencer::{AskBy, Resequencer};
 pub use segment::FlowKey;
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.
-pub const MOST_NICS: usize = 16;
+pub const MAX_NICS: usize = 16;

@@ -1,6 +1,6 @@
 //! Shares of cards, and the cycle of slots that they make.
 
-use crate::multi_nic::{MOST_NICS, NicId};
+use crate::multi_nic::{MAX_NICS, NicId};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -15,9 +15,9 @@ pub struct Ratio(Vec<u64>);
 const UNIT: u64 = 1_000;
 
 impl Ratio {
-    /// By weights, in the order of cards; none if all are zero or there are more than [`MOST_NICS`].
+    /// By weights, in the order of cards; none if all are zero or there are more than [`MAX_NICS`].
     pub fn of(weights: &[u64]) -> Option<Ratio> {
-        let sane = weights.len() <= MOST_NICS && weights.iter().any(|w| *w > 0);
+        let sane = weights.len() <= MAX_NICS && weights.iter().any(|w| *w > 0);
         sane.then(|| Ratio(weights.to_vec()))
     }
     /// The weights, in the order of cards.

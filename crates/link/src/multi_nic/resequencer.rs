@@ -22,7 +22,7 @@ const LANES: usize = 16;
 /// A lane that has brought nothing of a flow for so many times the longest wait, and this besides, brings nothing more. Time counts while
 /// the flow brings anything: one with a small window and a long round trip is silent most of the time, on all its lanes.
 const SILENT: u64 = 4;
-const SILENT_AT_LEAST: Span = Span::from_millis(20);
+const MIN_SILENCE: Span = Span::from_millis(20);
 /// Until a flow is so many times the longest wait old, its slow lanes may have brought nothing yet.
 const YOUNG: u64 = 2;
 /// Numbers farther ahead than any window reaches are nothing to wait for.
@@ -219,7 +219,7 @@ impl Resequencer {
     fn settle(&mut self, flow: &mut Flow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
         let active = flow.count(now, self.limits.time);
-        let silent = self.limits.time * SILENT + SILENT_AT_LEAST;
+        let silent = self.limits.time * SILENT + MIN_SILENCE;
         while let Some(first) = flow.held.keys().next().copied() {
             let may_come = active <= self.limits.time * YOUNG
                 || flow.lanes.iter().any(|lane| lane.high <= flow.next && active - lane.at <= silent);

@@ -7,7 +7,7 @@ use farpace_path::{Backlog, QueueLimit};
 use farpace_units::{ByteCount, Rate};
 
 /// Most classes of one device.
-pub const MOST_CLASSES: usize = 1 << 22;
+pub const MAX_CLASSES: usize = 1 << 22;
 
 /// A class of one scheduler. After the class was removed, the number may come to stand for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,7 +170,7 @@ impl<P: Paced, S: Default> Classes<P, S> {
         if spec.limit.is_zero() {
             return Err(PacingError::ZeroLimit);
         }
-        if self.classes.len() - self.free.len() >= MOST_CLASSES {
+        if self.classes.len() - self.free.len() >= MAX_CLASSES {
             return Err(PacingError::TooManyClasses);
         }
         let (tag, rate) = match spec.kind {

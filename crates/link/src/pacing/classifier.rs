@@ -12,9 +12,9 @@ use key::Key;
 use std::collections::BTreeMap;
 
 /// Most filters of one device.
-pub const MOST_FILTERS: usize = 1 << 16;
+pub const MAX_FILTERS: usize = 1 << 16;
 /// Most shapes of filters: which keys they name, and how many bits of addresses. A packet may cost a search in each.
-pub const MOST_SHAPES: usize = 1 << 10;
+pub const MAX_SHAPES: usize = 1 << 10;
 
 /// The filters of a configuration, in the order in which they are tried: those of lower priority first, then as
 /// written.
@@ -120,8 +120,8 @@ impl Filter {
 
 /// What is wrong with filters beside the names of their classes.
 pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
-    if filters.len() > MOST_FILTERS {
-        let problem = format!("{} filters: a device has at most {MOST_FILTERS}", filters.len());
+    if filters.len() > MAX_FILTERS {
+        let problem = format!("{} filters: a device has at most {MAX_FILTERS}", filters.len());
         errors.push(ConfigError::new(&["filters"], problem));
         return;
     }
@@ -147,10 +147,10 @@ pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
         }
     }
     let shapes = shapes(filters.iter().map(|filter| (0, Key::of_filter(filter)))).len();
-    if shapes > MOST_SHAPES {
+    if shapes > MAX_SHAPES {
         let problem = format!(
             "the filters have {shapes} shapes (which keys they name, and how many bits of addresses): at most \
-             {MOST_SHAPES}, because a packet may cost a search in each"
+             {MAX_SHAPES}, because a packet may cost a search in each"
         );
         errors.push(ConfigError::new(&["filters"], problem));
     }
@@ -162,7 +162,7 @@ pub(crate) fn covered(filters: &[Filter], warnings: &mut Vec<ConfigError>) {
     let order = ordered(filters);
     let keys: Vec<_> = order.iter().map(|at| Key::of_filter(&filters[*at])).collect();
     let shapes = shapes((0..).zip(keys.iter().copied()));
-    if filters.len() > MOST_FILTERS || shapes.len() > MOST_SHAPES {
+    if filters.len() > MAX_FILTERS || shapes.len() > MAX_SHAPES {
         return;
     }
     for ((rank, at), (mask, value)) in (0..).zip(&order).zip(&keys) {

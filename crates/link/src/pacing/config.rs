@@ -205,7 +205,7 @@ pub struct Filter {
 }
 
 /// So many classes are named in an error.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// What is wrong with a configuration, and where: the table or list, its place in it (from 0), and the key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -327,7 +327,7 @@ impl PacingConfig {
             }
         }
         let known = |name: &str| {
-            let some: Vec<_> = names.iter().take(MOST_NAMED).map(|n| format!("`{n}`")).collect();
+            let some: Vec<_> = names.iter().take(MAX_NAMED).map(|n| format!("`{n}`")).collect();
             let more = if names.len() > some.len() { ", ..." } else { "" };
             match names.is_empty() {
                 true => format!("there is no class `{name}`: there are no classes"),

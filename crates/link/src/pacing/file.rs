@@ -4,16 +4,16 @@ use super::PacingConfig;
 use farpace_units::ByteCount;
 
 /// The longest file: room for a million classes, and for all filters.
-pub const MOST_TEXT: ByteCount = ByteCount::new(64 << 20);
+pub const MAX_TEXT: ByteCount = ByteCount::new(64 << 20);
 
 impl PacingConfig {
     /// Reads a file. What it says may still be wrong: see [`check`](Self::check).
     ///
     /// # Errors
-    /// What cannot be read, with its line and column. A text of more than [`MOST_TEXT`].
+    /// What cannot be read, with its line and column. A text of more than [`MAX_TEXT`].
     pub fn parse(text: &str) -> Result<Self, String> {
-        if ByteCount::of_len(text.len()) > MOST_TEXT {
-            return Err(format!("it is longer than {MOST_TEXT}"));
+        if ByteCount::of_len(text.len()) > MAX_TEXT {
+            return Err(format!("it is longer than {MAX_TEXT}"));
         }
         toml::from_str(text).map_err(|error| error.to_string())
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Connections of a class that have classes of their own; further ones share one.
-pub const MOST_FLOWS: usize = 65_536;
+pub const MAX_FLOWS: usize = 65_536;
 /// A connection that has sent nothing for so long has no class any more.
 const SILENT: Span = Span::from_secs(30);
 /// So often they are looked for.
@@ -64,7 +64,7 @@ impl Flows {
             flow.used = now;
             return Some(flow.class);
         }
-        if self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             return None;
         }
         let spec = ClassSpec { kind: ClassKind::Follows, limit: self.limit };

@@ -51,13 +51,13 @@ mod token_bucket;
 
 pub use burstiness::Burstiness;
 pub use class_sets::{Before, ClassSet, burstiness};
-pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MOST_CLASSES};
-pub use classifier::{Classifier, MOST_FILTERS, MOST_SHAPES};
+pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MAX_CLASSES};
+pub use classifier::{Classifier, MAX_FILTERS, MAX_SHAPES};
 pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
 pub use fifo::Fifo;
-pub use file::{MOST_TEXT, has_comments};
-pub use flows::MOST_FLOWS;
+pub use file::{MAX_TEXT, has_comments};
+pub use flows::MAX_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
 pub use interval::Interval;
@@ -235,8 +235,8 @@ pub enum PacingError {
     /// A queue that holds nothing.
     #[error("the queue of a class must hold at least one packet")]
     ZeroLimit,
-    /// More than [`MOST_CLASSES`].
-    #[error("a device has at most {MOST_CLASSES} classes")]
+    /// More than [`MAX_CLASSES`].
+    #[error("a device has at most {MAX_CLASSES} classes")]
     TooManyClasses,
     /// A constant of the scheduler that makes no sense.
     #[error("{0}")]

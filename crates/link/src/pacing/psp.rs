@@ -39,7 +39,7 @@ use farpace_units::{ByteCount, Instant, Rate};
 use std::cmp::Reverse;
 
 /// The least C - G that it fills (paper §3.3: the shortest gap packet).
-const LEAST_GAP: u64 = 64;
+const MIN_GAP: u64 = 64;
 
 /// The paper's scheduler.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl<P: Paced> Psp<P> {
             return waits;
         }
         let ahead = class.state.class.saturating_sub(self.global);
-        if ahead >= LEAST_GAP {
+        if ahead >= MIN_GAP {
             *gap = ahead.min(*gap);
         }
         if ahead == 0 && !waits {

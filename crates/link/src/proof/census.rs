@@ -2,14 +2,14 @@
 
 use super::key::{Control, FlowKey, look};
 use super::line::{Closest, Line, assumed};
-use super::{LEAST_PACKETS, MOST_FLOWS, MOST_INTERFACES, Question, Sighting};
+use super::{MIN_PACKETS, MAX_FLOWS, MAX_INTERFACES, Question, Sighting};
 use crate::pacing::{layer_2, on_the_line};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
 
 /// Senders on one interface whose frames are looked at to find the line.
-const MOST_SENDERS: usize = 64;
+const MAX_SENDERS: usize = 64;
 
 /// How much, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl InterfaceTotals {
     }
     /// A tick of the clock: as the capture says, but a microsecond if all times are such.
     pub fn tick(&self) -> Span {
-        let coarser = self.whole_micros && self.total.packets >= LEAST_PACKETS;
+        let coarser = self.whole_micros && self.total.packets >= MIN_PACKETS;
         self.said_tick.max(if coarser { Span::from_micros(1) } else { Span::ZERO })
     }
 }
@@ -172,7 +172,7 @@ impl Census {
     }
 
     fn see_line(&mut self, frame: &Sighting<'_>, control: Option<Control>) {
-        if self.interfaces.len() >= MOST_INTERFACES && !self.interfaces.contains_key(&frame.interface) {
+        if self.interfaces.len() >= MAX_INTERFACES && !self.interfaces.contains_key(&frame.interface) {
             return;
         }
         let interface = self
@@ -196,7 +196,7 @@ impl Census {
         // An address of zeros: a loopback, or a header that was made up. There is no line.
         let sender = frame.bytes.get(6..12).and_then(<[u8]>::first_chunk).map(|bytes| MacAddr(*bytes));
         let Some(sender) = sender.filter(|sender| *sender != MacAddr::default()) else { return };
-        if interface.senders.len() < MOST_SENDERS || interface.senders.contains_key(&sender) {
+        if interface.senders.len() < MAX_SENDERS || interface.senders.contains_key(&sender) {
             interface.senders.entry(sender).or_default().frame(frame.time, line_bytes, frame.tick);
         }
     }
@@ -210,7 +210,7 @@ impl Census {
         }
         let place = match self.places.get(key) {
             Some(place) => *place,
-            None if self.flows.len() >= MOST_FLOWS || !self.is_asked(key) => return None,
+            None if self.flows.len() >= MAX_FLOWS || !self.is_asked(key) => return None,
             None => {
                 self.flows.push(FlowTotals {
                     key: *key,
@@ -259,7 +259,7 @@ impl Census {
     pub fn interfaces(&self) -> impl Iterator<Item = (u32, &InterfaceTotals)> {
         self.interfaces.iter().map(|(number, interface)| (*number, interface))
     }
-    /// Frames of flows beyond [`MOST_FLOWS`].
+    /// Frames of flows beyond [`MAX_FLOWS`].
     pub fn other(&self) -> &Totals {
         &self.other
     }

@@ -3,7 +3,7 @@
 use farpace_units::Span;
 
 /// Different values that are kept exactly; a flow that is paced has few.
-pub const MOST_DISTINCT: usize = 16;
+pub const MAX_DISTINCT: usize = 16;
 /// Bins per factor of two.
 const PER_OCTAVE: usize = 8;
 const BINS: usize = PER_OCTAVE * 62;
@@ -49,7 +49,7 @@ impl Intervals {
                     *count += 1;
                 }
             }
-            Err(at) if distinct.len() < MOST_DISTINCT => distinct.insert(at, (interval, 1)),
+            Err(at) if distinct.len() < MAX_DISTINCT => distinct.insert(at, (interval, 1)),
             Err(_) => self.distinct = None,
         }
     }
@@ -138,7 +138,7 @@ mod tests {
                     prop_assert_eq!(distinct.iter().map(|d| d.1).sum::<u64>(), values.len() as u64);
                     prop_assert_eq!(distinct.iter().map(|d| d.0.as_nanos()).collect::<Vec<_>>(), sorted);
                 }
-                None => prop_assert!(sorted.len() > MOST_DISTINCT),
+                None => prop_assert!(sorted.len() > MAX_DISTINCT),
             }
         }
     }

@@ -44,13 +44,13 @@ pub use verdict::{Doubt, Verdict};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// Flows that are told apart; frames of further ones are counted together.
-pub const MOST_FLOWS: usize = 10_000;
+pub const MAX_FLOWS: usize = 10_000;
 /// Interfaces whose line and gap frames are looked at; frames of further ones are counted together.
-pub const MOST_INTERFACES: usize = 256;
+pub const MAX_INTERFACES: usize = 256;
 /// Flows whose queue and rate are kept over time: those with the most bytes.
-pub const MOST_TIMELINES: usize = 64;
+pub const MAX_TIMELINES: usize = 64;
 /// Packets below which nothing is said about a flow.
-pub const LEAST_PACKETS: u64 = 100;
+pub const MIN_PACKETS: u64 = 100;
 /// The queue of a flow that is paced precisely, in full frames (paper §4.1).
 pub const PRECISE_FRAMES: u64 = 2;
 

@@ -260,14 +260,14 @@ fn a_clock_that_goes_back_is_an_error_of_the_clock() {
 #[test]
 fn flows_are_limited() {
     let mut frames = Vec::new();
-    for i in 0..MOST_FLOWS as u64 + 5 {
+    for i in 0..MAX_FLOWS as u64 + 5 {
         frames.push(udp(i, i as u16, 1_514));
     }
     frames.push((0, vec![1, 2, 3], 60));
     let (proofs, census) = examine_at(&Question::default(), &frames, Span::from_nanos(1));
-    assert_eq!(proofs.len(), MOST_FLOWS);
+    assert_eq!(proofs.len(), MAX_FLOWS);
     assert_eq!((census.other().packets, census.unreadable().packets), (5, 1));
-    assert_eq!(proofs.iter().filter(|p| p.bytes_over_time.is_some()).count(), MOST_TIMELINES);
+    assert_eq!(proofs.iter().filter(|p| p.bytes_over_time.is_some()).count(), MAX_TIMELINES);
 }
 
 /// Breaks: times of a clock of whole microseconds in a file of nanoseconds pass for exact ones.

@@ -4,7 +4,7 @@ use super::census::{Census, FlowTotals};
 use super::rates::Rates;
 use super::trains::Trains;
 use super::{
-    ClockError, Doubt, Intervals, LEAST_PACKETS, Line, MOST_TIMELINES, PerPackets, RATE_WINDOWS, Sighting,
+    ClockError, Doubt, Intervals, MIN_PACKETS, Line, MAX_TIMELINES, PerPackets, RATE_WINDOWS, Sighting,
     Timeline, Train, Verdict,
 };
 use crate::pacing::{Burstiness, FCS, layer_2};
@@ -102,7 +102,7 @@ impl Trial {
             census.flows.iter().map(|flow| flow.total.bytes).enumerate().collect();
         by_bytes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         let mut drawn = vec![false; census.flows.len()];
-        for (place, _) in by_bytes.iter().take(MOST_TIMELINES) {
+        for (place, _) in by_bytes.iter().take(MAX_TIMELINES) {
             if let Some(drawn) = drawn.get_mut(*place) {
                 *drawn = true;
             }
@@ -239,7 +239,7 @@ fn doubt(
             .or((longest > STANDARD_FRAME + tags).then_some(Doubt::LongFrames(longest))),
     };
     let packets = totals.total.packets;
-    None.or((packets < LEAST_PACKETS).then_some(Doubt::FewPackets(packets)))
+    None.or((packets < MIN_PACKETS).then_some(Doubt::FewPackets(packets)))
         .or(by_length)
         .or(totals.total.duration().is_zero().then_some(Doubt::NoDuration))
         .or_else(|| {

@@ -1,6 +1,6 @@
 //! What follows from the numbers of a flow.
 
-use super::{LEAST_PACKETS, PRECISE_FRAMES};
+use super::{MIN_PACKETS, PRECISE_FRAMES};
 use farpace_units::{ByteCount, Span};
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Verdict {
 /// Why a capture does not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Fewer than [`LEAST_PACKETS`].
+    /// Fewer than [`MIN_PACKETS`].
     FewPackets(u64),
     /// All packets have the same time.
     NoDuration,
@@ -61,7 +61,7 @@ impl Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::FewPackets(n) => write!(f, "only {n} packets, at least {LEAST_PACKETS} are needed"),
+            Doubt::FewPackets(n) => write!(f, "only {n} packets, at least {MIN_PACKETS} are needed"),
             Doubt::NoDuration => f.write_str("all packets have the same time"),
             Doubt::CoarseClock { tick, bytes } => {
                 write!(f, "the clock is too coarse: the flow sends {bytes} in one tick of {tick}")

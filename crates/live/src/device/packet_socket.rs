@@ -1,7 +1,7 @@
 //! AF_PACKET: the frames of an interface that the system has, beside the system's own use of it.
 
 use super::buffers::Buffers;
-use super::sys::{self, MOST, Received};
+use super::sys::{self, MAX, Received};
 use super::virtio::{self, VIRTIO_LEN};
 use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name, removed};
 use bytes::{Bytes, BytesMut};
@@ -171,9 +171,9 @@ impl Device for PacketSocket {
     }
 
     fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
-        let budget = budget.min(MOST);
-        let mut headers = [[0; VIRTIO_LEN]; MOST];
-        let mut about = [Received::default(); MOST];
+        let budget = budget.min(MAX);
+        let mut headers = [[0; VIRTIO_LEN]; MAX];
+        let mut about = [Received::default(); MAX];
         let rooms = self.buffers.rooms(budget).iter_mut();
         let slices = headers.iter_mut().zip(rooms);
         let mut slices: Vec<_> =
@@ -210,13 +210,13 @@ impl Device for PacketSocket {
 
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> io::Result<()> {
         while !packets.is_empty() {
-            let first = packets.len().min(MOST);
+            let first = packets.len().min(MAX);
             if !self.super_segments && packets.range(..first).any(|packet| packet.segment_size().is_some()) {
                 let whole = std::mem::take(packets);
                 whole.into_iter().for_each(|packet| packet.cut(|part| packets.push_back(part)));
                 continue;
             }
-            let mut headers = [[0; VIRTIO_LEN]; MOST];
+            let mut headers = [[0; VIRTIO_LEN]; MAX];
             for (header, packet) in headers.iter_mut().zip(packets.iter_mut()) {
                 *header = virtio::encode(packet, 0);
             }

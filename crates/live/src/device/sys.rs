@@ -13,7 +13,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Most packets in one call.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX: usize = 64;
 
 /// What the system says about a packet that it has received.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,13 +37,13 @@ pub(super) fn send_many<const N: usize>(
     packets: &[[IoSlice<'_>; N]],
 ) -> Result<usize, Errno> {
     // SAFETY: all zeros is a valid value: lengths of zero and null pointers.
-    let mut headers: [libc::mmsghdr; MOST] = unsafe { zeroed() };
+    let mut headers: [libc::mmsghdr; MAX] = unsafe { zeroed() };
     for (header, slices) in headers.iter_mut().zip(packets) {
         // `IoSlice` is an `iovec` in memory, as its documentation promises.
         header.msg_hdr.msg_iov = slices.as_ptr().cast_mut().cast();
         header.msg_hdr.msg_iovlen = N as _;
     }
-    let count = packets.len().min(MOST);
+    let count = packets.len().min(MAX);
     // SAFETY: the first `count` headers point to slices that live in `packets`; the system only reads them.
     let sent =
         unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count as _, libc::MSG_DONTWAIT as _) };
@@ -55,19 +55,19 @@ pub(super) fn send_many<const N: usize>(
 pub(super) fn receive_many<const N: usize>(
     fd: BorrowedFd<'_>,
     packets: &mut [[IoSliceMut<'_>; N]],
-    about: &mut [Received; MOST],
+    about: &mut [Received; MAX],
 ) -> Result<usize, Errno> {
     const NO_CONTROL: Control = Control([0; 64]);
-    let mut controls = [NO_CONTROL; MOST];
+    let mut controls = [NO_CONTROL; MAX];
     // SAFETY: as in `send_many`.
-    let mut headers: [libc::mmsghdr; MOST] = unsafe { zeroed() };
+    let mut headers: [libc::mmsghdr; MAX] = unsafe { zeroed() };
     for ((header, slices), control) in headers.iter_mut().zip(packets.iter_mut()).zip(&mut controls) {
         header.msg_hdr.msg_iov = slices.as_mut_ptr().cast();
         header.msg_hdr.msg_iovlen = N as _;
         header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
         header.msg_hdr.msg_controllen = control.0.len() as _;
     }
-    let count = packets.len().min(MOST);
+    let count = packets.len().min(MAX);
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the first `count` headers point to slices that `packets` borrows for writing, and to controls of this
     // function; no time is given.

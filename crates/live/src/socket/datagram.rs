@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// Datagrams that wait to be read in the program's part of a socket at most; the host's part holds some more.
-const MOST_INCOMING: usize = 256;
+const MAX_INCOMING: usize = 256;
 /// Datagrams that wait to be sent at most; then sending waits.
-const MOST_OUTGOING: usize = 256;
+const MAX_OUTGOING: usize = 256;
 
 /// A UDP socket of a stack. Dropping it closes it.
 pub struct UdpSocket {
@@ -73,7 +73,7 @@ pub struct Outgoing {
 
 impl Datagrams {
     pub fn has_room(&mut self) -> bool {
-        self.starved = self.incoming.len() >= MOST_INCOMING;
+        self.starved = self.incoming.len() >= MAX_INCOMING;
         !self.starved
     }
     pub fn push(&mut self, datagram: Datagram) {
@@ -88,7 +88,7 @@ impl Ready for Datagrams {
         let troubled = self.trouble.is_some();
         Readiness {
             readable: failed || troubled || self.closed || self.deaf || !self.incoming.is_empty(),
-            writable: failed || troubled || self.closed || self.outgoing.len() < MOST_OUTGOING,
+            writable: failed || troubled || self.closed || self.outgoing.len() < MAX_OUTGOING,
             read_ended: self.closed || self.deaf,
             over: self.closed || (self.deaf && self.mute),
             // What passes leaves the socket as it is, and so must not look like its end.
@@ -203,7 +203,7 @@ impl UdpSocket {
                 if box_.mute {
                     return Err(Errno::EPIPE.into());
                 }
-                if box_.outgoing.len() >= MOST_OUTGOING {
+                if box_.outgoing.len() >= MAX_OUTGOING {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 box_.outgoing.push_back(datagram.clone());
@@ -279,7 +279,7 @@ impl UdpSocket {
             }
             box_.reads += 1;
             let next = if take { box_.incoming.pop_front() } else { box_.incoming.front().cloned() };
-            let kick = box_.starved && box_.incoming.len() <= MOST_INCOMING / 2;
+            let kick = box_.starved && box_.incoming.len() <= MAX_INCOMING / 2;
             box_.starved &= !kick;
             if let Some(trouble) = box_.trouble.take() {
                 // As in Linux it comes before what waits, which stays.

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// Bytes of each direction that lie between the program and the engine at most, besides the engine's own buffers.
 pub(super) const BETWEEN: usize = 512 << 10;
 /// More than [`BETWEEN`] lies there for a program that wants it at once (SO_RCVLOWAT), at most so much.
-const MOST_WANTED: usize = 16 << 20;
+const MAX_WANTED: usize = 16 << 20;
 /// Shorter writes are gathered into pieces.
 pub(super) const SMALL_WRITE: usize = 8 << 10;
 /// The first piece that is gathered, in bytes; each further one that is filled before the engine has come for it is twice as
@@ -238,7 +238,7 @@ impl Duplex {
     /// A program that waits wants so many bytes.
     pub fn want(&mut self, bytes: usize) {
         self.wanted = bytes.max(1);
-        self.incoming_limit = self.incoming_limit.max(bytes.min(MOST_WANTED));
+        self.incoming_limit = self.incoming_limit.max(bytes.min(MAX_WANTED));
     }
     /// Something has come to be read.
     pub fn note_arrival(&mut self, bytes: usize) {

@@ -112,11 +112,11 @@ fn connections_are_apart() {
 fn memory_is_bounded() {
     let mut bed = Bed::new(AckThinning::new(AckThinningWay::new(9, HOLD), AckThinningWay::new(9, HOLD)));
     for ack in 1..=3 {
-        for port in 1..=AckThinningWay::MOST as u16 + 1 {
+        for port in 1..=AckThinningWay::MAX as u16 + 1 {
             bed.packet(Instant::ZERO, Port(0), packet(port, port, Pure(ack)));
         }
     }
-    let most = AckThinningWay::MOST as u64;
+    let most = AckThinningWay::MAX as u64;
     assert_eq!((bed.element.held(), bed.dropped.len() as u64), (most, most));
     let beyond = bed.emitted.iter().filter(|(_, _, p)| ident(p) == most as u16 + 1);
     assert_eq!(beyond.count(), 3);

@@ -16,13 +16,13 @@ pub struct FqCoDelConfig {
     pub codel: CoDelConfig,
     /// Bytes of frames that a queue may send in its turn (RFC 8290 §5.2.4).
     pub quantum: ByteCount,
-    /// Queues into which flows are hashed, 1 to [`FqCoDelConfig::MOST_FLOWS`] (RFC 8290 §5.2.5).
+    /// Queues into which flows are hashed, 1 to [`FqCoDelConfig::MAX_FLOWS`] (RFC 8290 §5.2.5).
     pub flows: u32,
 }
 
 impl FqCoDelConfig {
     /// Most queues.
-    pub const MOST_FLOWS: u32 = 65_536;
+    pub const MAX_FLOWS: u32 = 65_536;
 }
 
 impl Default for FqCoDelConfig {
@@ -66,7 +66,7 @@ impl FqCoDel {
     /// # Errors
     /// A limit, quantum or number of queues of nothing, or times that are none.
     pub fn new(limit: QueueLimit, config: FqCoDelConfig) -> Result<Self, QueueError> {
-        if config.quantum.is_zero() || config.flows == 0 || config.flows > FqCoDelConfig::MOST_FLOWS {
+        if config.quantum.is_zero() || config.flows == 0 || config.flows > FqCoDelConfig::MAX_FLOWS {
             return Err(QueueError::Rounds);
         }
         let control = Control::new(config.codel.check()?);

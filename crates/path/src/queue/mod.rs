@@ -92,7 +92,7 @@ pub enum QueueError {
     #[error("CoDel's target and interval must be above 0 s, and the target below the interval")]
     Times,
     /// Rounds that give nobody anything, or no queues.
-    #[error("FQ-CoDel needs a quantum above 0 B and 1 to {} queues", FqCoDelConfig::MOST_FLOWS)]
+    #[error("FQ-CoDel needs a quantum above 0 B and 1 to {} queues", FqCoDelConfig::MAX_FLOWS)]
     Rounds,
 }
 

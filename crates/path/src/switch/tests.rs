@@ -79,14 +79,14 @@ fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
 fn the_table_has_a_limit() {
     let mut switch = Switch::new(2);
     let station = |n: usize| MacAddr([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
-    for n in 0..Switch::MOST_STATIONS + 5 {
+    for n in 0..Switch::MAX_STATIONS + 5 {
         switch.learn(Instant::ZERO, station(n), Port(0));
     }
-    assert_eq!(switch.stations.len(), Switch::MOST_STATIONS);
+    assert_eq!(switch.stations.len(), Switch::MAX_STATIONS);
     assert_eq!(switch.not_learned, 5);
     assert_eq!(switch.find(Instant::ZERO, station(0)), Some(Port(0)));
     let later = Instant::ZERO + Switch::AGEING + Span::from_secs(1);
-    switch.learn(later, station(Switch::MOST_STATIONS), Port(1));
+    switch.learn(later, station(Switch::MAX_STATIONS), Port(1));
     assert_eq!(switch.stations.len(), 1, "the old ones have made room");
     switch.learn(later, MacAddr::BROADCAST, Port(1));
     assert_eq!(switch.stations.len(), 1);

@@ -10,8 +10,8 @@ pub enum WorldError {
     /// Names key the random streams, so they must differ.
     #[error("there are two elements named `{0}`")]
     DuplicateName(String),
-    /// More than [`World::MOST_ELEMENTS`](super::World::MOST_ELEMENTS).
-    #[error("a world holds at most {most} elements", most = super::World::MOST_ELEMENTS)]
+    /// More than [`World::MAX_ELEMENTS`](super::World::MAX_ELEMENTS).
+    #[error("a world holds at most {most} elements", most = super::World::MAX_ELEMENTS)]
     TooManyElements,
     /// The number belongs to another world, or to no element.
     #[error("there is no element number {0}")]
@@ -99,7 +99,7 @@ pub enum WorldError {
     /// A loop in which no time passes.
     #[error(
         "more than {most} events at the one instant {at}: packets circle without time passing, through {through}",
-        most = super::World::MOST_EVENTS_AT_ONCE
+        most = super::World::MAX_EVENTS_AT_ONCE
     )]
     Runaway {
         /// The instant.

@@ -24,7 +24,7 @@ pub fn curves(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves:
 /// Curves stand beside each other by so much of the room of a case, so that whiskers do not cover each other.
 const ASIDE: f64 = 0.05;
 /// Curves and cases beyond this are left out.
-const MOST: usize = 40;
+const MAX: usize = 40;
 
 fn draw(
     size: Size,
@@ -34,8 +34,8 @@ fn draw(
     cases: &[&str],
     curves: &[Curve<'_>],
 ) -> String {
-    let cases = cases.get(..MOST).unwrap_or(cases);
-    let curves = curves.get(..MOST).unwrap_or(curves);
+    let cases = cases.get(..MAX).unwrap_or(cases);
+    let curves = curves.get(..MAX).unwrap_or(curves);
     let all = curves.iter().flat_map(|c| c.points.iter().flatten());
     let top = all.map(|e| e.range.map_or(e.mean, |r| r.1.max(e.mean))).filter(|v| v.is_finite());
     let top = top.fold(0.0f64, f64::max) * 1.06;

@@ -22,7 +22,7 @@ const ROW: f64 = 20.0;
 /// Type of the numbers and of the heads of columns.
 const TYPE: f64 = 11.0;
 /// Rows and columns beyond this are left out.
-const MOST: usize = 60;
+const MAX: usize = 60;
 /// The strongest colour: numbers can still be read on it.
 const STRONGEST: f64 = 0.75;
 
@@ -33,7 +33,7 @@ fn draw(
     columns: &[&str],
     rows: &[HeatRow<'_>],
 ) -> String {
-    let (columns, rows) = (columns.get(..MOST).unwrap_or(columns), rows.get(..MOST).unwrap_or(rows));
+    let (columns, rows) = (columns.get(..MAX).unwrap_or(columns), rows.get(..MAX).unwrap_or(rows));
     let widest = |labels: &mut dyn Iterator<Item = &str>, size| {
         labels.map(|l| text_width(l, size)).fold(0.0, f64::max)
     };

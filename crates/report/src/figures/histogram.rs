@@ -30,7 +30,7 @@ pub fn histogram(
 }
 
 /// Bars beyond this are left out.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 /// Room left and right of the bars, as a factor: a single bar still stands on an axis.
 const AROUND: f64 = 2.0;
 /// The foot of the bars: below one, so that a bar of one can be seen.
@@ -45,7 +45,7 @@ fn draw(
     mark: Option<&Level<'_>>,
 ) -> String {
     let drawable = |bar: &&Bar| bar.from.is_finite() && bar.to.is_finite() && bar.to > 0.0 && bar.count > 0;
-    let bars: Vec<&Bar> = bars.iter().filter(drawable).take(MOST).collect();
+    let bars: Vec<&Bar> = bars.iter().filter(drawable).take(MAX).collect();
     let ends = bars.iter().flat_map(|bar| [bar.from, bar.to]).chain(mark.map(|m| m.value));
     let ends = ends.filter(|v| *v > 0.0);
     let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));

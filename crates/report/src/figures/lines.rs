@@ -49,7 +49,7 @@ fn draw(
     series: &[TimeLine<'_>],
     level: Option<&Level<'_>>,
 ) -> String {
-    let series = series.get(..MOST).unwrap_or(series);
+    let series = series.get(..MAX).unwrap_or(series);
     let points = series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let (end, peak) = points.fold((0.0f64, 0.0f64), |(end, peak), p| (end.max(p.0), peak.max(p.1)));
     let top = peak.max(level.map_or(0.0, |l| l.value)) * 1.06;
@@ -98,6 +98,6 @@ fn draw(
 }
 
 /// Lines beyond this are left out.
-const MOST: usize = 40;
+const MAX: usize = 40;
 /// Dash of a level.
 const LEVEL: &str = "2 3";

@@ -21,12 +21,12 @@ pub fn scatter(title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> D
 }
 
 /// Points beyond this are left out.
-const MOST: usize = 200;
+const MAX: usize = 200;
 /// Radius of a point.
 const RADIUS: f64 = 4.0;
 
 fn draw(size: Size, title: &str, x_label: &str, y_label: &str, dots: &[Dot<'_>]) -> String {
-    let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MOST).collect();
+    let dots: Vec<&Dot<'_>> = dots.iter().filter(|d| d.x.is_finite() && d.y.is_finite()).take(MAX).collect();
     let (right, top) = dots.iter().fold((0.0f64, 0.0f64), |(x, y), d| (x.max(d.x), y.max(d.y)));
     let mut chart = Chart::new(ChartSpec {
         size,

@@ -16,7 +16,7 @@ const MAX_QUICK: u32 = 16;
 /// What counts as a full-size segment before a larger one was seen.
 const FIRST_FULL_SIZE: u32 = 536;
 /// Smaller segments are never full.
-const LEAST_FULL_SIZE: u32 = 88;
+const MIN_FULL_SIZE: u32 = 88;
 
 /// The kernel's clock for this (jiffies, with HZ = 250).
 const TICK: Span = Span::from_millis(4);
@@ -113,7 +113,7 @@ impl QuickAck {
 
     /// The connection begins: what a full-size segment is taken for.
     pub fn begin(&mut self, mss: u32, window: u32) {
-        self.full_size = FIRST_FULL_SIZE.min(mss).min(window / 2).max(LEAST_FULL_SIZE);
+        self.full_size = FIRST_FULL_SIZE.min(mss).min(window / 2).max(MIN_FULL_SIZE);
     }
     /// The delayed-ACK timeout, as TCP_INFO tells it.
     pub fn timeout(&self) -> Span {
@@ -122,20 +122,20 @@ impl QuickAck {
     /// What counts as a full-size segment, as TCP_INFO tells it: of a peer that has sent no data what is guessed then.
     pub fn segment(&self, mss: u32, window: u32) -> u32 {
         if self.full_size == 0 {
-            FIRST_FULL_SIZE.min(mss).min(window / 2).max(LEAST_FULL_SIZE)
+            FIRST_FULL_SIZE.min(mss).min(window / 2).max(MIN_FULL_SIZE)
         } else {
             self.full_size
         }
     }
 
     fn full_size(&self) -> u32 {
-        if self.full_size == 0 { LEAST_FULL_SIZE } else { self.full_size }
+        if self.full_size == 0 { MIN_FULL_SIZE } else { self.full_size }
     }
 
     /// Finds what a full-size segment is: the largest; or, of two smaller ones of one size without PSH, theirs.
     fn measure(&mut self, a: &DataArrival) {
         if self.full_size == 0 {
-            self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2).max(LEAST_FULL_SIZE);
+            self.full_size = FIRST_FULL_SIZE.min(a.mss).min(a.window / 2).max(MIN_FULL_SIZE);
         }
         let other = std::mem::take(&mut self.other_size);
         if a.segment >= self.full_size {
@@ -145,7 +145,7 @@ impl QuickAck {
         }
         // SACK blocks come off the segment that carries them: all options count.
         let whole = a.segment + a.all_options;
-        if whole >= FIRST_FULL_SIZE || (whole >= LEAST_FULL_SIZE && !a.ends) {
+        if whole >= FIRST_FULL_SIZE || (whole >= MIN_FULL_SIZE && !a.ends) {
             let size = whole.saturating_sub(a.usual_options);
             self.other_size = size;
             if size == other {

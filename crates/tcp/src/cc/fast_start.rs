@@ -18,7 +18,7 @@ use farpace_units::{Instant, Packets, Rate, Seq, Span};
 /// Round trips shorter than this have no fast start, and no pacing by growth: a slow start takes little time there.
 pub const SHORT_RTT: Span = Span::from_millis(10);
 /// Segments that the ACKs after the first of a flight must tell of.
-const MIN_TOLD: u32 = 6;
+const MIN_REPORTED: u32 = 6;
 /// ACKs that they must be.
 const MIN_INTERVALS: u32 = 2;
 /// The longest time for a segment is at most so many times the shortest. Else several lines, a receiver that puts segments in order,
@@ -42,7 +42,7 @@ const FULL: f64 = 0.95;
 /// connection, a flight may have told the rate of one of them.
 const MIN_FULL: f64 = 5_000.0;
 /// Below that, segments leave at this part of the estimated rate at most.
-const MOST: f64 = 0.97;
+const MAX: f64 = 0.97;
 /// A rate confirms the estimate if it differs by less than this part of it.
 const SAME: f64 = 0.1;
 /// Round trips in a row that must confirm it.
@@ -160,7 +160,7 @@ impl FastStart {
         }
         let time = flight.last.since(flight.first);
         let even = flight.gaps.1 <= EVEN * flight.gaps.0;
-        let enough = flight.told >= MIN_TOLD && flight.intervals >= MIN_INTERVALS && !time.is_zero() && even;
+        let enough = flight.told >= MIN_REPORTED && flight.intervals >= MIN_INTERVALS && !time.is_zero() && even;
         if let Some(rtt) = ack.min_rtt.filter(|_| enough) {
             self.rate = f64::from(flight.told) / time.as_secs_f64();
             self.holds = Some(self.rate * rtt.as_secs_f64()).filter(|holds| *holds >= MIN_HOLDS);
@@ -206,7 +206,7 @@ impl FastStart {
             Growth::Quarter => Pace::STEADY,
         };
         let below = self.holds.is_some_and(|holds| f64::from(cwnd.get()) < FULL * holds);
-        let most = below.then(|| Rate::from_bytes_per_sec_f64(MOST * self.rate * f64::from(mss)));
+        let most = below.then(|| Rate::from_bytes_per_sec_f64(MAX * self.rate * f64::from(mss)));
         Pace { most, ..pace }
     }
 

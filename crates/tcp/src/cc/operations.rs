@@ -9,7 +9,7 @@ use farpace_units::{Instant, Packets, Rate, Seq, Span};
 use proptest::prelude::*;
 
 /// No more than this is kept outstanding, so that huge windows cost nothing.
-const MOST: usize = 200;
+const MAX: usize = 200;
 const MSS: u32 = 1448;
 
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Model {
 
     /// Sends what the window allows.
     fn send(&mut self) {
-        while self.segments.in_flight() < self.window.cwnd() && self.segments.len() < MOST {
+        while self.segments.in_flight() < self.window.cwnd() && self.segments.len() < MAX {
             if let Some(index) = self.segments.first_waiting() {
                 self.segments.mark_retransmitted(index, self.now, self.next);
             } else {
@@ -339,7 +339,7 @@ impl Model {
         self.arrive(u32::MAX, true);
         let before = self.window.cwnd().get();
         // Larger ones grow too, but it takes too long to watch.
-        if before < MOST as u32 / 2 {
+        if before < MAX as u32 / 2 {
             // LEDBAT++ slows down now and then: what counts is what it reaches.
             let mut after = 0;
             for _ in 0..4_000 {

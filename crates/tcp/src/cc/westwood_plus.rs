@@ -19,7 +19,7 @@ use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
 
 /// Least length of a measurement.
-const LEAST_WINDOW: Span = Span::from_millis(50);
+const MIN_WINDOW: Span = Span::from_millis(50);
 
 /// A low-pass of the second order over the rates of round trips.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl Filter {
         };
         self.delivered += u64::from(delivered.get());
         let length = now.since(start);
-        if length < rtt.max(LEAST_WINDOW) {
+        if length < rtt.max(MIN_WINDOW) {
             return;
         }
         self.b.take(self.delivered as f64 / length.as_secs_f64());

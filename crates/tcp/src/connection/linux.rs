@@ -16,7 +16,7 @@ use farpace_wire::tcp::TcpFlags;
 /// Payload of the largest burst: an IP packet of 64 KiB less the room that the kernel leaves for headers.
 const MAX_BURST: u64 = 65_215;
 /// No segment is made shorter than this for the sake of the peer's window.
-const LEAST_SEGMENT: u32 = 68 - 20;
+const MIN_SEGMENT: u32 = 68 - 20;
 /// Least segments of a burst.
 const MIN_BURST: u64 = 2;
 /// A burst is what leaves at the pacing rate in 1/1024 s.
@@ -499,7 +499,7 @@ impl Connection {
     /// window of at most 536 bytes, than the window; `tcp_bound_to_half_wnd`).
     pub(super) fn half_window(&self, mss: u32) -> u32 {
         let most = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
-        if most > 0 && mss > most { most.max(LEAST_SEGMENT - self.option_bytes()) } else { mss }
+        if most > 0 && mss > most { most.max(MIN_SEGMENT - self.option_bytes()) } else { mss }
     }
 
     /// SACK blocks come off the segments that carry them (`tcp_current_mss`).

@@ -10,7 +10,7 @@ const PER_SEGMENT: u64 = 2;
 /// A round trip that is not known.
 const UNKNOWN_RTT: Span = Span::from_millis(100);
 /// The shortest that counts.
-const LEAST_RTT: Span = Span::from_micros(10);
+const MIN_RTT: Span = Span::from_micros(10);
 
 /// Answers owed and answers left.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Answers {
 
     /// A request may be answered at once: then the answer is owed. `window`: segments that we offer to receive.
     pub fn take(&mut self, now: Instant, window: u32) -> bool {
-        let rtt = self.rtt.map_or(UNKNOWN_RTT, |rtt| rtt.max(LEAST_RTT));
+        let rtt = self.rtt.map_or(UNKNOWN_RTT, |rtt| rtt.max(MIN_RTT));
         let price = rtt / (PER_SEGMENT * u64::from(window.max(1)));
         let paid_at = self.paid_at.max(now) + price;
         let may = paid_at <= now + rtt;

@@ -7,7 +7,7 @@ use farpace_units::Span;
 
 /// Candidates between two trials: at first, and at most (each trial doubles them, until one tells something new).
 const FIRST: u32 = 8;
-const MOST: u32 = 256;
+const MAX: u32 = 256;
 /// Less than this is not held back, but the network's and the machine's unrest.
 const NOTHING: Span = Span::from_millis(1);
 
@@ -40,7 +40,7 @@ impl Worth {
             self.left = self.left.saturating_sub(1);
         } else {
             self.left = self.distance;
-            self.distance = (self.distance * 2).min(MOST);
+            self.distance = (self.distance * 2).min(MAX);
         }
     }
 

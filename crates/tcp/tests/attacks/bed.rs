@@ -196,7 +196,7 @@ impl Victim {
 pub fn assert_flat(what: &str, steps: u64, mut step: impl FnMut(u64)) {
     const CHUNKS: u64 = 200;
     // Far more than noise, far less than work that grows with the number of steps would need.
-    const MOST: f64 = 12.0;
+    const MAX: f64 = 12.0;
     let chunk = steps / CHUNKS;
     let mut times = Vec::new();
     for n in 0..CHUNKS {
@@ -209,5 +209,5 @@ pub fn assert_flat(what: &str, steps: u64, mut step: impl FnMut(u64)) {
     let (early, late) = (best(&times[2..12]), best(&times[190..]));
     let ratio = late / early.max(50e-9);
     println!("{what}: {:.0} ns a step at first, {:.0} ns in the end", early * 1e9, late * 1e9);
-    assert!(ratio < MOST, "{what}: a step costs {ratio:.0} times as much after {steps}");
+    assert!(ratio < MAX, "{what}: a step costs {ratio:.0} times as much after {steps}");
 }

@@ -11,10 +11,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Most cards of one machine in a list.
-pub const MOST_CARDS: usize = 16;
+pub const MAX_LISTED_NICS: usize = 16;
 
 /// Cards with their kinds, in the order in which their machine names them.
-pub type NicList = ArrayVec<(MacAddr, NicKind), MOST_CARDS>;
+pub type NicList = ArrayVec<(MacAddr, NicKind), MAX_LISTED_NICS>;
 
 /// All cards of the machine that has an IP address.
 ///
@@ -31,7 +31,7 @@ pub type NicList = ArrayVec<(MacAddr, NicKind), MOST_CARDS>;
 pub struct Extension {
     /// Whose cards the senders are: the sender of the ARP packet.
     pub owner: IpAddr,
-    /// All cards of the owner; the first is the one that the message itself names. Between 1 and [`MOST_CARDS`] of them: a list
+    /// All cards of the owner; the first is the one that the message itself names. Between 1 and [`MAX_LISTED_NICS`] of them: a list
     /// without any is refused by whoever reads it.
     pub senders: NicList,
     /// What the owner knows of the cards of the machine it talks to.
@@ -77,8 +77,8 @@ pub enum ExtensionError {
     /// No sender.
     #[error("a list without cards")]
     NoCards,
-    /// More than [`MOST_CARDS`] senders, or targets.
-    #[error("a list of more than {MOST_CARDS} cards")]
+    /// More than [`MAX_LISTED_NICS`] senders, or targets.
+    #[error("a list of more than {MAX_LISTED_NICS} cards")]
     TooManyCards,
     /// The frame ends before the list does.
     #[error("the frame is shorter than its list")]
@@ -125,9 +125,9 @@ impl Extension {
     /// advertisement.
     pub const ND_OPTION: u8 = 253;
 
-    /// A list of `owner`'s cards, without targets. Of more than [`MOST_CARDS`] the rest is left out.
+    /// A list of `owner`'s cards, without targets. Of more than [`MAX_LISTED_NICS`] the rest is left out.
     pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: CardFlags, generation: u16) -> Extension {
-        let senders = cards.iter().copied().take(MOST_CARDS).collect();
+        let senders = cards.iter().copied().take(MAX_LISTED_NICS).collect();
         Extension { owner, senders, targets: NicList::new(), flags, generation }
     }
 
@@ -179,7 +179,7 @@ impl Extension {
         if n_s == 0 {
             return Err(ExtensionError::NoCards);
         }
-        if usize::from(n_s.max(n_t)) > MOST_CARDS {
+        if usize::from(n_s.max(n_t)) > MAX_LISTED_NICS {
             return Err(ExtensionError::TooManyCards);
         }
         let whole = bytes.get(..tail_at + TAIL_LEN).ok_or(ExtensionError::Truncated)?;
@@ -206,7 +206,7 @@ impl Extension {
         let listed =
             listed.iter().map(|&[a, b, c, d, e, f, kind]| (MacAddr([a, b, c, d, e, f]), NicKind(kind)));
         let first = (first, NicKind(cards.get(cards_at - 1).copied().unwrap_or_default()));
-        let all: ArrayVec<_, { 2 * MOST_CARDS }> = std::iter::once(first).chain(listed).collect();
+        let all: ArrayVec<_, { 2 * MAX_LISTED_NICS }> = std::iter::once(first).chain(listed).collect();
         for (at, (mac, _)) in all.iter().enumerate() {
             if mac.is_multicast() || *mac == MacAddr::default() {
                 return Err(ExtensionError::GroupMac);

@@ -7,7 +7,7 @@ use farpace_report::{Bar, Figure, Level, TimeLine, histogram, lines};
 use farpace_units::Rate;
 
 /// Flows in one figure.
-pub const MOST_TOGETHER: usize = 7;
+pub const MAX_TOGETHER: usize = 7;
 
 /// The queues of the largest flows together; none if fewer than two have one.
 pub fn together(examined: &Examined, file: &str) -> Option<Figure> {
@@ -15,7 +15,7 @@ pub fn together(examined: &Examined, file: &str) -> Option<Figure> {
         .flows
         .iter()
         .filter_map(|flow| Some((words::flow(examined, flow), flow, flow.queue_over_time.as_ref()?)))
-        .take(MOST_TOGETHER)
+        .take(MAX_TOGETHER)
         .collect();
     if drawn.len() < 2 {
         return None;

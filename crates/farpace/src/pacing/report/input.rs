@@ -13,7 +13,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Captures in one report.
-const MOST_CAPTURES: usize = 256;
+const MAX_CAPTURES: usize = 256;
 /// Packets between two looks at the time and at Ctrl-C.
 const BREATH: u64 = 4_096;
 /// A capture of drops stands beside those of a run; its packets were never on a wire.
@@ -76,8 +76,8 @@ pub fn captures(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
             bail!("`{}` is no file: a capture is read twice, so write it to a file first", file.display());
         }
     }
-    if captures.len() > MOST_CAPTURES {
-        bail!("{} captures are too many for one report: at most {MOST_CAPTURES}", captures.len());
+    if captures.len() > MAX_CAPTURES {
+        bail!("{} captures are too many for one report: at most {MAX_CAPTURES}", captures.len());
     }
     Ok(captures)
 }

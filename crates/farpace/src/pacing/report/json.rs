@@ -2,7 +2,7 @@
 
 use super::input::Examined;
 use super::words;
-use farpace_link::proof::{FlowKey, FlowProof, Line, MOST_TIMELINES, Peak, Totals, Verdict};
+use farpace_link::proof::{FlowKey, FlowProof, Line, MAX_TIMELINES, Peak, Totals, Verdict};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn capture(examined: &Examined) -> Value {
         "unreadable_packets": census.unreadable().packets,
         "other_packets": census.other().packets,
         "interfaces": interfaces.collect::<Value>(),
-        "flows": examined.flows.iter().enumerate().map(|(i, f)| flow(examined, f, i < MOST_TIMELINES)).collect::<Value>(),
+        "flows": examined.flows.iter().enumerate().map(|(i, f)| flow(examined, f, i < MAX_TIMELINES)).collect::<Value>(),
     })
 }
 

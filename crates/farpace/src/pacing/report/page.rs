@@ -7,7 +7,7 @@ use farpace_report::{Figure, Page};
 use std::fmt::Write;
 
 /// Flows of a capture with figures of their own.
-const MOST_SECTIONS: usize = 12;
+const MAX_SECTIONS: usize = 12;
 
 /// The page as HTML, and the figures on it.
 pub fn page(args: &Args, all: &[Examined]) -> (String, Vec<Figure>) {
@@ -36,7 +36,7 @@ pub fn page(args: &Args, all: &[Examined]) -> (String, Vec<Figure>) {
         if let Some(rest) = tables::rest(examined) {
             page.paragraph(&rest);
         }
-        for (f, flow) in examined.flows.iter().take(MOST_SECTIONS).enumerate() {
+        for (f, flow) in examined.flows.iter().take(MAX_SECTIONS).enumerate() {
             page.heading(&words::flow(examined, flow));
             let verdict = match flow.verdict {
                 Verdict::Precise => "Paced precisely".to_owned(),
@@ -49,9 +49,9 @@ pub fn page(args: &Args, all: &[Examined]) -> (String, Vec<Figure>) {
                 drawn.push(figure);
             }
         }
-        if examined.flows.len() > MOST_SECTIONS {
+        if examined.flows.len() > MAX_SECTIONS {
             page.paragraph(&format!(
-                "There are figures of the {MOST_SECTIONS} flows with the most bytes; report.json has the numbers of all."
+                "There are figures of the {MAX_SECTIONS} flows with the most bytes; report.json has the numbers of all."
             ));
         }
     }

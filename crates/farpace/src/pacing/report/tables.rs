@@ -8,7 +8,7 @@ use farpace_report::{Cell, Column, Table};
 use farpace_units::Rate;
 
 /// Flows in a table; JSON has all.
-pub const MOST_ROWS: usize = 40;
+pub const MAX_ROWS: usize = 40;
 
 /// Everything for a terminal.
 pub fn text(all: &[Examined]) -> String {
@@ -34,12 +34,12 @@ fn printable(text: &str) -> String {
 
 /// How many flows are in no table.
 pub fn rest(examined: &Examined) -> Option<String> {
-    let left = examined.flows.len().checked_sub(MOST_ROWS).filter(|n| *n > 0)?;
+    let left = examined.flows.len().checked_sub(MAX_ROWS).filter(|n| *n > 0)?;
     Some(format!("{} flows with fewer bytes are left out here; --json has all.", grouped(left as u64)))
 }
 
 fn shown(examined: &Examined) -> impl Iterator<Item = &FlowProof> {
-    examined.flows.iter().take(MOST_ROWS)
+    examined.flows.iter().take(MAX_ROWS)
 }
 
 /// One row per flow: how much, how bursty.

@@ -165,7 +165,7 @@ pub fn notes(examined: &Examined) -> Vec<String> {
         notes.push(format!(
             "{} packets belong to flows beyond the first {}: these are not looked at one by one.",
             grouped(census.other().packets),
-            grouped(farpace_link::proof::MOST_FLOWS as u64)
+            grouped(farpace_link::proof::MAX_FLOWS as u64)
         ));
     }
     if census.unreadable().packets > 0 {

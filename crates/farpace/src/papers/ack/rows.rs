@@ -71,7 +71,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
     });
     for (id, case) in std::iter::once(("clock/bsd".to_owned(), clocks::bsd())).chain(named) {
         let mut add = |what: &str, text: &str, unit: &str, value: f64| {
-            rows.add(&format!("{id}/{what}"), format!("{text}, {case}"), unit, None, value, &[LEAST]);
+            rows.add(&format!("{id}/{what}"), format!("{text}, {case}"), unit, None, value, &[MIN]);
         };
         add("srtt-error", "mean error of SRTT", "ms", trips(&case, |s| s.error));
         add("rto", "timeout in force", "ms", trips(&case, |s| s.rto));
@@ -82,7 +82,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
     rows.all
 }
 
-const LEAST: &str = "No least timeout (1 ms), but for BSD's estimator: two ticks of 500 ms";
+const MIN: &str = "No least timeout (1 ms), but for BSD's estimator: two ticks of 500 ms";
 
 struct Rows {
     all: Vec<Row>,

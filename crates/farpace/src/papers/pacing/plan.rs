@@ -22,7 +22,7 @@ pub const PHASES: (u64, u64) = (5, 25);
 const FIG_6_PACKETS: (u64, u64) = (10_000, 50);
 /// What the line carries for a row of Tables 2 to 4 or a rate of Fig. 6 at most: 160 s of Gigabit Ethernet; in the quick
 /// measurement 8 s.
-const MOST: (ByteCount, ByteCount) = (ByteCount::new(20_000_000_000), ByteCount::new(1_000_000_000));
+const MAX: (ByteCount, ByteCount) = (ByteCount::new(20_000_000_000), ByteCount::new(1_000_000_000));
 /// Sets that are searched; in the quick measurement.
 const SETS: (u32, u32) = (1_000, 100);
 /// Table 5's transfers; of the quick measurement, and what goes beyond the paper.
@@ -107,7 +107,7 @@ pub struct Plan {
     pub packets: u64,
     /// Packets of each rate of Fig. 6.
     fig_6_packets: u64,
-    /// See [`MOST`].
+    /// See [`MAX`].
     most: ByteCount,
     /// How long Table 5's transfers take.
     pub time: Span,
@@ -125,7 +125,7 @@ impl Plan {
             jobs: Vec::new(),
             packets: if args.quick { PACKETS.1 } else { PACKETS.0 },
             fig_6_packets: if args.quick { FIG_6_PACKETS.1 } else { FIG_6_PACKETS.0 },
-            most: if args.quick { MOST.1 } else { MOST.0 },
+            most: if args.quick { MAX.1 } else { MAX.0 },
             time,
             beyond: if args.full { time } else { time.min(TIME.1) },
             set: args.set.clone(),

@@ -5,13 +5,13 @@ use super::super::machine::Interrupts;
 use super::super::spec::Way;
 use super::super::topology::Hop;
 use super::Checker;
-use farpace_link::multi_nic::{MOST_NICS, MultiNicConfig};
+use farpace_link::multi_nic::{MAX_NICS, MultiNicConfig};
 use farpace_path::QueueLimit;
 use farpace_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest time of one frame in a processor, and of an interrupt: more would be a machine that stands still.
-const MOST_TIME: Span = Span::from_secs(1);
+const MAX_TIME: Span = Span::from_secs(1);
 
 impl Checker<'_> {
     /// What can be said of a host without its links.
@@ -30,9 +30,9 @@ impl Checker<'_> {
                 ("per_byte", Some(p.per_byte)),
             ];
             for (key, time) in times {
-                if let Some(time) = time.filter(|time| *time > MOST_TIME) {
+                if let Some(time) = time.filter(|time| *time > MAX_TIME) {
                     self.value(at(key), format!("no frame takes a processor {time}"))
-                        .hint(format!("it must be at most {MOST_TIME}"));
+                        .hint(format!("it must be at most {MAX_TIME}"));
                 }
             }
             if p.queue.is_zero() {
@@ -63,18 +63,18 @@ impl Checker<'_> {
         }
         let times = [("hold", config.hold), ("probe_interval", config.probe_interval)];
         for (key, time) in times {
-            if time.is_zero() || time > MOST_TIME {
+            if time.is_zero() || time > MAX_TIME {
                 self.value(at(&[key]), format!("{time} is not possible"))
-                    .hint(format!("it must be more than 0 s and at most {MOST_TIME}"));
+                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
             }
         }
         if config.hops == 0 {
             self.value(at(&["hops"]), "there is at least one line between two machines");
         }
         if let Some(resequence) = config.resequence {
-            if resequence.time.is_zero() || resequence.time > MOST_TIME {
+            if resequence.time.is_zero() || resequence.time > MAX_TIME {
                 self.value(at(&["resequence", "time"]), format!("{} is not possible", resequence.time))
-                    .hint(format!("it must be more than 0 s and at most {MOST_TIME}"));
+                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
             }
             if resequence.bytes.is_zero() {
                 self.value(at(&["resequence", "bytes"]), "a buffer of 0 B puts nothing in order")
@@ -87,9 +87,9 @@ impl Checker<'_> {
         let Interrupts { delay, frames, jitter } = interrupts;
         let below = |key: &str| [at, &[Step::from(key)]].concat();
         for (key, time) in [("delay", *delay), ("jitter", *jitter)] {
-            if time > MOST_TIME {
+            if time > MAX_TIME {
                 self.value(below(key), format!("no interrupt takes {time}"))
-                    .hint(format!("it must be at most {MOST_TIME}"));
+                    .hint(format!("it must be at most {MAX_TIME}"));
             }
         }
         if *frames == Some(0) {
@@ -108,9 +108,9 @@ impl Checker<'_> {
         for (name, _) in s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
             let Some(cards) = all.get(name.as_str()) else { continue };
             let Some(first) = cards.first() else { continue };
-            if let Some(card) = cards.get(MOST_NICS) {
+            if let Some(card) = cards.get(MAX_NICS) {
                 let text =
-                    format!("`{name}` has {} links; a host has {MOST_NICS} cards at most", cards.len());
+                    format!("`{name}` has {} links; a host has {MAX_NICS} cards at most", cards.len());
                 self.value(end(card), text);
                 return;
             }

@@ -90,9 +90,9 @@ impl Checker<'_> {
             if *quantum == ByteCount::ZERO {
                 self.value(below(&at, &["quantum"]), "with a quantum of 0 B nobody's turn ever comes");
             }
-            if !(1..=FqCoDelConfig::MOST_FLOWS).contains(flows) {
+            if !(1..=FqCoDelConfig::MAX_FLOWS).contains(flows) {
                 self.value(below(&at, &["flows"]), format!("{flows} queues are not possible"))
-                    .hint(format!("it must be from 1 to {}", FqCoDelConfig::MOST_FLOWS));
+                    .hint(format!("it must be from 1 to {}", FqCoDelConfig::MAX_FLOWS));
             }
         }
     }

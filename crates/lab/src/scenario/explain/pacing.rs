@@ -4,13 +4,13 @@ use super::super::spec::Direction;
 use farpace_link::pacing::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
 
 /// Most classes that are named.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// How packets are paced; none if they are not.
 pub(super) fn pacing(d: &Direction<'_>) -> Option<String> {
     let config = d.pacing?;
-    let classes: Vec<String> = config.classes.iter().take(MOST).map(|class| words(class, config)).collect();
-    let more = match config.classes.len().saturating_sub(MOST) {
+    let classes: Vec<String> = config.classes.iter().take(MAX).map(|class| words(class, config)).collect();
+    let more = match config.classes.len().saturating_sub(MAX) {
         0 => String::new(),
         n => format!("; and {n} more"),
     };

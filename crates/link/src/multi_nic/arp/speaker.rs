@@ -3,7 +3,7 @@
 use crate::multi_nic::arp::message::{Message, announcement, cut, list, said_by};
 use crate::multi_nic::arp::{ArpStats, Cache, Learned, Refusal};
 use farpace_units::{Instant, Span};
-use farpace_wire::{CardFlags, Extension, MOST_CARDS, MacAddr, NicKind, NicList, Packet};
+use farpace_wire::{CardFlags, Extension, MAX_LISTED_NICS, MacAddr, NicKind, NicList, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -51,7 +51,7 @@ pub struct Speaker {
 
 impl Speaker {
     /// For a stack that sends by `stack_mac`, on a machine with these cards, the first first. The number of its list counts up from
-    /// `generation`; take another after each start, best a later one, as of a clock in minutes. Of more than [`MOST_CARDS`]
+    /// `generation`; take another after each start, best a later one, as of a clock in minutes. Of more than [`MAX_LISTED_NICS`]
     /// cards the rest is left out.
     pub fn new(
         stack_mac: MacAddr,
@@ -61,7 +61,7 @@ impl Speaker {
     ) -> Speaker {
         Speaker {
             stack_mac,
-            cards: cards.iter().copied().take(MOST_CARDS).collect(),
+            cards: cards.iter().copied().take(MAX_LISTED_NICS).collect(),
             ours: cards.iter().map(|(mac, _)| *mac).chain([stack_mac]).collect(),
             flags,
             generation,
@@ -74,7 +74,7 @@ impl Speaker {
 
     /// These cards work now. If they are others than before, everybody is told at once. Without any, messages pass as they are.
     pub fn set_cards(&mut self, now: Instant, cards: &[(MacAddr, NicKind)]) {
-        let cards: NicList = cards.iter().copied().take(MOST_CARDS).collect();
+        let cards: NicList = cards.iter().copied().take(MAX_LISTED_NICS).collect();
         if cards != self.cards {
             self.ours.extend(cards.iter().map(|(mac, _)| *mac));
             self.cards = cards;

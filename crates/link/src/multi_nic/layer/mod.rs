@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 /// Frames of our own that wait for each card at most: answers to probes, and announcements.
-const MOST_OWN: usize = 64;
+const MAX_OWN: usize = 64;
 
 /// Several network cards under one IP stack.
 ///

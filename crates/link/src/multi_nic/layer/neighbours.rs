@@ -3,21 +3,21 @@
 use super::MultiNic;
 use crate::multi_nic::arp::{Action, ClaimAction, Learned};
 use crate::multi_nic::probe::{Estimate, Prober, WayTo};
-use crate::multi_nic::{Delay, Lane, MOST_NICS, NeighbourId, NicId, OrderKind, pair};
+use crate::multi_nic::{Delay, Lane, MAX_NICS, NeighbourId, NicId, OrderKind, pair};
 use farpace_path::Cx;
 use farpace_units::{Instant, Span};
 use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
 use std::collections::BTreeMap;
 
 /// Cards of others that are remembered at most as heard by cards of ours.
-const MOST_HEARD: usize = 4_096;
+const MAX_OBSERVED: usize = 4_096;
 /// When there are so many, those that were silent for so long are forgotten; looked for no more often than that.
 const SILENT: Span = Span::from_secs(600);
 const LOOK_EVERY: Span = Span::from_secs(10);
 /// By this part of a round trip a frame may come late to a neighbour that puts frames in order. The list of cards does not say how long
 /// that neighbour waits, so it is never more than half of what one of ours waits by default (10 ms).
 const SLACK_PART: u64 = 64;
-const MOST_SLACK: Span = Span::from_millis(5);
+const MAX_SLACK: Span = Span::from_millis(5);
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
@@ -47,12 +47,12 @@ impl Neighbours {
     }
     /// Our card has heard another's. Returns whose that is, if it is news of a neighbour with several.
     fn hear(&mut self, now: Instant, nic: NicId, from: MacAddr) -> Option<NeighbourId> {
-        if self.heard.len() >= MOST_HEARD && !self.heard.contains_key(&from) {
+        if self.heard.len() >= MAX_OBSERVED && !self.heard.contains_key(&from) {
             if self.tidied.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
                 self.tidied = Some(now);
                 self.heard.retain(|_, (_, at)| now.since(*at) < SILENT);
             }
-            if self.heard.len() >= MOST_HEARD {
+            if self.heard.len() >= MAX_OBSERVED {
                 return None;
             }
         }
@@ -122,7 +122,7 @@ impl MultiNic {
                 let known = &mut self.neighbours;
                 let old = replaces.and_then(|old| known.by_first.remove(&old));
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
-                let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MOST_NICS]));
+                let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MAX_NICS]));
                 known.by_first.insert(first, id);
                 known.cards.insert(id, Cards { cards, flags });
                 self.pair(now, id);
@@ -131,7 +131,7 @@ impl MultiNic {
                 let Some(id) = self.neighbours.by_first.remove(&first) else { return };
                 self.neighbours.cards.remove(&id);
                 self.neighbours.free.push(id);
-                self.lanes.set_neighbour(Some(id), [None; MOST_NICS]);
+                self.lanes.set_neighbour(Some(id), [None; MAX_NICS]);
                 if let Some(prober) = &mut self.prober {
                     self.lanes.ids().for_each(|nic| prober.remove(id, nic));
                 }
@@ -176,7 +176,7 @@ impl MultiNic {
             pairs.extend(nics.into_iter().zip(to));
         }
         let probes = flags.contains(CardFlags::ANSWERS_PROBES);
-        let mut lanes = [None; MOST_NICS];
+        let mut lanes = [None; MAX_NICS];
         for (nic, to) in pairs {
             let (Some(&(to, kind)), Some(card)) = (to.and_then(|j| cards.get(j)), self.lanes.nic(nic)) else {
                 continue;
@@ -231,9 +231,9 @@ impl MultiNic {
                 failed.push((*nic, *neighbour));
             }
             // What comes late waits there, and does no harm.
-            let guard = if in_order { (*guard).min(MOST_SLACK) } else { *guard };
+            let guard = if in_order { (*guard).min(MAX_SLACK) } else { *guard };
             (lane.guard, lane.rtt) = (guard, *rtt);
-            lane.slack = if in_order { (*rtt / SLACK_PART).min(MOST_SLACK) } else { Span::ZERO };
+            lane.slack = if in_order { (*rtt / SLACK_PART).min(MAX_SLACK) } else { Span::ZERO };
             // A guard is news with nearly every reply, and nothing that waits moves for it.
             if (lane.up, lane.delay, lane.rate) != (*up, *delay, *rate) {
                 (lane.up, lane.delay) = (*up, *delay);
@@ -276,11 +276,11 @@ mod tests {
         let mut known = Neighbours::default();
         let mac = |n: usize| MacAddr([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
-        (0..MOST_HEARD).for_each(|n| assert!(known.hear(at(0), NicId(0), mac(n)).is_none()));
+        (0..MAX_OBSERVED).for_each(|n| assert!(known.hear(at(0), NicId(0), mac(n)).is_none()));
         known.hear(at(599), NicId(0), mac(7));
-        known.hear(at(599), NicId(1), mac(MOST_HEARD));
-        assert!(!known.heard.contains_key(&mac(MOST_HEARD)), "all have been heard of late");
-        known.hear(at(610), NicId(1), mac(MOST_HEARD));
-        assert_eq!(known.heard.keys().copied().collect::<Vec<_>>(), [mac(7), mac(MOST_HEARD)]);
+        known.hear(at(599), NicId(1), mac(MAX_OBSERVED));
+        assert!(!known.heard.contains_key(&mac(MAX_OBSERVED)), "all have been heard of late");
+        known.hear(at(610), NicId(1), mac(MAX_OBSERVED));
+        assert_eq!(known.heard.keys().copied().collect::<Vec<_>>(), [mac(7), mac(MAX_OBSERVED)]);
     }
 }

@@ -3,9 +3,9 @@
 use super::neighbours::Neighbours;
 use super::{Item, MultiNic};
 use crate::multi_nic::probe::Responder;
-use crate::multi_nic::repair::{Copies, Hole, MOST_HOLES, Missing, Sent};
+use crate::multi_nic::repair::{Copies, Hole, MAX_HOLES, Missing, Sent};
 use crate::multi_nic::segment::acknowledged;
-use crate::multi_nic::{AskBy, FlowId, Lane, MOST_NICS, NeighbourId, NicId, flow_of};
+use crate::multi_nic::{AskBy, FlowId, Lane, MAX_NICS, NeighbourId, NicId, flow_of};
 use crate::pacing::on_the_line;
 use arrayvec::ArrayVec;
 use farpace_path::{Cx, DropReason};
@@ -14,11 +14,11 @@ use farpace_wire::{CardFlags, MacAddr, Packet};
 use std::collections::VecDeque;
 
 /// Frames that wait to be sent again by one card; what is asked for beyond is asked for again.
-const MOST_WAITING: usize = 512;
+const MAX_WAITING: usize = 512;
 /// Frames of each flow that are sent again when a way fails.
 const RESCUED: usize = 64;
 /// Frames between two holes that are looked at.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 /// What is needed to send frames again.
 #[derive(Debug)]
@@ -131,13 +131,13 @@ impl MultiNic {
             return;
         };
         let settled = self.settled(neighbour, missing);
-        let mut gone: ArrayVec<Hole, MOST_HOLES> = ArrayVec::new();
+        let mut gone: ArrayVec<Hole, MAX_HOLES> = ArrayVec::new();
         for hole in &missing.holes {
             let Some(repair) = &self.repair else { return };
             let mut again = Vec::new();
             let kept: Vec<_> =
-                repair.copies.between(&missing.flow, hole.start, hole.end, MOST_WAITING).collect();
-            let whole = kept.len() < MOST_WAITING;
+                repair.copies.between(&missing.flow, hole.start, hole.end, MAX_WAITING).collect();
+            let whole = kept.len() < MAX_WAITING;
             let mut at = hole.start;
             for (start, len, sent) in kept {
                 if start.after(at) {
@@ -184,15 +184,15 @@ impl MultiNic {
 
     /// Until when, for each card, what was sent has come or is lost: frames of one lane keep their order, so this is when something
     /// was sent that has come. Probes tell, and what stands between the holes.
-    fn settled(&self, neighbour: NeighbourId, missing: &Missing) -> [Option<Instant>; MOST_NICS] {
-        let mut settled = [None; MOST_NICS];
+    fn settled(&self, neighbour: NeighbourId, missing: &Missing) -> [Option<Instant>; MAX_NICS] {
+        let mut settled = [None; MAX_NICS];
         for (nic, until) in settled.iter_mut().enumerate() {
             *until = self.prober.as_ref().and_then(|prober| prober.settled(neighbour, NicId(nic as u8)));
         }
         let Some(repair) = &self.repair else { return settled };
         let ends = missing.holes.iter().skip(1).map(|hole| hole.start).chain([missing.upto]);
         for (hole, upto) in missing.holes.iter().zip(ends) {
-            let came = repair.copies.between(&missing.flow, hole.end, upto, MOST_LOOKED_AT);
+            let came = repair.copies.between(&missing.flow, hole.end, upto, MAX_EXAMINED);
             for sent in came.filter_map(|(.., sent)| sent).filter(|sent| sent.neighbour == neighbour) {
                 if let Some(until) = settled.get_mut(sent.nic.index()) {
                     *until = (*until).max(Some(sent.at));
@@ -236,7 +236,7 @@ impl MultiNic {
         else {
             return;
         };
-        if waiting.len() >= MOST_WAITING {
+        if waiting.len() >= MAX_WAITING {
             return;
         }
         *queued += bytes;

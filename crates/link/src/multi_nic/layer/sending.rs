@@ -1,6 +1,6 @@
 //! From the stack to the lines.
 
-use super::{MOST_OWN, MultiNic};
+use super::{MAX_OWN, MultiNic};
 use crate::multi_nic::arp::ASK_TIME;
 use crate::multi_nic::order::Item;
 use crate::multi_nic::{NeighbourId, NicId, flow_of};
@@ -88,7 +88,7 @@ impl MultiNic {
         };
         let (_, to) = packet.macs();
         packet.set_macs(card.mac, to);
-        if own.len() < MOST_OWN {
+        if own.len() < MAX_OWN {
             own.push_back(packet);
         } else {
             cx.drop(packet, DropReason::QueueFull);

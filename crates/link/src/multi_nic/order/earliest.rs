@@ -11,7 +11,7 @@
 use super::shared::Shared;
 use super::{Item, SendOrder};
 use crate::multi_nic::lanes::FULL_FRAME;
-use crate::multi_nic::{Lane, Lanes, MOST_NICS, NeighbourId, NicId};
+use crate::multi_nic::{Lane, Lanes, MAX_NICS, NeighbourId, NicId};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 
@@ -22,9 +22,9 @@ pub struct Earliest<P> {
     /// The limit of the queue follows the ways.
     adapts: bool,
     /// Until when a card lets a moment pass for the frame that it is about to take.
-    waits: [Option<Instant>; MOST_NICS],
+    waits: [Option<Instant>; MAX_NICS],
     /// Before this a card does not do so again: others count on what it brings, so that next to none of its time is spent so.
-    patient: [Instant; MOST_NICS],
+    patient: [Instant; MAX_NICS],
     /// When the first of these moments is over.
     again: Option<Instant>,
 }
@@ -75,8 +75,8 @@ impl<P> Earliest<P> {
         Earliest {
             adapts,
             queue: Shared::new(limit),
-            waits: [None; MOST_NICS],
-            patient: [Instant::ZERO; MOST_NICS],
+            waits: [None; MAX_NICS],
+            patient: [Instant::ZERO; MAX_NICS],
             again: None,
         }
     }

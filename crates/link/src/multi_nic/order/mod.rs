@@ -18,7 +18,7 @@ mod work_conserving;
 pub use earliest::Earliest;
 pub use flow_hash::FlowHash;
 pub use round_robin::RoundRobin;
-pub use skip::{MOST_SKIPPED, Skip, skip_number};
+pub use skip::{MAX_SKIPPED, Skip, skip_number};
 pub use work_conserving::{Restraint, WorkConserving};
 
 use crate::multi_nic::{Lanes, MultiNicConfig, NeighbourId, NicId, OrderKind};

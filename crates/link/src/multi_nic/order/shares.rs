@@ -1,6 +1,6 @@
 //! Whose turn it is, for each neighbour: shares that were given, or those that the lanes carry.
 
-use crate::multi_nic::{Lanes, MOST_NICS, NeighbourId, NicId, Ratio, Slots};
+use crate::multi_nic::{Lanes, MAX_NICS, NeighbourId, NicId, Ratio, Slots};
 
 /// A cycle of slots for each neighbour.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Shares {
 
 /// The shares of the lanes that work: those given, or if these have none, what each carries.
 fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, lanes: &Lanes) -> Option<Ratio> {
-    let (mut given, mut carried) = ([0; MOST_NICS], [0; MOST_NICS]);
+    let (mut given, mut carried) = ([0; MAX_NICS], [0; MAX_NICS]);
     for (nic, lane) in lanes.working(neighbour) {
         given[nic.index()] = fixed.and_then(|r| r.weights().get(nic.index())).copied().unwrap_or(0);
         carried[nic.index()] = (lane.rate.bits_per_sec() / 1_000).max(1);

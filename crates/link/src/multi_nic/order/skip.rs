@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// Buffers that connections are spread over by their number; those that fall together share one, which keeps both in order.
 const BUFFERS: usize = 4_096;
 /// The greatest skip number that is worked out: frames that one connection may have waiting here.
-pub const MOST_SKIPPED: u16 = 4_096;
+pub const MAX_SKIPPED: u16 = 4_096;
 
 /// What waits of one connection.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl<P> SendOrder<P> for Skip<P> {
 
 /// The skip number for a narrow card: how many full frames the widest lane brings to the neighbour while one is under way on
 /// the lane of `nic`, less the one that would arrive with it. With h lines of rate Rw and Rn one after the other, that is
-/// h (Rw/Rn - 1) and what the narrow way takes longer besides; the paper finds S by trying. At most [`MOST_SKIPPED`].
+/// h (Rw/Rn - 1) and what the narrow way takes longer besides; the paper finds S by trying. At most [`MAX_SKIPPED`].
 pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &Lanes) -> u16 {
     let Some(lane) = lanes.lane(neighbour, nic) else { return 0 };
     let width = |(id, lane): &(NicId, &Lane)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
@@ -202,5 +202,5 @@ pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &Lanes) -> u16 {
     let later = later.as_nanos().saturating_sub(wide.delay.of(FULL_FRAME).as_nanos());
     let one = wide.pace.span(FULL_FRAME).as_nanos().max(1);
     let frames = later.saturating_add(one / 2) / one;
-    u16::try_from(frames).unwrap_or(MOST_SKIPPED).min(MOST_SKIPPED)
+    u16::try_from(frames).unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED)
 }

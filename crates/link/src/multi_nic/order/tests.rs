@@ -1,7 +1,7 @@
 //! What the paper and the specification say about orders.
 
 use super::*;
-use crate::multi_nic::{Delay, Departure, Lane, MOST_NICS, NicSpec, predict};
+use crate::multi_nic::{Delay, Departure, Lane, MAX_NICS, NicSpec, predict};
 use farpace_units::{Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn ways(ways: &[(Rate, Span)]) -> (Lanes, NeighbourId) {
         kind: NicKind::of_rate(*rate),
     };
     let mut lanes = Lanes::new(&ways.iter().enumerate().map(spec).collect::<Vec<_>>());
-    let mut to = [None; MOST_NICS];
+    let mut to = [None; MAX_NICS];
     for ((i, (rate, fixed)), lane) in ways.iter().enumerate().zip(&mut to) {
         let delay = Delay { fixed: *fixed, ..Delay::of_lines(2, *rate) };
         *lane = Some(Lane::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));

@@ -16,20 +16,20 @@ const LOSS: f64 = 0.02;
 const USED: f64 = 0.9;
 /// Shares by which more is tried: the first one, and the greatest, each twice that before while no queue shows.
 const FIRST_GAIN: f64 = 0.03;
-const MOST_GAIN: f64 = 0.125;
+const MAX_GAIN: f64 = 0.125;
 /// After loss nothing more is tried for this time.
 const HOLD: Span = Span::from_secs(1);
 /// Every so often the queue is emptied, to see how long an empty way takes; this part of the rate does it, for so long at most.
 const DRAIN_EVERY: Span = Span::from_secs(5);
 const DRAIN: f64 = 0.9;
-const DRAIN_AT_MOST: Span = Span::from_millis(300);
+const MAX_DRAIN: Span = Span::from_millis(300);
 /// A queue that does not become shorter for so long although less is sent is none of ours, or none at all.
 const FLAT: Span = Span::from_secs(1);
 /// A way that fails twice within this time is flooded rather than broken.
 const AGAIN: Span = Span::from_secs(5);
 /// What is remembered of probes.
 const WINDOW: Span = Span::from_millis(400);
-const MOST_SAMPLES: usize = 128;
+const MAX_SAMPLES: usize = 128;
 /// Two probes are compared if so much has been sent between them, or so much time has passed: what less says is noise.
 const FEWEST_FRAMES: u64 = 8;
 /// Loss is told from so many frames on.
@@ -173,7 +173,7 @@ impl Capacity {
             self.broken_at = Some(first);
         }
         let old = |first: &Sample| sample.sent_at.since(first.sent_at) > WINDOW;
-        while self.samples.len() >= MOST_SAMPLES || self.samples.front().is_some_and(old) {
+        while self.samples.len() >= MAX_SAMPLES || self.samples.front().is_some_and(old) {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
@@ -296,7 +296,7 @@ impl Capacity {
             && newest.since(limit.gained_at) >= around.lag
             && !limit.draining
         {
-            limit.gain = (limit.gain * 2.0).clamp(FIRST_GAIN, MOST_GAIN);
+            limit.gain = (limit.gain * 2.0).clamp(FIRST_GAIN, MAX_GAIN);
             limit.gained_at = now;
         }
         // Less is sent than the way carries, and the queue does not care.
@@ -329,7 +329,7 @@ impl Limit {
         if !self.draining && since >= DRAIN_EVERY {
             (self.draining, self.drained_at) = (true, now);
         } else if self.draining
-            && (around.queue <= around.jitter * 2 || since >= DRAIN_AT_MOST.max(around.lag * 2))
+            && (around.queue <= around.jitter * 2 || since >= MAX_DRAIN.max(around.lag * 2))
         {
             (self.draining, self.drained_at) = (false, now);
         }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Frames are predicted to take as long as probes have taken during this time.
 const RECENT: Span = Span::from_secs(1);
 /// Most probes that are remembered of it.
-const MOST_RECENT: usize = 64;
+const MAX_RECENT: usize = 64;
 /// For how long the shortest delay is believed to be that of an empty way: twice this at most, once at least.
 const EPOCH: Span = Span::from_secs(5);
 /// So many long probes say more of frames of data, which are long, than short ones do.
@@ -15,7 +15,7 @@ const ENOUGH_LONG: usize = 8;
 /// The correction grows to this part more with each report of frames that came too late, from this on, and up to this.
 const GROWTH: f64 = 1.25;
 const STEP: Span = Span::from_micros(5);
-const MOST: Span = Span::from_millis(50);
+const MAX: Span = Span::from_millis(50);
 /// Each report without such frames takes away this part: at 40 reports a second half of it is gone in two seconds.
 const DECAY: f64 = 0.99;
 
@@ -124,7 +124,7 @@ impl Delays {
         }
         self.recent.push_back(Sample { at: now, delay, long });
         let old = |sample: &Sample| now.since(sample.at) > RECENT;
-        while self.recent.len() > MOST_RECENT || self.recent.front().is_some_and(old) {
+        while self.recent.len() > MAX_RECENT || self.recent.front().is_some_and(old) {
             self.recent.pop_front();
         }
     }
@@ -136,7 +136,7 @@ impl Delays {
     pub(super) fn report(&mut self, harmful: u32) {
         let (factor, step) = if harmful > 0 { (GROWTH, STEP) } else { (DECAY, Span::ZERO) };
         let nanos = self.correction.as_nanos() as f64 * factor;
-        self.correction = (Span::from_nanos(nanos as u64) + step).min(MOST);
+        self.correction = (Span::from_nanos(nanos as u64) + step).min(MAX);
     }
     /// What waits on the way before a frame that goes in now, as far as the last two probes tell: that of the faster one, which
     /// jitter has delayed less.
@@ -258,7 +258,7 @@ mod tests {
         for _ in 0..1_000 {
             delays.report(u32::MAX);
         }
-        assert_eq!(delays.guard(), MOST);
+        assert_eq!(delays.guard(), MAX);
     }
 
     /// Breaks: a queue is taken for jitter, or the reverse.

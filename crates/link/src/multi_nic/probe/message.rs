@@ -1,6 +1,6 @@
 //! What a probe and its reply look like on the line.
 
-use crate::multi_nic::{MOST_NICS, NicId};
+use crate::multi_nic::{MAX_NICS, NicId};
 use crc::{CRC_32_ISCSI, Crc};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{EtherType, MacAddr, Packet};
@@ -171,7 +171,7 @@ impl Message {
         if CRC.checksum(covered) != u32::from_be_bytes(*check) {
             return Err(MessageError::Damaged);
         }
-        if usize::from(lane) >= MOST_NICS {
+        if usize::from(lane) >= MAX_NICS {
             return Err(MessageError::Lane(lane));
         }
         if reserved != 0 {

@@ -29,5 +29,5 @@ mod tests;
 pub use estimator::Estimate;
 
 pub use message::{Message, MessageError, Places, Probe, Reply, Traffic};
-pub use prober::{IDLE, MOST_PROBED, NotProbed, Prober, Probing, WayTo};
-pub use responder::{LaneIn, MOST_LANES, Responder};
+pub use prober::{IDLE, MAX_PROBED, NotProbed, Prober, Probing, WayTo};
+pub use responder::{LaneIn, MAX_PATHS, Responder};

@@ -3,14 +3,14 @@
 use super::estimator::Estimate;
 use super::message::{Message, Reply};
 use super::way::Way;
-use crate::multi_nic::{MOST_NICS, NeighbourId, NicId};
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use thiserror::Error;
 
 /// Neighbours whose ways are probed.
-pub const MOST_PROBED: usize = 4_096;
+pub const MAX_PROBED: usize = 4_096;
 /// Ways to a neighbour to which nothing was sent for so long are probed as seldom as this.
 pub const IDLE: Span = Span::from_secs(1);
 /// Probes are not sent closer together than this, whatever was asked for.
@@ -42,7 +42,7 @@ pub struct WayTo {
     pub nominal: Rate,
 }
 
-/// There are [`MOST_PROBED`] neighbours, or no machine has such a card: this way is not probed.
+/// There are [`MAX_PROBED`] neighbours, or no machine has such a card: this way is not probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} by {1:?} is beyond what is probed")]
 pub struct NotProbed(pub NeighbourId, pub NicId);
@@ -63,14 +63,14 @@ pub struct Prober {
     by_address: BTreeMap<(NicId, MacAddr), NeighbourId>,
     agenda: BTreeSet<(Instant, NeighbourId, NicId)>,
     /// For each card: neighbours that are to be probed by it now.
-    waiting: [VecDeque<NeighbourId>; MOST_NICS],
+    waiting: [VecDeque<NeighbourId>; MAX_NICS],
     changed: BTreeSet<NeighbourId>,
     refused: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Neighbour {
-    ways: [Option<Box<Way>>; MOST_NICS],
+    ways: [Option<Box<Way>>; MAX_NICS],
     used_at: Option<Instant>,
     /// Something was sent within [`IDLE`].
     used: bool,
@@ -97,7 +97,7 @@ impl Prober {
     pub fn add(&mut self, now: Instant, way: WayTo) -> Result<(), NotProbed> {
         let WayTo { neighbour, nic, from, to, nominal } = way;
         let at = neighbour.0 as usize;
-        if at >= MOST_PROBED || nic.index() >= MOST_NICS {
+        if at >= MAX_PROBED || nic.index() >= MAX_NICS {
             return Err(NotProbed(neighbour, nic));
         }
         let same = |way: &Way| way.to == to && way.from == from && way.nominal == nominal;
@@ -143,7 +143,7 @@ impl Prober {
         known.used_at = Some(now);
         if !known.used {
             known.used = true;
-            for nic in (0..MOST_NICS as u8).map(NicId) {
+            for nic in (0..MAX_NICS as u8).map(NicId) {
                 if self.way_mut(neighbour, nic).is_some_and(Way::begin_train) {
                     self.probe_now(neighbour, nic);
                 }
@@ -262,7 +262,7 @@ impl Prober {
         }
     }
     fn plan_all(&mut self, now: Instant, neighbour: NeighbourId) {
-        for nic in (0..MOST_NICS as u8).map(NicId) {
+        for nic in (0..MAX_NICS as u8).map(NicId) {
             self.plan(now, neighbour, nic);
         }
     }

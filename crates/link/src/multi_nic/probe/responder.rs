@@ -8,7 +8,7 @@ use farpace_wire::{MacAddr, Packet};
 use std::collections::BTreeMap;
 
 /// Lanes that are counted; the one that was silent for the longest makes room for another.
-pub const MOST_LANES: usize = 1_024;
+pub const MAX_PATHS: usize = 1_024;
 /// Probes of one lane that are answered: so many a second, and so many at once.
 const REPLIES_PER_SECOND: u64 = 400;
 const REPLIES_AT_ONCE: u64 = 40;
@@ -144,7 +144,7 @@ impl Responder {
         };
         let oldest = self.rows.iter().enumerate().min_by_key(|(_, row)| row.probed_at);
         let lane = match oldest {
-            Some((at, old)) if self.rows.len() >= MOST_LANES => {
+            Some((at, old)) if self.rows.len() >= MAX_PATHS => {
                 self.by_address.remove(&(old.nic, old.from));
                 if let Some(place) = self.rows.get_mut(at) {
                     *place = row;
@@ -240,7 +240,7 @@ mod tests {
                 assert!(responder.on_probe(now, NicId(0), &packet, asked).is_some());
             }
         }
-        assert_eq!(responder.lanes().count(), MOST_LANES);
+        assert_eq!(responder.lanes().count(), MAX_PATHS);
         let neighbour = responder.lanes().find(|(nic, mac, ..)| (*nic, *mac) == (NicId(0), from(0)));
         assert_eq!(neighbour.map(|(_, _, came, _)| came.frames), Some(1_200), "it is not forgotten");
         let (_, asked) = probe(1, Span::ZERO);

@@ -4,8 +4,8 @@ use super::message::Traffic;
 use farpace_units::{Instant, Rate, Span};
 
 /// Frames of a train at most, and at least; between these it takes so long on the card.
-const MOST: u64 = 16;
-const LEAST: u64 = 4;
+const MAX: u64 = 16;
+const MIN: u64 = 4;
 const TIME: Span = Span::from_millis(5);
 /// Standard errors by which frames must be farther apart than the cards send them.
 const SURE: f64 = 4.0;
@@ -27,7 +27,7 @@ impl Train {
     /// For a way whose cards send at this rate.
     pub fn new(nominal: Rate) -> Train {
         let fit = TIME.as_nanos().checked_div(nominal.time_for(super::delays::LONG).as_nanos());
-        let left = fit.unwrap_or(MOST).clamp(LEAST, MOST);
+        let left = fit.unwrap_or(MAX).clamp(MIN, MAX);
         Train { nominal, left, arrivals: Vec::new(), first: None }
     }
     /// Frames are to be sent.
@@ -48,7 +48,7 @@ impl Train {
     /// What the way carries, if that is less than what the cards send: the most that the arrivals allow. It is told once.
     pub fn take_rate(&mut self) -> Option<Rate> {
         let arrivals = std::mem::take(&mut self.arrivals);
-        if arrivals.len() < LEAST as usize {
+        if arrivals.len() < MIN as usize {
             return None;
         }
         let n = arrivals.len() as f64;

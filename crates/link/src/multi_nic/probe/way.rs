@@ -11,7 +11,7 @@ use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
 /// Probes without an answer that are remembered: at the shortest distance those of a second and a half.
-const MOST_OUTSTANDING: usize = 256;
+const MAX_OUTSTANDING: usize = 256;
 /// So many answers in a row show that a way works again.
 const ENOUGH_REPLIES: u32 = 2;
 /// Probes follow each other faster by this as long as it is in doubt whether the way works: then a few that are lost by chance are
@@ -22,7 +22,7 @@ const LONG_EVERY: u64 = 4;
 /// Long probes take at most this part of a lane.
 const LONG_SHARE: u64 = 100;
 /// A way that loses probes by chance is given so many more, for each fortieth part that it loses one.
-const MOST_PATIENCE: f64 = 6.0;
+const MAX_LOSS_ALLOWANCE: f64 = 6.0;
 /// Until something has come back, a round trip is taken for this.
 const UNKNOWN_RTT: Span = Span::from_millis(500);
 
@@ -96,7 +96,7 @@ impl Way {
         let len = if long { ByteCount::new(1_514) } else { ByteCount::new(60) };
         self.sent.add(on_the_line(len));
         let probe = of(self.sent);
-        if self.outstanding.len() >= MOST_OUTSTANDING {
+        if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
         self.outstanding.push_back(Outstanding {
@@ -181,7 +181,7 @@ impl Way {
     /// When the way is given up if nothing comes until then; none: nothing is expected.
     pub(super) fn lost_at(&self, interval: Span) -> Option<Instant> {
         // The probe itself, and two more that would have been answered; more where many are not.
-        let more = (self.unanswered * 40.0).min(MOST_PATIENCE) as u64;
+        let more = (self.unanswered * 40.0).min(MAX_LOSS_ALLOWANCE) as u64;
         self.doubted_at().filter(|_| self.up).map(|at| at + interval * (2 + more))
     }
 

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
 /// Holes that one message tells of.
-pub const MOST_HOLES: usize = 16;
+pub const MAX_HOLES: usize = 16;
 
 /// Holes in one flow.
 ///
@@ -36,7 +36,7 @@ pub struct Missing {
     /// Between the holes, and from the last one to here, all has come.
     pub upto: Seq,
     /// Where they are missing; none of them is empty.
-    pub holes: ArrayVec<Hole, MOST_HOLES>,
+    pub holes: ArrayVec<Hole, MAX_HOLES>,
 }
 
 /// Numbers of a flow that have not come.
@@ -122,7 +122,7 @@ impl Missing {
             6 => 32,
             other => return Err(MissingError::Family(other)),
         };
-        if count == 0 || usize::from(count) > MOST_HOLES {
+        if count == 0 || usize::from(count) > MAX_HOLES {
             return Err(MissingError::Holes(count));
         }
         let covered = FIXED + addresses + PORTS + UPTO + usize::from(count) * HOLE;
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(bytes.len(), SHORTEST);
         assert_eq!(&bytes[..16], b"fpms\x01\x01\x04\x01\x0a\x00\x00\x01\x0a\x00\x00\x02");
         assert_eq!(&bytes[16..32], b"\x12\x34\x00\x50\x01\x02\x03\x04\xff\xff\xff\xf0\x00\x00\x00\x10");
-        let many: Vec<_> = (0..MOST_HOLES as u32).map(|n| (n * 10, n * 10 + 5)).collect();
+        let many: Vec<_> = (0..MAX_HOLES as u32).map(|n| (n * 10, n * 10 + 5)).collect();
         for (v6, gone) in [(false, false), (false, true), (true, false), (true, true)] {
             let message = missing(v6, gone, &many);
             assert_eq!(Missing::of(&message.frame(A, B)), Some(Ok(message)));

@@ -18,4 +18,4 @@ mod copies;
 mod message;
 
 pub use copies::{Copies, Sent};
-pub use message::{Hole, MOST_HOLES, Missing, MissingError};
+pub use message::{Hole, MAX_HOLES, Missing, MissingError};

@@ -2,7 +2,7 @@
 
 use super::{Flow, Resequencer};
 use crate::multi_nic::NicId;
-use crate::multi_nic::repair::{Hole, MOST_HOLES, Missing};
+use crate::multi_nic::repair::{Hole, MAX_HOLES, Missing};
 use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::MacAddr;
@@ -10,11 +10,11 @@ use farpace_wire::MacAddr;
 /// Whether a sender is to be asked is looked up no more often than this.
 const LOOK_EVERY: Span = Span::from_millis(25);
 /// Asked again after half a round trip, and not sooner than this. The sender leaves what it has just sent again.
-const AGAIN_AT_LEAST: Span = Span::from_millis(1);
+const MIN_REPEAT_INTERVAL: Span = Span::from_millis(1);
 /// Messages to one flow's sender at once.
-const MOST_MESSAGES: usize = 4;
+const MAX_MESSAGES: usize = 4;
 /// Segments behind holes that are looked at for one message.
-const MOST_LOOKED_AT: usize = 4_096;
+const MAX_EXAMINED: usize = 4_096;
 
 /// By which way a sender is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) struct Asking {
     /// When they are asked for again.
     again_at: Option<Instant>,
     /// What the sender does not have any more, from and to.
-    gone: ArrayVec<(u64, u64), MOST_HOLES>,
+    gone: ArrayVec<(u64, u64), MAX_HOLES>,
 }
 
 impl Asking {
@@ -112,26 +112,26 @@ impl Resequencer {
         if flow.asking.again_at.is_some_and(|at| at <= now) {
             flow.asking.again_at = None;
             let mut from = next;
-            for _ in 0..MOST_MESSAGES {
+            for _ in 0..MAX_MESSAGES {
                 from = self.question(flow, by, from, u64::MAX);
             }
         }
-        for _ in 0..MOST_MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             let from = flow.asking.upto.max(next);
             if from >= passed {
                 break;
             }
             flow.asking.upto = self.question(flow, by, from, passed);
         }
-        flow.asking.again_at.get_or_insert(now + (by.rtt / 2).max(AGAIN_AT_LEAST));
+        flow.asking.again_at.get_or_insert(now + (by.rtt / 2).max(MIN_REPEAT_INTERVAL));
     }
     /// Asks for the first holes between these places, and says up to where.
     fn question(&mut self, flow: &Flow, by: AskBy, from: u64, upto: u64) -> u64 {
-        let mut holes: ArrayVec<Hole, MOST_HOLES> = ArrayVec::new();
+        let mut holes: ArrayVec<Hole, MAX_HOLES> = ArrayVec::new();
         let before = flow.held.range(..from).next_back().map_or(0, |(_, held)| held.end);
         let mut at = from.max(before);
         let number = |place: u64| Seq::new(place as u32);
-        for (start, held) in flow.held.range(from..).take(MOST_LOOKED_AT) {
+        for (start, held) in flow.held.range(from..).take(MAX_EXAMINED) {
             if at >= upto || holes.is_full() {
                 break;
             }

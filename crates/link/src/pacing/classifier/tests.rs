@@ -229,15 +229,15 @@ fn filters_have_limits() {
         errors.first().map(ToString::to_string).unwrap_or_default()
     };
     let many = |n: usize| says((0..n as u32).map(on_address).collect());
-    assert_eq!(many(MOST_FILTERS), "");
-    assert!(many(MOST_FILTERS + 1).contains("at most 65536"));
+    assert_eq!(many(MAX_FILTERS), "");
+    assert!(many(MAX_FILTERS + 1).contains("at most 65536"));
     let shapes = |n: u32| {
         let net = |bits: u32| Prefix::new(ip("::"), bits as u8).ok();
         let filter = |i| Filter { src: net(i % 129), dst: net(i / 129), ..on_address(0) };
         says((0..n).map(filter).collect())
     };
-    assert_eq!(shapes(MOST_SHAPES as u32), "");
-    assert!(shapes(MOST_SHAPES as u32 + 1).contains("1025 shapes"));
+    assert_eq!(shapes(MAX_SHAPES as u32), "");
+    assert!(shapes(MAX_SHAPES as u32 + 1).contains("1025 shapes"));
     let bad = |text: &str| says(vec![toml::from_str(&format!("class = \"0\"\n{text}")).unwrap()]);
     assert!(bad("dscp = 64").contains("from 0 to 63"));
     assert!(bad("src = \"10.0.0.1\"\ndst = \"::1\"").contains("no packet goes from 10.0.0.1 to ::1"));

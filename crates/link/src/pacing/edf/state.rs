@@ -1,7 +1,7 @@
 //! What the scheduler knows of a class, and the copies of it that stand in the calendar and elsewhere.
 
 use super::super::classes::{Class, PacketAt, Tag};
-use super::super::{ClassId, MOST_CLASSES, layer_2};
+use super::super::{ClassId, MAX_CLASSES, layer_2};
 use farpace_units::ByteCount;
 
 /// One frame-to-be of a class, in bytes of the line: it may begin at `start` and should have begun before `deadline`.
@@ -16,7 +16,7 @@ pub(super) struct Entry {
 
 /// Beside the number of a class: it [follows](crate::pacing::ClassKind::Follows) a connection.
 const FOLLOWS: u32 = 1 << 31;
-const _: () = assert!(MOST_CLASSES <= FOLLOWS as usize && size_of::<Entry>() == 24);
+const _: () = assert!(MAX_CLASSES <= FOLLOWS as usize && size_of::<Entry>() == 24);
 
 impl Entry {
     pub const fn new(start: u64, deadline: u64, class: ClassId, packet: PacketAt, follows: bool) -> Self {

@@ -3,7 +3,7 @@
 use super::selector::{Family, Selector};
 use super::words::{TcError, Words};
 use super::{Tc, Verb, units};
-use crate::pacing::{Filter, MOST_FILTERS};
+use crate::pacing::{Filter, MAX_FILTERS};
 use farpace_path::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -120,8 +120,8 @@ impl Tc {
         if verb == Verb::Change {
             return Err(words.error("there is no such filter: `add` makes one"));
         }
-        if config.filters.len() >= MOST_FILTERS {
-            return Err(words.error(format!("a device has at most {MOST_FILTERS} filters")));
+        if config.filters.len() >= MAX_FILTERS {
+            return Err(words.error(format!("a device has at most {MAX_FILTERS} filters")));
         }
         filter.class = class;
         if !has_priority {

@@ -34,7 +34,7 @@ mod units;
 mod words;
 mod write;
 
-pub use words::{MOST_WORDS, TcError};
+pub use words::{MAX_WORDS, TcError};
 pub use write::{NotWords, to_tc};
 
 use super::{PacingConfig, SchedulerKind};
@@ -115,8 +115,8 @@ impl Tc {
 
     fn command(&mut self, line: &Line) -> Result<(), TcError> {
         let mut words = Words::new(line);
-        if line.words.len() > MOST_WORDS {
-            return Err(words.error_at(MOST_WORDS, format!("a command has at most {MOST_WORDS} words")));
+        if line.words.len() > MAX_WORDS {
+            return Err(words.error_at(MAX_WORDS, format!("a command has at most {MAX_WORDS} words")));
         }
         words.take("tc");
         let object = words.next("qdisc, class or filter")?;

@@ -330,7 +330,7 @@ fn errors_help() {
         let error = empty.apply_text(words).unwrap_err();
         assert!(error.problem.contains("there is no root yet"), "{error}");
     }
-    let long = empty.apply(&vec!["x".to_owned(); MOST_WORDS + 1]).unwrap_err();
+    let long = empty.apply(&vec!["x".to_owned(); MAX_WORDS + 1]).unwrap_err();
     assert!(long.to_string().contains("at most 1000 words") && long.to_string().len() < 100, "{long}");
     let error = Tc::new(None).apply_text("\n# begin\ntc qdisc add \\\n root psp default x").unwrap_err();
     let expected = "line 3: `x` is not a number in hexadecimal, from 0 to ffff\n  tc qdisc add root psp default x\n                                ^";

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// Most words of one command.
-pub const MOST_WORDS: usize = 1_000;
+pub const MAX_WORDS: usize = 1_000;
 /// An error shows the command if it is at most so long.
 const SHOWN: usize = 400;
 

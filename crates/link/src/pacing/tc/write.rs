@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Most classes below one handle.
-const MOST_MINORS: usize = 0xffff;
+const MAX_MINORS: usize = 0xffff;
 
 /// Why a configuration cannot be said in the words of `tc`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotWords {
     /// The minor number of a class has 16 bits.
-    #[error("tc tells at most {MOST_MINORS} classes of a device apart, and there are {0}")]
+    #[error("tc tells at most {MAX_MINORS} classes of a device apart, and there are {0}")]
     TooManyClasses(usize),
     /// The configuration is not a checked one.
     #[error("there is no class `{0}`")]
@@ -82,7 +82,7 @@ impl<'a> Names<'a> {
         if all().chain(config.default.as_deref()).all(fits) {
             return Ok(Names { major, given: None });
         }
-        if config.classes.len() > MOST_MINORS {
+        if config.classes.len() > MAX_MINORS {
             return Err(NotWords::TooManyClasses(config.classes.len()));
         }
         let given = all().zip(1..).map(|(name, minor)| (name, units::name((1, minor)))).collect();

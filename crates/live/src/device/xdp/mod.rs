@@ -35,7 +35,7 @@ const HEADROOM: u32 = 256;
 /// Ethernet header with two tags.
 const HEADER: u32 = 22;
 /// Queues of one interface that are listened to.
-const MOST_QUEUES: u32 = 64;
+const MAX_QUEUES: u32 = 64;
 /// Frames of a batch.
 const BATCH: usize = 64;
 
@@ -133,7 +133,7 @@ impl XdpSocket {
         if config.promiscuous || config.mac.is_some() {
             packet::be_promiscuous(fd, index as i32).map_err(what("hear everything on"))?;
         }
-        let count = ethtool::receive_queues(name).min(MOST_QUEUES);
+        let count = ethtool::receive_queues(name).min(MAX_QUEUES);
         let mut program = Program::attach(index, name, count, config.mode)?;
         let (mut all, mut mode) = (Vec::new(), program.mode);
         for number in 0..count {

@@ -23,8 +23,8 @@ const TRAIN_GAP: Span = Span::from_millis(2);
 /// Round trips that a round needs before its least one is believed.
 const SAMPLES: u32 = 8;
 /// Bounds of the growth of the round trip that ends slow start.
-const LEAST_GROWTH: Span = Span::from_millis(4);
-const MOST_GROWTH: Span = Span::from_millis(16);
+const MIN_GROWTH: Span = Span::from_millis(4);
+const MAX_GROWTH: Span = Span::from_millis(16);
 /// After a reduction the round trip says nothing for so long.
 const SETTLING: Span = Span::from_secs(1);
 /// A burst of the device: what leaves at once at most.
@@ -171,7 +171,7 @@ impl LinuxCubic {
         if s.samples < SAMPLES {
             s.samples += 1;
         } else {
-            let growth = (least / 8).max(LEAST_GROWTH).min(MOST_GROWTH);
+            let growth = (least / 8).max(MIN_GROWTH).min(MAX_GROWTH);
             s.found |= s.least.is_some_and(|l| l > least + growth);
         }
     }

@@ -210,7 +210,7 @@ impl LinuxRecovery {
             return false;
         }
         let Some(wait) = self.detect(now, cx) else { return false };
-        self.timer.start(Kind::Reordering, now + timer::bounded(wait + timer::LEAST, cx.rto.rto()));
+        self.timer.start(Kind::Reordering, now + timer::bounded(wait + timer::MIN, cx.rto.rto()));
         true
     }
 }

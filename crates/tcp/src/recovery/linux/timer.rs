@@ -3,7 +3,7 @@
 use super::*;
 
 /// Least time that the reordering timer adds, and the probe where more than one segment is out.
-pub(super) const LEAST: Span = Span::from_millis(2);
+pub(super) const MIN: Span = Span::from_millis(2);
 /// Before there is a round trip.
 const INITIAL: Span = Span::from_secs(1);
 
@@ -71,7 +71,7 @@ impl LinuxRecovery {
         let wait = match (srtt.is_zero(), alone) {
             (true, _) => INITIAL,
             (false, true) => srtt * 2 + cx.rto.least(),
-            (false, false) => srtt * 2 + LEAST,
+            (false, false) => srtt * 2 + MIN,
         };
         let left = if advances { rto } else { (head.sent_at + rto).since(now) };
         let wait = if left.is_zero() { wait } else { wait.min(left) };

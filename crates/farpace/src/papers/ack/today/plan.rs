@@ -41,7 +41,7 @@ bin = "10 ms"
 "#;
 
 /// Smallest queue: the ten segments of the first window fit.
-const LEAST_QUEUE: u64 = 15_200;
+const MIN_QUEUE: u64 = 15_200;
 
 /// One run: who asks whom over which path for a flow of which size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ impl Cell {
 
     /// Limit of the queue, in bytes: what the path holds.
     pub fn queue(&self) -> u64 {
-        (self.rate * self.rtt * 125).max(LEAST_QUEUE)
+        (self.rate * self.rtt * 125).max(MIN_QUEUE)
     }
 
     /// The scenario of the run.

@@ -1,7 +1,7 @@
 //! Ways that fail and return.
 
 use super::*;
-use crate::multi_nic::probe::{MOST_PROBED, Message, Places, Probe, Prober, Probing, Reply, Traffic, WayTo};
+use crate::multi_nic::probe::{MAX_PROBED, Message, Places, Probe, Prober, Probing, Reply, Traffic, WayTo};
 use crate::multi_nic::{NeighbourId, NicId};
 use farpace_units::ByteCount;
 use farpace_units::Instant;
@@ -73,7 +73,7 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     let (from, to) = (model::ours(0), model::theirs(0));
     let way = WayTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
     prober.add(Instant::ZERO, way).expect("there is room");
-    let beyond = WayTo { neighbour: NeighbourId(MOST_PROBED as u32), ..way };
+    let beyond = WayTo { neighbour: NeighbourId(MAX_PROBED as u32), ..way };
     assert!(prober.add(Instant::ZERO, beyond).is_err());
     assert!(prober.add(Instant::ZERO, WayTo { nic: NicId(16), ..way }).is_err());
     prober.on_deadline(Instant::ZERO);
