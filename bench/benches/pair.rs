@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::{Pair, SMOL_SEGMENT, Smol};
-use farpace_tcp::config::{AckControl, AskFor, Profile};
+use farpace_tcp::config::{AckControl, Profile, RequestRule};
 use std::time::Duration;
 
 /// Segments of one measured step.
@@ -14,7 +14,8 @@ fn pair(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(5)).throughput(Throughput::Elements(SEGMENTS));
     let plain = [Profile::Modern, Profile::NewReno, Profile::AistFix];
     let plain = plain.map(|p| (p.name(), Pair::new(p, 256)));
-    let asking = [("modern, asks auto", AskFor::Auto), ("modern, asks everything", AskFor::Everything)];
+    let asking =
+        [("modern, asks auto", RequestRule::Auto), ("modern, asks everything", RequestRule::Everything)];
     let asking =
         asking.map(|(name, when)| (name, Pair::asking(Profile::Modern, 256, AckControl::Safe, when)));
     for (name, mut pair) in plain.into_iter().chain(asking) {

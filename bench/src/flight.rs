@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use farpace_tcp::cc::{AckSample, CongestionControl, Cut};
 use farpace_tcp::config::{Abc, Rto};
-use farpace_tcp::receive::{Arrival, Islands, Reassembly};
+use farpace_tcp::receive::{Arrival, Reassembly, SackBlockList};
 use farpace_tcp::recovery::{AckInput, Context, Expiry, LossRecovery, SendView, Sent};
 use farpace_tcp::rto::{Clock, MinRtt, RtoEstimator};
 use farpace_tcp::{Segments, Window};
@@ -53,7 +53,7 @@ pub struct Flight {
     causes: Vec<farpace_trace::Cause>,
     network: VecDeque<Seq>,
     receiver: Reassembly,
-    islands: Islands,
+    islands: SackBlockList,
     timeouts: u64,
 }
 
@@ -77,7 +77,7 @@ impl Flight {
             causes: Vec::new(),
             network: VecDeque::new(),
             receiver: Reassembly::new(ByteCount::new(1 << 30)),
-            islands: Islands::default(),
+            islands: SackBlockList::default(),
             timeouts: 0,
         };
         flight.send();

@@ -5,7 +5,7 @@ use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, OrderKind};
 use farpace_path::{Cx, Effects, Element, Port, QueueLimit};
 use farpace_units::{Instant, Packets, Rate, Stream};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
-use farpace_wire::{AddressPair, Arp, Below, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
+use farpace_wire::{AddressPair, Arp, Below, EtherType, Extension, MacAddr, NicFlags, NicKind, Packet};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
@@ -57,7 +57,7 @@ impl NicsLoad {
     /// Our stack asks for the neighbour, and it answers with its list.
     fn introduce(&mut self, ours: MacAddr, theirs: &[(MacAddr, NicKind)]) {
         let question = Arp::request(ours, Ipv4Addr::new(10, 0, 0, 1), TO);
-        let list = Extension::new(TO.into(), theirs, CardFlags::default(), 1);
+        let list = Extension::new(TO.into(), theirs, NicFlags::default(), 1);
         let answer = question.reply(NEIGHBOUR).encode_with(&list);
         let answer = Packet::from_link(NEIGHBOUR, ours, EtherType::ARP, answer.into());
         for (port, packet) in [(Port(0), question.packet(MacAddr::BROADCAST)), (Port(1), answer)] {

@@ -1,7 +1,7 @@
 //! Two connections back to back in memory: no lab, no packets, only TCP.
 
 use bytes::Bytes;
-use farpace_tcp::config::{AckControl, AskFor, Profile, Settings};
+use farpace_tcp::config::{AckControl, Profile, RequestRule, Settings};
 use farpace_tcp::{Connection, Outgoing, Ports};
 use farpace_units::{Amount, ByteCount, Instant, Packets, Seq, Span};
 
@@ -33,7 +33,7 @@ impl Pair {
     /// # Panics
     /// The settings are wrong, or nothing arrives: a figure of such a pair would be worth nothing.
     pub fn new(profile: Profile, window: u32) -> Self {
-        Self::asking(profile, window, AckControl::Off, AskFor::Auto)
+        Self::asking(profile, window, AckControl::Off, RequestRule::Auto)
     }
 
     /// The same, with a sender that asks for ACKs in this form and for these segments.
@@ -41,7 +41,7 @@ impl Pair {
     /// # Panics
     /// As above.
     #[allow(clippy::expect_used, reason = "a benchmark without a valid run must stop")]
-    pub fn asking(profile: Profile, window: u32, form: AckControl, when: AskFor) -> Self {
+    pub fn asking(profile: Profile, window: u32, form: AckControl, when: RequestRule) -> Self {
         let settings = Settings {
             ack_control: Some(form),
             ask_for: (form != AckControl::Off).then(|| vec![when]),

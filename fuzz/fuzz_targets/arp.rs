@@ -6,9 +6,9 @@
 #![no_main]
 
 use crc::{CRC_32_ISCSI, Crc};
-use farpace_link::multi_nic::arp::{Claim, MAX_NEIGHBOURS, Speaker};
+use farpace_link::multi_nic::arp::{Claim, MAX_NEIGHBOURS, ArpAnnouncer};
 use farpace_units::{Instant, Span, Stream};
-use farpace_wire::{Arp, CardFlags, Extension, ExtensionError, MacAddr, NicKind, Packet};
+use farpace_wire::{Arp, NicFlags, Extension, ExtensionError, MacAddr, NicKind, Packet};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const CARDS: [(MacAddr, NicKind); 2] = [(STACK, NicKind(3)), (MacAddr([2, 0, 0, 
 
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
-    let mut speaker = Speaker::new(STACK, &CARDS, CardFlags::default(), 0xfffe);
+    let mut speaker = ArpAnnouncer::new(STACK, &CARDS, NicFlags::default(), 0xfffe);
     let mut claim = Claim::new(now, [10, 0, 0, 1].into(), STACK, Stream::new(1, "claim"));
     let mut rest = bytes;
     while let Some((&[what, len], after)) = rest.split_first_chunk() {
@@ -72,7 +72,7 @@ fn seal(frame: &mut [u8]) {
     }
 }
 
-fn check(speaker: &Speaker) {
+fn check(speaker: &ArpAnnouncer) {
     assert!(speaker.cache().neighbours().count() <= MAX_NEIGHBOURS);
     let mut owners = BTreeMap::new();
     for machine in speaker.cache().neighbours().filter_map(|(.., machine)| machine) {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use farpace_link::multi_nic::probe::{Message, Prober, Probing, Reply, Responder, WayTo};
+use farpace_link::multi_nic::probe::{Message, Prober, Probing, Reply, Responder, PathTo};
 use farpace_link::multi_nic::repair::Missing;
 use farpace_link::multi_nic::{NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -17,7 +17,7 @@ const NIC: NicId = NicId(0);
 fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
     let nominal = Rate::from_mbit(1_000);
     let mut prober = Prober::new(Probing { interval: Span::from_millis(25), starts_up: false, hops: 2 });
-    let way = WayTo { neighbour: NeighbourId(1), nic: NIC, from: OURS, to: THEIRS, nominal };
+    let way = PathTo { neighbour: NeighbourId(1), nic: NIC, from: OURS, to: THEIRS, nominal };
     prober.add(Instant::ZERO, way).expect("there is room");
     let mut responder = Responder::new();
     let mut now = Instant::ZERO;

@@ -6,7 +6,7 @@ use farpace_bench::{
 };
 use farpace_link::multi_nic::OrderKind;
 use farpace_link::pacing::{Edf, Gaps};
-use farpace_tcp::config::{AckControl, AskFor, Profile};
+use farpace_tcp::config::{AckControl, Profile, RequestRule};
 use farpace_tcp::recovery::SackRecovery;
 use farpace_units::Span;
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ const WORKS: [(&str, &str, Work); 19] = [
         Ok(())
     }),
     ("tcp-asks-auto", "the same, the sender asks for ACKs where it needs them", |n| {
-        pair(n, Some(AskFor::Auto))
+        pair(n, Some(RequestRule::Auto))
     }),
-    ("tcp-asks-everything", "the same, it asks for every ACK", |n| pair(n, Some(AskFor::Everything))),
+    ("tcp-asks-everything", "the same, it asks for every ACK", |n| pair(n, Some(RequestRule::Everything))),
     ("flight-100", "a segment recovered with 100 in flight, 1 % lost", |n| flight(n, 100)),
     ("flight-100000", "the same with 100,000 in flight", |n| flight(n, 100_000)),
     ("lab", "a data packet through the lab, profile aist-fix", |n| lab(n, "aist-fix", Recording::Off)),
@@ -78,7 +78,7 @@ fn segments(pair: &mut Pair, n: u64) {
     }
 }
 
-fn pair(n: u64, ask: Option<AskFor>) -> Result<(), String> {
+fn pair(n: u64, ask: Option<RequestRule>) -> Result<(), String> {
     let profile = Profile::Modern;
     let mut pair = match ask {
         None => Pair::new(profile, 256),

@@ -11,7 +11,7 @@
 //! * the peer has finished (`POLLRDHUP`): the link is shut down for writing; both have (`POLLHUP`): for both;
 //! * an error waits (`POLLERR`): the link is closed while something of the program's end lies unread in it, the fuse.
 //!
-//! The program's end may have several descriptors (dup(2)). [`Ends`] has those of this process that are known, under a lock, so that
+//! The program's end may have several descriptors (dup(2)). [`HostKind`] has those of this process that are known, under a lock, so that
 //! a number cannot mean another file while the mirror takes tokens from it or fills it. The station's thread uses the link alone.
 //!
 //! When the last descriptor of the program's end is closed, the link hangs up. Once the link has hung up by itself, or is gone, a

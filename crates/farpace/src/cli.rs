@@ -1,8 +1,8 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, man, netlab, nics, notices, pacing, papers, profiles, run,
-    scenario, show, ss, terminal, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, lab_namespaces, man, nics, notices, pacing, papers, profiles,
+    run, scenario, show, ss, terminal, together, transfer, up, version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -81,7 +81,7 @@ pub enum Command {
     /// Tell what this machine allows and what would spoil results; clean up after killed processes
     Doctor(doctor::Args),
     /// The network of a scenario between network namespaces, in real time, for any programs
-    Lab(netlab::Args),
+    Lab(lab_namespaces::Args),
     /// Send files and trees to a `farpace recv`: resumed, verified, acknowledged
     Send(Box<transfer::send::Args>),
     /// Receive files from `farpace send`
@@ -139,7 +139,7 @@ pub fn main() -> ExitCode {
         Command::Exec(args) => exec::run(args),
         Command::Ss(args) => ss::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Lab(args) => netlab::run(args),
+        Command::Lab(args) => lab_namespaces::run(args),
         Command::Send(args) => transfer::send::run(args),
         Command::Recv(args) => transfer::recv::run(args),
         Command::Copy(args) => transfer::copy::run(args),

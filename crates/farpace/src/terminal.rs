@@ -79,15 +79,15 @@ mod tests {
 
     /// An error that has the words of its cause in its own, and the cause as well.
     #[derive(Debug)]
-    struct Told(io::Error);
+    struct SourceError(io::Error);
 
-    impl std::fmt::Display for Told {
+    impl std::fmt::Display for SourceError {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             write!(f, "cannot read at byte 0: {}", self.0)
         }
     }
 
-    impl std::error::Error for Told {
+    impl std::error::Error for SourceError {
         fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
             Some(&self.0)
         }
@@ -96,7 +96,7 @@ mod tests {
     /// Breaks: what the system says stands twice in a line, or a cause is not said.
     #[test]
     fn causes_are_said_once() {
-        let told = || Told(io::Error::other("no such thing (os error 2)"));
+        let told = || SourceError(io::Error::other("no such thing (os error 2)"));
         let error = Err::<(), _>(told()).context("cannot open `x`").unwrap_err();
         assert_eq!(with_causes(&error), "cannot open `x`: cannot read at byte 0: no such thing (os error 2)");
         let error = anyhow::Error::new(told().0).context("a").context("b");

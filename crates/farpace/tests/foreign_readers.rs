@@ -9,7 +9,7 @@ use farpace_trace::PcapngWriter;
 use farpace_units::Instant;
 use farpace_wire::icmp::with_cards;
 use farpace_wire::{
-    AddressPair, Arp, Below, CardFlags, EtherType, Extension, Icmp, MacAddr, Neighbour, NicKind, Packet,
+    AddressPair, Arp, Below, EtherType, Extension, Icmp, MacAddr, Neighbour, NicFlags, NicKind, Packet,
 };
 use serde_json::Value;
 use std::fs::{self, File};
@@ -93,7 +93,7 @@ fn tshark_sees_gap_frames_as_pause() {
 fn tshark_takes_a_list_of_cards_for_a_trailer() {
     let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
     let cards: Vec<_> = (0x11..0x21).map(|n| (mac(n), NicKind(3))).collect();
-    let list = |own: IpAddr, cards| Extension::new(own, cards, CardFlags::ANSWERS_PROBES, 1);
+    let list = |own: IpAddr, cards| Extension::new(own, cards, NicFlags::ANSWERS_PROBES, 1);
     let (a, b, a6) =
         (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
     let request = Arp::request(mac(0x11), a, b);

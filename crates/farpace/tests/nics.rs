@@ -7,7 +7,7 @@ mod common;
 use common::{run, with_scenario};
 use farpace::trace::PcapngWriter;
 use farpace::units::Instant;
-use farpace::wire::{Arp, CardFlags, Extension, MacAddr, NicKind, Packet};
+use farpace::wire::{Arp, Extension, MacAddr, NicFlags, NicKind, Packet};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -262,7 +262,7 @@ fn a_capture_of_a_run_shows_machines_and_ways() {
 fn tells(mac: MacAddr, address: Ipv4Addr, cards: &[(MacAddr, NicKind)]) -> Vec<u8> {
     let arp = Arp::request(mac, address, address);
     let packet = arp.packet(MacAddr::BROADCAST);
-    let list = Extension::new(address.into(), cards, CardFlags::ANSWERS_PROBES, 7);
+    let list = Extension::new(address.into(), cards, NicFlags::ANSWERS_PROBES, 7);
     [packet.headers(), &arp.encode_with(&list)].concat()
 }
 

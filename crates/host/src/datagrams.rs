@@ -3,7 +3,7 @@
 use crate::binds::Bind;
 use crate::host::Host;
 use crate::internet::Internet;
-use crate::ip::icmp::{IcmpError, PathTrouble};
+use crate::ip::icmp::{IcmpError, SoftError};
 use crate::ip::udp::{BindError, Datagram, Delivery, IpFields, SendError, UdpId, UdpSockets};
 use crate::secret::{Purpose, Tuple};
 use bytes::Bytes;
@@ -59,7 +59,7 @@ impl UdpSocket<'_> {
     }
 
     /// What went wrong on the way to where the socket is connected, once.
-    pub fn take_trouble(&mut self) -> Option<PathTrouble> {
+    pub fn take_trouble(&mut self) -> Option<SoftError> {
         self.sockets.take_trouble(self.id)
     }
 }

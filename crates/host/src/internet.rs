@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::ip::discovery::{self, Message};
 use crate::ip::fragments::{FragmentDrop, Reassembly};
-use crate::ip::icmp::{ErrorSource, IcmpError, PathMessage, PathTrouble, echo_reply, path_message};
+use crate::ip::icmp::{ErrorSource, IcmpError, PathMessage, SoftError, echo_reply, path_message};
 use crate::ip::neighbours::{Action, Neighbours, Resolved};
 use crate::secret::Tuple;
 use farpace_path::{Cx, DropReason, Port};
@@ -423,11 +423,11 @@ impl Host {
         let (Some((local_port, remote_port)), Some(seq)) = (quoted.ports, quoted.seq) else { return };
         let (local, remote) = (quoted.addresses.src(), quoted.addresses.dst());
         let error = match message.trouble {
-            PathTrouble::TooBig { mtu } => {
+            SoftError::TooBig { mtu } => {
                 PathError::TooBig { mtu: u32::try_from(mtu.get()).unwrap_or(u32::MAX) }
             }
-            PathTrouble::Unreachable { hard, .. } => PathError::Unreachable { hard },
-            PathTrouble::TimeExceeded | PathTrouble::ParameterProblem => PathError::Discarded,
+            SoftError::Unreachable { hard, .. } => PathError::Unreachable { hard },
+            SoftError::TimeExceeded | SoftError::ParameterProblem => PathError::Discarded,
         };
         self.on_path_error(&Tuple { local, remote, local_port, remote_port }, error, seq, cx);
     }

@@ -9,14 +9,14 @@
 //! Unsafe code is denied in the whole workspace; here it is not forbidden, because one module maps files into
 //! memory (`payload/map.rs`).
 
+mod boundary_network;
 pub mod checks;
 mod datagrams;
-mod doors;
-mod line_way;
-mod machines;
+mod hosts;
 mod network;
 mod nics;
 mod outcome;
+mod paced_link;
 mod pacing;
 mod parts;
 mod payload;
@@ -27,7 +27,7 @@ pub mod scenario;
 mod silence;
 mod watch;
 
-pub use doors::{DoorInfo, Doors};
+pub use boundary_network::{BoundaryInfo, BoundaryNetwork};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network::NetworkError;
 pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};

@@ -1,15 +1,15 @@
 //! From a scenario to a world: hosts, routers, switches, and the chain of elements that makes each link.
 
-use crate::line_way::LineWay;
-use crate::machines::{self, Ends, Machine};
+use crate::hosts::{self, HostElements, HostKind};
+use crate::paced_link::LinkTransmitter;
 use crate::parts::Parts;
-use crate::scenario::{self, Direction, Scenario, SwitchKind, Way};
+use crate::scenario::{self, Direction, ResolvedDirection, Scenario, SwitchKind};
 use farpace_host::Host;
-use farpace_link::nic::NicWay;
+use farpace_link::nic::PacingNic;
 use farpace_link::pacing::PacingConfig;
 use farpace_path as path;
 use farpace_path::world::{End, World, WorldError};
-use farpace_path::{Element, Port, TwoWay};
+use farpace_path::{Duplex, Element, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -49,14 +49,14 @@ pub enum NetworkError {
 }
 
 /// Builds the world of `scenario`, without flows.
-pub(crate) fn build(scenario: &Scenario, seed: u64, ends: Ends) -> Result<(World, Parts), NetworkError> {
+pub(crate) fn build(scenario: &Scenario, seed: u64, ends: HostKind) -> Result<(World, Parts), NetworkError> {
     let mut world = World::new(seed);
     let addresses = scenario.addresses();
-    let hosts = machines::build(&mut world, scenario, seed, ends)?;
+    let hosts = hosts::build(&mut world, scenario, seed, ends)?;
     let ports = number_ports(scenario);
     share_lines(&mut world, scenario, &hosts);
-    let (mut between, resolving) = (BTreeMap::new(), machines::resolving(scenario));
-    let taught = |(host, machine): (&String, &Machine)| {
+    let (mut between, resolving) = (BTreeMap::new(), hosts::resolving(scenario));
+    let taught = |(host, machine): (&String, &HostElements)| {
         (!resolving.contains(host.as_str())).then_some((host.clone(), machine.mac))
     };
     let taught: Vec<_> = hosts.iter().filter_map(taught).collect();
@@ -89,7 +89,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, ends: Ends) -> Result<(World
         nodes.push(ends);
     }
     for link in &scenario.links {
-        for way in [Way::Forward, Way::Backward] {
+        for way in [Direction::Forward, Direction::Backward] {
             let d = link.direction(way);
             if d.pacing.is_some_and(PacingConfig::follows_connections)
                 && let Some(host) = hosts.get(d.from).and_then(|m| world.element_mut::<Host>(m.host))
@@ -165,7 +165,7 @@ fn switch(
 }
 
 /// Hosts behind a switch or a hub see frames of others.
-fn share_lines(world: &mut World, scenario: &Scenario, hosts: &BTreeMap<String, Machine>) {
+fn share_lines(world: &mut World, scenario: &Scenario, hosts: &BTreeMap<String, HostElements>) {
     for link in &scenario.links {
         for node in link.between.iter().filter(|node| leads_to_switch(scenario, link, node)) {
             if let Some(host) = hosts.get(node).and_then(|m| world.element_mut::<Host>(m.host)) {
@@ -193,32 +193,32 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
     let link = &scenario.links[index];
     let mut ids = Vec::new();
     let refuse = |error: Refusal| NetworkError::Element { link: link.name.clone(), error };
-    let (forward, backward) = (link.direction(Way::Forward), link.direction(Way::Backward));
-    for (name, element) in troubles(&forward, Way::Forward).map_err(refuse)? {
+    let (forward, backward) = (link.direction(Direction::Forward), link.direction(Direction::Backward));
+    for (name, element) in troubles(&forward, Direction::Forward).map_err(refuse)? {
         ids.push(world.add(&format!("{}.forward.{name}", link.name), element)?);
     }
     // A card interrupts for what it has received whole: as the last.
-    let interrupts = |d: &Direction<'_>, way| {
-        d.interrupts.map(|interrupts| one_way(path::InterruptsWay::new(interrupts.config()), way))
+    let interrupts = |d: &ResolvedDirection<'_>, way| {
+        d.interrupts.map(|interrupts| one_way(path::InterruptsDirection::new(interrupts.config()), way))
     };
-    if let Some(element) = interrupts(&backward, Way::Backward) {
+    if let Some(element) = interrupts(&backward, Direction::Backward) {
         ids.push(world.add(&format!("{}.backward.interrupts", link.name), element)?);
     }
     // Bits go wrong on the line, whose time they have taken: behind it.
-    let bit_errors = |d: &Direction<'_>, way| {
-        (d.bit_errors > 0.0).then(|| one_way(path::BitErrorsWay::new(d.bit_errors), way))
+    let bit_errors = |d: &ResolvedDirection<'_>, way| {
+        (d.bit_errors > 0.0).then(|| one_way(path::BitErrorsDirection::new(d.bit_errors), way))
     };
-    if let Some(element) = bit_errors(&backward, Way::Backward) {
+    if let Some(element) = bit_errors(&backward, Direction::Backward) {
         ids.push(world.add(&format!("{}.backward.bit-errors", link.name), element)?);
     }
     ids.push(world.add(&link.name, line(&forward, &backward).map_err(refuse)?)?);
-    if let Some(element) = bit_errors(&forward, Way::Forward) {
+    if let Some(element) = bit_errors(&forward, Direction::Forward) {
         ids.push(world.add(&format!("{}.forward.bit-errors", link.name), element)?);
     }
-    if let Some(element) = interrupts(&forward, Way::Forward) {
+    if let Some(element) = interrupts(&forward, Direction::Forward) {
         ids.push(world.add(&format!("{}.forward.interrupts", link.name), element)?);
     }
-    let mut back = troubles(&backward, Way::Backward).map_err(refuse)?;
+    let mut back = troubles(&backward, Direction::Backward).map_err(refuse)?;
     back.reverse(); // the first of the list is the first that a packet meets
     for (name, element) in back {
         ids.push(world.add(&format!("{}.backward.{name}", link.name), element)?);
@@ -231,87 +231,90 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
 }
 
 /// Queues, rates and delays of both directions. Only what needs it pays for a managed queue or a changing line.
-fn line(forward: &Direction<'_>, backward: &Direction<'_>) -> Result<Box<dyn Element>, Refusal> {
-    let managed = |d: &Direction<'_>| -> Result<path::ManagedLinkWay, Refusal> {
-        let way = path::ManagedLinkWay::new(d.discipline()?, d.line()?, d.framing());
+fn line(
+    forward: &ResolvedDirection<'_>,
+    backward: &ResolvedDirection<'_>,
+) -> Result<Box<dyn Element>, Refusal> {
+    let managed = |d: &ResolvedDirection<'_>| -> Result<path::ManagedLinkDirection, Refusal> {
+        let way = path::ManagedLinkDirection::new(d.discipline()?, d.line()?, d.framing());
         Ok(if d.schedule.is_some_and(|s| s.reorders) { way.reordering() } else { way })
     };
     if forward.pacing.is_some() || backward.pacing.is_some() {
-        let way = |d: &Direction<'_>| -> Result<LineWay, Refusal> {
+        let way = |d: &ResolvedDirection<'_>| -> Result<LinkTransmitter, Refusal> {
             Ok(match d.pacing {
                 Some(config) => {
                     let rate = d.rate.ok_or("an infinitely fast line cannot be paced")?;
-                    LineWay::Paced(Box::new(NicWay::new(config, rate, d.delay)?))
+                    LinkTransmitter::Paced(Box::new(PacingNic::new(config, rate, d.delay)?))
                 }
-                None => LineWay::Other(Box::new(managed(d)?)),
+                None => LinkTransmitter::Other(Box::new(managed(d)?)),
             })
         };
-        return Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)));
+        return Ok(Box::new(Duplex::new(way(forward)?, way(backward)?)));
     }
     if forward.is_managed() || backward.is_managed() {
-        return Ok(Box::new(TwoWay::new(managed(forward)?, managed(backward)?)));
+        return Ok(Box::new(Duplex::new(managed(forward)?, managed(backward)?)));
     }
-    let way = |d: &Direction<'_>| path::LinkWay::new(d.link());
-    Ok(Box::new(TwoWay::new(way(forward)?, way(backward)?)))
+    let way = |d: &ResolvedDirection<'_>| path::LinkDirection::new(d.link());
+    Ok(Box::new(Duplex::new(way(forward)?, way(backward)?)))
 }
 
 type Refusal = Box<dyn std::error::Error + Send + Sync>;
-type Troubles = Vec<(&'static str, Box<dyn Element>)>;
+type Impairments = Vec<(&'static str, Box<dyn Element>)>;
 
 /// What one direction has before its queue, in the order in which packets meet it.
-fn troubles(d: &Direction<'_>, way: Way) -> Result<Troubles, Refusal> {
-    let mut list: Troubles = Vec::new();
+fn troubles(d: &ResolvedDirection<'_>, way: Direction) -> Result<Impairments, Refusal> {
+    let mut list: Impairments = Vec::new();
     if !d.clock_jumps.is_empty() {
         let jumps = d.clock_jumps.iter().map(scenario::ClockJump::jump).collect();
         list.push((
             "clock",
             Box::new(match way {
-                Way::Forward => path::ClockJump::of_port_0(jumps),
-                Way::Backward => path::ClockJump::of_port_1(jumps),
+                Direction::Forward => path::ClockJump::of_port_0(jumps),
+                Direction::Backward => path::ClockJump::of_port_1(jumps),
             }),
         ));
     }
     if let Some(middlebox) = d.middlebox {
-        list.push(("middlebox", one_way(path::MiddleboxWay::new(middlebox.config()), way)));
+        list.push(("middlebox", one_way(path::MiddleboxDirection::new(middlebox.config()), way)));
     }
     if let Some(thinning) = d.ack_thinning {
         list.push(("ack-thinning", one_way(thinning.way(), way)));
     }
     if let Some(p) = d.policer {
-        list.push(("policer", one_way(path::PolicerWay::new(p.config())?, way)));
+        list.push(("policer", one_way(path::PolicerDirection::new(p.config())?, way)));
     }
     if let Some(mtu) = d.mtu {
         list.push(("mtu", one_way(mtu.way()?, way)));
     }
     if !d.outages.is_empty() {
-        list.push(("outage", one_way(path::OutageWay::new(d.down())?, way)));
+        list.push(("outage", one_way(path::OutageDirection::new(d.down())?, way)));
     }
     if d.loss > 0.0 {
-        list.push(("loss", one_way(path::LossWay::new(d.loss), way)));
+        list.push(("loss", one_way(path::LossDirection::new(d.loss), way)));
     }
     if let Some(burst) = d.burst_loss {
-        list.push(("burst-loss", one_way(path::BurstLossWay::new(burst.config()), way)));
+        list.push(("burst-loss", one_way(path::BurstLossDirection::new(burst.config()), way)));
     }
     if d.corrupt > 0.0 {
-        list.push(("corrupt", one_way(path::CorruptWay::new(d.corrupt), way)));
+        list.push(("corrupt", one_way(path::CorruptDirection::new(d.corrupt), way)));
     }
     if d.duplicate > 0.0 {
-        list.push(("duplicate", one_way(path::DuplicateWay::new(d.duplicate), way)));
+        list.push(("duplicate", one_way(path::DuplicateDirection::new(d.duplicate), way)));
     }
     if !d.jitter.is_zero() {
         let jitter = path::Jitter { most: d.jitter, reorders: false };
-        list.push(("jitter", one_way(path::DelayWay::new(Span::ZERO, Some(jitter)), way)));
+        list.push(("jitter", one_way(path::DelayDirection::new(Span::ZERO, Some(jitter)), way)));
     }
     if let Some(r) = d.reorder {
-        list.push(("reorder", one_way(path::ReorderWay::new(r.chance, r.extra), way)));
+        list.push(("reorder", one_way(path::ReorderDirection::new(r.chance, r.extra), way)));
     }
     Ok(list)
 }
 
 /// An element that works in one direction and lets the other pass.
-fn one_way<W: path::Way>(what: W, way: Way) -> Box<dyn Element> {
+fn one_way<W: path::ElementDirection>(what: W, way: Direction) -> Box<dyn Element> {
     Box::new(match way {
-        Way::Forward => TwoWay::new(Some(what), None),
-        Way::Backward => TwoWay::new(None, Some(what)),
+        Direction::Forward => Duplex::new(Some(what), None),
+        Direction::Backward => Duplex::new(None, Some(what)),
     })
 }

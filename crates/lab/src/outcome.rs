@@ -1,7 +1,7 @@
 //! What came of a run.
 
 use crate::payload::VerifyError;
-use crate::scenario::Way;
+use crate::scenario::Direction;
 use crate::silence::SilenceMeter;
 use crate::watch::CaptureFile;
 use farpace_link::nic::NicStats;
@@ -43,7 +43,7 @@ pub struct PacingOutcome {
     /// The link.
     pub link: String,
     /// Its direction.
-    pub way: Way,
+    pub way: Direction,
     /// The machine that paced.
     pub from: String,
     /// The machine at the other end.

@@ -1,8 +1,8 @@
 //! What came of pacing, from the cards of a world.
 
-use crate::line_way::PacedLink;
 use crate::outcome::PacingOutcome;
-use crate::scenario::{Scenario, Way};
+use crate::paced_link::PacedLink;
+use crate::scenario::{Direction, Scenario};
 use farpace_path::Port;
 use farpace_path::world::World;
 
@@ -13,8 +13,8 @@ pub(crate) fn outcomes(world: &World, scenario: &Scenario) -> Vec<PacingOutcome>
         let Some(line) = world.find(&link.name).and_then(|id| world.element::<PacedLink>(id)) else {
             continue;
         };
-        for (way, entrance) in [(Way::Forward, Port(0)), (Way::Backward, Port(1))] {
-            let Some(nic) = line.way(entrance).nic() else { continue };
+        for (way, entrance) in [(Direction::Forward, Port(0)), (Direction::Backward, Port(1))] {
+            let Some(nic) = line.direction(entrance).nic() else { continue };
             let direction = link.direction(way);
             outcomes.push(PacingOutcome {
                 link: link.name.clone(),

@@ -1,14 +1,14 @@
 //! Where the parts of a network are in its world: what meters, captures and counters attach to.
 
-use crate::machines::Machine;
-use crate::scenario::{Hop, TapPlace, Way};
+use crate::hosts::HostElements;
+use crate::scenario::{Direction, Hop, TapPlace};
 use farpace_path::Port;
 use farpace_path::world::{ElementId, End, World};
 use std::collections::BTreeMap;
 
 /// The parts of a network.
 pub(crate) struct Parts {
-    pub machines: BTreeMap<String, Machine>,
+    pub machines: BTreeMap<String, HostElements>,
     /// Per link: the ends of its chain that face the first and the second node.
     pub links: Vec<[End; 2]>,
     /// Per link: the ends of its nodes.
@@ -22,7 +22,7 @@ impl Parts {
     }
     /// Both ends of the wire between a card and its link: what leaves by the first is sent, what leaves by the second received.
     pub fn card(&self, card: Hop) -> Option<[End; 2]> {
-        self.end(card.link, usize::from(card.way == Way::Backward))
+        self.end(card.link, usize::from(card.way == Direction::Backward))
     }
     fn end(&self, link: usize, end: usize) -> Option<[End; 2]> {
         Some([*self.nodes.get(link)?.get(end)?, *self.links.get(link)?.get(end)?])

@@ -1,7 +1,7 @@
 //! What waits on a path: the queueing delay that a packet would meet.
 
-use crate::line_way::PacedLink;
-use crate::scenario::{Flow, Hop, Scenario, Way};
+use crate::paced_link::PacedLink;
+use crate::scenario::{Direction, Flow, Hop, Scenario};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Link, ManagedLink, Port};
 use farpace_units::{Instant, Span};
@@ -20,8 +20,8 @@ impl Lines {
         let line = |hop: &Hop| {
             let link = scenario.links.get(hop.link)?;
             let entrance = match hop.way {
-                Way::Forward => Port(0),
-                Way::Backward => Port(1),
+                Direction::Forward => Port(0),
+                Direction::Backward => Port(1),
             };
             Some((world.find(&link.name)?, entrance))
         };
@@ -33,11 +33,11 @@ impl Lines {
         let mut total = Span::ZERO;
         for (id, entrance) in &self.0 {
             total += if let Some(line) = world.element_mut::<Link>(*id) {
-                line.way_mut(*entrance).drains_in(now)
+                line.direction_mut(*entrance).drains_in(now)
             } else if let Some(line) = world.element_mut::<ManagedLink>(*id) {
-                line.way_mut(*entrance).drains_in(now)
+                line.direction_mut(*entrance).drains_in(now)
             } else if let Some(line) = world.element_mut::<PacedLink>(*id) {
-                line.way_mut(*entrance).drains_in(now)
+                line.direction_mut(*entrance).drains_in(now)
             } else {
                 Span::ZERO
             };

@@ -1,7 +1,7 @@
 //! One run of a scenario: bin by bin, with samples, records and an outcome.
 
 use crate::datagrams::{ConstantRate, Counter};
-use crate::machines::Ends;
+use crate::hosts::HostKind;
 use crate::network::{self, NetworkError};
 use crate::nics;
 use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
@@ -151,7 +151,7 @@ impl Run {
     /// See [`RunError`].
     pub fn new(scenario: &Scenario, inputs: Inputs) -> Result<Self, RunError> {
         let seed = inputs.seed.unwrap_or(scenario.seed);
-        let (world, parts) = network::build(scenario, seed, Ends::Stacks)?;
+        let (world, parts) = network::build(scenario, seed, HostKind::Stacks)?;
         let mut run = Run {
             world,
             watch: Watch::default(),

@@ -207,7 +207,7 @@ size = "2 MB"
     let full = drops(&outcome, "space", DropReason::QueueFull);
     assert!(full > 0 && full == all_drops(&outcome), "{:?}", outcome.drops);
     let s = Scenario::parse(text, "t").unwrap();
-    let back = s.links[2].direction(farpace_lab::scenario::Way::Backward);
+    let back = s.links[2].direction(farpace_lab::scenario::Direction::Backward);
     assert_eq!(
         (back.rate.map(|r| r.bits_per_sec()), back.queue.in_bytes(ByteCount::new(1))),
         (Some(100_000), ByteCount::new(15_000))

@@ -1,6 +1,6 @@
 //! Scenarios that are good: what they mean, and that what ships is among them.
 
-use farpace_lab::scenario::{Counts, Hop, QueueLimit, Scenario, TapPlace, Way, explain, schema};
+use farpace_lab::scenario::{Counts, Direction, Hop, QueueLimit, Scenario, TapPlace, explain, schema};
 use farpace_tcp::config::Profile;
 use farpace_units::{Amount, ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
@@ -68,13 +68,16 @@ fn the_papers_setting() {
         (Span::from_micros(490), Span::ZERO, Counts::Ip)
     );
     // The queue of the sender's NIC is its own; everything else is the link's.
-    let nic = access.direction(Way::Forward);
+    let nic = access.direction(Direction::Forward);
     assert_eq!((nic.from, nic.to, nic.queue), ("a", "router", QueueLimit::Packets(Packets::new(10_000))));
-    assert!(farpace_path::LinkWay::new(nic.link()).is_ok());
+    assert!(farpace_path::LinkDirection::new(nic.link()).is_ok());
     assert_eq!(policer.config().refill, Some(policer.refill));
-    assert_eq!(access.direction(Way::Backward).queue, QueueLimit::Packets(Packets::new(1_000)));
-    assert_eq!(wan.direction(Way::Backward).delay, Span::from_millis(5));
-    assert!(wan.direction(Way::Backward).policer.is_none() && !wan.direction(Way::Forward).has_troubles());
+    assert_eq!(access.direction(Direction::Backward).queue, QueueLimit::Packets(Packets::new(1_000)));
+    assert_eq!(wan.direction(Direction::Backward).delay, Span::from_millis(5));
+    assert!(
+        wan.direction(Direction::Backward).policer.is_none()
+            && !wan.direction(Direction::Forward).has_troubles()
+    );
     assert_eq!(flow.sender.profile, Some(Profile::AistFix));
     assert_eq!(flow.sender.initial_ssthresh, Some(Packets::new(1_000)));
     assert_eq!(flow.receiver.resolve().unwrap().receive_buffer.max, ByteCount::new(2_500 * 1_448));
@@ -87,7 +90,7 @@ fn the_papers_setting() {
 fn figures_of_the_papers_path() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
     let flow = &s.flows[0];
-    let hop = |link| Hop { link, way: Way::Forward };
+    let hop = |link| Hop { link, way: Direction::Forward };
     assert_eq!(s.path(flow), [hop(0), hop(1)]);
     let segment = s.segment(flow);
     assert_eq!((segment.payload.get(), segment.ip.get(), segment.frame.get()), (1_448, 1_500, 1_514));
@@ -140,7 +143,7 @@ fn paths_without_limits_have_words_too() {
                 [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n";
     let s = Scenario::parse(text, "t").unwrap();
     assert_eq!((s.base_rtt(&s.flows[0]), s.bottleneck(&s.flows[0])), (Span::ZERO, None));
-    assert_eq!(s.path(&s.flows[0]), [Hop { link: 0, way: Way::Backward }]);
+    assert_eq!(s.path(&s.flows[0]), [Hop { link: 0, way: Direction::Backward }]);
     assert!(explain(&s).contains("Nothing on the path has a rate"));
     // What is left out.
     assert_eq!((s.seed, s.duration, s.port(0)), (1, Span::from_secs(600), 5_001));
@@ -382,9 +385,9 @@ proptest! {
 fn directions_become_elements() {
     let text = include_str!("../../../scenarios/gallery/troubled.toml");
     let s = set(text, &[("links.wire.backward.queue", "64 kB"), ("links.wire.overhead", "0 B")]).unwrap();
-    let (there, back) = (s.links[0].direction(Way::Forward), s.links[0].direction(Way::Backward));
+    let (there, back) = (s.links[0].direction(Direction::Forward), s.links[0].direction(Direction::Backward));
     assert!(there.has_troubles() && back.has_troubles());
-    assert!(farpace_path::OutageWay::new(there.down()).is_ok_and(|_| there.down().len() == 1));
+    assert!(farpace_path::OutageDirection::new(there.down()).is_ok_and(|_| there.down().len() == 1));
     assert_eq!(there.down()[0].end.since(there.down()[0].start), Span::from_millis(500));
     assert_eq!(back.link().queue, farpace_path::QueueLimit::Bytes(ByteCount::new(64_000)));
     assert_eq!(back.framing(), farpace_path::Framing::NONE);
@@ -392,5 +395,5 @@ fn directions_become_elements() {
     let s = set(text, &[("links.wire.forward.policer", policer)]).unwrap();
     let config = s.links[0].forward.policer.as_ref().unwrap().config();
     assert_eq!((config.refill, config.counted), (None, farpace_path::Counted::Ethernet));
-    assert!(farpace_path::PolicerWay::new(config).is_ok());
+    assert!(farpace_path::PolicerDirection::new(config).is_ok());
 }

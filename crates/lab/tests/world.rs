@@ -6,8 +6,8 @@ use bytes::Bytes;
 use farpace_lab::checks::Digest;
 use farpace_path::world::*;
 use farpace_path::{
-    Cx, Delay, DelayWay, DropReason, Element, Framing, Inspection, Jitter, Link, LinkWayConfig, Loss,
-    LossWay, Port, QueueLimit,
+    Cx, Delay, DelayDirection, DropReason, Element, Framing, Inspection, Jitter, Link, LinkConfig, Loss,
+    LossDirection, Port, QueueLimit,
 };
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpHeader};
@@ -168,16 +168,17 @@ fn lossy(seed: u64, meter: bool) -> World {
     let mut world = World::new(seed);
     let sends: Vec<u16> = (0..400).collect();
     let a = world.add("a", host("a", &log, &[(0, &sends), (70_000, &sends)])).unwrap();
-    let way = LinkWayConfig {
+    let way = LinkConfig {
         rate: Some(Rate::from_mbit(100)),
         delay: Span::from_micros(10),
         queue: QueueLimit::Bytes(ByteCount::new(20_000)),
         framing: Framing::ETHERNET,
     };
     let link = world.add("link", Box::new(Link::symmetric(way).unwrap())).unwrap();
-    let loss = world.add("loss", Box::new(Loss::new(LossWay::new(0.1), LossWay::new(0.1)))).unwrap();
+    let loss =
+        world.add("loss", Box::new(Loss::new(LossDirection::new(0.1), LossDirection::new(0.1)))).unwrap();
     let jitter = Some(Jitter { most: Span::from_micros(50), reorders: true });
-    let delay = Delay::new(DelayWay::new(Span::ZERO, jitter), DelayWay::new(Span::ZERO, jitter));
+    let delay = Delay::new(DelayDirection::new(Span::ZERO, jitter), DelayDirection::new(Span::ZERO, jitter));
     let delay = world.add("delay", Box::new(delay)).unwrap();
     let mut answering = host("b", &log, &[]);
     answering.answers = true;

@@ -1,12 +1,12 @@
 //! A network card that paces: one direction of a link whose line a scheduler keeps.
 
 use crate::pacing::{ConfigError, GapFrames, NamedStats, Next, Pacer, PacingConfig, Refusal, on_the_line};
-use farpace_path::{Backlog, Cx, DropReason, Inspection, Port, Way};
+use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
-/// What has happened on the line of a [`NicWay`] so far.
+/// What has happened on the line of a [`PacingNic`] so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NicStats {
     /// Packets sent, gap frames not counted.
@@ -33,7 +33,7 @@ pub struct NicStats {
 ///
 /// If the configuration names a slower [`line`](PacingConfig::line), the card fetches frames at that rate, as over a bus, and
 /// each leaves at the rate of the line.
-pub struct NicWay {
+pub struct PacingNic {
     pacer: Pacer,
     line: Serialiser,
     /// When the next frame can be fetched.
@@ -43,7 +43,7 @@ pub struct NicWay {
     /// Own address: that of the first packet.
     mac: Option<MacAddr>,
     /// What is to be done next.
-    turn: Turn,
+    turn: NextFetch,
     /// On the line and behind it, with arrivals at the far end, in order.
     on_the_way: VecDeque<(Instant, Packet)>,
     stats: NicStats,
@@ -51,7 +51,7 @@ pub struct NicWay {
 
 /// When the pacer is to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum NextFetch {
     /// When a packet comes.
     Idle,
     /// At this time, or when a packet comes.
@@ -60,20 +60,20 @@ enum Turn {
     Busy(Instant),
 }
 
-impl NicWay {
+impl PacingNic {
     /// An idle card on a line of `rate` whose far end is `delay` away.
     ///
     /// # Errors
     /// The first thing that is wrong with the configuration.
     pub fn new(config: &PacingConfig, rate: Rate, delay: Span) -> Result<Self, ConfigError> {
-        Ok(NicWay {
+        Ok(PacingNic {
             pacer: Pacer::new(config, rate)?,
             line: Serialiser::new(rate),
             device: Serialiser::new(config.line_rate(rate)),
             delay,
             gaps: GapFrames::new(config.gap_frame, config.mtu),
             mac: None,
-            turn: Turn::Idle,
+            turn: NextFetch::Idle,
             on_the_way: VecDeque::new(),
             stats: NicStats::default(),
         })
@@ -99,7 +99,7 @@ impl NicWay {
     /// Asks the pacer and sends, until the line is busy or nothing is to be sent now.
     fn work(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
-        while !matches!(self.turn, Turn::Busy(free) if free > now) {
+        while !matches!(self.turn, NextFetch::Busy(free) if free > now) {
             self.turn = match self.pacer.dequeue(now) {
                 Next::Packet { mut packet, .. } => {
                     // A word to this card, not to others.
@@ -122,21 +122,21 @@ impl NicWay {
                 }
                 Next::Wait(until) => {
                     // A scheduler that wants to wait for what is over is asked again in a nanosecond.
-                    self.turn = Turn::Wait(until.max(now + Span::from_nanos(1)));
+                    self.turn = NextFetch::Wait(until.max(now + Span::from_nanos(1)));
                     return;
                 }
                 Next::Empty => {
-                    self.turn = Turn::Idle;
+                    self.turn = NextFetch::Idle;
                     return;
                 }
             };
         }
     }
     /// Gives a frame to the line, which is free.
-    fn send(&mut self, frame: Packet, bytes: ByteCount, now: Instant) -> Turn {
+    fn send(&mut self, frame: Packet, bytes: ByteCount, now: Instant) -> NextFetch {
         let left = self.line.send(now, bytes);
         self.on_the_way.push_back((left + self.delay, frame));
-        Turn::Busy(self.device.send(now, bytes))
+        NextFetch::Busy(self.device.send(now, bytes))
     }
     /// Emits what has arrived at the far end.
     fn arrive(&mut self, out: Port, cx: &mut Cx<'_>) {
@@ -149,7 +149,7 @@ impl NicWay {
     }
 }
 
-impl Way for NicWay {
+impl ElementDirection for PacingNic {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.mac.get_or_insert(packet.macs().0);
@@ -171,7 +171,7 @@ impl Way for NicWay {
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
         match self.turn {
-            Turn::Wait(at) | Turn::Busy(at) if at <= cx.now() => self.work(cx),
+            NextFetch::Wait(at) | NextFetch::Busy(at) if at <= cx.now() => self.work(cx),
             _ => {}
         }
         self.arrive(out, cx);
@@ -179,9 +179,9 @@ impl Way for NicWay {
     fn deadline(&self) -> Option<Instant> {
         let arrival = self.on_the_way.front().map(|(at, _)| *at);
         match (self.turn, arrival) {
-            (Turn::Wait(at) | Turn::Busy(at), Some(arrival)) => Some(at.min(arrival)),
-            (Turn::Wait(at) | Turn::Busy(at), None) => Some(at),
-            (Turn::Idle, arrival) => arrival,
+            (NextFetch::Wait(at) | NextFetch::Busy(at), Some(arrival)) => Some(at.min(arrival)),
+            (NextFetch::Wait(at) | NextFetch::Busy(at), None) => Some(at),
+            (NextFetch::Idle, arrival) => arrival,
         }
     }
     fn held(&self) -> u64 {

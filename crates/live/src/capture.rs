@@ -1,6 +1,6 @@
 //! What passes a device, in a file that others can read.
 
-use crate::station::Station;
+use crate::driver::Driver;
 use farpace_path::world::{Observer, WireId, WorldError};
 use farpace_trace::{InterfaceId, PcapngWriter};
 use farpace_units::{Instant, Span};
@@ -50,7 +50,7 @@ impl Capture {
     ///
     /// # Errors
     /// See [`CaptureError`].
-    pub fn begin(path: &Path, program: &str, station: &mut Station) -> Result<Self, CaptureError> {
+    pub fn begin(path: &Path, program: &str, station: &mut Driver) -> Result<Self, CaptureError> {
         let failed = |error| CaptureError::File { path: path.to_owned(), error };
         let file = BufWriter::new(File::create(path).map_err(failed)?);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -4,8 +4,8 @@
 //! Limits: the folder and the socket are open to the user (and root) alone, and the user of the peer is checked; one peer is served
 //! at a time, for [`MAX_TURN`] at most, [`PAUSE`] apart; a list has [`MAX_ROWS`](crate::socket::MAX_ROWS) sockets.
 
+use crate::driver::{Ended, HostJob};
 use crate::socket::Listing;
-use crate::station::{Ended, HostJob};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -64,7 +64,7 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> ControlError {
 /// Gives work to a host.
 pub(crate) type Give = Box<dyn Fn(HostJob) -> Result<(), Ended> + Send>;
 /// Asks a host for its list; none: it has ended, or does not answer.
-type Ask = Box<dyn Fn() -> Option<Listing> + Send>;
+type ControlRequest = Box<dyn Fn() -> Option<Listing> + Send>;
 
 /// Folders where control sockets may be, the best first.
 fn folders() -> Vec<PathBuf> {
@@ -123,7 +123,7 @@ impl ControlSocket {
         )
     }
 
-    pub(crate) fn asking(name: &str, ask: Ask) -> Result<Self, ControlError> {
+    pub(crate) fn asking(name: &str, ask: ControlRequest) -> Result<Self, ControlError> {
         let folder = folder()?;
         let (listener, path) = bind(&folder, name)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed("protect", &path))?;
@@ -190,7 +190,7 @@ fn rings(bell: &EventFd, listener: Option<&UnixListener>, time: PollTimeout) -> 
     }
 }
 
-fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &Ask) {
+fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &ControlRequest) {
     let pause = PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::ZERO);
     while !rings(bell, Some(listener), PollTimeout::NONE) {
         if let Ok((peer, _)) = listener.accept() {
@@ -203,7 +203,7 @@ fn serve(listener: &UnixListener, bell: &EventFd, name: &str, ask: &Ask) {
     }
 }
 
-fn answer(mut peer: UnixStream, name: &str, ask: &Ask) -> io::Result<()> {
+fn answer(mut peer: UnixStream, name: &str, ask: &ControlRequest) -> io::Result<()> {
     let until = Instant::now() + MAX_TURN;
     let user = Uid::from_raw(getsockopt(&peer, PeerCredentials)?.uid());
     if user != geteuid() && !user.is_root() {

@@ -1,14 +1,14 @@
 //! A box that thins acknowledgments (RFC 3449 §5.2.1): of the pure ACKs of a connection it sends on only the newest of
 //! several, as cable modems and satellite terminals do to save their way up.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 use farpace_wire::{AddressPair, Packet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Thinning in each direction.
-pub type AckThinning = TwoWay<AckThinningWay>;
+pub type AckThinning = Duplex<AckThinningDirection>;
 
 /// One direction of an [`AckThinning`].
 ///
@@ -18,7 +18,7 @@ pub type AckThinning = TwoWay<AckThinningWay>;
 /// urgent data, ACKs with SACK blocks, duplicate ACKs and window updates. Other options of an ACK that is
 /// replaced are lost with it.
 #[derive(Clone, Debug)]
-pub struct AckThinningWay {
+pub struct AckThinningDirection {
     every: u32,
     hold: Span,
     connections: BTreeMap<Connection, Seen>,
@@ -74,14 +74,14 @@ fn look(packet: &Packet) -> Option<Segment> {
     })
 }
 
-impl AckThinningWay {
+impl AckThinningDirection {
     /// Most connections that are watched in one direction; those beyond pass untouched.
     pub const MAX: usize = 1_024;
 
     /// Sends one of `every` ACKs on, none later than `hold` after it came. With less than two, or a hold of zero,
     /// nothing is thinned.
     pub const fn new(every: u32, hold: Span) -> Self {
-        AckThinningWay { every, hold, connections: BTreeMap::new(), due: BTreeSet::new(), thinned: 0 }
+        AckThinningDirection { every, hold, connections: BTreeMap::new(), due: BTreeSet::new(), thinned: 0 }
     }
     /// ACKs that newer ones replaced so far.
     pub const fn thinned(&self) -> u64 {
@@ -116,7 +116,7 @@ impl AckThinningWay {
     }
 }
 
-impl Way for AckThinningWay {
+impl ElementDirection for AckThinningDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let Some(Segment { connection, ack, is_pure, is_turn }) = look(&packet) else {

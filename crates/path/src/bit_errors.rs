@@ -1,11 +1,11 @@
 //! Bit errors of a line: a packet with any wrong bit is lost, so long packets are lost more often than short ones.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::ByteCount;
 use farpace_wire::Packet;
 
 /// Bit errors in each direction.
-pub type BitErrors = TwoWay<BitErrorsWay>;
+pub type BitErrors = Duplex<BitErrorsDirection>;
 
 /// One direction of a [`BitErrors`]. The link layer's checksum finds each damaged frame and drops it, unlike
 /// [`Corrupt`](crate::Corrupt), where the damage reaches the receiver.
@@ -14,17 +14,17 @@ pub type BitErrors = TwoWay<BitErrorsWay>;
 /// 1 - (1 - ber)^(8 n). `n` is the length of the IP packet: link headers, checksum and coding differ between links,
 /// and published loss rates leave them out.
 #[derive(Clone, Debug)]
-pub struct BitErrorsWay {
+pub struct BitErrorsDirection {
     ber: f64,
     /// ln(1 - ber): the logarithm of the probability that one bit is right.
     ln_right: f64,
     lost: u64,
 }
 
-impl BitErrorsWay {
+impl BitErrorsDirection {
     /// Turns over each bit with probability `ber` (0 to 1).
     pub fn new(ber: f64) -> Self {
-        BitErrorsWay { ber, ln_right: libm::log1p(-ber.clamp(0.0, 1.0)), lost: 0 }
+        BitErrorsDirection { ber, ln_right: libm::log1p(-ber.clamp(0.0, 1.0)), lost: 0 }
     }
     /// Packets lost so far.
     pub const fn lost(&self) -> u64 {
@@ -36,7 +36,7 @@ impl BitErrorsWay {
     }
 }
 
-impl Way for BitErrorsWay {
+impl ElementDirection for BitErrorsDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if cx.rng().chance(self.loss_of(packet.network_len())) {
@@ -54,13 +54,13 @@ impl Way for BitErrorsWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use farpace_units::Instant;
 
     /// Breaks: the probability is computed from the wrong length, or loses its digits at low rates.
     #[test]
     fn the_probability_follows_from_the_length() {
-        let loss = |ber, len| BitErrorsWay::new(ber).loss_of(ByteCount::new(len));
+        let loss = |ber, len| BitErrorsDirection::new(ber).loss_of(ByteCount::new(len));
         let near = |a: f64, b: f64| assert!((a - b).abs() <= b * 1e-6, "{a}, expected {b}");
         near(loss(1e-5, 1_500), 0.113_080_095);
         near(loss(1e-5, 40), 0.003_194_901_4);
@@ -76,7 +76,8 @@ mod tests {
     fn losses_are_binomial_at_every_length() {
         const N: u16 = 20_000;
         for (ber, ip_len) in [(1e-5, 1_500), (1e-5, 576), (1e-5, 40), (1e-4, 1_500), (1e-6, 1_500)] {
-            let mut bed = Bed::new(BitErrors::new(BitErrorsWay::new(ber), BitErrorsWay::new(0.0)));
+            let mut bed =
+                Harness::new(BitErrors::new(BitErrorsDirection::new(ber), BitErrorsDirection::new(0.0)));
             for n in 0..N {
                 bed.packet(Instant::ZERO, Port(0), packet(n, ip_len - 40));
                 bed.packet(Instant::ZERO, Port(1), packet(n, ip_len - 40));
@@ -85,7 +86,7 @@ mod tests {
             let (mean, sigma) = (f64::from(N) * p, (f64::from(N) * p * (1.0 - p)).sqrt());
             let lost = bed.dropped.len() as f64;
             assert!((lost - mean).abs() <= 4.0 * sigma, "{lost} of {ip_len} B at {ber}: {mean} +- {sigma}");
-            assert_eq!(bed.element.way(Port(0)).lost(), bed.dropped.len() as u64);
+            assert_eq!(bed.element.direction(Port(0)).lost(), bed.dropped.len() as u64);
             assert!(bed.dropped.iter().all(|(_, reason)| *reason == DropReason::BitErrors));
             assert_eq!(bed.idents(Port(0)).len(), usize::from(N));
         }

@@ -1,12 +1,12 @@
 //! Loss in bursts: the Gilbert-Elliott model, a line that is at times good and at times bad.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
 
 /// Bursts of loss in each direction.
-pub type BurstLoss = TwoWay<BurstLossWay>;
+pub type BurstLoss = Duplex<BurstLossDirection>;
 
-/// Probabilities of a [`BurstLossWay`], each from 0 to 1 and per packet.
+/// Probabilities of a [`BurstLossDirection`], each from 0 to 1 and per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLossConfig {
     /// A good line turns bad: bursts begin once in 1/`begin` packets.
@@ -21,16 +21,16 @@ pub struct BurstLossConfig {
 
 /// One direction of a [`BurstLoss`].
 #[derive(Clone, Debug)]
-pub struct BurstLossWay {
+pub struct BurstLossDirection {
     config: BurstLossConfig,
     is_bad: bool,
     lost: u64,
 }
 
-impl BurstLossWay {
+impl BurstLossDirection {
     /// A line that is good at first.
     pub const fn new(config: BurstLossConfig) -> Self {
-        BurstLossWay { config, is_bad: false, lost: 0 }
+        BurstLossDirection { config, is_bad: false, lost: 0 }
     }
     /// Packets lost so far.
     pub const fn lost(&self) -> u64 {
@@ -38,7 +38,7 @@ impl BurstLossWay {
     }
 }
 
-impl Way for BurstLossWay {
+impl ElementDirection for BurstLossDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let BurstLossConfig { begin, end, good, bad } = self.config;
@@ -60,7 +60,7 @@ impl Way for BurstLossWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use farpace_units::Instant;
 
     /// Breaks: bursts begin too often, or have the wrong length. Bounds are four standard deviations wide.
@@ -68,7 +68,8 @@ mod tests {
     fn bursts_have_their_length_and_number() {
         const NEVER: BurstLossConfig = BurstLossConfig { begin: 0.0, end: 1.0, good: 0.0, bad: 1.0 };
         let often = BurstLossConfig { begin: 0.02, end: 0.2, good: 0.0, bad: 1.0 };
-        let mut bed = Bed::new(BurstLoss::new(BurstLossWay::new(often), BurstLossWay::new(NEVER)));
+        let mut bed =
+            Harness::new(BurstLoss::new(BurstLossDirection::new(often), BurstLossDirection::new(NEVER)));
         for n in 0..20_000 {
             bed.packet(Instant::ZERO, Port(0), packet(n, 0));
             bed.packet(Instant::ZERO, Port(1), packet(n, 0));

@@ -2,24 +2,24 @@
 //! out, and the echoes that it gets are moved back.
 
 use crate::tcp_edit::edited;
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use farpace_wire::tcp::{TCP_LEN, TcpFlags};
 
 /// A jumping clock at port 0: [`ClockField::Value`] one way, [`ClockField::Echo`] back.
-pub type ClockJump = TwoWay<ClockJumpWay>;
+pub type ClockJump = Duplex<ClockJumpDirection>;
 
 impl ClockJump {
     /// The clock of the machine at port 0 jumps by `jumps`.
     pub fn of_port_0(jumps: Vec<Jump>) -> Self {
-        let back = ClockJumpWay::new(ClockField::Echo, jumps.clone());
-        TwoWay::new(ClockJumpWay::new(ClockField::Value, jumps), back)
+        let back = ClockJumpDirection::new(ClockField::Echo, jumps.clone());
+        Duplex::new(ClockJumpDirection::new(ClockField::Value, jumps), back)
     }
     /// The clock of the machine at port 1 jumps by `jumps`.
     pub fn of_port_1(jumps: Vec<Jump>) -> Self {
-        let forward = ClockJumpWay::new(ClockField::Echo, jumps.clone());
-        TwoWay::new(forward, ClockJumpWay::new(ClockField::Value, jumps))
+        let forward = ClockJumpDirection::new(ClockField::Echo, jumps.clone());
+        Duplex::new(forward, ClockJumpDirection::new(ClockField::Value, jumps))
     }
 }
 
@@ -43,18 +43,18 @@ pub enum ClockField {
 
 /// One direction of a [`ClockJump`].
 #[derive(Clone, Debug)]
-pub struct ClockJumpWay {
+pub struct ClockJumpDirection {
     field: ClockField,
     /// Those to come, the next one last.
     jumps: Vec<Jump>,
     offset: u32,
 }
 
-impl ClockJumpWay {
+impl ClockJumpDirection {
     /// Moves `field` by the sum of the `jumps` that have been.
     pub fn new(field: ClockField, mut jumps: Vec<Jump>) -> Self {
         jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
-        ClockJumpWay { field, jumps, offset: 0 }
+        ClockJumpDirection { field, jumps, offset: 0 }
     }
 
     fn offset(&mut self, now: Instant) -> u32 {
@@ -65,7 +65,7 @@ impl ClockJumpWay {
     }
 }
 
-impl Way for ClockJumpWay {
+impl ElementDirection for ClockJumpDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let offset = self.offset(cx.now());
@@ -116,7 +116,7 @@ fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::Bed;
+    use crate::harness::Harness;
     use bytes::Bytes;
     use farpace_units::Seq;
     use farpace_wire::tcp::{TcpHeader, TcpOptions, Timestamps};
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn through(at: u64, port: Port, packet: Packet) -> Packet {
-        let mut bed = Bed::new(ClockJump::of_port_0(vec![
+        let mut bed = Harness::new(ClockJump::of_port_0(vec![
             Jump { at: Instant::from_nanos(20), ticks: u32::MAX },
             Jump { at: Instant::from_nanos(10), ticks: 1_001 },
         ]));

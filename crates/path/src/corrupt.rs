@@ -1,22 +1,22 @@
 //! Bit errors: one bit of a packet, anywhere in it, is turned over.
 
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
 
 /// Bit errors in each direction.
-pub type Corrupt = TwoWay<CorruptWay>;
+pub type Corrupt = Duplex<CorruptDirection>;
 
 /// One direction of a [`Corrupt`].
 #[derive(Clone, Debug)]
-pub struct CorruptWay {
+pub struct CorruptDirection {
     probability: f64,
     corrupted: u64,
 }
 
-impl CorruptWay {
+impl CorruptDirection {
     /// Turns one bit over in each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
-        CorruptWay { probability, corrupted: 0 }
+        CorruptDirection { probability, corrupted: 0 }
     }
     /// Packets corrupted so far.
     pub const fn corrupted(&self) -> u64 {
@@ -24,7 +24,7 @@ impl CorruptWay {
     }
 }
 
-impl Way for CorruptWay {
+impl ElementDirection for CorruptDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, mut packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if self.probability > 0.0 && cx.rng().chance(self.probability) {

@@ -1,17 +1,17 @@
 //! A delay line, with or without jitter. Nothing queues in it, whatever the rate.
 
-use crate::hold::Hold;
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::delay_queue::DelayQueue;
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 
 /// A delay in each direction.
-pub type Delay = TwoWay<DelayWay>;
+pub type Delay = Duplex<DelayDirection>;
 
 impl Delay {
     /// The same fixed delay in both directions.
     pub fn fixed(delay: Span) -> Self {
-        TwoWay::new(DelayWay::new(delay, None), DelayWay::new(delay, None))
+        Duplex::new(DelayDirection::new(delay, None), DelayDirection::new(delay, None))
     }
 }
 
@@ -26,21 +26,21 @@ pub struct Jitter {
 
 /// One direction of a [`Delay`].
 #[derive(Clone, Debug)]
-pub struct DelayWay {
+pub struct DelayDirection {
     delay: Span,
     jitter: Option<Jitter>,
     latest: Instant,
-    hold: Hold,
+    hold: DelayQueue,
 }
 
-impl DelayWay {
+impl DelayDirection {
     /// A delay of at least `delay`.
     pub fn new(delay: Span, jitter: Option<Jitter>) -> Self {
-        DelayWay { delay, jitter, latest: Instant::ZERO, hold: Hold::default() }
+        DelayDirection { delay, jitter, latest: Instant::ZERO, hold: DelayQueue::default() }
     }
 }
 
-impl Way for DelayWay {
+impl ElementDirection for DelayDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let mut due = cx.now() + self.delay;
@@ -77,12 +77,12 @@ impl Way for DelayWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
 
     /// Breaks: the delay, or many packets at once delay each other.
     #[test]
     fn all_packets_of_one_instant_come_out_together() {
-        let mut bed = Bed::new(Delay::fixed(Span::from_millis(5)));
+        let mut bed = Harness::new(Delay::fixed(Span::from_millis(5)));
         for n in 0..100 {
             bed.packet(Instant::from_nanos(7), Port(0), packet(n, 1_460));
         }
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn jitter_spreads_within_its_range_and_reorders() {
         let jitter = Some(Jitter { most: Span::from_micros(100), reorders: true });
-        let mut bed = Bed::new(Delay::new(
-            DelayWay::new(Span::from_millis(1), jitter),
-            DelayWay::new(Span::ZERO, None),
+        let mut bed = Harness::new(Delay::new(
+            DelayDirection::new(Span::from_millis(1), jitter),
+            DelayDirection::new(Span::ZERO, None),
         ));
         for n in 0..200 {
             bed.packet(Instant::ZERO, Port(0), packet(n, 0));

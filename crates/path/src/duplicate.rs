@@ -1,22 +1,22 @@
 //! Random duplication: a second copy follows the first at once.
 
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
 
 /// Random duplication in each direction.
-pub type Duplicate = TwoWay<DuplicateWay>;
+pub type Duplicate = Duplex<DuplicateDirection>;
 
 /// One direction of a [`Duplicate`].
 #[derive(Clone, Debug)]
-pub struct DuplicateWay {
+pub struct DuplicateDirection {
     probability: f64,
     duplicated: u64,
 }
 
-impl DuplicateWay {
+impl DuplicateDirection {
     /// Doubles each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
-        DuplicateWay { probability, duplicated: 0 }
+        DuplicateDirection { probability, duplicated: 0 }
     }
     /// Packets doubled so far.
     pub const fn duplicated(&self) -> u64 {
@@ -24,7 +24,7 @@ impl DuplicateWay {
     }
 }
 
-impl Way for DuplicateWay {
+impl ElementDirection for DuplicateDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if self.probability > 0.0 && cx.rng().chance(self.probability) {

@@ -1,12 +1,12 @@
 //! Receive interrupts of a network card, which come once for several frames.
 
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 
 /// Interrupts at both ends of a line.
-pub type Interrupts = TwoWay<InterruptsWay>;
+pub type Interrupts = Duplex<InterruptsDirection>;
 
 /// When a card interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct InterruptsConfig {
 /// One direction of an [`Interrupts`]: frames that have arrived wait until the machine is told of them and takes them, all
 /// at once and in order. What comes between the interrupt and its handling goes with the others.
 #[derive(Clone, Debug)]
-pub struct InterruptsWay {
+pub struct InterruptsDirection {
     config: InterruptsConfig,
     waiting: VecDeque<Packet>,
     /// From the present interrupt until it is handled.
@@ -33,11 +33,11 @@ pub struct InterruptsWay {
     frames: u64,
 }
 
-impl InterruptsWay {
+impl InterruptsDirection {
     /// A card without frames.
     pub const fn new(config: InterruptsConfig) -> Self {
         let waiting = VecDeque::new();
-        InterruptsWay { config, waiting, latency: Span::ZERO, due: None, interrupts: 0, frames: 0 }
+        InterruptsDirection { config, waiting, latency: Span::ZERO, due: None, interrupts: 0, frames: 0 }
     }
     /// Interrupts so far that have been handled.
     pub const fn interrupts(&self) -> u64 {
@@ -54,7 +54,7 @@ impl InterruptsWay {
     }
 }
 
-impl Way for InterruptsWay {
+impl ElementDirection for InterruptsDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.waiting.push_back(packet);
@@ -87,12 +87,12 @@ impl Way for InterruptsWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
 
-    fn bed(delay: u64, frames: u32, jitter: u64) -> Bed<Interrupts> {
+    fn bed(delay: u64, frames: u32, jitter: u64) -> Harness<Interrupts> {
         let (delay, jitter) = (Span::from_micros(delay), Span::from_micros(jitter));
-        let way = InterruptsWay::new(InterruptsConfig { delay, frames, jitter });
-        Bed::new(TwoWay::new(way.clone(), way))
+        let way = InterruptsDirection::new(InterruptsConfig { delay, frames, jitter });
+        Harness::new(Duplex::new(way.clone(), way))
     }
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Span::from_micros(micros)
@@ -109,7 +109,7 @@ mod tests {
         let times: Vec<_> = bed.emitted.iter().map(|(at, ..)| at.as_micros()).collect();
         assert_eq!(times, [30, 30, 50, 50, 50, 80]);
         assert_eq!(bed.idents(Port(1)), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(bed.element.way(Port(0)).interrupts(), 3);
+        assert_eq!(bed.element.direction(Port(0)).interrupts(), 3);
     }
 
     /// Breaks: jitter leaves its range, is drawn for each frame, or changes the order.

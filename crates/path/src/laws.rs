@@ -1,7 +1,7 @@
-//! The laws that every element keeps, tried with random packets. [`Bed`](crate::bed::Bed) itself asserts
+//! The laws that every element keeps, tried with random packets. [`Harness`](crate::bed::Harness) itself asserts
 //! conservation after every call and that a wake leaves the next deadline in the future.
 
-use crate::bed::{Bed, packet};
+use crate::harness::{Harness, packet};
 use crate::*;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
     prop::collection::vec((0u64..40_000, any::<bool>(), 0usize..1_460), 1..120)
 }
 
-fn feed<E: Element>(bed: &mut Bed<E>, arrivals: &Arrivals) {
+fn feed<E: Element>(bed: &mut Harness<E>, arrivals: &Arrivals) {
     let mut now = Instant::ZERO;
     for (n, (gap, port, payload)) in arrivals.iter().enumerate() {
         now += Span::from_nanos(*gap);
@@ -24,7 +24,7 @@ fn feed<E: Element>(bed: &mut Bed<E>, arrivals: &Arrivals) {
 
 /// All that came out, in order; everything that went in must be among it.
 fn outcome<E: Element>(element: E, arrivals: &Arrivals) -> String {
-    let mut bed = Bed::new(element);
+    let mut bed = Harness::new(element);
     feed(&mut bed, arrivals);
     assert_eq!(bed.element.held(), 0, "all time has passed");
     let emitted: Vec<_> =
@@ -45,14 +45,14 @@ proptest! {
     fn every_element_keeps_the_laws(arrivals in arrivals(), p in 0.0..1.0f64, ns in 0u64..100_000, limit in 1u32..20) {
         let span = Span::from_nanos(ns);
         let rate = Rate::from_bits_per_sec(1_000 * (ns + 1));
-        let way = LinkWayConfig {
+        let way = LinkConfig {
             rate: Some(rate),
             delay: span,
             queue: QueueLimit::Packets(Packets::new(limit)),
             framing: Framing::ETHERNET,
         };
         same_twice(|| Link::symmetric(way).unwrap(), &arrivals);
-        same_twice(|| Link::symmetric(LinkWayConfig { rate: None, ..way }).unwrap(), &arrivals);
+        same_twice(|| Link::symmetric(LinkConfig { rate: None, ..way }).unwrap(), &arrivals);
         let least = Span::from_nanos(1);
         let codel = CoDelConfig { target: least, interval: span + least * 2, ecn: limit > 9 };
         let red = RedConfig { min: Packets::new(limit), max: Packets::new(limit * 2), weight: 1.0, ..RedConfig::default() };
@@ -70,10 +70,10 @@ proptest! {
                     Step { at: span + least, rate: None, delay: Span::ZERO },
                 ];
                 let schedule = Schedule::new(steps, Some(span * 2 + least * 2)).unwrap();
-                let way = ManagedLinkWay::new(queue, schedule, Framing::ETHERNET);
+                let way = ManagedLinkDirection::new(queue, schedule, Framing::ETHERNET);
                 if limit > 9 { way.reordering() } else { way }
             };
-            same_twice(|| TwoWay::new(managed(), managed()), &arrivals);
+            same_twice(|| Duplex::new(managed(), managed()), &arrivals);
         }
         same_twice(|| {
             Policer::one_way(Port(1), PolicerConfig {
@@ -86,32 +86,32 @@ proptest! {
         }, &arrivals);
         for reorders in [false, true] {
             let jitter = Some(Jitter { most: span, reorders });
-            same_twice(|| Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, None)), &arrivals);
+            same_twice(|| Delay::new(DelayDirection::new(span, jitter), DelayDirection::new(span, None)), &arrivals);
         }
-        same_twice(|| Loss::new(LossWay::new(p), LossWay::new(1.0 - p)), &arrivals);
-        same_twice(|| BitErrors::new(BitErrorsWay::new(p / 1e4), BitErrorsWay::new(p)), &arrivals);
+        same_twice(|| Loss::new(LossDirection::new(p), LossDirection::new(1.0 - p)), &arrivals);
+        same_twice(|| BitErrors::new(BitErrorsDirection::new(p / 1e4), BitErrorsDirection::new(p)), &arrivals);
         let burst = BurstLossConfig { begin: p, end: 1.0 - p, good: p / 2.0, bad: 1.0 };
-        same_twice(|| BurstLoss::new(BurstLossWay::new(burst), BurstLossWay::new(burst)), &arrivals);
+        same_twice(|| BurstLoss::new(BurstLossDirection::new(burst), BurstLossDirection::new(burst)), &arrivals);
         same_twice(|| {
             let changes = vec![MtuChange { at: Instant::from_nanos(ns), mtu: ByteCount::new(1_000) }];
-            let way = MtuWay::new(ByteCount::new(68 + ns % 1_500), changes).unwrap();
+            let way = MtuDirection::new(ByteCount::new(68 + ns % 1_500), changes).unwrap();
             Mtu::new(way.clone(), way.silent())
         }, &arrivals);
         let jump = Jump { at: Instant::from_nanos(ns), ticks: limit };
         same_twice(|| ClockJump::of_port_0(vec![jump]), &arrivals);
-        same_twice(|| AckThinning::new(AckThinningWay::new(limit, span), AckThinningWay::new(2, span * 2)), &arrivals);
+        same_twice(|| AckThinning::new(AckThinningDirection::new(limit, span), AckThinningDirection::new(2, span * 2)), &arrivals);
         let firewall = MiddleboxConfig {
             strip: MiddleboxConfig::unknown_options(),
             drop_without_ack: limit > 9,
             ..MiddleboxConfig::default()
         };
-        same_twice(|| Middlebox::new(MiddleboxWay::new(firewall.clone()), MiddleboxWay::new(firewall.clone())), &arrivals);
-        same_twice(|| Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(1.0 - p)), &arrivals);
-        same_twice(|| Corrupt::new(CorruptWay::new(p), CorruptWay::new(1.0 - p)), &arrivals);
-        same_twice(|| Reorder::new(ReorderWay::new(p, span), ReorderWay::new(1.0 - p, span * 2)), &arrivals);
+        same_twice(|| Middlebox::new(MiddleboxDirection::new(firewall.clone()), MiddleboxDirection::new(firewall.clone())), &arrivals);
+        same_twice(|| Duplicate::new(DuplicateDirection::new(p), DuplicateDirection::new(1.0 - p)), &arrivals);
+        same_twice(|| Corrupt::new(CorruptDirection::new(p), CorruptDirection::new(1.0 - p)), &arrivals);
+        same_twice(|| Reorder::new(ReorderDirection::new(p, span), ReorderDirection::new(1.0 - p, span * 2)), &arrivals);
         same_twice(|| {
             let down = |from: u64| Instant::from_nanos(from)..Instant::from_nanos(from + ns + 1);
-            Outage::new(OutageWay::new(vec![down(0), down(2 * ns + 1)]).unwrap(), OutageWay::new(vec![]).unwrap())
+            Outage::new(OutageDirection::new(vec![down(0), down(2 * ns + 1)]).unwrap(), OutageDirection::new(vec![]).unwrap())
         }, &arrivals);
         same_twice(|| {
             let mut routes = Routes::default();
@@ -122,7 +122,7 @@ proptest! {
         let costs = ProcessorConfig { send: span, receive: span * 2, receive_ack: span / 2, per_byte: least * (ns % 9), queue: way.queue };
         same_twice(|| Processor::new(costs), &arrivals);
         let interrupts = InterruptsConfig { delay: span, frames: limit - 1, jitter: span / 2 };
-        same_twice(|| Interrupts::new(InterruptsWay::new(interrupts), InterruptsWay::new(interrupts)), &arrivals);
+        same_twice(|| Interrupts::new(InterruptsDirection::new(interrupts), InterruptsDirection::new(interrupts)), &arrivals);
         same_twice(|| Hub::new(limit as u16 + 1), &arrivals);
     }
 
@@ -130,19 +130,19 @@ proptest! {
     #[test]
     fn what_keeps_the_order_keeps_it(arrivals in arrivals(), ns in 0u64..100_000) {
         let span = Span::from_nanos(ns);
-        let way = LinkWayConfig {
+        let way = LinkConfig {
             rate: Some(Rate::from_mbit(100)),
             delay: span,
             queue: QueueLimit::Unlimited,
             framing: Framing::ETHERNET,
         };
         let jitter = Some(Jitter { most: span, reorders: false });
-        let mut link = Bed::new(Link::symmetric(way).unwrap());
-        let mut delay = Bed::new(Delay::new(DelayWay::new(span, jitter), DelayWay::new(span, jitter)));
+        let mut link = Harness::new(Link::symmetric(way).unwrap());
+        let mut delay = Harness::new(Delay::new(DelayDirection::new(span, jitter), DelayDirection::new(span, jitter)));
         let costs = ProcessorConfig { send: span, receive: span / 3, receive_ack: span * 2, per_byte: Span::ZERO, queue: way.queue };
-        let mut processor = Bed::new(Processor::new(costs));
-        let interrupts = InterruptsWay::new(InterruptsConfig { delay: span, frames: 7, jitter: span });
-        let mut interrupts = Bed::new(Interrupts::new(interrupts.clone(), interrupts));
+        let mut processor = Harness::new(Processor::new(costs));
+        let interrupts = InterruptsDirection::new(InterruptsConfig { delay: span, frames: 7, jitter: span });
+        let mut interrupts = Harness::new(Interrupts::new(interrupts.clone(), interrupts));
         feed(&mut link, &arrivals);
         feed(&mut delay, &arrivals);
         feed(&mut processor, &arrivals);

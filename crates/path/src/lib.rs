@@ -6,20 +6,21 @@
 //! middleboxes do), never reads a clock, and never lets a packet vanish: the world keeps the account.
 //!
 //! Start reading at [`Element`]; then [`Link`] is the element that makes time pass. Elements with two ports
-//! are a [`TwoWay`] of one [`Way`] for each direction.
+//! are a [`Duplex`] of one [`ElementDirection`] for each direction.
 
 #![forbid(unsafe_code)]
 
 mod ack_thinning;
 mod bit_errors;
+mod boundary_port;
 mod burst_loss;
 mod clock_jump;
 mod corrupt;
 mod delay;
-mod door;
+mod delay_queue;
+mod duplex;
 mod duplicate;
 mod element;
-mod hold;
 mod interrupts;
 mod link;
 mod loss;
@@ -39,32 +40,32 @@ mod router;
 mod schedule;
 mod switch;
 mod tcp_edit;
-mod two_way;
 pub mod world;
 
 #[cfg(test)]
-mod bed;
+mod harness;
 #[cfg(test)]
 mod laws;
 
-pub use ack_thinning::{AckThinning, AckThinningWay};
-pub use bit_errors::{BitErrors, BitErrorsWay};
-pub use burst_loss::{BurstLoss, BurstLossConfig, BurstLossWay};
-pub use clock_jump::{ClockField, ClockJump, ClockJumpWay, Jump};
-pub use corrupt::{Corrupt, CorruptWay};
-pub use delay::{Delay, DelayWay, Jitter};
-pub use door::Door;
-pub use duplicate::{Duplicate, DuplicateWay};
+pub use ack_thinning::{AckThinning, AckThinningDirection};
+pub use bit_errors::{BitErrors, BitErrorsDirection};
+pub use boundary_port::BoundaryPort;
+pub use burst_loss::{BurstLoss, BurstLossConfig, BurstLossDirection};
+pub use clock_jump::{ClockField, ClockJump, ClockJumpDirection, Jump};
+pub use corrupt::{Corrupt, CorruptDirection};
+pub use delay::{Delay, DelayDirection, Jitter};
+pub use duplex::{Duplex, ElementDirection};
+pub use duplicate::{Duplicate, DuplicateDirection};
 pub use element::{Cx, DropReason, Effects, Element, Inspection, Port};
-pub use interrupts::{Interrupts, InterruptsConfig, InterruptsWay};
-pub use link::{Framing, Link, LinkError, LinkStats, LinkWay, LinkWayConfig};
-pub use loss::{Loss, LossWay};
-pub use managed_link::{ManagedLink, ManagedLinkWay};
+pub use interrupts::{Interrupts, InterruptsConfig, InterruptsDirection};
+pub use link::{Framing, Link, LinkConfig, LinkDirection, LinkError, LinkStats};
+pub use loss::{Loss, LossDirection};
+pub use managed_link::{ManagedLink, ManagedLinkDirection};
 pub use meter::{Meter, MeterBin};
-pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxWay, StripOn};
-pub use mtu::{Mtu, MtuChange, MtuError, MtuWay};
-pub use outage::{Outage, OutageError, OutageWay};
-pub use policer::{Counted, Policer, PolicerConfig, PolicerError, PolicerStats, PolicerWay};
+pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxDirection, StripOn};
+pub use mtu::{Mtu, MtuChange, MtuDirection, MtuError};
+pub use outage::{Outage, OutageDirection, OutageError};
+pub use policer::{Counted, Policer, PolicerConfig, PolicerDirection, PolicerError, PolicerStats};
 pub use port_frames::{PortFrames, ends_at_port};
 pub use prefix::Prefix;
 pub use processor::{Processor, ProcessorConfig};
@@ -73,8 +74,7 @@ pub use queue::{
     RedConfig,
 };
 pub use queue_limit::QueueLimit;
-pub use reorder::{Reorder, ReorderWay};
+pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{Schedule, ScheduleError, Step};
 pub use switch::{Hub, Switch};
-pub use two_way::{TwoWay, Way};

@@ -1,21 +1,21 @@
 //! A link: in each direction a queue, a line that sends at a rate, and the way to the far end.
 
-use crate::{Cx, DropReason, Inspection, Port, QueueLimit, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 use thiserror::Error;
 
 /// A link between two ports. Both directions work at the same time (full duplex).
-pub type Link = TwoWay<LinkWay>;
+pub type Link = Duplex<LinkDirection>;
 
 impl Link {
     /// A link with the same properties in both directions.
     ///
     /// # Errors
-    /// See [`LinkWay::new`].
-    pub fn symmetric(config: LinkWayConfig) -> Result<Self, LinkError> {
-        Ok(TwoWay::new(LinkWay::new(config)?, LinkWay::new(config)?))
+    /// See [`LinkDirection::new`].
+    pub fn symmetric(config: LinkConfig) -> Result<Self, LinkError> {
+        Ok(Duplex::new(LinkDirection::new(config)?, LinkDirection::new(config)?))
     }
 }
 
@@ -50,7 +50,7 @@ impl Framing {
 
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkWayConfig {
+pub struct LinkConfig {
     /// Rate of the line; `None` is infinitely fast, so that nothing ever queues.
     pub rate: Option<Rate>,
     /// From the last bit sent to the last bit received.
@@ -92,8 +92,8 @@ pub struct LinkStats {
 /// One direction of a [`Link`]: first in, first out, so that the arrival of a packet at the far end is known
 /// when it comes in. The queue is found when it is asked for, by moving a mark past all that has left.
 #[derive(Clone, Debug)]
-pub struct LinkWay {
-    config: LinkWayConfig,
+pub struct LinkDirection {
+    config: LinkConfig,
     most_bytes: u64,
     most_packets: u64,
     line: Option<Serialiser>,
@@ -116,12 +116,12 @@ struct Inside {
     packet: Packet,
 }
 
-impl LinkWay {
+impl LinkDirection {
     /// An idle direction.
     ///
     /// # Errors
     /// A rate of zero, or a queue that holds nothing.
-    pub fn new(config: LinkWayConfig) -> Result<Self, LinkError> {
+    pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
         if config.rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
             return Err(LinkError::ZeroRate);
         }
@@ -129,7 +129,7 @@ impl LinkWay {
         if most_bytes == 0 || most_packets == 0 {
             return Err(LinkError::ZeroQueue);
         }
-        Ok(LinkWay {
+        Ok(LinkDirection {
             config,
             most_bytes,
             most_packets,
@@ -142,7 +142,7 @@ impl LinkWay {
         })
     }
     /// How it is set up.
-    pub const fn config(&self) -> &LinkWayConfig {
+    pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
     /// What has happened so far.
@@ -197,7 +197,7 @@ impl LinkWay {
     }
 }
 
-impl Way for LinkWay {
+impl ElementDirection for LinkDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, mut packet: Packet, _out: Port, cx: &mut Cx<'_>) {
         packet.depart();
@@ -261,19 +261,19 @@ impl Way for LinkWay {
 mod tests {
     use super::*;
     use crate::Element;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use farpace_units::Packets;
     use proptest::prelude::*;
 
-    const CONFIG: LinkWayConfig = LinkWayConfig {
+    const CONFIG: LinkConfig = LinkConfig {
         rate: Some(Rate::from_mbit(1_000)),
         delay: Span::from_millis(5),
         queue: QueueLimit::Unlimited,
         framing: Framing::ETHERNET,
     };
 
-    fn link(config: LinkWayConfig) -> Bed<Link> {
-        Bed::new(Link::symmetric(config).unwrap())
+    fn link(config: LinkConfig) -> Harness<Link> {
+        Harness::new(Link::symmetric(config).unwrap())
     }
 
     /// Breaks: the time on the line of a full frame (1514 B + 24 B at 1 Gbit/s) and of a padded short one
@@ -297,13 +297,17 @@ mod tests {
             bed.packet(Instant::ZERO, Port(0), packet(n, 1_460));
         }
         for (at, packets) in [(0, 3), (12_303, 3), (12_304, 2), (24_608, 1), (36_911, 1), (36_912, 0)] {
-            let (queued, bytes) = bed.element.way_mut(Port(0)).queue(Instant::from_nanos(at));
+            let (queued, bytes) = bed.element.direction_mut(Port(0)).queue(Instant::from_nanos(at));
             assert_eq!((queued, bytes.get()), (packets, packets * 1_514), "at {at} ns");
         }
         assert_eq!(bed.element.held(), 3, "all are still on the way");
-        assert_eq!(bed.element.way_mut(Port(1)).queue(Instant::ZERO).0, 0, "the other direction is its own");
+        assert_eq!(
+            bed.element.direction_mut(Port(1)).queue(Instant::ZERO).0,
+            0,
+            "the other direction is its own"
+        );
         bed.run();
-        let way = bed.element.way(Port(0));
+        let way = bed.element.direction(Port(0));
         assert_eq!((way.stats().peak_packets, way.stats().peak_bytes), (3, ByteCount::new(4_542)));
         assert_eq!(way.busy(), Span::from_nanos(36_912));
     }
@@ -312,10 +316,10 @@ mod tests {
     #[test]
     fn impossible_links_are_refused() {
         let of = |config| Link::symmetric(config).map(drop);
-        let zero_rate = LinkWayConfig { rate: Some(Rate::from_bits_per_sec(0)), ..CONFIG };
+        let zero_rate = LinkConfig { rate: Some(Rate::from_bits_per_sec(0)), ..CONFIG };
         assert_eq!(of(zero_rate), Err(LinkError::ZeroRate));
         for queue in [QueueLimit::Packets(Packets::ZERO), QueueLimit::Bytes(ByteCount::ZERO)] {
-            assert_eq!(of(LinkWayConfig { queue, ..CONFIG }), Err(LinkError::ZeroQueue));
+            assert_eq!(of(LinkConfig { queue, ..CONFIG }), Err(LinkError::ZeroQueue));
         }
     }
 
@@ -324,7 +328,7 @@ mod tests {
         #[test]
         fn back_to_back_frames_take_their_total(rate in 1_000u64..100_000_000_000, payloads in prop::collection::vec(0usize..1_460, 1..80)) {
             let rate = Rate::from_bits_per_sec(rate);
-            let mut bed = link(LinkWayConfig { rate: Some(rate), ..CONFIG });
+            let mut bed = link(LinkConfig { rate: Some(rate), ..CONFIG });
             for payload in &payloads {
                 bed.packet(Instant::ZERO, Port(1), packet(0, *payload));
             }
@@ -348,7 +352,7 @@ mod tests {
             };
             let mut line = Serialiser::new(Rate::from_mbit(1_000));
             let mut inside: Vec<(Instant, u64)> = vec![];
-            let mut bed = link(LinkWayConfig { queue, ..CONFIG });
+            let mut bed = link(LinkConfig { queue, ..CONFIG });
             let mut now = Instant::ZERO;
             for (gap, payload) in arrivals {
                 now += Span::from_nanos(gap);

@@ -1,22 +1,22 @@
 //! Random loss, each packet by itself.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
 
 /// Random loss in each direction.
-pub type Loss = TwoWay<LossWay>;
+pub type Loss = Duplex<LossDirection>;
 
 /// One direction of a [`Loss`].
 #[derive(Clone, Debug)]
-pub struct LossWay {
+pub struct LossDirection {
     probability: f64,
     lost: u64,
 }
 
-impl LossWay {
+impl LossDirection {
     /// Loses each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
-        LossWay { probability, lost: 0 }
+        LossDirection { probability, lost: 0 }
     }
     /// Packets lost so far.
     pub const fn lost(&self) -> u64 {
@@ -24,7 +24,7 @@ impl LossWay {
     }
 }
 
-impl Way for LossWay {
+impl ElementDirection for LossDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if self.probability > 0.0 && cx.rng().chance(self.probability) {
@@ -41,8 +41,11 @@ impl Way for LossWay {
 
 #[cfg(test)]
 mod tests {
-    use crate::bed::{Bed, packet};
-    use crate::{Corrupt, CorruptWay, Duplicate, DuplicateWay, Loss, LossWay, Port, Reorder, ReorderWay};
+    use crate::harness::{Harness, packet};
+    use crate::{
+        Corrupt, CorruptDirection, Duplicate, DuplicateDirection, Loss, LossDirection, Port, Reorder,
+        ReorderDirection,
+    };
     use farpace_units::{Instant, Span};
 
     /// Breaks: the probability of loss, duplication, reordering or corruption: 2000 draws of 30 % lie within
@@ -50,11 +53,16 @@ mod tests {
     #[test]
     fn probabilities_are_kept() {
         for (p, range) in [(0.0, 0..=0), (0.3, 518..=682), (1.0, 2_000..=2_000)] {
-            let mut loss = Bed::new(Loss::new(LossWay::new(p), LossWay::new(0.0)));
-            let mut duplicate = Bed::new(Duplicate::new(DuplicateWay::new(p), DuplicateWay::new(0.0)));
+            let mut loss = Harness::new(Loss::new(LossDirection::new(p), LossDirection::new(0.0)));
+            let mut duplicate =
+                Harness::new(Duplicate::new(DuplicateDirection::new(p), DuplicateDirection::new(0.0)));
             let extra = Span::from_millis(1);
-            let mut reorder = Bed::new(Reorder::new(ReorderWay::new(p, extra), ReorderWay::new(0.0, extra)));
-            let mut corrupt = Bed::new(Corrupt::new(CorruptWay::new(p), CorruptWay::new(0.0)));
+            let mut reorder = Harness::new(Reorder::new(
+                ReorderDirection::new(p, extra),
+                ReorderDirection::new(0.0, extra),
+            ));
+            let mut corrupt =
+                Harness::new(Corrupt::new(CorruptDirection::new(p), CorruptDirection::new(0.0)));
             for n in 0..2_000 {
                 for port in [Port(0), Port(1)] {
                     loss.packet(Instant::ZERO, port, packet(n, 0));
@@ -67,7 +75,7 @@ mod tests {
             let corrupted = corrupt.emitted.iter().filter(|(_, _, p)| p.verify_checksums().is_err());
             // The twelve bytes of addresses and what else Ethernet has are not covered by a checksum: 14 of 154 B.
             let seen = corrupted.count() as u64;
-            let flipped = corrupt.element.way(Port(0)).corrupted();
+            let flipped = corrupt.element.direction(Port(0)).corrupted();
             assert!(seen <= flipped && seen >= flipped * 8 / 10, "{seen} of {flipped}");
             for hits in [
                 loss.dropped.len(),

@@ -1,27 +1,27 @@
-//! A link whose queue is managed or whose line changes with time: what [`LinkWay`](crate::LinkWay) cannot know in
+//! A link whose queue is managed or whose line changes with time: what [`LinkDirection`](crate::LinkDirection) cannot know in
 //! advance.
 
-use crate::hold::Hold;
+use crate::delay_queue::DelayQueue;
 use crate::{
-    Backlog, Cx, DropTail, Framing, Inspection, LinkError, LinkStats, LinkWayConfig, Port, QueueDiscipline,
-    Schedule, TwoWay, Way,
+    Backlog, Cx, DropTail, Duplex, ElementDirection, Framing, Inspection, LinkConfig, LinkError, LinkStats,
+    Port, QueueDiscipline, Schedule,
 };
 use farpace_units::{Instant, Serialiser, Span};
 use farpace_wire::Packet;
 
 /// A link between two ports of which at least one direction has a managed queue or a changing line.
-pub type ManagedLink = TwoWay<ManagedLinkWay>;
+pub type ManagedLink = Duplex<ManagedLinkDirection>;
 
 /// One direction of a [`ManagedLink`]: a [`QueueDiscipline`], a line whose rate and delay follow a [`Schedule`], and
-/// what is on its way. With [`DropTail`] and a constant line it does exactly what [`LinkWay`](crate::LinkWay) does,
+/// what is on its way. With [`DropTail`] and a constant line it does exactly what [`LinkDirection`](crate::LinkDirection) does,
 /// which needs half of the events.
 ///
 /// * A frame is sent at the rate that holds when its first bit leaves: the frame on the line at a step ends when it
 ///   would have ended, and the next one has the new rate.
 /// * It takes the delay that holds when its last bit leaves.
 /// * After a step to a shorter delay, packets wait for those before them and arrive with them, unless
-///   [`reordering`](ManagedLinkWay::reordering) lets them overtake.
-pub struct ManagedLinkWay {
+///   [`reordering`](ManagedLinkDirection::reordering) lets them overtake.
+pub struct ManagedLinkDirection {
     queue: Box<dyn QueueDiscipline>,
     schedule: Schedule,
     framing: Framing,
@@ -31,17 +31,17 @@ pub struct ManagedLinkWay {
     line: Option<(Instant, Packet)>,
     /// Latest arrival so far.
     latest: Instant,
-    on_the_way: Hold,
+    on_the_way: DelayQueue,
     busy: Span,
     /// Packets that came.
     came: u64,
     stats: LinkStats,
 }
 
-impl ManagedLinkWay {
+impl ManagedLinkDirection {
     /// An idle direction.
     pub fn new(queue: Box<dyn QueueDiscipline>, schedule: Schedule, framing: Framing) -> Self {
-        ManagedLinkWay {
+        ManagedLinkDirection {
             queue,
             schedule,
             framing,
@@ -49,7 +49,7 @@ impl ManagedLinkWay {
             serialiser: None,
             line: None,
             latest: Instant::ZERO,
-            on_the_way: Hold::default(),
+            on_the_way: DelayQueue::default(),
             busy: Span::ZERO,
             came: 0,
             stats: LinkStats::default(),
@@ -59,15 +59,15 @@ impl ManagedLinkWay {
     ///
     /// # Errors
     /// A rate of zero, or a queue that holds nothing.
-    pub fn plain(config: LinkWayConfig) -> Result<Self, LinkError> {
+    pub fn plain(config: LinkConfig) -> Result<Self, LinkError> {
         let queue = DropTail::new(config.queue).map_err(|_| LinkError::ZeroQueue)?;
         let schedule = Schedule::constant(config.rate, config.delay).map_err(|_| LinkError::ZeroRate)?;
-        Ok(ManagedLinkWay::new(Box::new(queue), schedule, config.framing))
+        Ok(ManagedLinkDirection::new(Box::new(queue), schedule, config.framing))
     }
     /// The same direction, in which packets overtake each other when the delay becomes shorter.
     #[must_use]
     pub fn reordering(self) -> Self {
-        ManagedLinkWay { keeps_order: false, ..self }
+        ManagedLinkDirection { keeps_order: false, ..self }
     }
     /// What has happened so far. Packets and bytes are those that have been given to the line.
     pub const fn stats(&self) -> &LinkStats {
@@ -129,7 +129,7 @@ impl ManagedLinkWay {
     }
 }
 
-impl Way for ManagedLinkWay {
+impl ElementDirection for ManagedLinkDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, mut packet: Packet, out: Port, cx: &mut Cx<'_>) {
         packet.depart();

@@ -2,14 +2,14 @@
 //! ordinary connection sends.
 
 use crate::tcp_edit::edited;
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::tcp::{TCP_LEN, TcpFlags, TcpView};
 use farpace_wire::{Packet, WireError};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// A middlebox in each direction.
-pub type Middlebox = TwoWay<MiddleboxWay>;
+pub type Middlebox = Duplex<MiddleboxDirection>;
 
 /// What a middlebox does. By default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum StripOn {
 /// One direction of a [`Middlebox`]. What is not a whole TCP segment passes untouched: other protocols, fragments, and
 /// headers that cannot be read.
 #[derive(Clone, Debug)]
-pub struct MiddleboxWay {
+pub struct MiddleboxDirection {
     config: MiddleboxConfig,
     stripped: u64,
     cleared: u64,
@@ -59,10 +59,10 @@ pub struct MiddleboxWay {
     unreadable: u64,
 }
 
-impl MiddleboxWay {
+impl MiddleboxDirection {
     /// A middlebox that does what `config` says.
     pub const fn new(config: MiddleboxConfig) -> Self {
-        MiddleboxWay { config, stripped: 0, cleared: 0, dropped: 0, unreadable: 0 }
+        MiddleboxDirection { config, stripped: 0, cleared: 0, dropped: 0, unreadable: 0 }
     }
     /// Segments from which options were stripped so far.
     pub const fn stripped(&self) -> u64 {
@@ -118,7 +118,7 @@ const NOP: u8 = 1;
 /// Data offset and flags stand here.
 const FLAGS_AT: usize = 12;
 
-impl Way for MiddleboxWay {
+impl ElementDirection for MiddleboxDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let tcp = match packet.tcp() {

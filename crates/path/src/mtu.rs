@@ -1,13 +1,13 @@
 //! A hop with an MTU: what is too big for it does not pass, or is taken apart.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant};
 use farpace_wire::{AddressPair, Below, Icmp, IpView, Packet, fragment};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
 /// An MTU in each direction.
-pub type Mtu = TwoWay<MtuWay>;
+pub type Mtu = Duplex<MtuDirection>;
 
 /// From a time on, the largest IP packet that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,24 +21,24 @@ pub struct MtuChange {
 /// Why an MTU cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MtuError {
-    /// Below [`MtuWay::MIN`].
-    #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuWay::MIN)]
+    /// Below [`MtuDirection::MIN`].
+    #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuDirection::MIN)]
     TooSmall(ByteCount),
     /// A change at or before the one before it.
     #[error("the change of MTU at {0} is not later than the one before it")]
     OutOfOrder(Instant),
-    /// More than [`MtuWay::MAX`].
-    #[error("{0} changes of MTU are more than the {most} allowed", most = MtuWay::MAX)]
+    /// More than [`MtuDirection::MAX`].
+    #[error("{0} changes of MTU are more than the {most} allowed", most = MtuDirection::MAX)]
     TooMany(usize),
 }
 
 /// One direction of an [`Mtu`].
 ///
 /// The sender of a packet that is too big is told by ICMP (RFC 1191, RFC 8201), unless the hop is
-/// [`silent`](MtuWay::silent): then it is a black hole for whoever relies on messages (RFC 2923 §2.1). An IPv4 packet
+/// [`silent`](MtuDirection::silent): then it is a black hole for whoever relies on messages (RFC 2923 §2.1). An IPv4 packet
 /// that may be fragmented is (RFC 791 §3.2).
 #[derive(Clone, Debug)]
-pub struct MtuWay {
+pub struct MtuDirection {
     mtu: ByteCount,
     changes: Vec<MtuChange>,
     /// So many of `changes` hold already.
@@ -58,7 +58,7 @@ const LONGEST_V4: usize = 576;
 const LONGEST_V6: usize = 1_280;
 const ICMP_LEN: usize = 8;
 
-impl MtuWay {
+impl MtuDirection {
     /// Most changes of one direction.
     pub const MAX: usize = 100_000;
     /// Every hop carries IPv4 packets of this length (RFC 791 §3.2).
@@ -80,12 +80,12 @@ impl MtuWay {
         if let Some(pair) = changes.windows(2).find(|pair| pair[1].at <= pair[0].at) {
             return Err(MtuError::OutOfOrder(pair[1].at));
         }
-        Ok(MtuWay { mtu, changes, past: 0, answers: true, too_big: 0, answered: 0 })
+        Ok(MtuDirection { mtu, changes, past: 0, answers: true, too_big: 0, answered: 0 })
     }
     /// The same hop, which tells nobody of what it drops.
     #[must_use]
     pub fn silent(self) -> Self {
-        MtuWay { answers: false, ..self }
+        MtuDirection { answers: false, ..self }
     }
     /// Packets that were too big so far.
     pub const fn too_big(&self) -> u64 {
@@ -105,7 +105,7 @@ impl MtuWay {
     }
 }
 
-impl Way for MtuWay {
+impl ElementDirection for MtuDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if packet.network_len() <= self.at(cx.now()) {
@@ -171,20 +171,20 @@ const TTL: u8 = 255;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
 
     const fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
     }
-    fn way(mtu: u64, changes: &[(u64, u64)]) -> Result<MtuWay, MtuError> {
+    fn way(mtu: u64, changes: &[(u64, u64)]) -> Result<MtuDirection, MtuError> {
         let changes = changes.iter().map(|(ns, mtu)| MtuChange { at: at(*ns), mtu: ByteCount::new(*mtu) });
-        MtuWay::new(ByteCount::new(mtu), changes.collect())
+        MtuDirection::new(ByteCount::new(mtu), changes.collect())
     }
 
     /// Breaks: the MTU counts something else than the IP packet, or a change comes at the wrong nanosecond.
     #[test]
     fn what_is_too_big_for_its_time_is_dropped() {
-        let mut bed = Bed::new(Mtu::new(
+        let mut bed = Harness::new(Mtu::new(
             way(140, &[(10, 139), (20, 141)]).unwrap().silent(),
             way(10_000, &[]).unwrap(),
         ));
@@ -196,13 +196,13 @@ mod tests {
         assert_eq!(bed.idents(Port(1)), [1, 4, 5]);
         assert_eq!(bed.idents(Port(0)), [1, 2, 3, 4, 5], "the other direction has its own");
         assert_eq!(bed.dropped, [(at(0), DropReason::TooBig), (at(10), DropReason::TooBig)]);
-        assert_eq!(bed.element.way(Port(0)).too_big(), 2);
+        assert_eq!(bed.element.direction(Port(0)).too_big(), 2);
     }
 
     /// Breaks: path MTU discovery: the sender is not told, or not of the right packet, or messages are answered.
     #[test]
     fn the_sender_is_told_once_and_quietly() {
-        let mut bed = Bed::new(Mtu::new(way(800, &[]).unwrap(), way(68, &[]).unwrap().silent()));
+        let mut bed = Harness::new(Mtu::new(way(800, &[]).unwrap(), way(68, &[]).unwrap().silent()));
         bed.packet(at(5), Port(0), packet(9, 1_000));
         bed.packet(at(5), Port(1), packet(9, 1_000));
         assert_eq!((bed.emitted.len(), bed.dropped.len()), (1, 2), "the silent way says nothing");
@@ -215,7 +215,7 @@ mod tests {
         let mut frame = Vec::new();
         lost.write_frame(&mut frame);
         assert_eq!(quoted, &frame[14..][..548], "what fits into 576 B");
-        let mut narrow = Bed::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
+        let mut narrow = Harness::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
         narrow.packet(at(6), Port(1), answer);
         assert_eq!((narrow.emitted.len(), narrow.dropped.len()), (0, 1), "messages are not answered");
     }
@@ -227,7 +227,7 @@ mod tests {
         let mac = farpace_wire::MacAddr([2, 0, 0, 0, 0, 1]);
         let below = Below { dont_fragment: false, ..Below::new(mac, mac, addresses, 64) };
         let whole = below.icmp(7, &Icmp::EchoRequest { ident: 1, seq: 2, data: &[3; 1_000] }).unwrap();
-        let mut bed = Bed::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
+        let mut bed = Harness::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
         bed.packet(at(1), Port(0), whole);
         let lengths: Vec<_> = bed.emitted.iter().map(|(_, _, p)| p.network_len().get()).collect();
         // 1008 B of message in parts of a multiple of 8 B.

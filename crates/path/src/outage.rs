@@ -1,13 +1,13 @@
 //! Outages: at given times nothing gets through.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::ops::Range;
 use thiserror::Error;
 
 /// Outages in each direction.
-pub type Outage = TwoWay<OutageWay>;
+pub type Outage = Duplex<OutageDirection>;
 
 /// Why outages cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -20,21 +20,21 @@ pub enum OutageError {
         /// Where it ends.
         to: Instant,
     },
-    /// More than [`OutageWay::MAX`].
-    #[error("{0} outages are more than the {most} allowed", most = OutageWay::MAX)]
+    /// More than [`OutageDirection::MAX`].
+    #[error("{0} outages are more than the {most} allowed", most = OutageDirection::MAX)]
     TooMany(usize),
 }
 
 /// One direction of an [`Outage`].
 #[derive(Clone, Debug)]
-pub struct OutageWay {
+pub struct OutageDirection {
     down: Vec<Range<Instant>>,
     /// So many of `down` are over.
     over: usize,
     lost: u64,
 }
 
-impl OutageWay {
+impl OutageDirection {
     /// Most outages of one direction.
     pub const MAX: usize = 100_000;
 
@@ -53,7 +53,7 @@ impl OutageWay {
             }
             up = d.end;
         }
-        Ok(OutageWay { down, over: 0, lost: 0 })
+        Ok(OutageDirection { down, over: 0, lost: 0 })
     }
     /// Packets lost so far.
     pub const fn lost(&self) -> u64 {
@@ -61,7 +61,7 @@ impl OutageWay {
     }
 }
 
-impl Way for OutageWay {
+impl ElementDirection for OutageDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         while self.down.get(self.over).is_some_and(|d| d.end <= cx.now()) {
@@ -82,7 +82,7 @@ impl Way for OutageWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
 
     const fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
@@ -91,8 +91,8 @@ mod tests {
     /// Breaks: an outage begins or ends at the wrong nanosecond.
     #[test]
     fn an_outage_has_its_start_and_not_its_end() {
-        let way = OutageWay::new(vec![at(10)..at(20), at(20)..at(21), at(30)..at(40)]).unwrap();
-        let mut bed = Bed::new(Outage::new(way, OutageWay::new(vec![]).unwrap()));
+        let way = OutageDirection::new(vec![at(10)..at(20), at(20)..at(21), at(30)..at(40)]).unwrap();
+        let mut bed = Harness::new(Outage::new(way, OutageDirection::new(vec![]).unwrap()));
         for ns in [9, 10, 19, 20, 21, 29, 30, 40] {
             bed.packet(at(ns), Port(0), packet(ns as u16, 0));
             bed.packet(at(ns), Port(1), packet(ns as u16, 0));
@@ -106,8 +106,11 @@ mod tests {
     fn disorder_is_refused() {
         for down in [vec![at(1)..at(1)], vec![at(5)..at(9), at(8)..at(10)], vec![at(5)..at(9), at(1)..at(2)]]
         {
-            assert!(matches!(OutageWay::new(down), Err(OutageError::OutOfOrder { .. })));
+            assert!(matches!(OutageDirection::new(down), Err(OutageError::OutOfOrder { .. })));
         }
-        assert_eq!(OutageWay::new(vec![at(1)..at(2); 100_001]).map(drop), Err(OutageError::TooMany(100_001)));
+        assert_eq!(
+            OutageDirection::new(vec![at(1)..at(2); 100_001]).map(drop),
+            Err(OutageError::TooMany(100_001))
+        );
     }
 }

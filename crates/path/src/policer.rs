@@ -1,21 +1,21 @@
 //! A token-bucket policer: drops what exceeds its rate, never queues.
 
-use crate::{Cx, DropReason, Inspection, Port, TwoWay, Way};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::Packet;
 use thiserror::Error;
 
 /// A policer in one direction or both; a direction without one lets everything pass.
-pub type Policer = TwoWay<Option<PolicerWay>>;
+pub type Policer = Duplex<Option<PolicerDirection>>;
 
 impl Policer {
     /// Polices the packets that enter at `entry` (port 0 or 1); the others pass untouched.
     ///
     /// # Errors
-    /// See [`PolicerWay::new`].
+    /// See [`PolicerDirection::new`].
     pub fn one_way(entry: Port, config: PolicerConfig) -> Result<Self, PolicerError> {
-        let way = Some(PolicerWay::new(config)?);
-        Ok(if entry == Port(0) { TwoWay::new(way, None) } else { TwoWay::new(None, way) })
+        let way = Some(PolicerDirection::new(config)?);
+        Ok(if entry == Port(0) { Duplex::new(way, None) } else { Duplex::new(None, way) })
     }
 }
 
@@ -78,7 +78,7 @@ const FRACTIONS_PER_BYTE: u64 = 8 * 1_000_000_000;
 /// One direction of a [`Policer`]. Tokens are worked out when a packet comes; the part of a byte that is left
 /// over is kept, so the rate holds exactly over any time.
 #[derive(Clone, Debug)]
-pub struct PolicerWay {
+pub struct PolicerDirection {
     config: PolicerConfig,
     tokens: u64,
     /// Part of a token beyond `tokens`; below [`FRACTIONS_PER_BYTE`].
@@ -90,7 +90,7 @@ pub struct PolicerWay {
     stats: PolicerStats,
 }
 
-impl PolicerWay {
+impl PolicerDirection {
     /// A full bucket.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl PolicerWay {
         // The bucket is full at the start, so the first fill that matters is the first one after it.
         let phase = config.refill.map_or(0, |every| config.phase.as_nanos() % every.as_nanos());
         let next_fill = Instant::from_nanos(phase);
-        Ok(PolicerWay {
+        Ok(PolicerDirection {
             config,
             tokens: config.burst.get(),
             fraction: 0,
@@ -173,7 +173,7 @@ fn after_silence(rate: u64, time: Span, fraction: u64) -> (u64, u64) {
     (u64::try_from(n / per_byte).unwrap_or(u64::MAX), (n % per_byte) as u64)
 }
 
-impl Way for PolicerWay {
+impl ElementDirection for PolicerDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.fill(cx.now());
@@ -209,7 +209,7 @@ impl Way for PolicerWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use proptest::prelude::*;
 
     const MBIT_500: PolicerConfig = PolicerConfig {
@@ -225,7 +225,7 @@ mod tests {
     fn tokens_come_at_the_phase_and_every_interval() {
         let phase = Span::from_micros(100);
         let config = PolicerConfig { burst: ByteCount::new(100_000), phase, ..MBIT_500 };
-        let mut way = PolicerWay::new(config).unwrap();
+        let mut way = PolicerDirection::new(config).unwrap();
         way.tokens = 0;
         for (us, tokens) in
             [(99, 0), (100, 30_625), (589, 30_625), (590, 61_250), (1_080, 91_875), (1_570, 100_000)]
@@ -240,7 +240,7 @@ mod tests {
     fn one_way_is_policed_and_the_bytes_are_the_right_ones() {
         for (counted, len) in [(Counted::Ip, 1_500), (Counted::Ethernet, 1_514)] {
             let config = PolicerConfig { counted, burst: ByteCount::new(len), ..MBIT_500 };
-            let mut bed = Bed::new(Policer::one_way(Port(1), config).unwrap());
+            let mut bed = Harness::new(Policer::one_way(Port(1), config).unwrap());
             for (n, port) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
                 bed.packet(Instant::ZERO, Port(port), packet(n, 1_460));
             }
@@ -255,7 +255,7 @@ mod tests {
     fn a_long_silence_fills_the_bucket_and_no_more() {
         for refill in [None, MBIT_500.refill] {
             let mut way =
-                PolicerWay::new(PolicerConfig { refill, rate: Rate::from_mbit(400_000), ..MBIT_500 })
+                PolicerDirection::new(PolicerConfig { refill, rate: Rate::from_mbit(400_000), ..MBIT_500 })
                     .unwrap();
             way.tokens = 0;
             assert_eq!(way.tokens(Instant::ZERO + Span::from_secs(1_000_000)), MBIT_500.burst);
@@ -266,7 +266,7 @@ mod tests {
     /// Breaks: policers that let nothing through for ever are built.
     #[test]
     fn impossible_policers_are_refused() {
-        let of = |config| PolicerWay::new(config).map(drop);
+        let of = |config| PolicerDirection::new(config).map(drop);
         assert_eq!(of(PolicerConfig { rate: Rate::default(), ..MBIT_500 }), Err(PolicerError::ZeroRate));
         assert_eq!(of(PolicerConfig { burst: ByteCount::ZERO, ..MBIT_500 }), Err(PolicerError::ZeroBurst));
         assert_eq!(of(PolicerConfig { refill: Some(Span::ZERO), ..MBIT_500 }), Err(PolicerError::ZeroRefill));
@@ -285,7 +285,7 @@ mod tests {
             let burst = rate.bytes_in(refill) + ByteCount::new(3_001);
             let refill = (quantum > 0).then_some(refill);
             let config = PolicerConfig { rate, burst, refill, phase: Span::from_nanos(phase), counted: Counted::Ip };
-            let mut way = PolicerWay::new(config).unwrap();
+            let mut way = PolicerDirection::new(config).unwrap();
             way.tokens = 0; // A full bucket would spill the first refills.
             let mut effects = crate::Effects::default();
             let mut rng = farpace_units::Stream::new(1, "policer");

@@ -136,7 +136,7 @@ impl Element for Processor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use farpace_units::Packets;
 
     const CONFIG: ProcessorConfig = ProcessorConfig {
@@ -147,14 +147,14 @@ mod tests {
         queue: QueueLimit::Unlimited,
     };
 
-    fn times(bed: &Bed<Processor>) -> Vec<(u64, u16)> {
+    fn times(bed: &Harness<Processor>) -> Vec<(u64, u16)> {
         bed.emitted.iter().map(|(at, port, _)| (at.as_nanos() / 1_000, port.0)).collect()
     }
 
     /// Breaks: two frames are worked on at a time, a direction has a processor of its own, or an ACK costs as much as data.
     #[test]
     fn one_frame_at_a_time_in_the_order_of_arrival() {
-        let mut bed = Bed::new(Processor::new(CONFIG));
+        let mut bed = Harness::new(Processor::new(CONFIG));
         for (n, (port, payload)) in [(0, 100), (1, 100), (1, 0), (0, 0)].into_iter().enumerate() {
             bed.packet(Instant::ZERO, Port(port), packet(n as u16, payload));
         }
@@ -171,7 +171,8 @@ mod tests {
     /// Breaks: long frames cost no more than short ones.
     #[test]
     fn bytes_cost_too() {
-        let mut bed = Bed::new(Processor::new(ProcessorConfig { per_byte: Span::from_nanos(3), ..CONFIG }));
+        let mut bed =
+            Harness::new(Processor::new(ProcessorConfig { per_byte: Span::from_nanos(3), ..CONFIG }));
         bed.packet(Instant::ZERO, Port(0), packet(0, 1_000));
         bed.run();
         assert_eq!(bed.emitted[0].0.as_nanos(), 10_000 + 3 * 1_054);
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn each_direction_has_a_limit() {
         let queue = QueueLimit::Packets(Packets::new(2));
-        let mut bed = Bed::new(Processor::new(ProcessorConfig { queue, ..CONFIG }));
+        let mut bed = Harness::new(Processor::new(ProcessorConfig { queue, ..CONFIG }));
         for n in 0..3 {
             bed.packet(Instant::ZERO, Port(0), packet(n, 10));
         }

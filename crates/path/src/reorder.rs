@@ -1,26 +1,26 @@
 //! Random reordering: some packets are held back, so that those behind them overtake.
 
-use crate::hold::Hold;
-use crate::{Cx, Inspection, Port, TwoWay, Way};
+use crate::delay_queue::DelayQueue;
+use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 
 /// Random reordering in each direction.
-pub type Reorder = TwoWay<ReorderWay>;
+pub type Reorder = Duplex<ReorderDirection>;
 
 /// One direction of a [`Reorder`].
 #[derive(Clone, Debug)]
-pub struct ReorderWay {
+pub struct ReorderDirection {
     probability: f64,
     extra: Span,
     held_back: u64,
-    hold: Hold,
+    hold: DelayQueue,
 }
 
-impl ReorderWay {
+impl ReorderDirection {
     /// Holds each packet back for `extra` with `probability` (0 to 1).
     pub fn new(probability: f64, extra: Span) -> Self {
-        ReorderWay { probability, extra, held_back: 0, hold: Hold::default() }
+        ReorderDirection { probability, extra, held_back: 0, hold: DelayQueue::default() }
     }
     /// Packets held back so far.
     pub const fn held_back(&self) -> u64 {
@@ -28,7 +28,7 @@ impl ReorderWay {
     }
 }
 
-impl Way for ReorderWay {
+impl ElementDirection for ReorderDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if self.probability > 0.0 && cx.rng().chance(self.probability) {

@@ -198,7 +198,7 @@ impl Element for Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, packet};
+    use crate::harness::{Harness, packet};
     use farpace_wire::{AddressPair, Below, MacAddr, TcpHeader};
     use proptest::prelude::*;
 
@@ -216,7 +216,7 @@ mod tests {
         for (prefix, bits, port) in [([10, 0, 0, 0], 8, 0), ([10, 1, 0, 0], 16, 1), ([10, 1, 2, 3], 32, 2)] {
             routes.add(Prefix::new(prefix.into(), bits).unwrap(), Port(port)).unwrap();
         }
-        let mut bed = Bed::new(Router::new(3, routes).unwrap());
+        let mut bed = Harness::new(Router::new(3, routes).unwrap());
         for (dst, ttl) in [
             ([10, 1, 2, 3], 9),
             ([10, 1, 2, 3], 2),
@@ -261,7 +261,7 @@ mod tests {
         }
         let pair = farpace_wire::AddressPair::new("2001:db8::1".parse().unwrap(), host).unwrap();
         let below = |ttl| farpace_wire::Below::new(MacAddr([2; 6]), MacAddr([4; 6]), pair, ttl);
-        let mut bed = Bed::new(Router::new(3, routes).unwrap());
+        let mut bed = Harness::new(Router::new(3, routes).unwrap());
         for ttl in [1, 2] {
             bed.packet(Instant::ZERO, Port(0), below(ttl).tcp(1, &TcpHeader::default(), "payload".into()));
         }

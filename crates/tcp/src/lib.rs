@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ack;
+mod ack_request;
 pub mod cc;
 pub mod config;
 mod connection;
@@ -18,7 +19,6 @@ pub mod rto;
 mod segment;
 mod segments;
 mod send_buffer;
-mod solicit;
 mod time_wait;
 mod trim;
 mod window;

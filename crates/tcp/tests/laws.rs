@@ -8,7 +8,8 @@ mod common;
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
 use farpace_tcp::config::{
-    AckControl, AskFor, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, Rto, Settings,
+    AckControl, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, RequestRule, Rto,
+    Settings,
 };
 use farpace_tcp::{CloseReason, Connection, Ecn, Event, Outgoing, Ports, Segment, State};
 use farpace_trace::Cause;
@@ -56,7 +57,7 @@ fn any_config(rng: &mut Stream) -> Config {
     };
     let asks = settings.ack_control != Some(AckControl::Off);
     let settings = Settings {
-        ask_for: asks.then(|| AskFor::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
+        ask_for: asks.then(|| RequestRule::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
         ask_every: (asks && rng.chance(0.2)).then(|| Packets::new(pick(rng, &[1, 2, 3, 10]))),
         ..settings
     };

@@ -5,7 +5,7 @@ use crate::content::ContentHasher;
 use crate::fault::{Fault, TransferError};
 use crate::frame::FrameWriter;
 use crate::handshake::{Role, shake};
-use crate::line::{Patience, Session};
+use crate::line::{Session, Timeouts};
 use crate::message::{Entry, FileTime, Kind, Message, Verdict};
 use crate::path::RelPath;
 use crate::place::{MinFree, Place, Policy};
@@ -30,7 +30,7 @@ fn pair() -> (TcpStream, TcpStream) {
 }
 
 fn session(token: &[u8], connected: bool) -> Session<'_> {
-    let patience = Patience { handshake: Duration::from_secs(20), idle: Duration::from_secs(20) };
+    let patience = Timeouts { handshake: Duration::from_secs(20), idle: Duration::from_secs(20) };
     Session { token, connected, patience, sender: [5; 32], ..Session::default() }
 }
 

@@ -36,7 +36,7 @@ pub use content::ContentHasher;
 pub use fault::{Code, Fault, Problem, TransferError, clean};
 pub use frame::{FrameReader, FrameWriter, Incoming, Key};
 pub use handshake::{Frames, Peeked, Role, shake};
-pub use line::{Line, Patience, Progress, SenderKey, Session, Times};
+pub use line::{Line, Progress, SenderKey, Session, Timeouts, Times};
 pub use path::RelPath;
 pub use place::{MinFree, Place, Policy};
 pub use receiver::{Received, receive};

@@ -31,7 +31,7 @@ pub const MAX_SIZE: u64 = i64::MAX as u64;
 pub const BLOCKS: usize = 6;
 /// Messages that wait between two threads, beside blocks.
 pub const QUEUE: usize = 64;
-/// Bytes that a stranger (a peer without token) must bring within [`Patience::idle`](crate::Patience); in 60 s, 2.2 kbit/s.
+/// Bytes that a stranger (a peer without token) must bring within [`Timeouts::idle`](crate::Timeouts); in 60 s, 2.2 kbit/s.
 pub const MIN_MOVED: u64 = 16 << 10;
 /// Byte/s at which a peer that says it is busy is believed to hash what it has to: after that, it is silent.
 pub const MIN_HASH_RATE: u64 = 10_000_000;

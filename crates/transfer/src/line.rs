@@ -25,17 +25,17 @@ pub struct Line {
 
 /// How long the other side may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Until both have proved the token, from the first moment on, whatever comes meanwhile.
     pub handshake: Duration,
     /// Afterwards, without a byte in either direction; a stranger must bring [`MIN_MOVED`] bytes within it.
     pub idle: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     /// 10 s, and 60 s.
     fn default() -> Self {
-        Patience { handshake: Duration::from_secs(10), idle: Duration::from_secs(60) }
+        Timeouts { handshake: Duration::from_secs(10), idle: Duration::from_secs(60) }
     }
 }
 
@@ -68,7 +68,7 @@ pub struct Session<'a> {
     /// True on the side that connected, false on the one that listened.
     pub connected: bool,
     /// How long to wait.
-    pub patience: Patience,
+    pub patience: Timeouts,
     /// Called all the time, to show progress. True: the transfer is to stop.
     pub tick: &'a (dyn Fn(&Progress) -> bool + Sync),
     /// Asked when the other side has proved the token (or that it knows of none), before it gets anything. The fault is
@@ -82,12 +82,12 @@ pub struct Session<'a> {
 pub type SenderKey = [u8; 32];
 
 impl Default for Session<'_> {
-    /// No token, the side that connected, [`Patience::default`]; never stops, admits everybody, and is not known again.
+    /// No token, the side that connected, [`Timeouts::default`]; never stops, admits everybody, and is not known again.
     fn default() -> Self {
         Session {
             token: b"",
             connected: true,
-            patience: Patience::default(),
+            patience: Timeouts::default(),
             tick: &|_| false,
             admit: &|| Ok(()),
             sender: [0; 32],

@@ -4,8 +4,8 @@
 
 use farpace_transfer::message::{Entry, FileTime, Hash, Kind, Message, Verdict};
 use farpace_transfer::{
-    Code, ContentHasher, FrameReader, FrameWriter, Incoming, MinFree, Patience, Peeked, Place, Policy,
-    Received, RelPath, Role, SenderKey, Session, TransferError, kernel, receive, send, shake, walk,
+    Code, ContentHasher, FrameReader, FrameWriter, Incoming, MinFree, Peeked, Place, Policy, Received,
+    RelPath, Role, SenderKey, Session, Timeouts, TransferError, kernel, receive, send, shake, walk,
 };
 use farpace_units::ByteCount;
 use std::fs;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine.
-const PATIENCE: Patience = Patience { handshake: Duration::from_secs(60), idle: Duration::from_secs(60) };
+const PATIENCE: Timeouts = Timeouts { handshake: Duration::from_secs(60), idle: Duration::from_secs(60) };
 /// What ends by itself has ended long before; what does not would never end.
 const SOON: Duration = Duration::from_secs(40);
 
@@ -109,7 +109,7 @@ fn attack(
     place: &Place,
     token: &[u8],
     sender: SenderKey,
-    patience: Patience,
+    patience: Timeouts,
     lie: impl FnOnce(&mut Liar<'_>) + Send,
 ) -> Result<Received, TransferError> {
     let (ours, theirs) = pair();
@@ -534,7 +534,7 @@ fn partial_files_of_strangers_have_an_end() {
 fn endless_busy_and_drops_of_data_end() {
     let to = tempfile::tempdir().unwrap();
     let place = Place::new(to.path(), policy()).unwrap();
-    let patience = Patience { idle: Duration::from_secs(2), ..PATIENCE };
+    let patience = Timeouts { idle: Duration::from_secs(2), ..PATIENCE };
     let until_closed = |liar: &mut Liar<'_>, mut say: Box<dyn FnMut(&mut Liar<'_>) -> bool>| {
         let due = Instant::now() + SOON;
         while say(liar) {
@@ -567,7 +567,7 @@ fn who_has_something_to_hash_may_take_its_time() {
     // 50 MB at 10 MB/s: 5 s of Busy are believed, more than twice as long as silence would be.
     let there = vec![7; 50_000_000];
     fs::write(to.path().join(path("film").partial_name()), &there).unwrap();
-    let patience = Patience { idle: Duration::from_secs(2), ..PATIENCE };
+    let patience = Timeouts { idle: Duration::from_secs(2), ..PATIENCE };
     let received = attack(&place, b"t", [0; 32], patience, |liar| {
         let size = there.len() as u64;
         let verdict = liar.offer_one(file("film", size + 1));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 use farpace_transfer::{
-    Code, Line, Patience, Place, Policy, Progress, Received, Sent, Session, TransferError, receive, send,
+    Code, Line, Place, Policy, Progress, Received, Sent, Session, Timeouts, TransferError, receive, send,
     walk,
 };
 use std::fs;
@@ -23,7 +23,7 @@ fn line(stream: UnixStream) -> Line {
     }
 }
 
-const PATIENCE: Patience = Patience { handshake: Duration::from_secs(5), idle: Duration::from_secs(20) };
+const PATIENCE: Timeouts = Timeouts { handshake: Duration::from_secs(5), idle: Duration::from_secs(20) };
 
 struct Trial<'a> {
     tokens: (&'a str, &'a str),
@@ -321,7 +321,7 @@ fn links_that_are_there_are_not_followed() {
 fn silence_and_garbage_end_soon() {
     let to = tempfile::tempdir().unwrap();
     let place = Place::new(to.path(), Policy::default()).unwrap();
-    let patience = Patience { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
+    let patience = Timeouts { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
     let session = Session { token: b"", connected: false, patience, ..Session::default() };
     let begun = Instant::now();
     let (_silent, b) = UnixStream::pair().unwrap();

@@ -2,7 +2,7 @@
 
 mod extension;
 
-pub use extension::{CardFlags, Extension, ExtensionError, MAX_LISTED_NICS, NicList};
+pub use extension::{Extension, ExtensionError, MAX_LISTED_NICS, NicFlags, NicList};
 
 use crate::error::{Layer, WireError};
 use crate::ethernet::{EtherType, MacAddr};

@@ -46,7 +46,7 @@ mod quoted;
 pub mod tcp;
 pub mod udp;
 
-pub use arp::{Arp, ArpOperation, CardFlags, Extension, ExtensionError, MAX_LISTED_NICS, NicList};
+pub use arp::{Arp, ArpOperation, Extension, ExtensionError, MAX_LISTED_NICS, NicFlags, NicList};
 pub use below::Below;
 pub use departure::{Departure, Departures};
 pub use error::{Layer, WireError};

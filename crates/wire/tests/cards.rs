@@ -4,8 +4,8 @@
 
 use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac, with_cards};
 use farpace_wire::{
-    AddressPair, Arp, ArpOperation, Below, CardFlags, Extension, ExtensionError, Icmp, MAX_LISTED_NICS, MacAddr,
-    Neighbour, NicKind, NicList, Packet,
+    AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, MAX_LISTED_NICS, MacAddr,
+    Neighbour, NicFlags, NicKind, NicList, Packet,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn mac(n: u8) -> MacAddr {
 /// Two cards of A, which knows one of B's.
 fn example(owner: impl Into<IpAddr>) -> Extension {
     let cards = [(mac(0x11), NicKind(3)), (mac(0x12), NicKind(2))];
-    let flags = CardFlags::ANSWERS_PROBES.with(CardFlags(0x80));
+    let flags = NicFlags::ANSWERS_PROBES.with(NicFlags(0x80));
     let targets = [(mac(0x21), NicKind(6))].into_iter().collect();
     Extension { targets, ..Extension::new(owner.into(), &cards, flags, 0x1234) }
 }
@@ -72,7 +72,7 @@ proptest! {
         let owner = if v6 { IpAddr::from(A6) } else { A.into() };
         let list = Extension {
             owner, targets: (MAX_LISTED_NICS..MAX_LISTED_NICS + n_t).map(card).collect(),
-            senders, flags: CardFlags(flags), generation,
+            senders, flags: NicFlags(flags), generation,
         };
         let mut bytes = list.encode();
         let len = bytes.len();
@@ -182,7 +182,7 @@ fn every_rule_has_its_refusal() {
         Extension::parse_arp(&request.encode_with(&Extension::new(
             A.into(),
             &many(),
-            CardFlags::default(),
+            NicFlags::default(),
             0
         )))
         .is_ok()

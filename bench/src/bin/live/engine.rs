@@ -6,7 +6,7 @@ use crate::meter::{Measure, Way};
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, LocalLink, Secret};
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, XdpConfig, XdpSocket};
-use farpace_live::{Device, DeviceError, Handle, Station, StationError, Stats, Wait};
+use farpace_live::{Device, DeviceError, Driver, DriverError, Handle, Stats, Wait};
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, Event};
 use farpace_units::{ByteCount, Instant, Stream};
@@ -151,11 +151,10 @@ fn station(
     path: Path,
     wait: Wait,
     program: impl FnMut() -> Box<dyn Application> + Send + 'static,
-) -> anyhow::Result<(Handle, JoinHandle<Result<Stats, StationError>>)> {
-    Ok(Station::spawn("station", move || -> Result<_, StationError> {
-        let other = |error: Box<dyn std::error::Error + Send + Sync>| {
-            StationError::Wait(std::io::Error::other(error))
-        };
+) -> anyhow::Result<(Handle, JoinHandle<Result<Stats, DriverError>>)> {
+    Ok(Driver::spawn("station", move || -> Result<_, DriverError> {
+        let other =
+            |error: Box<dyn std::error::Error + Send + Sync>| DriverError::Wait(std::io::Error::other(error));
         let device = path.open().map_err(|e| other(e.into()))?;
         let mut host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "bench")));
         if let Some(mac) = device.info().mac {
@@ -165,6 +164,6 @@ fn station(
             Settings { send_buffer: Some(BUFFER), receive_buffer: Some(BUFFER), ..Settings::default() };
         let settings = settings.resolve().map_err(|e| other(e.into()))?;
         host.listen(5001, ListenSettings::new(settings), program).map_err(|e| other(e.into()))?;
-        Station::of_host(host, device, wait)
+        Driver::of_host(host, device, wait)
     })?)
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "names for C; what is done with its memory is in memory.rs")]
 
-use super::machine::Driven;
+use super::driven_host::Driven;
 use super::{answer, done, guarded, memory, stack};
 use crate::home::{Home, Now, WaitFor};
 use crate::place::Refusal;

@@ -1,9 +1,9 @@
 //! What C calls. Each function has BSD's contract: a result, or -1 and `errno`.
 
 mod calls;
+mod driven_host;
 mod fork;
 mod host;
-mod machine;
 mod memory;
 mod options;
 mod stack;

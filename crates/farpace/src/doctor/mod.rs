@@ -5,7 +5,7 @@
 mod machine;
 mod network;
 
-use crate::{netlab, terminal};
+use crate::{lab_namespaces, terminal};
 use anyhow::Result;
 use farpace_live::system::{Journal, clean, journals};
 use serde::Serialize;
@@ -109,7 +109,7 @@ fn clean_up() -> (Vec<String>, Vec<Finding>) {
             }
         }
     }
-    match netlab::clean() {
+    match lab_namespaces::clean() {
         Ok(labs) => cleaned.extend(labs.iter().map(|lab| format!("lab {lab}"))),
         Err(error) => {
             let mend = "run it as root: sudo farpace doctor --clean";
@@ -138,7 +138,7 @@ impl Set {
             is_left_over: journal.is_left_over(),
         }
     }
-    fn by_lab(lab: netlab::Seen) -> Self {
+    fn by_lab(lab: lab_namespaces::Seen) -> Self {
         let things = lab.namespaces.iter().map(|name| format!("network namespace {name}")).collect();
         Set { what: lab.what, things, kept: false, is_left_over: lab.is_left_over }
     }
@@ -155,7 +155,7 @@ impl Set {
 /// What is set on the machine, and what of it dead processes have left.
 fn leftovers() -> Vec<Finding> {
     let mut findings: Vec<_> = journals().iter().map(|journal| Set::by_setup(journal).finding()).collect();
-    match netlab::seen() {
+    match lab_namespaces::seen() {
         Ok(labs) => findings.extend(labs.into_iter().map(|lab| Set::by_lab(lab).finding())),
         Err(error) => {
             findings.push(Finding::problem("labs", format!("{error:#}"), "remove the file by hand"))

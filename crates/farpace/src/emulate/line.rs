@@ -3,7 +3,7 @@
 use super::words::{self, Queue};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_lab::scenario::{
-    DirectionSpec, Flow, Host, LinkSpec, Outage, Policer, QueueLimit, Reorder, Scenario, Trace, Way,
+    Direction, DirectionSpec, Flow, Host, LinkSpec, Outage, Policer, QueueLimit, Reorder, Scenario, Trace,
 };
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::collections::BTreeMap;
@@ -209,7 +209,7 @@ fn limit(queue: Queue, rate: Option<Rate>) -> Result<QueueLimit> {
 /// An element that counts packets or bits.
 pub fn check_whole(scenario: &Scenario) -> Result<()> {
     for link in &scenario.links {
-        for way in [Way::Forward, Way::Backward] {
+        for way in [Direction::Forward, Direction::Backward] {
             let d = link.direction(way);
             let counts = d.has_troubles()
                 || d.policer.is_some()

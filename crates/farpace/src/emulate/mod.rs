@@ -6,7 +6,7 @@ pub(crate) mod interfaces;
 mod line;
 pub(crate) mod words;
 
-use crate::realtime::{Captures, Figures, Network, Options, Patience};
+use crate::realtime::{Captures, Figures, LateTolerance, Network, Options};
 use crate::scenario::parse_set;
 use crate::up::place::Mode;
 use crate::{interrupt, scenario, terminal};
@@ -71,7 +71,7 @@ pub struct Args {
     mode: Mode,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
-    wait: Patience,
+    wait: LateTolerance,
     /// Captures at both interfaces, and of what is dropped, into this directory
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,

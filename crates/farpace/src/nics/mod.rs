@@ -2,9 +2,9 @@
 
 mod order;
 mod pair;
+mod path_spec;
 mod show;
 mod up;
-mod ways;
 
 pub use show::{cards, list_json};
 

@@ -1,11 +1,12 @@
 //! `farpace nics order`: in which order frames leave and arrive.
 
-use super::ways::{self, Way};
+use super::path_spec::{self, PathSpec};
 use crate::terminal;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use farpace_link::multi_nic::{
-    Delay, Departure, Lane, Lanes, MAX_NICS, MultiNicConfig, NicSpec, OrderKind, Ratio, predict, skip_number,
+    Delay, Departure, MAX_NICS, MultiNicConfig, NicPath, NicPaths, NicSpec, OrderKind, Ratio, predict,
+    skip_number,
 };
 use farpace_link::pacing::on_the_line;
 use farpace_report::{Cell, Column, Table};
@@ -35,8 +36,8 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// The ways: rate, and delay if there is one, like 1G,100M or "80 Mbit/s@20 ms"
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = ways::way, required = true)]
-    ways: Vec<Way>,
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = path_spec::way, required = true)]
+    ways: Vec<PathSpec>,
     /// Which frame leaves next, and by which card
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
     order: Order,
@@ -113,11 +114,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         hops: args.hops,
         ..MultiNicConfig::default()
     };
-    let mut lanes = Lanes::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
+    let mut lanes = NicPaths::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
     for (way, slot) in args.ways.iter().zip(&mut to) {
         let delay = Delay { fixed: way.delay, ..Delay::of_lines(args.hops, way.rate) };
-        *slot = Some(Lane::new(Some(MacAddr::BROADCAST), way.rate, delay));
+        *slot = Some(NicPath::new(Some(MacAddr::BROADCAST), way.rate, delay));
     }
     let neighbour = lanes.set_neighbour(None, to);
     let skips: Vec<u16> =
@@ -133,7 +134,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn card((i, way): (usize, &Way)) -> NicSpec {
+fn card((i, way): (usize, &PathSpec)) -> NicSpec {
     NicSpec { mac: MacAddr([2, 0, 0, 0, 0, i as u8]), rate: way.rate, kind: NicKind::of_rate(way.rate) }
 }
 
@@ -244,7 +245,7 @@ impl Outcome {
                 "leaves_ns": d.leaves.as_nanos(), "arrives_ns": d.arrives.as_nanos(),
             })
         };
-        let card = |((way, frames), skip): ((&Way, &u64), &u16)| {
+        let card = |((way, frames), skip): ((&PathSpec, &u64), &u16)| {
             json!({
                 "rate_bit_s": way.rate.bits_per_sec(), "delay_ns": way.delay.as_nanos(),
                 "frames": frames,

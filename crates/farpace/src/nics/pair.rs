@@ -1,6 +1,6 @@
 //! `farpace nics pair`: which card sends to which.
 
-use super::ways;
+use super::path_spec;
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, pair};
@@ -24,10 +24,10 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// Our cards, like 1G,100M
-    #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = ways::rate, required = true)]
+    #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = path_spec::rate, required = true)]
     ours: Vec<Rate>,
     /// The neighbour's cards
-    #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = ways::rate, required = true)]
+    #[arg(long, value_name = "CARDS", value_delimiter = ',', value_parser = path_spec::rate, required = true)]
     theirs: Vec<Rate>,
     /// Print JSON (docs/json.md)
     #[arg(long)]

@@ -1,13 +1,13 @@
 //! `farpace nics up`: several cards of this machine as one, under the kernel's own TCP.
 
 use crate::emulate::words;
-use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
+use crate::realtime::{Figures, LateTolerance, RunObserver, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
-use farpace_live::{Device, Station};
+use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
-use farpace_path::{Door, Port};
+use farpace_path::{BoundaryPort, Port};
 use farpace_units::{Instant, Rate, Span, Stream};
 use farpace_wire::NicKind;
 use serde_json::json;
@@ -60,7 +60,7 @@ pub struct Args {
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
-    wait: Patience,
+    wait: LateTolerance,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -69,7 +69,7 @@ pub struct Args {
 fn nic(text: &str) -> Result<(String, Option<Rate>), String> {
     match text.split_once('=') {
         Some((name, rate)) => {
-            Ok((name.to_owned(), Some(super::ways::rate(rate).or_else(|_| words::rate(rate))?)))
+            Ok((name.to_owned(), Some(super::path_spec::rate(rate).or_else(|_| words::rate(rate))?)))
         }
         None => Ok((text.to_owned(), None)),
     }
@@ -108,18 +108,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let seed = crate::stopwatch::since_1970().as_nanos();
     let mut world = World::new(seed);
     let addresses: Vec<IpAddr> = args.addresses.iter().map(|(address, _)| *address).collect();
-    let stack = world.add("stack", Box::new(Door::default()))?;
+    let stack = world.add("stack", Box::new(BoundaryPort::default()))?;
     let dice = Stream::new(seed, "lists");
     let layer = MultiNic::new(Instant::ZERO, &config, &specs, &addresses, dice);
     let layer = world.add("nics", Box::new(layer))?;
     world.connect((stack, Port(0)), (layer, Port(0)))?;
     let mut doors = Vec::new();
     for (number, name) in (1u16..).zip(&names) {
-        let door = world.add(&format!("nic.{name}"), Box::new(Door::timed()))?;
+        let door = world.add(&format!("nic.{name}"), Box::new(BoundaryPort::timed()))?;
         world.connect((layer, Port(number)), (door, Port(0)))?;
         doors.push(door);
     }
-    let mut station = Station::new(world, args.wait.wait())?;
+    let mut station = Driver::new(world, args.wait.wait())?;
     station.attach_cutting(stack, Box::new(tap));
     for (door, socket) in doors.into_iter().zip(sockets) {
         station.attach(door, Box::new(socket));
@@ -141,8 +141,8 @@ struct Looks {
     at: Instant,
 }
 
-impl Onlooker for Looks {
-    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+impl RunObserver for Looks {
+    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
         let passed = now.since(self.at).as_secs_f64().max(1e-9);
         self.at = now;
         let devices = station.stats().devices;
@@ -165,7 +165,7 @@ impl Onlooker for Looks {
     }
 }
 
-fn summary(args: &Args, station: &Station, looks: &Looks) -> Result<()> {
+fn summary(args: &Args, station: &Driver, looks: &Looks) -> Result<()> {
     let stats = station.stats();
     let readings = station.world().any(looks.layer).map(|layer| layer.inspect()).unwrap_or_default();
     let devices: Vec<_> = looks.names.iter().zip(stats.devices.iter().skip(1)).collect();

@@ -2,14 +2,14 @@
 
 use super::file;
 use crate::emulate::words;
-use crate::realtime::{Figures, Onlooker, Patience, below, drive, lateness_line};
+use crate::realtime::{Figures, LateTolerance, RunObserver, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow};
-use farpace_link::nic::NicWay;
+use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{PacingConfig, Plan};
-use farpace_live::{Device, Station};
+use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
-use farpace_path::{Cx, Door, Element, Inspection, Port, TwoWay, ends_at_port};
+use farpace_path::{BoundaryPort, Cx, Duplex, Element, Inspection, Port, ends_at_port};
 use farpace_units::{Instant, Rate, Span};
 use farpace_wire::Packet;
 use serde_json::json;
@@ -64,7 +64,7 @@ pub struct Args {
     lasts: Option<Span>,
     /// How it waits for the next packet
     #[arg(long, value_name = "HOW", value_enum, default_value = "hybrid")]
-    wait: Patience,
+    wait: LateTolerance,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, None) => PacingConfig::default(),
     };
     let line = args.line.or(config.line).or_else(|| below::line_rate(&args.iface)).unwrap_or(USUAL);
-    let card = NicWay::new(&config, line, Span::ZERO).map_err(|error| {
+    let card = PacingNic::new(&config, line, Span::ZERO).map_err(|error| {
         anyhow!("on a line of {line}: {}{}", error.at.join("."), format_args!(" {}", error.problem))
     })?;
     interrupt::install();
@@ -118,9 +118,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mac = below::mac(socket.info())?;
     let tap = below::front(&args.tap, mac, socket.info().mtu, &args.addresses)?;
     let mut world = World::new(0);
-    let stack = world.add("stack", Box::new(Door::default()))?;
-    let card = world.add("card", Box::new(TwoWay::new(Some(card), None)))?;
-    let door = world.add("line", Box::new(Door::timed()))?;
+    let stack = world.add("stack", Box::new(BoundaryPort::default()))?;
+    let card = world.add("card", Box::new(Duplex::new(Some(card), None)))?;
+    let door = world.add("line", Box::new(BoundaryPort::timed()))?;
     world.connect((stack, Port(0)), (card, Port(0)))?;
     match args.gap_frames {
         true => world.connect((card, Port(1)), (door, Port(0)))?,
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             world.connect((filter, Port(1)), (door, Port(0)))?;
         }
     }
-    let mut station = Station::new(world, args.wait.wait())?;
+    let mut station = Driver::new(world, args.wait.wait())?;
     station.forget_stalls(longest_lateness(&config, line));
     station.attach_cutting(stack, Box::new(tap));
     station.attach(door, Box::new(socket));
@@ -158,7 +158,7 @@ fn single(rate: Rate) -> Result<PacingConfig> {
     PacingConfig::parse(&text).map_err(|error| anyhow!("{error}")).context("--rate")
 }
 
-type Card = TwoWay<Option<NicWay>>;
+type PacedBridge = Duplex<Option<PacingNic>>;
 
 struct Looks {
     card: ElementId,
@@ -167,14 +167,17 @@ struct Looks {
     at: Instant,
 }
 
-impl Onlooker for Looks {
-    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+impl RunObserver for Looks {
+    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
         let passed = now.since(self.at).as_secs_f64().max(1e-9);
         self.at = now;
         let sent = station.stats().devices.get(1).map_or(0, |device| device.bytes_sent);
         let rate = farpace_report::number(sent.saturating_sub(self.seen) as f64 * 8e-6 / passed);
         self.seen = sent;
-        let card = station.world().element::<Card>(self.card).and_then(|card| card.way(Port(0)).as_ref());
+        let card = station
+            .world()
+            .element::<PacedBridge>(self.card)
+            .and_then(|card| card.direction(Port(0)).as_ref());
         let (waits, drops) = card.map_or((0, 0), |card| (card.backlog().packets, card.stats().drops));
         vec![
             format!("{}: out {rate} Mbit/s, {waits} packets wait, {drops} dropped", self.line),
@@ -183,8 +186,10 @@ impl Onlooker for Looks {
     }
 }
 
-fn summary(args: &Args, station: &Station, card: ElementId) -> Result<()> {
-    let Some(card) = station.world().element::<Card>(card).and_then(|card| card.way(Port(0)).as_ref()) else {
+fn summary(args: &Args, station: &Driver, card: ElementId) -> Result<()> {
+    let Some(card) =
+        station.world().element::<PacedBridge>(card).and_then(|card| card.direction(Port(0)).as_ref())
+    else {
         return Ok(());
     };
     let (stats, late) = (card.stats(), station.lateness());

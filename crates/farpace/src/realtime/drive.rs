@@ -3,21 +3,21 @@
 use super::figures::Figures;
 use crate::interrupt;
 use anyhow::{Context, Result};
-use farpace_live::Station;
+use farpace_live::Driver;
 use farpace_units::{Instant, Span};
 
 /// So often signals, figures and ends are looked for.
 const LOOK: Span = Span::from_millis(20);
 
 /// What a command does while its station runs.
-pub trait Onlooker {
+pub trait RunObserver {
     /// The figures of now, a line each.
-    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String>;
+    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String>;
     /// Asked a few times a second at least; true: the run is over.
     ///
     /// # Errors
     /// The run cannot go on.
-    fn look(&mut self, _station: &mut Station) -> Result<bool> {
+    fn look(&mut self, _station: &mut Driver) -> Result<bool> {
         Ok(false)
     }
 }
@@ -27,10 +27,10 @@ pub trait Onlooker {
 /// # Errors
 /// A device that is gone, or what the onlooker says.
 pub fn drive(
-    station: &mut Station,
+    station: &mut Driver,
     lasts: Option<Span>,
     figures: &mut Figures,
-    onlooker: &mut dyn Onlooker,
+    onlooker: &mut dyn RunObserver,
 ) -> Result<()> {
     farpace_live::sharpen_timers();
     let begun = station.now();
@@ -55,7 +55,7 @@ pub fn drive(
 }
 
 /// The line that says how late packets leave.
-pub fn lateness_line(station: &Station) -> String {
+pub fn lateness_line(station: &Driver) -> String {
     let late = station.lateness();
     let us = |share| late.quantile(share).as_nanos() as f64 / 1e3;
     format!(

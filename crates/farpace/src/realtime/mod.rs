@@ -7,8 +7,8 @@ mod network;
 mod summary;
 mod watch;
 
-pub use drive::{Onlooker, drive, lateness_line};
+pub use drive::{RunObserver, drive, lateness_line};
 pub use figures::Figures;
-pub use network::{Attachment, Network, Options, Patience};
+pub use network::{Attachment, LateTolerance, Network, Options};
 pub use summary::{Accuracy, Direction, Drops, Summary};
 pub use watch::{Captures, Watch};

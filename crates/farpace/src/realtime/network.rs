@@ -1,20 +1,20 @@
 //! The network of a scenario, running.
 
-use super::drive::{Onlooker, drive, lateness_line};
+use super::drive::{RunObserver, drive, lateness_line};
 use super::figures::Figures;
 use super::summary::Summary;
 use super::watch::{Captures, Watch};
 use anyhow::{Result, bail};
-use farpace_lab::Doors;
-use farpace_lab::scenario::{Hop, Scenario, Way};
-use farpace_live::{Device, Station, Wait};
+use farpace_lab::BoundaryNetwork;
+use farpace_lab::scenario::{Direction, Hop, Scenario};
+use farpace_live::{Device, Driver, Wait};
 use farpace_units::{Instant, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// How a command waits for the next packet, as a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Patience {
+pub enum LateTolerance {
     /// Sleeps: least work, packets are tens of microseconds late
     Sleep,
     /// Sleeps, but spins shortly before a packet is due
@@ -24,16 +24,16 @@ pub enum Patience {
     Spin,
 }
 
-impl Patience {
+impl LateTolerance {
     /// So long before a deadline sleeping ends: a sleep is seldom longer by more than this.
     const MARGIN: Span = Span::from_micros(60);
 
     /// As the station takes it.
     pub const fn wait(self) -> Wait {
         match self {
-            Patience::Sleep => Wait::Sleep,
-            Patience::Hybrid => Wait::SpinBefore(Self::MARGIN),
-            Patience::Spin => Wait::Spin,
+            LateTolerance::Sleep => Wait::Sleep,
+            LateTolerance::Hybrid => Wait::SpinBefore(Self::MARGIN),
+            LateTolerance::Spin => Wait::Spin,
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct Attachment {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How it waits.
-    pub patience: Patience,
+    pub patience: LateTolerance,
     /// Super-segments pass whole.
     pub whole: bool,
     /// Width of the bins of meters.
@@ -61,8 +61,8 @@ pub struct Options {
 
 /// A network between devices, to be run in this thread.
 pub struct Network {
-    station: Station,
-    doors: Doors,
+    station: Driver,
+    doors: BoundaryNetwork,
     watch: Rc<RefCell<Watch>>,
     begun: Instant,
 }
@@ -73,12 +73,12 @@ impl Network {
     /// # Errors
     /// A host without a device, or a capture that cannot be written.
     pub fn build(scenario: &Scenario, devices: Vec<Attachment>, options: &Options) -> Result<Self> {
-        let (mut world, doors) = Doors::build(scenario, scenario.seed)?;
+        let (mut world, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let names: Vec<(String, String)> =
             devices.iter().map(|at| (at.host.clone(), at.device.info().name.clone())).collect();
         let mut watch = Watch::new(options.bin);
         for (index, link) in scenario.links.iter().enumerate() {
-            for way in [Way::Forward, Way::Backward] {
+            for way in [Direction::Forward, Direction::Backward] {
                 let direction = link.direction(way);
                 let hop = Hop { link: index, way };
                 if let Some([entered, left]) = doors.observe(&mut world, hop)? {
@@ -99,7 +99,7 @@ impl Network {
                 }
             }
         }
-        let mut station = Station::new(world, options.patience.wait())?;
+        let mut station = Driver::new(world, options.patience.wait())?;
         for Attachment { host, device } in devices {
             let Some(door) = doors.doors().iter().find(|door| door.host == host) else {
                 bail!("the scenario has no host `{host}`");
@@ -120,11 +120,11 @@ impl Network {
     }
 
     /// The doors of its hosts.
-    pub const fn doors(&self) -> &Doors {
+    pub const fn doors(&self) -> &BoundaryNetwork {
         &self.doors
     }
     /// The station.
-    pub const fn station(&self) -> &Station {
+    pub const fn station(&self) -> &Driver {
         &self.station
     }
 
@@ -161,18 +161,18 @@ impl Network {
 
 /// Looks on while a network runs.
 struct Looks<'a, E> {
-    doors: &'a Doors,
+    doors: &'a BoundaryNetwork,
     watch: &'a RefCell<Watch>,
     ended: E,
 }
 
-impl<E: FnMut() -> bool> Onlooker for Looks<'_, E> {
-    fn look(&mut self, _: &mut Station) -> Result<bool> {
+impl<E: FnMut() -> bool> RunObserver for Looks<'_, E> {
+    fn look(&mut self, _: &mut Driver) -> Result<bool> {
         self.watch.borrow_mut().check()?;
         Ok((self.ended)())
     }
     /// The figures since they were last asked for, a line for each direction of a link.
-    fn lines(&mut self, station: &mut Station, now: Instant) -> Vec<String> {
+    fn lines(&mut self, station: &mut Driver, now: Instant) -> Vec<String> {
         let hops: Vec<Hop> = self.watch.borrow().hops().collect();
         let world = station.world_mut();
         let queues: Vec<Span> = hops.iter().map(|hop| self.doors.queueing_delay(world, *hop, now)).collect();

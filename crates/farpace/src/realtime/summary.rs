@@ -1,7 +1,7 @@
 //! What has come of a network in real time.
 
 use super::watch::{Metered, Watch};
-use farpace_live::Station;
+use farpace_live::Driver;
 use farpace_path::world::World;
 use farpace_report::{Column, Table, number};
 use farpace_units::{Rate, Span};
@@ -88,7 +88,7 @@ pub(super) fn drops(world: &World) -> Vec<Drops> {
 }
 
 impl Summary {
-    pub(super) fn new(station: &Station, watch: &Watch, lasted: Span, captures: Vec<PathBuf>) -> Self {
+    pub(super) fn new(station: &Driver, watch: &Watch, lasted: Span, captures: Vec<PathBuf>) -> Self {
         let late = station.lateness();
         let us = |span: Span| span.as_nanos() as f64 / 1e3;
         let stats = station.stats();

@@ -2,7 +2,7 @@
 
 use crate::{pacing, scenario};
 use anyhow::{Result, anyhow, bail};
-use farpace_lab::scenario::{Scenario, Way};
+use farpace_lab::scenario::{Direction, Scenario};
 use std::path::{Path, PathBuf};
 
 /// Splits `NODE=FILE` at the first `=`.
@@ -34,8 +34,8 @@ pub fn load(file: &Path, set: &[(String, String)], pace: &[(String, PathBuf)]) -
             bail!("{}: {at}{} (link `{}`)", place.display(), error.problem, link.name);
         }
         let direction = match way {
-            Way::Forward => "forward",
-            Way::Backward => "backward",
+            Direction::Forward => "forward",
+            Direction::Backward => "backward",
         };
         let value = config.to_inline_toml().map_err(|error| anyhow!("{}: {error}", place.display()))?;
         all.push((format!("links.{index}.{direction}.pacing"), value));
@@ -44,11 +44,11 @@ pub fn load(file: &Path, set: &[(String, String)], pace: &[(String, PathBuf)]) -
 }
 
 /// The first link of a node, and its way out.
-fn first_link(scenario: &Scenario, node: &str) -> Result<(usize, Way)> {
+fn first_link(scenario: &Scenario, node: &str) -> Result<(usize, Direction)> {
     let ends = scenario.links.iter().enumerate();
     let found = ends.filter_map(|(index, link)| match &link.between {
-        [first, _] if first == node => Some((index, Way::Forward)),
-        [_, second] if second == node => Some((index, Way::Backward)),
+        [first, _] if first == node => Some((index, Direction::Forward)),
+        [_, second] if second == node => Some((index, Direction::Backward)),
         _ => None,
     });
     found.into_iter().next().ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! What came of pacing: in the summary, and as a table.
 
 use farpace_lab::PacingOutcome;
-use farpace_lab::scenario::Way;
+use farpace_lab::scenario::Direction;
 use farpace_link::pacing::{ClassRate, NamedStats};
 use farpace_report::{Cell, Column, Table};
 use serde::Serialize;
@@ -62,8 +62,8 @@ impl PacingSummary {
         PacingSummary {
             link: outcome.link.clone(),
             direction: match outcome.way {
-                Way::Forward => "forward",
-                Way::Backward => "backward",
+                Direction::Forward => "forward",
+                Direction::Backward => "backward",
             },
             from: outcome.from.clone(),
             to: outcome.to.clone(),

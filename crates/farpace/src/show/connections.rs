@@ -22,7 +22,7 @@ pub struct Connections {
 #[derive(Clone, Copy)]
 struct Connection {
     number: u64,
-    /// First number of each end, in the order of [`Ends`].
+    /// First number of each end, in the order of [`HostKind`].
     first: [Option<Seq>; 2],
     classic: bool,
 }

@@ -5,7 +5,7 @@ use super::plan::{Job, Plan, senders};
 use super::results::{Results, identity};
 use crate::grid::run_all_or_end;
 use crate::interrupt;
-use crate::reality::{self, Trial};
+use crate::lab_compare::{self, BackendRun};
 use farpace_report::{Column, ComparisonRow, Estimate, Figure, Sides, Table, comparison_of};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug)]
 pub struct Device {
     sender: Sender,
-    trial: Trial,
+    trial: BackendRun,
 }
 
 /// Runs the cures of today and outsiders with the first seed, one after another: they share the machine.
@@ -25,7 +25,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Device>, ExitCode> {
     let today = |sender: &Sender| !matches!(sender, Sender::Cured(Era::Printed, _));
     let jobs: Vec<Job> = senders().into_iter().filter(today).map(|sender| Job { sender, seed: 1 }).collect();
     run_all_or_end(&jobs, Some(1), |job| {
-        let trial = reality::on_devices(plan.scenario(*job)?, plan.meeting.file)?;
+        let trial = lab_compare::on_devices(plan.scenario(*job)?, plan.meeting.file)?;
         Ok((!interrupt::asked()).then_some(Device { sender: job.sender, trial }))
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::{Context, Result};
-use farpace_transfer::{MinFree, Patience};
+use farpace_transfer::{MinFree, Timeouts};
 use farpace_units::{ByteCount, Rate};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,8 +105,8 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// Patience with a peer that is silent for `seconds`.
-pub fn patience(seconds: u64) -> Patience {
-    Patience { idle: Duration::from_secs(seconds), ..Patience::default() }
+pub fn patience(seconds: u64) -> Timeouts {
+    Timeouts { idle: Duration::from_secs(seconds), ..Timeouts::default() }
 }
 
 /// Bytes in the unit that suits them, with four digits at most.

@@ -5,7 +5,7 @@ use super::options::{self, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::server::{Server, serve};
-use super::stack::{Call, Door, Net, PORT, StackArgs};
+use super::stack::{Call, Net, PORT, StackArgs, TransferListener};
 use super::target;
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
@@ -208,7 +208,7 @@ fn raise_descriptors() {
 
 impl Args {
     /// Listens where it was asked for, or where it is safe.
-    fn door(&self, net: &Net, token: &[u8]) -> Result<Door> {
+    fn door(&self, net: &Net, token: &[u8]) -> Result<TransferListener> {
         let may_all = self.open || !token.is_empty();
         let own = self.stack.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
         let port = self.listen.map_or(PORT, |listen| listen.port);

@@ -1,11 +1,11 @@
 //! Serves what comes to a port: who has a place, for how long, and what is said of those who have none.
 
-use super::stack::{Call, Door};
+use super::stack::{Call, TransferListener};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::Result;
 use farpace_transfer::admission::Admission;
-use farpace_transfer::{Patience, Progress, Session, TransferError};
+use farpace_transfer::{Progress, Session, Timeouts, TransferError};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -22,7 +22,7 @@ pub(super) struct Server<'a> {
     /// Transfers at once.
     pub transfers: usize,
     /// How long a peer may be silent.
-    pub patience: Patience,
+    pub patience: Timeouts,
     /// Called while nothing comes: true ends it.
     pub idle: &'a (dyn Fn() -> bool + Sync),
 }
@@ -54,7 +54,7 @@ fn is_complete(result: &Result<u8, TransferError>) -> bool {
 /// # Errors
 /// No more connections can come.
 pub(super) fn serve(
-    door: &Door,
+    door: &TransferListener,
     server: &Server<'_>,
     once: bool,
     transfer: &(dyn Fn(Call, &Session<'_>) -> Result<u8, TransferError> + Sync),

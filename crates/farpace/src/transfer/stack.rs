@@ -93,7 +93,7 @@ pub enum Net {
 }
 
 /// A place where connections come in.
-pub enum Door {
+pub enum TransferListener {
     /// Of the kernel.
     Kernel(TcpListener),
     /// Of farpace's stack.
@@ -269,24 +269,24 @@ impl Net {
     ///
     /// # Errors
     /// The address is in use, or is not one of this machine.
-    pub fn listen(&self, at: SocketAddr) -> Result<Door> {
+    pub fn listen(&self, at: SocketAddr) -> Result<TransferListener> {
         let context =
             || format!("cannot listen at {at}; another program may have the port: choose one with --listen");
         match self {
-            Net::Kernel => TcpListener::bind(at).map(Door::Kernel).with_context(context),
+            Net::Kernel => TcpListener::bind(at).map(TransferListener::Kernel).with_context(context),
             Net::Farpace(farpace) => {
-                farpace.0.listen(at, &farpace.1).map(Door::Farpace).with_context(context)
+                farpace.0.listen(at, &farpace.1).map(TransferListener::Farpace).with_context(context)
             }
         }
     }
 }
 
-impl Door {
+impl TransferListener {
     /// Where it is.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
-            Door::Kernel(listener) => listener.local_addr().ok(),
-            Door::Farpace(listener) => Some(listener.local_addr()),
+            TransferListener::Kernel(listener) => listener.local_addr().ok(),
+            TransferListener::Farpace(listener) => Some(listener.local_addr()),
         }
     }
     /// The next connection; none: `stop` said so.
@@ -295,7 +295,7 @@ impl Door {
     /// No more connections can come.
     pub fn accept(&self, stop: impl Fn() -> bool) -> Result<Option<Call>> {
         match self {
-            Door::Kernel(listener) => loop {
+            TransferListener::Kernel(listener) => loop {
                 let stream = kernel::accept(listener, &stop).context("cannot accept connections any more")?;
                 match stream.map(of_kernel) {
                     None => return Ok(None),
@@ -304,7 +304,7 @@ impl Door {
                     Some(Err(_)) => {}
                 }
             },
-            Door::Farpace(listener) => {
+            TransferListener::Farpace(listener) => {
                 listener.set_timeout(Some(LOOK));
                 while !stop() {
                     match listener.accept() {

@@ -1,7 +1,7 @@
 //! What a host has done: figures while it runs, and a summary.
 
 use farpace_host::Host;
-use farpace_live::{DeviceCounters, Station};
+use farpace_live::{DeviceCounters, Driver};
 use farpace_path::DropReason;
 use farpace_path::world::ElementId;
 use farpace_units::{ByteCount, Instant, Span};
@@ -47,7 +47,7 @@ pub struct Account {
 
 impl Account {
     /// The present.
-    pub fn of(station: &Station, host: ElementId, begun: Instant) -> Self {
+    pub fn of(station: &Driver, host: ElementId, begun: Instant) -> Self {
         let stats = station.stats();
         let device = stats.devices.first().copied().unwrap_or_default();
         let DeviceCounters { malformed, refused, overflowed, .. } = device;

@@ -7,15 +7,15 @@ pub mod place;
 mod services;
 
 use crate::emulate::words;
-use crate::realtime::{Figures, Patience};
+use crate::realtime::{Figures, LateTolerance};
 use crate::{interrupt, terminal};
 use account::Account;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_host::{Host, ListenSettings, Secret};
 use farpace_live::socket::Options;
-use farpace_live::{Capture, ControlSocket, Station, default_memory};
+use farpace_live::{Capture, ControlSocket, Driver, default_memory};
 use farpace_path::world::World;
-use farpace_path::{Door, Port};
+use farpace_path::{BoundaryPort, Port};
 use farpace_units::{ByteCount, Instant, Span};
 use place::{Mode, Place, Prefix};
 use serde_json::json;
@@ -95,7 +95,7 @@ pub struct Args {
     pcap: Option<PathBuf>,
     /// How it waits for packets: sleeping costs nothing, spinning a core
     #[arg(long, value_name = "HOW", value_enum, default_value = "sleep")]
-    wait: Patience,
+    wait: LateTolerance,
     /// Ends after this time; without it at Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = words::span)]
     lasts: Option<Span>,
@@ -135,9 +135,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     host.set_super_segments(device.info().super_segment);
     host.set_mtu(mtu);
     let host = world.add("host", Box::new(host))?;
-    let door = world.add("device", Box::new(Door::default()))?;
+    let door = world.add("device", Box::new(BoundaryPort::default()))?;
     world.connect((host, Port(0)), (door, Port(0)))?;
-    let mut station = Station::new(world, args.wait.wait())?;
+    let mut station = Driver::new(world, args.wait.wait())?;
     station.attach(door, device);
     station.set_host(host);
     let handle = station.handle();
@@ -186,7 +186,7 @@ fn listening(options: &Options, mtu: u16) -> Result<ListenSettings> {
 }
 
 /// Runs until a signal comes, the time is over, or the device is gone.
-fn serve(args: &Args, station: &mut Station, host: farpace_path::world::ElementId) -> Result<()> {
+fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId) -> Result<()> {
     const LOOK: Span = Span::from_millis(20);
     let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
     let mut figures = Figures::new(args.json);

@@ -143,14 +143,14 @@ fn may_be_error(packet: &Packet, ip: &IpView<'_>) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMessage {
     /// What went wrong.
-    pub trouble: PathTrouble,
+    pub trouble: SoftError,
     /// With which packet.
     pub quoted: Quoted,
 }
 
 /// What went wrong with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathTrouble {
+pub enum SoftError {
     /// It did not fit through a link.
     TooBig {
         /// Bytes of an IP packet that fit; estimated if the router did not say (RFC 1191 §5). At least the least
@@ -199,18 +199,18 @@ pub fn path_message(packet: &Packet) -> Option<PathMessage> {
                 // RFC 8201 §4: never below the least MTU.
                 (IpVersion::V6, mtu) => mtu.max(MIN_MTU_V6),
             };
-            PathTrouble::TooBig { mtu: ByteCount::new(mtu.into()) }
+            SoftError::TooBig { mtu: ByteCount::new(mtu.into()) }
         }
         Icmp::Unreachable { why, .. } => {
             let hard = matches!(why, Unreachable::Protocol | Unreachable::Port);
-            PathTrouble::Unreachable { why, hard }
+            SoftError::Unreachable { why, hard }
         }
-        Icmp::TimeExceeded { .. } => PathTrouble::TimeExceeded,
+        Icmp::TimeExceeded { .. } => SoftError::TimeExceeded,
         // RFC 4443 §3.4: this is how IPv6 says that it does not know the protocol.
         Icmp::ParameterProblem { code: 1, .. } if version == IpVersion::V6 => {
-            PathTrouble::Unreachable { why: Unreachable::Protocol, hard: true }
+            SoftError::Unreachable { why: Unreachable::Protocol, hard: true }
         }
-        Icmp::ParameterProblem { .. } => PathTrouble::ParameterProblem,
+        Icmp::ParameterProblem { .. } => SoftError::ParameterProblem,
         _ => return None,
     };
     Some(PathMessage { trouble, quoted })

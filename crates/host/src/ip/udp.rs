@@ -1,6 +1,6 @@
 //! UDP sockets (RFC 768, RFC 1122 §4.1): who has which port, what waits to be read, and what waits to be sent.
 
-use super::icmp::{PathMessage, PathTrouble};
+use super::icmp::{PathMessage, SoftError};
 use crate::FIRST_EPHEMERAL;
 use crate::binds::Bind;
 use bytes::Bytes;
@@ -112,7 +112,7 @@ struct Socket {
     queue: VecDeque<Datagram>,
     queued: ByteCount,
     buffer: ByteCount,
-    trouble: Option<PathTrouble>,
+    trouble: Option<SoftError>,
     received: u64,
     dropped: u64,
 }
@@ -382,7 +382,7 @@ impl UdpSockets {
     }
 
     /// What went wrong on the way to where the socket is connected, once.
-    pub fn take_trouble(&mut self, id: UdpId) -> Option<PathTrouble> {
+    pub fn take_trouble(&mut self, id: UdpId) -> Option<SoftError> {
         self.sockets.get_mut(&id)?.trouble.take()
     }
 

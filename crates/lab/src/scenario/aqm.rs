@@ -1,6 +1,6 @@
 //! `aqm` of a link: which queue discipline manages its queue, with the constants of the papers and RFCs as defaults.
 
-use super::spec::Direction;
+use super::spec::ResolvedDirection;
 use farpace_path as path;
 use farpace_path::{QueueDiscipline, QueueError};
 use farpace_units::{ByteCount, Packets, Rate, Span};
@@ -121,7 +121,7 @@ impl FqCoDel {
     }
 }
 
-impl Direction<'_> {
+impl ResolvedDirection<'_> {
     /// The queue that is made from `queue` and `aqm`.
     ///
     /// # Errors

@@ -4,9 +4,9 @@
 use super::document::{Node, Step};
 use super::error::Fault;
 use super::hint::{list, nearest};
+use super::impairments::BurstLoss;
 use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Mtu, Scenario};
 use super::topology::Graph;
-use super::troubles::BurstLoss;
 use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NAME, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
 use farpace_tcp::config::{Settings, SettingsError};
 use farpace_units::{ByteCount, Rate, Span};
@@ -86,10 +86,10 @@ macro_rules! path {
     ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
 }
 
-mod cards;
 mod datagrams;
 mod line;
 mod middlebox;
+mod nics;
 mod pacing;
 
 pub(super) use line::fetch;
@@ -344,7 +344,7 @@ impl Checker<'_> {
     }
 
     fn mtu(&mut self, at: &[Step], mtu: &Mtu) {
-        let least = farpace_path::MtuWay::MIN;
+        let least = farpace_path::MtuDirection::MIN;
         let below = |steps: &[Step]| [at, steps].concat();
         let too_small = format!("below the {least} that every IPv4 hop must carry");
         if mtu.limit < least {

@@ -1,7 +1,7 @@
 //! The scenario's words as configurations of the elements in `path`.
 
-use super::spec::{Counts, Direction, Mtu, Policer};
-use farpace_path::{Counted, Framing, LinkWayConfig, MtuError, MtuWay, PolicerConfig};
+use super::spec::{Counts, Mtu, Policer, ResolvedDirection};
+use farpace_path::{Counted, Framing, LinkConfig, MtuDirection, MtuError, PolicerConfig};
 use farpace_units::{ByteCount, Instant};
 use std::ops::Range;
 
@@ -28,18 +28,18 @@ impl Mtu {
     ///
     /// # Errors
     /// What a checked scenario does not have: limits that are too small, or changes out of order.
-    pub fn way(&self) -> Result<MtuWay, MtuError> {
+    pub fn way(&self) -> Result<MtuDirection, MtuError> {
         let changes =
             self.changes.iter().map(|c| farpace_path::MtuChange { at: Instant::ZERO + c.at, mtu: c.limit });
-        let way = MtuWay::new(self.limit, changes.collect())?;
+        let way = MtuDirection::new(self.limit, changes.collect())?;
         Ok(if self.silent { way.silent() } else { way })
     }
 }
 
-impl Direction<'_> {
+impl ResolvedDirection<'_> {
     /// Queue, line and delay, as an element is made from them.
-    pub fn link(&self) -> LinkWayConfig {
-        LinkWayConfig { rate: self.rate, delay: self.delay, queue: self.queue, framing: self.framing() }
+    pub fn link(&self) -> LinkConfig {
+        LinkConfig { rate: self.rate, delay: self.delay, queue: self.queue, framing: self.framing() }
     }
 
     /// What a frame takes on the line: padded as on Ethernet, unless the overhead is 0.

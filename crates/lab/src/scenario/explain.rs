@@ -2,17 +2,17 @@
 //! trouble is to be expected.
 
 use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
-use super::spec::{Direction, Flow, LinkSpec, Scenario, Way};
+use super::impairments::BurstLoss;
+use super::spec::{Direction, Flow, LinkSpec, ResolvedDirection, Scenario};
 use super::topology::Hop;
-use super::troubles::BurstLoss;
-use farpace_path::BitErrorsWay;
+use farpace_path::BitErrorsDirection;
 use farpace_path::QueueLimit;
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Rate, Span};
 
-mod cards;
 mod line;
 mod middlebox;
+mod nics;
 mod pacing;
 
 /// Columns of the text.
@@ -41,7 +41,7 @@ pub fn explain(scenario: &Scenario) -> String {
     for link in &scenario.links {
         explain_link(&mut page, scenario, link);
     }
-    cards::machines(&mut page, scenario);
+    nics::machines(&mut page, scenario);
     for (i, flow) in scenario.flows.iter().enumerate() {
         page.gap();
         FlowPage { s: scenario, flow, segment: scenario.segment(flow), rtt: scenario.base_rtt(flow) }
@@ -66,8 +66,8 @@ pub fn explain(scenario: &Scenario) -> String {
 fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
     let segments = s.flows.iter().map(|f| s.segment(f));
     let segment = segments.max_by_key(|g| g.frame);
-    let (forward, backward) = (link.direction(Way::Forward), link.direction(Way::Backward));
-    let alike = backward == Direction { from: backward.from, to: backward.to, ..forward.clone() };
+    let (forward, backward) = (link.direction(Direction::Forward), link.direction(Direction::Backward));
+    let alike = backward == ResolvedDirection { from: backward.from, to: backward.to, ..forward.clone() };
     let both = if alike { " and back" } else { "" };
     let directions = if alike { vec![forward] } else { vec![forward, backward] };
     for d in directions {
@@ -116,7 +116,7 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
                 ),
             );
         }
-        if let Some(words) = cards::interrupts(&d) {
+        if let Some(words) = nics::interrupts(&d) {
             page.item(2, &words);
         }
         if d.has_troubles() {
@@ -126,7 +126,7 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
 }
 
 /// Overhead that a full queue of packets adds on the line.
-fn queue_overhead(d: &Direction<'_>, g: &Segment) -> ByteCount {
+fn queue_overhead(d: &ResolvedDirection<'_>, g: &Segment) -> ByteCount {
     let frames = match d.queue {
         QueueLimit::Packets(p) => u64::from(p.get()),
         QueueLimit::Bytes(b) => b.get() / g.frame.get().max(1),
@@ -138,7 +138,7 @@ fn queue_overhead(d: &Direction<'_>, g: &Segment) -> ByteCount {
 /// The IP packet whose loss by bit errors is given as an example.
 const FULL: ByteCount = ByteCount::new(1_500);
 
-fn troubles(d: &Direction<'_>) -> String {
+fn troubles(d: &ResolvedDirection<'_>) -> String {
     let mut parts = Vec::new();
     for (p, what) in [(d.loss, "lost"), (d.duplicate, "duplicated"), (d.corrupt, "corrupted")] {
         if p > 0.0 {
@@ -153,7 +153,7 @@ fn troubles(d: &Direction<'_>) -> String {
         ));
     }
     if d.bit_errors > 0.0 {
-        let loss = BitErrorsWay::new(d.bit_errors).loss_of(FULL);
+        let loss = BitErrorsDirection::new(d.bit_errors).loss_of(FULL);
         parts.push(format!(
             "a bit error rate of {:e} ({} of packets of {FULL} lost)",
             d.bit_errors,
@@ -475,9 +475,9 @@ impl FlowPage<'_> {
     }
 
     fn losses(&self, page: &mut Page) {
-        let survive = |hops: &mut dyn Iterator<Item = Direction<'_>>, ip: ByteCount| {
+        let survive = |hops: &mut dyn Iterator<Item = ResolvedDirection<'_>>, ip: ByteCount| {
             hops.fold(1.0, |p, d| {
-                let errors = BitErrorsWay::new(d.bit_errors).loss_of(ip);
+                let errors = BitErrorsDirection::new(d.bit_errors).loss_of(ip);
                 let bursts = d.burst_loss.map_or(0.0, BurstLoss::mean);
                 p * (1.0 - d.loss) * (1.0 - d.corrupt) * (1.0 - errors) * (1.0 - bursts)
             })

@@ -1,7 +1,7 @@
 //! The arithmetic of a path: sizes of segments, base round-trip time, bottleneck, window.
 
-use super::machine::{Interrupts, Processor};
-use super::spec::{Counts, Direction, Flow, Policer, Scenario};
+use super::host_model::{Interrupts, Processor};
+use super::spec::{Counts, Flow, Policer, ResolvedDirection, Scenario};
 use super::topology::Hop;
 use farpace_path::ProcessorConfig;
 use farpace_units::{ByteCount, Rate, Span};
@@ -75,7 +75,7 @@ impl Scenario {
     }
 
     /// What holds at a hop.
-    pub fn direction(&self, hop: Hop) -> Option<Direction<'_>> {
+    pub fn direction(&self, hop: Hop) -> Option<ResolvedDirection<'_>> {
         self.links.get(hop.link).map(|l| l.direction(hop.way))
     }
 
@@ -182,7 +182,7 @@ pub(super) fn narrowest(limits: &[Bottleneck]) -> Option<Bottleneck> {
 }
 
 /// Time of a frame on the line.
-pub(super) fn on_line(d: &Direction<'_>, frame: ByteCount) -> Span {
+pub(super) fn on_line(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
     d.fastest().map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
 }
 

@@ -111,8 +111,8 @@ fn default_hold() -> Span {
 
 impl AckThinning {
     /// The element that is made from it.
-    pub const fn way(&self) -> path::AckThinningWay {
-        path::AckThinningWay::new(self.every, self.hold)
+    pub const fn way(&self) -> path::AckThinningDirection {
+        path::AckThinningDirection::new(self.every, self.hold)
     }
 }
 

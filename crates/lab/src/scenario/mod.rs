@@ -8,7 +8,6 @@
 //! that [`explain`] puts into words.
 
 mod aqm;
-mod cards;
 mod check;
 mod datagrams;
 mod document;
@@ -17,15 +16,16 @@ mod error;
 mod explain;
 mod figures;
 mod hint;
-mod machine;
+mod host_model;
+mod impairments;
 mod middlebox;
+mod nics;
 mod read;
 mod schedule;
 mod set;
 mod spec;
 mod taps;
 mod topology;
-mod troubles;
 
 pub use aqm::{Aqm, CoDel, FqCoDel, Red};
 pub use check::MAX_BINS;
@@ -34,16 +34,16 @@ pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
 pub use figures::{Bottleneck, Segment};
-pub use machine::{Interrupts, Processor};
+pub use host_model::{Interrupts, Processor};
+pub use impairments::{BurstLoss, ClockJump};
 pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
 pub use schedule::{MAX_STEPS, Schedule, Step};
 pub use spec::{
     CaptureClock, Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer,
-    Reorder, Router, Scenario, Switch, SwitchKind, Trace, Way,
+    Reorder, ResolvedDirection, Router, Scenario, Switch, SwitchKind, Trace,
 };
 pub use taps::{Tap, TapPlace};
 pub use topology::Hop;
-pub use troubles::{BurstLoss, ClockJump};
 
 use farpace_units::ByteCount;
 

@@ -1,6 +1,6 @@
 //! `schedule` of a link: rate and delay over time, in the scenario or in a CSV file beside it.
 
-use super::spec::{Direction, Scenario};
+use super::spec::{ResolvedDirection, Scenario};
 use farpace_path as path;
 use farpace_units::{Rate, Span};
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ impl Scenario {
     }
 }
 
-impl Direction<'_> {
+impl ResolvedDirection<'_> {
     /// Every rate and delay that this direction ever has, with all that was left out filled in; the first is at 0 s.
     pub fn steps(&self) -> Vec<path::Step> {
         let mut last = path::Step { at: Span::ZERO, rate: self.rate, delay: self.delay };

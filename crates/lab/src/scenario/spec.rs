@@ -3,10 +3,10 @@
 
 use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
-use super::machine::{Interrupts, Processor};
+use super::host_model::{Interrupts, Processor};
+use super::impairments::{BurstLoss, ClockJump};
 use super::middlebox::{AckThinning, Middlebox};
 use super::schedule::Schedule;
-use super::troubles::{BurstLoss, ClockJump};
 use farpace_link::multi_nic::MultiNicConfig;
 use farpace_link::pacing::PacingConfig;
 use farpace_path::QueueLimit;
@@ -345,7 +345,7 @@ fn default_overhead() -> ByteCount {
 
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Direction {
     /// From the first end to the second.
     Forward,
     /// From the second end to the first.
@@ -355,7 +355,7 @@ pub enum Way {
 /// Everything that happens to a packet in one direction of a link, with all defaults filled in. In the
 /// order of a packet's way: middlebox, thinning of ACKs, policer, troubles, queue, line, delay, interrupts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Direction<'a> {
+pub struct ResolvedDirection<'a> {
     /// The node that packets come from.
     pub from: &'a str,
     /// The node that they go to.
@@ -404,7 +404,7 @@ pub struct Direction<'a> {
     pub delay: Span,
 }
 
-impl Direction<'_> {
+impl ResolvedDirection<'_> {
     /// True if anything random, an outage or an MTU befalls packets here; false: no trouble element is needed.
     pub fn has_troubles(&self) -> bool {
         self.loss > 0.0
@@ -422,11 +422,11 @@ impl Direction<'_> {
 
 impl LinkSpec {
     /// What holds in one direction: the link's values, and that direction's own in their place.
-    pub fn direction(&self, way: Way) -> Direction<'_> {
+    pub fn direction(&self, way: Direction) -> ResolvedDirection<'_> {
         let [first, second] = &self.between;
         let (from, to, d) = match way {
-            Way::Forward => (first, second, &self.forward),
-            Way::Backward => (second, first, &self.backward),
+            Direction::Forward => (first, second, &self.forward),
+            Direction::Backward => (second, first, &self.backward),
         };
         // Every field is named, so that a new one cannot be forgotten.
         let DirectionSpec {
@@ -451,7 +451,7 @@ impl LinkSpec {
             clock_jumps,
             interrupts,
         } = d;
-        Direction {
+        ResolvedDirection {
             from,
             to,
             middlebox: middlebox.as_ref(),

@@ -1,6 +1,6 @@
 //! The shape of the network: paths and routes.
 
-use super::spec::{Flow, LinkSpec, Scenario, Way};
+use super::spec::{Direction, Flow, LinkSpec, Scenario};
 use std::collections::{BTreeMap, VecDeque};
 
 /// One step of a path: over a link, in one direction.
@@ -9,7 +9,7 @@ pub struct Hop {
     /// Index of the link in [`Scenario::links`].
     pub link: usize,
     /// Which way over it.
-    pub way: Way,
+    pub way: Direction,
 }
 
 impl Hop {
@@ -17,8 +17,8 @@ impl Hop {
     #[must_use]
     pub const fn back(self) -> Hop {
         let way = match self.way {
-            Way::Forward => Way::Backward,
-            Way::Backward => Way::Forward,
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
         };
         Hop { link: self.link, way }
     }
@@ -51,7 +51,7 @@ impl<'a> Graph<'a> {
     pub fn add(&mut self, index: usize, link: &'a LinkSpec) {
         let [first, second] = link.between.each_ref().map(|node| self.place(node, index));
         let (forward, backward) =
-            (Hop { link: index, way: Way::Forward }, Hop { link: index, way: Way::Backward });
+            (Hop { link: index, way: Direction::Forward }, Hop { link: index, way: Direction::Backward });
         self.edges.entry(first).or_default().push((forward, second));
         self.edges.entry(second).or_default().push((backward, first));
     }

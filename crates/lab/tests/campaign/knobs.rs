@@ -6,7 +6,8 @@ use farpace_lab::scenario::{Outage, Policer};
 use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
-    AckControl, AskFor, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, Rto, Settings, TimeoutProcedure,
+    AckControl, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, RequestRule, Rto, Settings,
+    TimeoutProcedure,
 };
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
 use farpace_wire::tcp::TcpFlags;
@@ -270,7 +271,7 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         clock: sometimes(rng, 0.2, |r| Span::from_micros(pick(r, &[1, 1_000, 10_000, 500_000]))),
         ..Settings::default()
     };
-    let rules = AskFor::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
+    let rules = RequestRule::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
     let asks = settings.ack_control.is_some_and(|control| control != AckControl::Off);
     let settings = Settings { ask_for: asks.then_some(rules), ..settings };
     // A floor above the clamp is refused.

@@ -1,6 +1,6 @@
 //! What boxes on the way do to segments besides losing them: cut them in two, with or without overlap, and mark them.
 
-use farpace_path::{Cx, Inspection, Port, Way};
+use farpace_path::{Cx, ElementDirection, Inspection, Port};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{Below, Ecn, Packet};
 
@@ -17,7 +17,7 @@ fn rebuilt(packet: &Packet, header: &TcpHeader, payload: bytes::Bytes, ecn: Ecn)
 #[derive(Clone, Debug)]
 pub struct Split(pub f64);
 
-impl Way for Split {
+impl ElementDirection for Split {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let len = packet.payload().len();
@@ -58,7 +58,7 @@ pub struct Mark {
     pub bleached: f64,
 }
 
-impl Way for Mark {
+impl ElementDirection for Mark {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let (congested, bleached) = (cx.rng().chance(self.congested), cx.rng().chance(self.bleached));

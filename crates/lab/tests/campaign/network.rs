@@ -7,7 +7,7 @@ use super::paced::Line;
 use super::program::streams;
 use farpace_lab::{ElementId, World};
 use farpace_path as path;
-use farpace_path::{Cx, Element, Inspection, Port, TwoWay};
+use farpace_path::{Cx, Duplex, Element, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
 use std::cell::RefCell;
@@ -79,7 +79,7 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2], ElementId) {
     chain.extend(far_end(1).map(|element| ("backward.far-end".into(), element)));
     let [forward, backward] = [0, 1].map(|i| Line::new(&knobs.ways[i]));
     let place = chain.len();
-    chain.push(("line".into(), Box::new(TwoWay::new(forward, backward))));
+    chain.push(("line".into(), Box::new(Duplex::new(forward, backward))));
     chain.extend(far_end(0).map(|element| ("forward.far-end".into(), element)));
     let mut back = troubles(&knobs.ways[1], 1);
     back.reverse();
@@ -88,9 +88,9 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2], ElementId) {
     }
     if !knobs.ends[1].jumps.is_empty() {
         let jumps = knobs.ends[1].jumps.clone();
-        let value = path::ClockJumpWay::new(path::ClockField::Value, jumps.clone());
-        let echo = path::ClockJumpWay::new(path::ClockField::Echo, jumps);
-        chain.push(("server.clock".into(), Box::new(TwoWay::new(echo, value))));
+        let value = path::ClockJumpDirection::new(path::ClockField::Value, jumps.clone());
+        let echo = path::ClockJumpDirection::new(path::ClockField::Echo, jumps);
+        chain.push(("server.clock".into(), Box::new(Duplex::new(echo, value))));
     }
     let (mut last, mut line) = ((client, Port(0)), client);
     for (number, (name, element)) in chain.into_iter().enumerate() {
@@ -107,8 +107,8 @@ pub fn build(knobs: &Knobs) -> (World, [ElementId; 2], ElementId) {
 
 /// In the order in which packets meet them.
 fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
-    fn one_way<W: path::Way>(what: W, entry: usize) -> Box<dyn Element> {
-        Box::new(if entry == 0 { TwoWay::new(Some(what), None) } else { TwoWay::new(None, Some(what)) })
+    fn one_way<W: path::ElementDirection>(what: W, entry: usize) -> Box<dyn Element> {
+        Box::new(if entry == 0 { Duplex::new(Some(what), None) } else { Duplex::new(None, Some(what)) })
     }
     // Every field is named, so that a new one cannot be forgotten.
     let Way {
@@ -141,40 +141,40 @@ fn troubles(way: &Way, entry: usize) -> Vec<(&'static str, Box<dyn Element>)> {
         list.push(("mark", one_way(Mark { congested, bleached }, entry)));
     }
     if let Some(config) = middlebox {
-        list.push(("middlebox", one_way(path::MiddleboxWay::new(config.clone()), entry)));
+        list.push(("middlebox", one_way(path::MiddleboxDirection::new(config.clone()), entry)));
     }
     if let Some((every, hold)) = *thinning {
-        list.push(("thinning", one_way(path::AckThinningWay::new(every, hold), entry)));
+        list.push(("thinning", one_way(path::AckThinningDirection::new(every, hold), entry)));
     }
     if let Some(p) = policer {
-        list.push(("policer", one_way(path::PolicerWay::new(p.config()).expect("as drawn"), entry)));
+        list.push(("policer", one_way(path::PolicerDirection::new(p.config()).expect("as drawn"), entry)));
     }
     if !mtu.is_empty() {
-        let way = path::MtuWay::new(ByteCount::new(65_535), mtu.clone()).expect("in order");
+        let way = path::MtuDirection::new(ByteCount::new(65_535), mtu.clone()).expect("in order");
         list.push(("mtu", one_way(if *mtu_silent { way.silent() } else { way }, entry)));
     }
     if !outages.is_empty() {
         let down = outages.iter().map(|o| Instant::ZERO + o.at..Instant::ZERO + o.at + o.lasts);
-        list.push(("outage", one_way(path::OutageWay::new(down.collect()).expect("in order"), entry)));
+        list.push(("outage", one_way(path::OutageDirection::new(down.collect()).expect("in order"), entry)));
     }
     if *loss > 0.0 {
-        list.push(("loss", one_way(path::LossWay::new(*loss), entry)));
+        list.push(("loss", one_way(path::LossDirection::new(*loss), entry)));
     }
     if let Some(config) = burst {
-        list.push(("burst", one_way(path::BurstLossWay::new(*config), entry)));
+        list.push(("burst", one_way(path::BurstLossDirection::new(*config), entry)));
     }
     if *corrupt > 0.0 {
-        list.push(("corrupt", one_way(path::CorruptWay::new(*corrupt), entry)));
+        list.push(("corrupt", one_way(path::CorruptDirection::new(*corrupt), entry)));
     }
     if *duplicate > 0.0 {
-        list.push(("duplicate", one_way(path::DuplicateWay::new(*duplicate), entry)));
+        list.push(("duplicate", one_way(path::DuplicateDirection::new(*duplicate), entry)));
     }
     if !jitter.is_zero() {
         let jitter = Some(path::Jitter { most: *jitter, reorders: true });
-        list.push(("jitter", one_way(path::DelayWay::new(Span::ZERO, jitter), entry)));
+        list.push(("jitter", one_way(path::DelayDirection::new(Span::ZERO, jitter), entry)));
     }
     if let Some((chance, extra)) = reorder {
-        list.push(("reorder", one_way(path::ReorderWay::new(*chance, *extra), entry)));
+        list.push(("reorder", one_way(path::ReorderDirection::new(*chance, *extra), entry)));
     }
     list
 }

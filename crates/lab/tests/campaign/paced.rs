@@ -2,7 +2,7 @@
 
 use super::knobs::{End, Way, pick, sometimes, spread};
 use farpace_lab::{Observer, WireId};
-use farpace_link::nic::NicWay;
+use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{
     Burstiness, ClassConfig, ClassRate, Classifier, FCS, Filter, GapFrameKind, Gaps, PacingConfig,
     SchedulerKind, layer_2, on_the_line,
@@ -161,18 +161,18 @@ impl Paced {
 
 /// One direction of a line, with a card or without.
 pub enum Line {
-    Plain(path::LinkWay),
-    Paced(Box<NicWay>),
+    Plain(path::LinkDirection),
+    Paced(Box<PacingNic>),
 }
 
 impl Line {
     pub fn new(way: &Way) -> Line {
         match &way.paced {
             Some(paced) => {
-                Line::Paced(Box::new(NicWay::new(&paced.config, way.rate, way.delay).expect("as drawn")))
+                Line::Paced(Box::new(PacingNic::new(&paced.config, way.rate, way.delay).expect("as drawn")))
             }
             None => Line::Plain(
-                path::LinkWay::new(path::LinkWayConfig {
+                path::LinkDirection::new(path::LinkConfig {
                     rate: Some(way.rate),
                     delay: way.delay,
                     queue: QueueLimit::Packets(way.queue),
@@ -184,7 +184,7 @@ impl Line {
     }
 }
 
-impl path::Way for Line {
+impl path::ElementDirection for Line {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         match self {

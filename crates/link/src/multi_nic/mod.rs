@@ -26,8 +26,8 @@
 pub mod arp;
 mod config;
 mod flow;
-mod lanes;
 mod layer;
+mod nic_paths;
 mod observer;
 mod order;
 mod pairing;
@@ -40,8 +40,8 @@ mod segment;
 
 pub use config::{MultiNicConfig, OrderKind, Resequence};
 use flow::flow_of;
-pub use lanes::{Delay, Lane, Lanes, NeighbourId, Nic, NicId, NicSpec, PerByte};
 pub use layer::{MultiNic, MultiNicStats};
+pub use nic_paths::{Delay, NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PerByte};
 pub use observer::{Late, Observer};
 pub use order::{
     Earliest, FlowHash, FlowId, Item, MAX_SKIPPED, Restraint, RoundRobin, SendOrder, Skip, WorkConserving,
@@ -50,7 +50,7 @@ pub use order::{
 pub use pairing::pair;
 pub use predict::{Departure, predict};
 pub use ratio::{Ratio, Slots};
-pub use resequencer::{AskBy, Resequencer};
+pub use resequencer::{RepairRequestTime, Resequencer};
 pub use segment::FlowKey;
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.

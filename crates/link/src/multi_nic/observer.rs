@@ -1,6 +1,6 @@
 //! Whether frames of several lanes come in the order in which they were sent, as far as TCP's numbers tell.
 
-use crate::multi_nic::probe::LaneIn;
+use crate::multi_nic::probe::InboundPathId;
 use crate::multi_nic::segment::{FlowKey, Segment};
 use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
@@ -19,9 +19,9 @@ const UNKNOWN_RTT: Span = Span::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
     /// By this lane.
-    pub lane: LaneIn,
+    pub lane: InboundPathId,
     /// The first of the others came by this one.
-    pub before: LaneIn,
+    pub before: InboundPathId,
     /// How many others.
     pub places: u32,
     /// Since the first of them.
@@ -65,7 +65,7 @@ struct Hole {
     end: Seq,
     since: Instant,
     /// How the segment behind it came.
-    by: LaneIn,
+    by: InboundPathId,
     stamp: Option<u32>,
     /// How many had come before that.
     advances: u32,
@@ -77,9 +77,9 @@ impl Observer {
     pub fn on_packet(
         &mut self,
         now: Instant,
-        lane: LaneIn,
+        lane: InboundPathId,
         packet: &Packet,
-        rtt: impl Fn(LaneIn) -> Option<Span>,
+        rtt: impl Fn(InboundPathId) -> Option<Span>,
     ) -> Option<Late> {
         let segment = Segment::of(packet)?;
         if segment.len == 0 && !segment.flags.contains(TcpFlags::SYN) {
@@ -118,10 +118,10 @@ impl Flow {
     fn below(
         &mut self,
         now: Instant,
-        lane: LaneIn,
+        lane: InboundPathId,
         segment: &Segment,
         packet: &Packet,
-        rtt: impl Fn(LaneIn) -> Option<Span>,
+        rtt: impl Fn(InboundPathId) -> Option<Span>,
     ) -> Option<Late> {
         let has = |hole: &Hole| hole.start.before_eq(segment.seq) && segment.seq.before(hole.end);
         let at = self.holes.iter().position(has)?;
@@ -167,7 +167,8 @@ mod tests {
         let each = script.iter().map(|&(us, lane, number, stamp)| {
             let packet = segment(0, 1, (u32::MAX - 2_000).wrapping_add(number * 1_000), 1_000, ACK, stamp);
             let now = Instant::from_nanos(us * 1_000);
-            let late = observer.on_packet(now, LaneIn(lane), &packet, |_| Some(Span::from_micros(500)));
+            let late =
+                observer.on_packet(now, InboundPathId(lane), &packet, |_| Some(Span::from_micros(500)));
             late.map(|late| (late.lane.0, late.before.0, late.places, late.by.as_micros()))
         });
         each.collect()
@@ -217,7 +218,7 @@ mod tests {
         let mut observer = Observer::default();
         let mut see = |lane, seq, len, flags| {
             let packet = segment(0, 1, seq, len, flags, None);
-            observer.on_packet(Instant::ZERO, LaneIn(lane), &packet, |_| None)
+            observer.on_packet(Instant::ZERO, InboundPathId(lane), &packet, |_| None)
         };
         assert_eq!(see(0, 1_000, 10, ACK), None);
         assert_eq!(see(0, 2_000, 10, ACK), None);
@@ -235,7 +236,8 @@ mod tests {
         for round in 0..3_u32 {
             for port in 0..5_000 {
                 let packet = segment(0, port, u32::from(port) * 7_919 + round, 1, ACK, None);
-                let late = observer.on_packet(Instant::ZERO, LaneIn((round % 2) as u16), &packet, |_| None);
+                let late =
+                    observer.on_packet(Instant::ZERO, InboundPathId((round % 2) as u16), &packet, |_| None);
                 assert_eq!(late, None);
             }
         }

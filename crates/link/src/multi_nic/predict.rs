@@ -1,7 +1,7 @@
 //! What an order would do: frames that are all there at once leave, and arrive.
 
 use super::order::{self, FlowId, Item};
-use super::{Lanes, MultiNicConfig, NeighbourId, NicId};
+use super::{MultiNicConfig, NeighbourId, NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Departure {
 /// are there at once. In the order of departure.
 pub fn predict(
     config: &MultiNicConfig,
-    mut lanes: Lanes,
+    mut lanes: NicPaths,
     neighbour: NeighbourId,
     frames: u64,
     bytes: ByteCount,
@@ -62,7 +62,7 @@ pub fn predict(
                 if lanes.is_idle(nic, now)
                     && let Some(item) = order.dequeue(now, nic, &lanes)
                 {
-                    let delay = lanes.lane(neighbour, nic).map(|lane| lane.delay).unwrap_or_default();
+                    let delay = lanes.path(neighbour, nic).map(|lane| lane.delay).unwrap_or_default();
                     let arrives = now + delay.of(item.bytes);
                     out.push(Departure { frame: item.frame, nic, leaves: now, arrives });
                     lanes.send(now, nic, neighbour, item.bytes);

@@ -1,18 +1,18 @@
 //! Received frames in the order in which they were sent.
 
-mod asks;
+mod repair_requests;
 #[cfg(test)]
 mod tests;
 
-pub use asks::AskBy;
+pub use repair_requests::RepairRequestTime;
 
 use crate::multi_nic::repair::Missing;
 use crate::multi_nic::segment::{FlowKey, Segment};
 use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
-use asks::Asking;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet, TcpFlags};
+use repair_requests::RepairRequests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Flows that are put in order at once; those beyond pass as they come.
@@ -51,7 +51,7 @@ pub struct Resequencer {
     bytes: ByteCount,
     gave_up: u64,
     /// What is to be asked; empty between calls of whoever takes it.
-    questions: Vec<(AskBy, Missing)>,
+    questions: Vec<(RepairRequestTime, Missing)>,
 }
 
 #[derive(Clone, Debug)]
@@ -67,8 +67,8 @@ struct Flow {
     /// Arrivals of what is held, and of some that are held no longer.
     arrivals: VecDeque<(Instant, u64)>,
     deadline: Option<Instant>,
-    lanes: ArrayVec<LaneSeen, LANES>,
-    asking: Asking,
+    lanes: ArrayVec<PathProgress, LANES>,
+    asking: RepairRequests,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ struct Held {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct LaneSeen {
+struct PathProgress {
     nic: NicId,
     from: MacAddr,
     /// Behind the last byte that it has brought.
@@ -108,7 +108,7 @@ impl Resequencer {
         now: Instant,
         nic: NicId,
         packet: Packet,
-        ask: impl Fn(MacAddr) -> Option<AskBy>,
+        ask: impl Fn(MacAddr) -> Option<RepairRequestTime>,
         out: &mut Vec<Packet>,
     ) {
         let Some(segment) = Segment::of(&packet) else { return out.push(packet) };
@@ -280,7 +280,7 @@ impl Flow {
             arrivals: VecDeque::new(),
             deadline: None,
             lanes: ArrayVec::new(),
-            asking: Asking::default(),
+            asking: RepairRequests::default(),
         }
     }
     fn next_seq(&self) -> farpace_units::Seq {
@@ -309,7 +309,7 @@ impl Flow {
                 self.lanes.swap_remove(at);
             }
         }
-        self.lanes.push(LaneSeen { nic, from, high: end, at: now });
+        self.lanes.push(PathProgress { nic, from, high: end, at: now });
     }
     /// When the hole was seen: when the first of what is held came.
     fn seen_at(&mut self) -> Option<Instant> {

@@ -4,7 +4,7 @@ use crate::pacing::{
     SHORTEST_GAP, Scheduler, SchedulerKind,
 };
 use bytes::Bytes;
-use farpace_path::{Effects, Element, QueueLimit, TwoWay};
+use farpace_path::{Duplex, Effects, Element, QueueLimit};
 use farpace_units::{Packets, Stream};
 use farpace_wire::{AddressPair, Below, TcpHeader};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ impl Scheduler<Packet> for Spacer {
 
 /// A card alone, with packets at given times; it keeps the laws of an element.
 struct Bed {
-    element: TwoWay<Option<NicWay>>,
+    element: Duplex<Option<PacingNic>>,
     emitted: Vec<(Instant, Packet)>,
     dropped: Vec<DropReason>,
     came: u64,
@@ -79,8 +79,8 @@ struct Bed {
 }
 
 impl Bed {
-    fn new(way: NicWay) -> Bed {
-        let element = TwoWay::new(Some(way), None);
+    fn new(way: PacingNic) -> Bed {
+        let element = Duplex::new(Some(way), None);
         let (effects, rng) = (Effects::default(), Stream::new(1, "bed"));
         Bed { element, emitted: vec![], dropped: vec![], came: 0, made: 0, effects, rng }
     }
@@ -110,8 +110,8 @@ impl Bed {
         let out = (self.emitted.len() + self.dropped.len()) as u64;
         assert_eq!(self.came + self.made, out + self.element.held(), "conservation at {now:?}");
     }
-    fn way(&self) -> &NicWay {
-        self.element.way(Port(0)).as_ref().unwrap()
+    fn way(&self) -> &PacingNic {
+        self.element.direction(Port(0)).as_ref().unwrap()
     }
     /// Arrivals of packets that are no gap frames, in nanoseconds, with their numbers.
     fn arrivals(&self) -> Vec<(u64, u16)> {
@@ -143,9 +143,9 @@ fn config(scheduler: SchedulerKind) -> PacingConfig {
 
 fn spacer(config: &PacingConfig, rate: Rate, delay: Span, gap: u64, pause: Option<Span>) -> Bed {
     let scheduler = Spacer { queue: VecDeque::new(), gap, pause, rest: 0, until: Instant::ZERO };
-    let way = NicWay::new(&PacingConfig { scheduler: SchedulerKind::Fifo, ..config.clone() }, rate, delay);
+    let way = PacingNic::new(&PacingConfig { scheduler: SchedulerKind::Fifo, ..config.clone() }, rate, delay);
     let pacer = Pacer::with(config, Box::new(scheduler)).unwrap();
-    Bed::new(NicWay { pacer, ..way.unwrap() })
+    Bed::new(PacingNic { pacer, ..way.unwrap() })
 }
 
 const GBIT: Rate = Rate::from_mbit(1_000);
@@ -153,7 +153,7 @@ const GBIT: Rate = Rate::from_mbit(1_000);
 /// Breaks: the time of a frame on the line: 1514 B and 24 B around it, a short one padded to 60 B, then the delay.
 #[test]
 fn a_frame_takes_its_line_bytes_and_the_delay() {
-    let way = NicWay::new(&config(SchedulerKind::Fifo), GBIT, Span::from_millis(5)).unwrap();
+    let way = PacingNic::new(&config(SchedulerKind::Fifo), GBIT, Span::from_millis(5)).unwrap();
     let mut bed = Bed::new(way);
     for (ident, payload) in [(1, 1_460), (2, 0)] {
         bed.packet(Instant::from_nanos(100), packet(ident, payload));
@@ -221,7 +221,7 @@ fn a_timer_of_one_class_does_not_stop_another() {
         filters: vec![to(1, "slow"), to(2, "own")],
         ..PacingConfig::default()
     };
-    let mut bed = Bed::new(NicWay::new(&config, GBIT, Span::ZERO).unwrap());
+    let mut bed = Bed::new(PacingNic::new(&config, GBIT, Span::ZERO).unwrap());
     for ident in 0..2 {
         bed.packet(Instant::ZERO, packet_to(1, ident, 1_460));
     }
@@ -241,7 +241,7 @@ fn a_timer_of_one_class_does_not_stop_another() {
 #[test]
 fn a_slow_device_keeps_frames_apart() {
     let slow = PacingConfig { line: Some(Rate::from_mbit(500)), ..config(SchedulerKind::Fifo) };
-    let mut bed = Bed::new(NicWay::new(&slow, GBIT, Span::ZERO).unwrap());
+    let mut bed = Bed::new(PacingNic::new(&slow, GBIT, Span::ZERO).unwrap());
     for ident in 0..3 {
         bed.packet(Instant::ZERO, packet(ident, 1_460));
     }
@@ -258,7 +258,7 @@ fn refused_packets_have_their_reason() {
         mtu: ByteCount::new(1_000),
         ..config(SchedulerKind::Fifo)
     };
-    let mut bed = Bed::new(NicWay::new(&small, GBIT, Span::ZERO).unwrap());
+    let mut bed = Bed::new(PacingNic::new(&small, GBIT, Span::ZERO).unwrap());
     bed.packet(Instant::ZERO, packet(0, 1_460));
     for ident in 1..5 {
         bed.packet(Instant::ZERO, packet(ident, 900)); // one on the line, two wait
@@ -295,7 +295,7 @@ fn slow_fast_and_jumbo_lines_are_paced() {
                     ..PacingConfig::default()
                 };
                 let line = Rate::from_bits_per_sec(line);
-                let mut bed = Bed::new(NicWay::new(&config, line, Span::ZERO).unwrap());
+                let mut bed = Bed::new(PacingNic::new(&config, line, Span::ZERO).unwrap());
                 let begin = Instant::from_nanos(1_000_000_007);
                 for ident in 0..6 {
                     bed.packet(begin, packet(ident, mtu as usize - 40));
@@ -392,7 +392,7 @@ proptest! {
                 default: Some("c".to_owned()),
                 ..PacingConfig::default()
             };
-            let mut bed = Bed::new(NicWay::new(&config, rate, Span::from_nanos(ns)).unwrap());
+            let mut bed = Bed::new(PacingNic::new(&config, rate, Span::from_nanos(ns)).unwrap());
             let mut now = Instant::ZERO;
             for (n, (apart, class, payload)) in arrivals.iter().enumerate() {
                 now += Span::from_nanos(*apart);
@@ -419,7 +419,7 @@ proptest! {
         rate in 1_000_000u64..40_000_000_000, ns in 0u64..100_000,
     ) {
         let (rate, delay) = (Rate::from_bits_per_sec(rate), Span::from_nanos(ns));
-        let mut bed = Bed::new(NicWay::new(&config(SchedulerKind::Fifo), rate, delay).unwrap());
+        let mut bed = Bed::new(PacingNic::new(&config(SchedulerKind::Fifo), rate, delay).unwrap());
         let mut line = Serialiser::new(rate);
         let mut expected = Vec::new();
         let mut now = Instant::ZERO;

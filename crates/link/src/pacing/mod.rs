@@ -39,7 +39,7 @@ mod interval;
 #[cfg(test)]
 mod laws;
 mod line_clock;
-mod most;
+mod max_rate;
 mod pacer;
 mod plan;
 mod prefetch;

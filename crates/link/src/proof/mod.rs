@@ -1,7 +1,7 @@
 //! Proof of pacing: how evenly the flows of a capture are paced.
 //!
-//! Frames with their times come in, in two passes: the [`Census`] says which flows there are, how much each has sent
-//! and how long; the [`Trial`] then lets each flow through the virtual bottleneck of its own mean rate (paper §4.1) and
+//! Frames with their times come in, in two passes: the [`FirstPass`] says which flows there are, how much each has sent
+//! and how long; the [`SecondPass`] then lets each flow through the virtual bottleneck of its own mean rate (paper §4.1) and
 //! measures what the paper measures (§4.4). No frame is kept, and memory is bounded whatever is in a capture.
 //!
 //! A time is that of a frame's start, so that the time from one frame to the next belongs to the first of the two.
@@ -19,26 +19,26 @@
 //! | what a clock's resolution leaves open | `clock` |
 //! | what follows from all that | `verdict` |
 
-mod census;
 mod clock;
+mod first_pass;
 mod intervals;
 mod key;
 mod line;
 mod rates;
+mod second_pass;
 mod timeline;
 mod trains;
-mod trial;
 mod verdict;
 
-pub use census::{Census, FlowTotals, GapFrames, InterfaceTotals, Totals};
 pub use clock::ClockError;
+pub use first_pass::{FirstPass, FlowTotals, GapFrames, InterfaceTotals, Totals};
 pub use intervals::Intervals;
 pub use key::{Carries, FilterError, FlowFilter, FlowKey};
 pub use line::Line;
 pub use rates::{PerPackets, RATE_WINDOWS};
+pub use second_pass::{FlowProof, Peak, SecondPass};
 pub use timeline::Timeline;
 pub use trains::Train;
-pub use trial::{FlowProof, Peak, Trial};
 pub use verdict::{Doubt, Verdict};
 
 use farpace_units::{ByteCount, Instant, Rate, Span};

@@ -26,16 +26,16 @@ fn udp(time: u64, port: u16, len: u64) -> Frame {
     (time, bytes_of(&below().udp(1, header, Bytes::new()).unwrap()), len)
 }
 
-fn examine_at(question: &Question, frames: &[Frame], tick: Span) -> (Vec<FlowProof>, Census) {
+fn examine_at(question: &Question, frames: &[Frame], tick: Span) -> (Vec<FlowProof>, FirstPass) {
     let sighting = |number, frame: &'_ Frame| (number, Instant::from_nanos(frame.0), ByteCount::new(frame.2));
     let all: Vec<_> = frames.iter().zip(1..).map(|(frame, n)| (sighting(n, frame), frame)).collect();
-    let mut census = Census::new(question.clone());
+    let mut census = FirstPass::new(question.clone());
     let see = |((number, time, len), frame): &((u64, Instant, ByteCount), &Frame),
                to: &mut dyn FnMut(&Sighting<'_>)| {
         to(&Sighting { number: *number, interface: 0, time: *time, tick, bytes: &frame.1, len: *len });
     };
     all.iter().for_each(|frame| see(frame, &mut |s| census.see(s)));
-    let mut trial = Trial::new(census);
+    let mut trial = SecondPass::new(census);
     all.iter().for_each(|frame| see(frame, &mut |s| trial.see(s)));
     trial.finish()
 }

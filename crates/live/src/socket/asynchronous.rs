@@ -5,7 +5,7 @@
 use super::datagram::UdpSocket;
 use super::listener::Listener;
 use super::options::Options;
-use super::shared::Way;
+use super::shared::IoDirection;
 use super::stack::Stack;
 use super::stream::Stream;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ impl AsyncRead for Stream {
             if !would_block(&read) {
                 return Poll::Ready(read.map(|read| into.advance(read)));
             }
-            ready!(self.pipe().shared.poll(Way::In, cx));
+            ready!(self.pipe().shared.poll(IoDirection::In, cx));
         }
     }
 }
@@ -41,7 +41,7 @@ impl AsyncWrite for Stream {
             if !would_block(&written) {
                 return Poll::Ready(written);
             }
-            ready!(self.pipe().shared.poll(Way::Out, cx));
+            ready!(self.pipe().shared.poll(IoDirection::Out, cx));
         }
     }
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -61,7 +61,7 @@ impl Stack {
     /// As [`connect`](Stack::connect).
     pub async fn connect_async(&self, to: SocketAddr, options: &Options) -> io::Result<Stream> {
         let stream = self.begin_connect(to, options)?;
-        poll_fn(|cx| stream.pipe().shared.poll(Way::Out, cx)).await;
+        poll_fn(|cx| stream.pipe().shared.poll(IoDirection::Out, cx)).await;
         stream.take_error().map_or(Ok(stream), Err)
     }
 }
@@ -76,7 +76,7 @@ impl Listener {
             if let Some(accepted) = self.try_accept()? {
                 return Ok(accepted);
             }
-            poll_fn(|cx| self.shared().poll(Way::In, cx)).await;
+            poll_fn(|cx| self.shared().poll(IoDirection::In, cx)).await;
         }
     }
 }
@@ -93,7 +93,7 @@ impl UdpSocket {
             if !would_block(&received) {
                 return received;
             }
-            poll_fn(|cx| self.shared().poll(Way::In, cx)).await;
+            poll_fn(|cx| self.shared().poll(IoDirection::In, cx)).await;
         }
     }
     /// Sends a datagram.
@@ -107,7 +107,7 @@ impl UdpSocket {
             if !would_block(&sent) {
                 return sent;
             }
-            poll_fn(|cx| self.shared().poll(Way::Out, cx)).await;
+            poll_fn(|cx| self.shared().poll(IoDirection::Out, cx)).await;
         }
     }
 }

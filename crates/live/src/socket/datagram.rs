@@ -3,7 +3,7 @@
 use super::datagram_bridge::DatagramBridge;
 use super::engine::{Engine, ask};
 use super::registry::{Interrupt, Registry};
-use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
+use super::shared::{IoDirection, Readiness, Ready, Shared, Watch, deadline};
 use bytes::Bytes;
 use farpace_host::Bind;
 use farpace_host::ip::udp::{BindError, Datagram, IpFields, MAX_PAYLOAD, UdpId};
@@ -155,7 +155,7 @@ impl UdpSocket {
         })
     }
 
-    fn call<T>(&self, way: Way, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    fn call<T>(&self, way: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let until = deadline(*self.timeout.lock().unwrap_or_else(PoisonError::into_inner));
         loop {
             match attempt() {
@@ -195,7 +195,7 @@ impl UdpSocket {
         if to.is_ipv4() != self.local.is_ipv4() && !any {
             return Err(Errno::EAFNOSUPPORT.into());
         }
-        self.call(Way::Out, || {
+        self.call(IoDirection::Out, || {
             let kick = self.wire.shared.with(|box_| {
                 if let Some(error) = box_.error.or_else(|| box_.trouble.take()) {
                     return Err(error.into());
@@ -252,14 +252,14 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn recv(&self) -> io::Result<Datagram> {
-        self.call(Way::In, || self.next(true))
+        self.call(IoDirection::In, || self.next(true))
     }
     /// The same; the datagram stays.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn peek(&self) -> io::Result<Datagram> {
-        self.call(Way::In, || self.next(false))
+        self.call(IoDirection::In, || self.next(false))
     }
     /// The error that waits, once (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {

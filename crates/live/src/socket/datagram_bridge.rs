@@ -2,7 +2,7 @@
 
 use super::datagram::{Outgoing, Wire};
 use farpace_host::DatagramProgram;
-use farpace_host::ip::icmp::PathTrouble;
+use farpace_host::ip::icmp::SoftError;
 use farpace_units::Instant;
 use farpace_wire::Unreachable;
 use nix::errno::Errno;
@@ -35,13 +35,13 @@ impl DatagramProgram for DatagramBridge {
 }
 
 /// What a connected socket hears of it (as in Linux, where the network has told it for certain).
-fn errno(trouble: PathTrouble) -> Option<Errno> {
+fn errno(trouble: SoftError) -> Option<Errno> {
     match trouble {
-        PathTrouble::Unreachable { why: Unreachable::Port, .. } => Some(Errno::ECONNREFUSED),
-        PathTrouble::Unreachable { why: Unreachable::Protocol, .. } => Some(Errno::ENOPROTOOPT),
-        PathTrouble::Unreachable { hard: true, .. } => Some(Errno::EHOSTUNREACH),
-        PathTrouble::ParameterProblem => Some(Errno::EPROTO),
-        PathTrouble::TooBig { .. } | PathTrouble::Unreachable { .. } | PathTrouble::TimeExceeded => None,
+        SoftError::Unreachable { why: Unreachable::Port, .. } => Some(Errno::ECONNREFUSED),
+        SoftError::Unreachable { why: Unreachable::Protocol, .. } => Some(Errno::ENOPROTOOPT),
+        SoftError::Unreachable { hard: true, .. } => Some(Errno::EHOSTUNREACH),
+        SoftError::ParameterProblem => Some(Errno::EPROTO),
+        SoftError::TooBig { .. } | SoftError::Unreachable { .. } | SoftError::TimeExceeded => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! What runs the host behind the sockets.
 
-use crate::station::{Ended, Handle, HostJob};
+use crate::driver::{Ended, Handle, HostJob};
 use farpace_host::Host;
 use farpace_path::Cx;
 use nix::errno::Errno;
 use std::io;
 use std::sync::mpsc;
 
-/// Something that has a host and does work on it: a [`Station`](crate::Station) in its thread, or a program that gives the
+/// Something that has a host and does work on it: a [`Driver`](crate::Driver) in its thread, or a program that gives the
 /// packets and the time itself.
 ///
 /// The contract: jobs are done in the order in which they were given, or dropped undone when the engine ends. `run` is

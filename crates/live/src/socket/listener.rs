@@ -5,7 +5,7 @@ use super::bridge::Bridge;
 use super::engine::{Engine, ask, ended};
 use super::pipe::Pipe;
 use super::registry::{Interrupt, Registry};
-use super::shared::{Readiness, Ready, Shared, Watch, Way, deadline};
+use super::shared::{IoDirection, Readiness, Ready, Shared, Watch, deadline};
 use super::stream::Stream;
 use farpace_host::{Application, BindId, ListenError, ListenSettings};
 use farpace_tcp::config::Config;
@@ -107,9 +107,9 @@ impl Queue {
 }
 
 /// Goes with the factory of the host's listener: tells whoever waits that the host is gone.
-struct Door(Arc<Queue>);
+struct ListenerGuard(Arc<Queue>);
 
-impl Drop for Door {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.0.shared.with(|waiting| waiting.closed = true);
     }
@@ -135,7 +135,7 @@ impl Listener {
         });
         let weak: Weak<dyn Interrupt> = Arc::<Queue>::downgrade(&queue);
         registry.enter(place, weak);
-        let (door, id) = (Door(queue.clone()), bound.id());
+        let (door, id) = (ListenerGuard(queue.clone()), bound.id());
         let opened = ask(&**engine, move |host, _| {
             let factory = move || -> Box<dyn Application> {
                 let queue = door.0.clone();
@@ -183,7 +183,7 @@ impl Listener {
             if self.nonblocking.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            self.queue.shared.wait(Way::In, until)?;
+            self.queue.shared.wait(IoDirection::In, until)?;
         }
     }
 

@@ -139,7 +139,7 @@ fn refused(key: &str, value: &str, why: String) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_tcp::config::{AckControl, AskFor, Congestion, EcnMode, MtuProbing, Profile};
+    use farpace_tcp::config::{AckControl, Congestion, EcnMode, MtuProbing, Profile, RequestRule};
     use farpace_units::{Packets, Span};
 
     /// Breaks: programs that choose how their connections are by name get other ones, or no reason why not.
@@ -159,7 +159,7 @@ mod tests {
             mtu_probing: Some(MtuProbing::Always),
             congestion: Some(Congestion::Reno),
             ack_control: Some(AckControl::Safe),
-            ask_for: Some(vec![AskFor::Rtt, AskFor::FlightEnd]),
+            ask_for: Some(vec![RequestRule::Rtt, RequestRule::FlightEnd]),
             min_rto: Some(Span::from_millis(10)),
             initial_window: Some(Packets::new(4)),
             receive_buffer: Some(farpace_units::ByteCount::new(1_000_000)),

@@ -30,16 +30,16 @@ pub struct Readiness {
 
 /// Which way somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum IoDirection {
     In,
     Out,
 }
 
 impl Readiness {
-    pub(super) fn has(self, way: Way) -> bool {
+    pub(super) fn has(self, way: IoDirection) -> bool {
         match way {
-            Way::In => self.readable,
-            Way::Out => self.writable,
+            IoDirection::In => self.readable,
+            IoDirection::Out => self.writable,
         }
     }
 }
@@ -127,7 +127,7 @@ impl<T: Ready> Shared<T> {
     }
 
     /// Waits until `way` is ready, at most until `deadline`.
-    pub fn wait(&self, way: Way, deadline: Option<Instant>) -> Result<(), Wake> {
+    pub fn wait(&self, way: IoDirection, deadline: Option<Instant>) -> Result<(), Wake> {
         let mut inner = self.lock();
         let interrupts = inner.interrupts;
         while !inner.last.has(way) {
@@ -152,12 +152,12 @@ impl<T: Ready> Shared<T> {
 
     /// The same for a task: ready, or its waker is called when it is.
     #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "for tasks alone"))]
-    pub fn poll(&self, way: Way, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll(&self, way: IoDirection, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         if inner.last.has(way) {
             return Poll::Ready(());
         }
-        let waker = &mut inner.wakers[usize::from(way == Way::Out)];
+        let waker = &mut inner.wakers[usize::from(way == IoDirection::Out)];
         if !waker.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
             *waker = Some(cx.waker().clone());
         }

@@ -13,7 +13,7 @@ use super::registry::Registry;
 use super::stream::Stream;
 use crate::control::{ControlError, ControlSocket};
 use crate::device::{Device, DeviceError, Tun, TunConfig};
-use crate::station::{Ended, Handle, HostJob, Station, StationError, Stats, Wait};
+use crate::driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 use crate::system::default_memory;
 use crate::{Capture, CaptureError};
 use farpace_host::{Bind, ConnectError, Host, Local, LocalLink, Secret};
@@ -41,7 +41,7 @@ pub enum StackError {
     Device(#[from] DeviceError),
     /// The station cannot begin.
     #[error(transparent)]
-    Station(#[from] StationError),
+    Station(#[from] DriverError),
     /// There is no capture.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -96,19 +96,19 @@ struct Inner {
 
 struct Running {
     handle: Handle,
-    thread: JoinHandle<Result<Stats, StationError>>,
+    thread: JoinHandle<Result<Stats, DriverError>>,
 }
 
 /// A station that nobody needs any more when this is dropped.
-struct OnStation(Handle);
+struct OnDriver(Handle);
 
-impl Engine for OnStation {
+impl Engine for OnDriver {
     fn run(&self, job: HostJob) -> Result<(), Ended> {
         self.0.run(job)
     }
 }
 
-impl Drop for OnStation {
+impl Drop for OnDriver {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -150,7 +150,7 @@ impl Stack {
         let secret = secret().map_err(StackError::Random)?;
         let Some((address, more)) = addresses.split_first() else {
             let none = io::Error::new(io::ErrorKind::InvalidInput, "a host needs an address");
-            return Err(StackError::Station(StationError::Wait(none)));
+            return Err(StackError::Station(DriverError::Wait(none)));
         };
         let (address, more, mtu) = (*address, more.to_vec(), device.info().mtu);
         Stack::start("farpace-stack", mtu, move || {
@@ -161,7 +161,7 @@ impl Stack {
                 host.join_link(mac, link);
                 host.share_line();
             }
-            let mut station = Station::of_host(host, device, wait)?;
+            let mut station = Driver::of_host(host, device, wait)?;
             if let Some(path) = besides.capture {
                 Capture::begin(&path, "farpace", &mut station)?;
             }
@@ -175,19 +175,19 @@ impl Stack {
     pub fn on_tun(tun: TunConfig, addresses: &[IpAddr]) -> Result<Self, StackError> {
         Stack::on_device(Box::new(Tun::open(&tun)?), addresses, Wait::Sleep)
     }
-    /// On any station that has a host ([`Station::set_host`]): `make` runs in its thread. `mtu` is that of the device by
+    /// On any station that has a host ([`Driver::set_host`]): `make` runs in its thread. `mtu` is that of the device by
     /// which most of its packets go.
     ///
     /// # Errors
     /// What `make` returns, or that there is no thread.
-    pub fn start<E: From<StationError> + Send + 'static>(
+    pub fn start<E: From<DriverError> + Send + 'static>(
         name: &str,
         mtu: u16,
-        make: impl FnOnce() -> Result<Station, E> + Send + 'static,
+        make: impl FnOnce() -> Result<Driver, E> + Send + 'static,
     ) -> Result<Self, E> {
-        let (handle, thread) = Station::spawn(name, make)?;
+        let (handle, thread) = Driver::spawn(name, make)?;
         let running = Running { handle: handle.clone(), thread };
-        let stack = Stack::over(Arc::new(OnStation(handle)), mtu);
+        let stack = Stack::over(Arc::new(OnDriver(handle)), mtu);
         *stack.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         Ok(stack)
     }
@@ -401,11 +401,11 @@ impl Stack {
     ///
     /// # Errors
     /// The station had ended by itself: why.
-    pub fn stop(&self) -> Result<Stats, StationError> {
+    pub fn stop(&self) -> Result<Stats, DriverError> {
         drop(self.0.control.lock().unwrap_or_else(PoisonError::into_inner).take());
         let running = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { handle, thread }) = running else { return Ok(Stats::default()) };
         handle.stop();
-        thread.join().unwrap_or_else(|_| Err(StationError::Wait(io::Error::other("the thread has panicked"))))
+        thread.join().unwrap_or_else(|_| Err(DriverError::Wait(io::Error::other("the thread has panicked"))))
     }
 }

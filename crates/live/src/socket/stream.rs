@@ -4,7 +4,7 @@ use super::duplex::Phase;
 use super::engine::{ask, ended};
 use super::linger;
 use super::pipe::Pipe;
-use super::shared::{Readiness, Watch, Way, deadline};
+use super::shared::{IoDirection, Readiness, Watch, deadline};
 use super::snapshot::Snapshot;
 use bytes::Bytes;
 use farpace_host::{Ends, Host};
@@ -56,7 +56,7 @@ impl Inner {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
     /// Tries until it need not wait, or must not.
-    fn call<T>(&self, way: Way, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    fn call<T>(&self, way: IoDirection, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let mut until = None;
         loop {
             match attempt() {
@@ -68,7 +68,7 @@ impl Inner {
                 done => return done,
             }
             let times = self.times();
-            let timeout = if way == Way::In { times.read } else { times.write };
+            let timeout = if way == IoDirection::In { times.read } else { times.write };
             let until = *until.get_or_insert_with(|| deadline(timeout));
             self.pipe.shared.wait(way, until)?;
         }
@@ -105,7 +105,7 @@ impl Stream {
     /// # Errors
     /// It was refused or nobody answered; `TimedOut` after `timeout`.
     pub fn finish_connect(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self.0.pipe.shared.wait(Way::Out, deadline(timeout)) {
+        match self.0.pipe.shared.wait(IoDirection::Out, deadline(timeout)) {
             Ok(()) => {}
             Err(super::shared::Wake::TimedOut) => return Err(io::ErrorKind::TimedOut.into()),
             Err(wake) => return Err(wake.into()),
@@ -122,14 +122,14 @@ impl Stream {
     /// # Errors
     /// As [`read`](Read::read).
     pub fn read_into(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.0.call(Way::In, || self.0.pipe.try_read(buffers))
+        self.0.call(IoDirection::In, || self.0.pipe.try_read(buffers))
     }
     /// The next piece that has come, at most `limit` bytes, without copying; none: the peer has finished.
     ///
     /// # Errors
     /// As [`read`](Read::read).
     pub fn read_bytes(&self, limit: usize) -> io::Result<Option<Bytes>> {
-        self.0.call(Way::In, || self.0.pipe.try_read_bytes(limit))
+        self.0.call(IoDirection::In, || self.0.pipe.try_read_bytes(limit))
     }
     /// Copies what has come without taking it.
     ///
@@ -139,14 +139,14 @@ impl Stream {
         if buffer.is_empty() {
             return Ok(0);
         }
-        self.0.call(Way::In, || self.0.pipe.try_peek(buffer, 0))
+        self.0.call(IoDirection::In, || self.0.pipe.try_peek(buffer, 0))
     }
     /// Writes some of `bytes` without copying, and leaves what there was no room for.
     ///
     /// # Errors
     /// As [`write`](Write::write).
     pub fn write_some_bytes(&self, bytes: &mut Bytes) -> io::Result<usize> {
-        self.0.call(Way::Out, || self.0.pipe.try_write_bytes(bytes))
+        self.0.call(IoDirection::Out, || self.0.pipe.try_write_bytes(bytes))
     }
     /// Writes all of `bytes` without copying. A non-blocking stream may fail after a part: use
     /// [`write_some_bytes`](Self::write_some_bytes) there.
@@ -377,7 +377,7 @@ impl Write for &Stream {
         if bytes.is_empty() {
             return Ok(0);
         }
-        self.0.call(Way::Out, || self.0.pipe.try_write(bytes))
+        self.0.call(IoDirection::Out, || self.0.pipe.try_write(bytes))
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())

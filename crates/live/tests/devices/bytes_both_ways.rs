@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, LocalLink, Secret};
-use farpace_live::{Device, Handle, Station, StationError, Stats, Wait};
+use farpace_live::{Device, Driver, DriverError, Handle, Stats, Wait};
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, Event};
 use farpace_units::{Instant, Stream};
@@ -79,9 +79,9 @@ impl Application for Sink {
 pub fn station<D: Device + 'static>(
     addresses: &[&str],
     open: impl FnOnce() -> D + Send + 'static,
-) -> (Handle, JoinHandle<Result<Stats, StationError>>) {
+) -> (Handle, JoinHandle<Result<Stats, DriverError>>) {
     let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    Station::spawn("station", move || -> Result<_, StationError> {
+    Driver::spawn("station", move || -> Result<_, DriverError> {
         let device = open();
         let mut host = Host::new(addresses[0], Secret::from_stream(&mut Stream::new(1, "test")));
         addresses[1..].iter().for_each(|address| host.add_address(*address));
@@ -97,7 +97,7 @@ pub fn station<D: Device + 'static>(
             Box::new(Sink { read: 0, right: true, pattern: pattern.clone() })
         };
         host.listen(SINK, settings(), sink).unwrap();
-        Station::of_host(host, Box::new(device), Wait::Sleep)
+        Driver::of_host(host, Box::new(device), Wait::Sleep)
     })
     .unwrap()
 }

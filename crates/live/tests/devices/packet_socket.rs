@@ -4,7 +4,7 @@ use crate::bytes_both_ways::{MAC, bring, fetch, station};
 use crate::netns::alone;
 use farpace_live::Device;
 use farpace_live::device::{DeviceError, PacketConfig, PacketSocket};
-use farpace_live::{StationError, Stats};
+use farpace_live::{DriverError, Stats};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 use std::process::Command;
@@ -86,7 +86,7 @@ fn an_interface_that_goes_away_ends_the_station() {
         ip("link del k");
         let error = thread.join().unwrap().unwrap_err();
         assert!(handle.has_ended());
-        assert!(matches!(&error, StationError::Device { device, .. } if device == "f"), "{error}");
+        assert!(matches!(&error, DriverError::Device { device, .. } if device == "f"), "{error}");
         assert_eq!(error.to_string(), "device `f`: the interface has been removed");
     });
 }

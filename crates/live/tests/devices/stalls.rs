@@ -1,10 +1,10 @@
 //! A station that the machine lets stand still for a while.
 
-use farpace_link::nic::NicWay;
+use farpace_link::nic::PacingNic;
 use farpace_link::pacing::PacingConfig;
-use farpace_live::{Device, DeviceCounters, DeviceInfo, Station, Wait};
+use farpace_live::{Device, DeviceCounters, DeviceInfo, Driver, Wait};
 use farpace_path::world::World;
-use farpace_path::{Door, Port, TwoWay, ends_at_port};
+use farpace_path::{BoundaryPort, Duplex, Port, ends_at_port};
 use farpace_units::{Rate, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
@@ -58,17 +58,17 @@ impl Device for Scripted {
 }
 
 /// When the frames have left that were paced by a station which stalls in between.
-fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Station) {
+fn paced_through_a_stall(forgets: bool) -> (Vec<Instant>, Driver) {
     let config = "default = \"all\"\n[[classes]]\nname = \"all\"\nrate = \"8 Mbit/s\"\n";
     let config = PacingConfig::parse(config).unwrap();
-    let card = NicWay::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
+    let card = PacingNic::new(&config, Rate::from_mbit(1_000), Span::ZERO).unwrap();
     let mut world = World::new(0);
-    let stack = world.add("stack", Box::new(Door::default())).unwrap();
-    let card = world.add("card", Box::new(TwoWay::new(Some(card), None))).unwrap();
-    let line = world.add("line", Box::new(Door::timed())).unwrap();
+    let stack = world.add("stack", Box::new(BoundaryPort::default())).unwrap();
+    let card = world.add("card", Box::new(Duplex::new(Some(card), None))).unwrap();
+    let line = world.add("line", Box::new(BoundaryPort::timed())).unwrap();
     world.connect((stack, Port(0)), (card, Port(0))).unwrap();
     world.connect((card, Port(1)), (line, Port(0))).unwrap();
-    let mut station = Station::new(world, Wait::Sleep).unwrap();
+    let mut station = Driver::new(world, Wait::Sleep).unwrap();
     if forgets {
         station.forget_stalls(Span::from_millis(1));
     }

@@ -3,7 +3,7 @@
 use crate::bytes_both_ways::{MAC, bring, fetch, station};
 use crate::netns::alone;
 use farpace_live::Device;
-use farpace_live::StationError;
+use farpace_live::DriverError;
 use farpace_live::device::{DeviceError, PacketConfig, PacketSocket, XdpConfig, XdpMode, XdpSocket};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
@@ -144,7 +144,7 @@ fn an_interface_that_goes_away_ends_the_station() {
         ip("link del k");
         let error = thread.join().unwrap().unwrap_err();
         assert!(handle.has_ended());
-        assert!(matches!(&error, StationError::Device { device, .. } if device == "f"), "{error}");
+        assert!(matches!(&error, DriverError::Device { device, .. } if device == "f"), "{error}");
         assert_eq!(error.to_string(), "device `f`: the interface has been removed");
     });
 }

@@ -2,9 +2,9 @@
 
 use farpace_host::{Application, Host, ListenSettings, Secret};
 use farpace_live::device::{Tun, TunConfig};
-use farpace_live::{Handle, Station, StationError, Stats, Wait};
+use farpace_live::{Driver, DriverError, Handle, Stats, Wait};
 use farpace_path::world::World;
-use farpace_path::{Door, Element, Port};
+use farpace_path::{BoundaryPort, Element, Port};
 use farpace_tcp::config::{Config, Settings};
 use farpace_units::Stream;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -40,7 +40,7 @@ impl Plan {
 
 pub struct Machine {
     pub handle: Handle,
-    thread: JoinHandle<Result<Stats, StationError>>,
+    thread: JoinHandle<Result<Stats, DriverError>>,
 }
 
 /// TCP as the tests want it.
@@ -51,7 +51,7 @@ pub fn config(settings: &Settings) -> Config {
 impl Machine {
     /// Brings the machine up; its program listens at [`PORT`].
     pub fn up(plan: Plan) -> Self {
-        let made = Station::spawn("station", move || -> Result<_, StationError> {
+        let made = Driver::spawn("station", move || -> Result<_, DriverError> {
             let addresses = match plan.mtu {
                 ..1280 => vec![(KERNEL, 24)], // too small for IPv6
                 _ => vec![(KERNEL, 24), (KERNEL6, 64)],
@@ -65,7 +65,7 @@ impl Machine {
             (settings.accepted, settings.backlog) = (20_000, 2_000);
             host.listen(PORT, settings, plan.program).unwrap();
             if plan.troubles.is_empty() {
-                return Station::of_host(host, Box::new(tun), Wait::Sleep);
+                return Driver::of_host(host, Box::new(tun), Wait::Sleep);
             }
             let mut world = World::new(7);
             let host = world.add("host", Box::new(host))?;
@@ -75,9 +75,9 @@ impl Machine {
                 world.connect(end, (id, Port(0)))?;
                 end = (id, Port(1));
             }
-            let door = world.add("device", Box::new(Door::default()))?;
+            let door = world.add("device", Box::new(BoundaryPort::default()))?;
             world.connect(end, (door, Port(0)))?;
-            let mut station = Station::new(world, Wait::Sleep)?;
+            let mut station = Driver::new(world, Wait::Sleep)?;
             station.attach(door, Box::new(tun));
             station.set_host(host);
             Ok(station)

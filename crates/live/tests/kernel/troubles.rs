@@ -4,7 +4,9 @@ use crate::machine::{Machine, OURS, PORT, Plan, Trouble};
 use crate::netns::alone;
 use crate::programs::Echo;
 use crate::stream::there_and_back;
-use farpace_path::{CorruptWay, Delay, DelayWay, DuplicateWay, LossWay, ReorderWay, TwoWay};
+use farpace_path::{
+    CorruptDirection, Delay, DelayDirection, Duplex, DuplicateDirection, LossDirection, ReorderDirection,
+};
 use farpace_units::Span;
 use std::net::TcpStream;
 
@@ -23,26 +25,28 @@ fn echo_through(troubles: &'static [Trouble]) {
 /// Breaks: what the kernel and we lose of each other's is not sent again, or not taken.
 #[test]
 fn packets_get_lost() {
-    echo_through(&[("loss", || Box::new(TwoWay::new(LossWay::new(0.01), LossWay::new(0.01))))]);
+    echo_through(&[("loss", || Box::new(Duplex::new(LossDirection::new(0.01), LossDirection::new(0.01))))]);
 }
 
 /// Breaks: damage gets through, or stops the transfer.
 #[test]
 fn packets_are_damaged() {
-    echo_through(&[("corrupt", || Box::new(TwoWay::new(CorruptWay::new(0.01), CorruptWay::new(0.01))))]);
+    echo_through(&[("corrupt", || {
+        Box::new(Duplex::new(CorruptDirection::new(0.01), CorruptDirection::new(0.01)))
+    })]);
 }
 
 /// Breaks: what comes twice or late is taken for loss, without end, or delivered twice.
 #[test]
 fn packets_are_doubled_and_overtaken() {
     echo_through(&[
-        ("duplicate", || Box::new(TwoWay::new(DuplicateWay::new(0.02), DuplicateWay::new(0.02)))),
+        ("duplicate", || Box::new(Duplex::new(DuplicateDirection::new(0.02), DuplicateDirection::new(0.02)))),
         ("reorder", || {
-            let way = || ReorderWay::new(0.02, Span::from_millis(3));
-            Box::new(TwoWay::new(way(), way()))
+            let way = || ReorderDirection::new(0.02, Span::from_millis(3));
+            Box::new(Duplex::new(way(), way()))
         }),
         ("delay", || {
-            let way = || DelayWay::new(Span::from_millis(5), None);
+            let way = || DelayDirection::new(Span::from_millis(5), None);
             Box::new(Delay::new(way(), way()))
         }),
     ]);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Element;
-use crate::bed::{Bed, ident};
+use crate::harness::{Harness, ident};
 use bytes::Bytes;
 use farpace_wire::tcp::SackBlock;
 use farpace_wire::{Below, MacAddr, TcpHeader, TcpOptions};
@@ -43,13 +43,13 @@ fn packet(n: u16, port: u16, kind: Kind) -> Packet {
 
 /// Packets at their times in ms, numbered from 0: which came out, and at what time.
 fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
-    let way = AckThinningWay::new(every, HOLD);
-    let mut bed = Bed::new(AckThinning::new(way.clone(), way));
+    let way = AckThinningDirection::new(every, HOLD);
+    let mut bed = Harness::new(AckThinning::new(way.clone(), way));
     for (n, (ms, kind)) in packets.iter().enumerate() {
         bed.packet(Instant::ZERO + Span::from_millis(*ms), Port(0), packet(n as u16, 7, *kind));
     }
     bed.run();
-    assert_eq!(bed.dropped.len() as u64, bed.element.way(Port(0)).thinned());
+    assert_eq!(bed.dropped.len() as u64, bed.element.direction(Port(0)).thinned());
     assert!(bed.dropped.iter().all(|(_, why)| *why == DropReason::AckThinned));
     bed.emitted.iter().map(|(at, _, p)| (at.as_micros() / 1_000, ident(p))).collect()
 }
@@ -94,8 +94,8 @@ fn the_newest_of_several_goes_on() {
 /// Breaks: ACKs of one connection or direction take the place of another's.
 #[test]
 fn connections_are_apart() {
-    let way = AckThinningWay::new(3, HOLD);
-    let mut bed = Bed::new(AckThinning::new(way.clone(), way));
+    let way = AckThinningDirection::new(3, HOLD);
+    let mut bed = Harness::new(AckThinning::new(way.clone(), way));
     for ack in 1..=3 {
         for port in [1, 2] {
             bed.packet(Instant::ZERO, Port(0), packet((10 * port + ack) as u16, port as u16, Pure(ack)));
@@ -110,13 +110,16 @@ fn connections_are_apart() {
 /// Breaks: connections without end take memory without end, or those beyond the limit lose ACKs.
 #[test]
 fn memory_is_bounded() {
-    let mut bed = Bed::new(AckThinning::new(AckThinningWay::new(9, HOLD), AckThinningWay::new(9, HOLD)));
+    let mut bed = Harness::new(AckThinning::new(
+        AckThinningDirection::new(9, HOLD),
+        AckThinningDirection::new(9, HOLD),
+    ));
     for ack in 1..=3 {
-        for port in 1..=AckThinningWay::MAX as u16 + 1 {
+        for port in 1..=AckThinningDirection::MAX as u16 + 1 {
             bed.packet(Instant::ZERO, Port(0), packet(port, port, Pure(ack)));
         }
     }
-    let most = AckThinningWay::MAX as u64;
+    let most = AckThinningDirection::MAX as u64;
     assert_eq!((bed.element.held(), bed.dropped.len() as u64), (most, most));
     let beyond = bed.emitted.iter().filter(|(_, _, p)| ident(p) == most as u16 + 1);
     assert_eq!(beyond.count(), 3);

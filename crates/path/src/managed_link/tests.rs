@@ -1,7 +1,7 @@
 //! The managed link against the plain one, and its steps.
 
 use super::*;
-use crate::bed::{Bed, ident, packet};
+use crate::harness::{Harness, ident, packet};
 use crate::{FqCoDel, FqCoDelConfig, Link, QueueLimit, Step};
 use farpace_units::{ByteCount, Packets, Rate};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn at(us: u64) -> Instant {
 }
 
 /// Steps of (time in us, Mbit/s, delay in us). A frame of 1000 B takes 8 us at 1 Gbit/s.
-fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkWay {
+fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkDirection {
     let step = |(us, mbit, delay): &(u64, u64, u64)| Step {
         at: Span::from_micros(*us),
         rate: Some(Rate::from_mbit(*mbit)),
@@ -19,15 +19,15 @@ fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkWay {
     };
     let schedule = Schedule::new(steps.iter().map(step).collect(), period.map(Span::from_micros)).unwrap();
     let queue = DropTail::new(QueueLimit::Unlimited).unwrap();
-    ManagedLinkWay::new(Box::new(queue), schedule, Framing::NONE)
+    ManagedLinkDirection::new(Box::new(queue), schedule, Framing::NONE)
 }
 
-fn bed(way: ManagedLinkWay) -> Bed<ManagedLink> {
-    Bed::new(TwoWay::new(way, stepped(&[(0, 1_000, 0)], None)))
+fn bed(way: ManagedLinkDirection) -> Harness<ManagedLink> {
+    Harness::new(Duplex::new(way, stepped(&[(0, 1_000, 0)], None)))
 }
 
 /// Arrivals in us.
-fn arrivals(bed: &Bed<ManagedLink>) -> Vec<(u64, u16)> {
+fn arrivals(bed: &Harness<ManagedLink>) -> Vec<(u64, u16)> {
     bed.emitted.iter().map(|(at, _, p)| (at.as_nanos() / 1_000, ident(p))).collect()
 }
 
@@ -43,15 +43,15 @@ proptest! {
         } else {
             QueueLimit::Packets(Packets::new(limit as u32))
         };
-        let config = LinkWayConfig {
+        let config = LinkConfig {
             rate: rate.map(Rate::from_bits_per_sec),
             delay: Span::from_nanos(delay),
             queue,
             framing: Framing::ETHERNET,
         };
-        let mut plain = Bed::new(Link::symmetric(config).unwrap());
-        let way = || ManagedLinkWay::plain(config).unwrap();
-        let mut managed = Bed::new(TwoWay::new(way(), way()));
+        let mut plain = Harness::new(Link::symmetric(config).unwrap());
+        let way = || ManagedLinkDirection::plain(config).unwrap();
+        let mut managed = Harness::new(Duplex::new(way(), way()));
         let mut now = Instant::ZERO;
         for (n, (gap, port, payload)) in came.into_iter().enumerate() {
             now += Span::from_nanos(gap);
@@ -65,7 +65,7 @@ proptest! {
                 emitted.iter().filter(|(_, p, _)| *p == port).map(|(at, _, p)| (*at, ident(p))).collect()
             };
             prop_assert_eq!(came(&plain.emitted), came(&managed.emitted));
-            prop_assert_eq!(plain.element.way(port).stats(), managed.element.way(port).stats());
+            prop_assert_eq!(plain.element.direction(port).stats(), managed.element.direction(port).stats());
         }
         prop_assert_eq!(&plain.dropped, &managed.dropped);
     }
@@ -115,12 +115,12 @@ fn a_step_of_delay_reorders_only_if_asked() {
 fn a_managed_queue_keeps_the_account() {
     let queue = FqCoDel::new(QueueLimit::Unlimited, FqCoDelConfig::default()).unwrap();
     let schedule = Schedule::constant(Some(Rate::from_mbit(1)), Span::from_millis(10)).unwrap();
-    let mut bed = bed(ManagedLinkWay::new(Box::new(queue), schedule, Framing::NONE));
+    let mut bed = bed(ManagedLinkDirection::new(Box::new(queue), schedule, Framing::NONE));
     for n in 0..400 {
         bed.packet(at(u64::from(n) * 1_000), Port(0), packet(n, 446));
     }
     bed.run();
-    let way = bed.element.way(Port(0));
+    let way = bed.element.direction(Port(0));
     let (sent, drops) = (way.stats().packets, way.stats().drops);
     assert_eq!((sent + drops, drops), (400, bed.dropped.len() as u64));
     assert!(drops > 5, "{drops}: one packet of 4 ms comes each millisecond");

@@ -1,5 +1,5 @@
 use super::*;
-use crate::bed::Bed;
+use crate::harness::Harness;
 use bytes::Bytes;
 use farpace_units::Instant;
 use farpace_wire::checksum::Sum;
@@ -34,13 +34,13 @@ fn segment(addresses: AddressPair, flags: TcpFlags, options: &[u8], payload: usi
     Packet::from_frame(&frame).unwrap()
 }
 
-fn through(config: &MiddleboxConfig, packet: Packet) -> (Option<Packet>, MiddleboxWay) {
-    let way = MiddleboxWay::new(config.clone());
-    let mut bed = Bed::new(Middlebox::new(way.clone(), way));
+fn through(config: &MiddleboxConfig, packet: Packet) -> (Option<Packet>, MiddleboxDirection) {
+    let way = MiddleboxDirection::new(config.clone());
+    let mut bed = Harness::new(Middlebox::new(way.clone(), way));
     bed.packet(Instant::ZERO, Port(0), packet);
     let out = bed.emitted.pop().map(|(_, _, packet)| packet);
     assert_eq!(out.is_none(), bed.dropped == [(Instant::ZERO, DropReason::NoAck)]);
-    (out, bed.element.way(Port(0)).clone())
+    (out, bed.element.direction(Port(0)).clone())
 }
 
 fn strips(kinds: &[u8], strip_on: StripOn) -> MiddleboxConfig {

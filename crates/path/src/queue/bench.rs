@@ -1,7 +1,7 @@
 //! A bench for one queue discipline: packets come and leave at given milliseconds.
 
 use super::{Backlog, QueueDiscipline};
-use crate::bed;
+use crate::harness;
 use crate::{Cx, DropReason, Effects};
 use farpace_units::{Instant, Span, Stream};
 use farpace_wire::{Ecn, Packet};
@@ -66,7 +66,7 @@ pub(super) fn at(ms: u64) -> Instant {
 
 /// A frame of 1514 B whose sender does not take part in ECN.
 pub(super) fn packet(ident: u16) -> Packet {
-    bed::packet(ident, 1_460)
+    harness::packet(ident, 1_460)
 }
 
 /// One whose sender does.

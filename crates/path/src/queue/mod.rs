@@ -1,6 +1,6 @@
 //! Queue disciplines: what waits in front of a line, which packet is next, and which are dropped or marked.
 //!
-//! One file each: [`DropTail`], [`Red`], [`CoDel`], [`FqCoDel`]. A [`ManagedLinkWay`](crate::ManagedLinkWay) has one.
+//! One file each: [`DropTail`], [`Red`], [`CoDel`], [`FqCoDel`]. A [`ManagedLinkDirection`](crate::ManagedLinkDirection) has one.
 
 mod codel;
 mod drop_tail;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::bed::Bed;
+use crate::harness::Harness;
 use crate::{Prefix, Router, Routes};
 use bytes::Bytes;
 use farpace_wire::{AddressPair, Below, EtherType, PauseFrame, TcpHeader};
@@ -23,28 +23,28 @@ fn frames_of_the_line() -> [Packet; 4] {
     ]
 }
 
-fn ports<E: Element>(bed: &mut Bed<E>) -> Vec<u16> {
+fn ports<E: Element>(bed: &mut Harness<E>) -> Vec<u16> {
     bed.emitted.drain(..).map(|(_, port, _)| port.0).collect()
 }
 
 /// Breaks: a switch floods what it could forward, forwards what it should keep back, or remembers for ever.
 #[test]
 fn frames_go_where_their_receiver_was_heard() {
-    let mut bed = Bed::new(Switch::new(4));
+    let mut bed = Harness::new(Switch::new(4));
     let at = |s| Instant::ZERO + Span::from_secs(s);
     bed.packet(at(0), Port(0), frame(mac(1), mac(2)));
     assert_eq!(ports(&mut bed), [1, 2, 3], "nobody knows 2");
-    let mut bed = Bed::new(bed.element);
+    let mut bed = Harness::new(bed.element);
     bed.packet(at(1), Port(2), frame(mac(2), mac(1)));
     bed.packet(at(1), Port(3), frame(mac(3), MacAddr::BROADCAST));
     bed.packet(at(2), Port(0), frame(mac(1), mac(2)));
     bed.packet(at(2), Port(2), frame(mac(4), mac(2)));
     assert_eq!(ports(&mut bed), [0, 0, 1, 2, 2], "the last one is kept back: 2 is where it came from");
-    let mut bed = Bed::new(bed.element);
+    let mut bed = Harness::new(bed.element);
     bed.packet(at(3), Port(1), frame(mac(2), mac(1)));
     bed.packet(at(4), Port(0), frame(mac(1), mac(2)));
     assert_eq!(ports(&mut bed), [0, 1], "2 has moved");
-    let mut bed = Bed::new(bed.element);
+    let mut bed = Harness::new(bed.element);
     bed.packet(at(303), Port(0), frame(mac(1), mac(2)));
     bed.packet(at(304), Port(0), frame(mac(1), mac(2)));
     assert_eq!(ports(&mut bed), [1, 1, 2, 3], "after 300 s of silence 2 is forgotten");
@@ -55,9 +55,9 @@ fn frames_go_where_their_receiver_was_heard() {
 #[test]
 fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
     let counted = PortFrames { pauses: 1, pauses_with_time: 1, others: 2 };
-    let mut switch = Bed::new(Switch::new(3));
-    let mut router = Bed::new(Router::new(3, Routes::default()).unwrap());
-    let mut hub = Bed::new(Hub::new(3));
+    let mut switch = Harness::new(Switch::new(3));
+    let mut router = Harness::new(Router::new(3, Routes::default()).unwrap());
+    let mut hub = Harness::new(Hub::new(3));
     for frame in frames_of_the_line() {
         switch.packet(Instant::ZERO, Port(0), frame.clone());
         router.packet(Instant::ZERO, Port(0), frame.clone());
@@ -99,7 +99,7 @@ fn a_router_takes_in_what_was_meant_for_its_neighbours() {
     routes.add(Prefix::new([10, 0, 0, 0].into(), 24).unwrap(), Port(0)).unwrap();
     let mut router = Router::new(2, routes).unwrap();
     router.share(Port(0));
-    let mut bed = Bed::new(router);
+    let mut bed = Harness::new(router);
     let pair = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let packet = Below::new(mac(1), mac(2), pair, 9).tcp(0, &TcpHeader::default(), Bytes::new());
     bed.packet(Instant::ZERO, Port(0), packet.clone());
@@ -114,8 +114,8 @@ proptest! {
     fn a_frame_never_goes_back(
         frames in prop::collection::vec((0u16..4, 0u8..6, 0u8..6, any::<bool>()), 1..100), hub: bool,
     ) {
-        let mut switch = Bed::new(Switch::new(4));
-        let mut repeater = Bed::new(Hub::new(4));
+        let mut switch = Harness::new(Switch::new(4));
+        let mut repeater = Harness::new(Hub::new(4));
         for (n, (port, src, dst, group)) in frames.into_iter().enumerate() {
             let dst = if group { MacAddr::BROADCAST } else { mac(dst) };
             let now = Instant::from_nanos(n as u64);

@@ -12,14 +12,14 @@ use farpace_units::Instant;
 pub(super) struct Agenda {
     /// A tree in an array: the root at 0, the children of n from `WIDTH` n + 1 on, one leaf for each element.
     /// Each node repeats the least of its children.
-    nodes: Vec<Turn>,
+    nodes: Vec<Due>,
     /// Where the leaves begin.
     leaves: usize,
 }
 
 /// An element and the time of its next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct Due {
     pub at: Instant,
     pub element: u32,
 }
@@ -29,7 +29,7 @@ const WIDTH: usize = 8;
 
 impl Agenda {
     pub fn new() -> Self {
-        Agenda { nodes: vec![Turn { at: Instant::FAR_FUTURE, element: 0 }], leaves: 0 }
+        Agenda { nodes: vec![Due { at: Instant::FAR_FUTURE, element: 0 }], leaves: 0 }
     }
     /// Makes room for `elements`.
     pub fn grow(&mut self, elements: usize) {
@@ -43,7 +43,7 @@ impl Agenda {
             self.leaves += width;
             width *= WIDTH;
         }
-        let nobody = |element: usize| Turn { at: Instant::FAR_FUTURE, element: element as u32 };
+        let nobody = |element: usize| Due { at: Instant::FAR_FUTURE, element: element as u32 };
         self.nodes = vec![nobody(0); self.leaves];
         self.nodes.extend((0..width).map(nobody));
         for n in (0..self.leaves).rev() {
@@ -58,11 +58,11 @@ impl Agenda {
     pub fn set(&mut self, element: u32, at: Instant) {
         let leaf = self.leaves + element as usize;
         if self.nodes[leaf].at != at {
-            self.change(leaf, Turn { at, element });
+            self.change(leaf, Due { at, element });
         }
     }
     #[inline(never)]
-    fn change(&mut self, leaf: usize, mut turn: Turn) {
+    fn change(&mut self, leaf: usize, mut turn: Due) {
         let mut n = leaf;
         let mut was = std::mem::replace(&mut self.nodes[n], turn);
         while n > 0 {
@@ -84,7 +84,7 @@ impl Agenda {
     }
     /// Whose turn it is. Its time is [`Instant::FAR_FUTURE`] if nothing is to come.
     #[inline]
-    pub fn first(&self) -> Turn {
+    pub fn first(&self) -> Due {
         self.nodes[0]
     }
 }

@@ -160,7 +160,8 @@ impl FastStart {
         }
         let time = flight.last.since(flight.first);
         let even = flight.gaps.1 <= EVEN * flight.gaps.0;
-        let enough = flight.told >= MIN_REPORTED && flight.intervals >= MIN_INTERVALS && !time.is_zero() && even;
+        let enough =
+            flight.told >= MIN_REPORTED && flight.intervals >= MIN_INTERVALS && !time.is_zero() && even;
         if let Some(rtt) = ack.min_rtt.filter(|_| enough) {
             self.rate = f64::from(flight.told) / time.as_secs_f64();
             self.holds = Some(self.rate * rtt.as_secs_f64()).filter(|holds| *holds >= MIN_HOLDS);

@@ -6,7 +6,6 @@ mod bbr1;
 mod bic;
 mod cubic;
 mod dctcp;
-mod dice;
 mod farpace;
 mod fast_start;
 mod filters;
@@ -25,6 +24,7 @@ mod reno;
 mod rounds;
 mod scalable;
 mod slow_start;
+mod split_mix;
 mod star;
 mod tcp_j;
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub enum AckControl {
 /// Which segments ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AskFor {
+pub enum RequestRule {
     /// The one whose round trip is timed: one at a time.
     Rtt,
     /// All in slow start.
@@ -67,27 +67,27 @@ impl AckControl {
     }
 }
 
-impl AskFor {
+impl RequestRule {
     /// All of them.
-    pub const ALL: [AskFor; 8] = [
-        AskFor::Rtt,
-        AskFor::SlowStart,
-        AskFor::WindowEnd,
-        AskFor::FlightEnd,
-        AskFor::AfterIdle,
-        AskFor::ProbeRtt,
-        AskFor::Everything,
-        AskFor::Auto,
+    pub const ALL: [RequestRule; 8] = [
+        RequestRule::Rtt,
+        RequestRule::SlowStart,
+        RequestRule::WindowEnd,
+        RequestRule::FlightEnd,
+        RequestRule::AfterIdle,
+        RequestRule::ProbeRtt,
+        RequestRule::Everything,
+        RequestRule::Auto,
     ];
 }
 
-/// A set of [`AskFor`].
+/// A set of [`RequestRule`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AskSet(u8);
+pub struct RequestRules(u8);
 
-impl AskSet {
+impl RequestRules {
     /// True if `when` is one of them.
-    pub const fn has(self, when: AskFor) -> bool {
+    pub const fn has(self, when: RequestRule) -> bool {
         self.0 >> when as u8 & 1 == 1
     }
     /// True if there is none.
@@ -96,28 +96,28 @@ impl AskSet {
     }
 }
 
-impl FromIterator<AskFor> for AskSet {
-    fn from_iter<I: IntoIterator<Item = AskFor>>(all: I) -> Self {
-        AskSet(all.into_iter().fold(0, |set, when| set | 1 << when as u8))
+impl FromIterator<RequestRule> for RequestRules {
+    fn from_iter<I: IntoIterator<Item = RequestRule>>(all: I) -> Self {
+        RequestRules(all.into_iter().fold(0, |set, when| set | 1 << when as u8))
     }
 }
 
 /// The sender's and the receiver's part in the control of ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct AckRequests {
     /// How.
     pub control: AckControl,
     /// When.
-    pub when: AskSet,
+    pub when: RequestRules,
     /// And every so many segments; none: no such rule.
     pub every: Option<Packets>,
     /// The flag bit of `classic` and `flag`, counted from the most significant bit of the header's 13th byte: 4, 5 or 6.
     pub bit: u8,
 }
 
-impl Default for Asking {
+impl Default for AckRequests {
     fn default() -> Self {
-        Asking { control: AckControl::Off, when: AskSet::default(), every: None, bit: DEFAULT_BIT }
+        AckRequests { control: AckControl::Off, when: RequestRules::default(), every: None, bit: DEFAULT_BIT }
     }
 }
 

@@ -9,7 +9,7 @@ mod switches;
 mod tuning;
 
 use ack_control::DEFAULT_BIT;
-pub use ack_control::{AckControl, AskFor, AskSet, Asking};
+pub use ack_control::{AckControl, AckRequests, RequestRule, RequestRules};
 pub use buffers::{BufferSize, Buffers, WindowGrowth};
 pub use congestion::Congestion;
 pub use profile::Profile;
@@ -37,7 +37,7 @@ pub struct Config {
     /// Segments for each acknowledgment (`stretch`); none: the policy's own.
     pub ack_every: Option<Packets>,
     /// Asking the peer for acknowledgments, and answering when it asks.
-    pub asking: Asking,
+    pub asking: AckRequests,
     /// Tick of the clocks: round trips are measured in whole ticks, timestamps count them, and the retransmission timer
     /// fires at one. None: round trips and timers are exact, timestamps count milliseconds.
     pub clock: Option<Span>,

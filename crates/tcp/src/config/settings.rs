@@ -1,9 +1,9 @@
 //! Settings: a profile and what differs from it, as people write them.
 
 use super::{
-    Abc, Abe, AbeFilter, AckControl, AskFor, Asking, BufferSize, Config, Congestion, DEFAULT_BIT, DelayedAck,
+    Abc, Abe, AbeFilter, AckControl, AckRequests, BufferSize, Config, Congestion, DEFAULT_BIT, DelayedAck,
     Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS,
-    Modern, MtuProbing, Pacing, Profile, Recovery, Reduction, Rto, SackSort, TimeoutProcedure,
+    Modern, MtuProbing, Pacing, Profile, Recovery, Reduction, RequestRule, Rto, SackSort, TimeoutProcedure,
 };
 use farpace_units::{Amount, ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub struct Settings {
     /// How this end asks for ACKs that are not held back, and answers such requests (default: off).
     pub ack_control: Option<AckControl>,
     /// Which segments ask (default, with ack_control: auto).
-    pub ask_for: Option<Vec<AskFor>>,
+    pub ask_for: Option<Vec<RequestRule>>,
     /// Besides, every so many segments ask.
     pub ask_every: Option<Packets>,
     /// The reserved header bit of ack_control classic and flag: 4, 5 or 6 (default 4).
@@ -531,10 +531,10 @@ fn check_delays(
 /// The control of ACKs with these changes.
 fn asking(
     control: Option<AckControl>,
-    when: Option<&[AskFor]>,
+    when: Option<&[RequestRule]>,
     every: Option<Packets>,
     bit: Option<u8>,
-) -> Result<Asking, SettingsError> {
+) -> Result<AckRequests, SettingsError> {
     let control = control.unwrap_or_default();
     let keys = [("ask_for", when.is_some()), ("ask_every", every.is_some()), ("cdl_bit", bit.is_some())];
     if let Some((key, _)) = keys.iter().find(|(_, given)| *given && control == AckControl::Off) {
@@ -552,8 +552,8 @@ fn asking(
     if every.is_some_and(Packets::is_zero) {
         return Err(SettingsError::Range { key: "ask_every", expected: "at least 1 packet" });
     }
-    let default = if control == AckControl::Off || every.is_some() { &[][..] } else { &[AskFor::Auto] };
-    Ok(Asking {
+    let default = if control == AckControl::Off || every.is_some() { &[][..] } else { &[RequestRule::Auto] };
+    Ok(AckRequests {
         control,
         when: when.unwrap_or(default).iter().copied().collect(),
         every,

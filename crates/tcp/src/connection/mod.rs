@@ -1,21 +1,21 @@
 //! One TCP connection, from SYN to TIME-WAIT.
 
+mod ack_requests;
 mod acknowledgment;
 mod arrival;
 mod buffers;
+mod cork;
 mod details;
 mod ecn;
 mod emit;
-mod hold;
+mod keep_alive;
 mod linux;
 mod log;
 mod orphan;
 mod pacer;
 mod path;
-mod patience;
 mod pressure;
 mod resume;
-mod soliciting;
 mod statistics;
 mod time_wait;
 mod timers;
@@ -27,15 +27,15 @@ mod validation;
 mod view;
 
 use crate::ack::AckPolicy;
+use crate::ack_request::{AckRequester, Answers, Mark};
 use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, DelayedAck, Recovery};
-use crate::receive::{Islands, Reassembly, ReceiveWindow};
+use crate::receive::{Reassembly, ReceiveWindow, SackBlockList};
 use crate::recovery::{self, Context, LossRecovery};
 use crate::rto::{Clock, MinRtt, RtoEstimator, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
-use crate::solicit::{AckSolicitor, Answers, Mark};
 use crate::time_wait::TimeWait;
 use crate::window::Window;
 use bytes::Bytes;
@@ -145,10 +145,10 @@ pub struct Connection {
     timeouts_in_row: u32,
     last_sent: Instant,
     persist: timers::Persist,
-    hold: hold::Hold,
+    hold: cork::Cork,
     linux: linux::LinuxOutput,
     pacer: pacer::Pacer,
-    patience: patience::Patience,
+    patience: keep_alive::KeepAlive,
     statistics: statistics::Statistics,
     ecn: ecn::EcnState,
     urgent: urgent::Urgent,
@@ -165,7 +165,7 @@ pub struct Connection {
     receive: ReceiveWindow,
     shortage: pressure::Shortage,
     reassembly: Reassembly,
-    islands: Islands,
+    islands: SackBlockList,
     /// Sequence number of the peer's FIN, once it is known.
     peer_fin: Option<Seq>,
     // Acknowledgments
@@ -173,7 +173,7 @@ pub struct Connection {
     ack_now: Option<Cause>,
     ack_by: Option<Instant>,
     // Acknowledgments that are asked for
-    solicitor: AckSolicitor,
+    solicitor: AckRequester,
     /// How the segment that is being sent asks.
     mark: Option<Mark>,
     /// An old byte is to follow what was just sent.
@@ -285,10 +285,10 @@ impl Connection {
             timeouts_in_row: 0,
             last_sent: now,
             persist: timers::Persist::default(),
-            hold: hold::Hold::default(),
+            hold: cork::Cork::default(),
             linux: linux::LinuxOutput::default(),
             pacer,
-            patience: patience::Patience::new(now),
+            patience: keep_alive::KeepAlive::new(now),
             statistics: statistics::Statistics::default(),
             ecn: ecn::EcnState::new(config.ecn),
             urgent: urgent::Urgent::default(),
@@ -301,12 +301,12 @@ impl Connection {
             reassembly: Reassembly::new(ByteCount::new(u64::from(receive.size()))),
             receive,
             shortage: pressure::Shortage::default(),
-            islands: Islands::default(),
+            islands: SackBlockList::default(),
             peer_fin: None,
             ack_policy: AckPolicy::new(config.delayed_ack, config.ack_delay, config.ack_every),
             ack_now: None,
             ack_by: None,
-            solicitor: AckSolicitor::new(config.asking),
+            solicitor: AckRequester::new(config.asking),
             mark: None,
             probe_due: false,
             answering: Answers::default(),
@@ -501,7 +501,7 @@ impl Connection {
         self.ack_now = None;
         self.ack_by = None;
         self.persist = timers::Persist::default();
-        self.hold = hold::Hold::default();
+        self.hold = cork::Cork::default();
         self.pacer.stop();
         self.time_wait = None;
         self.syn_pending = None;

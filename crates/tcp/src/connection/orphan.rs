@@ -1,7 +1,7 @@
 //! Connections that their programs have left. Nobody would miss them, so they must not wait for ever for their peers: a peer
 //! that never closes, or that keeps its window closed, could hold as many as it likes (sockstress).
 
-use super::patience::R2;
+use super::keep_alive::R2;
 use super::{Connection, State};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Rate};

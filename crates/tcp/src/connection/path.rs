@@ -97,7 +97,7 @@ impl Connection {
     /// * [`TooBig`](PathError::TooBig) makes segments smaller, but not below [`FLOOR_IPV4`] or [`FLOOR_IPV6`], and
     ///   sends what was too big again.
     /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard; every
-    ///   other report is remembered, told as [`Event::PathTrouble`], and becomes the reason if the connection times out.
+    ///   other report is remembered, told as [`Event::SoftError`], and becomes the reason if the connection times out.
     pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
         // Linux also takes what stands right behind that: an ACK of our own.
         let behind = self.config.is_linux() && quoted_seq == self.snd_nxt;

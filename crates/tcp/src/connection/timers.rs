@@ -189,7 +189,7 @@ impl Connection {
             self.note_internal(now, Cause::TimerRto);
             return;
         }
-        if self.is_past_user_timeout(now) || self.is_hopeless(now) {
+        if self.is_past_user_timeout(now) || self.retries_exhausted(now) {
             self.note_internal(now, Cause::TimerRto);
             self.time_out();
             return;

@@ -1,12 +1,12 @@
 //! What a connection sends, and in which order: control, retransmissions, new data, acknowledgments.
 
 use super::{Connection, State};
+use crate::ack_request::{Form, Mark};
 use crate::cc::{self, SentSample};
 use crate::config::MAX_SUPER_SEGMENT;
 use crate::recovery::{SendView, Sent};
 use crate::segment::Outgoing;
 use crate::segments::{Row, Tags};
-use crate::solicit::{Form, Mark};
 use bytes::Bytes;
 use farpace_trace::Cause;
 use farpace_units::{Instant, Seq};

@@ -14,7 +14,7 @@ const ALWAYS_WAITING: usize = 1024;
 
 /// Contiguous data beyond a hole.
 #[derive(Debug, Default)]
-struct Island {
+struct QueuedRange {
     end: u64,
     chunks: VecDeque<Bytes>,
 }
@@ -40,7 +40,7 @@ pub struct Reassembly {
     ready_bytes: u64,
     /// First byte that has not arrived: RCV.NXT as an offset.
     next: u64,
-    islands: BTreeMap<u64, Island>,
+    islands: BTreeMap<u64, QueuedRange>,
     waiting_chunks: usize,
     waiting_bytes: u64,
     /// Bytes of the receive window.
@@ -198,7 +198,7 @@ impl Reassembly {
                 }
             }
             (None, None) => {
-                self.islands.insert(start, Island { end, chunks: VecDeque::from([piece]) });
+                self.islands.insert(start, QueuedRange { end, chunks: VecDeque::from([piece]) });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::bed::*;
 use bytes::Bytes;
-use farpace_tcp::config::{AckControl, AskFor, DelayedAck, Profile, Rto, Settings};
+use farpace_tcp::config::{AckControl, DelayedAck, Profile, RequestRule, Rto, Settings};
 use farpace_tcp::{Connection, Outgoing, Ports, Segment, Transmit};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
 use farpace_wire::tcp::{self, AckDelay, CdlCapability, Tarr, TcpFlags, TcpOptions};
@@ -27,7 +27,7 @@ fn capable() -> TcpOptions {
 fn settings_of(control: AckControl) -> Settings {
     Settings {
         ack_control: Some(control),
-        ask_for: (control != AckControl::Off).then(|| vec![AskFor::Everything]),
+        ask_for: (control != AckControl::Off).then(|| vec![RequestRule::Everything]),
         receive_buffer: Some(ByteCount::new(BUFFER)),
         ..settings(Profile::Modern)
     }

@@ -1,11 +1,11 @@
 //! Asking for acknowledgments that are not held back, and answering (CDL §4.2 to 4.4 of the thesis, TARR).
 
 use crate::script::{Script, plain};
-use farpace_tcp::config::{AckControl, AskFor, Settings};
+use farpace_tcp::config::{AckControl, RequestRule, Settings};
 use farpace_units::Packets;
 
 /// A peer of ours that asks by `control` whenever a rule of `ask_for` says so.
-pub fn asking(control: AckControl, ask_for: &[AskFor]) -> Settings {
+pub fn asking(control: AckControl, ask_for: &[RequestRule]) -> Settings {
     Settings {
         ack_control: Some(control),
         ask_for: Some(ask_for.to_vec()),
@@ -18,7 +18,7 @@ pub fn asking(control: AckControl, ask_for: &[AskFor]) -> Settings {
 /// acknowledgment number all the same, and only what is asked for differs.
 #[test]
 fn classic_literal_sender() {
-    let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[AskFor::Rtt]));
+    let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[RequestRule::Rtt]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -40,7 +40,7 @@ fn classic_literal_sender() {
 #[test]
 fn classic_needs_the_option_of_both() {
     for reply in ["", "can 15", "tarr"] {
-        let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[AskFor::Everything]));
+        let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[RequestRule::Everything]));
         s.run(&format!(
             "0   > S 0 allow
              10         < S. 0 ack 1 mss 1000 {reply}
@@ -141,7 +141,7 @@ fn false_confirmations() {
 /// data go so.
 #[test]
 fn classic_tries_the_path_first() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -165,7 +165,7 @@ fn classic_tries_the_path_first() {
 /// Breaks: a path that drops segments without ACK, or clears the bit, costs four probes of one byte.
 #[test]
 fn classic_gives_up_on_a_path_that_does_not_answer() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
     s.run("0   > S 0 allow\n 10  < S. 0 ack 1 mss 1000 allow\n 10  > . 1 ack 1");
     for i in 0..8 {
         let (at, seq) = (100 + 100 * i, 1 + 1000 * i);
@@ -185,7 +185,7 @@ fn classic_gives_up_on_a_path_that_does_not_answer() {
 /// that are lost alone end the asking.
 #[test]
 fn lost_bare_segments_go_again_with_ack() {
-    let settings = Settings { sack: Some(true), ..asking(AckControl::ClassicLiteral, &[AskFor::Rtt]) };
+    let settings = Settings { sack: Some(true), ..asking(AckControl::ClassicLiteral, &[RequestRule::Rtt]) };
     let settings = Settings { profile: Some(farpace_tcp::config::Profile::Prr), ..settings };
     let mut s = Script::connect(&settings);
     s.run(
@@ -218,7 +218,7 @@ fn lost_bare_segments_go_again_with_ack() {
 /// less the time for which the peer has held it back.
 #[test]
 fn safe_sender() {
-    let settings = Settings { rto: None, ..asking(AckControl::Safe, &[AskFor::Rtt]) };
+    let settings = Settings { rto: None, ..asking(AckControl::Safe, &[RequestRule::Rtt]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 can 11 tarr
@@ -285,7 +285,7 @@ fn answers_on_data() {
 /// Breaks: an option that is stripped ends the requests after four; a peer that confirms none is sent no more.
 #[test]
 fn safe_gives_up_after_four() {
-    let mut s = Script::connect(&asking(AckControl::Safe, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Safe, &[RequestRule::Everything]));
     s.run("0   > S 0 can 11 tarr\n 10  < S. 0 ack 1 mss 1000 can 11\n 10  > . 1 ack 1");
     for i in 0..6 {
         let (at, seq) = (100 + 100 * i, 1 + 500 * i);
@@ -303,7 +303,7 @@ fn safe_gives_up_after_four() {
 /// Breaks: the bit beside ACK, its answer, and the option in its place where the bit is cleared on the way.
 #[test]
 fn flag_form_and_its_fallback() {
-    let mut s = Script::connect(&asking(AckControl::Flag, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Flag, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 can 15 tarr
          10         < S. 0 ack 1 mss 1000 can 15
@@ -313,7 +313,7 @@ fn flag_form_and_its_fallback() {
          20         < .D 1 ack 1001",
     );
     assert_eq!(s.connection.counters().confirmed, 1);
-    let mut s = Script::connect(&asking(AckControl::Flag, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Flag, &[RequestRule::Everything]));
     s.run("0   > S 0 can 15 tarr\n 10  < S. 0 ack 1 mss 1000 can 15\n 10  > . 1 ack 1");
     for i in 0..9 {
         let (at, seq) = (100 + 100 * i, 1 + 500 * i);
@@ -341,7 +341,7 @@ fn flag_form_and_its_fallback() {
 /// otherwise, and disorder is acknowledged at once all the same.
 #[test]
 fn tarr_both_ways() {
-    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[AskFor::Rtt]) };
+    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[RequestRule::Rtt]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 ts 0/0 tarr
@@ -384,7 +384,7 @@ fn unilateral_asks_with_an_old_byte() {
         profile: Some(farpace_tcp::config::Profile::Prr),
         sack: Some(true),
         undo: Some(true),
-        ..asking(AckControl::Unilateral, &[AskFor::Rtt])
+        ..asking(AckControl::Unilateral, &[RequestRule::Rtt])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -416,7 +416,7 @@ fn options_side_by_side() {
         profile: Some(farpace_tcp::config::Profile::Prr),
         sack: Some(true),
         timestamps: Some(true),
-        ..asking(AckControl::Safe, &[AskFor::Everything])
+        ..asking(AckControl::Safe, &[RequestRule::Everything])
     };
     let mut s = Script::accept(&settings, "S 0 mss 1012 sackok ts 500/0 can 3");
     s.run(

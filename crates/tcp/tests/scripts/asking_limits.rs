@@ -2,7 +2,7 @@
 
 use crate::asking::asking;
 use crate::script::Script;
-use farpace_tcp::config::{AckControl, AskFor, MtuProbing, Profile, Rto, Settings};
+use farpace_tcp::config::{AckControl, MtuProbing, Profile, RequestRule, Rto, Settings};
 use farpace_units::{Packets, Span};
 
 /// Breaks: a path that drops SYNs with options it does not know: the third SYN has none.
@@ -25,7 +25,7 @@ fn a_probe_of_the_mtu_does_not_ask() {
         mtu_probing: Some(MtuProbing::Always),
         mss: Some(1400),
         initial_window: Some(Packets::new(9)),
-        ..asking(AckControl::Safe, &[AskFor::Everything])
+        ..asking(AckControl::Safe, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -84,7 +84,7 @@ fn losses_of_all_kinds_are_no_strike() {
 #[test]
 fn bare_segments_have_no_fin() {
     let settings =
-        Settings { nagle: Some(true), ..asking(AckControl::ClassicLiteral, &[AskFor::Everything]) };
+        Settings { nagle: Some(true), ..asking(AckControl::ClassicLiteral, &[RequestRule::Everything]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 allow
@@ -105,7 +105,7 @@ fn nothing_is_bare_while_something_is_missing() {
     let settings = Settings {
         profile: Some(Profile::Prr),
         sack: Some(true),
-        ..asking(AckControl::ClassicLiteral, &[AskFor::Everything])
+        ..asking(AckControl::ClassicLiteral, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -127,7 +127,7 @@ fn nothing_is_bare_while_something_is_missing() {
 /// as those that are answered.
 #[test]
 fn an_old_answer_proves_nothing() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -150,7 +150,7 @@ fn an_old_answer_proves_nothing() {
 /// once.
 #[test]
 fn the_answer_to_an_old_byte_is_no_duplicate() {
-    let mut s = Script::connect(&asking(AckControl::Unilateral, &[AskFor::Everything]));
+    let mut s = Script::connect(&asking(AckControl::Unilateral, &[RequestRule::Everything]));
     s.run(
         "0   > S 0
          10         < S. 0 ack 1 mss 1000
@@ -213,7 +213,7 @@ fn a_rate_needs_the_agreement() {
 /// sending, measures nothing.
 #[test]
 fn tarr_answers_are_inferred_with_care() {
-    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[AskFor::Rtt]) };
+    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[RequestRule::Rtt]) };
     for (ack, confirmed) in [("981 ts 520/10", 1), ("1969 ts 520/10", 0), ("981 ts 520/9", 0)] {
         let mut s = Script::connect(&settings);
         s.run(&format!(
@@ -234,7 +234,8 @@ fn tarr_answers_are_inferred_with_care() {
 #[test]
 fn the_hold_time_comes_off() {
     for (held, undelayed) in [(0, 30), (10, 20), (40, 30)] {
-        let settings = Settings { rto: Some(Rto::Cdl), ..asking(AckControl::Safe, &[AskFor::Everything]) };
+        let settings =
+            Settings { rto: Some(Rto::Cdl), ..asking(AckControl::Safe, &[RequestRule::Everything]) };
         let mut s = Script::connect(&settings);
         s.run(&format!(
             "0   > S 0 can 11 tarr
@@ -252,7 +253,7 @@ fn the_hold_time_comes_off() {
 /// Breaks: after a timeout an ACK confirms a segment of which a copy may be under way (Karn).
 #[test]
 fn a_timeout_voids_all_requests() {
-    let settings = Settings { nagle: Some(false), ..asking(AckControl::Safe, &[AskFor::Everything]) };
+    let settings = Settings { nagle: Some(false), ..asking(AckControl::Safe, &[RequestRule::Everything]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 can 11 tarr
@@ -276,7 +277,7 @@ fn the_answer_to_an_old_byte_undoes_nothing() {
         sack: Some(true),
         undo: Some(true),
         initial_window: Some(Packets::new(6)),
-        ..asking(AckControl::Unilateral, &[AskFor::Everything])
+        ..asking(AckControl::Unilateral, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(

@@ -37,30 +37,30 @@ pub struct Extension {
     /// What the owner knows of the cards of the machine it talks to.
     pub targets: NicList,
     /// What the owner can do.
-    pub flags: CardFlags,
+    pub flags: NicFlags,
     /// Counts up (RFC 1982) whenever the owner has other cards.
     pub generation: u16,
 }
 
 /// What a machine with several cards can do. Bits without a name are kept as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CardFlags(pub u8);
+pub struct NicFlags(pub u8);
 
-impl CardFlags {
+impl NicFlags {
     /// It answers probes of the ways between cards.
-    pub const ANSWERS_PROBES: CardFlags = CardFlags(1);
+    pub const ANSWERS_PROBES: NicFlags = NicFlags(1);
     /// It puts frames that have overtaken others in order.
-    pub const RESEQUENCES: CardFlags = CardFlags(2);
+    pub const RESEQUENCES: NicFlags = NicFlags(2);
     /// It asks for frames that are missing, and sends again what is asked for.
-    pub const REPAIRS: CardFlags = CardFlags(4);
+    pub const REPAIRS: NicFlags = NicFlags(4);
 
     /// Both together.
     #[must_use]
-    pub const fn with(self, other: CardFlags) -> CardFlags {
-        CardFlags(self.0 | other.0)
+    pub const fn with(self, other: NicFlags) -> NicFlags {
+        NicFlags(self.0 | other.0)
     }
     /// True if all of `other` is among them.
-    pub const fn contains(self, other: CardFlags) -> bool {
+    pub const fn contains(self, other: NicFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
@@ -126,7 +126,7 @@ impl Extension {
     pub const ND_OPTION: u8 = 253;
 
     /// A list of `owner`'s cards, without targets. Of more than [`MAX_LISTED_NICS`] the rest is left out.
-    pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: CardFlags, generation: u16) -> Extension {
+    pub fn new(owner: IpAddr, cards: &[(MacAddr, NicKind)], flags: NicFlags, generation: u16) -> Extension {
         let senders = cards.iter().copied().take(MAX_LISTED_NICS).collect();
         Extension { owner, senders, targets: NicList::new(), flags, generation }
     }
@@ -219,7 +219,7 @@ impl Extension {
             owner,
             senders: all.iter().copied().take(usize::from(n_s)).collect(),
             targets: all.iter().copied().skip(usize::from(n_s)).collect(),
-            flags: CardFlags(flags),
+            flags: NicFlags(flags),
             generation: u16::from_be_bytes([g0, g1]),
         }))
     }
@@ -273,12 +273,12 @@ fn is_one_host(address: IpAddr) -> bool {
     !(is_broadcast || address.is_multicast() || address.is_unspecified() || address.is_loopback())
 }
 
-impl fmt::Display for CardFlags {
+impl fmt::Display for NicFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [
-            (CardFlags::ANSWERS_PROBES, "answers probes"),
-            (CardFlags::RESEQUENCES, "resequences"),
-            (CardFlags::REPAIRS, "repairs"),
+            (NicFlags::ANSWERS_PROBES, "answers probes"),
+            (NicFlags::RESEQUENCES, "resequences"),
+            (NicFlags::REPAIRS, "repairs"),
         ];
         let mut words: Vec<_> = named
             .iter()

@@ -4,7 +4,7 @@ use super::Args;
 use crate::show::frame;
 use crate::terminal;
 use anyhow::{Context, Result};
-use farpace_link::multi_nic::arp::{Heard, Onlooker, Probed};
+use farpace_link::multi_nic::arp::{ArpObserver, ObservedHost, Probed};
 use farpace_report::{Cell, Column, Table};
 use farpace_trace::{CaptureReader, CapturedPacket};
 use farpace_units::Instant;
@@ -22,7 +22,7 @@ pub fn show(args: &Args) -> Result<()> {
         false => Box::new(File::open(&args.file).with_context(reading)?),
     };
     let mut reader = CaptureReader::new(BufReader::new(input)).with_context(reading)?;
-    let (mut onlooker, mut first, mut bytes) = (Onlooker::default(), None, Vec::new());
+    let (mut onlooker, mut first, mut bytes) = (ArpObserver::default(), None, Vec::new());
     loop {
         let Some(CapturedPacket { interface, time, original_len, data, .. }) =
             reader.next_packet().with_context(reading)?
@@ -51,7 +51,7 @@ pub fn cards(list: &Extension) -> String {
     cards.collect::<Vec<_>>().join(", ")
 }
 
-fn to_text(onlooker: &Onlooker, first: Instant) -> String {
+fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
     let seconds = |at: Instant| Cell::Number(at.since(first).as_secs_f64(), Some(3));
     let columns = vec![
         Column::text("address"),
@@ -123,8 +123,8 @@ fn unanswered(lane: &Probed) -> Option<f64> {
     (lane.probes > 0).then(|| missing as f64 / lane.probes as f64)
 }
 
-fn to_json(onlooker: &Onlooker) -> Value {
-    let machine = |(address, heard): (&IpAddr, &Heard)| {
+fn to_json(onlooker: &ArpObserver) -> Value {
+    let machine = |(address, heard): (&IpAddr, &ObservedHost)| {
         let refused = heard.refused.iter().map(|(why, n)| json!({ "why": why.to_string(), "lists": n }));
         json!({
             "address": address, "mac": heard.mac.to_string(),

@@ -4,7 +4,7 @@ use super::Args;
 use crate::{scenario, terminal};
 use anyhow::{Result, bail};
 use farpace_lab::{Inputs, Run};
-use farpace_link::multi_nic::{Lane, MultiNic, NicId};
+use farpace_link::multi_nic::{MultiNic, NicId, NicPath};
 use farpace_report::{Cell, Column, Table};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::MacAddr;
@@ -46,14 +46,14 @@ pub fn show(args: &Args) -> Result<()> {
 }
 
 /// The lanes to a neighbour, whether they work or not.
-fn lanes(nics: &MultiNic, first: MacAddr) -> Vec<(NicId, Lane)> {
+fn lanes(nics: &MultiNic, first: MacAddr) -> Vec<(NicId, NicPath)> {
     let (all, neighbour) = (nics.lanes(), nics.neighbour(first));
     all.ids().filter_map(|nic| Some((nic, *all.any_lane(neighbour, nic)?))).collect()
 }
 
 /// What of the frames a lane carries, if all that work have as much to do as they can.
-fn share(lane: &Lane, all: &[(NicId, Lane)]) -> f64 {
-    let rate = |lane: &Lane| if lane.up { lane.rate.as_mbit_f64() } else { 0.0 };
+fn share(lane: &NicPath, all: &[(NicId, NicPath)]) -> f64 {
+    let rate = |lane: &NicPath| if lane.up { lane.rate.as_mbit_f64() } else { 0.0 };
     let sum: f64 = all.iter().map(|(_, lane)| rate(lane)).sum();
     if sum > 0.0 { rate(lane) / sum } else { 0.0 }
 }
@@ -117,7 +117,7 @@ fn host_json(host: &str, nics: &MultiNic) -> Value {
             "up": nic.up,
         })
     };
-    let way = |(nic, lane): &(NicId, Lane), all: &[(NicId, Lane)]| {
+    let way = |(nic, lane): &(NicId, NicPath), all: &[(NicId, NicPath)]| {
         json!({
             "card": nic.0, "to": lane.to.map(|to| to.to_string()), "up": lane.up,
             "rate_bit_s": lane.rate.bits_per_sec(), "delay_ns": lane.delay.of(FULL).as_nanos(),
@@ -127,7 +127,7 @@ fn host_json(host: &str, nics: &MultiNic) -> Value {
     let neighbours = nics.speaker().map(|speaker| {
         let neighbour = |(address, mac, machine): (std::net::IpAddr, MacAddr, _)| {
             let all = lanes(nics, mac);
-            let machine: Option<&farpace_link::multi_nic::arp::Machine> = machine;
+            let machine: Option<&farpace_link::multi_nic::arp::MultiNicHost> = machine;
             let cards = machine.map(|m| {
                 let card =
                     |(mac, kind): &(MacAddr, farpace_wire::NicKind)| json!({ "mac": mac.to_string(), "kind": kind.to_string() });

@@ -5,7 +5,7 @@ use super::progress::Reading;
 use crate::interrupt;
 use crate::show::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
-use farpace_link::proof::{Census, FlowProof, Sighting, Trial};
+use farpace_link::proof::{FirstPass, FlowProof, SecondPass, Sighting};
 use farpace_trace::{CaptureError, CaptureReader, Interface};
 use farpace_units::{ByteCount, Instant, Span};
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub struct Examined {
     /// The flows, those with the most bytes first.
     pub flows: Vec<FlowProof>,
     /// The counts.
-    pub census: Census,
+    pub census: FirstPass,
     /// All that the file declares, by their numbers.
     pub interfaces: Vec<Interface>,
     /// The time of the file's first packet: times are told from here.
@@ -102,10 +102,10 @@ fn of_directory(dir: &Path) -> Result<Vec<PathBuf>> {
 /// A file that cannot be read, is no capture, or is not the same when read again.
 pub fn examine(file: &Path, args: &Args) -> Result<Option<Examined>> {
     let context = || format!("cannot read capture `{}`", file.display());
-    let mut census = Census::new(args.question());
+    let mut census = FirstPass::new(args.question());
     let first = pass(file, args, 1, u64::MAX, &mut |frame| census.see(frame)).with_context(context)?;
     let Some(first) = first else { return Ok(None) };
-    let mut trial = Trial::new(census);
+    let mut trial = SecondPass::new(census);
     // A capture may still grow.
     let again = pass(file, args, 2, first.packets, &mut |frame| trial.see(frame)).with_context(context)?;
     let Some(again) = again else { return Ok(None) };
@@ -142,7 +142,7 @@ fn pass(
     let (mut start, mut cut) = (None, None);
     let until = args.until.unwrap_or(Span::MAX);
     let mut scratch = Vec::new();
-    let mut ways: Vec<Way> = Vec::new();
+    let mut ways: Vec<InterfaceFormat> = Vec::new();
     while packets < most {
         let captured = match reader.next_packet() {
             Ok(Some(captured)) => captured,
@@ -166,7 +166,7 @@ fn pass(
         // What is needed of an interface, kept by its number.
         while ways.len() <= id.0 as usize {
             let next = farpace_trace::InterfaceId(ways.len() as u32);
-            ways.push(reader.interface(next).map_or(Way::default(), Way::of));
+            ways.push(reader.interface(next).map_or(InterfaceFormat::default(), InterfaceFormat::of));
         }
         let way = ways.get(id.0 as usize).copied().unwrap_or_default();
         let before = scratch.len();
@@ -200,15 +200,15 @@ const ETHERNET: u16 = 1;
 
 /// What is needed of an interface for each packet.
 #[derive(Clone, Copy, Default)]
-struct Way {
+struct InterfaceFormat {
     link_type: u16,
     tick: Span,
     fcs: ByteCount,
 }
 
-impl Way {
+impl InterfaceFormat {
     fn of(interface: &Interface) -> Self {
         let fcs = ByteCount::new(u64::from(interface.fcs_bytes));
-        Way { link_type: interface.link_type, tick: interface.tick(), fcs }
+        InterfaceFormat { link_type: interface.link_type, tick: interface.tick(), fcs }
     }
 }

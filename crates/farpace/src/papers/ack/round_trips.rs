@@ -1,7 +1,7 @@
 //! Round trips of a transfer as they were, and as they would have been without delayed ACKs.
 
-use farpace_lab::scenario::{Scenario, Way};
-use farpace_trace::{Cause, Direction, Record, RecordSink};
+use farpace_lab::scenario::{Direction, Scenario};
+use farpace_trace::{Cause, Direction as RecordDirection, Record, RecordSink};
 use farpace_units::{Instant, Rate, Seq, Span};
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ impl RoundTrips {
         let mut rest = Span::ZERO;
         let mut lines = Vec::new();
         for link in &scenario.links {
-            let ways = [Way::Forward, Way::Backward].map(|way| link.direction(way));
+            let ways = [Direction::Forward, Direction::Backward].map(|way| link.direction(way));
             let frame = |payload: u64| {
                 let len = payload + HEADERS;
                 if link.overhead.is_zero() { len } else { len.max(60) + link.overhead.get() }
@@ -126,9 +126,9 @@ impl RoundTrips {
 impl RecordSink for RoundTrips {
     fn record(&mut self, record: &Record) {
         match record.direction {
-            Direction::Sent => self.sent(record),
-            Direction::Received => self.acknowledged(record),
-            Direction::Internal => {}
+            RecordDirection::Sent => self.sent(record),
+            RecordDirection::Received => self.acknowledged(record),
+            RecordDirection::Internal => {}
         }
     }
 }

@@ -70,7 +70,7 @@ fn an_echo_comes_back() {
 /// Breaks: what one host complains about, the other does not understand; the connection that is meant is not found.
 #[test]
 fn complaints_are_understood() {
-    let unreachable = |why, hard| PathTrouble::Unreachable { why, hard };
+    let unreachable = |why, hard| SoftError::Unreachable { why, hard };
     let mtu = ByteCount::new(1400);
     for v6 in [false, true] {
         let header =
@@ -81,9 +81,9 @@ fn complaints_are_understood() {
             (IcmpError::ProtocolUnreachable, unreachable(Unreachable::Protocol, true)),
             (IcmpError::NoRoute, unreachable(Unreachable::Route, false)),
             (IcmpError::HostUnreachable, unreachable(Unreachable::Host, false)),
-            (IcmpError::TooBig { mtu }, PathTrouble::TooBig { mtu }),
-            (IcmpError::TtlExceeded, PathTrouble::TimeExceeded),
-            (IcmpError::ReassemblyTimeExceeded, PathTrouble::TimeExceeded),
+            (IcmpError::TooBig { mtu }, SoftError::TooBig { mtu }),
+            (IcmpError::TtlExceeded, SoftError::TimeExceeded),
+            (IcmpError::ReassemblyTimeExceeded, SoftError::TimeExceeded),
         ] {
             let error = complain(complaint, &segment).unwrap();
             let longest = if v6 { MAX_ERROR_V6 } else { MAX_ERROR_V4 };
@@ -107,7 +107,7 @@ fn what_fits_when_a_router_does_not_say() {
         datagram(way(v6), len - if v6 { 48 } else { 28 }).write_frame(&mut frame);
         let error = way(v6).reversed().icmp(0, &Icmp::TooBig { mtu, quoted: &frame[14..] }).unwrap();
         match at_a(&error).trouble {
-            PathTrouble::TooBig { mtu } => mtu.get(),
+            SoftError::TooBig { mtu } => mtu.get(),
             other => panic!("{other:?}"),
         }
     };

@@ -108,7 +108,7 @@ fn a_connected_socket_hears_one_peer() {
     let sent = udp.poll_transmit().unwrap();
     assert_eq!((sent.from, sent.to), (address("0.0.0.0:5000"), address("10.0.0.1:53")));
     let error = |to: u16| PathMessage {
-        trouble: PathTrouble::Unreachable { why: Unreachable::Port, hard: true },
+        trouble: SoftError::Unreachable { why: Unreachable::Port, hard: true },
         quoted: Quoted {
             addresses: AddressPair::V4([10, 0, 0, 2].into(), [10, 0, 0, 1].into()),
             protocol: PROTOCOL_UDP,

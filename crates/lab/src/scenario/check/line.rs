@@ -3,7 +3,7 @@
 use super::super::aqm::{Aqm, CoDel, FqCoDel, Red};
 use super::super::document::Step;
 use super::super::schedule::{MAX_STEPS, Schedule, from_csv};
-use super::super::spec::{LinkSpec, Scenario, Way};
+use super::super::spec::{Direction, LinkSpec, Scenario};
 use super::super::{Beside, MAX_TEXT};
 use super::{Checker, Finding};
 use farpace_path::FqCoDelConfig;
@@ -51,9 +51,10 @@ impl Checker<'_> {
 
     /// A queue is managed only where there is one.
     pub(super) fn managed_queues(&mut self, i: usize, link: &LinkSpec) {
-        for (key, way, own) in
-            [("forward", Way::Forward, &link.forward), ("backward", Way::Backward, &link.backward)]
-        {
+        for (key, way, own) in [
+            ("forward", Direction::Forward, &link.forward),
+            ("backward", Direction::Backward, &link.backward),
+        ] {
             let d = link.direction(way);
             if d.aqm.is_some() && d.fastest().is_none() {
                 let at = [Step::from("links"), Step::from(i)];

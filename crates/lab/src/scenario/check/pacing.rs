@@ -1,7 +1,7 @@
 //! Rules of `pacing`: a line that can be paced, and what the configuration itself has to keep.
 
 use super::super::document::Step;
-use super::super::spec::{DirectionSpec, LinkSpec, Way};
+use super::super::spec::{Direction, DirectionSpec, LinkSpec};
 use super::Checker;
 use farpace_link::pacing::{ClassRate, FCS, PREAMBLE_AND_GAP};
 use std::collections::BTreeSet;
@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 impl Checker<'_> {
     /// The line of a paced direction, and its configuration.
     pub(super) fn pacing(&mut self, i: usize, link: &LinkSpec) {
-        let ways = [("forward", Way::Forward, &link.forward), ("backward", Way::Backward, &link.backward)];
+        let ways = [
+            ("forward", Direction::Forward, &link.forward),
+            ("backward", Direction::Backward, &link.backward),
+        ];
         for (key, way, own) in ways {
             let d = link.direction(way);
             let Some(config) = d.pacing else { continue };
@@ -70,7 +73,7 @@ impl Checker<'_> {
                 let Some(config) = s.direction(hop).and_then(|d| d.pacing) else { continue };
                 let packet = s.segment(flow).ip;
                 if packet > config.mtu && told.insert(hop) {
-                    let way = if hop.way == Way::Forward { "forward" } else { "backward" };
+                    let way = if hop.way == Direction::Forward { "forward" } else { "backward" };
                     let path = ["links".into(), hop.link.into(), way.into(), "pacing".into(), "mtu".into()];
                     let (flow, mtu) = (&flow.name, config.mtu);
                     self.value(

@@ -1,11 +1,11 @@
 //! Words for what makes a line: the discipline of its queue and its schedule.
 
 use super::super::aqm::{Aqm, CoDel, FqCoDel, Red};
-use super::super::spec::Direction;
+use super::super::spec::ResolvedDirection;
 use super::{Span, percent};
 
 /// What manages the queue; none for a plain one.
-pub(super) fn aqm(d: &Direction<'_>) -> Option<String> {
+pub(super) fn aqm(d: &ResolvedDirection<'_>) -> Option<String> {
     let ecn = |ecn: bool| if ecn { "marks (of senders that take part in ECN) or drops" } else { "drops" };
     match d.aqm? {
         Aqm { red: Some(red), .. } => {
@@ -37,7 +37,7 @@ pub(super) fn aqm(d: &Direction<'_>) -> Option<String> {
 }
 
 /// The steps of rate and delay; none for a constant line.
-pub(super) fn schedule(d: &Direction<'_>) -> Option<String> {
+pub(super) fn schedule(d: &ResolvedDirection<'_>) -> Option<String> {
     let schedule = d.schedule?;
     let steps = d.steps();
     let rates = steps.iter().filter_map(|s| s.rate);

@@ -1,10 +1,10 @@
 //! Words for boxes that look into TCP segments.
 
 use super::super::middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
-use super::super::spec::Direction;
+use super::super::spec::ResolvedDirection;
 
 /// What a middlebox does; none if there is none.
-pub(super) fn middlebox(d: &Direction<'_>) -> Option<String> {
+pub(super) fn middlebox(d: &ResolvedDirection<'_>) -> Option<String> {
     let Middlebox { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
         d.middlebox?;
     let mut parts = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn middlebox(d: &Direction<'_>) -> Option<String> {
 }
 
 /// How ACKs are thinned; none if they are not.
-pub(super) fn ack_thinning(d: &Direction<'_>) -> Option<String> {
+pub(super) fn ack_thinning(d: &ResolvedDirection<'_>) -> Option<String> {
     let AckThinning { every, hold } = d.ack_thinning?;
     Some(format!(
         "Before it ACKs are thinned: of {every} pure ACKs of a connection that come within {hold} the newest goes on. A \

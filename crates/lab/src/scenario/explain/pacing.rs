@@ -1,13 +1,13 @@
 //! Words for pacing.
 
-use super::super::spec::Direction;
+use super::super::spec::ResolvedDirection;
 use farpace_link::pacing::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
 
 /// Most classes that are named.
 const MAX: usize = 8;
 
 /// How packets are paced; none if they are not.
-pub(super) fn pacing(d: &Direction<'_>) -> Option<String> {
+pub(super) fn pacing(d: &ResolvedDirection<'_>) -> Option<String> {
     let config = d.pacing?;
     let classes: Vec<String> = config.classes.iter().take(MAX).map(|class| words(class, config)).collect();
     let more = match config.classes.len().saturating_sub(MAX) {
@@ -30,7 +30,7 @@ pub(super) fn pacing(d: &Direction<'_>) -> Option<String> {
 }
 
 /// The machine that paces what leaves in this direction; none if nothing does.
-pub(super) fn paces(d: &Direction<'_>) -> Option<String> {
+pub(super) fn paces(d: &ResolvedDirection<'_>) -> Option<String> {
     let config = d.pacing.filter(|config| config.scheduler != SchedulerKind::Fifo)?;
     config.classes.iter().any(|class| class.rate.is_some()).then(|| d.from.to_owned())
 }

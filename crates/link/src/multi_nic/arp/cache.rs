@@ -2,7 +2,7 @@
 
 use crate::multi_nic::arp::{ArpStats, Refusal};
 use farpace_units::{Instant, Span};
-use farpace_wire::{CardFlags, Extension, ExtensionError, MacAddr, NicList};
+use farpace_wire::{Extension, ExtensionError, MacAddr, NicFlags, NicList};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ pub enum Learned {
         /// All of them, the first too.
         cards: NicList,
         /// What it can do.
-        flags: CardFlags,
+        flags: NicFlags,
     },
     /// It is an ordinary neighbour from now on, or is forgotten.
     Ordinary {
@@ -39,18 +39,18 @@ pub enum Learned {
 
 /// A machine that has told of its cards. It may have several IP addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct MultiNicHost {
     /// Its cards, the first first.
     pub cards: NicList,
     /// What it can do.
-    pub flags: CardFlags,
+    pub flags: NicFlags,
     /// Its list's number.
     pub generation: u16,
     /// When it was last heard of.
     pub heard: Instant,
 }
 
-impl Machine {
+impl MultiNicHost {
     fn has(&self, mac: MacAddr) -> bool {
         self.cards.iter().any(|(card, _)| *card == mac)
     }
@@ -60,13 +60,13 @@ impl Machine {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct MachineId(u64);
+struct MultiNicHostId(u64);
 
 /// The machine at an IP address that we have asked for or answered.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mac: MacAddr,
-    machine: Option<MachineId>,
+    machine: Option<MultiNicHostId>,
     /// When an ordinary one was last heard of.
     heard: Instant,
 }
@@ -86,9 +86,9 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Cache {
     addresses: BTreeMap<IpAddr, Known>,
-    machines: BTreeMap<MachineId, Machine>,
+    machines: BTreeMap<MultiNicHostId, MultiNicHost>,
     /// Whose each card of each machine is.
-    owners: BTreeMap<MacAddr, MachineId>,
+    owners: BTreeMap<MacAddr, MultiNicHostId>,
     /// How many machines there have been.
     count: u64,
     /// When each address was last asked for.
@@ -203,11 +203,11 @@ impl Cache {
     }
 
     /// The machine at an address, if it has told of its cards.
-    pub fn machine(&self, address: IpAddr) -> Option<&Machine> {
+    pub fn machine(&self, address: IpAddr) -> Option<&MultiNicHost> {
         self.machine_of(address).map(|(_, machine)| machine)
     }
     /// All addresses that are known, in order, each with its MAC address and its machine if that has told of its cards.
-    pub fn neighbours(&self) -> impl Iterator<Item = (IpAddr, MacAddr, Option<&Machine>)> {
+    pub fn neighbours(&self) -> impl Iterator<Item = (IpAddr, MacAddr, Option<&MultiNicHost>)> {
         self.addresses.iter().map(|(address, known)| {
             (*address, known.mac, known.machine.and_then(|id| self.machines.get(&id)))
         })
@@ -255,12 +255,12 @@ impl Cache {
     fn learn(&mut self, now: Instant, list: Extension) {
         let Some(&(first, _)) = list.senders.first() else { return };
         self.know(now, list.owner, first);
-        let id = self.whose(&list).unwrap_or(MachineId(self.count));
+        let id = self.whose(&list).unwrap_or(MultiNicHostId(self.count));
         if let Some(address) = self.addresses.get_mut(&list.owner) {
             address.machine = Some(id);
         }
         let machine =
-            Machine { cards: list.senders, flags: list.flags, generation: list.generation, heard: now };
+            MultiNicHost { cards: list.senders, flags: list.flags, generation: list.generation, heard: now };
         let was = self.machines.insert(id, machine.clone());
         if was.as_ref().is_some_and(|was| was.generation == machine.generation) {
             return;
@@ -274,12 +274,12 @@ impl Cache {
         self.owners.extend(machine.cards.iter().map(|(mac, _)| (*mac, id)));
         self.stats.learned += 1;
         let replaces = was.map(|was| was.first()).filter(|was| *was != first);
-        let Machine { cards, flags, .. } = machine;
+        let MultiNicHost { cards, flags, .. } = machine;
         self.learned.push_back(Learned::Extended { first, replaces, cards, flags });
     }
 
     /// The machine `id` has no list any more, or `address` is another's now.
-    fn leave(&mut self, address: IpAddr, mac: MacAddr, id: MachineId) {
+    fn leave(&mut self, address: IpAddr, mac: MacAddr, id: MultiNicHostId) {
         if let Some(known) = self.addresses.get_mut(&address) {
             known.machine = None;
         }
@@ -313,7 +313,7 @@ impl Cache {
         }
     }
 
-    fn remove(&mut self, id: MachineId) {
+    fn remove(&mut self, id: MultiNicHostId) {
         let Some(machine) = self.machines.remove(&id) else { return };
         for (mac, _) in &machine.cards {
             self.owners.remove(mac);
@@ -325,14 +325,14 @@ impl Cache {
     }
 
     /// The machine that a list is about: the one at its address, or the one with its first card, which then has one more address.
-    fn whose(&self, list: &Extension) -> Option<MachineId> {
+    fn whose(&self, list: &Extension) -> Option<MultiNicHostId> {
         let at_address = self.addresses.get(&list.owner).and_then(|known| known.machine);
         at_address.or_else(|| self.owners.get(&list.senders.first()?.0).copied())
     }
-    fn has_address(&self, id: MachineId) -> bool {
+    fn has_address(&self, id: MultiNicHostId) -> bool {
         self.addresses.values().any(|known| known.machine == Some(id))
     }
-    fn machine_of(&self, address: IpAddr) -> Option<(MachineId, &Machine)> {
+    fn machine_of(&self, address: IpAddr) -> Option<(MultiNicHostId, &MultiNicHost)> {
         let id = self.addresses.get(&address)?.machine?;
         Some((id, self.machines.get(&id)?))
     }

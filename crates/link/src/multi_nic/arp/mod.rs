@@ -1,6 +1,6 @@
 //! What machines with several cards tell each other, and what they believe.
 //!
-//! A [`Speaker`] stands between a stack's address resolution and the wire. To the ARP packets and the messages of neighbour
+//! A [`ArpAnnouncer`] stands between a stack's address resolution and the wire. To the ARP packets and the messages of neighbour
 //! discovery that the stack sends it adds the list of all cards ([`farpace_wire::Extension`]); from those that come in it learns
 //! the cards of neighbours. The stack notices nothing, and neither does a neighbour that does not know of this.
 //!
@@ -16,15 +16,15 @@
 //! | what somebody who only listens learns | `onlooker` |
 //! | an IPv4 address is probed for and defended (RFC 5227) | `claim` |
 
+mod announcer;
 mod cache;
-mod claim;
+mod conflict_detection;
 mod message;
-mod onlooker;
-mod speaker;
+mod observer;
 mod stats;
 
-pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, Machine, NEIGHBOUR_TIME};
-pub use claim::{Claim, ClaimAction};
-pub use onlooker::{Heard, MAX_LANES, Onlooker, Probed};
-pub use speaker::{ANNOUNCE_AGAIN, Action, MAX_OWN_ADDRESSES, Speaker};
+pub use announcer::{ANNOUNCE_AGAIN, Action, ArpAnnouncer, MAX_OWN_ADDRESSES};
+pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, MultiNicHost, NEIGHBOUR_TIME};
+pub use conflict_detection::{ConflictAction, ConflictDetection};
+pub use observer::{ArpObserver, MAX_LANES, ObservedHost, Probed};
 pub use stats::{ArpStats, Refusal};

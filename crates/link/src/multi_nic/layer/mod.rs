@@ -10,13 +10,13 @@ mod tests;
 
 pub use stats::MultiNicStats;
 
-use crate::multi_nic::arp::{Claim, Speaker};
+use crate::multi_nic::arp::{ArpAnnouncer, ConflictDetection};
 use crate::multi_nic::order::{self, Item, SendOrder};
 use crate::multi_nic::probe::{Prober, Probing, Responder};
-use crate::multi_nic::{Lanes, MultiNicConfig, NeighbourId, NicId, NicSpec, Resequencer};
+use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, NicSpec, Resequencer};
 use farpace_path::{Cx, Element, Inspection, Port};
 use farpace_units::{Instant, Stream};
-use farpace_wire::{CardFlags, MacAddr, NicKind, Packet};
+use farpace_wire::{MacAddr, NicFlags, NicKind, Packet};
 use neighbours::Neighbours;
 use repairing::Repair;
 use std::collections::VecDeque;
@@ -33,12 +33,12 @@ pub struct MultiNic {
     config: MultiNicConfig,
     /// The address that the stack has.
     mac: MacAddr,
-    lanes: Lanes,
+    lanes: NicPaths,
     order: Box<dyn SendOrder<Packet>>,
     /// What our stack and neighbours say of their addresses passes here; none: nobody is told of our cards.
-    speaker: Option<Speaker>,
+    speaker: Option<ArpAnnouncer>,
     /// Our IPv4 addresses, if they are probed for.
-    claims: Vec<Claim>,
+    claims: Vec<ConflictDetection>,
     neighbours: Neighbours,
     prober: Option<Prober>,
     responder: Responder,
@@ -68,19 +68,21 @@ impl MultiNic {
         addresses: &[IpAddr],
         mut dice: Stream,
     ) -> Self {
-        let lanes = Lanes::new(nics);
+        let lanes = NicPaths::new(nics);
         let mac = lanes.nics().first().map(|nic| nic.mac).unwrap_or_default();
         let cards: Vec<(MacAddr, NicKind)> = lanes.nics().iter().map(|nic| (nic.mac, nic.kind)).collect();
         let flags = [
-            (config.probe, CardFlags::ANSWERS_PROBES),
-            (config.resequence.is_some(), CardFlags::RESEQUENCES),
-            (config.repairs(), CardFlags::REPAIRS),
+            (config.probe, NicFlags::ANSWERS_PROBES),
+            (config.resequence.is_some(), NicFlags::RESEQUENCES),
+            (config.repairs(), NicFlags::REPAIRS),
         ];
         let flags =
-            flags.into_iter().filter(|(has, _)| *has).fold(CardFlags::default(), |all, (_, f)| all.with(f));
+            flags.into_iter().filter(|(has, _)| *has).fold(NicFlags::default(), |all, (_, f)| all.with(f));
         let generation = dice.next_u64() as u16;
         let claim = |address: &IpAddr| match address {
-            IpAddr::V4(v4) => Some(Claim::new(now, *v4, mac, Stream::new(dice.next_u64(), "claim"))),
+            IpAddr::V4(v4) => {
+                Some(ConflictDetection::new(now, *v4, mac, Stream::new(dice.next_u64(), "claim")))
+            }
             IpAddr::V6(_) => None,
         };
         let claims = addresses.iter().filter(|_| config.claim).filter_map(claim).collect();
@@ -88,7 +90,7 @@ impl MultiNic {
         MultiNic {
             mac,
             order: order::make(config, &lanes),
-            speaker: config.extended_arp.then(|| Speaker::new(mac, &cards, flags, generation)),
+            speaker: config.extended_arp.then(|| ArpAnnouncer::new(mac, &cards, flags, generation)),
             claims,
             neighbours: Neighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
@@ -114,7 +116,7 @@ impl MultiNic {
         &self.stats
     }
     /// Cards and lanes.
-    pub const fn lanes(&self) -> &Lanes {
+    pub const fn lanes(&self) -> &NicPaths {
         &self.lanes
     }
     /// Whose lanes lead to the neighbour that the stack knows by this address: [ordinary](NeighbourId::ORDINARY), if it has not
@@ -123,7 +125,7 @@ impl MultiNic {
         self.neighbours.find(first)
     }
     /// What neighbours have told; none: nobody is asked.
-    pub const fn speaker(&self) -> Option<&Speaker> {
+    pub const fn speaker(&self) -> Option<&ArpAnnouncer> {
         self.speaker.as_ref()
     }
     /// A card has lost its carrier, or has it again. What waits for it moves at once, and neighbours are told.
@@ -200,9 +202,9 @@ impl Element for MultiNic {
         // A card that is idle had its chance when work was last done.
         let waits = self.order.held() > 0 || self.has_own() || self.repairs_wait();
         let free = self.lanes.next_free(self.worked).filter(|_| waits);
-        let speaker = self.speaker.as_ref().and_then(Speaker::deadline);
+        let speaker = self.speaker.as_ref().and_then(ArpAnnouncer::deadline);
         let prober = self.prober.as_ref().and_then(Prober::deadline);
-        let claims = self.claims.iter().filter_map(Claim::deadline).min();
+        let claims = self.claims.iter().filter_map(ConflictDetection::deadline).min();
         let resequencer = self.resequencer.as_ref().and_then(Resequencer::deadline);
         [free, self.order.deadline(), speaker, prober, claims, resequencer].into_iter().flatten().min()
     }

@@ -1,12 +1,12 @@
 //! Neighbours with several cards, and the lanes to them.
 
 use super::MultiNic;
-use crate::multi_nic::arp::{Action, ClaimAction, Learned};
-use crate::multi_nic::probe::{Estimate, Prober, WayTo};
-use crate::multi_nic::{Delay, Lane, MAX_NICS, NeighbourId, NicId, OrderKind, pair};
+use crate::multi_nic::arp::{Action, ConflictAction, Learned};
+use crate::multi_nic::probe::{Estimate, PathTo, Prober};
+use crate::multi_nic::{Delay, MAX_NICS, NeighbourId, NicId, NicPath, OrderKind, pair};
 use farpace_path::Cx;
 use farpace_units::{Instant, Span};
-use farpace_wire::{CardFlags, MacAddr, NicKind, NicList, Packet};
+use farpace_wire::{MacAddr, NicFlags, NicKind, NicList, Packet};
 use std::collections::BTreeMap;
 
 /// Cards of others that are remembered at most as heard by cards of ours.
@@ -24,7 +24,7 @@ const MAX_SLACK: Span = Span::from_millis(5);
 pub(super) struct Neighbours {
     /// By the address that the stack sends to: their first card's.
     by_first: BTreeMap<MacAddr, NeighbourId>,
-    cards: BTreeMap<NeighbourId, Cards>,
+    cards: BTreeMap<NeighbourId, NeighbourNics>,
     /// Numbers of those that were forgotten.
     free: Vec<NeighbourId>,
     /// Which cards of ours have heard a card of others: a bit for each. Cards may be on Ethernets of their own.
@@ -34,9 +34,9 @@ pub(super) struct Neighbours {
 }
 
 #[derive(Clone, Debug)]
-struct Cards {
+struct NeighbourNics {
     cards: NicList,
-    flags: CardFlags,
+    flags: NicFlags,
 }
 
 impl Neighbours {
@@ -62,7 +62,7 @@ impl Neighbours {
         if std::mem::replace(bits, with) == with {
             return None;
         }
-        let has = |cards: &Cards| cards.cards.iter().any(|(mac, _)| *mac == from);
+        let has = |cards: &NeighbourNics| cards.cards.iter().any(|(mac, _)| *mac == from);
         self.cards.iter().find(|(_, cards)| has(cards)).map(|(id, _)| *id)
     }
     /// Which of `cards` a card of ours has heard: a bit for each.
@@ -75,8 +75,8 @@ impl Neighbours {
         self.cards.keys().copied()
     }
     /// Whose card has this address, and its others, if that machine can do all of `flags`.
-    pub fn cards_of_owner(&self, mac: MacAddr, flags: CardFlags) -> Option<(NeighbourId, &NicList)> {
-        let has = |known: &Cards| known.cards.iter().any(|(card, _)| *card == mac);
+    pub fn cards_of_owner(&self, mac: MacAddr, flags: NicFlags) -> Option<(NeighbourId, &NicList)> {
+        let has = |known: &NeighbourNics| known.cards.iter().any(|(card, _)| *card == mac);
         let owner = self.cards.iter().find(|(_, known)| has(known))?;
         owner.1.flags.contains(flags).then_some((*owner.0, &owner.1.cards))
     }
@@ -93,7 +93,7 @@ impl MultiNic {
         for at in 0..self.claims.len() {
             while let Some(action) = self.claims.get_mut(at).and_then(|claim| claim.poll()) {
                 match action {
-                    ClaimAction::Send(packet) => {
+                    ConflictAction::Send(packet) => {
                         let packet = match &mut self.speaker {
                             Some(speaker) => speaker.outgoing(now, packet),
                             None => packet,
@@ -101,8 +101,8 @@ impl MultiNic {
                         self.broadcast(&packet, cx);
                     }
                     // The stack has nothing to hear it with.
-                    ClaimAction::Conflict { .. } => self.stats.conflicts += 1,
-                    ClaimAction::Usable(_) | ClaimAction::Abandoned(_) => {}
+                    ConflictAction::Conflict { .. } => self.stats.conflicts += 1,
+                    ConflictAction::Usable(_) | ConflictAction::Abandoned(_) => {}
                 }
             }
         }
@@ -124,7 +124,7 @@ impl MultiNic {
                 let id = old.or_else(|| known.by_first.get(&first).copied()).or_else(|| known.free.pop());
                 let id = id.unwrap_or_else(|| self.lanes.set_neighbour(None, [None; MAX_NICS]));
                 known.by_first.insert(first, id);
-                known.cards.insert(id, Cards { cards, flags });
+                known.cards.insert(id, NeighbourNics { cards, flags });
                 self.pair(now, id);
             }
             Learned::Ordinary { first } => {
@@ -157,7 +157,7 @@ impl MultiNic {
     /// Gives a neighbour lanes by the cards of ours that work. A lane that leads where it led keeps all that is known of it; one
     /// that is new waits for its first probe to be answered, if there are probes.
     fn pair(&mut self, now: Instant, id: NeighbourId) {
-        let Some(Cards { cards, flags }) = self.neighbours.cards.get(&id) else { return };
+        let Some(NeighbourNics { cards, flags }) = self.neighbours.cards.get(&id) else { return };
         let works: Vec<NicId> =
             self.lanes.ids().filter(|nic| self.lanes.nic(*nic).is_some_and(|n| n.up)).collect();
         let kind = |nic: &NicId| self.lanes.nic(*nic).map_or(NicKind::UNKNOWN, |nic| nic.kind);
@@ -175,7 +175,7 @@ impl MultiNic {
             let to = pair(&ours, &theirs).into_iter().map(|to| to.and_then(|at| there.get(at).copied()));
             pairs.extend(nics.into_iter().zip(to));
         }
-        let probes = flags.contains(CardFlags::ANSWERS_PROBES);
+        let probes = flags.contains(NicFlags::ANSWERS_PROBES);
         let mut lanes = [None; MAX_NICS];
         for (nic, to) in pairs {
             let (Some(&(to, kind)), Some(card)) = (to.and_then(|j| cards.get(j)), self.lanes.nic(nic)) else {
@@ -183,12 +183,12 @@ impl MultiNic {
             };
             let ours = card.line.rate();
             let nominal = kind.rate().map_or(ours, |theirs| theirs.min(ours));
-            let way = WayTo { neighbour: id, nic, from: card.mac, to, nominal };
+            let way = PathTo { neighbour: id, nic, from: card.mac, to, nominal };
             let prober = self.prober.as_mut().filter(|_| probes);
             let probed = prober.is_some_and(|prober| prober.add(now, way).is_ok());
-            let old = self.lanes.lane_mut(id, nic).copied().filter(|old| old.to == Some(to));
+            let old = self.lanes.path_mut(id, nic).copied().filter(|old| old.to == Some(to));
             let delay = Delay::of_lines(self.config.hops, nominal);
-            let new = Lane { up: !probed, ..Lane::new(Some(to), nominal, delay) };
+            let new = NicPath { up: !probed, ..NicPath::new(Some(to), nominal, delay) };
             if let Some(slot) = lanes.get_mut(nic.index()) {
                 *slot = Some(old.unwrap_or(new));
             }
@@ -224,8 +224,8 @@ impl MultiNic {
         let mut changed = false;
         for (neighbour, nic, Estimate { up, delay, guard, rate, rtt, .. }) in &changes {
             let known = self.neighbours.cards.get(neighbour);
-            let in_order = known.is_some_and(|known| known.flags.contains(CardFlags::RESEQUENCES));
-            let Some(lane) = self.lanes.lane_mut(*neighbour, *nic) else { continue };
+            let in_order = known.is_some_and(|known| known.flags.contains(NicFlags::RESEQUENCES));
+            let Some(lane) = self.lanes.path_mut(*neighbour, *nic) else { continue };
             if lane.up && !up {
                 self.stats.lanes_lost += 1;
                 failed.push((*nic, *neighbour));
@@ -250,7 +250,7 @@ impl MultiNic {
         }
     }
 
-    /// Of the orders that look at delays, none sends by the lanes that [`Lanes::leave_thin_ones`](crate::multi_nic::Lanes::leave_thin_ones) tells.
+    /// Of the orders that look at delays, none sends by the lanes that [`NicPaths::leave_thin_ones`](crate::multi_nic::NicPaths::leave_thin_ones) tells.
     fn leave_thin_ones(&mut self, neighbour: NeighbourId) {
         use OrderKind::{Blest, Earliest, Ecf, MinRtt};
         if matches!(self.config.order, Earliest | MinRtt | Blest | Ecf) {

@@ -3,14 +3,14 @@
 use super::neighbours::Neighbours;
 use super::{Item, MultiNic};
 use crate::multi_nic::probe::Responder;
-use crate::multi_nic::repair::{Copies, Hole, MAX_HOLES, Missing, Sent};
+use crate::multi_nic::repair::{Hole, MAX_HOLES, Missing, RetransmitCache, Sent};
 use crate::multi_nic::segment::acknowledged;
-use crate::multi_nic::{AskBy, FlowId, Lane, MAX_NICS, NeighbourId, NicId, flow_of};
+use crate::multi_nic::{FlowId, MAX_NICS, NeighbourId, NicId, NicPath, RepairRequestTime, flow_of};
 use crate::pacing::on_the_line;
 use arrayvec::ArrayVec;
 use farpace_path::{Cx, DropReason};
 use farpace_units::{ByteCount, Instant, Seq, Span};
-use farpace_wire::{CardFlags, MacAddr, Packet};
+use farpace_wire::{MacAddr, NicFlags, Packet};
 use std::collections::VecDeque;
 
 /// Frames that wait to be sent again by one card; what is asked for beyond is asked for again.
@@ -23,7 +23,7 @@ const MAX_EXAMINED: usize = 64;
 /// What is needed to send frames again.
 #[derive(Debug)]
 pub(super) struct Repair {
-    copies: Copies,
+    copies: RetransmitCache,
     /// By card: what goes before all else that the stack has sent.
     waiting: Vec<VecDeque<Item<Packet>>>,
     bytes: Vec<ByteCount>,
@@ -33,7 +33,7 @@ impl Repair {
     /// Keeps so many bytes, for so many cards.
     pub fn new(limit: ByteCount, cards: usize) -> Repair {
         let waiting = (0..cards).map(|_| VecDeque::new()).collect();
-        Repair { copies: Copies::new(limit), waiting, bytes: vec![ByteCount::ZERO; cards] }
+        Repair { copies: RetransmitCache::new(limit), waiting, bytes: vec![ByteCount::ZERO; cards] }
     }
     /// Frames that wait to be sent again.
     pub fn held(&self) -> u64 {
@@ -51,11 +51,15 @@ impl Repair {
 }
 
 /// How the machine is asked that has a card of this address, if it keeps copies: by the way with the shortest round trip.
-pub(super) fn way_to_ask(neighbours: &Neighbours, responder: &Responder, from: MacAddr) -> Option<AskBy> {
-    let (_, cards) = neighbours.cards_of_owner(from, CardFlags::REPAIRS)?;
+pub(super) fn way_to_ask(
+    neighbours: &Neighbours,
+    responder: &Responder,
+    from: MacAddr,
+) -> Option<RepairRequestTime> {
+    let (_, cards) = neighbours.cards_of_owner(from, NicFlags::REPAIRS)?;
     let theirs = |mac: MacAddr| cards.iter().any(|(card, _)| *card == mac);
     let ways = responder.ways().filter(|(_, mac, rtt)| !rtt.is_zero() && theirs(*mac));
-    ways.min_by_key(|(.., rtt)| *rtt).map(|(nic, to, rtt)| AskBy { nic, to, rtt })
+    ways.min_by_key(|(.., rtt)| *rtt).map(|(nic, to, rtt)| RepairRequestTime { nic, to, rtt })
 }
 
 impl MultiNic {
@@ -96,7 +100,7 @@ impl MultiNic {
     /// A frame to be sent again by `nic`.
     pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<Item<Packet>> {
         let lanes = &self.lanes;
-        let is_free = |id| lanes.lane(id, nic).is_some_and(|lane| lane.free <= now);
+        let is_free = |id| lanes.path(id, nic).is_some_and(|lane| lane.free <= now);
         self.repair.as_mut()?.next(nic, is_free)
     }
     /// What waits for ways that have failed does not leave any more.
@@ -105,7 +109,7 @@ impl MultiNic {
         for nic in self.lanes.ids() {
             while let Some(waiting) = repair.waiting.get_mut(nic.index())
                 && let Some(item) =
-                    waiting.pop_front_if(|item| self.lanes.lane(item.neighbour, nic).is_none())
+                    waiting.pop_front_if(|item| self.lanes.path(item.neighbour, nic).is_none())
             {
                 if let Some(bytes) = repair.bytes.get_mut(nic.index()) {
                     *bytes -= item.bytes;
@@ -118,7 +122,7 @@ impl MultiNic {
     pub(super) fn on_missing(&mut self, from: MacAddr, missing: &Missing, cx: &mut Cx<'_>) {
         if missing.gone {
             if let Some(resequencer) = &mut self.resequencer
-                && self.neighbours.cards_of_owner(from, CardFlags::REPAIRS).is_some()
+                && self.neighbours.cards_of_owner(from, NicFlags::REPAIRS).is_some()
             {
                 let mut ready = std::mem::take(&mut self.ready);
                 resequencer.gone(cx.now(), missing, &mut ready);
@@ -127,7 +131,7 @@ impl MultiNic {
             }
             return;
         }
-        let Some((neighbour, _)) = self.neighbours.cards_of_owner(from, CardFlags::RESEQUENCES) else {
+        let Some((neighbour, _)) = self.neighbours.cards_of_owner(from, NicFlags::RESEQUENCES) else {
             return;
         };
         let settled = self.settled(neighbour, missing);
@@ -224,7 +228,7 @@ impl MultiNic {
         let now = cx.now();
         let Some(repair) = &mut self.repair else { return };
         let bytes = on_the_line(packet.len());
-        let arrival = |(nic, lane): (NicId, &Lane)| {
+        let arrival = |(nic, lane): (NicId, &NicPath)| {
             let before = repair.bytes.get(nic.index()).copied().unwrap_or_default();
             let leaves = self.lanes.begins(nic, lane, now) + lane.pace.span(before);
             let again = if nic == sent.nic { lane.rtt * 2 } else { Span::ZERO };

@@ -116,7 +116,7 @@ impl MultiNic {
         self.note_sent(cx.now(), nic, &item);
         let Item { frame: mut packet, bytes, neighbour, .. } = item;
         let (_, written) = packet.macs();
-        let lane = self.lanes.lane(neighbour, nic);
+        let lane = self.lanes.path(neighbour, nic);
         let to = lane.and_then(|lane| lane.to).unwrap_or(written);
         if let Some(card) = self.lanes.nic(nic) {
             packet.set_macs(card.mac, to);

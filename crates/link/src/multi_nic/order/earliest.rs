@@ -10,8 +10,8 @@
 
 use super::shared::Shared;
 use super::{Item, SendOrder};
-use crate::multi_nic::lanes::FULL_FRAME;
-use crate::multi_nic::{Lane, Lanes, MAX_NICS, NeighbourId, NicId};
+use crate::multi_nic::nic_paths::FULL_FRAME;
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 
@@ -80,7 +80,7 @@ impl<P> Earliest<P> {
             again: None,
         }
     }
-    fn choose(&self, now: Instant, nic: NicId, lanes: &Lanes) -> Choice {
+    fn choose(&self, now: Instant, nic: NicId, lanes: &NicPaths) -> Choice {
         let mut before = ByteCount::ZERO;
         let mut known: Option<(NeighbourId, ByteCount, Option<Ahead>)> = None;
         for (at, item) in self.queue.iter().enumerate() {
@@ -89,7 +89,7 @@ impl<P> Earliest<P> {
                     ahead
                 }
                 _ => {
-                    let lane = lanes.lane(item.neighbour, nic).filter(|lane| lane.free <= now);
+                    let lane = lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
                     let ahead = lane.map(|lane| brought_before(now, nic, lane, item, lanes));
                     known = Some((item.neighbour, item.bytes, ahead));
                     ahead
@@ -103,7 +103,7 @@ impl<P> Earliest<P> {
                 }
                 // There is not as much; looking through the whole queue would tell the same.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
-                    let slack = lanes.lane(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
+                    let slack = lanes.path(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
                     let before = self.queue.backlog() - item.bytes;
                     return match self.queue.last() {
                         Some(last) if ahead.busy && ahead.late(before) <= slack => Choice::Take(last),
@@ -120,7 +120,7 @@ impl<P> Earliest<P> {
 }
 
 /// Full frames that all ways bring to a neighbour while one is on the slowest of them, less those that the fastest takes as long for.
-fn ahead_of_slowest(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
+fn ahead_of_slowest(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
     let delays = || lanes.working(neighbour).map(|(_, lane)| lane.delay.of(FULL_FRAME));
     let spread = delays().max().unwrap_or_default() - delays().min().unwrap_or_default();
     lanes
@@ -130,7 +130,7 @@ fn ahead_of_slowest(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
 }
 
 /// Full frames that all ways carry in a round trip.
-fn under_way(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
+fn under_way(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
     let each = lanes.working(neighbour).map(|(_, lane)| lane.pace.frames_in(lane.rtt, FULL_FRAME));
     each.fold(0, u64::saturating_add)
 }
@@ -138,7 +138,7 @@ fn under_way(neighbour: NeighbourId, lanes: &Lanes) -> u64 {
 /// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
 /// same time the first is the earlier.
 #[inline]
-fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lanes: &Lanes) -> Ahead {
+fn brought_before<P>(now: Instant, nic: NicId, lane: &NicPath, item: &Item<P>, lanes: &NicPaths) -> Ahead {
     let arrives = now + lane.delay.of(item.bytes);
     // What may come later than it should is sent further ahead. Not so the first of all cards, or nobody would take the first frame.
     let guarded = arrives + lane.guard;
@@ -171,10 +171,10 @@ fn brought_before<P>(now: Instant, nic: NicId, lane: &Lane, item: &Item<P>, lane
 }
 
 impl<P> SendOrder<P> for Earliest<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         self.queue.push(item, lanes, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
         let waits = self.waits.get(nic.index()).copied().flatten();
         if waits.is_some_and(|until| until > now) {
             return None;
@@ -198,10 +198,10 @@ impl<P> SendOrder<P> for Earliest<P> {
     fn deadline(&self) -> Option<Instant> {
         self.again
     }
-    fn on_deadline(&mut self, now: Instant, _: &Lanes, _: &mut Vec<Item<P>>) {
+    fn on_deadline(&mut self, now: Instant, _: &NicPaths, _: &mut Vec<Item<P>>) {
         self.again = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
     }
-    fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         if self.adapts {
             let (_, usual) = QueueLimit::default().bounds();
             let of = |id| {

@@ -1,7 +1,7 @@
 //! A queue per card, for orders that choose the card when a frame comes.
 
 use super::Item;
-use crate::multi_nic::{Lanes, NicId};
+use crate::multi_nic::{NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) struct Fifos<P> {
 
 impl<P> Fifos<P> {
     /// Empty ones, each of which holds `limit`.
-    pub fn new(limit: QueueLimit, lanes: &Lanes) -> Self {
+    pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
         let empty = |_| Fifo { items: VecDeque::new(), bytes: ByteCount::ZERO };
         Fifos { queues: lanes.ids().map(empty).collect(), limit: limit.bounds() }
     }
@@ -39,19 +39,19 @@ impl<P> Fifos<P> {
     }
     /// The first frame for `nic` whose lane works and is free: frames for a neighbour whose lane is busy do not keep back those
     /// for others.
-    pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+    pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
         let fifo = self.queues.get_mut(nic.index())?;
-        let free = |item: &Item<P>| lanes.lane(item.neighbour, nic).is_some_and(|lane| lane.free <= now);
+        let free = |item: &Item<P>| lanes.path(item.neighbour, nic).is_some_and(|lane| lane.free <= now);
         let at = fifo.items.iter().position(free)?;
         let item = fifo.items.remove(at)?;
         fifo.bytes -= item.bytes;
         Some(item)
     }
     /// Takes out all frames whose card cannot send them any more, in order.
-    pub fn stranded(&mut self, lanes: &Lanes) -> Vec<Item<P>> {
+    pub fn stranded(&mut self, lanes: &NicPaths) -> Vec<Item<P>> {
         let mut out = Vec::new();
         for (nic, fifo) in lanes.ids().zip(&mut self.queues) {
-            let stays = |item: &Item<P>| lanes.lane(item.neighbour, nic).is_some();
+            let stays = |item: &Item<P>| lanes.path(item.neighbour, nic).is_some();
             if fifo.items.iter().all(stays) {
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use super::fifos::Fifos;
 use super::{Item, SendOrder};
-use crate::multi_nic::{Lanes, NicId};
+use crate::multi_nic::{NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 
@@ -15,13 +15,13 @@ pub struct FlowHash<P> {
 
 impl<P> FlowHash<P> {
     /// With queues of `limit`.
-    pub fn new(limit: QueueLimit, lanes: &Lanes) -> Self {
+    pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
         FlowHash { fifos: Fifos::new(limit, lanes) }
     }
 }
 
 impl<P> SendOrder<P> for FlowHash<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         let working = lanes.working(item.neighbour).count() as u64;
         let turn = item.flow.0.checked_rem(working).unwrap_or(0) as usize;
         match lanes.working(item.neighbour).nth(turn).map(|(nic, _)| nic) {
@@ -29,10 +29,10 @@ impl<P> SendOrder<P> for FlowHash<P> {
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
         self.fifos.pop(now, nic, lanes)
     }
-    fn on_change(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         for item in self.fifos.stranded(lanes) {
             self.enqueue(now, item, lanes, refused);
         }

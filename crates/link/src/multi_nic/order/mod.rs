@@ -21,7 +21,7 @@ pub use round_robin::RoundRobin;
 pub use skip::{MAX_SKIPPED, Skip, skip_number};
 pub use work_conserving::{Restraint, WorkConserving};
 
-use crate::multi_nic::{Lanes, MultiNicConfig, NeighbourId, NicId, OrderKind};
+use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, OrderKind};
 use farpace_units::{ByteCount, Instant, Seq};
 
 /// Frames of one flow are to arrive in order; those of others need not.
@@ -53,18 +53,18 @@ pub struct Item<P> {
 /// * After [`on_deadline`](SendOrder::on_deadline) at `now`, the deadline is later than `now`, or none.
 pub trait SendOrder<P> {
     /// A frame is to be sent. Frames that there is no room for, or no lane, are put into `refused`: this one or others.
-    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>);
+    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>);
     /// What `nic`, which is idle, sends now.
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>>;
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>>;
     /// When something else is to be done than to send by a card that falls idle. Pure.
     fn deadline(&self) -> Option<Instant> {
         None
     }
     /// The deadline has come, or has not.
-    fn on_deadline(&mut self, _now: Instant, _lanes: &Lanes, _refused: &mut Vec<Item<P>>) {}
+    fn on_deadline(&mut self, _now: Instant, _lanes: &NicPaths, _refused: &mut Vec<Item<P>>) {}
     /// Lanes have failed or returned, or carry more or less: frames that wait for a card that cannot send them move, and
     /// those that no card can send are refused.
-    fn on_change(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>);
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>);
     /// Frames inside.
     fn held(&self) -> u64;
     /// Bytes of the line that they take.
@@ -72,7 +72,7 @@ pub trait SendOrder<P> {
 }
 
 /// The order that `config` asks for.
-pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &Lanes) -> Box<dyn SendOrder<P>> {
+pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn SendOrder<P>> {
     let limit = config.queue.unwrap_or_default();
     match config.order {
         OrderKind::Earliest => Box::new(Earliest::new(config.queue)),
@@ -86,6 +86,6 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &Lanes) -> Box<dyn SendO
 }
 
 /// True if a lane to the frame's neighbour works.
-fn can_go<P>(item: &Item<P>, lanes: &Lanes) -> bool {
+fn can_go<P>(item: &Item<P>, lanes: &NicPaths) -> bool {
     lanes.working(item.neighbour).next().is_some()
 }

@@ -3,7 +3,7 @@
 use super::fifos::Fifos;
 use super::shares::Shares;
 use super::{Item, SendOrder};
-use crate::multi_nic::{Lanes, NicId, Ratio};
+use crate::multi_nic::{NicId, NicPaths, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
 
@@ -16,22 +16,22 @@ pub struct RoundRobin<P> {
 
 impl<P> RoundRobin<P> {
     /// With queues of `limit`; without a `ratio` cards send in proportion to what their lanes carry.
-    pub fn new(limit: QueueLimit, ratio: Option<Ratio>, lanes: &Lanes) -> Self {
+    pub fn new(limit: QueueLimit, ratio: Option<Ratio>, lanes: &NicPaths) -> Self {
         RoundRobin { fifos: Fifos::new(limit, lanes), shares: Shares::new(ratio) }
     }
 }
 
 impl<P> SendOrder<P> for RoundRobin<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         match self.shares.take(item.neighbour, lanes) {
             Some(nic) => self.fifos.push(nic, item, refused),
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
         self.fifos.pop(now, nic, lanes)
     }
-    fn on_change(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         self.shares.on_change(lanes);
         for item in self.fifos.stranded(lanes) {
             self.enqueue(now, item, lanes, refused);

@@ -1,7 +1,7 @@
 //! One queue for all cards, for orders that choose the frame when a card falls idle.
 
 use super::{Item, can_go};
-use crate::multi_nic::{Lanes, NeighbourId};
+use crate::multi_nic::{NeighbourId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::ByteCount;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ impl<P> Shared<P> {
         Shared { items: VecDeque::new(), bytes: ByteCount::ZERO, limit, of: Vec::new(), neighbours: 0 }
     }
     /// Queues a frame, or puts it into `refused`: there is no room, or no lane.
-    pub fn push(&mut self, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    pub fn push(&mut self, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         let (bytes, packets) = self.limit;
         let fits = (self.items.len() as u64) < packets && (self.bytes + item.bytes).get() <= bytes;
         if fits && can_go(&item, lanes) {
@@ -65,7 +65,7 @@ impl<P> Shared<P> {
         self.neighbours == 1
     }
     /// Takes out what no card can send any more.
-    pub fn refuse_lost(&mut self, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    pub fn refuse_lost(&mut self, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         if self.items.iter().all(|item| can_go(item, lanes)) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Whose turn it is, for each neighbour: shares that were given, or those that the lanes carry.
 
-use crate::multi_nic::{Lanes, MAX_NICS, NeighbourId, NicId, Ratio, Slots};
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPaths, Ratio, Slots};
 
 /// A cycle of slots for each neighbour.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Shares {
         Shares { fixed, slots: Vec::new() }
     }
     /// The cycle for `neighbour`. None if no lane to it works.
-    pub fn of(&mut self, neighbour: NeighbourId, lanes: &Lanes) -> Option<&mut Slots> {
+    pub fn of(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<&mut Slots> {
         let at = neighbour.0 as usize;
         if self.slots.len() <= at {
             self.slots.resize(at + 1, None);
@@ -28,14 +28,14 @@ impl Shares {
         slots.as_mut()
     }
     /// Who sends the next frame for `neighbour`; the slot is used up.
-    pub fn take(&mut self, neighbour: NeighbourId, lanes: &Lanes) -> Option<NicId> {
+    pub fn take(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<NicId> {
         let slots = self.of(neighbour, lanes)?;
         let nic = slots.next();
         slots.advance();
         Some(nic)
     }
     /// Lanes have changed: cycles whose shares are others now begin anew.
-    pub fn on_change(&mut self, lanes: &Lanes) {
+    pub fn on_change(&mut self, lanes: &NicPaths) {
         for (at, slots) in self.slots.iter_mut().enumerate() {
             match weights(self.fixed.as_ref(), NeighbourId(at as u32), lanes) {
                 Some(ratio) => {
@@ -50,7 +50,7 @@ impl Shares {
 }
 
 /// The shares of the lanes that work: those given, or if these have none, what each carries.
-fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, lanes: &Lanes) -> Option<Ratio> {
+fn weights(fixed: Option<&Ratio>, neighbour: NeighbourId, lanes: &NicPaths) -> Option<Ratio> {
     let (mut given, mut carried) = ([0; MAX_NICS], [0; MAX_NICS]);
     for (nic, lane) in lanes.working(neighbour) {
         given[nic.index()] = fixed.and_then(|r| r.weights().get(nic.index())).copied().unwrap_or(0);

@@ -7,8 +7,8 @@
 use super::fifos::Fifos;
 use super::shares::Shares;
 use super::{Item, SendOrder};
-use crate::multi_nic::lanes::FULL_FRAME;
-use crate::multi_nic::{Lane, Lanes, NeighbourId, NicId, Ratio};
+use crate::multi_nic::nic_paths::FULL_FRAME;
+use crate::multi_nic::{NeighbourId, NicId, NicPath, NicPaths, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ impl<P> Skip<P> {
         skip: Option<u16>,
         hold: Span,
         ratio: Option<Ratio>,
-        lanes: &Lanes,
+        lanes: &NicPaths,
     ) -> Self {
         Skip {
             fifos: Fifos::new(limit, lanes),
@@ -65,15 +65,15 @@ impl<P> Skip<P> {
     }
 
     /// The card whose turn it is, and S if it is a narrow one. None if no lane works.
-    fn next(&mut self, neighbour: NeighbourId, lanes: &Lanes) -> Option<(NicId, Option<u16>)> {
+    fn next(&mut self, neighbour: NeighbourId, lanes: &NicPaths) -> Option<(NicId, Option<u16>)> {
         let nic = self.shares.of(neighbour, lanes)?.next();
-        let lane = lanes.lane(neighbour, nic)?;
+        let lane = lanes.path(neighbour, nic)?;
         let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max()?;
         let s = (lane.rate < widest).then(|| self.skip.unwrap_or_else(|| skip_number(neighbour, nic, lanes)));
         Some((nic, s))
     }
     /// Uses the slot of `nic` up.
-    fn tx(&mut self, nic: NicId, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn tx(&mut self, nic: NicId, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         if let Some(slots) = self.shares.of(item.neighbour, lanes) {
             slots.advance();
         }
@@ -100,7 +100,7 @@ impl<P> Skip<P> {
     }
     /// The paper's rules for what is left when nothing has come for the hold time: wide cards take the first, and if the
     /// next n slots are narrow, the n-th from the end leaves by them.
-    fn flush(&mut self, at: usize, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn flush(&mut self, at: usize, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         while let Some(first) = self.buffers.get(at).and_then(|buffer| buffer.items.front()) {
             let neighbour = first.neighbour;
             let place = match self.next(neighbour, lanes) {
@@ -108,7 +108,7 @@ impl<P> Skip<P> {
                 Some((_, Some(_))) => {
                     let waits = self.waits(at);
                     let widest = lanes.working(neighbour).map(|(_, lane)| lane.rate).max();
-                    let narrow = |nic| lanes.lane(neighbour, nic).map(|lane| lane.rate) < widest;
+                    let narrow = |nic| lanes.path(neighbour, nic).map(|lane| lane.rate) < widest;
                     let run = self.shares.of(neighbour, lanes).map_or(0, |slots| slots.run(waits, narrow));
                     waits - run.clamp(1, waits)
                 }
@@ -124,7 +124,7 @@ impl<P> Skip<P> {
 }
 
 impl<P> SendOrder<P> for Skip<P> {
-    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         let neighbour = item.neighbour;
         let Some((mut nic, mut narrow)) = self.next(neighbour, lanes) else { return refused.push(item) };
         if self.buffers.is_empty() {
@@ -150,13 +150,13 @@ impl<P> SendOrder<P> for Skip<P> {
         }
         if narrow.is_none() { self.tx(nic, item, lanes, refused) } else { self.wait(now, at, item) }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
         self.fifos.pop(now, nic, lanes)
     }
     fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
-    fn on_deadline(&mut self, now: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_deadline(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         while let Some(&(at, buffer)) = self.timers.first()
             && at <= now
         {
@@ -173,7 +173,7 @@ impl<P> SendOrder<P> for Skip<P> {
             self.flush(buffer, lanes, refused);
         }
     }
-    fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         self.shares.on_change(lanes);
         for item in self.fifos.stranded(lanes) {
             // In the order in which they were to leave: they are not held back once more.
@@ -194,9 +194,9 @@ impl<P> SendOrder<P> for Skip<P> {
 /// The skip number for a narrow card: how many full frames the widest lane brings to the neighbour while one is under way on
 /// the lane of `nic`, less the one that would arrive with it. With h lines of rate Rw and Rn one after the other, that is
 /// h (Rw/Rn - 1) and what the narrow way takes longer besides; the paper finds S by trying. At most [`MAX_SKIPPED`].
-pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &Lanes) -> u16 {
-    let Some(lane) = lanes.lane(neighbour, nic) else { return 0 };
-    let width = |(id, lane): &(NicId, &Lane)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
+pub fn skip_number(neighbour: NeighbourId, nic: NicId, lanes: &NicPaths) -> u16 {
+    let Some(lane) = lanes.path(neighbour, nic) else { return 0 };
+    let width = |(id, lane): &(NicId, &NicPath)| (lane.rate, Reverse((lane.delay.of(FULL_FRAME), *id)));
     let Some((_, wide)) = lanes.working(neighbour).max_by_key(width) else { return 0 };
     let later = lane.delay.of(FULL_FRAME) + lane.guard;
     let later = later.as_nanos().saturating_sub(wide.delay.of(FULL_FRAME).as_nanos());

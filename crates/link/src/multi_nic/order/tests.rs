@@ -1,7 +1,7 @@
 //! What the paper and the specification say about orders.
 
 use super::*;
-use crate::multi_nic::{Delay, Departure, Lane, MAX_NICS, NicSpec, predict};
+use crate::multi_nic::{Delay, Departure, MAX_NICS, NicPath, NicSpec, predict};
 use farpace_units::{Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
 use proptest::prelude::*;
@@ -9,22 +9,22 @@ use proptest::prelude::*;
 const FULL: ByteCount = ByteCount::new(1_538);
 
 /// Cards of these rates, and a neighbour with the same over one switch.
-fn lan(mbit: &[u64]) -> (Lanes, NeighbourId) {
+fn lan(mbit: &[u64]) -> (NicPaths, NeighbourId) {
     ways(&mbit.iter().map(|mbit| (Rate::from_mbit(*mbit), Span::ZERO)).collect::<Vec<_>>())
 }
 
 /// The same, some of which are longer.
-fn ways(ways: &[(Rate, Span)]) -> (Lanes, NeighbourId) {
+fn ways(ways: &[(Rate, Span)]) -> (NicPaths, NeighbourId) {
     let spec = |(i, (rate, _)): (usize, &(Rate, Span))| NicSpec {
         mac: MacAddr([2, 0, 0, 0, 0, i as u8]),
         rate: *rate,
         kind: NicKind::of_rate(*rate),
     };
-    let mut lanes = Lanes::new(&ways.iter().enumerate().map(spec).collect::<Vec<_>>());
+    let mut lanes = NicPaths::new(&ways.iter().enumerate().map(spec).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
     for ((i, (rate, fixed)), lane) in ways.iter().enumerate().zip(&mut to) {
         let delay = Delay { fixed: *fixed, ..Delay::of_lines(2, *rate) };
-        *lane = Some(Lane::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));
+        *lane = Some(NicPath::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));
     }
     let id = lanes.set_neighbour(None, to);
     (lanes, id)
@@ -196,7 +196,7 @@ fn a_single_frame_leaves_at_once_by_the_card_that_brings_it_first() {
         for guard in [0, 500] {
             let (mut lanes, neighbour) = lan(&[100, 1_000, 1_000]);
             for nic in lanes.ids() {
-                lanes.lane_mut(neighbour, nic).expect("a lane").guard = Span::from_micros(guard);
+                lanes.path_mut(neighbour, nic).expect("a lane").guard = Span::from_micros(guard);
             }
             let sent = predict(&config(order), lanes, neighbour, 1, FULL);
             assert_eq!(sent.len(), 1, "{order:?}");
@@ -211,7 +211,7 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
     let mut order = make::<u64>(&MultiNicConfig { skip: Some(3), ..config(kind) }, &lanes);
     let (mut now, mut given, mut refused, mut sent) = (Instant::ZERO, 0, Vec::new(), Vec::new());
     let drain =
-        |order: &mut Box<dyn SendOrder<u64>>, lanes: &mut Lanes, now: Instant, sent: &mut Vec<u64>| {
+        |order: &mut Box<dyn SendOrder<u64>>, lanes: &mut NicPaths, now: Instant, sent: &mut Vec<u64>| {
             let mut more = true;
             while std::mem::take(&mut more) {
                 for nic in lanes.ids() {
@@ -219,7 +219,7 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
                         && let Some(item) = order.dequeue(now, nic, lanes)
                     {
                         assert!(
-                            lanes.lane(neighbour, nic).is_some_and(|lane| lane.free <= now),
+                            lanes.path(neighbour, nic).is_some_and(|lane| lane.free <= now),
                             "a lane that works and is free"
                         );
                         lanes.send(now, nic, neighbour, item.bytes);

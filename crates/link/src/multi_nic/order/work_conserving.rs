@@ -6,7 +6,7 @@
 
 use super::shared::Shared;
 use super::{Item, SendOrder};
-use crate::multi_nic::{Lane, Lanes, NicId};
+use crate::multi_nic::{NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
 
@@ -41,9 +41,9 @@ impl<P> WorkConserving<P> {
         &mut self,
         now: Instant,
         bytes: ByteCount,
-        (fast_nic, fast): (NicId, &Lane),
-        slow: &Lane,
-        lanes: &Lanes,
+        (fast_nic, fast): (NicId, &NicPath),
+        slow: &NicPath,
+        lanes: &NicPaths,
     ) -> bool {
         let begins = lanes.begins(fast_nic, fast, now);
         let by_slow = now + slow.delay.of(bytes);
@@ -63,15 +63,15 @@ impl<P> WorkConserving<P> {
 }
 
 impl<P> SendOrder<P> for WorkConserving<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         self.queue.push(item, lanes, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &Lanes) -> Option<Item<P>> {
-        let ready = |item: &Item<P>| lanes.lane(item.neighbour, nic).filter(|lane| lane.free <= now);
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+        let ready = |item: &Item<P>| lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
         let first = self.queue.iter().enumerate().find_map(|(at, item)| Some((at, item, ready(item)?)));
         let (at, &Item { bytes, neighbour, .. }, lane) = first?;
-        let rank = |(id, lane): &(NicId, &Lane)| (lane.delay.of(bytes), *id);
-        let shorter = |other: &(NicId, &Lane)| rank(other) < rank(&(nic, lane));
+        let rank = |(id, lane): &(NicId, &NicPath)| (lane.delay.of(bytes), *id);
+        let shorter = |other: &(NicId, &NicPath)| rank(other) < rank(&(nic, lane));
         // One that is idle as well will take it.
         if lanes.working(neighbour).filter(shorter).any(|(id, way)| lanes.begins(id, way, now) <= now) {
             return None;
@@ -82,7 +82,7 @@ impl<P> SendOrder<P> for WorkConserving<P> {
         }
         self.queue.remove(at)
     }
-    fn on_change(&mut self, _: Instant, lanes: &Lanes, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
         self.queue.refuse_lost(lanes, refused);
     }
     fn held(&self) -> u64 {

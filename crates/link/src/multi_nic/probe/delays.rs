@@ -29,30 +29,30 @@ pub(super) const LONG: ByteCount = ByteCount::new(1_538);
 /// The difference of two clocks of which nobody knows how far they are apart, in ns: what one says on arrival less what the other
 /// said when the frame left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct OneWay(i64);
+pub(super) struct OneWayDelay(i64);
 
-impl OneWay {
-    pub(super) fn between(sent_at: Instant, arrived_at: Instant) -> OneWay {
-        OneWay(arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos()) as i64)
+impl OneWayDelay {
+    pub(super) fn between(sent_at: Instant, arrived_at: Instant) -> OneWayDelay {
+        OneWayDelay(arrived_at.as_nanos().wrapping_sub(sent_at.as_nanos()) as i64)
     }
     /// By how much it is longer; zero if it is not.
-    pub(super) fn beyond(self, other: OneWay) -> Span {
+    pub(super) fn beyond(self, other: OneWayDelay) -> Span {
         Span::from_nanos(u64::try_from(self.0.saturating_sub(other.0)).unwrap_or(0))
     }
-    fn less(self, span: Span) -> OneWay {
-        OneWay(self.0.saturating_sub(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
+    fn less(self, span: Span) -> OneWayDelay {
+        OneWayDelay(self.0.saturating_sub(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
     }
 }
 
 /// The shortest of the present and the last epoch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shortest([Option<OneWay>; 2]);
+struct Shortest([Option<OneWayDelay>; 2]);
 
 impl Shortest {
-    fn get(self) -> Option<OneWay> {
+    fn get(self) -> Option<OneWayDelay> {
         self.0.into_iter().flatten().min()
     }
-    fn add(&mut self, delay: OneWay) {
+    fn add(&mut self, delay: OneWayDelay) {
         self.0[0] = Some(self.0[0].map_or(delay, |shortest| shortest.min(delay)));
     }
     fn turn(&mut self) {
@@ -72,7 +72,7 @@ pub(super) struct Delays {
     long: Shortest,
     turned: Instant,
     /// The last two short ones, the newest first.
-    last: [Option<OneWay>; 2],
+    last: [Option<OneWayDelay>; 2],
     jitter: f64,
     correction: Span,
 }
@@ -80,7 +80,7 @@ pub(super) struct Delays {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at: Instant,
-    delay: OneWay,
+    delay: OneWayDelay,
     long: bool,
 }
 
@@ -101,7 +101,7 @@ impl Delays {
         }
     }
     /// A probe has come through, which left `behind` a frame of data.
-    pub(super) fn add(&mut self, now: Instant, delay: OneWay, long: bool, behind: ByteCount) {
+    pub(super) fn add(&mut self, now: Instant, delay: OneWayDelay, long: bool, behind: ByteCount) {
         // A short frame catches up with a longer one wherever that is sent on when it is whole, and waits for it there.
         let own = if long { LONG } else { SHORT };
         let delay = delay.less(self.sent_on.span(ByteCount::new(behind.get().saturating_sub(own.get()))));
@@ -155,7 +155,7 @@ impl Delays {
         self.long = Shortest::default();
     }
     /// Time per byte, and the shortest delay of late without it. None: no probe has come through.
-    pub(super) fn fit(&self) -> Option<(OneWay, PerByte)> {
+    pub(super) fn fit(&self) -> Option<(OneWayDelay, PerByte)> {
         let per_byte = match (self.short.get(), self.long.get()) {
             (Some(short), Some(long)) => {
                 let nanos = long.beyond(short).as_nanos() as f64;
@@ -180,13 +180,13 @@ impl Delays {
 }
 
 impl Sample {
-    fn without(self, per_byte: PerByte) -> OneWay {
+    fn without(self, per_byte: PerByte) -> OneWayDelay {
         self.delay.less(per_byte.span(if self.long { LONG } else { SHORT }))
     }
 }
 
 /// As lanes have it: beyond what is `common` to all lanes of the neighbour, the difference of the clocks among it.
-pub(super) fn relative(fit: (OneWay, PerByte), common: OneWay) -> Delay {
+pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> Delay {
     Delay { fixed: fit.0.beyond(common), per_byte: fit.1 }
 }
 
@@ -216,10 +216,10 @@ mod tests {
                 let delay = 300_000 + bytes * 160;
                 let sent = at(1_000 + i * 25);
                 let arrived = Instant::from_nanos(sent.as_nanos().wrapping_add(delay).wrapping_add(ahead));
-                delays.add(sent, OneWay::between(sent, arrived), long, ByteCount::ZERO);
+                delays.add(sent, OneWayDelay::between(sent, arrived), long, ByteCount::ZERO);
             }
             let fit = delays.fit().expect("probes came");
-            let base = OneWay(ahead as i64);
+            let base = OneWayDelay(ahead as i64);
             let delay = relative(fit, base);
             assert!(delay.fixed.abs_diff(Span::from_micros(300)) < Span::from_nanos(5), "{delay:?}");
             assert!((delay.per_byte.as_nanos_f64() - 160.0).abs() < 0.01, "{delay:?}");
@@ -234,7 +234,7 @@ mod tests {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..40 {
             let late = if i == 5 { 9_000_000 } else { (i % 20) * 10_000 };
-            delays.add(at(i as u64 * 25), OneWay(late), false, ByteCount::ZERO);
+            delays.add(at(i as u64 * 25), OneWayDelay(late), false, ByteCount::ZERO);
         }
         let guard = delays.guard();
         assert!(guard >= Span::from_micros(180) && guard <= Span::from_micros(190), "{guard}");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn reports_of_late_frames_widen_the_guard_for_a_while() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
-        delays.add(at(0), OneWay(0), false, ByteCount::ZERO);
+        delays.add(at(0), OneWayDelay(0), false, ByteCount::ZERO);
         for _ in 0..10 {
             delays.report(2);
         }
@@ -266,14 +266,19 @@ mod tests {
     fn a_queue_that_grows_is_no_jitter() {
         let mut delays = Delays::new(PerByte::default(), Rate::default());
         for i in 0..50 {
-            delays.add(at(i as u64 * 25), OneWay(i * 1_000_000), false, ByteCount::ZERO);
+            delays.add(at(i as u64 * 25), OneWayDelay(i * 1_000_000), false, ByteCount::ZERO);
         }
         assert!(delays.jitter().is_zero(), "{}", delays.jitter());
         assert_eq!(delays.queue(), Span::from_millis(48));
         delays.rebase();
         assert!(delays.queue().is_zero());
         for i in 50..200 {
-            delays.add(at(i as u64 * 25), OneWay(100_000_000 + (i % 2) * 1_000_000), false, ByteCount::ZERO);
+            delays.add(
+                at(i as u64 * 25),
+                OneWayDelay(100_000_000 + (i % 2) * 1_000_000),
+                false,
+                ByteCount::ZERO,
+            );
         }
         assert!(delays.jitter().abs_diff(Span::from_millis(1)) < Span::from_micros(50));
     }

@@ -1,7 +1,7 @@
 //! All that is said of a way.
 
 use super::capacity::{Capacity, Sample, Surroundings};
-use super::delays::{Delays, OneWay, relative};
+use super::delays::{Delays, OneWayDelay, relative};
 use super::message::{Places, Reply, Traffic};
 use crate::multi_nic::{Delay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -65,7 +65,7 @@ impl Estimator {
             Some((smooth, deviation)) => ((smooth * 7 + rtt) / 8, (deviation * 3 + smooth.abs_diff(rtt)) / 4),
         };
         self.rtt = Some((smooth, deviation));
-        self.delays.add(now, OneWay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
+        self.delays.add(now, OneWayDelay::between(probe.sent_at, reply.arrived_at), probe.long, probe.behind);
         self.report(reply);
         if probe.long {
             return;
@@ -101,11 +101,11 @@ impl Estimator {
         self.rtt.map(|(smooth, deviation)| smooth + (deviation * 4).max(Span::from_millis(1)))
     }
     /// The shortest delay of late, by two clocks.
-    pub(super) fn shortest(&self) -> Option<OneWay> {
+    pub(super) fn shortest(&self) -> Option<OneWayDelay> {
         self.delays.fit().map(|(shortest, _)| shortest)
     }
     /// With delays from `common` on.
-    pub(super) fn estimate(&self, up: bool, common: Option<OneWay>) -> Estimate {
+    pub(super) fn estimate(&self, up: bool, common: Option<OneWayDelay>) -> Estimate {
         let unknown = Delay { fixed: Span::ZERO, per_byte: self.assumed };
         Estimate {
             up,

@@ -18,10 +18,10 @@ mod capacity;
 mod delays;
 mod estimator;
 mod message;
+mod probed_path;
 mod prober;
 mod responder;
 mod train;
-mod way;
 
 #[cfg(test)]
 mod tests;
@@ -29,5 +29,5 @@ mod tests;
 pub use estimator::Estimate;
 
 pub use message::{Message, MessageError, Places, Probe, Reply, Traffic};
-pub use prober::{IDLE, MAX_PROBED, NotProbed, Prober, Probing, WayTo};
-pub use responder::{LaneIn, MAX_PATHS, Responder};
+pub use prober::{IDLE, MAX_PROBED, NotProbed, PathTo, Prober, Probing};
+pub use responder::{InboundPathId, MAX_PATHS, Responder};

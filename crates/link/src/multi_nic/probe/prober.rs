@@ -2,7 +2,7 @@
 
 use super::estimator::Estimate;
 use super::message::{Message, Reply};
-use super::way::Way;
+use super::probed_path::ProbedPath;
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, Packet};
@@ -29,7 +29,7 @@ pub struct Probing {
 
 /// The way from a card of ours to one of a neighbour's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WayTo {
+pub struct PathTo {
     /// Whose.
     pub neighbour: NeighbourId,
     /// Our card.
@@ -70,7 +70,7 @@ pub struct Prober {
 
 #[derive(Clone, Debug)]
 struct Neighbour {
-    ways: [Option<Box<Way>>; MAX_NICS],
+    ways: [Option<Box<ProbedPath>>; MAX_NICS],
     used_at: Option<Instant>,
     /// Something was sent within [`IDLE`].
     used: bool,
@@ -94,13 +94,13 @@ impl Prober {
     ///
     /// # Errors
     /// There are too many.
-    pub fn add(&mut self, now: Instant, way: WayTo) -> Result<(), NotProbed> {
-        let WayTo { neighbour, nic, from, to, nominal } = way;
+    pub fn add(&mut self, now: Instant, way: PathTo) -> Result<(), NotProbed> {
+        let PathTo { neighbour, nic, from, to, nominal } = way;
         let at = neighbour.0 as usize;
         if at >= MAX_PROBED || nic.index() >= MAX_NICS {
             return Err(NotProbed(neighbour, nic));
         }
-        let same = |way: &Way| way.to == to && way.from == from && way.nominal == nominal;
+        let same = |way: &ProbedPath| way.to == to && way.from == from && way.nominal == nominal;
         if self.way(neighbour, nic).is_some_and(same) {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Prober {
             let new = || Box::new(Neighbour { ways: Default::default(), used_at: None, used: false });
             let ways = &mut place.get_or_insert_with(new).ways;
             if let Some(place) = ways.get_mut(nic.index()) {
-                let mut way = Way::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
+                let mut way = ProbedPath::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
                 way.at = now;
                 self.agenda.insert((now, neighbour, nic));
                 *place = Some(Box::new(way));
@@ -144,7 +144,7 @@ impl Prober {
         if !known.used {
             known.used = true;
             for nic in (0..MAX_NICS as u8).map(NicId) {
-                if self.way_mut(neighbour, nic).is_some_and(Way::begin_train) {
+                if self.way_mut(neighbour, nic).is_some_and(ProbedPath::begin_train) {
                     self.probe_now(neighbour, nic);
                 }
             }
@@ -246,10 +246,10 @@ impl Prober {
         self.refused
     }
 
-    fn way(&self, neighbour: NeighbourId, nic: NicId) -> Option<&Way> {
+    fn way(&self, neighbour: NeighbourId, nic: NicId) -> Option<&ProbedPath> {
         self.neighbours.get(neighbour.0 as usize)?.as_ref()?.ways.get(nic.index())?.as_deref()
     }
-    fn way_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut Way> {
+    fn way_mut(&mut self, neighbour: NeighbourId, nic: NicId) -> Option<&mut ProbedPath> {
         self.neighbours.get_mut(neighbour.0 as usize)?.as_mut()?.ways.get_mut(nic.index())?.as_deref_mut()
     }
     /// A probe is to be sent as soon as the card is free.

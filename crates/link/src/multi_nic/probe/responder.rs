@@ -17,14 +17,14 @@ const SEEN: usize = 64;
 
 /// A lane by which frames come in, as it is counted here. The number of one that was forgotten is given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LaneIn(pub u16);
+pub struct InboundPathId(pub u16);
 
 /// Counts frames for each lane that has been probed, which is a card of ours and the address of another's, and answers probes.
 #[derive(Clone, Debug)]
 pub struct Responder {
     rows: Vec<Row>,
-    by_address: BTreeMap<(NicId, MacAddr), LaneIn>,
-    seen: [Option<LaneIn>; SEEN],
+    by_address: BTreeMap<(NicId, MacAddr), InboundPathId>,
+    seen: [Option<InboundPathId>; SEEN],
     observer: Observer,
     unanswered: u64,
 }
@@ -61,15 +61,16 @@ impl Responder {
     pub fn on_packet(&mut self, now: Instant, nic: NicId, packet: &Packet) -> Option<Late> {
         let lane = self.on_frame(nic, packet.macs().0, on_the_line(packet.len()))?;
         let rows = &self.rows;
-        let rtt =
-            |lane: LaneIn| rows.get(usize::from(lane.0)).map(|row| row.rtt).filter(|rtt| !rtt.is_zero());
+        let rtt = |lane: InboundPathId| {
+            rows.get(usize::from(lane.0)).map(|row| row.rtt).filter(|rtt| !rtt.is_zero())
+        };
         let late = self.observer.on_packet(now, lane, packet, rtt)?;
         self.out_of_place(&late);
         Some(late)
     }
     /// The same, of a frame that nobody looks into: it came from that address, and takes `bytes` of the line. Returns its lane.
     #[inline]
-    pub fn on_frame(&mut self, nic: NicId, from: MacAddr, bytes: ByteCount) -> Option<LaneIn> {
+    pub fn on_frame(&mut self, nic: NicId, from: MacAddr, bytes: ByteCount) -> Option<InboundPathId> {
         let lane = self.lane(nic, from)?;
         self.rows.get_mut(usize::from(lane.0))?.received.add(bytes);
         Some(lane)
@@ -119,10 +120,10 @@ impl Responder {
         }
     }
     #[inline]
-    fn lane(&mut self, nic: NicId, from: MacAddr) -> Option<LaneIn> {
+    fn lane(&mut self, nic: NicId, from: MacAddr) -> Option<InboundPathId> {
         let MacAddr([.., a, b]) = from;
         let place = usize::from(a ^ b.rotate_left(3) ^ nic.0.rotate_left(5)) % SEEN;
-        let is_it = |lane: &LaneIn| {
+        let is_it = |lane: &InboundPathId| {
             self.rows.get(usize::from(lane.0)).is_some_and(|row| row.nic == nic && row.from == from)
         };
         if let Some(lane) = self.seen[place].filter(is_it) {
@@ -132,7 +133,7 @@ impl Responder {
         self.seen[place] = Some(lane);
         Some(lane)
     }
-    fn make(&mut self, now: Instant, nic: NicId, from: MacAddr) -> LaneIn {
+    fn make(&mut self, now: Instant, nic: NicId, from: MacAddr) -> InboundPathId {
         let row = Row {
             nic,
             from,
@@ -149,11 +150,11 @@ impl Responder {
                 if let Some(place) = self.rows.get_mut(at) {
                     *place = row;
                 }
-                LaneIn(at as u16)
+                InboundPathId(at as u16)
             }
             _ => {
                 self.rows.push(row);
-                LaneIn((self.rows.len() - 1) as u16)
+                InboundPathId((self.rows.len() - 1) as u16)
             }
         };
         self.by_address.insert((nic, from), lane);

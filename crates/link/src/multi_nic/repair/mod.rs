@@ -14,8 +14,8 @@
 //!
 //! Holes are seen by the [`Resequencer`](super::Resequencer).
 
-mod copies;
 mod message;
+mod retransmit_cache;
 
-pub use copies::{Copies, Sent};
 pub use message::{Hole, MAX_HOLES, Missing, MissingError};
+pub use retransmit_cache::{RetransmitCache, Sent};

@@ -27,7 +27,7 @@ struct Bench {
     line: Resequencer,
     limits: Resequence,
     /// How senders are asked for what is missing.
-    ask: Option<AskBy>,
+    ask: Option<RepairRequestTime>,
     /// What they were asked for: the ports, and which segments.
     asked: Vec<(u16, Vec<u32>)>,
     now: Instant,
@@ -43,7 +43,10 @@ impl Bench {
     /// Senders keep copies, and are a round trip away.
     fn asking(limits: Resequence, rtt_us: u64) -> Bench {
         let rtt = Span::from_micros(rtt_us);
-        Bench { ask: Some(AskBy { nic: NicId(0), to: MacAddr([2; 6]), rtt }), ..Bench::new(limits) }
+        Bench {
+            ask: Some(RepairRequestTime { nic: NicId(0), to: MacAddr([2; 6]), rtt }),
+            ..Bench::new(limits)
+        }
     }
     fn until(&mut self, then: Instant) {
         while let Some(at) = self.line.deadline().filter(|at| *at <= then) {

@@ -55,8 +55,8 @@ impl Socket {
             }
             Get::Stored => return Ok(self.cut(row, self.values().get(row.option), room)),
             Get::Special => match self.special(row, room)? {
-                Told::Int(int) => return Ok(self.cut(row, int, room)),
-                Told::Bytes(bytes) => bytes,
+                Reported::Int(int) => return Ok(self.cut(row, int, room)),
+                Reported::Bytes(bytes) => bytes,
             },
         };
         bytes.truncate(room);
@@ -69,9 +69,9 @@ impl Socket {
         byte.map_or_else(|| int.to_ne_bytes()[..room.min(4)].to_vec(), |byte| vec![byte])
     }
 
-    fn special(&self, row: &Row, room: usize) -> nix::Result<Told> {
-        let int = |int: i32| Ok(Told::Int(int));
-        let bytes = |bytes: Vec<u8>| Ok(Told::Bytes(bytes));
+    fn special(&self, row: &Row, room: usize) -> nix::Result<Reported> {
+        let int = |int: i32| Ok(Reported::Int(int));
+        let bytes = |bytes: Vec<u8>| Ok(Reported::Bytes(bytes));
         let state = self.state();
         match row.option {
             Opt::Type => int(if self.datagram { libc::SOCK_DGRAM } else { libc::SOCK_STREAM }),
@@ -350,7 +350,7 @@ impl Socket {
 }
 
 /// What an option says.
-enum Told {
+enum Reported {
     Int(i32),
     Bytes(Vec<u8>),
 }

@@ -18,8 +18,8 @@ mod startup;
 mod tests;
 mod undo;
 
-use super::dice::Dice;
 use super::rounds::PacketRounds;
+use super::split_mix::SplitMix64;
 use super::{AckSample, CongestionControl, Cut, Event, SentSample};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
@@ -140,7 +140,7 @@ pub struct Bbr {
     cycle_stamp: Instant,
     prev_probe_too_high: bool,
     prev_probe_precautionary: bool,
-    dice: Dice,
+    dice: SplitMix64,
     // ProbeRTT
     probe_rtt_min_delay: Option<Span>,
     probe_rtt_min_stamp: Instant,
@@ -204,7 +204,7 @@ impl Bbr {
             cycle_stamp: Instant::ZERO,
             prev_probe_too_high: false,
             prev_probe_precautionary: false,
-            dice: Dice::new(seed),
+            dice: SplitMix64::new(seed),
             probe_rtt_min_delay: None,
             probe_rtt_min_stamp: Instant::ZERO,
             probe_rtt_expired: false,

@@ -10,7 +10,7 @@ use farpace_wire::tcp::SackBlock;
 
 /// What the blocks of one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckDelta26 {
     pub dsack: bool,
     pub data_sacked: bool,
     pub data_lost: bool,
@@ -26,7 +26,7 @@ struct Block {
 
 /// What the walks over the blocks of one ACK collect.
 struct Tally {
-    news: News,
+    news: AckDelta26,
     /// fackets_out before this ACK.
     prior_fack: u32,
     /// Lowest position at which reordering showed, counted from 1.
@@ -39,10 +39,10 @@ struct Tally {
 
 impl Linux26Recovery {
     /// The kernel's sacktag: tags what the blocks cover, finds reordering and lost retransmissions.
-    pub(super) fn update_scoreboard(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> News {
+    pub(super) fn update_scoreboard(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckDelta26 {
         cx.segments.reset_fackets_if_none_sacked();
         let mut tally = Tally {
-            news: News { dsack: is_dsack(ack.sack, ack.ack), ..News::default() },
+            news: AckDelta26 { dsack: is_dsack(ack.sack, ack.ack), ..AckDelta26::default() },
             prior_fack: cx.segments.fackets_out().get(),
             reord: cx.segments.packets_out().get(),
             lost_retrans: None,

@@ -57,7 +57,7 @@ pub struct SackRecovery {
 
 /// What an ACK tells that was not known.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct AckDelta {
     /// Segments acknowledged that were not SACKed before.
     acked: u32,
     /// Segments newly SACKed.
@@ -76,7 +76,7 @@ struct News {
     may_grow: bool,
 }
 
-impl News {
+impl AckDelta {
     fn see(&mut self, row: &Row, tags: Tags, point: Seq) {
         let beyond = row.end().after(point);
         self.beyond |= beyond;
@@ -126,11 +126,11 @@ impl SackRecovery {
     }
 
     /// Takes the rows that `ack` acknowledges or SACKs, and tells the detectors of them.
-    fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (News, AckOutcome) {
+    fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (AckDelta, AckOutcome) {
         let (clock, min_rtt) = (cx.rto.clock(), cx.min_rtt.get());
         let echo = Echo { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
-        let mut news = News { advanced: ack.snd_una.after(ack.prior_snd_una), ..News::default() };
+        let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
         let rack = &mut self.rack;
         let acknowledged = cx.drop_acknowledged_each(ack, |row, tags, rows| {
             if !tags.any(Tags::SACKED) {

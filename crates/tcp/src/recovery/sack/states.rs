@@ -7,7 +7,12 @@ use farpace_wire::tcp::SackBlock;
 
 impl SackRecovery {
     /// Timestamps and F-RTO: was the last recovery for nothing? True: it was, and the window is back.
-    pub(super) fn check_spurious(&mut self, ack: &AckInput<'_>, news: &News, cx: &mut Context<'_>) -> bool {
+    pub(super) fn check_spurious(
+        &mut self,
+        ack: &AckInput<'_>,
+        news: &AckDelta,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let by_timestamp =
             news.advanced && self.in_recovery() && self.undo.is_some_and(|u| u.is_spurious_by(ack.tsecr));
         if by_timestamp {
@@ -279,7 +284,13 @@ impl SackRecovery {
     }
 
     /// The window after an ACK: it comes down, grows, or stays. `before`: segments in flight when it arrived.
-    pub(super) fn resize(&mut self, ack: &AckInput<'_>, before: Packets, news: &News, cx: &mut Context<'_>) {
+    pub(super) fn resize(
+        &mut self,
+        ack: &AckInput<'_>,
+        before: Packets,
+        news: &AckDelta,
+        cx: &mut Context<'_>,
+    ) {
         let mut sample = cx.sample(ack, &Default::default(), before);
         sample.acked = Packets::new(news.acked);
         sample.delivered = news.delivered();

@@ -59,7 +59,7 @@ pub fn measure(cell: &Cell) -> Result<Option<Measured>> {
     let line = world.find("line").and_then(|id| world.element::<Link>(id));
     let line = line.ok_or_else(|| anyhow!("there is no line"))?;
     let ip = |s: &LinkStats| (s.packets, s.bytes.get().saturating_sub(ETHERNET * s.packets));
-    let (data, acks) = (ip(line.way(Port(0)).stats()), ip(line.way(Port(1)).stats()));
+    let (data, acks) = (ip(line.direction(Port(0)).stats()), ip(line.direction(Port(1)).stats()));
     let outcome = run.finish()?;
     let [flow] = outcome.flows.as_slice() else { bail!("there is no flow") };
     if !flow.is_intact() {

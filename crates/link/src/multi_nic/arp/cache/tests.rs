@@ -21,7 +21,7 @@ fn at(secs: u64) -> Instant {
 }
 fn list(owner: u32, generation: u16, cards: &[u8]) -> Extension {
     let cards: Vec<_> = cards.iter().map(|n| (mac(*n), G)).collect();
-    Extension::new(ip(owner), &cards, CardFlags::ANSWERS_PROBES, generation)
+    Extension::new(ip(owner), &cards, NicFlags::ANSWERS_PROBES, generation)
 }
 
 /// A cache, and what it has learned, as text: `11+12` are cards, `-11` an ordinary neighbour.
@@ -279,7 +279,7 @@ fn room_is_made() {
     for n in 0..MAX_NEIGHBOURS as u32 {
         let card = MacAddr([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
         bench.0.ask(at(100 + u64::from(n)), ip(1 << 20 | n));
-        let list = Extension::new(ip(1 << 20 | n), &[(card, G)], CardFlags::default(), 1);
+        let list = Extension::new(ip(1 << 20 | n), &[(card, G)], NicFlags::default(), 1);
         bench.0.hear(at(100 + u64::from(n)), (list.owner, card), false, Ok(Some(list)), &ours());
     }
     let gone: Vec<_> =

@@ -1,6 +1,6 @@
 //! A LAN: layers under small stacks, cards, and a switch that learns.
 
-use crate::multi_nic::{Lane, MultiNic, MultiNicConfig, NeighbourId, NicId, NicSpec};
+use crate::multi_nic::{MultiNic, MultiNicConfig, NeighbourId, NicId, NicPath, NicSpec};
 use bytes::Bytes;
 use farpace_path::{Cx, DropReason, Effects, Element, Port};
 use farpace_units::{Instant, Rate, Span, Stream};
@@ -97,7 +97,7 @@ impl Net {
         self.hosts[host].layer.as_ref().unwrap()
     }
     /// The lanes of `host` to its first neighbour.
-    pub fn lanes(&self, host: usize) -> Vec<(NicId, Lane)> {
+    pub fn lanes(&self, host: usize) -> Vec<(NicId, NicPath)> {
         self.layer(host).lanes().working(NeighbourId(1)).map(|(nic, lane)| (nic, *lane)).collect()
     }
     /// `host` asks where `other` is.

@@ -6,14 +6,14 @@ use crate::multi_nic::probe::Message;
 use crate::multi_nic::repair::{Hole, Missing};
 use crate::multi_nic::{FlowKey, MultiNicConfig};
 use farpace_units::{Instant, Seq, Span};
-use farpace_wire::{AddressPair, Arp, CardFlags, EtherType, Extension, MacAddr, NicKind, Packet};
+use farpace_wire::{AddressPair, Arp, EtherType, Extension, MacAddr, NicFlags, NicKind, Packet};
 
 const G: NicKind = NicKind(3);
 
 /// Host 2 says, with these cards, that it is host `owner`.
 fn list(owner: usize, cards: &[MacAddr], generation: u16) -> Packet {
     let cards: Vec<_> = cards.iter().map(|mac| (*mac, G)).collect();
-    let extension = Extension::new(ip(owner).into(), &cards, CardFlags::ANSWERS_PROBES, generation);
+    let extension = Extension::new(ip(owner).into(), &cards, NicFlags::ANSWERS_PROBES, generation);
     let arp = Arp::request(cards[0].0, ip(owner), ip(owner));
     Packet::from_link(cards[0].0, MacAddr::BROADCAST, EtherType::ARP, arp.encode_with(&extension).into())
 }

@@ -1,7 +1,7 @@
 //! Ways that fail and return.
 
 use super::*;
-use crate::multi_nic::probe::{MAX_PROBED, Message, Places, Probe, Prober, Probing, Reply, Traffic, WayTo};
+use crate::multi_nic::probe::{MAX_PROBED, Message, PathTo, Places, Probe, Prober, Probing, Reply, Traffic};
 use crate::multi_nic::{NeighbourId, NicId};
 use farpace_units::ByteCount;
 use farpace_units::Instant;
@@ -71,11 +71,11 @@ fn ways_that_are_not_used_are_probed_seldom() {
 fn replies_to_nothing_that_was_asked_are_refused() {
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
     let (from, to) = (model::ours(0), model::theirs(0));
-    let way = WayTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
+    let way = PathTo { neighbour: NeighbourId(1), nic: NicId(0), from, to, nominal: G };
     prober.add(Instant::ZERO, way).expect("there is room");
-    let beyond = WayTo { neighbour: NeighbourId(MAX_PROBED as u32), ..way };
+    let beyond = PathTo { neighbour: NeighbourId(MAX_PROBED as u32), ..way };
     assert!(prober.add(Instant::ZERO, beyond).is_err());
-    assert!(prober.add(Instant::ZERO, WayTo { nic: NicId(16), ..way }).is_err());
+    assert!(prober.add(Instant::ZERO, PathTo { nic: NicId(16), ..way }).is_err());
     prober.on_deadline(Instant::ZERO);
     assert!(prober.wants(NicId(0)) && !prober.wants(NicId(1)));
     let packet = prober.poll(Instant::ZERO, NicId(0), ByteCount::ZERO).expect("a probe");
@@ -112,7 +112,7 @@ fn absurd_answers_do_no_harm() {
     use farpace_units::{ByteCount, Stream};
     let mut dice = Stream::new(7, "absurd");
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
-    let way = WayTo {
+    let way = PathTo {
         neighbour: NeighbourId(1),
         nic: NicId(0),
         from: model::ours(0),

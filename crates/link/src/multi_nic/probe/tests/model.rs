@@ -94,7 +94,7 @@ impl Model {
         for (at, line) in lines.iter().enumerate() {
             let nic = NicId(at as u8);
             let (from, to, nominal) = (ours(at), theirs(at), line.card.rate());
-            let way = WayTo { neighbour: PEER, nic, from, to, nominal };
+            let way = PathTo { neighbour: PEER, nic, from, to, nominal };
             prober.add(START, way).expect("there is room");
         }
         Model {

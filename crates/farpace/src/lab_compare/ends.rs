@@ -1,0 +1,218 @@
+//! The two ends of a connection in real time: the kernel's, or ours on packet sockets.
+
+use super::backend_run::Sample;
+use super::plan::Plan;
+use super::virtual_time::{is_data, reading};
+use crate::lab_namespaces::INTERFACE;
+use anyhow::{Context, Result};
+use farpace_host::LocalLink;
+use farpace_lab::BoundaryInfo;
+use farpace_live::device::{PacketConfig, PacketSocket};
+use farpace_live::socket::{Listener, Options, Stack, Stream};
+use farpace_live::{KernelTcp, Namespace, Wait, connect_kernel};
+use farpace_trace::Cause;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(20);
+/// A read waits no longer, so that whoever reads can look whether to stop.
+const LOOK: Duration = Duration::from_millis(200);
+const PORT: u16 = 5001;
+/// The upper limit of the kernel's autotuning where ours has no limit that matters here: 256 MiB.
+const AUTOTUNED_ROOM: u64 = 256 << 20;
+/// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then never limit.
+const KERNEL_ROOM: u64 = 4;
+
+/// A host of the site: its namespace, and what the network takes it to be.
+pub struct Place {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Address and MAC address.
+    pub door: BoundaryInfo,
+}
+
+/// Both ends, not connected yet.
+pub enum Ends {
+    /// The kernel's.
+    Kernel {
+        /// The sender's host.
+        from: Place,
+        /// Its congestion control.
+        congestion: String,
+        /// Where the receiver waits.
+        listener: TcpListener,
+    },
+    /// Ours.
+    Ours {
+        /// The sender's stack.
+        from: Stack,
+        /// Of its sockets.
+        options: Box<Options>,
+        /// The receiver's stack, which lives as long as its sockets.
+        to: Stack,
+        /// Where the receiver waits.
+        listener: Listener,
+    },
+}
+
+/// One end of a connection.
+pub enum End {
+    /// Of the kernel.
+    Kernel(TcpStream),
+    /// Ours.
+    Ours(Stream),
+}
+
+impl Ends {
+    /// The kernel's, with congestion control and buffers of the plan.
+    ///
+    /// # Errors
+    /// No such congestion control, or no rights.
+    pub fn kernel(plan: &Plan, from: Place, to: &Place) -> Result<Self> {
+        let room =
+            plan.window.map_or(AUTOTUNED_ROOM, |window| window.saturating_mul(KERNEL_ROOM).max(6_291_456));
+        let memory = format!("4096 131072 {room}");
+        let set = || -> io::Result<()> {
+            let set = |key: &str, value: &str| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value);
+            set("tcp_rmem", &memory)?;
+            set("tcp_wmem", &memory)
+        };
+        let refused = || format!("the kernel does not take buffers of {room} B");
+        from.namespace.within(set)?.with_context(refused)?;
+        to.namespace.within(set)?.with_context(refused)?;
+        // The largest window is the same as ours.
+        if let Some(window) = plan.window {
+            let address = from.door.address;
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            to.namespace
+                .configure(&format!("route replace {address}/{bits} dev {INTERFACE} window {window}\n"))?;
+        }
+        let at = SocketAddr::new(to.door.address, PORT);
+        let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
+        Ok(Ends::Kernel { from, congestion: plan.congestion.clone(), listener })
+    }
+    /// Ours.
+    ///
+    /// # Errors
+    /// No rights, or settings that sockets do not take.
+    pub fn ours(plan: &Plan, from: &Place, to: &Place) -> Result<Self> {
+        let [sender, receiver] = plan.settings.clone().map(Options::of);
+        let (a, b) = (stack(from)?, stack(to)?);
+        let listener = b.listen(SocketAddr::new(to.door.address, PORT), &receiver)?;
+        let options = Box::new(sender.connect_timeout(Some(CONNECT)));
+        Ok(Ends::Ours { from: a, options, to: b, listener })
+    }
+    /// Connects: the sender's end.
+    ///
+    /// # Errors
+    /// The network lets nothing through.
+    pub fn connect(&self) -> Result<End> {
+        match self {
+            Ends::Kernel { from, congestion, listener } => {
+                let at = listener.local_addr()?;
+                let out = from.namespace.within(|| connect_kernel(at, congestion, CONNECT))?;
+                let cannot = || format!("cannot connect with the kernel's congestion control `{congestion}`");
+                Ok(End::Kernel(out.with_context(cannot)?))
+            }
+            Ends::Ours { from, options, listener, .. } => {
+                let out = from.connect(listener.local_addr(), options).context("cannot connect")?;
+                Ok(End::Ours(out))
+            }
+        }
+    }
+    /// The receiver's end. It is there half a round trip after the sender's, which does not wait for it.
+    ///
+    /// # Errors
+    /// Nobody has connected.
+    pub fn accept(&self) -> Result<End> {
+        match self {
+            Ends::Kernel { listener, .. } => Ok(End::Kernel(listener.accept().context("cannot accept")?.0)),
+            Ends::Ours { listener, .. } => {
+                listener.set_timeout(Some(CONNECT));
+                let stream = listener.accept().context("cannot accept")?.0;
+                stream.set_read_timeout(Some(LOOK))?;
+                Ok(End::Ours(stream))
+            }
+        }
+    }
+    /// Ends the stacks. What went wrong with them, if anything did.
+    ///
+    /// # Errors
+    /// A device has failed.
+    pub fn stop(self) -> Result<()> {
+        if let Ends::Ours { from, to, .. } = self {
+            from.stop().context("the sender's stack")?;
+            to.stop().context("the receiver's stack")?;
+        }
+        Ok(())
+    }
+}
+
+/// Our stack on the interface of a host.
+fn stack(place: &Place) -> Result<Stack> {
+    let device = place.namespace.within(|| PacketSocket::open(&PacketConfig::new(INTERFACE)))??;
+    let stack = Stack::on_device(Box::new(device), &[place.door.address], Wait::Sleep)?;
+    if place.door.resolves {
+        let mac = place.door.mac;
+        stack.call(move |host, _| host.join_link(mac, LocalLink::default()))?;
+    }
+    Ok(stack)
+}
+
+impl End {
+    /// Writes some.
+    ///
+    /// # Errors
+    /// It has been closed.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            End::Kernel(stream) => (&*stream).write(bytes),
+            End::Ours(stream) => (&*stream).write(bytes),
+        }
+    }
+    /// Reads some; none, if nothing comes for a while.
+    ///
+    /// # Errors
+    /// It has been closed.
+    pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let read = match self {
+            End::Kernel(stream) => (&*stream).read(into),
+            End::Ours(stream) => (&*stream).read(into),
+        };
+        match read {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => Ok(Some(n)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+    /// The sender's end at this moment, and how many data segments it has sent.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn look(&self, at: f64, delivered: u64) -> Result<(Sample, u64)> {
+        match self {
+            End::Kernel(stream) => {
+                let seen = KernelTcp::of(stream).context("the kernel says nothing of its connection")?;
+                let (cwnd, ssthresh, again) = (seen.cwnd, seen.ssthresh, seen.retransmitted);
+                let srtt = seen.rtt.as_secs_f64() * 1e3;
+                Ok((Sample { at, cwnd, ssthresh, srtt, delivered, again }, seen.sent))
+            }
+            End::Ours(stream) => {
+                let seen = stream.inspect()?;
+                let sent = Cause::ALL.iter().zip(seen.counters.sent);
+                let sent = sent.filter(|(cause, _)| is_data(**cause)).map(|(_, n)| n).sum();
+                Ok((reading(at, &seen.inspection, delivered, seen.retransmitted), sent))
+            }
+        }
+    }
+    /// Whoever reads or writes stops; the other end hears of it.
+    pub fn close(&self) {
+        match self {
+            End::Kernel(stream) => _ = stream.shutdown(Shutdown::Both),
+            End::Ours(stream) => stream.abort(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! In the lab.
+
+use super::backend_run::{BackendRun, Sample};
+use super::plan::{Backend, Plan};
+use crate::interrupt;
+use crate::realtime::Drops;
+use anyhow::Result;
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Run};
+use farpace_tcp::Inspection;
+use farpace_trace::Cause;
+use farpace_units::{Instant, Packets};
+
+/// Runs the scenario.
+///
+/// # Errors
+/// A defect of the lab.
+pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
+    let mut run = Run::new(scenario, Inputs::default())?;
+    let (mut samples, mut delivered) = (Vec::new(), 0);
+    loop {
+        let progress = run.advance(None)?;
+        for sample in run.samples() {
+            delivered += sample.delivered.get();
+            let at = sample.time.since(Instant::ZERO).as_secs_f64();
+            samples.push(reading(at, &sample.sender, delivered, sample.sent_again));
+        }
+        if progress.finished || interrupt::asked() {
+            break;
+        }
+    }
+    let outcome = run.finish()?;
+    let sent = outcome.flows.iter().flat_map(|flow| flow.sent());
+    let sent = sent.filter(|(cause, _)| is_data(*cause)).map(|(_, n)| n).sum();
+    let mut trial = BackendRun::of(Backend::Lab, samples, sent);
+    trial.drops = outcome
+        .drops
+        .iter()
+        .map(|drop| Drops { place: drop.place.clone(), cause: drop.reason.name(), packets: drop.packets })
+        .collect();
+    debug_assert!(trial.seconds <= plan.lasts.as_secs_f64());
+    Ok(trial)
+}
+
+/// A sample of one of our connections.
+pub fn reading(at: f64, of: &Inspection, delivered: u64, again: u64) -> Sample {
+    Sample {
+        at,
+        cwnd: of.cwnd.get(),
+        ssthresh: (of.ssthresh < Packets::MAX).then(|| of.ssthresh.get()),
+        srtt: of.srtt.as_secs_f64() * 1e3,
+        delivered,
+        again,
+    }
+}
+
+/// True for segments with payload.
+pub fn is_data(cause: Cause) -> bool {
+    cause.is_retransmission() || cause == Cause::NewData
+}

@@ -1,0 +1,147 @@
+//! Hosts of a scenario as elements: a stack, perhaps a processor below it, and perhaps several cards below that.
+
+use crate::network::NetworkError;
+use crate::scenario::{Hop, Scenario};
+use farpace_host::{Host, LocalLink, Secret};
+use farpace_link::multi_nic::{MultiNic, NicSpec};
+use farpace_path::world::{ElementId, End, World};
+use farpace_path::{BoundaryPort, Port, Processor};
+use farpace_units::{Instant, Stream};
+use farpace_wire::{MacAddr, NicKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// What stands at the ends of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostKind {
+    /// Our own stacks.
+    Stacks,
+    /// Doors, behind which others have theirs.
+    Doors,
+}
+
+/// The elements of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct HostElements {
+    /// The stack, or the door in its place.
+    pub host: ElementId,
+    /// The address of its first card.
+    pub mac: MacAddr,
+    /// What makes several cards one, if there are several.
+    pub layer: Option<ElementId>,
+    /// What stands below the stack, and the port of its first link.
+    below: End,
+}
+
+impl HostElements {
+    /// Where the link of card `number` begins.
+    pub fn end(&self, number: u16) -> End {
+        (self.below.0, Port(self.below.1.0 + number))
+    }
+}
+
+/// Adds all hosts to a world.
+pub(crate) fn build(
+    world: &mut World,
+    scenario: &Scenario,
+    seed: u64,
+    ends: HostKind,
+) -> Result<BTreeMap<String, HostElements>, NetworkError> {
+    let mut machines = BTreeMap::new();
+    let resolving = resolving(scenario);
+    for (&name, &address) in &scenario.addresses() {
+        machines.insert(name.to_owned(), machine(world, scenario, seed, (name, address, ends), &resolving)?);
+    }
+    Ok(machines)
+}
+
+fn machine(
+    world: &mut World,
+    scenario: &Scenario,
+    seed: u64,
+    (name, address, ends): (&str, IpAddr, HostKind),
+    resolving: &BTreeSet<&str>,
+) -> Result<HostElements, NetworkError> {
+    // A stream of its own: the host's dice stay what they are.
+    let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
+    let mut host = Host::new(address, secret);
+    host.keep_closed(usize::MAX); // results are read from them after the run
+    if let Some(limit) = scenario.hosts.get(name).and_then(|host| host.memory) {
+        host.set_memory_limit(limit);
+    }
+    let mac = host.mac();
+    let processor = scenario.hosts.get(name).and_then(|host| host.processor.as_ref());
+    let several = scenario.multi_nic(name);
+    if processor.is_some() || several.is_some() {
+        host.know_departures();
+    }
+    if resolving.contains(name) {
+        host.join_link(mac, LocalLink::default());
+    }
+    let host = match ends {
+        HostKind::Stacks => world.add(name, Box::new(host))?,
+        HostKind::Doors => world.add(name, Box::new(BoundaryPort::timed()))?,
+    };
+    let mut below = (host, Port(0));
+    if let Some(processor) = processor {
+        let id = world.add(&format!("{name}.processor"), Box::new(Processor::new(processor.config())))?;
+        world.connect(below, (id, Port(0)))?;
+        below = (id, Port(1));
+    }
+    let mut layer = None;
+    if let Some(config) = several {
+        let specs = specs(scenario, mac, &scenario.cards(name));
+        let dice = Stream::new(seed, &format!("{name}.lists"));
+        let cards = MultiNic::new(Instant::ZERO, config, &specs, &[address], dice);
+        let id = world.add(&format!("{name}.nics"), Box::new(cards))?;
+        world.connect(below, (id, Port(0)))?;
+        (layer, below) = (Some(id), (id, Port(1)));
+    }
+    Ok(HostElements { host, mac, layer, below })
+}
+
+/// The cards of a host whose first has the address `mac`.
+fn specs(scenario: &Scenario, mac: MacAddr, cards: &[Hop]) -> Vec<NicSpec> {
+    let spec = |(number, card): (usize, &Hop)| {
+        let rate = scenario.card_sends(*card).unwrap_or_default();
+        let kind = NicKind::of_rate(scenario.card_rate(*card).unwrap_or_default());
+        NicSpec { mac: card_mac(mac, number), rate, kind }
+    };
+    cards.iter().enumerate().map(spec).collect()
+}
+
+/// The address of a card. The lab's hosts leave the upper half of the second byte free; with 16 cards at most it tells them
+/// apart.
+fn card_mac(MacAddr(mut first): MacAddr, number: usize) -> MacAddr {
+    first[1] |= (number as u8) << 4;
+    MacAddr(first)
+}
+
+/// The hosts that have to ask for MAC addresses: those on an Ethernet on which a host has several.
+pub(crate) fn resolving(scenario: &Scenario) -> BTreeSet<&str> {
+    let (shared, of) = (scenario.shared_ethernets(), scenario.ethernets());
+    let asks = |name: &&str| scenario.cards(name).iter().any(|card| shared.contains(&of[card.link]));
+    scenario.hosts.keys().map(String::as_str).filter(asks).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: two cards of a network have the same address, and switches send to the wrong one.
+    #[test]
+    fn every_card_has_an_address_of_its_own() {
+        let mut all = BTreeSet::new();
+        for address in ["10.0.0.1", "10.0.0.2", "fd00::a00:1", "fd00::1"] {
+            let address: IpAddr = address.parse().expect("an address");
+            let secret = Secret::from_stream(&mut Stream::new(1, "secret"));
+            let first = Host::new(address, secret).mac();
+            assert_eq!(card_mac(first, 0), first);
+            for number in 0..16 {
+                let mac = card_mac(first, number);
+                assert!(!mac.is_multicast() && mac.0[0] & 2 != 0, "{mac:?} is not locally administered");
+                assert!(all.insert(mac), "{mac:?} twice");
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Rules of hosts with several network cards, of processors and of interrupts.
+
+use super::super::document::Step;
+use super::super::host_model::Interrupts;
+use super::super::spec::Direction;
+use super::super::topology::Hop;
+use super::Checker;
+use farpace_link::multi_nic::{MAX_NICS, MultiNicConfig};
+use farpace_path::QueueLimit;
+use farpace_units::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest time of one frame in a processor, and of an interrupt: more would be a machine that stands still.
+const MAX_TIME: Span = Span::from_secs(1);
+
+impl Checker<'_> {
+    /// What can be said of a host without its links.
+    pub(super) fn machines(&mut self) {
+        let s = self.s;
+        for (name, host) in &s.hosts {
+            if let Some(config) = &host.multi_nic {
+                self.multi_nic(name, config);
+            }
+            let Some(p) = &host.processor else { continue };
+            let at = |key: &str| path!["hosts", name.as_str(), "processor", key];
+            let times = [
+                ("send", Some(p.send)),
+                ("receive", Some(p.receive)),
+                ("receive_ack", p.receive_ack),
+                ("per_byte", Some(p.per_byte)),
+            ];
+            for (key, time) in times {
+                if let Some(time) = time.filter(|time| *time > MAX_TIME) {
+                    self.value(at(key), format!("no frame takes a processor {time}"))
+                        .hint(format!("it must be at most {MAX_TIME}"));
+                }
+            }
+            if p.queue.is_zero() {
+                self.value(at("queue"), "a queue that holds nothing drops every packet");
+            } else {
+                self.queue(at("queue"), p.queue);
+            }
+        }
+    }
+
+    fn multi_nic(&mut self, host: &str, config: &MultiNicConfig) {
+        let cards = self.s.cards(host).len();
+        let at = |keys: &[&str]| {
+            let keys = keys.iter().map(|key| Step::from(*key));
+            path!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
+        };
+        if let Some(ratio) = &config.ratio {
+            let shares = ratio.weights().len();
+            if shares != cards {
+                self.value(at(&["ratio"]), format!("{shares} shares for {cards} cards"))
+                    .hint(format!("write a share for each link of `{host}`, in the order of links"));
+            }
+        }
+        if config.queue.is_some_and(QueueLimit::is_zero) {
+            self.value(at(&["queue"]), "a queue that holds nothing drops every packet");
+        } else {
+            self.queue(at(&["queue"]), config.queue.unwrap_or_default());
+        }
+        let times = [("hold", config.hold), ("probe_interval", config.probe_interval)];
+        for (key, time) in times {
+            if time.is_zero() || time > MAX_TIME {
+                self.value(at(&[key]), format!("{time} is not possible"))
+                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
+            }
+        }
+        if config.hops == 0 {
+            self.value(at(&["hops"]), "there is at least one line between two machines");
+        }
+        if let Some(resequence) = config.resequence {
+            if resequence.time.is_zero() || resequence.time > MAX_TIME {
+                self.value(at(&["resequence", "time"]), format!("{} is not possible", resequence.time))
+                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
+            }
+            if resequence.bytes.is_zero() {
+                self.value(at(&["resequence", "bytes"]), "a buffer of 0 B puts nothing in order")
+                    .hint("leave `resequence` out");
+            }
+        }
+    }
+
+    pub(super) fn interrupts(&mut self, at: &[Step], interrupts: &Interrupts) {
+        let Interrupts { delay, frames, jitter } = interrupts;
+        let below = |key: &str| [at, &[Step::from(key)]].concat();
+        for (key, time) in [("delay", *delay), ("jitter", *jitter)] {
+            if time > MAX_TIME {
+                self.value(below(key), format!("no interrupt takes {time}"))
+                    .hint(format!("it must be at most {MAX_TIME}"));
+            }
+        }
+        if *frames == Some(0) {
+            self.value(below("frames"), "an interrupt is for one frame at least")
+                .hint("leave `frames` out, and only time counts");
+        }
+    }
+
+    /// Cards of hosts with several: their lines, and who is on them.
+    pub(super) fn cards(&mut self) {
+        let s = self.s;
+        let ethernets = s.ethernets();
+        let of = |card: &Hop| ethernets.get(card.link).copied();
+        let all: BTreeMap<&str, Vec<Hop>> =
+            s.hosts.keys().map(|host| (host.as_str(), s.cards(host))).collect();
+        for (name, _) in s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
+            let Some(cards) = all.get(name.as_str()) else { continue };
+            let Some(first) = cards.first() else { continue };
+            if let Some(card) = cards.get(MAX_NICS) {
+                let text = format!("`{name}` has {} links; a host has {MAX_NICS} cards at most", cards.len());
+                self.value(end(card), text);
+                return;
+            }
+            for card in cards.iter().filter(|card| s.card_rate(**card).is_none()) {
+                let link = &s.links[card.link].name;
+                self.value(
+                    path!["links", card.link, "rate"],
+                    format!("link `{link}` has no rate, and `{name}` has a network card on it"),
+                )
+                .hint("a host with several cards has to know what each can send: give the link a `rate`");
+            }
+            let mine: BTreeSet<usize> = cards.iter().filter_map(of).collect();
+            let near = (0..s.links.len()).filter(|link| mine.contains(&ethernets[*link]));
+            for link in near {
+                for (at, node) in s.links[link].between.iter().enumerate() {
+                    let place = path!["links", link, "between", at];
+                    if s.routers.contains_key(node) {
+                        self.value(
+                            place,
+                            format!(
+                                "router `{node}` is on the same Ethernet as `{name}`, which has several cards"
+                            ),
+                        )
+                        .hint("hosts with several cards talk to hosts on their own lines and switches only");
+                        return;
+                    }
+                    let their_first = all.get(node.as_str()).and_then(|cards| cards.first());
+                    if let Some(other) = their_first.filter(|other| of(other) != of(first)) {
+                        let (a, b) = (&s.links[first.link].name, &s.links[other.link].name);
+                        self.value(
+                            place,
+                            format!("`{node}` shares a line or a switch with `{name}`, but not with its first card"),
+                        )
+                        .hint(format!(
+                            "hosts ask for each other by their first links, here {b} and {a}: change the order of \
+                             [[links]], or let the two meet in one switch"
+                        ));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The end of a link at which a card is.
+fn end(card: &Hop) -> Vec<Step> {
+    path!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
+}

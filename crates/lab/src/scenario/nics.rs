@@ -1,0 +1,122 @@
+//! Hosts with several network cards: which links are theirs, who shares an Ethernet, and which ways a flow takes.
+
+use super::figures::{Bottleneck, narrowest};
+use super::spec::{Direction, Flow, Scenario};
+use super::topology::{Graph, Hop};
+use farpace_link::multi_nic::{MultiNicConfig, pair};
+use farpace_units::Rate;
+use farpace_wire::NicKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Scenario {
+    /// How a host uses several cards; none for machines that have one, or are no hosts.
+    pub fn multi_nic(&self, host: &str) -> Option<&MultiNicConfig> {
+        self.hosts.get(host)?.multi_nic.as_ref()
+    }
+    /// The links of a machine in the order of the file, each in the direction away from it: the cards of a host.
+    pub fn cards(&self, node: &str) -> Vec<Hop> {
+        let away = |(link, spec): (usize, &super::LinkSpec)| match &spec.between {
+            [first, _] if first == node => Some(Hop { link, way: Direction::Forward }),
+            [_, second] if second == node => Some(Hop { link, way: Direction::Backward }),
+            _ => None,
+        };
+        self.links.iter().enumerate().filter_map(away).collect()
+    }
+    /// The rate of a card: the highest of its link away from it. None if that is infinitely fast.
+    pub fn card_rate(&self, card: Hop) -> Option<Rate> {
+        self.direction(card)?.fastest()
+    }
+    /// What a card sends at most: its rate, or less if it is paced.
+    pub fn card_sends(&self, card: Hop) -> Option<Rate> {
+        let rate = self.card_rate(card)?;
+        Some(self.direction(card)?.pacing.map_or(rate, |config| config.most(rate)))
+    }
+    /// What neighbours are told of the cards of a host.
+    pub fn card_kinds(&self, cards: &[Hop]) -> Vec<NicKind> {
+        cards.iter().map(|card| NicKind::of_rate(self.card_rate(*card).unwrap_or_default())).collect()
+    }
+
+    /// For each link the number of its Ethernet: links that a switch or a hub joins are one, a wire between two machines is
+    /// one of its own.
+    pub fn ethernets(&self) -> Vec<usize> {
+        let mut of: Vec<usize> = (0..self.links.len()).collect();
+        for switch in self.switches.keys() {
+            let joined: BTreeSet<usize> = self.cards(switch).iter().map(|hop| of[hop.link]).collect();
+            let Some(&first) = joined.first() else { continue };
+            of.iter_mut().filter(|ethernet| joined.contains(ethernet)).for_each(|e| *e = first);
+        }
+        of
+    }
+    /// The Ethernets with a card of a host that has several. There nobody knows a MAC address but by asking.
+    pub fn shared_ethernets(&self) -> BTreeSet<usize> {
+        let of = self.ethernets();
+        let hosts = self.hosts.iter().filter(|(_, host)| host.multi_nic.is_some());
+        hosts.flat_map(|(name, _)| self.cards(name)).filter_map(|card| of.get(card.link).copied()).collect()
+    }
+
+    /// All ways of a flow's data, in the order of the sender's cards. More than one only between two hosts that tell each
+    /// other of several cards.
+    pub fn paths(&self, flow: &Flow) -> Vec<Vec<Hop>> {
+        let graph = Graph::of(self);
+        let hops = |path: Vec<(Hop, &str)>| path.into_iter().map(|(hop, _)| hop).collect::<Vec<_>>();
+        let tells = |host: &str| self.multi_nic(host).is_some_and(|config| config.extended_arp);
+        if !(tells(&flow.from) && tells(&flow.to)) {
+            return graph.path_between(&flow.from, &flow.to).map(hops).into_iter().collect();
+        }
+        let (ours, theirs) = (self.cards(&flow.from), self.cards(&flow.to));
+        let pairs = pair(&self.card_kinds(&ours), &self.card_kinds(&theirs));
+        let way = |(card, to): (&Hop, Option<usize>)| {
+            // Whatever it is sent to, a frame comes in by a card that the way leads to.
+            let to = to.and_then(|to| theirs.get(to)).into_iter().chain(&theirs);
+            let from = graph.place(&flow.from, card.link);
+            to.into_iter().find_map(|to| graph.path(from, graph.place(&flow.to, to.link))).map(hops)
+        };
+        ours.iter().zip(pairs).filter_map(way).collect()
+    }
+
+    /// The links whose rates limit a flow, by name: one for each way that it takes.
+    pub fn bottleneck_links(&self, flow: &Flow) -> Vec<&str> {
+        let narrow = self.paths(flow).into_iter().filter_map(|hops| self.narrowest_on(flow, &hops));
+        let mut names: Vec<&str> =
+            narrow.filter_map(|b| self.links.get(b.hop.link)).map(|link| link.name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What carries the least on one way.
+    pub(super) fn narrowest_on(&self, flow: &Flow, hops: &[Hop]) -> Option<Bottleneck> {
+        narrowest(&self.limits_on(flow, hops))
+    }
+
+    /// What several ways carry together, and how much of that each does. Where ways share a line, the wider takes what it
+    /// can, the others what is left. None if a way has no limit.
+    pub(super) fn together(&self, flow: &Flow, paths: &[Vec<Hop>]) -> Option<(Bottleneck, Vec<Rate>)> {
+        let limits: Vec<Vec<Bottleneck>> = paths.iter().map(|hops| self.limits_on(flow, hops)).collect();
+        let narrow: Vec<Bottleneck> = limits.iter().map(|l| narrowest(l)).collect::<Option<_>>()?;
+        let mut order: Vec<usize> = (0..paths.len()).collect();
+        order.sort_by_key(|i| (std::cmp::Reverse(narrow[*i].goodput), *i));
+        let mut used: BTreeMap<(Hop, bool), u64> = BTreeMap::new();
+        let mut shares = vec![Rate::from_bits_per_sec(0); paths.len()];
+        let mut total = Bottleneck { is_policer: false, ways: 0, ..*narrow.get(*order.first()?)? };
+        let (mut rate, mut goodput) = (0_u64, 0_u64);
+        for i in order {
+            let left = |l: &Bottleneck| {
+                let all = l.goodput.bits_per_sec();
+                all.saturating_sub(used.get(&(l.hop, l.is_policer)).copied().unwrap_or(0))
+            };
+            let Some(tight) = limits[i].iter().min_by_key(|l| left(l)).copied() else { continue };
+            let share = left(&tight);
+            for l in &limits[i] {
+                *used.entry((l.hop, l.is_policer)).or_default() += share;
+            }
+            let whole = u128::from(tight.goodput.bits_per_sec().max(1));
+            let part = u128::from(tight.rate.bits_per_sec()) * u128::from(share) / whole;
+            rate = rate.saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
+            goodput = goodput.saturating_add(share);
+            total.ways += u32::from(share > 0);
+            shares[i] = Rate::from_bits_per_sec(share);
+        }
+        (total.rate, total.goodput) = (Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(goodput));
+        Some((total, shares))
+    }
+}

@@ -1,0 +1,380 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use super::*;
+use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac};
+use farpace_wire::{AddressPair, Arp, Below, EtherType, ExtensionError, Icmp, Neighbour};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+const G: NicKind = NicKind(3);
+const M: NicKind = NicKind(2);
+const BOTH: NicFlags = NicFlags::ANSWERS_PROBES.with(NicFlags::RESEQUENCES);
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(ms)
+}
+
+/// A machine on a LAN: a stack that resolves addresses, with or without a speaker. Machine 1 is 10.0.0.1 and fe80::1 with the
+/// cards 11 and 12, and so on.
+struct Machine {
+    n: u8,
+    speaker: Option<ArpAnnouncer>,
+    /// What it has learned: first card, number of cards.
+    learned: Vec<(u8, usize)>,
+    /// Frames that its stack has seen.
+    seen: Vec<Packet>,
+}
+
+impl Machine {
+    fn mac(&self, card: u8) -> MacAddr {
+        MacAddr([2, 0, 0, 0, 0, self.n * 16 + card])
+    }
+    fn ip(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, self.n)
+    }
+    fn ip6(&self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, self.n.into())
+    }
+    fn ordinary(n: u8) -> Machine {
+        Machine { n, speaker: None, learned: Vec::new(), seen: Vec::new() }
+    }
+    fn extended(n: u8, generation: u16) -> Machine {
+        let mut machine = Machine::ordinary(n);
+        let cards = [(machine.mac(1), G), (machine.mac(2), M)];
+        machine.speaker = Some(ArpAnnouncer::new(machine.mac(1), &cards, BOTH, generation));
+        machine
+    }
+    /// The stack sends; returns the frames that leave.
+    fn send(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
+        let Some(speaker) = &mut self.speaker else { return vec![packet] };
+        let mut out = vec![speaker.outgoing(now, packet)];
+        out.extend(self.poll());
+        out
+    }
+    fn poll(&mut self) -> Vec<Packet> {
+        let mut out = Vec::new();
+        while let Some(action) = self.speaker.as_mut().and_then(ArpAnnouncer::poll) {
+            match action {
+                Action::Send(packet) => out.push(packet),
+                Action::Learned(Learned::Extended { first, cards, .. }) => {
+                    self.learned.push((first.0[5], cards.len()));
+                }
+                Action::Learned(Learned::Ordinary { first }) => self.learned.push((first.0[5], 0)),
+            }
+        }
+        out
+    }
+    /// A frame comes in; the stack answers questions for its addresses.
+    fn receive(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
+        let (ip, ip6, mac) = (self.ip(), self.ip6(), self.mac(1));
+        let packet = match &mut self.speaker {
+            Some(speaker) => speaker.incoming(now, packet),
+            None => packet,
+        };
+        let mut out = self.poll();
+        if let Ok(arp) = packet.arp()
+            && arp.target == ip
+            && arp.operation == farpace_wire::ArpOperation::Request
+        {
+            out.extend(self.send(now, arp.reply(mac).packet(arp.sender_mac)));
+        }
+        if let Ok(Icmp::Neighbour(Neighbour::Solicitation { target, source_link })) = packet.icmp()
+            && target == ip6
+        {
+            let (src, to) = (packet.ipv6().unwrap().src(), source_link.unwrap());
+            out.extend(self.send(now, advertisement(ip6, mac, src, to)));
+        }
+        self.seen.push(packet);
+        out
+    }
+    /// How many cards of machine `n` it knows.
+    fn knows(&self, n: u8, v6: bool) -> usize {
+        let other = Machine::ordinary(n);
+        let address = if v6 { IpAddr::V6(other.ip6()) } else { other.ip().into() };
+        self.speaker.as_ref().unwrap().cache().machine(address).map_or(0, |machine| machine.cards.len())
+    }
+    fn stats(&self) -> &ArpStats {
+        self.speaker.as_ref().unwrap().stats()
+    }
+}
+
+fn solicitation(from: &Machine, to: &Machine) -> Packet {
+    let message = Neighbour::Solicitation { target: to.ip6(), source_link: Some(from.mac(1)) };
+    let (group, mac) = (solicited_node(to.ip6()), solicited_node_mac(to.ip6()));
+    let below = Below::new(from.mac(1), mac, AddressPair::V6(from.ip6(), group), 255);
+    below.icmp(0, &Icmp::Neighbour(message)).unwrap()
+}
+fn advertisement(own: Ipv6Addr, mac: MacAddr, to: Ipv6Addr, to_mac: MacAddr) -> Packet {
+    let (target_link, router, solicited, overrides) = (Some(mac), false, true, true);
+    let message = Neighbour::Advertisement { target: own, target_link, router, solicited, overrides };
+    Below::new(mac, to_mac, AddressPair::V6(own, to), 255).icmp(0, &Icmp::Neighbour(message)).unwrap()
+}
+fn request(from: &Machine, to: &Machine) -> Packet {
+    Arp::request(from.mac(1), from.ip(), to.ip()).packet(MacAddr::BROADCAST)
+}
+
+/// Lets machine `from` send `packet`, and everybody answer until all is quiet. Returns all frames that were on the wire.
+fn exchange(lan: &mut [Machine], now: Instant, from: u8, packet: Packet) -> Vec<Packet> {
+    let sent = lan.iter_mut().find(|m| m.n == from).map(|m| m.send(now, packet)).unwrap();
+    deliver(lan, now, sent)
+}
+fn deliver(lan: &mut [Machine], now: Instant, mut on_wire: Vec<Packet>) -> Vec<Packet> {
+    let mut at = 0;
+    while at < on_wire.len() {
+        let packet = on_wire[at].clone();
+        let (src, dst) = packet.macs();
+        for machine in lan.iter_mut().filter(|m| m.mac(1) != src && m.mac(2) != src) {
+            if dst.is_multicast() || dst == machine.mac(1) || dst == machine.mac(2) {
+                on_wire.extend(machine.receive(now, packet.clone()));
+            }
+        }
+        at += 1;
+        assert!(at < 1000, "they talk for ever");
+    }
+    on_wire
+}
+
+/// Breaks: machines with several cards do not find each other, or those without notice anything of it.
+#[test]
+fn a_lan_of_both_kinds() {
+    let mut lan =
+        [Machine::extended(1, 7), Machine::extended(2, 9), Machine::ordinary(3), Machine::extended(4, 1)];
+    let ask = |lan: &mut [Machine], from: usize, to: usize| {
+        let packet = request(&lan[from], &lan[to]);
+        exchange(lan, at(0), lan[from].n, packet)
+    };
+    ask(&mut lan, 0, 1);
+    assert_eq!((lan[0].knows(2, false), lan[1].knows(1, false)), (2, 2));
+    assert_eq!(lan[3].knows(1, false), 0, "it was not asked");
+    assert_eq!(
+        (&lan[0].learned[..], &lan[1].learned[..]),
+        (&[(0x21, 2)][..], &[(0x11, 2)][..]),
+        "once and for all"
+    );
+    // An answer lists what its sender knows of the one who asked.
+    let frames = ask(&mut lan, 0, 1);
+    let lists: Vec<_> =
+        frames.iter().map(|frame| Extension::parse_arp(frame.payload()).unwrap().unwrap()).collect();
+    assert_eq!(lists.len(), 2);
+    assert_eq!(lists[1].targets.as_slice(), [(lan[0].mac(1), G), (lan[0].mac(2), M)]);
+    assert_eq!((lists[1].flags, lists[1].generation), (BOTH, 9));
+
+    ask(&mut lan, 0, 2);
+    ask(&mut lan, 2, 3);
+    assert_eq!((lan[0].knows(3, false), lan[3].knows(3, false)), (0, 0));
+    // The ordinary one got its answers, readable as ever.
+    let answers = lan[2].seen.iter().filter(|frame| frame.macs().1 == lan[2].mac(1));
+    let answers: Vec<_> = answers.map(|frame| frame.arp().unwrap().sender).collect();
+    assert_eq!(answers, [lan[3].ip()]);
+    ask(&mut lan, 3, 0);
+    assert_eq!((lan[0].knows(4, false), lan[3].knows(1, false)), (2, 2));
+    assert_eq!(lan[3].knows(2, false), 0);
+    for machine in [0, 1, 3] {
+        let refused = &lan[machine].stats().refused;
+        assert!(refused.keys().all(|why| *why == Refusal::Unsolicited), "{refused:?}");
+        let cut = lan[machine].seen.iter().filter(|f| f.arp().is_ok()).all(|f| f.payload().len() == 28);
+        assert!(cut, "the stack sees ordinary ARP");
+    }
+}
+
+/// Breaks: over IPv6 one card is used, or what the stack meant is lost.
+#[test]
+fn neighbour_discovery_tells_the_same() {
+    let mut lan = [Machine::extended(1, 7), Machine::extended(2, 9), Machine::ordinary(3)];
+    for to in [1, 2] {
+        let packet = solicitation(&lan[0], &lan[to]);
+        exchange(&mut lan, at(0), 1, packet);
+    }
+    assert_eq!((lan[0].knows(2, true), lan[1].knows(1, true), lan[0].knows(3, true)), (2, 2, 0));
+    let seen = lan[2].seen.iter().filter(|frame| matches!(frame.icmp(), Ok(Icmp::Neighbour(_))));
+    assert_eq!(seen.count(), lan[2].seen.len());
+    // The same machines over IPv4: nothing new to learn, and what ends there ends here.
+    let learned = lan[0].learned.clone();
+    assert_eq!(learned, [(0x21, 2)]);
+    let packet = request(&lan[0], &lan[1]);
+    exchange(&mut lan, at(0), 1, packet);
+    assert_eq!((lan[0].knows(2, false), &lan[0].learned), (2, &learned));
+    let plain = Arp::request(lan[1].mac(1), lan[1].ip(), lan[1].ip()).packet(MacAddr::BROADCAST);
+    lan[0].receive(at(1), plain);
+    assert_eq!((lan[0].knows(2, false), lan[0].knows(2, true)), (0, 0));
+
+    // From beyond a router, or damaged: not even heard.
+    let mut speaker = Machine::extended(4, 1);
+    let far = Below::new(lan[1].mac(1), lan[0].mac(1), AddressPair::V6(lan[1].ip6(), lan[0].ip6()), 254);
+    let message = Neighbour::Solicitation { target: lan[0].ip6(), source_link: Some(lan[1].mac(1)) };
+    let far = far.icmp(0, &Icmp::Neighbour(message)).unwrap();
+    let mut damaged = lan[0].send(at(2), solicitation(&lan[0], &lan[1])).remove(0);
+    damaged.flip_bit(damaged.len().bits() - 1);
+    for packet in [far, damaged] {
+        assert!(Message::read(&packet).is_none());
+        speaker.receive(at(2), packet);
+    }
+    assert_eq!(speaker.stats(), &ArpStats::default());
+}
+
+/// Breaks: neighbours send to a card that has failed until they ask again.
+#[test]
+fn cards_that_fail_are_announced_at_once() {
+    let mut lan = [Machine::extended(1, 7), Machine::extended(2, 9)];
+    for packet in [request(&lan[0], &lan[1]), solicitation(&lan[0], &lan[1])] {
+        exchange(&mut lan, at(0), 1, packet);
+    }
+    let (first, second) = (lan[0].mac(1), lan[0].mac(2));
+    // Whatever is still to be repeated from the start.
+    for machine in &mut lan {
+        machine.speaker.as_mut().unwrap().on_deadline(at(40));
+        machine.speaker.as_mut().unwrap().on_deadline(at(3000));
+        machine.poll();
+    }
+    for (ms, cards, expected) in [
+        (10_000, &[(second, M)][..], (second, 1)),
+        (20_000, &[(first, G), (second, M)][..], (first, 2)),
+        (30_000, &[(first, G)][..], (first, 1)),
+    ] {
+        let told = lan[0].stats().told;
+        lan[0].speaker.as_mut().unwrap().set_cards(at(ms), cards);
+        let frames = lan[0].poll();
+        assert_eq!(frames.len(), 2, "IPv4 and IPv6");
+        assert!(frames.iter().all(|frame| frame.macs().0 == expected.0 && frame.macs().1.is_multicast()));
+        deliver(&mut lan[1..], at(ms), frames);
+        assert_eq!((lan[1].knows(1, false), lan[1].knows(1, true)), (expected.1, expected.1));
+        assert_eq!(lan[1].learned.last(), Some(&(expected.0.0[5], expected.1)));
+        // It is repeated twice, and then no more.
+        for again in [40, 2040] {
+            let speaker = lan[0].speaker.as_mut().unwrap();
+            assert_eq!(speaker.deadline(), Some(at(ms + again)));
+            speaker.on_deadline(at(ms + again));
+            let frames = lan[0].poll();
+            assert_eq!(frames.len(), 2);
+            deliver(&mut lan[1..], at(ms + again), frames);
+        }
+        assert_eq!(lan[1].learned.last(), Some(&(expected.0.0[5], expected.1)));
+        assert_eq!(lan[0].stats().told, told + 6);
+        let speaker = lan[0].speaker.as_mut().unwrap();
+        assert!(speaker.deadline().is_none_or(|at| at > Instant::ZERO + Span::from_secs(1000)));
+        speaker.set_cards(at(ms + 5000), cards);
+        assert!(speaker.poll().is_none(), "nothing has changed");
+    }
+    assert!(!lan[1].learned.contains(&(0x11, 0)), "its lanes were never given up");
+    assert_eq!(lan[1].stats().refused, [].into());
+}
+
+/// Breaks: a stack whose first card has failed asks in the name of that card, and no answer arrives.
+#[test]
+fn the_stack_speaks_by_the_first_card_that_works() {
+    let mut machine = Machine::extended(1, 7);
+    let other = Machine::ordinary(3);
+    let second = machine.mac(2);
+    machine.speaker.as_mut().unwrap().set_cards(at(0), &[(second, M)]);
+    let frames = machine.send(at(0), request(&machine, &other));
+    assert_eq!(frames[0].arp().unwrap(), Arp::request(second, machine.ip(), other.ip()));
+    let probe = Arp::request(machine.mac(1), Ipv4Addr::UNSPECIFIED, machine.ip());
+    let frames = machine.send(at(0), probe.packet(MacAddr::BROADCAST));
+    assert_eq!(frames[0].arp().unwrap(), Arp { sender_mac: second, ..probe });
+    assert_eq!(frames[0].payload().len(), 28, "who has no address yet has no list");
+    // Without any card all is as it was.
+    machine.speaker.as_mut().unwrap().set_cards(at(1), &[]);
+    let frames = machine.send(at(1), request(&machine, &other));
+    assert_eq!(frames.len(), 1);
+    assert_eq!(frames[0].payload().len(), 28);
+}
+
+/// Breaks: after a start its neighbours take a machine's lists for old ones, for half an hour.
+#[test]
+fn a_machine_that_begins_anew_is_no_replay() {
+    for generation in [6, 7, 8, 7 + 0x8000, 0] {
+        let mut lan = [Machine::extended(1, 7), Machine::extended(2, 9)];
+        let packet = request(&lan[0], &lan[1]);
+        exchange(&mut lan, at(0), 1, packet);
+        lan[0] = Machine::extended(1, generation);
+        let one_card = [(lan[0].mac(1), G)];
+        lan[0].speaker = Some(ArpAnnouncer::new(lan[0].mac(1), &one_card, BOTH, generation));
+        // Its first word is for somebody else, who is not even there.
+        let other = Machine::ordinary(3);
+        let packet = match generation % 2 {
+            0 => request(&lan[0], &other),
+            _ => request(&other, &lan[0]).arp().unwrap().reply(lan[0].mac(1)).packet(other.mac(1)),
+        };
+        exchange(&mut lan, at(10), 1, packet);
+        assert_eq!(lan[1].knows(1, false), 1, "generation {generation}");
+    }
+}
+
+/// Breaks: two machines with one address announce it against each other for ever.
+#[test]
+fn an_address_that_was_taken_is_not_announced() {
+    let mut machine = Machine::extended(1, 7);
+    machine.send(at(0), request(&machine, &Machine::ordinary(3)));
+    let thief = Machine::ordinary(5);
+    let claim = Arp::request(thief.mac(1), machine.ip(), machine.ip());
+    assert!(
+        machine.receive(at(1), Arp { target: thief.ip(), ..claim }.packet(MacAddr::BROADCAST)).is_empty()
+    );
+    let second = machine.mac(2);
+    machine.speaker.as_mut().unwrap().set_cards(at(2), &[(second, M)]);
+    assert!(machine.poll().is_empty());
+    let frames = machine.send(at(3), request(&machine, &Machine::ordinary(3)));
+    assert_eq!(frames.len(), 2, "the stack insists: its question, and an announcement");
+    // Our own frames that come back by another card are nobody's claim.
+    for frame in frames {
+        machine.receive(at(4), frame);
+    }
+    machine.speaker.as_mut().unwrap().announce(at(5));
+    assert_eq!(machine.poll().len(), 1);
+    assert_eq!(machine.stats().refused.keys().copied().collect::<Vec<_>>(), [Refusal::OurCard]);
+    let ip = machine.ip().into();
+    machine.speaker.as_mut().unwrap().withdraw(ip);
+    machine.speaker.as_mut().unwrap().announce(at(6));
+    assert!(machine.poll().is_empty(), "it is probed for anew");
+}
+
+/// Breaks: a bad list takes the ordinary ARP around it along, or what is not address resolution is touched.
+#[test]
+fn whatever_comes_the_stack_gets_its_part() {
+    let mut machine = Machine::extended(1, 7);
+    let other = Machine::extended(2, 9);
+    let list = Extension::new(other.ip().into(), &[(other.mac(1), G)], BOTH, 3);
+    let arp = Arp::request(other.mac(1), other.ip(), machine.ip());
+    let mut bytes = arp.encode_with(&list);
+    *bytes.last_mut().unwrap() ^= 1;
+    let bad = Packet::from_link(other.mac(1), MacAddr::BROADCAST, EtherType::ARP, bytes.into());
+    let answers = machine.receive(at(0), bad);
+    assert_eq!(answers[0].arp().unwrap().target, other.ip());
+    assert_eq!(machine.seen[0].arp().unwrap(), arp);
+    assert_eq!(machine.stats().refused(Refusal::Malformed(ExtensionError::Checksum)), 1);
+    assert!(
+        machine
+            .stats()
+            .inspect()
+            .iter()
+            .any(|(what, n)| *what == "lists refused" && n == "1 (the CRC is wrong)")
+    );
+
+    let tagged = |packet: Packet| {
+        let mut frame = packet.headers().to_vec();
+        frame.splice(12..12, [0x81, 0, 0, 5]);
+        frame.extend_from_slice(packet.payload());
+        Packet::from_frame(&frame).unwrap()
+    };
+    // A VLAN's tag stays, for both kinds.
+    for packet in [request(&machine, &other), solicitation(&machine, &other)] {
+        machine.send(at(1), packet.clone());
+        let sent = machine.send(at(1), tagged(packet)).remove(0);
+        assert_eq!(sent.ethernet().unwrap().tags.len(), 1);
+        sent.verify_checksums().unwrap();
+        let found =
+            if sent.arp().is_ok() { Extension::parse_arp(sent.payload()) } else { neighbour_cards(&sent) };
+        assert_eq!(found.unwrap().unwrap().senders.len(), 2);
+    }
+    let below = Below::new(machine.mac(1), other.mac(1), AddressPair::V4(machine.ip(), other.ip()), 64);
+    let datagram =
+        below.udp(1, farpace_wire::UdpHeader { src_port: 1, dst_port: 2 }, (&b"x"[..]).into()).unwrap();
+    let foreign = Packet::from_link(other.mac(1), machine.mac(1), EtherType::ARP, (&[9; 60][..]).into());
+    for packet in [datagram, foreign] {
+        let (mut was, mut is) = (Vec::new(), Vec::new());
+        packet.write_frame(&mut was);
+        let speaker = machine.speaker.as_mut().unwrap();
+        let out = speaker.outgoing(at(2), packet);
+        speaker.incoming(at(2), out).write_frame(&mut is);
+        assert_eq!(was, is);
+    }
+}

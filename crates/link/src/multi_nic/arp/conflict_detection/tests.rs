@@ -1,0 +1,187 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use super::*;
+use proptest::prelude::*;
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// Our two cards, and two of somebody else.
+const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const OUR_SECOND: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x11]);
+
+fn after(start: Instant, ms: u64) -> Instant {
+    start + Span::from_millis(ms)
+}
+fn is_ours(mac: MacAddr) -> bool {
+    mac == OURS || mac == OUR_SECOND
+}
+fn claim(seed: u64) -> ConflictDetection {
+    ConflictDetection::new(Instant::ZERO, ADDRESS, OURS, Stream::new(seed, "claim"))
+}
+/// What is to be done, as words.
+fn actions(claim: &mut ConflictDetection) -> String {
+    let word = |action| match action {
+        ConflictAction::Usable(ADDRESS) => "usable".to_owned(),
+        ConflictAction::Abandoned(ADDRESS) => "abandoned".to_owned(),
+        ConflictAction::Conflict { address: ADDRESS, mac } => format!("conflict {:x}", mac.0[5]),
+        ConflictAction::Send(packet) => {
+            let arp = packet.arp().unwrap();
+            assert_eq!(packet.macs(), (OURS, MacAddr::BROADCAST));
+            assert_eq!((arp.operation, arp.target_mac), (ArpOperation::Request, MacAddr::default()));
+            assert_eq!((arp.sender_mac, arp.target), (OURS, ADDRESS));
+            match arp.sender {
+                Ipv4Addr::UNSPECIFIED => "probe".to_owned(),
+                sender => {
+                    assert_eq!(sender, ADDRESS);
+                    "announce".to_owned()
+                }
+            }
+        }
+        other => panic!("{other:?}"),
+    };
+    std::iter::from_fn(|| claim.poll()).map(word).collect::<Vec<_>>().join(", ")
+}
+/// Runs it for so long; what it did and when.
+fn run(claim: &mut ConflictDetection, until: Instant) -> Vec<(Instant, String)> {
+    let mut done = Vec::new();
+    while let Some(at) = claim.deadline().filter(|at| *at <= until) {
+        claim.on_deadline(at);
+        assert!(claim.deadline().is_none_or(|next| next > at), "it would be woken for ever");
+        done.push((at, actions(claim)));
+    }
+    done
+}
+/// Somebody says that it has `ADDRESS`.
+fn taken(mac: MacAddr) -> Arp {
+    Arp::request(OTHER_MAC, OTHER, ADDRESS).reply(mac)
+}
+const OTHER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x33]);
+/// One whose address is in use and announced, and since when.
+fn held(seed: u64) -> (ConflictDetection, Instant) {
+    let mut claim = claim(seed);
+    let done = run(&mut claim, Instant::ZERO + Span::from_secs(30));
+    (claim, done.last().unwrap().0)
+}
+
+proptest! {
+    /// Breaks: the times of RFC 5227 §2.1 and §2.3, for some dice.
+    #[test]
+    fn an_address_nobody_has(seed: u64) {
+        let mut claim = claim(seed);
+        prop_assert!(!claim.is_usable());
+        let done = run(&mut claim, Instant::ZERO + Span::from_secs(3600));
+        let words: Vec<_> = done.iter().map(|(_, words)| words.as_str()).collect();
+        prop_assert_eq!(words, ["probe", "probe", "probe", "usable, announce", "announce"]);
+        let waits: Vec<_> = done.windows(2).map(|pair| pair[1].0.since(pair[0].0)).collect();
+        prop_assert!(done[0].0 <= Instant::ZERO + PROBE_WAIT);
+        prop_assert!(waits[..2].iter().all(|wait| (PROBE_MIN..=PROBE_MAX).contains(wait)));
+        prop_assert_eq!(&waits[2..], [ANNOUNCE_WAIT, ANNOUNCE_INTERVAL]);
+        prop_assert!(claim.is_usable() && claim.deadline().is_none());
+        // The table of RFC 5227 §1.1.
+        prop_assert_eq!((PROBE_WAIT, PROBE_MIN, PROBE_MAX), (Span::from_secs(1), Span::from_secs(1), Span::from_secs(2)));
+        prop_assert_eq!((ANNOUNCE_WAIT, ANNOUNCE_INTERVAL), (Span::from_secs(2), Span::from_secs(2)));
+    }
+
+    /// Breaks: all machines of a rack probe at the same moment when the power returns.
+    #[test]
+    fn dice_differ(a: u64, b: u64) {
+        prop_assume!(a != b);
+        prop_assert_ne!(claim(a).deadline(), claim(b).deadline());
+    }
+}
+
+/// Breaks: an address that somebody has is used, or one that nobody has is not, because of what has nothing to do with it.
+#[test]
+fn what_is_a_conflict_while_probing() {
+    let probe = |mac, target| Arp::request(mac, Ipv4Addr::UNSPECIFIED, target);
+    let table = [
+        ("its owner answers", taken(THEIRS), true),
+        ("its owner asks for somebody", Arp::request(THEIRS, ADDRESS, OTHER), true),
+        ("its owner announces it", Arp::request(THEIRS, ADDRESS, ADDRESS), true),
+        ("somebody probes for it too", probe(THEIRS, ADDRESS), true),
+        ("somebody probes for another", probe(THEIRS, OTHER), false),
+        ("somebody asks for it", Arp::request(THEIRS, OTHER, ADDRESS), false),
+        ("a reply to nobody", Arp { sender: Ipv4Addr::UNSPECIFIED, ..taken(THEIRS) }, false),
+        ("our own probe by the other card", probe(OURS, ADDRESS), false),
+        ("our own, sent by the other card", probe(OUR_SECOND, ADDRESS), false),
+        ("our own announcement", Arp::request(OUR_SECOND, ADDRESS, ADDRESS), false),
+    ];
+    for (what, arp, is_conflict) in table {
+        // Before the first probe, between probes, and until two seconds after the last.
+        for ms in [0, 1500, 3500, 5000] {
+            let mut claim = claim(7);
+            let now = after(Instant::ZERO, ms);
+            run(&mut claim, now);
+            assert!(!claim.is_usable(), "the dice are such that it lasts longer");
+            claim.on_arp(now, &arp, is_ours);
+            assert_eq!(actions(&mut claim), if is_conflict { "conflict 11" } else { "" }, "{what} at {ms}");
+            let done = run(&mut claim, now + Span::from_secs(9));
+            let used = done.iter().any(|(_, words)| words.contains("usable"));
+            assert_eq!((used, claim.is_usable()), (!is_conflict, !is_conflict), "{what} at {ms}");
+        }
+    }
+}
+
+/// Breaks: an address that has become free is never used, or two machines that both insist flood the LAN (RFC 5227 §2.1.1).
+#[test]
+fn a_taken_address_is_tried_again() {
+    let mut claim = claim(1);
+    let mut now = Instant::ZERO;
+    let mut waits = Vec::new();
+    for _ in 0..13 {
+        let done = run(&mut claim, now + Span::from_secs(1));
+        assert!(done.len() <= 2, "{done:?}");
+        let next = claim.deadline().unwrap();
+        claim.on_arp(next, &taken(THEIRS), is_ours);
+        claim.on_arp(next, &taken(THEIRS), is_ours);
+        assert_eq!(actions(&mut claim), "conflict 11", "a conflict counts once");
+        now = claim.deadline().unwrap();
+        waits.push(now.since(next));
+        claim.on_deadline(now);
+    }
+    assert_eq!(waits[..9], [DEFEND_INTERVAL; 9]);
+    assert_eq!(waits[9..], [RATE_LIMIT_INTERVAL; 4]);
+    let done = run(&mut claim, now + Span::from_secs(20));
+    assert_eq!(done[3].1, "usable, announce", "it is free now");
+}
+
+/// Breaks: two machines with one address fight for ever, or the first mistake of another takes ours away (RFC 5227 §2.4 b).
+#[test]
+fn an_address_in_use_is_defended_once_in_ten_seconds() {
+    let (mut claim, start) = held(3);
+    // (milliseconds, what happens)
+    for (ms, expected) in [
+        (0, "conflict 11, announce"),
+        (10_001, "conflict 11, announce"),
+        (30_000, "conflict 11, announce"),
+        (40_000, "conflict 11, abandoned"),
+        (40_001, ""),
+    ] {
+        claim.on_arp(after(start, ms), &Arp::request(OURS, ADDRESS, ADDRESS), is_ours);
+        claim.on_arp(after(start, ms), &Arp::request(OUR_SECOND, ADDRESS, OTHER), is_ours);
+        claim.on_arp(after(start, ms), &Arp::request(THEIRS, Ipv4Addr::UNSPECIFIED, ADDRESS), is_ours);
+        assert_eq!(actions(&mut claim), "", "our own, and probes, which the stack answers");
+        claim.on_arp(after(start, ms), &taken(THEIRS), is_ours);
+        assert_eq!(actions(&mut claim), expected, "at {ms} ms");
+        assert_eq!(claim.is_usable(), ms < 40_000);
+    }
+    assert_eq!(claim.deadline(), Some(after(start, 40_000) + RATE_LIMIT_INTERVAL));
+    let done = run(&mut claim, after(start, 40_000) + RATE_LIMIT_INTERVAL + Span::from_secs(20));
+    let words: Vec<_> = done.iter().map(|(_, words)| words.as_str()).collect();
+    assert_eq!(words, ["", "probe", "probe", "probe", "usable, announce", "announce"]);
+    // That it was defended before is forgotten.
+    claim.on_arp(after(start, 200_000), &taken(THEIRS), is_ours);
+    assert_eq!(actions(&mut claim), "conflict 11, announce");
+}
+
+/// Breaks: a machine whose cables come back uses an address that somebody has taken meanwhile.
+#[test]
+fn it_probes_anew_after_a_lost_carrier() {
+    let (mut claim, start) = held(3);
+    claim.restart(after(start, 60_000));
+    assert!(!claim.is_usable());
+    let done = run(&mut claim, after(start, 120_000));
+    assert_eq!(done.iter().filter(|(_, words)| words == "probe").count(), 3);
+    assert!(claim.is_usable());
+}

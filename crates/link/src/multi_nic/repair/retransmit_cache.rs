@@ -1,0 +1,408 @@
+//! What was sent lately, to be sent again.
+
+use crate::multi_nic::segment::{FlowKey, Segment};
+use crate::multi_nic::{FlowId, NeighbourId, NicId};
+use farpace_units::{ByteCount, Instant, Seq};
+use farpace_wire::{Packet, TcpFlags};
+use std::collections::VecDeque;
+
+/// Places for flows. Of two that fall together, the one that comes second has no copies as long as the first sends.
+const FLOWS: usize = 16_384;
+/// So many frames of others later a flow does not send any more.
+const SILENT: u64 = 65_536;
+/// What a copy takes of memory besides the bytes of the frame.
+const EACH: ByteCount = ByteCount::new(256);
+/// Numbers farther apart are of different connections.
+const FARTHEST: u32 = 1 << 30;
+
+/// Copies of the segments that were sent last and that nobody has acknowledged, found by their numbers.
+///
+/// Law: it never holds more than its limit.
+#[derive(Clone, Debug)]
+pub struct RetransmitCache {
+    limit: ByteCount,
+    bytes: ByteCount,
+    count: usize,
+    /// Empty until the first is kept.
+    flows: Vec<Option<Box<Flow>>>,
+    /// In the order in which they were sent: place of the flow, number, turn. Some are not kept any more.
+    ages: VecDeque<(u32, Seq, u64)>,
+    next: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    id: FlowId,
+    /// In the order of their numbers.
+    kept: VecDeque<Kept>,
+    /// When the last was kept.
+    turn: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    seq: Seq,
+    len: u32,
+    packet: Packet,
+    /// None: it still waits to be sent.
+    sent: Option<Sent>,
+    turn: u64,
+}
+
+/// How a frame was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// When.
+    pub at: Instant,
+    /// By which card.
+    pub nic: NicId,
+    /// To whom.
+    pub neighbour: NeighbourId,
+}
+
+impl RetransmitCache {
+    /// So many bytes of memory at most.
+    pub const fn new(limit: ByteCount) -> RetransmitCache {
+        RetransmitCache {
+            limit,
+            bytes: ByteCount::ZERO,
+            count: 0,
+            flows: Vec::new(),
+            ages: VecDeque::new(),
+            next: 0,
+        }
+    }
+    /// A frame is to be sent. Only what a receiver holds others back for is kept: segments with data, without SYN, FIN or RST. Returns its
+    /// number, if it is kept.
+    pub fn keep(&mut self, id: FlowId, packet: &Packet) -> Option<Seq> {
+        let segment = segment_of(packet).filter(|_| cost(packet) <= self.limit)?;
+        let Segment { seq, len, .. } = segment;
+        if self.flows.is_empty() {
+            self.flows.resize(FLOWS, None);
+        }
+        let turn = self.next;
+        self.next += 1;
+        let at = place(id);
+        let slot = self.flows.get_mut(at as usize)?;
+        let flow = slot.get_or_insert_with(|| Box::new(Flow { id, kept: VecDeque::new(), turn }));
+        let same = flow.id == id && flow.kept.front().is_none_or(|first| apart(first.seq, seq) < FARTHEST);
+        if !same {
+            if flow.id != id && !flow.kept.is_empty() && turn - flow.turn < SILENT {
+                return None;
+            }
+            self.count -= flow.kept.len();
+            self.bytes -= flow.kept.drain(..).map(|old| cost(&old.packet)).sum::<ByteCount>();
+            flow.id = id;
+        }
+        flow.turn = turn;
+        let new = Kept { seq, len, packet: packet.clone(), sent: None, turn };
+        self.bytes += cost(packet);
+        self.count += 1;
+        match flow.find(seq) {
+            Ok(at) => {
+                if let Some(old) = flow.kept.get_mut(at) {
+                    self.bytes -= cost(&std::mem::replace(old, new).packet);
+                    self.count -= 1;
+                }
+            }
+            Err(at) => flow.kept.insert(at, new),
+        }
+        self.ages.push_back((at, seq, turn));
+        self.tidy();
+        Some(seq)
+    }
+    /// It leaves, perhaps again: what is asked for once more must have been lost once more.
+    pub fn on_sent(&mut self, id: FlowId, seq: Seq, sent: Sent) {
+        if let Some(flow) = flow_mut(&mut self.flows, id)
+            && let Ok(at) = flow.find(seq)
+            && let Some(kept) = flow.kept.get_mut(at)
+        {
+            kept.sent = Some(sent);
+        }
+    }
+    /// It was dropped before it left: it is TCP's to send it again.
+    pub fn on_dropped(&mut self, id: FlowId, seq: Seq) {
+        if let Some(flow) = flow_mut(&mut self.flows, id)
+            && let Ok(at) = flow.find(seq)
+            && let Some(old) = flow.kept.remove(at)
+        {
+            self.bytes -= cost(&old.packet);
+            self.count -= 1;
+        }
+    }
+    /// The other end has all before `ack`: nobody will ask for that.
+    pub fn on_acked(&mut self, id: FlowId, ack: Seq) {
+        let flow = flow_mut(&mut self.flows, id);
+        let Some(flow) = flow else { return };
+        while let Some(old) = flow.kept.pop_front_if(|first| !(first.seq + first.len).after(ack)) {
+            self.bytes -= cost(&old.packet);
+            self.count -= 1;
+        }
+    }
+    /// What was sent last by this card to `neighbour`, of each flow in its order.
+    pub fn sent_by(&self, nic: NicId, neighbour: NeighbourId) -> impl Iterator<Item = (&Packet, Seq, Sent)> {
+        let kept = self.flows.iter().flatten().flat_map(|flow| &flow.kept);
+        let sent = kept.filter_map(|kept| Some((&kept.packet, kept.seq, kept.sent?)));
+        sent.filter(move |(.., sent)| sent.nic == nic && sent.neighbour == neighbour)
+    }
+    /// The frame that begins there, and how it was sent last; not at all: it still waits.
+    pub fn find(&self, flow: &FlowKey, seq: Seq) -> Option<(&Packet, Option<Sent>)> {
+        let known = self.flow(flow.id())?;
+        let kept = known.kept.get(known.find(seq).ok()?)?;
+        let same = Segment::of(&kept.packet).is_some_and(|segment| segment.flow == *flow);
+        same.then_some((&kept.packet, kept.sent))
+    }
+    /// The frames of the flow that begin from `from` to before `to`, `most` at most: where, how long, and how they were sent.
+    pub fn between(
+        &self,
+        flow: &FlowKey,
+        from: Seq,
+        to: Seq,
+        most: usize,
+    ) -> impl Iterator<Item = (Seq, u32, Option<Sent>)> {
+        let known = self.flow(flow.id()).into_iter();
+        let kept = known.flat_map(move |flow| {
+            let first = flow.kept.partition_point(|kept| kept.seq.before(from));
+            flow.kept.range(first..).take_while(move |kept| kept.seq.before(to))
+        });
+        kept.take(most).map(|kept| (kept.seq, kept.len, kept.sent))
+    }
+    /// What is kept.
+    pub const fn bytes(&self) -> ByteCount {
+        self.bytes
+    }
+
+    fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(place(id) as usize)?.as_deref().filter(|flow| flow.id == id)
+    }
+    /// Forgets the oldest until the rest is within the limit, and the ages of what is not kept any more.
+    fn tidy(&mut self) {
+        let place_of = |flow: Option<&Flow>, seq: Seq, turn: u64| {
+            let at = flow?.find(seq).ok()?;
+            flow?.kept.get(at).is_some_and(|kept| kept.turn == turn).then_some(at)
+        };
+        if self.ages.len() > self.count * 2 + 16 {
+            let flows = &self.flows;
+            let flow = |at: u32| flows.get(at as usize).and_then(Option::as_deref);
+            self.ages.retain(|(at, seq, turn)| place_of(flow(*at), *seq, *turn).is_some());
+        }
+        while self.bytes > self.limit {
+            let Some((at, seq, turn)) = self.ages.pop_front() else { break };
+            let flow = self.flows.get_mut(at as usize).and_then(Option::as_deref_mut);
+            if let Some(flow) = flow
+                && let Some(at) = place_of(Some(flow), seq, turn)
+                && let Some(old) = flow.kept.remove(at)
+            {
+                self.bytes -= cost(&old.packet);
+                self.count -= 1;
+            }
+        }
+    }
+}
+
+impl Flow {
+    /// Where this number is, or would be.
+    fn find(&self, seq: Seq) -> Result<usize, usize> {
+        // Nearly all come in their order.
+        match self.kept.back() {
+            Some(last) if last.seq.before(seq) => Err(self.kept.len()),
+            Some(last) if last.seq == seq => Ok(self.kept.len() - 1),
+            None => Err(0),
+            _ => self.kept.binary_search_by(|kept| kept.seq.distance(seq).cmp(&0)),
+        }
+    }
+}
+
+fn flow_mut(flows: &mut [Option<Box<Flow>>], id: FlowId) -> Option<&mut Flow> {
+    flows.get_mut(place(id) as usize)?.as_deref_mut().filter(|flow| flow.id == id)
+}
+
+/// What a copy takes of memory.
+fn cost(packet: &Packet) -> ByteCount {
+    packet.len() + EACH
+}
+
+fn place(id: FlowId) -> u32 {
+    (id.0 % FLOWS as u64) as u32
+}
+
+fn apart(one: Seq, other: Seq) -> u32 {
+    one.distance(other).unsigned_abs()
+}
+
+fn segment_of(packet: &Packet) -> Option<Segment> {
+    let ends = TcpFlags::SYN.with(TcpFlags::FIN).with(TcpFlags::RST);
+    Segment::of(packet).filter(|segment| segment.len > 0 && !segment.flags.intersects(ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi_nic::flow_of;
+    use crate::multi_nic::segment::made::segment;
+
+    fn sent(ms: u64) -> Sent {
+        Sent { at: Instant::from_nanos(ms * 1_000_000), nic: NicId(0), neighbour: NeighbourId(1) }
+    }
+    /// What is counted is there.
+    fn whole(copies: &RetransmitCache) {
+        let kept = || copies.flows.iter().flatten().flat_map(|flow| &flow.kept);
+        assert_eq!(kept().map(|kept| cost(&kept.packet)).sum::<ByteCount>(), copies.bytes());
+        assert_eq!(kept().count(), copies.count);
+    }
+    fn keep(
+        copies: &mut RetransmitCache,
+        ms: u64,
+        port: u16,
+        seq: u32,
+        len: usize,
+        flags: TcpFlags,
+    ) -> FlowKey {
+        let packet = segment(0, port, seq, len, flags, None);
+        if let Some(copy) = copies.keep(flow_of(&packet), &packet) {
+            copies.on_sent(flow_of(&packet), copy, sent(ms));
+        }
+        Segment::of(&packet).expect("a segment").flow
+    }
+
+    /// Breaks: what is asked for is not found although it was just sent, or another flow's is sent in its place.
+    #[test]
+    fn frames_are_found_by_flow_and_number() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        let one = keep(&mut copies, 1, 1, 1_000, 500, TcpFlags::ACK);
+        let two = keep(&mut copies, 2, 2, 1_000, 700, TcpFlags::ACK);
+        let found =
+            |flow, seq| copies.find(flow, Seq::new(seq)).map(|(packet, sent)| (packet.payload().len(), sent));
+        assert_eq!(found(&one, 1_000), Some((500, Some(sent(1)))));
+        assert_eq!(found(&two, 1_000), Some((700, Some(sent(2)))));
+        assert_eq!(found(&one, 1_001), None);
+        let between = |flow: &FlowKey, from, to| {
+            let all = copies.between(flow, Seq::new(from), Seq::new(to), 9);
+            all.map(|(seq, len, _)| (seq.get(), len)).collect::<Vec<_>>()
+        };
+        assert_eq!(between(&one, 900, 1_001), [(1_000, 500)]);
+        assert_eq!(between(&one, 900, 1_000), []);
+    }
+
+    /// Breaks: nothing is found where the circle of numbers turns over.
+    #[test]
+    fn numbers_turn_over() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        let first = u32::MAX - 999;
+        let flow = keep(&mut copies, 1, 1, first, 1_000, TcpFlags::ACK);
+        keep(&mut copies, 2, 1, 0, 500, TcpFlags::ACK);
+        let numbers = |from: u32, to| {
+            let all = copies.between(&flow, Seq::new(from), Seq::new(to), 9);
+            all.map(|(seq, ..)| seq.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(first, 1), [first, 0]);
+        assert_eq!(numbers(first, 0), [first]);
+        assert_eq!(numbers(first + 1, 1), [0]);
+    }
+
+    /// Breaks: a frame that still waits in a queue is taken for one that is gone, and TCP for one that was lost; or the other way round.
+    #[test]
+    fn what_waits_is_told_from_what_was_dropped() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        let packet = segment(0, 1, 1_000, 500, TcpFlags::ACK, None);
+        let flow = Segment::of(&packet).expect("a segment").flow;
+        copies.keep(flow.id(), &packet);
+        assert_eq!(copies.find(&flow, Seq::new(1_000)).map(|(_, sent)| sent), Some(None));
+        copies.on_dropped(flow.id(), Seq::new(1_000));
+        assert!(copies.find(&flow, Seq::new(1_000)).is_none());
+        assert_eq!(copies.bytes(), ByteCount::ZERO);
+    }
+
+    /// Breaks: frames that nobody can ask for push out those that are asked for.
+    #[test]
+    fn only_what_leaves_a_hole_is_kept() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        keep(&mut copies, 1, 1, 1, 0, TcpFlags::ACK);
+        keep(&mut copies, 1, 1, 1, 10, TcpFlags::ACK.with(TcpFlags::FIN));
+        keep(&mut copies, 1, 1, 1, 0, TcpFlags::SYN);
+        assert_eq!(copies.bytes(), ByteCount::ZERO);
+    }
+
+    /// Breaks: what the other end has long had is sent again when a card fails, or what it has not is forgotten.
+    #[test]
+    fn what_is_acknowledged_is_not_kept() {
+        for first in [1_000, u32::MAX - 1_499] {
+            let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+            let seq = |n: u32| first.wrapping_add(n * 1_000);
+            for n in 0..4 {
+                keep(&mut copies, 1, 1, seq(n), 1_000, TcpFlags::ACK);
+            }
+            let other = keep(&mut copies, 1, 2, seq(0), 1_000, TcpFlags::ACK);
+            let flow = keep(&mut copies, 1, 1, seq(4), 1_000, TcpFlags::ACK);
+            let left = |copies: &RetransmitCache| {
+                let sent = copies.sent_by(NicId(0), NeighbourId(1));
+                let sent = sent.filter(|(packet, ..)| flow_of(packet) == flow.id());
+                sent.map(|(_, seq, _)| seq.get()).collect::<Vec<_>>()
+            };
+            copies.on_acked(flow.id(), Seq::new(seq(0)));
+            assert_eq!(left(&copies).len(), 5);
+            // One byte of the third is missing.
+            copies.on_acked(flow.id(), Seq::new(seq(3) - 1));
+            assert_eq!(left(&copies), [seq(2), seq(3), seq(4)]);
+            copies.on_acked(flow.id(), Seq::new(seq(5)));
+            assert!(left(&copies).is_empty());
+            assert!(copies.find(&other, Seq::new(seq(0))).is_some(), "another flow");
+            assert_eq!(copies.sent_by(NicId(1), NeighbourId(1)).count(), 0, "another card");
+            whole(&copies);
+        }
+    }
+
+    /// Breaks: a connection that is acknowledged all the time makes those of a slow one be forgotten, long before memory is short.
+    #[test]
+    fn a_busy_flow_leaves_others_their_copies() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        let slow = keep(&mut copies, 1, 2, 0, 1_000, TcpFlags::ACK);
+        for n in 0..10_000_u32 {
+            let busy = keep(&mut copies, 1, 1, n * 1_000, 1_000, TcpFlags::ACK);
+            copies.on_acked(busy.id(), Seq::new((n + 1) * 1_000));
+            assert!(copies.ages.len() <= 32, "they are not tidied");
+        }
+        assert!(copies.find(&slow, Seq::new(0)).is_some());
+    }
+
+    /// Breaks: a connection that has ended without an answer takes their copies from all that fall together with it, or they take it
+    /// those that are still asked for.
+    #[test]
+    fn flows_that_fall_together_take_turns() {
+        let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
+        let packet = segment(0, 1, 1_000, 500, TcpFlags::ACK, None);
+        let (first, second) = (FlowId(7), FlowId(7 + FLOWS as u64));
+        let there = |copies: &RetransmitCache, id| copies.flow(id).map_or(0, |flow| flow.kept.len());
+        copies.keep(first, &packet);
+        copies.keep(second, &packet);
+        assert_eq!([first, second].map(|id| there(&copies, id)), [1, 0]);
+        for _ in 0..SILENT {
+            copies.keep(FlowId(9), &packet);
+        }
+        copies.keep(second, &packet);
+        assert_eq!([first, second].map(|id| there(&copies, id)), [0, 1]);
+        copies.on_acked(second, Seq::new(1_500));
+        copies.keep(first, &packet);
+        assert_eq!([first, second].map(|id| there(&copies, id)), [1, 0]);
+        whole(&copies);
+    }
+
+    /// Breaks: memory grows without limit, or what was sent last is forgotten before what was sent first.
+    #[test]
+    fn the_oldest_make_room() {
+        let limit = ByteCount::new(20_000);
+        let mut copies = RetransmitCache::new(limit);
+        let mut flow = None;
+        for n in 0..10_000_u32 {
+            // Every third is one of the last ones, sent again.
+            let number = if n % 3 == 2 { n - 2 } else { n };
+            flow = Some(keep(&mut copies, n.into(), 1, number * 1_000, 1_000, TcpFlags::ACK));
+            assert!(copies.bytes() <= limit);
+            assert!(copies.ages.len() <= copies.count * 2 + 17);
+        }
+        let flow = flow.expect("some were kept");
+        assert!(copies.find(&flow, Seq::new(9_999_000)).is_some());
+        assert!(copies.find(&flow, Seq::new(9_000_000)).is_none());
+        whole(&copies);
+    }
+}

@@ -1,0 +1,290 @@
+//! The first pass: which flows there are, and how much each has sent.
+
+use super::key::{Control, FlowKey, look};
+use super::line::{Closest, Line, assumed};
+use super::{MAX_FLOWS, MAX_INTERFACES, MIN_PACKETS, Question, Sighting};
+use crate::pacing::{layer_2, on_the_line};
+use farpace_units::{ByteCount, Instant, Rate, Span};
+use farpace_wire::MacAddr;
+use std::collections::BTreeMap;
+
+/// Senders on one interface whose frames are looked at to find the line.
+const MAX_SENDERS: usize = 64;
+
+/// How much, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes of layer 2: padded, with check sequences.
+    pub bytes: ByteCount,
+    /// The time of the first.
+    pub first: Instant,
+    /// The latest time.
+    pub last: Instant,
+    /// How many frames were earlier than one before them.
+    pub backwards: u64,
+    /// By how much at most it was earlier than the latest.
+    pub furthest_back: Span,
+}
+
+impl Totals {
+    fn see(&mut self, time: Instant, bytes: ByteCount) {
+        if self.packets == 0 {
+            (self.first, self.last) = (time, time);
+        }
+        self.packets += 1;
+        self.bytes += bytes;
+        if time < self.last {
+            self.backwards += 1;
+            self.furthest_back = self.furthest_back.max(self.last.since(time));
+        }
+        self.last = self.last.max(time);
+    }
+    /// From the start of the first frame to the start of the last.
+    pub fn duration(&self) -> Span {
+        self.last.since(self.first)
+    }
+}
+
+/// What a flow has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowTotals {
+    /// Which one.
+    pub key: FlowKey,
+    /// How much.
+    pub total: Totals,
+    /// Bytes of IP packets; of what is not IP, bytes after the Ethernet header.
+    pub network_bytes: ByteCount,
+    /// The longest frame, in memory.
+    pub longest: ByteCount,
+    /// Of the frame that came last: bytes of layer 2, and after the Ethernet header.
+    pub(super) final_bytes: (ByteCount, ByteCount),
+    /// The longest Ethernet header.
+    pub(super) link_header: ByteCount,
+    /// The most options and payload in a TCP segment of which the header was captured.
+    pub(super) longest_segment: ByteCount,
+    /// The longest segment its sender takes, from its SYN.
+    pub(super) mss: Option<u16>,
+}
+
+/// Frames of MAC control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapFrames {
+    /// PAUSE for no time: gap frames. How many.
+    pub frames: u64,
+    /// Bytes of layer 2 of gap frames.
+    pub bytes: ByteCount,
+    /// Bytes of the line that gap frames take.
+    pub line_bytes: ByteCount,
+    /// Other frames of MAC control: requests to pause.
+    pub others: u64,
+}
+
+/// What was seen at one interface.
+#[derive(Clone, Debug, Default)]
+pub struct InterfaceTotals {
+    /// Everything, gap frames included.
+    pub total: Totals,
+    /// Bytes of the line that everything takes.
+    pub line_bytes: ByteCount,
+    /// Frames of MAC control.
+    pub gaps: GapFrames,
+    /// A tick of its clock, as the capture says.
+    pub(super) said_tick: Span,
+    /// All times were whole microseconds.
+    whole_micros: bool,
+    senders: BTreeMap<MacAddr, Closest>,
+}
+
+impl InterfaceTotals {
+    /// The line, if frames have said anything about it.
+    pub fn line(&self) -> Option<Line> {
+        assumed(self.senders.values().filter_map(Closest::most).max()?)
+    }
+    /// A tick of the clock: as the capture says, but a microsecond if all times are such.
+    pub fn tick(&self) -> Span {
+        let coarser = self.whole_micros && self.total.packets >= MIN_PACKETS;
+        self.said_tick.max(if coarser { Span::from_micros(1) } else { Span::ZERO })
+    }
+}
+
+/// Counts.
+#[derive(Clone, Debug)]
+pub struct FirstPass {
+    pub(super) question: Question,
+    pub(super) flows: Vec<FlowTotals>,
+    pub(super) places: BTreeMap<FlowKey, usize>,
+    /// The flow of the last frame: the next is often of the same.
+    recent: Option<(FlowKey, usize)>,
+    pub(super) interfaces: BTreeMap<u32, InterfaceTotals>,
+    pub(super) other: Totals,
+    pub(super) unreadable: Totals,
+    all: Totals,
+}
+
+impl FirstPass {
+    /// Nothing seen.
+    pub fn new(question: Question) -> Self {
+        FirstPass {
+            question,
+            flows: Vec::new(),
+            places: BTreeMap::new(),
+            recent: None,
+            interfaces: BTreeMap::new(),
+            other: Totals::default(),
+            unreadable: Totals::default(),
+            all: Totals::default(),
+        }
+    }
+
+    /// A frame.
+    pub fn see(&mut self, frame: &Sighting<'_>) {
+        let bytes = layer_2(frame.len);
+        self.all.see(frame.time, bytes);
+        let Some(seen) = look(frame.interface, frame.bytes) else {
+            self.unreadable.see(frame.time, bytes);
+            return;
+        };
+        self.see_line(frame, seen.control);
+        if seen.control.is_some() {
+            return;
+        }
+        let Some(place) = self.place(&seen.key) else {
+            if self.is_asked(&seen.key) {
+                self.other.see(frame.time, bytes);
+            }
+            return;
+        };
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let link_header = ByteCount::of_len(seen.link_header);
+        let network = frame.len - link_header;
+        flow.total.see(frame.time, bytes);
+        flow.network_bytes += network;
+        flow.longest = flow.longest.max(frame.len);
+        flow.link_header = flow.link_header.max(link_header);
+        flow.mss = seen.mss.or(flow.mss);
+        if let Some(headers) = seen.tcp_headers {
+            let segment = frame.len - ByteCount::of_len(headers);
+            flow.longest_segment = flow.longest_segment.max(segment);
+        }
+        flow.final_bytes = (bytes, network);
+    }
+
+    fn see_line(&mut self, frame: &Sighting<'_>, control: Option<Control>) {
+        if self.interfaces.len() >= MAX_INTERFACES && !self.interfaces.contains_key(&frame.interface) {
+            return;
+        }
+        let interface = self
+            .interfaces
+            .entry(frame.interface)
+            .or_insert_with(|| InterfaceTotals { whole_micros: true, ..InterfaceTotals::default() });
+        let (bytes, line_bytes) = (layer_2(frame.len), on_the_line(frame.len));
+        interface.total.see(frame.time, bytes);
+        interface.line_bytes += line_bytes;
+        interface.said_tick = interface.said_tick.max(frame.tick);
+        interface.whole_micros &= frame.time.as_nanos().is_multiple_of(1_000);
+        match control {
+            Some(Control::Gap) => {
+                interface.gaps.frames += 1;
+                interface.gaps.bytes += bytes;
+                interface.gaps.line_bytes += line_bytes;
+            }
+            Some(Control::Other) => interface.gaps.others += 1,
+            None => {}
+        }
+        // An address of zeros: a loopback, or a header that was made up. There is no line.
+        let sender = frame.bytes.get(6..12).and_then(<[u8]>::first_chunk).map(|bytes| MacAddr(*bytes));
+        let Some(sender) = sender.filter(|sender| *sender != MacAddr::default()) else { return };
+        if interface.senders.len() < MAX_SENDERS || interface.senders.contains_key(&sender) {
+            interface.senders.entry(sender).or_default().frame(frame.time, line_bytes, frame.tick);
+        }
+    }
+
+    /// The place of a flow, which gets one if it is asked for and there is room.
+    fn place(&mut self, key: &FlowKey) -> Option<usize> {
+        if let Some((recent, place)) = &self.recent
+            && recent == key
+        {
+            return Some(*place);
+        }
+        let place = match self.places.get(key) {
+            Some(place) => *place,
+            None if self.flows.len() >= MAX_FLOWS || !self.is_asked(key) => return None,
+            None => {
+                self.flows.push(FlowTotals {
+                    key: *key,
+                    total: Totals::default(),
+                    network_bytes: ByteCount::ZERO,
+                    longest: ByteCount::ZERO,
+                    final_bytes: (ByteCount::ZERO, ByteCount::ZERO),
+                    link_header: ByteCount::ZERO,
+                    longest_segment: ByteCount::ZERO,
+                    mss: None,
+                });
+                self.places.insert(*key, self.flows.len() - 1);
+                self.flows.len() - 1
+            }
+        };
+        self.recent = Some((*key, place));
+        Some(place)
+    }
+
+    fn is_asked(&self, key: &FlowKey) -> bool {
+        self.question.flows.is_empty() || self.question.flows.iter().any(|filter| filter.matches(key))
+    }
+
+    /// The place of the flow of a frame, in the second pass.
+    pub(super) fn known(&mut self, frame: &Sighting<'_>) -> Option<usize> {
+        let seen = look(frame.interface, frame.bytes).filter(|seen| seen.control.is_none())?;
+        match &self.recent {
+            Some((recent, place)) if *recent == seen.key => Some(*place),
+            _ => {
+                let place = *self.places.get(&seen.key)?;
+                self.recent = Some((seen.key, place));
+                Some(place)
+            }
+        }
+    }
+
+    /// All frames together.
+    pub fn all(&self) -> &Totals {
+        &self.all
+    }
+    /// The flows, in the order in which they began.
+    pub fn flows(&self) -> &[FlowTotals] {
+        &self.flows
+    }
+    /// The interfaces, with their numbers.
+    pub fn interfaces(&self) -> impl Iterator<Item = (u32, &InterfaceTotals)> {
+        self.interfaces.iter().map(|(number, interface)| (*number, interface))
+    }
+    /// Frames of flows beyond [`MAX_FLOWS`].
+    pub fn other(&self) -> &Totals {
+        &self.other
+    }
+    /// Frames of which not even the Ethernet header was captured.
+    pub fn unreadable(&self) -> &Totals {
+        &self.unreadable
+    }
+    /// The line of an interface: as was said, or as its frames say.
+    pub fn line(&self, interface: u32) -> Option<Line> {
+        let said = self.question.line.map(|rate| Line { rate, assumed: false });
+        said.or_else(|| self.interfaces.get(&interface)?.line())
+    }
+    /// A tick of the clock of an interface: the coarser of what was said, and what the capture says.
+    pub fn tick(&self, interface: u32) -> Span {
+        let seen = self.interfaces.get(&interface).map_or(Span::ZERO, InterfaceTotals::tick);
+        seen.max(self.question.tick)
+    }
+    /// The mean rates of a flow: bytes of all frames but the last over the time from the first to the last, of layer 2 and
+    /// of IP. None without duration.
+    pub(super) fn means(flow: &FlowTotals) -> Option<(Rate, Rate)> {
+        let duration = flow.total.duration();
+        let (bytes, network) = flow.final_bytes;
+        (!duration.is_zero()).then(|| {
+            let rate = |all: ByteCount, last| Rate::of(all - last, duration);
+            (rate(flow.total.bytes, bytes), rate(flow.network_bytes, network))
+        })
+    }
+}

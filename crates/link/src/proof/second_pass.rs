@@ -1,0 +1,283 @@
+//! The second pass: each flow before a line of its rate.
+
+use super::first_pass::{FirstPass, FlowTotals};
+use super::rates::Rates;
+use super::trains::Trains;
+use super::{
+    ClockError, Doubt, Intervals, Line, MAX_TIMELINES, MIN_PACKETS, PerPackets, RATE_WINDOWS, Sighting,
+    Timeline, Train, Verdict,
+};
+use crate::pacing::{Burstiness, FCS, layer_2};
+use farpace_units::{ByteCount, Instant, Rate};
+
+/// The longest frame in memory that standard Ethernet has, but for VLAN tags.
+const STANDARD_FRAME: ByteCount = ByteCount::new(1_514);
+/// The longest IP packet of common jumbo frames.
+const LARGEST_MTU: ByteCount = ByteCount::new(9_216);
+/// Bins of the queue over time: more than a figure is wide.
+const QUEUE_BINS: usize = 1_000;
+/// Bins of the rate over time, and how many packets a bin has on average at least, so that it is not all steps.
+const RATE_BINS: u64 = 500;
+const PACKETS_PER_BIN: u64 = 20;
+
+/// The greatest queue of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// The rate of the bottleneck.
+    pub rate: Rate,
+    /// Its queue at most, with the packet that has just come.
+    pub queue: ByteCount,
+    /// When that was first.
+    pub time: Instant,
+    /// The place of that packet in the capture.
+    pub number: u64,
+}
+
+/// All about a flow.
+#[derive(Clone, Debug)]
+pub struct FlowProof {
+    /// What it sent.
+    pub totals: FlowTotals,
+    /// Its mean rate of layer 2: of all but the last packet, from the first to the last. None without duration.
+    pub mean: Option<Rate>,
+    /// The same of IP packets alone.
+    pub goodput: Option<Rate>,
+    /// A full frame of layer 2: the flow's longest, or one of the MTU that was said.
+    pub full_frame: ByteCount,
+    /// The queue before a line of its mean rate.
+    pub at_mean: Option<Peak>,
+    /// The queue before a line of the rate that was asked for.
+    pub at_rate: Option<Peak>,
+    /// The rate per n packets.
+    pub per_packets: [PerPackets; RATE_WINDOWS.len()],
+    /// Times from frame to frame.
+    pub intervals: Intervals,
+    /// The longest train.
+    pub train: Train,
+    /// The line that trains are measured by.
+    pub line: Option<Line>,
+    /// What the clock leaves open.
+    pub clock: ClockError,
+    /// The queue over time, most of each bin, before a line of the rate asked for, or of the mean rate; of the largest flows.
+    pub queue_over_time: Option<Timeline>,
+    /// Bytes of layer 2 over time; of the largest flows.
+    pub bytes_over_time: Option<Timeline>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+impl FlowProof {
+    /// The queue that the verdict is about.
+    pub fn peak(&self) -> Option<&Peak> {
+        self.at_rate.as_ref().or(self.at_mean.as_ref())
+    }
+    /// The same in full frames.
+    pub fn peak_frames(&self) -> Option<f64> {
+        Some(self.peak()?.queue.get() as f64 / self.full_frame.get().max(1) as f64)
+    }
+}
+
+/// Measures.
+pub struct SecondPass {
+    census: FirstPass,
+    flows: Vec<Flow>,
+}
+
+/// A flow under way.
+struct Flow {
+    mean: Option<Queue>,
+    given: Option<Queue>,
+    rates: Rates,
+    intervals: Intervals,
+    trains: Trains,
+    /// Times do not go back here.
+    now: Option<Instant>,
+    bytes_over_time: Option<Timeline>,
+}
+
+impl SecondPass {
+    /// Of the flows that the first pass has found.
+    pub fn new(census: FirstPass) -> Self {
+        let mut by_bytes: Vec<(usize, ByteCount)> =
+            census.flows.iter().map(|flow| flow.total.bytes).enumerate().collect();
+        by_bytes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let mut drawn = vec![false; census.flows.len()];
+        for (place, _) in by_bytes.iter().take(MAX_TIMELINES) {
+            if let Some(drawn) = drawn.get_mut(*place) {
+                *drawn = true;
+            }
+        }
+        let flows = census.flows.iter().zip(&drawn).map(|(flow, drawn)| Flow::new(&census, flow, *drawn));
+        SecondPass { flows: flows.collect(), census }
+    }
+
+    /// The same frames as before, in the same order.
+    pub fn see(&mut self, frame: &Sighting<'_>) {
+        if let Some(flow) = self.census.known(frame).and_then(|place| self.flows.get_mut(place)) {
+            flow.see(frame);
+        }
+    }
+
+    /// What came out: the flows with the most bytes first, and the counts of the first pass.
+    pub fn finish(self) -> (Vec<FlowProof>, FirstPass) {
+        let SecondPass { mut census, flows } = self;
+        let totals = std::mem::take(&mut census.flows);
+        let reverse_mss =
+            |flow: &FlowTotals| -> Option<u16> { totals.get(*census.places.get(&flow.key.reversed())?)?.mss };
+        let proofs =
+            totals.iter().zip(flows).map(|(total, flow)| flow.finish(&census, total, reverse_mss(total)));
+        let mut proofs: Vec<FlowProof> = proofs.collect();
+        census.flows = totals;
+        proofs.sort_by_key(|proof| std::cmp::Reverse(proof.totals.total.bytes));
+        (proofs, census)
+    }
+}
+
+impl Flow {
+    fn new(census: &FirstPass, totals: &FlowTotals, drawn: bool) -> Self {
+        let total = &totals.total;
+        let (interface, given) = (totals.key.interface, census.question.rate);
+        let means = FirstPass::means(totals);
+        let timeline = |bins: usize| Timeline::new(total.first, total.last, bins);
+        let queue = |rate, q, is_judged: bool| {
+            let over_time = (drawn && is_judged).then(|| timeline(QUEUE_BINS));
+            Queue { origin: total.first, q, over_time, bin: 0, peak: Peak { rate, ..Peak::default() } }
+        };
+        let mean = means.map(|(rate, _)| {
+            let bytes = total.bytes - totals.final_bytes.0;
+            queue(rate, Burstiness::new(bytes, total.duration().as_nanos()), given.is_none())
+        });
+        let rate_bins = (total.packets / PACKETS_PER_BIN).clamp(1, RATE_BINS);
+        Flow {
+            mean,
+            given: given.map(|rate| queue(rate, Burstiness::at(rate), true)),
+            rates: Rates::default(),
+            intervals: Intervals::default(),
+            trains: Trains::new(census.line(interface).map(|line| line.rate), census.tick(interface)),
+            now: None,
+            bytes_over_time: drawn.then(|| timeline(rate_bins as usize)),
+        }
+    }
+
+    fn see(&mut self, frame: &Sighting<'_>) {
+        let bytes = layer_2(frame.len);
+        let time = self.now.map_or(frame.time, |now| now.max(frame.time));
+        if let Some(before) = self.now {
+            self.intervals.add(time.since(before));
+        }
+        self.now = Some(time);
+        self.rates.packet(time, bytes);
+        self.trains.packet(frame.number, time, bytes);
+        for queue in [&mut self.mean, &mut self.given].into_iter().flatten() {
+            queue.arrive(frame.number, time, bytes);
+        }
+        if let Some(timeline) = &mut self.bytes_over_time {
+            timeline.add(timeline.bin(time), bytes.get());
+        }
+    }
+
+    fn finish(self, census: &FirstPass, totals: &FlowTotals, peer_mss: Option<u16>) -> FlowProof {
+        let Flow { mean, given, rates, intervals, trains, now: _, bytes_over_time } = self;
+        let question = &census.question;
+        let (mean_rate, goodput) = FirstPass::means(totals).unzip();
+        let full_frame = match question.mtu {
+            Some(mtu) => mtu + totals.link_header + FCS,
+            None => layer_2(totals.longest),
+        };
+        let tick = census.tick(totals.key.interface).max(totals.total.furthest_back);
+        let judged_by = question.rate.or(mean_rate).unwrap_or_default();
+        let total = &totals.total;
+        let clock = ClockError::new(tick, total.packets, total.duration(), judged_by, question.rate);
+        let peak = given.as_ref().or(mean.as_ref()).map(|queue| queue.peak);
+        let verdict = match doubt(totals, peer_mss, question.mtu, judged_by, &clock) {
+            Some(doubt) => Verdict::CannotTell(doubt),
+            None => peak.map_or(Verdict::CannotTell(Doubt::NoDuration), |peak| {
+                Verdict::of(peak.queue, full_frame, clock.queue)
+            }),
+        };
+        let (at_mean, mean_over_time) = mean.map(|queue| (queue.peak, queue.over_time)).unzip();
+        let (at_rate, rate_over_time) = given.map(|queue| (queue.peak, queue.over_time)).unzip();
+        FlowProof {
+            totals: totals.clone(),
+            mean: mean_rate,
+            goodput,
+            full_frame,
+            at_mean,
+            at_rate,
+            per_packets: rates.per,
+            intervals,
+            train: trains.longest(),
+            line: census.line(totals.key.interface),
+            clock,
+            queue_over_time: rate_over_time.flatten().or(mean_over_time.flatten()),
+            bytes_over_time,
+            verdict,
+        }
+    }
+}
+
+/// Why nothing can be said about a flow; none if something can.
+fn doubt(
+    totals: &FlowTotals,
+    peer_mss: Option<u16>,
+    mtu: Option<ByteCount>,
+    rate: Rate,
+    clock: &ClockError,
+) -> Option<Doubt> {
+    let tags = totals.link_header - ByteCount::new(14);
+    let longest = totals.longest;
+    let super_segments =
+        |limit: ByteCount| (longest > limit).then_some(Doubt::SuperSegments { longest, limit });
+    let by_length = match (mtu, peer_mss) {
+        (Some(mtu), _) => super_segments(mtu + totals.link_header),
+        (None, Some(mss)) if !totals.longest_segment.is_zero() => {
+            let headers = longest - totals.longest_segment;
+            let mss = ByteCount::new(u64::from(mss));
+            (totals.longest_segment > mss).then(|| Doubt::SuperSegments { longest, limit: mss + headers })
+        }
+        _ => super_segments(LARGEST_MTU + totals.link_header)
+            .or((longest > STANDARD_FRAME + tags).then_some(Doubt::LongFrames(longest))),
+    };
+    let packets = totals.total.packets;
+    None.or((packets < MIN_PACKETS).then_some(Doubt::FewPackets(packets)))
+        .or(by_length)
+        .or(totals.total.duration().is_zero().then_some(Doubt::NoDuration))
+        .or_else(|| {
+            let bytes = rate.bytes_in(clock.tick);
+            clock
+                .is_too_coarse(rate, layer_2(longest))
+                .then_some(Doubt::CoarseClock { tick: clock.tick, bytes })
+        })
+}
+
+/// A queue with its greatest value, and over time.
+struct Queue {
+    origin: Instant,
+    q: Burstiness,
+    peak: Peak,
+    over_time: Option<Timeline>,
+    /// Bins before this one are complete.
+    bin: usize,
+}
+
+impl Queue {
+    fn arrive(&mut self, number: u64, time: Instant, bytes: ByteCount) {
+        if let Some(timeline) = &mut self.over_time {
+            // What is left of an earlier burst at the start of each bin since then.
+            let bin = timeline.bin(time);
+            while self.bin < bin {
+                self.bin += 1;
+                let tick = timeline.start_of(self.bin).since(self.origin).as_nanos();
+                timeline.at_least(self.bin, self.q.queue_at(tick).get());
+            }
+        }
+        self.q.arrive(time.since(self.origin).as_nanos(), bytes);
+        let queue = self.q.queue();
+        if queue > self.peak.queue {
+            self.peak = Peak { queue, time, number, ..self.peak };
+        }
+        if let Some(timeline) = &mut self.over_time {
+            timeline.at_least(self.bin, queue.get());
+        }
+    }
+}
