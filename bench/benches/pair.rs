@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use farpace_bench::{Pair, SMOL_SEGMENT, Smol};
-use farpace_tcp::config::{AckControl, Profile, RequestRule};
+use farpace_tcp::config::{AckControlMode, Profile, RequestRule};
 use std::time::Duration;
 
 /// Segments of one measured step.
@@ -17,7 +17,7 @@ fn pair(c: &mut Criterion) {
     let asking =
         [("modern, asks auto", RequestRule::Auto), ("modern, asks everything", RequestRule::Everything)];
     let asking =
-        asking.map(|(name, when)| (name, Pair::asking(Profile::Modern, 256, AckControl::Safe, when)));
+        asking.map(|(name, when)| (name, Pair::asking(Profile::Modern, 256, AckControlMode::Safe, when)));
     for (name, mut pair) in plain.into_iter().chain(asking) {
         group.bench_function(name, |b| {
             b.iter(|| {

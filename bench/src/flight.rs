@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use farpace_tcp::cc::{AckSample, CongestionControl, Cut};
 use farpace_tcp::config::{Abc, Rto};
-use farpace_tcp::receive::{Arrival, Reassembly, SackBlockList};
-use farpace_tcp::recovery::{AckInput, Context, Expiry, LossRecovery, SendView, Sent};
-use farpace_tcp::rto::{Clock, MinRtt, RtoEstimator};
+use farpace_tcp::receive::{ArrivedData, SackBlockList, StreamReassembly};
+use farpace_tcp::recovery::{AckInput, Context, Expiry, LossRecovery, SendView, SentKind};
+use farpace_tcp::rto::{MinRtt, RtoEstimator, TcpClock};
 use farpace_tcp::{Segments, Window};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl CongestionControl for Fixed {
 pub struct Flight {
     target: Packets,
     loss: f64,
-    dice: Stream,
+    dice: RandomStream,
     now: Instant,
     snd_una: Seq,
     snd_nxt: Seq,
@@ -52,7 +52,7 @@ pub struct Flight {
     min_rtt: MinRtt,
     causes: Vec<farpace_trace::Cause>,
     network: VecDeque<Seq>,
-    receiver: Reassembly,
+    receiver: StreamReassembly,
     islands: SackBlockList,
     timeouts: u64,
 }
@@ -64,7 +64,7 @@ impl Flight {
         let mut flight = Flight {
             target,
             loss,
-            dice: Stream::new(1, "flight"),
+            dice: RandomStream::new(1, "flight"),
             now: Instant::ZERO,
             snd_una: Seq::new(0),
             snd_nxt: Seq::new(0),
@@ -72,11 +72,11 @@ impl Flight {
             window: Window::new(target, None, Packets::MAX, Abc::Off, MSS),
             recovery,
             cc: Fixed(target),
-            rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200), Clock::new(None)),
+            rto: RtoEstimator::new(Rto::Linux26, Span::from_millis(200), TcpClock::new(None)),
             min_rtt: MinRtt::default(),
             causes: Vec::new(),
             network: VecDeque::new(),
-            receiver: Reassembly::new(ByteCount::new(1 << 30)),
+            receiver: StreamReassembly::new(ByteCount::new(1 << 30)),
             islands: SackBlockList::default(),
             timeouts: 0,
         };
@@ -98,9 +98,9 @@ impl Flight {
         let before = self.receiver.next();
         let offset = before.saturating_add_signed(i64::from(ahead));
         match self.receiver.insert(offset, Bytes::from_static(&PAYLOAD)) {
-            Arrival::OutOfOrder => self.islands.add(seq, seq + MSS),
-            Arrival::Duplicate => self.islands.set_duplicate(seq, seq + MSS),
-            Arrival::InOrder | Arrival::Refused => {}
+            ArrivedData::OutOfOrder => self.islands.add(seq, seq + MSS),
+            ArrivedData::Duplicate => self.islands.set_duplicate(seq, seq + MSS),
+            ArrivedData::InOrder | ArrivedData::Refused => {}
         }
         self.receiver.read(drop);
         let ack = self.rcv_nxt();
@@ -164,9 +164,9 @@ impl Flight {
         }
     }
 
-    fn sent(&self, index: usize, fresh: bool) -> Sent {
+    fn sent(&self, index: usize, fresh: bool) -> SentKind {
         let (now, srtt, snd_nxt) = (self.now, self.rto.srtt(), self.snd_nxt);
-        Sent { now, index, fresh, timestamp: 0, snd_nxt, srtt, rto_deadline: None, rto: Span::ZERO }
+        SentKind { now, index, fresh, timestamp: 0, snd_nxt, srtt, rto_deadline: None, rto: Span::ZERO }
     }
 
     fn parts(&mut self) -> (&mut dyn LossRecovery, Context<'_>) {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, OrderKind};
 use farpace_path::{Cx, Effects, Element, Port, QueueLimit};
-use farpace_units::{Instant, Packets, Rate, Stream};
+use farpace_units::{Instant, Packets, RandomStream, Rate};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{AddressPair, Arp, Below, EtherType, Extension, MacAddr, NicFlags, NicKind, Packet};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 pub struct NicsLoad {
     layer: MultiNic,
     effects: Effects,
-    dice: Stream,
+    dice: RandomStream,
     now: Instant,
     /// Packets of all connections in turn, those that have left at the end.
     waiting: VecDeque<Packet>,
@@ -44,9 +44,9 @@ impl NicsLoad {
         };
         let theirs: Vec<_> = nics.iter().enumerate().map(|(i, nic)| (mac(1, i), nic.kind)).collect();
         let mut load = NicsLoad {
-            layer: MultiNic::new(Instant::ZERO, &config, &nics, &[], Stream::new(1, "lists")),
+            layer: MultiNic::new(Instant::ZERO, &config, &nics, &[], RandomStream::new(1, "lists")),
             effects: Effects::default(),
-            dice: Stream::new(1, "cards"),
+            dice: RandomStream::new(1, "cards"),
             now: Instant::ZERO,
             waiting: (0..connections).map(packet).collect(),
         };

@@ -1,14 +1,16 @@
 //! Load for pacing schedulers: very many classes of random rates, all with packets or few of them.
 
-use farpace_link::pacing::{ClassId, ClassKind, ClassSpec, Frame, Next, PacingError, Scheduler, on_the_line};
+use farpace_link::pacing::{
+    ClassId, ClassKind, ClassSpec, Next, PacingError, SaturatingFrame, Scheduler, on_the_line,
+};
 use farpace_path::QueueLimit;
-use farpace_units::{ByteCount, Instant, Rate, Stream};
+use farpace_units::{ByteCount, Instant, RandomStream, Rate};
 
 /// The line that a [`PacingLoad`] is for.
 pub const LINE: Rate = Rate::from_mbit(100_000);
 /// And its MTU.
 pub const MTU: ByteCount = ByteCount::new(1_500);
-const FULL: Frame = Frame(1_514);
+const FULL: SaturatingFrame = SaturatingFrame(1_514);
 
 /// A scheduler on a line of 100 Gbit/s that is promised to 99 % to classes whose rates differ up to a thousandfold.
 /// The classes with packets have two full frames each, and get one for each that leaves.
@@ -20,13 +22,13 @@ pub struct PacingLoad<S> {
     pub gaps: u64,
 }
 
-impl<S: Scheduler<Frame>> PacingLoad<S> {
+impl<S: Scheduler<SaturatingFrame>> PacingLoad<S> {
     /// `classes` for a `scheduler` without any on [`LINE`], of which every `one_in`th has packets.
     ///
     /// # Errors
     /// None, unless the arithmetic here is wrong.
     pub fn new(mut scheduler: S, classes: u32, one_in: u32) -> Result<Self, PacingError> {
-        let mut dice = Stream::new(1, "rates");
+        let mut dice = RandomStream::new(1, "rates");
         let weights: Vec<f64> =
             (0..classes).map(|_| (1 << dice.below(10)) as f64 * (1.0 + dice.unit())).collect();
         let all: f64 = weights.iter().sum();

@@ -1,8 +1,8 @@
 //! Two connections back to back in memory: no lab, no packets, only TCP.
 
 use bytes::Bytes;
-use farpace_tcp::config::{AckControl, Profile, RequestRule, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports};
+use farpace_tcp::config::{AckControlMode, Profile, RequestRule, Settings};
+use farpace_tcp::{Connection, OutgoingSegment, Ports};
 use farpace_units::{Amount, ByteCount, Instant, Packets, Seq, Span};
 
 /// Segments taken from a connection at a time.
@@ -17,8 +17,8 @@ pub struct Pair {
     now: Instant,
     sender: Connection,
     receiver: Connection,
-    wire: Vec<Outgoing>,
-    answers: Vec<Outgoing>,
+    wire: Vec<OutgoingSegment>,
+    answers: Vec<OutgoingSegment>,
     chunk: Bytes,
     rest: Bytes,
     /// Full-size segments delivered so far.
@@ -33,7 +33,7 @@ impl Pair {
     /// # Panics
     /// The settings are wrong, or nothing arrives: a figure of such a pair would be worth nothing.
     pub fn new(profile: Profile, window: u32) -> Self {
-        Self::asking(profile, window, AckControl::Off, RequestRule::Auto)
+        Self::asking(profile, window, AckControlMode::Off, RequestRule::Auto)
     }
 
     /// The same, with a sender that asks for ACKs in this form and for these segments.
@@ -41,10 +41,10 @@ impl Pair {
     /// # Panics
     /// As above.
     #[allow(clippy::expect_used, reason = "a benchmark without a valid run must stop")]
-    pub fn asking(profile: Profile, window: u32, form: AckControl, when: RequestRule) -> Self {
+    pub fn asking(profile: Profile, window: u32, form: AckControlMode, when: RequestRule) -> Self {
         let settings = Settings {
             ack_control: Some(form),
-            ask_for: (form != AckControl::Off).then(|| vec![when]),
+            ask_for: (form != AckControlMode::Off).then(|| vec![when]),
             profile: Some(profile),
             window: Some(Amount::Packets(Packets::new(window))),
             cwnd_clamp: Some(Packets::new(window)),

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, Secret};
 use farpace_path::{Cx, Effects, Element, Port};
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Event};
-use farpace_units::{Instant, Seq, Span, Stream};
+use farpace_tcp::{Connection, ConnectionEvent};
+use farpace_units::{Instant, RandomStream, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,8 +18,8 @@ const WORDS: &[u8] = b"a few words";
 struct Listens;
 
 impl Application for Listens {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Readable {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Readable {
             connection.read(drop);
         }
     }
@@ -29,8 +29,8 @@ impl Application for Listens {
 struct Answers;
 
 impl Application for Answers {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Readable {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Readable {
             connection.read(drop);
             connection.write(&mut Bytes::from_static(WORDS));
             connection.close();
@@ -42,7 +42,7 @@ impl Application for Answers {
 pub struct Server {
     host: Host,
     effects: Effects,
-    dice: Stream,
+    dice: RandomStream,
     now: Instant,
     /// Of each client: what it sends next, and what it acknowledges.
     clients: Vec<(Seq, Seq)>,
@@ -58,7 +58,7 @@ impl Server {
     /// A connection was not made: figures without it would be worth nothing.
     #[allow(clippy::panic, reason = "a benchmark without its connections must stop")]
     pub fn new(clients: usize) -> Self {
-        let mut dice = Stream::new(1, "server");
+        let mut dice = RandomStream::new(1, "server");
         let mut host = Host::new(IpAddr::V4(SERVER), Secret::from_stream(&mut dice));
         let config = Settings::default().resolve().unwrap_or_else(|e| panic!("{e}"));
         let closing = ListenSettings::new(config.clone());

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, Secret};
 use farpace_path::{Cx, Effects, Element};
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Event};
-use farpace_units::{ByteCount, Instant, Packets, Span, Stream};
+use farpace_tcp::{Connection, ConnectionEvent};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Span};
 use farpace_wire::Packet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,8 +21,8 @@ const WINDOW: u32 = 1_024;
 struct Source(Bytes);
 
 impl Application for Source {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Connected | Event::Writable) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Connected | ConnectionEvent::Writable) {
             while connection.write_room().get() >= CHUNK as u64 {
                 connection.write(&mut self.0.clone());
             }
@@ -34,8 +34,8 @@ impl Application for Source {
 struct Sink;
 
 impl Application for Sink {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Readable {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Readable {
             connection.read(drop);
         }
     }
@@ -44,13 +44,13 @@ impl Application for Sink {
 /// One host and what it does.
 struct End {
     host: Host,
-    rng: Stream,
+    rng: RandomStream,
     effects: Effects,
 }
 
 impl End {
     fn new(address: IpAddr, most: u32) -> Self {
-        let mut rng = Stream::new(1, &address.to_string());
+        let mut rng = RandomStream::new(1, &address.to_string());
         let mut host = Host::new(address, Secret::from_stream(&mut rng));
         host.set_super_segments(most);
         End { host, rng, effects: Effects::default() }

@@ -6,7 +6,7 @@ use farpace_bench::{
 };
 use farpace_link::multi_nic::OrderKind;
 use farpace_link::pacing::{Edf, Gaps};
-use farpace_tcp::config::{AckControl, Profile, RequestRule};
+use farpace_tcp::config::{AckControlMode, Profile, RequestRule};
 use farpace_tcp::recovery::SackRecovery;
 use farpace_units::Span;
 use std::process::ExitCode;
@@ -82,7 +82,7 @@ fn pair(n: u64, ask: Option<RequestRule>) -> Result<(), String> {
     let profile = Profile::Modern;
     let mut pair = match ask {
         None => Pair::new(profile, 256),
-        Some(when) => Pair::asking(profile, 256, AckControl::Safe, when),
+        Some(when) => Pair::asking(profile, 256, AckControlMode::Safe, when),
     };
     segments(&mut pair, n);
     Ok(())

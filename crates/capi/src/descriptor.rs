@@ -19,7 +19,7 @@
 
 use crate::ffi::{aside, has_hung_up};
 use crate::home::Links;
-use farpace_live::socket::{Readiness, Watch};
+use farpace_live::socket::{Readiness, ReadinessWatch};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::socket::{
@@ -67,16 +67,16 @@ pub fn pair(flags: SockFlag) -> nix::Result<(OwnedFd, OwnedFd)> {
 const QUIET: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 
 /// Both ends of a socket's pair.
-pub struct Ends {
+pub struct DescriptorEnds {
     /// Tells the file of the program's end from others.
     inode: AtomicU64,
     /// Descriptors of the program's end in this process.
     users: Mutex<Vec<RawFd>>,
-    link: Mutex<Link>,
+    link: Mutex<DescriptorLink>,
 }
 
 #[derive(Default)]
-struct Link {
+struct DescriptorLink {
     /// None: an error has been shown, and nothing can be shown after it.
     end: Option<OwnedFd>,
     /// It shows no more whether the program's end is closed.
@@ -89,11 +89,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Ends {
+impl DescriptorEnds {
     /// For a new pair.
     pub fn new(inode: u64, link: OwnedFd) -> Self {
-        let link = Link { end: Some(link), ..Link::default() };
-        Ends { inode: AtomicU64::new(inode), users: Mutex::default(), link: Mutex::new(link) }
+        let link = DescriptorLink { end: Some(link), ..DescriptorLink::default() };
+        DescriptorEnds { inode: AtomicU64::new(inode), users: Mutex::default(), link: Mutex::new(link) }
     }
     /// The file of the program's end.
     pub fn inode(&self) -> u64 {
@@ -101,7 +101,7 @@ impl Ends {
     }
     /// Another pair takes the place of this one.
     pub fn replace(&self, inode: u64, link: OwnedFd) {
-        *locked(&self.link) = Link { end: Some(link), ..Link::default() };
+        *locked(&self.link) = DescriptorLink { end: Some(link), ..DescriptorLink::default() };
         self.inode.store(inode, Ordering::Release);
     }
     /// The program has one more descriptor.
@@ -129,7 +129,7 @@ impl Ends {
     }
     /// In a child of fork(2): the ends that are the stack's are that of the owner alone.
     pub fn close_link(&self) {
-        *locked(&self.link) = Link::default();
+        *locked(&self.link) = DescriptorLink::default();
     }
     /// Does something with the program's end, if this process has it.
     fn with_user(&self, work: impl FnOnce(RawFd)) {
@@ -170,7 +170,7 @@ pub fn hold() -> RwLockWriteGuard<'static, ()> {
 
 /// Shows the readiness of a socket in its descriptor.
 pub struct Mirror {
-    ends: Arc<Ends>,
+    ends: Arc<DescriptorEnds>,
     links: Arc<Links>,
     shown: Readiness,
     tokens: usize,
@@ -178,7 +178,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// For the two ends of a new pair.
-    pub fn new(ends: Arc<Ends>, links: Arc<Links>) -> Self {
+    pub fn new(ends: Arc<DescriptorEnds>, links: Arc<Links>) -> Self {
         let shown = Readiness { writable: true, ..Readiness::default() };
         Mirror { ends, links, shown, tokens: 0 }
     }
@@ -195,7 +195,7 @@ impl Mirror {
     }
 
     /// Before the link says no more: the ballast.
-    fn load_ballast(&self, link: &mut Link) {
+    fn load_ballast(&self, link: &mut DescriptorLink) {
         let Some(end) = link.end.as_ref().filter(|_| link.ballast.is_none()) else { return };
         // Without descriptors for it, the socket is let go when its number is used again.
         let Ok((read, write)) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK) else { return };
@@ -208,7 +208,7 @@ impl Mirror {
     }
 }
 
-impl Watch for Mirror {
+impl ReadinessWatch for Mirror {
     fn update(&mut self, now: Readiness) {
         let _quiet = quiet();
         let ends = self.ends.clone();

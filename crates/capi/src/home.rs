@@ -1,9 +1,9 @@
 //! Whose sockets they are: a stack in a thread, or a host that the program drives.
 
 use crate::ffi::watch_forks;
-use crate::share::server::Server;
+use crate::share::server::ShareServer;
 use crate::table;
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use farpace_units::{Instant, Span};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -39,11 +39,11 @@ pub struct Home {
     /// How the program waits, where it drives the host.
     pub wait: Mutex<Option<Arc<WaitFor>>>,
     /// Options of its sockets, unless they choose others.
-    pub options: Options,
+    pub options: SocketOptions,
     /// The words that made it.
     words: String,
     /// For other processes.
-    server: OnceLock<Server>,
+    server: OnceLock<ShareServer>,
     /// Descriptors that it has of the system.
     private: Vec<RawFd>,
     /// None: time passes by itself.
@@ -70,7 +70,7 @@ impl Home {
     pub fn new(
         stack: Stack,
         driven: Option<Now>,
-        options: Options,
+        options: SocketOptions,
         words: &str,
         private: Vec<RawFd>,
     ) -> nix::Result<Arc<Self>> {
@@ -140,11 +140,11 @@ impl Home {
         }
     }
     /// From now on other processes may use its sockets, and make some.
-    pub fn share(&self) -> nix::Result<&Server> {
+    pub fn share(&self) -> nix::Result<&ShareServer> {
         if let Some(server) = self.server.get() {
             return Ok(server);
         }
-        let server = Server::open(&self.words)?;
+        let server = ShareServer::open(&self.words)?;
         self.links.0.add(server.door(), EpollEvent::new(EpollFlags::EPOLLIN, DOOR))?;
         table::share_all();
         Ok(self.server.get_or_init(|| server))
@@ -159,7 +159,7 @@ impl Home {
     pub fn private(&self) -> Vec<RawFd> {
         let mut all = self.private.clone();
         all.push(self.links.0.0.as_raw_fd());
-        all.extend(self.server.get().map(Server::descriptors).unwrap_or_default());
+        all.extend(self.server.get().map(ShareServer::descriptors).unwrap_or_default());
         all
     }
     /// How the program waits, if it drives the host.

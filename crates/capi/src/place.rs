@@ -17,16 +17,16 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An address and the bits of its network.
-type Prefix = (IpAddr, u8);
+type AddressPrefix = (IpAddr, u8);
 
 /// The words of `fp_stack_open`.
 #[derive(Default)]
-pub struct Place {
+pub struct InterfaceConfig {
     tun: Option<String>,
     tap: Option<String>,
     iface: Option<String>,
-    kernels: Vec<Prefix>,
-    ours: Vec<Prefix>,
+    kernels: Vec<AddressPrefix>,
+    ours: Vec<AddressPrefix>,
     gateways: Vec<IpAddr>,
     mac: Option<MacAddr>,
     mtu: Option<u16>,
@@ -41,16 +41,16 @@ pub struct Place {
 
 /// Why there is no stack: for the program, and for people.
 #[derive(Debug)]
-pub struct Refusal(pub Errno, pub String);
+pub struct ConfigRefusal(pub Errno, pub String);
 
-fn wrong(line: &str, wanted: &str) -> Refusal {
-    Refusal(Errno::EINVAL, format!("`{line}`: expected {wanted}"))
+fn wrong(line: &str, wanted: &str) -> ConfigRefusal {
+    ConfigRefusal(Errno::EINVAL, format!("`{line}`: expected {wanted}"))
 }
 
 /// `10.77.0.1/24`.
-fn prefix(text: &str) -> Option<Prefix> {
+fn prefix(text: &str) -> Option<AddressPrefix> {
     let (address, bits) = text.split_once('/')?;
-    let (address, bits): Prefix = (address.parse().ok()?, bits.parse().ok()?);
+    let (address, bits): AddressPrefix = (address.parse().ok()?, bits.parse().ok()?);
     (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, bits))
 }
 
@@ -60,13 +60,13 @@ fn mac(text: &str) -> Option<MacAddr> {
     Some(MacAddr(bytes?.try_into().ok()?))
 }
 
-impl Place {
+impl InterfaceConfig {
     /// Reads `name=value` lines.
     ///
     /// # Errors
     /// `EINVAL`: something that is none of them.
-    pub fn parse(words: &str) -> Result<Self, Refusal> {
-        let mut place = Place { words: words.to_owned(), ..Place::default() };
+    pub fn parse(words: &str) -> Result<Self, ConfigRefusal> {
+        let mut place = InterfaceConfig { words: words.to_owned(), ..InterfaceConfig::default() };
         for line in words.lines().filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once('=').ok_or_else(|| wrong(line, "name=value"))?;
             let text = || Some(value.to_owned());
@@ -104,36 +104,36 @@ impl Place {
     ///
     /// # Errors
     /// The system's, or `EINVAL`: words that make no sense together, `ENOENT`: no such profile.
-    pub fn open(self) -> Result<Arc<Home>, Refusal> {
+    pub fn open(self) -> Result<Arc<Home>, ConfigRefusal> {
         let addresses: Vec<_> = self.ours.iter().map(|(address, _)| *address).collect();
         if addresses.is_empty() {
-            return Err(Refusal(Errno::EINVAL, "a stack needs an address".to_owned()));
+            return Err(ConfigRefusal(Errno::EINVAL, "a stack needs an address".to_owned()));
         }
         let options = options(self.profile.as_deref())?;
         let before = descriptors();
         let (device, on_ethernet) = self.device()?;
         let link = LocalLink { prefixes: self.ours.clone(), gateways: self.gateways.clone() };
         let ethernet = match (on_ethernet, self.mac) {
-            (true, None) => return Err(Refusal(Errno::EINVAL, "an Ethernet needs mac=".to_owned())),
+            (true, None) => return Err(ConfigRefusal(Errno::EINVAL, "an Ethernet needs mac=".to_owned())),
             (true, Some(mac)) => Some((mac, link)),
             (false, _) => None,
         };
         let besides = Besides { ethernet, capture: self.capture.map(Into::into), memory: self.memory };
         let stack = Stack::on_device_with(device, &addresses, Wait::Sleep, besides)
-            .map_err(|error| Refusal(errno(&error), error.to_string()))?;
+            .map_err(|error| ConfigRefusal(errno(&error), error.to_string()))?;
         if let Some(name) = &self.control {
             let offered = stack.offer_list(name);
-            offered.map_err(|error| Refusal(Errno::EACCES, error.to_string()))?;
+            offered.map_err(|error| ConfigRefusal(Errno::EACCES, error.to_string()))?;
         }
         let private = descriptors().difference(&before).copied().filter(|fd| is_private(*fd)).collect();
         Home::new(stack, None, options, &self.words, private)
-            .map_err(|error| Refusal(error, "no descriptors or threads are left".to_owned()))
+            .map_err(|error| ConfigRefusal(error, "no descriptors or threads are left".to_owned()))
     }
 
-    fn device(&self) -> Result<(Box<dyn Device>, bool), Refusal> {
+    fn device(&self) -> Result<(Box<dyn Device>, bool), ConfigRefusal> {
         let refuse = |error: DeviceError| {
             let text = error.to_string();
-            Refusal(errno(&StackError::Device(error)), text)
+            ConfigRefusal(errno(&StackError::Device(error)), text)
         };
         let mut config = PacketConfig::new("");
         Ok(match (&self.tun, &self.tap, &self.iface) {
@@ -147,7 +147,12 @@ impl Place {
                 let config = TunConfig { tap, mtu, addresses, ..TunConfig::new(name) };
                 (Box::new(Tun::open(&config).map_err(refuse)?), tap)
             }
-            _ => return Err(Refusal(Errno::EINVAL, "one of tun=, tap= and iface= is needed".to_owned())),
+            _ => {
+                return Err(ConfigRefusal(
+                    Errno::EINVAL,
+                    "one of tun=, tap= and iface= is needed".to_owned(),
+                ));
+            }
         })
     }
 }
@@ -188,12 +193,12 @@ mod tests {
     fn words_are_understood_or_refused() {
         let words =
             "tap=fp0\naddress=10.7.0.2/24\naddress=fd77::2/64\nmac=02:00:00:00:00:0a\nmtu=9000\npcap=/a b";
-        let place = Place::parse(words).unwrap_or_else(|Refusal(_, why)| panic!("{why}"));
+        let place = InterfaceConfig::parse(words).unwrap_or_else(|ConfigRefusal(_, why)| panic!("{why}"));
         assert_eq!(place.ours, [prefix("10.7.0.2/24").unwrap(), prefix("fd77::2/64").unwrap()]);
         assert_eq!((place.mac, place.mtu), (Some(MacAddr([2, 0, 0, 0, 0, 10])), Some(9000)));
         assert_eq!(place.capture.as_deref(), Some("/a b"));
         for bad in ["tun", "address=10.7.0.2", "address=10.7.0.2/33", "mac=1:2", "mtu=70000", "x=y"] {
-            let refused = Place::parse(bad).err().unwrap_or_else(|| panic!("{bad}"));
+            let refused = InterfaceConfig::parse(bad).err().unwrap_or_else(|| panic!("{bad}"));
             assert!(refused.0 == Errno::EINVAL && refused.1.contains(bad), "{}", refused.1);
         }
         for (bad, code) in [
@@ -202,8 +207,8 @@ mod tests {
             ("tun=fp0\naddress=10.7.0.2/24\nprofile=none", Errno::ENOENT),
             ("iface=does/not\naddress=10.7.0.2/24\nmac=02:00:00:00:00:01", Errno::EINVAL),
         ] {
-            let place = Place::parse(bad).unwrap_or_else(|Refusal(_, why)| panic!("{why}"));
-            assert_eq!(place.open().err().map(|Refusal(code, _)| code), Some(code), "{bad}");
+            let place = InterfaceConfig::parse(bad).unwrap_or_else(|ConfigRefusal(_, why)| panic!("{why}"));
+            assert_eq!(place.open().err().map(|ConfigRefusal(code, _)| code), Some(code), "{bad}");
         }
     }
 }

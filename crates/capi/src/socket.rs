@@ -1,11 +1,11 @@
 //! One socket of a C program: what the calls of Linux make of it, and its descriptors.
 
-use crate::descriptor::{Ends, Mirror, pair, quiet};
+use crate::descriptor::{DescriptorEnds, Mirror, pair, quiet};
 use crate::ffi::{flags_of, identity, put_at};
 use crate::home::{Home, WaitFor, clock};
 use crate::share::remote::Remote;
 use crate::table;
-use farpace_live::socket::posix::{self, Received, SendTo};
+use farpace_live::socket::posix::{self, ReceivedMessage, SendTo};
 use farpace_units::Instant;
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
@@ -17,37 +17,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A socket.
-pub enum Socket {
+pub enum CapiSocket {
     /// Of a stack of this process.
-    Here(Local),
+    Here(LocalBinding),
     /// Of the stack of another process.
     There(Remote),
 }
 
 /// A socket of a stack of this process.
-pub struct Local {
+pub struct LocalBinding {
     /// Whose it is.
     pub home: Arc<Home>,
     /// All but its descriptors.
-    pub inner: Arc<posix::Socket>,
+    pub inner: Arc<posix::PosixSocket>,
     /// Its descriptors, and what shows there what it can do.
-    pub ends: Arc<Ends>,
+    pub ends: Arc<DescriptorEnds>,
 }
 
-impl Local {
+impl LocalBinding {
     /// A new socket, and its first descriptor, which nobody has yet.
     pub fn open(
         home: Arc<Home>,
-        inner: Arc<posix::Socket>,
+        inner: Arc<posix::PosixSocket>,
         flags: SockFlag,
-    ) -> nix::Result<(OwnedFd, Arc<Socket>)> {
+    ) -> nix::Result<(OwnedFd, Arc<CapiSocket>)> {
         let links = home.links.clone();
         let still = quiet();
         let (user, link) = pair(flags)?;
         let inode = identity(user.as_raw_fd()).ok_or(Errno::EMFILE)?;
         links.notice(&link, inode)?;
-        let ends = Arc::new(Ends::new(inode, link));
-        let socket = Arc::new(Socket::Here(Local { home, inner: inner.clone(), ends: ends.clone() }));
+        let ends = Arc::new(DescriptorEnds::new(inode, link));
+        let socket =
+            Arc::new(CapiSocket::Here(LocalBinding { home, inner: inner.clone(), ends: ends.clone() }));
         table::enter(inode, socket.clone());
         drop(still);
         inner.watch(Box::new(Mirror::new(ends, links)));
@@ -55,7 +56,7 @@ impl Local {
     }
 
     /// Before connect(2): what showed the connection before cannot show another, so the descriptor gets another file.
-    pub fn renew(&self, socket: &Arc<Socket>, flags: SockFlag) -> nix::Result<Option<OwnedFd>> {
+    pub fn renew(&self, socket: &Arc<CapiSocket>, flags: SockFlag) -> nix::Result<Option<OwnedFd>> {
         if !self.inner.is_unwatched() || !self.inner.is_idle() {
             return Ok(None);
         }
@@ -84,15 +85,15 @@ impl Local {
     }
 }
 
-impl Socket {
+impl CapiSocket {
     /// A descriptor for a new socket, which is `at` if that is given.
     pub fn open(
         home: Arc<Home>,
-        inner: Arc<posix::Socket>,
+        inner: Arc<posix::PosixSocket>,
         flags: SockFlag,
         at: Option<RawFd>,
     ) -> nix::Result<RawFd> {
-        let (mut user, socket) = Local::open(home, inner, flags)?;
+        let (mut user, socket) = LocalBinding::open(home, inner, flags)?;
         if let Some(at) = at {
             user = put_at(user, at, flags.contains(SockFlag::SOCK_CLOEXEC))?;
         }
@@ -103,15 +104,15 @@ impl Socket {
     /// The same on the stack of another process.
     pub fn open_there(remote: Remote) -> RawFd {
         let fd = remote.fd();
-        table::put(fd, &Arc::new(Socket::There(remote)));
+        table::put(fd, &Arc::new(CapiSocket::There(remote)));
         fd
     }
 
     /// It is of a stack of this process.
-    pub const fn here(&self) -> Option<&Local> {
+    pub const fn here(&self) -> Option<&LocalBinding> {
         match self {
-            Socket::Here(local) => Some(local),
-            Socket::There(_) => None,
+            CapiSocket::Here(local) => Some(local),
+            CapiSocket::There(_) => None,
         }
     }
     /// The program drives the host.
@@ -134,34 +135,34 @@ impl Socket {
     /// bind(2).
     pub fn bind(&self, at: &[u8]) -> nix::Result<()> {
         match self {
-            Socket::Here(local) => local.inner.bind(at),
-            Socket::There(remote) => remote.bind(at),
+            CapiSocket::Here(local) => local.inner.bind(at),
+            CapiSocket::There(remote) => remote.bind(at),
         }
     }
     /// listen(2).
     pub fn listen(&self, backlog: i32) -> nix::Result<()> {
         match self {
-            Socket::Here(local) => local.inner.listen(backlog),
-            Socket::There(remote) => remote.listen(backlog),
+            CapiSocket::Here(local) => local.inner.listen(backlog),
+            CapiSocket::There(remote) => remote.listen(backlog),
         }
     }
     /// accept4(2).
     pub fn accept(&self, flags: SockFlag) -> nix::Result<(RawFd, SocketAddr)> {
         match self {
-            Socket::Here(local) => {
+            CapiSocket::Here(local) => {
                 let (inner, from) = local.inner.accept()?;
-                Ok((Socket::open(local.home.clone(), inner, flags, None)?, from))
+                Ok((CapiSocket::open(local.home.clone(), inner, flags, None)?, from))
             }
-            Socket::There(remote) => {
+            CapiSocket::There(remote) => {
                 let (fd, from) = remote.accept(flags)?;
-                Ok((Socket::open_there(remote.copy(fd)), from))
+                Ok((CapiSocket::open_there(remote.copy(fd)), from))
             }
         }
     }
     /// connect(2) by the descriptor `fd`: `EINPROGRESS` until it is open.
     pub fn connect(self: &Arc<Self>, fd: RawFd, to: &[u8]) -> nix::Result<()> {
         match &**self {
-            Socket::Here(local) => {
+            CapiSocket::Here(local) => {
                 // Of several descriptors all would need another file: then the connection shows in none of them.
                 let alone = local.ends.users() == 1;
                 let flags = flags_of(fd)?;
@@ -170,133 +171,133 @@ impl Socket {
                 }
                 local.inner.connect(to)
             }
-            Socket::There(remote) => remote.connect(to),
+            CapiSocket::There(remote) => remote.connect(to),
         }
     }
     /// A connection is being opened.
     pub fn is_connecting(&self) -> bool {
         match self {
-            Socket::Here(local) => local.inner.is_connecting(),
-            Socket::There(remote) => remote.state().is_ok_and(|state| state.connecting),
+            CapiSocket::Here(local) => local.inner.is_connecting(),
+            CapiSocket::There(remote) => remote.state().is_ok_and(|state| state.connecting),
         }
     }
     /// How long a call that receives may wait (SO_RCVTIMEO).
     pub fn receive_timeout(&self) -> Option<Duration> {
         match self {
-            Socket::Here(local) => local.inner.receive_timeout(),
-            Socket::There(remote) => remote.state().ok()?.receive_timeout,
+            CapiSocket::Here(local) => local.inner.receive_timeout(),
+            CapiSocket::There(remote) => remote.state().ok()?.receive_timeout,
         }
     }
     /// How long a call that sends may wait (SO_SNDTIMEO).
     pub fn send_timeout(&self) -> Option<Duration> {
         match self {
-            Socket::Here(local) => local.inner.send_timeout(),
-            Socket::There(remote) => remote.state().ok()?.send_timeout,
+            CapiSocket::Here(local) => local.inner.send_timeout(),
+            CapiSocket::There(remote) => remote.state().ok()?.send_timeout,
         }
     }
     /// How many bytes a call that receives waits for (SO_RCVLOWAT).
     pub fn low_water(&self) -> usize {
         match self {
-            Socket::Here(local) => local.inner.low_water(),
-            Socket::There(remote) => remote.low_water(),
+            CapiSocket::Here(local) => local.inner.low_water(),
+            CapiSocket::There(remote) => remote.low_water(),
         }
     }
     /// Nothing more will come.
     pub fn has_ended(&self) -> bool {
         match self {
-            Socket::Here(local) => local.inner.readiness().read_ended || local.inner.is_over(),
-            Socket::There(remote) => remote.state().is_ok_and(|state| state.ended),
+            CapiSocket::Here(local) => local.inner.readiness().read_ended || local.inner.is_over(),
+            CapiSocket::There(remote) => remote.state().is_ok_and(|state| state.ended),
         }
     }
     /// The program knows that its connection is open.
     pub fn tell_open(&self) {
         match self {
-            Socket::Here(local) => drop(local.inner.tell_open()),
-            Socket::There(remote) => remote.tell_open(),
+            CapiSocket::Here(local) => drop(local.inner.tell_open()),
+            CapiSocket::There(remote) => remote.tell_open(),
         }
     }
     /// The program knows that its connection did not open.
     pub fn give_up(&self) {
         match self {
-            Socket::Here(local) => local.inner.give_up(),
-            Socket::There(remote) => remote.give_up(),
+            CapiSocket::Here(local) => local.inner.give_up(),
+            CapiSocket::There(remote) => remote.give_up(),
         }
     }
     /// shutdown(2).
     pub fn shutdown(&self, how: i32) -> nix::Result<()> {
         match self {
-            Socket::Here(local) => local.inner.shutdown(how),
-            Socket::There(remote) => remote.shutdown(how),
+            CapiSocket::Here(local) => local.inner.shutdown(how),
+            CapiSocket::There(remote) => remote.shutdown(how),
         }
     }
     /// getsockname(2).
     pub fn local(&self) -> nix::Result<SocketAddr> {
         match self {
-            Socket::Here(local) => Ok(local.inner.local()),
-            Socket::There(remote) => remote.local(),
+            CapiSocket::Here(local) => Ok(local.inner.local()),
+            CapiSocket::There(remote) => remote.local(),
         }
     }
     /// getpeername(2).
     pub fn peer(&self) -> nix::Result<SocketAddr> {
         match self {
-            Socket::Here(local) => local.inner.peer(),
-            Socket::There(remote) => remote.peer(),
+            CapiSocket::Here(local) => local.inner.peer(),
+            CapiSocket::There(remote) => remote.peer(),
         }
     }
     /// It is a UDP socket.
     pub fn is_datagram(&self) -> bool {
         match self {
-            Socket::Here(local) => local.inner.is_datagram(),
-            Socket::There(remote) => remote.is_datagram(),
+            CapiSocket::Here(local) => local.inner.is_datagram(),
+            CapiSocket::There(remote) => remote.is_datagram(),
         }
     }
     /// FIONREAD.
     pub fn available(&self) -> nix::Result<usize> {
         match self {
-            Socket::Here(local) => local.inner.available(),
-            Socket::There(remote) => remote.available(),
+            CapiSocket::Here(local) => local.inner.available(),
+            CapiSocket::There(remote) => remote.available(),
         }
     }
     /// SIOCOUTQ and SIOCOUTQNSD.
     pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
         match self {
-            Socket::Here(local) => local.inner.unacknowledged(),
-            Socket::There(remote) => remote.unacknowledged(),
+            CapiSocket::Here(local) => local.inner.unacknowledged(),
+            CapiSocket::There(remote) => remote.unacknowledged(),
         }
     }
     /// SIOCATMARK.
     pub fn is_at_mark(&self) -> bool {
         match self {
-            Socket::Here(local) => local.inner.is_at_mark(),
-            Socket::There(remote) => remote.is_at_mark(),
+            CapiSocket::Here(local) => local.inner.is_at_mark(),
+            CapiSocket::There(remote) => remote.is_at_mark(),
         }
     }
     /// recvmsg(2).
-    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         match self {
-            Socket::Here(local) => local.inner.receive(buffers, flags),
-            Socket::There(remote) => remote.receive(buffers, flags),
+            CapiSocket::Here(local) => local.inner.receive(buffers, flags),
+            CapiSocket::There(remote) => remote.receive(buffers, flags),
         }
     }
     /// sendmsg(2).
     pub fn send(&self, parts: &[IoSlice<'_>], message: &SendTo<'_>) -> nix::Result<usize> {
         match self {
-            Socket::Here(local) => local.inner.send(parts, message),
-            Socket::There(remote) => remote.send(parts, message),
+            CapiSocket::Here(local) => local.inner.send(parts, message),
+            CapiSocket::There(remote) => remote.send(parts, message),
         }
     }
     /// setsockopt(2).
     pub fn set_option(&self, level: i32, name: i32, value: Option<&[u8]>) -> nix::Result<()> {
         match self {
-            Socket::Here(local) => local.inner.set_option(level, name, value),
-            Socket::There(remote) => remote.set_option(level, name, value),
+            CapiSocket::Here(local) => local.inner.set_option(level, name, value),
+            CapiSocket::There(remote) => remote.set_option(level, name, value),
         }
     }
     /// getsockopt(2).
     pub fn option(&self, level: i32, name: i32, room: i32) -> nix::Result<Vec<u8>> {
         match self {
-            Socket::Here(local) => local.inner.option(level, name, room),
-            Socket::There(remote) => remote.option(level, name, room),
+            CapiSocket::Here(local) => local.inner.option(level, name, room),
+            CapiSocket::There(remote) => remote.option(level, name, room),
         }
     }
     /// SO_ERROR.
@@ -304,8 +305,8 @@ impl Socket {
         // What poll(2) shows of it is fetched, too.
         let _ = nix::sys::socket::getsockopt(&user, nix::sys::socket::sockopt::SocketError);
         match self {
-            Socket::Here(local) => local.inner.take_error(),
-            Socket::There(remote) => remote.take_error(),
+            CapiSocket::Here(local) => local.inner.take_error(),
+            CapiSocket::There(remote) => remote.take_error(),
         }
     }
 }

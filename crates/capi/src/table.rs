@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 use crate::share::remote::Remote;
-use crate::socket::Socket;
+use crate::socket::CapiSocket;
 use nix::errno::Errno;
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -10,21 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The sockets of this process.
-pub struct Table {
+pub struct HandleTable {
     /// By descriptor. A socket has several after dup(2).
-    descriptors: BTreeMap<RawFd, Arc<Socket>>,
+    descriptors: BTreeMap<RawFd, Arc<CapiSocket>>,
     /// Those of stacks of this process by the file behind their descriptors: also those whose descriptors other processes alone have.
-    files: BTreeMap<u64, Arc<Socket>>,
+    files: BTreeMap<u64, Arc<CapiSocket>>,
 }
 
-static TABLE: RwLock<Table> = RwLock::new(Table { descriptors: BTreeMap::new(), files: BTreeMap::new() });
+static TABLE: RwLock<HandleTable> =
+    RwLock::new(HandleTable { descriptors: BTreeMap::new(), files: BTreeMap::new() });
 /// Other processes may have descriptors of sockets of this one.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-fn read() -> RwLockReadGuard<'static, Table> {
+fn read() -> RwLockReadGuard<'static, HandleTable> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
-fn write() -> RwLockWriteGuard<'static, Table> {
+fn write() -> RwLockWriteGuard<'static, HandleTable> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -37,12 +38,12 @@ pub fn is_shared() -> bool {
     SHARED.load(Ordering::Acquire)
 }
 /// The table, while nobody else looks.
-pub fn hold() -> RwLockWriteGuard<'static, Table> {
+pub fn hold() -> RwLockWriteGuard<'static, HandleTable> {
     write()
 }
 
 /// The socket behind a descriptor.
-pub fn get(fd: RawFd) -> nix::Result<Arc<Socket>> {
+pub fn get(fd: RawFd) -> nix::Result<Arc<CapiSocket>> {
     let socket = read().descriptors.get(&fd).cloned().ok_or(Errno::EBADF)?;
     // Its number may have been closed, and used again, by calls that nobody has seen.
     if socket.here().is_some_and(|local| local.is_blind() && !local.is_at(fd)) {
@@ -53,17 +54,17 @@ pub fn get(fd: RawFd) -> nix::Result<Arc<Socket>> {
 }
 
 /// The socket of a stack of this process with this file.
-pub fn of_file(inode: u64) -> Option<Arc<Socket>> {
+pub fn of_file(inode: u64) -> Option<Arc<CapiSocket>> {
     read().files.get(&inode).cloned()
 }
 
 /// A new socket of a stack of this process.
-pub fn enter(inode: u64, socket: Arc<Socket>) {
+pub fn enter(inode: u64, socket: Arc<CapiSocket>) {
     write().files.insert(inode, socket);
 }
 
 /// From now on `fd` means `socket`; what it meant before was closed.
-pub fn put(fd: RawFd, socket: &Arc<Socket>) {
+pub fn put(fd: RawFd, socket: &Arc<CapiSocket>) {
     if let Some(local) = socket.here() {
         local.ends.add_user(fd);
     }
@@ -74,15 +75,15 @@ pub fn put(fd: RawFd, socket: &Arc<Socket>) {
 }
 
 /// From now on `copy` means what `socket` is, too.
-pub fn share(socket: &Arc<Socket>, copy: RawFd) {
+pub fn share(socket: &Arc<CapiSocket>, copy: RawFd) {
     match &**socket {
-        Socket::Here(_) => put(copy, socket),
-        Socket::There(remote) => put(copy, &Arc::new(Socket::There(remote.copy(copy)))),
+        CapiSocket::Here(_) => put(copy, socket),
+        CapiSocket::There(remote) => put(copy, &Arc::new(CapiSocket::There(remote.copy(copy)))),
     }
 }
 
 /// The descriptor of a socket gets another file, while nobody looks.
-pub fn moved(socket: &Arc<Socket>, from: u64, to: u64, work: impl FnOnce()) {
+pub fn moved(socket: &Arc<CapiSocket>, from: u64, to: u64, work: impl FnOnce()) {
     let mut table = write();
     table.files.remove(&from);
     work();
@@ -90,13 +91,13 @@ pub fn moved(socket: &Arc<Socket>, from: u64, to: u64, work: impl FnOnce()) {
 }
 
 /// `fd`, which is closed, means nothing any more, if it meant `socket`.
-pub fn forget(fd: RawFd, socket: &Arc<Socket>) {
+pub fn forget(fd: RawFd, socket: &Arc<CapiSocket>) {
     strike(fd, socket);
     lose(fd, socket);
 }
 
 /// `fd`, which is to be closed, means nothing any more. [`forget`] comes later.
-pub fn strike(fd: RawFd, socket: &Arc<Socket>) {
+pub fn strike(fd: RawFd, socket: &Arc<CapiSocket>) {
     let mut table = write();
     if table.descriptors.get(&fd).is_some_and(|there| Arc::ptr_eq(there, socket)) {
         table.descriptors.remove(&fd);
@@ -104,7 +105,7 @@ pub fn strike(fd: RawFd, socket: &Arc<Socket>) {
 }
 
 /// A descriptor of a socket is closed.
-pub fn lose(fd: RawFd, socket: &Arc<Socket>) {
+pub fn lose(fd: RawFd, socket: &Arc<CapiSocket>) {
     let Some(local) = socket.here() else { return };
     let last = local.ends.remove_user(fd);
     if last && (!is_shared() || local.ends.are_closed()) {
@@ -113,7 +114,7 @@ pub fn lose(fd: RawFd, socket: &Arc<Socket>) {
 }
 
 /// Nobody has the socket any more.
-fn let_go(socket: &Arc<Socket>, wait: bool) {
+fn let_go(socket: &Arc<CapiSocket>, wait: bool) {
     let Some(local) = socket.here() else { return };
     {
         let mut table = write();
@@ -137,12 +138,12 @@ pub fn look_at(inode: u64) {
     let_go(&socket, false);
 }
 
-fn is_of(socket: &Socket, home: &Arc<Home>) -> bool {
+fn is_of(socket: &CapiSocket, home: &Arc<Home>) -> bool {
     socket.here().is_some_and(|local| Arc::ptr_eq(&local.home, home))
 }
 
 /// The descriptors that this process has of sockets of `home`.
-pub fn descriptors_of(home: &Arc<Home>) -> Vec<(RawFd, Arc<Socket>)> {
+pub fn descriptors_of(home: &Arc<Home>) -> Vec<(RawFd, Arc<CapiSocket>)> {
     let table = read();
     let its = table.descriptors.iter().filter(|(_, socket)| is_of(socket, home));
     its.map(|(fd, socket)| (*fd, socket.clone())).collect()
@@ -169,21 +170,21 @@ pub fn leave_all(home: &Arc<Home>) {
     all.iter().filter_map(|socket| socket.here()).for_each(|local| local.leave(true));
 }
 
-impl Table {
+impl HandleTable {
     /// In a child of fork(2), which has no thread of the stack `home`: its sockets are those of another process from now on. What
     /// was theirs stays in memory as it is, because other threads may have held its locks; what it took of the system is closed.
     pub fn leave_to_owner(&mut self, home: &Arc<Home>) {
         for (fd, entry) in &mut self.descriptors {
             if is_of(entry, home) {
                 let datagram = entry.is_datagram();
-                let remote = Arc::new(Socket::There(Remote::new(*fd, datagram)));
+                let remote = Arc::new(CapiSocket::There(Remote::new(*fd, datagram)));
                 std::mem::forget(std::mem::replace(entry, remote));
             }
         }
         let (its, others) =
             std::mem::take(&mut self.files).into_iter().partition(|(_, socket)| is_of(socket, home));
         self.files = others;
-        let its: BTreeMap<u64, Arc<Socket>> = its;
+        let its: BTreeMap<u64, Arc<CapiSocket>> = its;
         its.values().filter_map(|socket| socket.here()).for_each(|local| local.ends.close_link());
         std::mem::forget(its);
     }

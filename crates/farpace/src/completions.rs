@@ -19,12 +19,12 @@ Examples:
 pub struct Args {
     /// The shell
     #[arg(value_name = "SHELL")]
-    shell: Kind,
+    shell: TestedShell,
 }
 
 /// The shells that are tested here.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Kind {
+enum TestedShell {
     Bash,
     Zsh,
     Fish,
@@ -36,9 +36,9 @@ enum Kind {
 /// Standard output cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let shell = match args.shell {
-        Kind::Bash => Shell::Bash,
-        Kind::Zsh => Shell::Zsh,
-        Kind::Fish => Shell::Fish,
+        TestedShell::Bash => Shell::Bash,
+        TestedShell::Zsh => Shell::Zsh,
+        TestedShell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::Cli::command(), "farpace", &mut script);

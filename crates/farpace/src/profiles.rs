@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::Result;
-use farpace_tcp::config::{BufferSize, Buffers, Profile};
+use farpace_tcp::config::{BufferConfig, BufferSize, Profile};
 use farpace_units::ByteCount;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// A word that a scenario can use, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct ProfileChoice {
     /// The word.
     pub name: String,
     /// One line.
@@ -34,12 +34,12 @@ pub struct Choice {
 
 /// The choices for a setting, `Profile` or `Congestion`: words and meanings as the schema has them, which takes
 /// them from the types themselves.
-pub fn choices(schema: &Value, setting: &str) -> Vec<Choice> {
+pub fn choices(schema: &Value, setting: &str) -> Vec<ProfileChoice> {
     let variants = schema.pointer(&format!("/$defs/{setting}/oneOf")).and_then(Value::as_array);
     let text = |v: &Value, key| v.get(key).and_then(Value::as_str).map(str::to_owned);
     let choice = |v: &Value| {
         let description = text(v, "description").unwrap_or_default().replace('\n', " ");
-        Some(Choice { name: text(v, "const")?, description })
+        Some(ProfileChoice { name: text(v, "const")?, description })
     };
     variants.into_iter().flatten().filter_map(choice).collect()
 }
@@ -56,10 +56,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::print_json(&json!({ "profiles": profiles, "congestion": congestion }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let buffers = Profile::ALL.map(|profile| Choice {
+    let buffers = Profile::ALL.map(|profile| ProfileChoice {
         name: profile.name().to_owned(),
         description: {
-            let Buffers { receive, send, .. } = profile.buffers();
+            let BufferConfig { receive, send, .. } = profile.buffers();
             format!("receive {}, send {}", size(receive), size(send))
         },
     });
@@ -100,11 +100,11 @@ fn in_binary(bytes: ByteCount) -> String {
 }
 
 /// A profile for JSON: sizes in bytes; `max` equals `initial` where a size is fixed.
-fn with_buffers(choice: &Choice) -> Value {
+fn with_buffers(choice: &ProfileChoice) -> Value {
     let profile = Profile::ALL.into_iter().find(|profile| profile.name() == choice.name);
     let buffers = profile.map(|profile| {
         let of = |size: BufferSize| json!({ "initial": size.initial.get(), "max": size.max.get() });
-        let Buffers { receive, send, .. } = profile.buffers();
+        let BufferConfig { receive, send, .. } = profile.buffers();
         json!({ "receive": of(receive), "send": of(send) })
     });
     json!({ "name": choice.name, "description": choice.description, "buffers": buffers })

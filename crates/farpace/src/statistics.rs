@@ -1,6 +1,6 @@
 //! Numbers about numbers: means with their confidence, percentiles, fairness.
 
-use farpace_report::Estimate;
+use farpace_report::ComparedEstimate;
 use serde::Serialize;
 
 /// A mean over runs that differ by chance alone.
@@ -30,9 +30,9 @@ impl Summary {
     }
 
     /// For figures: the mean with its interval, without one for a single run.
-    pub fn estimate(&self) -> Estimate {
+    pub fn estimate(&self) -> ComparedEstimate {
         let range = (self.runs > 1).then_some((self.mean - self.ci95, self.mean + self.ci95));
-        Estimate { mean: self.mean, range }
+        ComparedEstimate { mean: self.mean, range }
     }
 
     /// `9.12 ± 0.03`, or the mean alone if all runs agree.

@@ -9,7 +9,8 @@ use farpace_trace::PcapngWriter;
 use farpace_units::Instant;
 use farpace_wire::icmp::with_cards;
 use farpace_wire::{
-    AddressPair, Arp, Below, EtherType, Extension, Icmp, MacAddr, Neighbour, NicFlags, NicKind, Packet,
+    AddressPair, Arp, Below, EtherType, Extension, Icmp, MacAddr, NeighbourDiscovery, NicFlags, NicKind,
+    Packet,
 };
 use serde_json::Value;
 use std::fs::{self, File};
@@ -97,7 +98,7 @@ fn tshark_takes_a_list_of_cards_for_a_trailer() {
     let (a, b, a6) =
         (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
     let request = Arp::request(mac(0x11), a, b);
-    let asked = Neighbour::Solicitation { target: a6, source_link: Some(mac(0x11)) };
+    let asked = NeighbourDiscovery::Solicitation { target: a6, source_link: Some(mac(0x11)) };
     let below = Below::new(
         mac(0x11),
         mac(0x31),

@@ -6,9 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
-use farpace_transfer::message::{Entry, FileTime, Kind, Message};
-use farpace_transfer::{Code, ContentHasher, Fault, FrameWriter, RelPath, Role, Session, shake};
-use farpace_units::Stream;
+use farpace_transfer::message::{EntryKind, FileEntry, FileTime, TransferMessage};
+use farpace_transfer::{Code, ContentHasher, FrameWriter, RelPath, Role, Session, TransferFault, shake};
+use farpace_units::RandomStream;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -88,7 +88,7 @@ impl Drop for Receiver {
 }
 
 /// A connection from one of many addresses of this machine.
-fn connection(rng: &mut Stream, port: u16) -> Option<TcpStream> {
+fn connection(rng: &mut RandomStream, port: u16) -> Option<TcpStream> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
     let from = Ipv4Addr::new(127, 0, 1 + rng.below(3) as u8, 1 + rng.below(20) as u8);
     bind(&socket, &SocketAddrV4::new(from, 0)).ok()?;
@@ -101,28 +101,28 @@ fn connection(rng: &mut Stream, port: u16) -> Option<TcpStream> {
     Some(stream)
 }
 
-fn path(rng: &mut Stream) -> RelPath {
+fn path(rng: &mut RandomStream) -> RelPath {
     let names = ["a", "b", "l", "dir", "film", ".h"];
     let names: Vec<_> = (0..=rng.below(3)).map(|_| names[rng.below(names.len() as u64) as usize]).collect();
     RelPath::new(names.join("/").as_bytes()).unwrap()
 }
 
-fn entries(rng: &mut Stream) -> Vec<Entry> {
+fn entries(rng: &mut RandomStream) -> Vec<FileEntry> {
     let mut entries: Vec<_> = (0..rng.below(12))
         .map(|_| {
             let targets = ["..", "a/..", "l/../..", "/etc", ".", "dir/x", "a/b/../../.."];
             let kind = match rng.below(8) {
-                0 => Kind::Directory,
+                0 => EntryKind::Directory,
                 1 => {
                     let target = targets[rng.below(targets.len() as u64) as usize];
-                    Kind::Link { target: target.as_bytes().to_vec() }
+                    EntryKind::Link { target: target.as_bytes().to_vec() }
                 }
-                2 => Kind::File { size: i64::MAX as u64 },
-                3 => Kind::File { size: 1 << rng.below(63) },
-                _ => Kind::File { size: rng.below(100_000) },
+                2 => EntryKind::File { size: i64::MAX as u64 },
+                3 => EntryKind::File { size: 1 << rng.below(63) },
+                _ => EntryKind::File { size: rng.below(100_000) },
             };
             let mode = rng.below(0o1000) as u16;
-            Entry {
+            FileEntry {
                 path: path(rng),
                 kind,
                 mode,
@@ -140,7 +140,7 @@ fn entries(rng: &mut Stream) -> Vec<Entry> {
 }
 
 /// Messages that get far, and some that do not.
-fn lie(rng: &mut Stream, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()> {
+fn lie(rng: &mut RandomStream, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()> {
     let mut next = 0;
     let mut files = Vec::new();
     for _ in 0..rng.below(30) {
@@ -148,22 +148,22 @@ fn lie(rng: &mut Stream, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()
             0..3 => {
                 let entries = entries(rng);
                 let sizes = entries.iter().map(|entry| match entry.kind {
-                    Kind::File { size } => Some(size),
+                    EntryKind::File { size } => Some(size),
                     _ => None,
                 });
                 files.extend((next..).zip(sizes).filter_map(|(index, size)| Some((index, size?))));
                 let first = next;
                 next += entries.len() as u64;
-                out.message(&Message::Offer { first, entries })?;
+                out.message(&TransferMessage::Offer { first, entries })?;
             }
             3..7 if !files.is_empty() => {
                 let (index, mut left) = files.remove(rng.below(files.len() as u64) as usize);
-                out.message(&Message::Begin { index, offset: 0 })?;
+                out.message(&TransferMessage::Begin { index, offset: 0 })?;
                 let mut hasher = ContentHasher::default();
                 while left > 0 && rng.chance(0.8) {
                     if rng.chance(0.5) {
                         let len = if rng.chance(0.5) { left } else { 1 + rng.below(left) };
-                        out.message(&Message::Hole { len })?;
+                        out.message(&TransferMessage::Hole { len })?;
                         hasher.zeros(len);
                         left -= len;
                     } else {
@@ -175,16 +175,20 @@ fn lie(rng: &mut Stream, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()
                     }
                 }
                 match rng.below(6) {
-                    0 => out.message(&Message::Abandon(Fault::new(Code::Changed, "lie")))?,
-                    1 => out.message(&Message::End { hash: [0; 32] })?,
+                    0 => out.message(&TransferMessage::Abandon(TransferFault::new(Code::Changed, "lie")))?,
+                    1 => out.message(&TransferMessage::End { hash: [0; 32] })?,
                     2 => {}
-                    _ => out.message(&Message::End { hash: hasher.result() })?,
+                    _ => out.message(&TransferMessage::End { hash: hasher.result() })?,
                 }
             }
-            7 => out.message(&Message::Hole { len: rng.next_u64() })?,
-            8 => out.message(&Message::Seal { path: path(rng), mode: 0, modified: FileTime::default() })?,
-            9 => out.message(&Message::Busy)?,
-            10 if rng.chance(0.3) => out.message(&Message::Finish)?,
+            7 => out.message(&TransferMessage::Hole { len: rng.next_u64() })?,
+            8 => out.message(&TransferMessage::Seal {
+                path: path(rng),
+                mode: 0,
+                modified: FileTime::default(),
+            })?,
+            9 => out.message(&TransferMessage::Busy)?,
+            10 if rng.chance(0.3) => out.message(&TransferMessage::Finish)?,
             11 if rng.chance(0.3) => {
                 let mut bytes = vec![0; rng.below(50) as usize];
                 rng.fill(&mut bytes);
@@ -197,7 +201,7 @@ fn lie(rng: &mut Stream, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()
 }
 
 /// Goes on until the receiver has had enough, or this long.
-fn for_long(rng: &mut Stream, mut what: impl FnMut() -> std::io::Result<()>) {
+fn for_long(rng: &mut RandomStream, mut what: impl FnMut() -> std::io::Result<()>) {
     let until = Instant::now() + Duration::from_millis(rng.below(6_000));
     while Instant::now() < until && what().is_ok() {
         std::thread::sleep(Duration::from_millis(50));
@@ -205,7 +209,7 @@ fn for_long(rng: &mut Stream, mut what: impl FnMut() -> std::io::Result<()>) {
 }
 
 fn attack(seed: u64, port: u16, token: &[u8]) -> Option<()> {
-    let rng = &mut Stream::new(seed, "attack");
+    let rng = &mut RandomStream::new(seed, "attack");
     let mut stream = connection(rng, port)?;
     let kind = rng.below(10);
     let hello = [&b"farpace\n"[..], &[2, 2, 1, 0], &[9; 32]].concat();
@@ -233,19 +237,20 @@ fn attack(seed: u64, port: u16, token: &[u8]) -> Option<()> {
             let (mut reader, mut out) = shake(reader, writer, &session, Role::Sends, &moved).ok()?;
             let mut sender = [0; 32];
             sender[0] = rng.below(3) as u8;
-            out.message(&Message::Summary { entries: 1_000, bytes: 1 << 40, roots: 1, sender }).ok()?;
+            out.message(&TransferMessage::Summary { entries: 1_000, bytes: 1 << 40, roots: 1, sender })
+                .ok()?;
             match kind {
                 4 => for_long(rng, || Ok(())),
-                5 => for_long(rng, || out.message(&Message::Busy)),
+                5 => for_long(rng, || out.message(&TransferMessage::Busy)),
                 6 => {
-                    let entry = Entry {
+                    let entry = FileEntry {
                         path: RelPath::new(b"slow").unwrap(),
-                        kind: Kind::File { size: 1 << 40 },
+                        kind: EntryKind::File { size: 1 << 40 },
                         mode: 0o644,
                         modified: FileTime::default(),
                     };
-                    out.message(&Message::Offer { first: 0, entries: vec![entry] }).ok()?;
-                    out.message(&Message::Begin { index: 0, offset: 0 }).ok()?;
+                    out.message(&TransferMessage::Offer { first: 0, entries: vec![entry] }).ok()?;
+                    out.message(&TransferMessage::Begin { index: 0, offset: 0 }).ok()?;
                     for_long(rng, || out.data_header(1).and_then(|()| out.raw(b"x")));
                 }
                 _ => {

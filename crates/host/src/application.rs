@@ -1,14 +1,14 @@
 //! What uses a connection.
 
 use crate::connections::ConnectionId;
-use farpace_tcp::{Connection, Event};
+use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
 use std::any::Any;
 use std::net::SocketAddr;
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ends {
+pub struct SocketEnds {
     /// Ours.
     pub local: SocketAddr,
     /// The peer's.
@@ -21,9 +21,9 @@ pub struct Ends {
 pub trait Application: Any {
     /// It has got its connection: the one that is being opened, or one whose handshake is complete. Comes once, before
     /// any event.
-    fn on_begin(&mut self, id: ConnectionId, ends: Ends) {
+    fn on_begin(&mut self, id: ConnectionId, ends: SocketEnds) {
         let _ = (id, ends);
     }
     /// Something happened on `connection`.
-    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: Event);
+    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent);
 }

@@ -3,11 +3,11 @@
 use crate::host::Host;
 use crate::internet::fitted;
 use crate::isn::isn_above;
-use crate::listener::Admission;
+use crate::listener::ListenAdmission;
 use crate::secret::{Purpose, Tuple};
 use crate::time_wait::TimeWaitArrival;
 use farpace_path::{Cx, DropReason};
-use farpace_tcp::{Connection, Ports, Segment, State};
+use farpace_tcp::{Connection, ConnectionState, Ports, Segment};
 use farpace_units::{ByteCount, Seq};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{Ecn, Packet};
@@ -29,7 +29,7 @@ impl Host {
         if too_far(&packet, entry.connection.config().tuning.min_hops) {
             return cx.drop(packet, DropReason::TtlExpired);
         }
-        if entry.connection.state() == State::TimeWait && opens(&header) {
+        if entry.connection.state() == ConnectionState::TimeWait && opens(&header) {
             let segment = segment_of(header.clone(), &packet);
             if entry.connection.may_be_reused_by(&segment) && self.listeners.has(&tuple) {
                 let floor = entry.connection.next_iss_floor();
@@ -102,16 +102,16 @@ impl Host {
             _ if header.flags.contains(TcpFlags::FIN) && listener.settings.config.is_linux() => {
                 cx.drop(packet, DropReason::NoListener);
             }
-            Admission::Refuse => cx.drop(packet, DropReason::HostLimit),
+            ListenAdmission::Refuse => cx.drop(packet, DropReason::HostLimit),
             _ if self.budget.refuses_connection() => cx.drop(packet, DropReason::HostLimit),
-            Admission::Cookie => {
+            ListenAdmission::Cookie => {
                 let answer = listener.cookie(&self.secret, &tuple, &header, self.internet.limits, cx.now());
                 cx.consume(packet);
                 if let Some(answer) = answer {
                     self.answer(&tuple, &answer, cx);
                 }
             }
-            Admission::Keep => {
+            ListenAdmission::Keep => {
                 let iss = isn_above(&self.secret, &tuple, cx.now(), floor);
                 let (config, log_as) = (
                     fitted(&listener.settings.config, &tuple, self.internet.limits),

@@ -90,7 +90,7 @@ pub struct BindId {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bound {
+struct BoundPort {
     number: u64,
     bind: Bind,
     listening: bool,
@@ -107,7 +107,7 @@ struct Users {
 /// The bound sockets of a host, and the ports of its connections.
 #[derive(Debug, Default)]
 pub(crate) struct Binds {
-    by_port: BTreeMap<u16, Vec<Bound>>,
+    by_port: BTreeMap<u16, Vec<BoundPort>>,
     count: usize,
     made: u64,
     users: BTreeMap<(u16, IpAddr), Users>,
@@ -134,7 +134,7 @@ impl Binds {
 
     /// True if `bind` cannot be beside what is there.
     fn conflicts(&self, bind: &Bind, own: Option<u64>) -> bool {
-        let bears = |other: &Bound| {
+        let bears = |other: &BoundPort| {
             let by_address = bind.reuse_address && other.bind.reuse_address && !other.listening;
             by_address || (bind.reuse_port && other.bind.reuse_port)
         };
@@ -170,12 +170,12 @@ impl Binds {
         }
         self.made += 1;
         self.count += 1;
-        let bound = Bound { number: self.made, bind, listening: false };
+        let bound = BoundPort { number: self.made, bind, listening: false };
         self.by_port.entry(bind.port).or_default().push(bound);
         Ok(BindId { port: bind.port, number: self.made })
     }
 
-    fn get(&mut self, id: BindId) -> Option<&mut Bound> {
+    fn get(&mut self, id: BindId) -> Option<&mut BoundPort> {
         self.by_port.get_mut(&id.port)?.iter_mut().find(|bound| bound.number == id.number)
     }
 

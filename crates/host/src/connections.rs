@@ -24,7 +24,7 @@ pub struct ConnectionId {
 }
 
 /// A connection and what belongs to it.
-pub(crate) struct Entry {
+pub(crate) struct ConnectionEntry {
     pub connection: Connection,
     /// None until the handshake of an accepted connection is complete.
     pub application: Option<Box<dyn Application>>,
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     pub departures: Option<Departures>,
 }
 
-impl Entry {
+impl ConnectionEntry {
     /// Tells the connection which of its packets have left.
     pub fn note_departures(&mut self) {
         if let Some(departures) = &self.departures {
@@ -58,7 +58,7 @@ impl Entry {
 }
 
 /// A connection that is to be opened later.
-pub(crate) struct Plan {
+pub(crate) struct ServicePlan {
     pub config: Config,
     pub tuple: Tuple,
     pub application: Box<dyn Application>,
@@ -67,22 +67,22 @@ pub(crate) struct Plan {
 }
 
 #[derive(Default)]
-enum Content {
+enum SlotContent {
     #[default]
     Free,
-    Planned(Box<Plan>),
-    Open(Box<Entry>),
+    Planned(Box<ServicePlan>),
+    Open(Box<ConnectionEntry>),
 }
 
 #[derive(Default)]
-struct Slot {
+struct ConnectionSlot {
     generation: u32,
-    content: Content,
+    content: SlotContent,
 }
 
 /// All connections. A slot is one connection's place from its plan or SYN until it is forgotten.
 pub(crate) struct Connections {
-    slots: Vec<Slot>,
+    slots: Vec<ConnectionSlot>,
     /// Closed connections that are kept at most.
     pub closed_kept: usize,
     /// Slots to be used again.
@@ -140,20 +140,20 @@ impl Connections {
     }
 
     /// Takes a slot for a connection that is to be opened later.
-    pub fn plan(&mut self, plan: Plan) -> (usize, ConnectionId) {
+    pub fn plan(&mut self, plan: ServicePlan) -> (usize, ConnectionId) {
         let tuple = plan.tuple;
-        self.insert(tuple, Content::Planned(Box::new(plan)))
+        self.insert(tuple, SlotContent::Planned(Box::new(plan)))
     }
 
     /// Takes a slot for a connection that begins now.
-    pub fn add(&mut self, entry: Entry) -> usize {
+    pub fn add(&mut self, entry: ConnectionEntry) -> usize {
         let tuple = entry.tuple;
-        self.insert(tuple, Content::Open(Box::new(entry))).0
+        self.insert(tuple, SlotContent::Open(Box::new(entry))).0
     }
 
-    fn insert(&mut self, tuple: Tuple, content: Content) -> (usize, ConnectionId) {
+    fn insert(&mut self, tuple: Tuple, content: SlotContent) -> (usize, ConnectionId) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(ConnectionSlot::default());
             self.slots.len() - 1
         });
         self.slots[slot].content = content;
@@ -162,10 +162,10 @@ impl Connections {
     }
 
     /// The plan in `slot`; [`open`](Self::open) or [`forget`](Self::forget) must follow.
-    pub fn take_plan(&mut self, slot: usize) -> Option<Plan> {
+    pub fn take_plan(&mut self, slot: usize) -> Option<ServicePlan> {
         let content = &mut self.slots.get_mut(slot)?.content;
         match std::mem::take(content) {
-            Content::Planned(plan) => Some(*plan),
+            SlotContent::Planned(plan) => Some(*plan),
             other => {
                 *content = other;
                 None
@@ -174,9 +174,9 @@ impl Connections {
     }
 
     /// What was planned for `slot` has begun.
-    pub fn open(&mut self, slot: usize, entry: Entry) {
+    pub fn open(&mut self, slot: usize, entry: ConnectionEntry) {
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.content = Content::Open(Box::new(entry));
+            slot.content = SlotContent::Open(Box::new(entry));
         }
     }
 
@@ -186,10 +186,10 @@ impl Connections {
     }
 
     /// The connection in `slot`.
-    pub fn at(&mut self, slot: usize) -> Option<&mut Entry> {
+    pub fn at(&mut self, slot: usize) -> Option<&mut ConnectionEntry> {
         match &mut self.slots.get_mut(slot)?.content {
-            Content::Open(entry) => Some(entry),
-            Content::Planned(_) | Content::Free => None,
+            SlotContent::Open(entry) => Some(entry),
+            SlotContent::Planned(_) | SlotContent::Free => None,
         }
     }
 
@@ -200,10 +200,10 @@ impl Connections {
     }
 
     /// A connection that has begun and is not forgotten.
-    pub fn get(&self, id: ConnectionId) -> Option<&Entry> {
+    pub fn get(&self, id: ConnectionId) -> Option<&ConnectionEntry> {
         match &self.slots[self.slot(id)?].content {
-            Content::Open(entry) => Some(entry),
-            Content::Planned(_) | Content::Free => None,
+            SlotContent::Open(entry) => Some(entry),
+            SlotContent::Planned(_) | SlotContent::Free => None,
         }
     }
 
@@ -212,10 +212,12 @@ impl Connections {
         Some(ConnectionId { slot, generation: self.slots.get(slot)?.generation })
     }
     /// All that have begun and are not forgotten.
-    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &ConnectionEntry)> {
         self.slots.iter().enumerate().filter_map(|(slot, s)| match &s.content {
-            Content::Open(entry) => Some((ConnectionId { slot, generation: s.generation }, entry.as_ref())),
-            Content::Planned(_) | Content::Free => None,
+            SlotContent::Open(entry) => {
+                Some((ConnectionId { slot, generation: s.generation }, entry.as_ref()))
+            }
+            SlotContent::Planned(_) | SlotContent::Free => None,
         })
     }
 
@@ -230,14 +232,14 @@ impl Connections {
     }
 
     /// Those that make records, in the order of their slots.
-    pub fn logged(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub fn logged(&mut self) -> impl Iterator<Item = &mut ConnectionEntry> {
         let logged = &self.logged;
         // Few connections make records, but a host may have many.
         let last = logged.last().map_or(0, |last| last + 1).min(self.slots.len());
         self.slots[..last].iter_mut().enumerate().filter(|(slot, _)| logged.contains(slot)).filter_map(
             |(_, s)| match &mut s.content {
-                Content::Open(entry) => Some(entry.as_mut()),
-                Content::Planned(_) | Content::Free => None,
+                SlotContent::Open(entry) => Some(entry.as_mut()),
+                SlotContent::Planned(_) | SlotContent::Free => None,
             },
         )
     }
@@ -246,9 +248,9 @@ impl Connections {
     pub fn release(&mut self, slot: usize) -> Option<(Tuple, bool)> {
         self.recent = None;
         let (tuple, reuse_address) = match self.slots.get(slot).map(|s| &s.content) {
-            Some(Content::Open(entry)) => (entry.tuple, entry.reuse_address),
-            Some(Content::Planned(plan)) => (plan.tuple, plan.reuse_address),
-            Some(Content::Free) | None => return None,
+            Some(SlotContent::Open(entry)) => (entry.tuple, entry.reuse_address),
+            Some(SlotContent::Planned(plan)) => (plan.tuple, plan.reuse_address),
+            Some(SlotContent::Free) | None => return None,
         };
         if self.index.get(&tuple) != Some(&slot) {
             return None; // others have the same ends by now
@@ -270,7 +272,7 @@ impl Connections {
     /// Nothing is left of a released connection or plan.
     pub fn forget(&mut self, slot: usize) {
         if let Some(s) = self.slots.get_mut(slot) {
-            s.content = Content::Free;
+            s.content = SlotContent::Free;
             s.generation = s.generation.wrapping_add(1);
             self.logged.remove(&slot);
             self.free.push(slot);

@@ -5,7 +5,7 @@
 //! low bits of the timestamp carry window scale and SACK: a peer that offers no timestamps goes without both.
 
 use crate::secret::{Purpose, Secret, Tuple};
-use farpace_tcp::Resumed;
+use farpace_tcp::ResumedConnection;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::TcpHeader;
 
@@ -46,7 +46,12 @@ pub(crate) fn stamp(clock: u32, window_scale: Option<u8>, sack: bool) -> u32 {
 }
 
 /// Reads a cookie from the ACK that ends a handshake. None: it is not one of ours, or too old.
-pub(crate) fn check(secret: &Secret, tuple: &Tuple, ack: &TcpHeader, now: Instant) -> Option<Resumed> {
+pub(crate) fn check(
+    secret: &Secret,
+    tuple: &Tuple,
+    ack: &TcpHeader,
+    now: Instant,
+) -> Option<ResumedConnection> {
     let (iss, irs) = (ack.ack - 1, ack.seq - 1);
     let mask = secret.hash(Purpose::CookieMask, tuple, 0) as u32;
     let fields = (iss - mask).get().wrapping_sub(irs.get());
@@ -58,7 +63,7 @@ pub(crate) fn check(secret: &Secret, tuple: &Tuple, ack: &TcpHeader, now: Instan
     }
     let bits = ack.options.timestamps.map(|t| t.echo & ((1 << STAMP_BITS) - 1));
     let shift = bits.map_or(NO_SCALE, |bits| bits >> 1);
-    Some(Resumed {
+    Some(ResumedConnection {
         iss,
         irs,
         mss: SIZES[size as usize],

@@ -4,7 +4,7 @@ use crate::binds::Bind;
 use crate::host::Host;
 use crate::internet::Internet;
 use crate::ip::icmp::{IcmpError, SoftError};
-use crate::ip::udp::{BindError, Datagram, Delivery, IpFields, SendError, UdpId, UdpSockets};
+use crate::ip::udp::{BindError, Delivery, IpFields, SendError, UdpDatagram, UdpId, UdpSockets};
 use crate::secret::{Purpose, Tuple};
 use bytes::Bytes;
 use farpace_path::{Cx, DropReason};
@@ -32,7 +32,7 @@ pub struct UdpSocket<'a> {
 
 impl UdpSocket<'_> {
     /// The next datagram that waits.
-    pub fn receive(&mut self) -> Option<Datagram> {
+    pub fn receive(&mut self) -> Option<UdpDatagram> {
         self.sockets.receive(self.id)
     }
 
@@ -64,21 +64,21 @@ impl UdpSocket<'_> {
     }
 }
 
-struct Running {
+struct RunningProgram {
     program: Box<dyn DatagramProgram>,
-    /// As in [`Datagrams::timers`].
+    /// As in [`DatagramPrograms::timers`].
     due: Option<Instant>,
 }
 
 /// The programs of a host, and when they want to be called.
 #[derive(Default)]
-pub(crate) struct Datagrams {
+pub(crate) struct DatagramPrograms {
     sockets: UdpSockets,
-    programs: BTreeMap<UdpId, Running>,
+    programs: BTreeMap<UdpId, RunningProgram>,
     timers: BTreeSet<(Instant, UdpId)>,
 }
 
-impl Datagrams {
+impl DatagramPrograms {
     /// When a program is to be called.
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
@@ -137,7 +137,7 @@ impl Host {
         if let Some(at) = due {
             self.datagrams.timers.insert((at, id));
         }
-        self.datagrams.programs.insert(id, Running { program, due });
+        self.datagrams.programs.insert(id, RunningProgram { program, due });
         Ok(id)
     }
 
@@ -231,8 +231,8 @@ impl Host {
 }
 
 /// Puts a datagram on its way, in fragments if it is longer than a packet may be.
-fn send(internet: &mut Internet, datagram: Datagram, cx: &mut Cx<'_>) {
-    let Datagram { from, to, ecn, ip, payload, .. } = datagram;
+fn send(internet: &mut Internet, datagram: UdpDatagram, cx: &mut Cx<'_>) {
+    let UdpDatagram { from, to, ecn, ip, payload, .. } = datagram;
     let local = if from.ip().is_unspecified() { internet.source_for(to.ip()) } else { Some(from.ip()) };
     // Where there is no way, UDP promises nothing.
     let Some(below) = local.and_then(|local| internet.below(local, to.ip())) else { return };

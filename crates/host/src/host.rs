@@ -1,14 +1,14 @@
 //! The host: from frames to connections and back.
 
-use crate::application::{Application, Ends};
+use crate::application::{Application, SocketEnds};
 use crate::binds::{Bind, BindId, Binds, PortError};
-use crate::connections::{ConnectionId, Connections, Entry, Plan};
-use crate::datagrams::Datagrams;
+use crate::connections::{ConnectionEntry, ConnectionId, Connections, ServicePlan};
+use crate::datagrams::DatagramPrograms;
 use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::isn;
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
-use crate::memory::{Budget, weight};
+use crate::memory::{HostBudget, weight};
 use crate::orphans::Orphans;
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
@@ -16,7 +16,7 @@ use crate::time_wait::TimeWaits;
 use crate::timers::Timers;
 use farpace_path::{Cx, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::{Config, Tuning};
-use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State, Transmit};
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment, Transmit};
 use farpace_trace::Record;
 use farpace_units::{ByteCount, Instant, Rate};
 use farpace_wire::{Below, Departures, MacAddr, Packet};
@@ -62,7 +62,7 @@ pub enum ConnectError {
 
 /// What a program wants of its own end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalAddress {
     /// Its address; none: the host chooses.
     pub address: Option<IpAddr>,
     /// Its port; 0: the host chooses.
@@ -71,9 +71,9 @@ pub struct Local {
     pub reuse_address: bool,
 }
 
-impl Default for Local {
+impl Default for LocalAddress {
     fn default() -> Self {
-        Local { address: None, port: 0, reuse_address: true }
+        LocalAddress { address: None, port: 0, reuse_address: true }
     }
 }
 
@@ -89,10 +89,10 @@ pub struct Host {
     pub(crate) listeners: Listeners,
     pub(crate) binds: Binds,
     pub(crate) connections: Connections,
-    pub(crate) datagrams: Datagrams,
+    pub(crate) datagrams: DatagramPrograms,
     pub(crate) resets: Limiter,
     pub(crate) orphans: Orphans,
-    pub(crate) budget: Budget,
+    pub(crate) budget: HostBudget,
     pub(crate) time_waits: TimeWaits,
     /// Frames that ended at its NIC.
     pub(crate) frames: PortFrames,
@@ -112,7 +112,7 @@ pub struct Host {
     says_rates: bool,
     /// Connections know which of their packets have left the queues below.
     knows_departures: bool,
-    batch: Vec<Outgoing>,
+    batch: Vec<OutgoingSegment>,
     /// That of the latest connection.
     config: Option<Arc<Config>>,
 }
@@ -124,7 +124,7 @@ impl Host {
         let nobody = Tuple { local: address, remote: address, local_port: 0, remote_port: 0 };
         Host {
             internet: Internet::new(address, secret.hash(Purpose::Ident, &nobody, 0) as u32),
-            datagrams: Datagrams::default(),
+            datagrams: DatagramPrograms::default(),
             ports: EphemeralPorts::new(&secret),
             secret,
             listeners: Listeners::default(),
@@ -132,7 +132,7 @@ impl Host {
             connections: Connections::default(),
             resets: Limiter::new(crate::MAX_RESETS_PER_SECOND),
             orphans: Orphans::default(),
-            budget: Budget::default(),
+            budget: HostBudget::default(),
             time_waits: TimeWaits::default(),
             frames: PortFrames::default(),
             shares_line: false,
@@ -325,7 +325,7 @@ impl Host {
         application: Box<dyn Application>,
     ) -> Result<ConnectionId, ConnectError> {
         self.connect_with(
-            Local { port: from.unwrap_or(0), ..Local::default() },
+            LocalAddress { port: from.unwrap_or(0), ..LocalAddress::default() },
             at,
             to,
             port,
@@ -342,7 +342,7 @@ impl Host {
     #[allow(clippy::too_many_arguments, reason = "the ends, the time, and what `connect` takes")]
     pub fn connect_with(
         &mut self,
-        from: Local,
+        from: LocalAddress,
         at: Instant,
         to: impl Into<IpAddr>,
         port: u16,
@@ -385,7 +385,8 @@ impl Host {
         };
         let reuse_address = from.reuse_address;
         self.binds.enter(tuple.local_port, tuple.local, reuse_address);
-        let (slot, id) = self.connections.plan(Plan { config, tuple, application, log_as, reuse_address });
+        let (slot, id) =
+            self.connections.plan(ServicePlan { config, tuple, application, log_as, reuse_address });
         self.plans.insert((at, self.planned), slot);
         self.planned += 1;
         Ok(id)
@@ -473,7 +474,7 @@ impl Host {
 
     fn open(&mut self, slot: usize, cx: &mut Cx<'_>) {
         let Some(plan) = self.connections.take_plan(slot) else { return };
-        let Plan { config, tuple, application, log_as, reuse_address } = plan;
+        let ServicePlan { config, tuple, application, log_as, reuse_address } = plan;
         let ports = Ports { local: tuple.local_port, remote: tuple.remote_port };
         let iss = isn(&self.secret, &tuple, cx.now());
         let connection =
@@ -492,16 +493,16 @@ impl Host {
             let Tuple { local, remote, local_port, remote_port } = entry.tuple;
             let (local, remote) = (SocketAddr::new(local, local_port), SocketAddr::new(remote, remote_port));
             if let Some(application) = &mut entry.application {
-                application.on_begin(id, Ends { local, remote });
+                application.on_begin(id, SocketEnds { local, remote });
             }
         }
     }
     /// A connection with what belongs to it, but for its application.
-    pub(crate) fn entry(&mut self, mut connection: Connection, tuple: Tuple) -> Option<Entry> {
+    pub(crate) fn entry(&mut self, mut connection: Connection, tuple: Tuple) -> Option<ConnectionEntry> {
         connection.share_config(&mut self.config);
         let below = self.internet.below(tuple.local, tuple.remote)?;
         let ident = self.secret.hash(Purpose::Ident, &tuple, 0) as u16;
-        Some(Entry {
+        Some(ConnectionEntry {
             connection,
             application: None,
             tuple,
@@ -538,7 +539,7 @@ impl Host {
         let waits = self.become_time_wait(slot, cx.now());
         self.note_orphan(slot, cx);
         let Some(entry) = self.connections.at(slot) else { return };
-        if entry.connection.state() == State::Closed {
+        if entry.connection.state() == ConnectionState::Closed {
             self.retire(slot, waits);
         } else {
             let deadline = entry.connection.deadline().map(|(at, _)| at);
@@ -549,12 +550,12 @@ impl Host {
     /// A connection whose handshake is complete gets its application.
     fn end_handshake(&mut self, slot: usize) {
         let Some(entry) = self.connections.at(slot) else { return };
-        if !entry.half_open || entry.connection.state() == State::SynReceived {
+        if !entry.half_open || entry.connection.state() == ConnectionState::SynReceived {
             return;
         }
         entry.half_open = false;
         let listener = entry.accepted_by.and_then(|id| self.listeners.not_half_open(id));
-        if entry.connection.state() != State::Closed {
+        if entry.connection.state() != ConnectionState::Closed {
             match listener {
                 Some(listener) => entry.application = Some(listener.application()),
                 None => entry.connection.abort(), // nobody wants it any more
@@ -626,7 +627,7 @@ impl Host {
     /// Books what the connection in `slot` holds.
     fn weigh(&mut self, slot: usize) {
         let Some(entry) = self.connections.at(slot) else { return };
-        let over = entry.connection.state() == State::Closed;
+        let over = entry.connection.state() == ConnectionState::Closed;
         let weight = if over { 0 } else { weight(&entry.connection.memory()) };
         let before = std::mem::replace(&mut entry.weight, weight);
         let refused = entry.connection.counters().refused_for_memory;
@@ -648,7 +649,7 @@ impl Host {
     /// A connection in TIME-WAIT that nobody needs whole closes, and a row takes its place. True: there is such a row.
     fn become_time_wait(&mut self, slot: usize, now: Instant) -> bool {
         let Some(entry) = self.connections.at(slot) else { return false };
-        if entry.connection.state() != State::TimeWait || self.connections.is_logged(slot) {
+        if entry.connection.state() != ConnectionState::TimeWait || self.connections.is_logged(slot) {
             return false;
         }
         let Some(entry) = self.connections.at(slot) else { return false };
@@ -668,7 +669,7 @@ impl Host {
             entry.connection.abort();
             while entry.connection.poll_event().is_some() {}
             if let Some(application) = &mut entry.application {
-                let finished = Event::Closed(farpace_tcp::CloseReason::Finished);
+                let finished = ConnectionEvent::Closed(farpace_tcp::CloseReason::Finished);
                 application.on_event(cx.now(), &mut entry.connection, finished);
             }
         }
@@ -678,7 +679,7 @@ impl Host {
     fn close_everything(&mut self, cx: &mut Cx<'_>) {
         self.listeners.clear();
         self.binds = Binds::default();
-        self.datagrams = Datagrams::default();
+        self.datagrams = DatagramPrograms::default();
         for slot in std::mem::take(&mut self.plans).into_values() {
             if let Some((tuple, reuse_address)) = self.connections.release(slot) {
                 self.binds.leave(tuple.local_port, tuple.local, reuse_address);

@@ -1,10 +1,10 @@
 //! The Internet layer of a host: its addresses, how packets get on their way, and what comes in besides TCP.
 
 use crate::host::Host;
-use crate::ip::discovery::{self, Message};
-use crate::ip::fragments::{FragmentDrop, Reassembly};
+use crate::ip::discovery::{self, DiscoveryMessage};
+use crate::ip::fragments::{FragmentDrop, FragmentReassembly};
 use crate::ip::icmp::{ErrorSource, IcmpError, PathMessage, SoftError, echo_reply, path_message};
-use crate::ip::neighbours::{Action, Neighbours, Resolved};
+use crate::ip::neighbours::{NeighbourAction, Neighbours, Resolved};
 use crate::secret::Tuple;
 use farpace_path::{Cx, DropReason, Port};
 use farpace_tcp::PathError;
@@ -82,7 +82,7 @@ pub(crate) struct Internet {
     mac: MacAddr,
     /// None: everybody's MAC address follows from the IP address, as in the lab.
     resolving: Option<(LocalLink, Neighbours)>,
-    fragments: Reassembly,
+    fragments: FragmentReassembly,
     errors: ErrorSource,
     ident: u32,
     /// Segments that could not be delivered on the link: whose, and their numbers.
@@ -97,7 +97,7 @@ impl Internet {
             limits: ConnectionLimits::default(),
             mac: mac_of(address),
             resolving: None,
-            fragments: Reassembly::default(),
+            fragments: FragmentReassembly::default(),
             errors: ErrorSource::default(),
             ident,
             given_up: Vec::new(),
@@ -182,7 +182,7 @@ impl Internet {
     fn follow_up(&mut self, cx: &mut Cx<'_>) {
         while let Some(action) = self.resolving.as_mut().and_then(|(_, neighbours)| neighbours.poll()) {
             match action {
-                Action::Ask { target, to } => {
+                NeighbourAction::Ask { target, to } => {
                     let same = |a: &&IpAddr| a.is_ipv4() == target.is_ipv4();
                     let own = self.addresses.iter().find(same);
                     if let Some(question) =
@@ -192,11 +192,11 @@ impl Internet {
                         cx.emit(Port(0), question);
                     }
                 }
-                Action::Send { mut packet, to } => {
+                NeighbourAction::Send { mut packet, to } => {
                     packet.set_macs(self.mac, to);
                     cx.emit(Port(0), packet);
                 }
-                Action::Failed { packet, .. } => self.give_up(packet, cx),
+                NeighbourAction::Failed { packet, .. } => self.give_up(packet, cx),
             }
         }
     }
@@ -208,14 +208,14 @@ impl Internet {
         };
         cx.consume(packet);
         let answer = match message {
-            Message::Shown { from, mac, heard, answer } => {
+            DiscoveryMessage::Shown { from, mac, heard, answer } => {
                 if let Some((_, neighbours)) = &mut self.resolving {
                     neighbours.on_heard(cx.now(), from, mac, heard);
                 }
                 answer
             }
-            Message::Asked { answer } => Some(answer),
-            Message::Conflict(_) | Message::Nothing => None,
+            DiscoveryMessage::Asked { answer } => Some(answer),
+            DiscoveryMessage::Conflict(_) | DiscoveryMessage::Nothing => None,
         };
         if let Some(answer) = answer {
             cx.made();

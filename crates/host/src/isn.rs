@@ -23,7 +23,7 @@ pub(crate) fn isn_above(secret: &Secret, tuple: &Tuple, now: Instant, floor: Opt
 mod tests {
     use super::{isn, isn_above};
     use crate::secret::{Secret, Tuple};
-    use farpace_units::{Instant, Seq, Span, Stream};
+    use farpace_units::{Instant, RandomStream, Seq, Span};
     use proptest::prelude::*;
     use std::net::{IpAddr, Ipv4Addr};
 
@@ -61,7 +61,7 @@ mod tests {
         /// Breaks: repeatable runs of the lab.
         #[test]
         fn the_same_seed_gives_the_same_numbers(seed: u64, now: u64, remote: u32) {
-            let make = || Secret::from_stream(&mut Stream::new(seed, "a"));
+            let make = || Secret::from_stream(&mut RandomStream::new(seed, "a"));
             let now = Instant::from_nanos(now);
             prop_assert_eq!(isn(&make(), &tuple(remote, 1), now), isn(&make(), &tuple(remote, 1), now));
         }

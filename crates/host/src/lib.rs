@@ -27,13 +27,13 @@ mod secret;
 mod time_wait;
 mod timers;
 
-pub use application::{Application, Ends};
+pub use application::{Application, SocketEnds};
 pub use arrival::MAX_RESETS_PER_SECOND;
 pub use binds::{Bind, BindId, MAX_BOUND, PortError};
 pub use connections::{ConnectionId, DEFAULT_CLOSED_KEPT, MAX_CONNECTIONS};
 pub use cookies::{COOKIE_LIFETIME, COOKIE_PERIOD};
 pub use datagrams::{DatagramProgram, UdpSocket};
-pub use host::{ConnectError, Host, Local};
+pub use host::{ConnectError, Host, LocalAddress};
 pub use internet::{LocalLink, is_host as is_host_address};
 pub use list::Listed;
 pub use listener::{DEFAULT_ACCEPTED, DEFAULT_BACKLOG, ListenError, ListenSettings};

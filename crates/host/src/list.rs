@@ -1,10 +1,10 @@
 //! What there is on a host, one by one: for lists like those of ss(8).
 
-use crate::application::Ends;
+use crate::application::SocketEnds;
 use crate::binds::BindId;
 use crate::connections::ConnectionId;
 use crate::host::Host;
-use farpace_tcp::{Connection, State};
+use farpace_tcp::{Connection, ConnectionState};
 use std::net::SocketAddr;
 
 /// A listener, as lists show it.
@@ -22,11 +22,12 @@ pub struct Listed {
 
 impl Host {
     /// Connections that are not over, with their ends.
-    pub fn live_connections(&self) -> impl Iterator<Item = (ConnectionId, Ends, &Connection)> {
-        let open = self.connections.iter().filter(|(_, entry)| entry.connection.state() != State::Closed);
+    pub fn live_connections(&self) -> impl Iterator<Item = (ConnectionId, SocketEnds, &Connection)> {
+        let open =
+            self.connections.iter().filter(|(_, entry)| entry.connection.state() != ConnectionState::Closed);
         open.map(|(id, entry)| {
             let tuple = &entry.tuple;
-            let ends = Ends {
+            let ends = SocketEnds {
                 local: SocketAddr::new(tuple.local, tuple.local_port),
                 remote: SocketAddr::new(tuple.remote, tuple.remote_port),
             };

@@ -6,7 +6,7 @@ use crate::cookies::{self, COOKIE_LIFETIME};
 use crate::internet::{ConnectionLimits, fitted};
 use crate::secret::{Purpose, Secret, Tuple};
 use farpace_tcp::config::Config;
-use farpace_tcp::{Connection, Ports, Resumed, Segment};
+use farpace_tcp::{Connection, Ports, ResumedConnection, Segment};
 use farpace_units::{Instant, Seq};
 use farpace_wire::{TcpFlags, TcpHeader, Timestamps};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub(crate) struct Listener {
 
 /// What is to be done with a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum ListenAdmission {
     /// Make a connection.
     Keep,
     /// Answer it with a cookie.
@@ -103,15 +103,15 @@ impl Listener {
     }
 
     /// What is to be done with a SYN; `room` is whether the host has any.
-    pub fn admit(&self, room: bool) -> Admission {
+    pub fn admit(&self, room: bool) -> ListenAdmission {
         if !room || self.accepted >= self.settings.accepted {
-            Admission::Refuse
+            ListenAdmission::Refuse
         } else if self.half_open < self.settings.backlog {
-            Admission::Keep
+            ListenAdmission::Keep
         } else if self.settings.cookies {
-            Admission::Cookie
+            ListenAdmission::Cookie
         } else {
-            Admission::Refuse
+            ListenAdmission::Refuse
         }
     }
 
@@ -187,7 +187,7 @@ impl Listener {
         ack: &TcpHeader,
         now: Instant,
         room: bool,
-    ) -> Option<Resumed> {
+    ) -> Option<ResumedConnection> {
         self.cookies_until.filter(|until| now <= *until)?;
         if !room || self.accepted >= self.settings.accepted {
             return None;

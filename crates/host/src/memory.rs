@@ -12,7 +12,7 @@
 //! held is the limit, and a segment for each connection.
 
 use crate::host::Host;
-use farpace_tcp::{Memory, Pressure};
+use farpace_tcp::{ConnectionMemory, Pressure};
 use farpace_units::ByteCount;
 use std::collections::BTreeSet;
 
@@ -91,7 +91,7 @@ pub struct MemoryUse {
 
 /// The account of a host.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct HostBudget {
     limit: u64,
     held: u64,
     peak: u64,
@@ -104,9 +104,9 @@ pub(crate) struct Budget {
     closed: BTreeSet<usize>,
 }
 
-impl Default for Budget {
+impl Default for HostBudget {
     fn default() -> Self {
-        Budget {
+        HostBudget {
             limit: DEFAULT_MEMORY.get(),
             held: 0,
             peak: 0,
@@ -121,9 +121,16 @@ impl Default for Budget {
 }
 
 /// What a connection counts for.
-pub(crate) fn weight(memory: &Memory) -> u64 {
-    let Memory { rows, send_bytes, send_chunks, readable_bytes, readable_chunks, waiting_bytes, .. } =
-        *memory;
+pub(crate) fn weight(memory: &ConnectionMemory) -> u64 {
+    let ConnectionMemory {
+        rows,
+        send_bytes,
+        send_chunks,
+        readable_bytes,
+        readable_chunks,
+        waiting_bytes,
+        ..
+    } = *memory;
     let pieces = (send_chunks + readable_chunks + memory.waiting_chunks) as u64;
     CONNECTION
         + rows as u64 * ROW
@@ -134,7 +141,7 @@ pub(crate) fn weight(memory: &Memory) -> u64 {
         + waiting_bytes.get()
 }
 
-impl Budget {
+impl HostBudget {
     /// A connection that counted for `before` counts for `after` now.
     pub fn change(&mut self, before: u64, after: u64) {
         self.held = (self.held + after).saturating_sub(before);

@@ -1,7 +1,7 @@
 //! The secret of a host, and the keyed hash that everything hard to guess is made with: initial sequence
 //! numbers, ports, SYN cookies.
 
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 use siphasher::sip::SipHasher24;
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,7 +20,7 @@ impl Secret {
     }
 
     /// A secret whose key is drawn from `dice`.
-    pub fn from_stream(dice: &mut Stream) -> Self {
+    pub fn from_stream(dice: &mut RandomStream) -> Self {
         let mut key = [0; 16];
         dice.fill(&mut key);
         Secret::new(key)

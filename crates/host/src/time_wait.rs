@@ -18,7 +18,7 @@ const TICK: Span = Span::from_millis(100);
 const CHUNK: usize = 512;
 const NONE: u32 = u32::MAX;
 
-struct Row {
+struct TimeWaitRow {
     wait: TimeWait,
     local: Ipv6Addr,
     remote: Ipv6Addr,
@@ -33,9 +33,9 @@ struct Row {
     live: bool,
 }
 
-const _: () = assert!(std::mem::size_of::<Row>() <= 112);
+const _: () = assert!(std::mem::size_of::<TimeWaitRow>() <= 112);
 
-impl Row {
+impl TimeWaitRow {
     fn tuple(&self) -> Tuple {
         Tuple {
             remote: self.remote.to_canonical(),
@@ -73,7 +73,7 @@ fn mapped(address: IpAddr) -> Ipv6Addr {
 
 /// The table.
 pub(crate) struct TimeWaits {
-    chunks: Vec<Vec<Row>>,
+    chunks: Vec<Vec<TimeWaitRow>>,
     /// First free row, of those that were used before.
     free: u32,
     index: HashTable<u32>,
@@ -109,11 +109,11 @@ fn tick_of(until: Instant) -> u64 {
 }
 
 impl TimeWaits {
-    fn row(&self, at: u32) -> &Row {
+    fn row(&self, at: u32) -> &TimeWaitRow {
         &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
-    fn row_mut(&mut self, at: u32) -> &mut Row {
+    fn row_mut(&mut self, at: u32) -> &mut TimeWaitRow {
         &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
@@ -128,7 +128,7 @@ impl TimeWaits {
 
     /// False: the table is full.
     fn insert(&mut self, hash: u32, tuple: &Tuple, wait: TimeWait, reuse_address: bool) -> bool {
-        let row = Row {
+        let row = TimeWaitRow {
             wait,
             local: mapped(tuple.local),
             remote: mapped(tuple.remote),

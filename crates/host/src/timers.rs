@@ -14,14 +14,14 @@ const FEW: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
-    slots: Vec<Slot>,
+    slots: Vec<TimerSlot>,
     /// Slots that have an entry.
     live: usize,
 }
 
 /// One connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct TimerSlot {
     /// The earliest entry in the heap that stands for it.
     armed: Option<Instant>,
     /// Its deadline: not before `armed`.
@@ -32,7 +32,7 @@ impl Timers {
     /// The deadline of `slot` is now `at`.
     pub fn set(&mut self, slot: usize, at: Option<Instant>) {
         if self.slots.len() <= slot {
-            self.slots.resize(slot + 1, Slot::default());
+            self.slots.resize(slot + 1, TimerSlot::default());
         }
         self.slots[slot].wanted = at;
         if let Some(at) = at
@@ -55,7 +55,7 @@ impl Timers {
     /// Replaces first entries that are stale, until one is not.
     fn settle(&mut self) {
         while let Some(Reverse((at, slot))) = self.heap.peek().copied() {
-            let Slot { armed, wanted } = self.slots[slot];
+            let TimerSlot { armed, wanted } = self.slots[slot];
             if armed != Some(at) {
                 // An earlier one has replaced it, or nobody waits any more.
                 self.heap.pop();
@@ -99,7 +99,7 @@ impl Timers {
             return None;
         }
         self.heap.pop();
-        self.slots[slot] = Slot::default();
+        self.slots[slot] = TimerSlot::default();
         self.live -= 1;
         self.settle();
         Some(slot)

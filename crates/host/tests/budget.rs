@@ -9,7 +9,7 @@ use bytes::Bytes;
 use common::{A, B, Bench, config};
 use farpace_host::{Application, ConnectError, ConnectionId, ListenSettings, MemoryLevel};
 use farpace_path::DropReason;
-use farpace_tcp::{Connection, Event, State};
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
@@ -41,8 +41,8 @@ struct Program {
 }
 
 impl Application for Program {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if self.writes && matches!(event, Event::Connected | Event::Writable) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if self.writes && matches!(event, ConnectionEvent::Connected | ConnectionEvent::Writable) {
             while !connection.write_room().is_zero() {
                 let len = connection.write_room().as_len().min(16 << 10);
                 connection.write(&mut Bytes::from(vec![7; len]));
@@ -247,7 +247,7 @@ fn data_in_order_pushes_out_what_waits_beyond_a_hole() {
         );
     }
     assert!(b.host.connections().any(|(_, c)| c.counters().pruned > 0), "somebody's island had to go");
-    assert!(b.host.connections().all(|(_, c)| c.state() == State::Established));
+    assert!(b.host.connections().all(|(_, c)| c.state() == ConnectionState::Established));
 }
 
 /// Breaks: a peer that acknowledges nothing, or sends crumbs, makes the host hold more than it counts.

@@ -8,7 +8,7 @@ use common::{A, B, Bench, Talker, between, config, settle};
 use farpace_host::{COOKIE_LIFETIME, DEFAULT_BACKLOG, ListenSettings};
 use farpace_path::DropReason;
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, State};
+use farpace_tcp::{Connection, ConnectionState};
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,7 +60,8 @@ fn a_legitimate_client_gets_through() {
     a.wake();
     settle(&mut a, &mut b);
     assert_eq!(a.host.application::<Talker>(id).unwrap().heard, b"welcome");
-    let (accepted, there) = b.host.connections().find(|(_, c)| c.state() != State::SynReceived).unwrap();
+    let (accepted, there) =
+        b.host.connections().find(|(_, c)| c.state() != ConnectionState::SynReceived).unwrap();
     assert_eq!(b.host.application::<Talker>(accepted).unwrap().heard, b"please");
     assert!(there.inspect().rwnd.get() > 65_535, "the client's window scale is known");
     let header = there.inspect();
@@ -96,7 +97,7 @@ fn a_forged_answer_is_reset_and_costs_nothing() {
 }
 
 fn over(c: &Connection) -> bool {
-    matches!(c.state(), State::SynReceived | State::Closed)
+    matches!(c.state(), ConnectionState::SynReceived | ConnectionState::Closed)
 }
 
 fn syn(source: IpAddr, timestamps: Option<u32>) -> (TcpHeader, farpace_wire::Packet) {
@@ -180,13 +181,17 @@ fn limits_of_a_listener_hold() {
         (id, a.host.connection(id).unwrap().state())
     };
     let (first, state) = open(&mut a, &mut b);
-    assert_eq!(state, State::Established);
-    assert_eq!(open(&mut a, &mut b).1, State::Established);
+    assert_eq!(state, ConnectionState::Established);
+    assert_eq!(open(&mut a, &mut b).1, ConnectionState::Established);
     let (waiting, state) = open(&mut a, &mut b);
-    assert_eq!((state, b.drops()), (State::SynSent, vec![DropReason::HostLimit]));
+    assert_eq!((state, b.drops()), (ConnectionState::SynSent, vec![DropReason::HostLimit]));
     a.with(|host, cx| host.with_connection(first, cx, |c| c.abort()));
     settle(&mut a, &mut b);
     a.run_until(a.now + Span::from_secs(2));
     settle(&mut a, &mut b);
-    assert_eq!(a.host.connection(waiting).unwrap().state(), State::Established, "the next one's turn");
+    assert_eq!(
+        a.host.connection(waiting).unwrap().state(),
+        ConnectionState::Established,
+        "the next one's turn"
+    );
 }

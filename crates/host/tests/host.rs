@@ -11,7 +11,7 @@ use farpace_host::{
 };
 use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
-use farpace_tcp::{CloseReason, Connection, Event, State};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
@@ -34,7 +34,10 @@ fn a_conversation() {
     let talker = b.host.application::<Talker>(accepted).unwrap();
     assert_eq!(talker.heard, b"hello");
     let states = [a.host.connection(id).unwrap().state(), b.host.connection(accepted).unwrap().state()];
-    assert!(states.iter().all(|s| matches!(s, State::TimeWait | State::Closed)), "{states:?}");
+    assert!(
+        states.iter().all(|s| matches!(s, ConnectionState::TimeWait | ConnectionState::Closed)),
+        "{states:?}"
+    );
     assert_eq!(a.drops(), []);
 }
 
@@ -205,7 +208,7 @@ fn closed_connections_are_forgotten_in_time() {
     assert_eq!(b.host.open_connections(), 0);
     // Handshakes that came to nothing are not kept at all.
     assert_eq!(b.host.connections().count(), DEFAULT_CLOSED_KEPT);
-    assert!(b.host.connections().all(|(_, c)| c.state() == State::Closed));
+    assert!(b.host.connections().all(|(_, c)| c.state() == ConnectionState::Closed));
 }
 
 /// Breaks: two connections with the same ends, or a silent wait when all ports are taken.
@@ -348,7 +351,7 @@ fn a_connection_in_time_wait_makes_room_for_its_successor() {
     let end = iss + 1 + 7 + 1; // its words and its FIN
     b.packet(segment_at(101, end, TcpFlags::ACK.with(TcpFlags::FIN), 7, 80));
     let (first, c) = b.host.connections().next().unwrap();
-    assert_eq!((c.state(), b.host.time_waits()), (State::Closed, 1));
+    assert_eq!((c.state(), b.host.time_waits()), (ConnectionState::Closed, 1));
     b.headers();
 
     b.packet(segment_at(90, end, TcpFlags::SYN, 7, 80));
@@ -495,8 +498,8 @@ fn super_segments_leave_where_the_device_takes_them() {
 struct Leaver;
 
 impl farpace_host::Application for Leaver {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Connected {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Connected {
             connection.stop_reading();
             connection.close();
         }
@@ -526,7 +529,7 @@ fn orphans_end_and_leave_nothing() {
     b.host.listen(80, ListenSettings::new(config()), || Box::new(Leaver)).unwrap();
     assert!(orphans(&mut b, 500).is_empty());
     assert_eq!((b.host.orphans(), b.host.open_connections()), (500, 500));
-    assert!(b.host.connections().all(|(_, c)| c.state() == State::FinWait2));
+    assert!(b.host.connections().all(|(_, c)| c.state() == ConnectionState::FinWait2));
     b.run_until(b.now + Span::from_secs(61));
     assert_eq!((b.host.orphans(), b.host.open_connections(), b.host.orphans_ended()), (0, 0, 0));
     assert!(b.headers().iter().all(|h| h.flags.contains(TcpFlags::RST)), "each peer is told");
@@ -545,7 +548,7 @@ fn orphans_end_and_leave_nothing() {
     let header =
         TcpHeader { src_port: 80, dst_port: 7, ack: syn.seq + 1, flags, window: 9, ..TcpHeader::default() };
     a.packet(between(B, A, &header, b""));
-    assert_eq!(a.host.connections().next().unwrap().1.state(), State::FinWait1);
+    assert_eq!(a.host.connections().next().unwrap().1.state(), ConnectionState::FinWait1);
     assert_eq!(connect(&mut a), Err(ConnectError::PortInUse(7)));
     a.run_until(a.now + Span::from_secs(101));
     assert_eq!((a.host.orphans(), a.host.open_connections()), (0, 0));
@@ -574,7 +577,7 @@ fn of_too_many_orphans_the_oldest_end() {
     let open: Vec<_> = b
         .host
         .connections()
-        .filter(|(_, c)| c.state() != State::Closed)
+        .filter(|(_, c)| c.state() != ConnectionState::Closed)
         .map(|(_, c)| c.ports().local)
         .collect();
     assert!(open.contains(&81));

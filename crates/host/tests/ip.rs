@@ -6,10 +6,10 @@ mod common;
 
 use bytes::Bytes;
 use common::{A, B, Bench, Talker, between, config, settle};
-use farpace_host::ip::udp::{BindError, Datagram, UdpId};
+use farpace_host::ip::udp::{BindError, UdpDatagram, UdpId};
 use farpace_host::{DatagramProgram, ListenSettings, LocalLink, UdpSocket};
 use farpace_path::{DropReason, Element};
-use farpace_tcp::{CloseReason, State};
+use farpace_tcp::{CloseReason, ConnectionState};
 use farpace_units::{Instant, Span};
 use farpace_wire::tcp::{TcpFlags, TcpOptions};
 use farpace_wire::udp::UdpHeader;
@@ -45,7 +45,7 @@ struct Program {
     to: Option<SocketAddr>,
     size: usize,
     echoes: bool,
-    got: Vec<Datagram>,
+    got: Vec<UdpDatagram>,
 }
 
 impl DatagramProgram for Program {
@@ -262,7 +262,7 @@ fn errors_reach_the_connection_they_are_about() {
     // Source, destination, either port, sequence number.
     for at in [15, 19, 21, 23, 27] {
         a.packet(unreachable(&forge(at)));
-        assert_eq!(a.host.connection(id).unwrap().state(), State::SynSent, "byte {at}");
+        assert_eq!(a.host.connection(id).unwrap().state(), ConnectionState::SynSent, "byte {at}");
     }
     a.packet(unreachable(&syn));
     assert_eq!(a.host.application::<Talker>(id).unwrap().ended, Some(CloseReason::Unreachable));

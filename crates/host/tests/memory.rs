@@ -7,7 +7,7 @@ mod common;
 use common::{B, Bench, Talker, between, config};
 use farpace_host::{DEFAULT_BACKLOG, ListenSettings};
 use farpace_path::Element;
-use farpace_tcp::State;
+use farpace_tcp::ConnectionState;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -79,7 +79,10 @@ fn connections_are_small() {
     b.sent();
     let each = held(&region) / MANY as usize;
     println!("{each} bytes per idle connection, of which {} stand in `Connection`", size());
-    assert_eq!(b.host.connections().filter(|(_, c)| c.state() == State::Established).count(), MANY as usize);
+    assert_eq!(
+        b.host.connections().filter(|(_, c)| c.state() == ConnectionState::Established).count(),
+        MANY as usize
+    );
     assert!(each <= EACH, "{each} bytes per idle connection");
 
     // Whatever deadline idle connections have, it is not near.

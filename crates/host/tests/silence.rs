@@ -9,8 +9,8 @@ use common::{A, B, Bench};
 use farpace_host::{Application, ConnectionId, ListenSettings};
 use farpace_path::Element;
 use farpace_tcp::config::{Config, Profile, Settings};
-use farpace_tcp::{Connection, Event};
-use farpace_units::{ByteCount, Instant, Seq, Span, Stream};
+use farpace_tcp::{Connection, ConnectionEvent};
+use farpace_units::{ByteCount, Instant, RandomStream, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 
@@ -28,16 +28,16 @@ struct Program {
 }
 
 impl Program {
-    fn random(rng: &mut Stream) -> Self {
+    fn random(rng: &mut RandomStream) -> Self {
         let writes = [0, 10, 50_000, 2_000_000][rng.below(4) as usize];
         Program { writes, reads: rng.chance(0.5), closes_at_once: rng.chance(0.3) }
     }
 }
 
 impl Application for Program {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            Event::Connected | Event::Writable => {
+            ConnectionEvent::Connected | ConnectionEvent::Writable => {
                 while self.writes > 0 {
                     let mut data = Bytes::from(vec![1; self.writes.min(20_000)]);
                     let taken = connection.write(&mut data).as_len();
@@ -50,7 +50,7 @@ impl Application for Program {
                     connection.close();
                 }
             }
-            Event::Readable if self.reads => _ = connection.read(drop),
+            ConnectionEvent::Readable if self.reads => _ = connection.read(drop),
             _ => {}
         }
     }
@@ -90,7 +90,7 @@ impl Peer {
     }
 
     /// Hears what the host has sent to it, and may believe it.
-    fn hear(&mut self, b: &mut Bench, rng: &mut Stream) {
+    fn hear(&mut self, b: &mut Bench, rng: &mut RandomStream) {
         let sent = b.sent();
         let all: Vec<_> =
             sent.iter().filter_map(|p| Some((p.tcp().ok()?.header(), p.payload().len()))).collect();
@@ -103,7 +103,7 @@ impl Peer {
         }
     }
 
-    fn act(&mut self, b: &mut Bench, rng: &mut Stream) {
+    fn act(&mut self, b: &mut Bench, rng: &mut RandomStream) {
         let ack = TcpFlags::ACK;
         let (flags, ahead, len, moves) = match rng.below(9) {
             0 => (ack, 0, 0, 0),
@@ -123,7 +123,7 @@ impl Peer {
     }
 }
 
-fn config(rng: &mut Stream) -> Config {
+fn config(rng: &mut RandomStream) -> Config {
     let profile = Profile::ALL[rng.below(Profile::ALL.len() as u64) as usize];
     let send_buffer = rng.chance(0.3).then_some(ByteCount::new(3_000));
     Settings { profile: Some(profile), send_buffer, ..Settings::default() }.resolve().unwrap()
@@ -134,7 +134,7 @@ fn opened(b: &Bench) -> Vec<ConnectionId> {
 }
 
 fn campaign(seed: u64) {
-    let rng = &mut Stream::new(seed, "silence");
+    let rng = &mut RandomStream::new(seed, "silence");
     let mut b = Bench::new(B);
     b.now = Instant::ZERO + Span::from_secs(1);
     let (listening, program) = (config(rng), Program::random(rng));

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 pub struct BoundaryInfo {
     /// The host's name.
     pub host: String,
-    /// The [`Door`](farpace_path::Door).
+    /// The [`BoundaryPort`](farpace_path::BoundaryPort).
     pub door: ElementId,
     /// The address that the host has in the scenario.
     pub address: IpAddr,

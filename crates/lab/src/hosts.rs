@@ -6,7 +6,7 @@ use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_path::world::{ElementId, End, World};
 use farpace_path::{BoundaryPort, Port, Processor};
-use farpace_units::{Instant, Stream};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -63,7 +63,7 @@ fn machine(
     resolving: &BTreeSet<&str>,
 ) -> Result<HostElements, NetworkError> {
     // A stream of its own: the host's dice stay what they are.
-    let secret = Secret::from_stream(&mut Stream::new(seed, &format!("{name}.secret")));
+    let secret = Secret::from_stream(&mut RandomStream::new(seed, &format!("{name}.secret")));
     let mut host = Host::new(address, secret);
     host.keep_closed(usize::MAX); // results are read from them after the run
     if let Some(limit) = scenario.hosts.get(name).and_then(|host| host.memory) {
@@ -91,7 +91,7 @@ fn machine(
     let mut layer = None;
     if let Some(config) = several {
         let specs = specs(scenario, mac, &scenario.cards(name));
-        let dice = Stream::new(seed, &format!("{name}.lists"));
+        let dice = RandomStream::new(seed, &format!("{name}.lists"));
         let cards = MultiNic::new(Instant::ZERO, config, &specs, &[address], dice);
         let id = world.add(&format!("{name}.nics"), Box::new(cards))?;
         world.connect(below, (id, Port(0)))?;
@@ -134,7 +134,7 @@ mod tests {
         let mut all = BTreeSet::new();
         for address in ["10.0.0.1", "10.0.0.2", "fd00::a00:1", "fd00::1"] {
             let address: IpAddr = address.parse().expect("an address");
-            let secret = Secret::from_stream(&mut Stream::new(1, "secret"));
+            let secret = Secret::from_stream(&mut RandomStream::new(1, "secret"));
             let first = Host::new(address, secret).mac();
             assert_eq!(card_mac(first, 0), first);
             for number in 0..16 {

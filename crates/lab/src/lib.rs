@@ -30,8 +30,10 @@ mod watch;
 pub use boundary_network::{BoundaryInfo, BoundaryNetwork};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
 pub use network::NetworkError;
-pub use outcome::{DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, Outcome, PacingOutcome};
+pub use outcome::{
+    DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, PacingOutcome, RunOutcome,
+};
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
-pub use run::{Inputs, Progress, Run, RunError, Sample};
+pub use run::{FlowSample, Inputs, Run, RunError, RunProgress};
 pub use silence::{Silence, SilenceMeter};
-pub use watch::{CaptureError, CaptureFile};
+pub use watch::{CaptureFile, CaptureOpenError};

@@ -192,7 +192,7 @@ fn count(name: &str, ports: &BTreeMap<(&str, usize), Port>) -> u16 {
 fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2], NetworkError> {
     let link = &scenario.links[index];
     let mut ids = Vec::new();
-    let refuse = |error: Refusal| NetworkError::Element { link: link.name.clone(), error };
+    let refuse = |error: LinkRefusal| NetworkError::Element { link: link.name.clone(), error };
     let (forward, backward) = (link.direction(Direction::Forward), link.direction(Direction::Backward));
     for (name, element) in troubles(&forward, Direction::Forward).map_err(refuse)? {
         ids.push(world.add(&format!("{}.forward.{name}", link.name), element)?);
@@ -234,13 +234,13 @@ fn chain(world: &mut World, scenario: &Scenario, index: usize) -> Result<[End; 2
 fn line(
     forward: &ResolvedDirection<'_>,
     backward: &ResolvedDirection<'_>,
-) -> Result<Box<dyn Element>, Refusal> {
-    let managed = |d: &ResolvedDirection<'_>| -> Result<path::ManagedLinkDirection, Refusal> {
+) -> Result<Box<dyn Element>, LinkRefusal> {
+    let managed = |d: &ResolvedDirection<'_>| -> Result<path::ManagedLinkDirection, LinkRefusal> {
         let way = path::ManagedLinkDirection::new(d.discipline()?, d.line()?, d.framing());
         Ok(if d.schedule.is_some_and(|s| s.reorders) { way.reordering() } else { way })
     };
     if forward.pacing.is_some() || backward.pacing.is_some() {
-        let way = |d: &ResolvedDirection<'_>| -> Result<LinkTransmitter, Refusal> {
+        let way = |d: &ResolvedDirection<'_>| -> Result<LinkTransmitter, LinkRefusal> {
             Ok(match d.pacing {
                 Some(config) => {
                     let rate = d.rate.ok_or("an infinitely fast line cannot be paced")?;
@@ -258,14 +258,14 @@ fn line(
     Ok(Box::new(Duplex::new(way(forward)?, way(backward)?)))
 }
 
-type Refusal = Box<dyn std::error::Error + Send + Sync>;
+type LinkRefusal = Box<dyn std::error::Error + Send + Sync>;
 type Impairments = Vec<(&'static str, Box<dyn Element>)>;
 
 /// What one direction has before its queue, in the order in which packets meet it.
-fn troubles(d: &ResolvedDirection<'_>, way: Direction) -> Result<Impairments, Refusal> {
+fn troubles(d: &ResolvedDirection<'_>, way: Direction) -> Result<Impairments, LinkRefusal> {
     let mut list: Impairments = Vec::new();
     if !d.clock_jumps.is_empty() {
-        let jumps = d.clock_jumps.iter().map(scenario::ClockJump::jump).collect();
+        let jumps = d.clock_jumps.iter().map(scenario::ClockJumpSpec::jump).collect();
         list.push((
             "clock",
             Box::new(match way {

@@ -147,7 +147,7 @@ impl FlowOutcome {
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Virtual time at which it ended.
     pub ended: Instant,
     /// The flows, in the order of the scenario.

@@ -6,7 +6,7 @@ mod verify;
 pub use verify::{Mismatch, Verifier, VerifyError};
 
 use bytes::Bytes;
-use farpace_units::{ByteCount, Stream};
+use farpace_units::{ByteCount, RandomStream};
 use map::Map;
 use std::fs::File;
 use std::io;
@@ -56,11 +56,11 @@ pub enum PayloadError {
 #[derive(Clone, Debug)]
 pub struct Payload {
     len: ByteCount,
-    source: Source,
+    source: PayloadSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum PayloadSource {
     /// `bytes` refers to `map`.
     File { bytes: Bytes, map: Map },
     /// [`BLOCK`] bytes that repeat, and so many of the repetition that no slice straddles the end.
@@ -96,14 +96,14 @@ impl Payload {
         let map = Map::new(&file).map_err(|error| PayloadError::Map { path: path.to_owned(), len, error })?;
         // The length may have changed in between; what is mapped counts.
         let bytes = Bytes::from_owner(map.clone());
-        Ok(Payload { len: ByteCount::of_len(bytes.len()), source: Source::File { bytes, map } })
+        Ok(Payload { len: ByteCount::of_len(bytes.len()), source: PayloadSource::File { bytes, map } })
     }
     /// `len` pseudo-random bytes that depend on `seed` alone and repeat after a little more than 1 MiB.
     pub fn pattern(seed: u64, len: ByteCount) -> Self {
         let mut block = vec![0; BLOCK];
-        Stream::new(seed, "payload pattern").fill(&mut block);
+        RandomStream::new(seed, "payload pattern").fill(&mut block);
         block.extend_from_within(..);
-        Payload { len, source: Source::Pattern(Bytes::from(block)) }
+        Payload { len, source: PayloadSource::Pattern(Bytes::from(block)) }
     }
     /// How many bytes there are.
     pub const fn len(&self) -> ByteCount {
@@ -119,7 +119,7 @@ impl Payload {
     pub fn slice(&self, offset: u64, len: usize) -> Bytes {
         let (from, to) = self.range(offset, len);
         match &self.source {
-            Source::File { bytes, .. } | Source::Pattern(bytes) => bytes.slice(from..to),
+            PayloadSource::File { bytes, .. } | PayloadSource::Pattern(bytes) => bytes.slice(from..to),
         }
     }
     /// The same bytes, borrowed.
@@ -127,7 +127,7 @@ impl Payload {
     fn borrow(&self, offset: u64, len: usize) -> &[u8] {
         let (from, to) = self.range(offset, len);
         match &self.source {
-            Source::File { bytes, .. } | Source::Pattern(bytes) => &bytes[from..to],
+            PayloadSource::File { bytes, .. } | PayloadSource::Pattern(bytes) => &bytes[from..to],
         }
     }
     /// Where they are in memory.
@@ -138,14 +138,14 @@ impl Payload {
         let from = match &self.source {
             _ if len == 0 => 0,
             // A file that is mapped has a length that fits.
-            Source::File { .. } => offset as usize,
-            Source::Pattern(_) => (offset % BLOCK as u64) as usize,
+            PayloadSource::File { .. } => offset as usize,
+            PayloadSource::Pattern(_) => (offset % BLOCK as u64) as usize,
         };
         (from, from + len)
     }
     /// The bytes before `offset` will hardly be wanted again: a file's memory may go. They can still be read.
     fn release(&self, from: u64, to: u64) {
-        if let Source::File { map, .. } = &self.source {
+        if let PayloadSource::File { map, .. } = &self.source {
             map.release(from, to);
         }
     }

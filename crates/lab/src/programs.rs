@@ -2,22 +2,22 @@
 
 use crate::payload::{Payload, Verifier};
 use farpace_host::Application;
-use farpace_tcp::{CloseReason, Connection, Event};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::Instant;
 
 /// Longest chunk that is written at once.
 const CHUNK: usize = 256 * 1024;
 
 /// Sends a payload, then closes.
-pub(crate) struct Sender {
+pub(crate) struct SendingProgram {
     payload: Payload,
     offset: u64,
     pub ended: Option<CloseReason>,
 }
 
-impl Sender {
+impl SendingProgram {
     pub fn new(payload: Payload) -> Self {
-        Sender { payload, offset: 0, ended: None }
+        SendingProgram { payload, offset: 0, ended: None }
     }
 
     fn write(&mut self, connection: &mut Connection) {
@@ -38,19 +38,22 @@ impl Sender {
     }
 }
 
-impl Application for Sender {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+impl Application for SendingProgram {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            Event::Connected | Event::Writable => self.write(connection),
-            Event::Readable => _ = connection.read(drop),
-            Event::PeerClosed | Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
-            Event::Closed(reason) => self.ended = Some(reason),
+            ConnectionEvent::Connected | ConnectionEvent::Writable => self.write(connection),
+            ConnectionEvent::Readable => _ = connection.read(drop),
+            ConnectionEvent::PeerClosed
+            | ConnectionEvent::Urgent
+            | ConnectionEvent::Unanswered
+            | ConnectionEvent::SoftError => {}
+            ConnectionEvent::Closed(reason) => self.ended = Some(reason),
         }
     }
 }
 
 /// Receives a payload and compares every byte; closes when the sender has.
-pub(crate) struct Receiver {
+pub(crate) struct ReceivingProgram {
     /// None for a connection that nobody expected: it is reset.
     pub verifier: Option<Verifier>,
     /// When the last byte came.
@@ -58,26 +61,26 @@ pub(crate) struct Receiver {
     pub ended: Option<CloseReason>,
 }
 
-impl Receiver {
+impl ReceivingProgram {
     pub fn new(verifier: Option<Verifier>) -> Self {
-        Receiver { verifier, completed: None, ended: None }
+        ReceivingProgram { verifier, completed: None, ended: None }
     }
 }
 
-impl Application for Receiver {
-    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: Event) {
+impl Application for ReceivingProgram {
+    fn on_event(&mut self, now: Instant, connection: &mut Connection, event: ConnectionEvent) {
         let Some(verifier) = &mut self.verifier else { return connection.abort() };
         match event {
-            Event::Readable => {
+            ConnectionEvent::Readable => {
                 connection.read(|bytes| verifier.receive(&bytes));
                 if verifier.is_complete() {
                     self.completed.get_or_insert(now);
                 }
             }
-            Event::PeerClosed => connection.close(),
-            Event::Connected | Event::Writable => {}
-            Event::Urgent | Event::Unanswered | Event::PathTrouble => {}
-            Event::Closed(reason) => self.ended = Some(reason),
+            ConnectionEvent::PeerClosed => connection.close(),
+            ConnectionEvent::Connected | ConnectionEvent::Writable => {}
+            ConnectionEvent::Urgent | ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}
+            ConnectionEvent::Closed(reason) => self.ended = Some(reason),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What waits on a path: the queueing delay that a packet would meet.
 
 use crate::paced_link::PacedLink;
-use crate::scenario::{Direction, Flow, Hop, Scenario};
+use crate::scenario::{Direction, FlowSpec, Hop, Scenario};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Link, ManagedLink, Port};
 use farpace_units::{Instant, Span};
@@ -12,7 +12,7 @@ pub(crate) struct Lines(Vec<(ElementId, Port)>);
 
 impl Lines {
     /// Those of `flow`, in order.
-    pub fn of(world: &World, scenario: &Scenario, flow: &Flow) -> Lines {
+    pub fn of(world: &World, scenario: &Scenario, flow: &FlowSpec) -> Lines {
         Lines::along(world, scenario, &scenario.path(flow))
     }
     /// Those of some hops, in order.

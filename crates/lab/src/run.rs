@@ -4,22 +4,22 @@ use crate::datagrams::{ConstantRate, Counter};
 use crate::hosts::HostKind;
 use crate::network::{self, NetworkError};
 use crate::nics;
-use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, Outcome};
+use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, RunOutcome};
 use crate::pacing;
 use crate::parts::Parts;
 use crate::payload::{Payload, Verifier, VerifyError};
-use crate::programs::{Receiver, Sender};
+use crate::programs::{ReceivingProgram, SendingProgram};
 use crate::queueing::Lines;
 use crate::scenario::{DatagramFlow, Scenario};
 use crate::silence::SilenceMeter;
-use crate::watch::{CaptureError, Watch};
+use crate::watch::{CaptureOpenError, Watch};
 use farpace_host::ip::udp::UdpId;
 use farpace_host::{ConnectionId, Host, ListenSettings};
 use farpace_link::multi_nic::MultiNic;
 use farpace_path::Meter;
 use farpace_path::world::{ElementId, World, WorldError};
 use farpace_tcp::config::SettingsError;
-use farpace_tcp::{Connection, Inspection};
+use farpace_tcp::{Connection, ConnectionInspection};
 use farpace_trace::{Cause, RecordSink};
 use farpace_units::{ByteCount, Instant, Span};
 use std::net::SocketAddr;
@@ -59,7 +59,7 @@ pub enum RunError {
     Received(#[from] VerifyError),
     /// A capture cannot be written.
     #[error(transparent)]
-    Capture(#[from] CaptureError),
+    Capture(#[from] CaptureOpenError),
 }
 
 /// What a run needs besides its scenario.
@@ -77,13 +77,13 @@ pub struct Inputs {
 
 /// One reading of a flow at the end of a bin.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct FlowSample {
     /// Index of the flow.
     pub flow: usize,
     /// End of the bin.
     pub time: Instant,
     /// The sending connection.
-    pub sender: Inspection,
+    pub sender: ConnectionInspection,
     /// Payload that reached the receiving program in this bin.
     pub delivered: ByteCount,
     /// Segments that reached the receiving host in this bin.
@@ -94,7 +94,7 @@ pub struct Sample {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// Virtual time.
     pub now: Instant,
     /// Payload delivered, all flows together.
@@ -140,7 +140,7 @@ pub struct Run {
     scenario: Scenario,
     bin: Span,
     now: Instant,
-    samples: Vec<Sample>,
+    samples: Vec<FlowSample>,
     records: bool,
 }
 
@@ -209,13 +209,13 @@ impl Run {
                 problem: "the receiver is not a host".into(),
             })?
             .listen(port, ListenSettings::new(receiver_config), move || {
-                Box::new(Receiver::new(expected.take()))
+                Box::new(ReceivingProgram::new(expected.take()))
             })
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         let opener = self.world.element_mut::<Host>(from);
         let sender = opener
             .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
-            .connect(start, address, port, sender_config, log_as, Box::new(Sender::new(payload)))
+            .connect(start, address, port, sender_config, log_as, Box::new(SendingProgram::new(payload)))
             .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
         self.flows.push(FlowRun {
             name,
@@ -283,7 +283,7 @@ impl Run {
     ///
     /// # Errors
     /// A defect in an element, or a capture that could not be written.
-    pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<Progress, RunError> {
+    pub fn advance(&mut self, records: Option<&mut dyn RecordSink>) -> Result<RunProgress, RunError> {
         let start = self.now;
         self.now = (start + self.bin).min(Instant::ZERO + self.scenario.duration);
         if let Some(sink) = records {
@@ -327,7 +327,7 @@ impl Run {
         let (arrived, delivered) = counters
             .map(Connection::counters)
             .map_or((flow.arrived, flow.delivered), |c| (c.segments_received, c.bytes_received));
-        let sample = Sample {
+        let sample = FlowSample {
             flow: index,
             time: self.now,
             sender,
@@ -340,9 +340,9 @@ impl Run {
             let started = sample.arrived > 0 || !flow.delivered.is_zero();
             let ended = flow
                 .receiver
-                .and_then(|id| to.application::<Receiver>(id))
+                .and_then(|id| to.application::<ReceivingProgram>(id))
                 .is_some_and(|r| r.completed.is_some() || r.ended.is_some())
-                || from.application::<Sender>(flow.sender).is_some_and(|s| s.ended.is_some());
+                || from.application::<SendingProgram>(flow.sender).is_some_and(|s| s.ended.is_some());
             if ended {
                 flow.silence.close();
                 flow.done = true;
@@ -354,14 +354,14 @@ impl Run {
     }
 
     /// The readings of the last bin, one for each flow that has begun.
-    pub fn samples(&self) -> &[Sample] {
+    pub fn samples(&self) -> &[FlowSample] {
         &self.samples
     }
 
     /// How far the run is.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> RunProgress {
         let out_of_time = self.now >= Instant::ZERO + self.scenario.duration;
-        Progress {
+        RunProgress {
             now: self.now,
             delivered: self.flows.iter().map(|f| f.delivered).sum(),
             total: self.flows.iter().map(|f| f.size).sum(),
@@ -400,7 +400,7 @@ impl Run {
     ///
     /// # Errors
     /// A packet that went missing, or a file that could not be written.
-    pub fn finish(mut self) -> Result<Outcome, RunError> {
+    pub fn finish(mut self) -> Result<RunOutcome, RunError> {
         self.world.check()?;
         let mut flows = Vec::new();
         for index in 0..self.flows.len() {
@@ -421,7 +421,7 @@ impl Run {
         let pacing = pacing::outcomes(&self.world, &self.scenario);
         let nics = nics::outcomes(&mut self.world, &self.watch, &self.scenario, &self.parts)?;
         let events = self.world.events_processed();
-        Ok(Outcome { ended: self.now, flows, datagrams, pacing, nics, drops, events, captures })
+        Ok(RunOutcome { ended: self.now, flows, datagrams, pacing, nics, drops, events, captures })
     }
 
     fn add_datagrams(&mut self, index: usize) -> Result<(), RunError> {
@@ -464,7 +464,7 @@ impl Run {
         let sender_ended = self
             .world
             .element::<Host>(flow.from)
-            .and_then(|h| h.application::<Sender>(flow.sender))
+            .and_then(|h| h.application::<SendingProgram>(flow.sender))
             .and_then(|s| s.ended);
         let receiver = self.world.element::<Host>(flow.to).zip(flow.receiver);
         let receiver = receiver.and_then(|(host, id)| host.connection(id));
@@ -472,7 +472,7 @@ impl Run {
         let (mut completed, mut verified) = (None, Ok(ByteCount::ZERO));
         if let Some(id) = flow.receiver
             && let Some(host) = self.world.element_mut::<Host>(flow.to)
-            && let Some(receiver) = host.application_mut::<Receiver>(id)
+            && let Some(receiver) = host.application_mut::<ReceivingProgram>(id)
         {
             completed = receiver.completed;
             if let Some(verifier) = receiver.verifier.take() {

@@ -15,7 +15,7 @@ use thiserror::Error;
 /// A capture that could not be written.
 #[derive(Debug, Error)]
 #[error("cannot write the capture `{}`: {error}", path.display())]
-pub struct CaptureError {
+pub struct CaptureOpenError {
     /// The file.
     pub path: PathBuf,
     /// What the system says.
@@ -42,7 +42,7 @@ struct Capture {
 
 /// What one wire is watched for.
 #[derive(Clone, Copy, Default)]
-struct Eyes {
+struct RunTaps {
     meter: Option<usize>,
     capture: Option<usize>,
     count: Option<usize>,
@@ -59,19 +59,19 @@ pub(crate) struct Count {
 #[derive(Default)]
 pub(crate) struct Watch {
     /// By [`WireId`].
-    wires: Vec<Eyes>,
+    wires: Vec<RunTaps>,
     meters: Vec<(String, Meter)>,
     counts: Vec<Count>,
     captures: Vec<Capture>,
     drops: Option<Capture>,
     elements: Vec<String>,
-    failed: Option<CaptureError>,
+    failed: Option<CaptureOpenError>,
 }
 
 impl Watch {
-    fn eyes(&mut self, wire: WireId) -> &mut Eyes {
+    fn eyes(&mut self, wire: WireId) -> &mut RunTaps {
         if self.wires.len() <= wire.index() {
-            self.wires.resize(wire.index() + 1, Eyes::default());
+            self.wires.resize(wire.index() + 1, RunTaps::default());
         }
         &mut self.wires[wire.index()]
     }
@@ -103,10 +103,10 @@ impl Watch {
         directory: &Path,
         tap: &str,
         trace: &Trace,
-    ) -> Result<(), CaptureError> {
+    ) -> Result<(), CaptureOpenError> {
         let mut capture = open(directory, tap, trace)?;
         let added = capture.writer.add_interface(tap, "both directions", Some(capture.snaplen));
-        let interface = added.map_err(|error| CaptureError { path: capture.path.clone(), error })?;
+        let interface = added.map_err(|error| CaptureOpenError { path: capture.path.clone(), error })?;
         capture.interfaces.insert(0, interface);
         for wire in wires {
             self.eyes(*wire).capture = Some(self.captures.len());
@@ -120,7 +120,7 @@ impl Watch {
         directory: &Path,
         elements: Vec<String>,
         trace: &Trace,
-    ) -> Result<(), CaptureError> {
+    ) -> Result<(), CaptureOpenError> {
         self.drops = Some(open(directory, "drops", trace)?);
         self.elements = elements;
         Ok(())
@@ -131,11 +131,11 @@ impl Watch {
     }
 
     /// The first write that failed, if any did.
-    pub fn check(&mut self) -> Result<(), CaptureError> {
+    pub fn check(&mut self) -> Result<(), CaptureOpenError> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    pub fn finish(&mut self) -> Result<Vec<CaptureFile>, CaptureError> {
+    pub fn finish(&mut self) -> Result<Vec<CaptureFile>, CaptureOpenError> {
         self.check()?;
         let captures = std::mem::take(&mut self.captures).into_iter().chain(self.drops.take());
         captures
@@ -143,14 +143,14 @@ impl Watch {
                 let (path, skipped) = (c.path, c.writer.skipped());
                 match c.writer.finish() {
                     Ok(_) => Ok(CaptureFile { path, skipped }),
-                    Err(error) => Err(CaptureError { path, error }),
+                    Err(error) => Err(CaptureOpenError { path, error }),
                 }
             })
             .collect()
     }
 }
 
-fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureError> {
+fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureOpenError> {
     let resolution = match trace.clock {
         CaptureClock::Exact => Resolution::Nanoseconds,
         CaptureClock::Gtrcnet => Resolution::Gtrcnet,
@@ -163,7 +163,7 @@ fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureE
             let snaplen = u32::try_from(trace.snaplen.get()).unwrap_or(u32::MAX);
             Ok(Capture { path, writer, interfaces: BTreeMap::new(), snaplen })
         }
-        Err(error) => Err(CaptureError { path, error }),
+        Err(error) => Err(CaptureOpenError { path, error }),
     }
 }
 
@@ -184,7 +184,7 @@ impl Observer for Watch {
             && let Some(interface) = c.interfaces.get(&0)
             && let Err(error) = c.writer.packet(*interface, now, packet, None)
         {
-            self.failed.get_or_insert(CaptureError { path: c.path.clone(), error });
+            self.failed.get_or_insert(CaptureOpenError { path: c.path.clone(), error });
         }
     }
 
@@ -202,7 +202,7 @@ impl Observer for Watch {
             c.writer.packet(interface, now, packet, Some(&comment))
         });
         if let Err(error) = written {
-            self.failed.get_or_insert(CaptureError { path: c.path.clone(), error });
+            self.failed.get_or_insert(CaptureOpenError { path: c.path.clone(), error });
         }
     }
 }

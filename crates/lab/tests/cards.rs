@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::{Scenario, TapPlace, explain};
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 use farpace_link::multi_nic::OrderKind;
 use farpace_path::Switch;
 use farpace_trace::CaptureReader;
@@ -64,7 +64,7 @@ fn drive(scenario: &Scenario) -> Run {
     run
 }
 
-fn intact(scenario: &Scenario) -> Outcome {
+fn intact(scenario: &Scenario) -> RunOutcome {
     let outcome = drive(scenario).finish().unwrap();
     for flow in &outcome.flows {
         assert!(flow.is_intact(), "{}: {:?} of {}", flow.name, flow.verified, flow.size);

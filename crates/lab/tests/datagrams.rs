@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 
 const BESIDE: &str = r#"
 title = "A stream beside a transfer"
@@ -42,7 +42,7 @@ rate = "16 Mbit/s"
 payload = "4 kB"
 "#;
 
-fn run(text: &str) -> Outcome {
+fn run(text: &str) -> RunOutcome {
     let scenario = Scenario::parse(text, "beside.toml").unwrap();
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::{Scenario, explain};
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 use farpace_path::DropReason;
 use farpace_units::{ByteCount, Instant, Span};
 
@@ -16,7 +16,7 @@ fn line(keys: &str) -> String {
     )
 }
 
-fn run(text: &str) -> Outcome {
+fn run(text: &str) -> RunOutcome {
     let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
     while !run.advance(None).unwrap().finished {}
@@ -27,16 +27,16 @@ fn run(text: &str) -> Outcome {
     outcome
 }
 
-fn drops(outcome: &Outcome, element: &str, reason: DropReason) -> u64 {
+fn drops(outcome: &RunOutcome, element: &str, reason: DropReason) -> u64 {
     let those = outcome.drops.iter().filter(|d| d.place == element && d.reason == reason);
     those.map(|d| d.packets).sum()
 }
 
-fn all_drops(outcome: &Outcome) -> u64 {
+fn all_drops(outcome: &RunOutcome) -> u64 {
     outcome.drops.iter().map(|d| d.packets).sum()
 }
 
-fn took(outcome: &Outcome) -> Span {
+fn took(outcome: &RunOutcome) -> Span {
     outcome.flows[0].completed.unwrap().since(Instant::ZERO)
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::{Scenario, explain};
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 use farpace_path::DropReason;
 use farpace_units::Rate;
 use proptest::prelude::*;
@@ -18,20 +18,20 @@ fn line(forward: &str, backward: &str, ends: &str, size: &str) -> String {
     )
 }
 
-fn run(text: &str, seed: u64) -> Outcome {
+fn run(text: &str, seed: u64) -> RunOutcome {
     let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
     let mut run = Run::new(&scenario, Inputs { seed: Some(seed), ..Inputs::default() }).unwrap();
     while !run.advance(None).unwrap().finished {}
     run.finish().unwrap()
 }
 
-fn drops(outcome: &Outcome, element: &str, reason: DropReason) -> u64 {
+fn drops(outcome: &RunOutcome, element: &str, reason: DropReason) -> u64 {
     let those = outcome.drops.iter().filter(|d| d.place == element && d.reason == reason);
     those.map(|d| d.packets).sum()
 }
 
 /// Bit/s of the only flow.
-fn goodput(outcome: &Outcome) -> u64 {
+fn goodput(outcome: &RunOutcome) -> u64 {
     let flow = &outcome.flows[0];
     assert!(flow.is_intact(), "{:?}", flow.verified);
     Rate::of(flow.size, flow.completed.unwrap().since(farpace_units::Instant::ZERO)).bits_per_sec()

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 
 /// Two wires of 50 Mbit/s, the nearer of which loses one frame of a hundred.
-fn run(sender: &str, receiver: &str) -> Outcome {
+fn run(sender: &str, receiver: &str) -> RunOutcome {
     run_with(sender, receiver, "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\n[links.forward]\nloss = 0.01\n")
 }
 
 /// With that for the nearer one.
-fn run_with(sender: &str, receiver: &str, near: &str) -> Outcome {
+fn run_with(sender: &str, receiver: &str, near: &str) -> RunOutcome {
     let text = format!(
         "title = \"t\"\nduration = \"20 s\"\n\
          [hosts.a]\nmulti_nic = {{ {sender} }}\n[hosts.b]\nmulti_nic = {{ {receiver} }}\n\
@@ -25,11 +25,11 @@ fn run_with(sender: &str, receiver: &str, near: &str) -> Outcome {
     run.finish().unwrap()
 }
 
-fn lost(outcome: &Outcome) -> u64 {
+fn lost(outcome: &RunOutcome) -> u64 {
     outcome.drops.iter().filter(|drop| drop.place.starts_with("near")).map(|drop| drop.packets).sum()
 }
 
-fn sent_again_by_the_layer(outcome: &Outcome) -> u64 {
+fn sent_again_by_the_layer(outcome: &RunOutcome) -> u64 {
     let reading =
         |(key, value): &(&str, String)| (*key == "sent again").then(|| value.parse::<u64>().unwrap());
     outcome.nics.iter().flat_map(|nic| nic.readings.iter()).filter_map(reading).sum()
@@ -79,7 +79,7 @@ fn what_a_dead_card_had_under_way_is_sent_by_others() {
         }
         let [never, often] = [&with, &without].map(|outcome| outcome.flows[0].timeouts);
         assert_eq!(never, 0, "timer of TCP with repair; {often} without");
-        let silent = |outcome: &Outcome| outcome.flows[0].silence.longest().map(|silence| silence.span());
+        let silent = |outcome: &RunOutcome| outcome.flows[0].silence.longest().map(|silence| silence.span());
         assert_eq!(silent(&with), None, "without repair: {:?}", silent(&without));
         if receiver.is_empty() {
             assert!(often > 0 && silent(&without).is_some(), "nothing had to be cured");

@@ -4,7 +4,7 @@
 
 use farpace_host::Host;
 use farpace_lab::scenario::{Scenario, explain};
-use farpace_lab::{Inputs, Outcome, Run};
+use farpace_lab::{Inputs, Run, RunOutcome};
 use farpace_link::pacing::{Burstiness, GapFrameKind, layer_2, on_the_line};
 use farpace_path::{PortFrames, Router, Switch};
 use farpace_trace::CaptureReader;
@@ -74,7 +74,7 @@ fn drive(run: &mut Run) {
     }
 }
 
-fn ended(run: Run) -> Outcome {
+fn ended(run: Run) -> RunOutcome {
     let outcome = run.finish().unwrap();
     for flow in &outcome.flows {
         assert!(flow.is_intact(), "{}: {:?}", flow.name, flow.verified);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Outcome, Payload, Run};
+use farpace_lab::{Inputs, Payload, Run, RunOutcome};
 use farpace_path::DropReason;
 use farpace_trace::{Cause, Record};
 use std::io::Write;
@@ -16,7 +16,7 @@ fn scenario(file: &str, set: &[(&str, &str)]) -> Scenario {
     Scenario::parse_with(&text, file, &set).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn run(scenario: &Scenario, inputs: Inputs) -> (Outcome, Vec<Record>) {
+fn run(scenario: &Scenario, inputs: Inputs) -> (RunOutcome, Vec<Record>) {
     let mut run = Run::new(scenario, inputs).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while !run.advance(Some(&mut records)).unwrap().finished {}

@@ -1,6 +1,6 @@
 //! Bad scenarios: each is refused at the right place, with words that help.
 
-use farpace_lab::scenario::{self, Place, Scenario, ScenarioError};
+use farpace_lab::scenario::{self, ErrorPlace, Scenario, ScenarioError};
 
 /// A good scenario of 20 lines; the tests spoil one line each.
 const GOOD: &str = r#"title = "t"
@@ -239,7 +239,7 @@ fn networks_that_cannot_be_routed() {
 
     let two_nics = refused(&network(&[("a", "r1"), ("r1", "b"), ("a", "r2")]));
     assert_eq!(two_nics.problems[0].message, "host `a` has more than one link");
-    assert!(matches!(&two_nics.problems[0].place, Place::Text { source, .. } if source.contains("r2")));
+    assert!(matches!(&two_nics.problems[0].place, ErrorPlace::Text { source, .. } if source.contains("r2")));
 
     let pieces = refused(&network(&[("a", "r1"), ("b", "r2")]));
     assert_eq!(pieces.problems[0].message, "there is no path from `a` to `b`");

@@ -1,6 +1,6 @@
 //! Scenarios that are good: what they mean, and that what ships is among them.
 
-use farpace_lab::scenario::{Counts, Direction, Hop, QueueLimit, Scenario, TapPlace, explain, schema};
+use farpace_lab::scenario::{Direction, Hop, PolicerCounts, QueueLimit, Scenario, TapPlace, explain, schema};
 use farpace_tcp::config::Profile;
 use farpace_units::{Amount, ByteCount, Packets, Rate, Span};
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn the_papers_setting() {
     assert_eq!((policer.rate, policer.burst), (Rate::from_mbit(500), ByteCount::new(16_000_000)));
     assert_eq!(
         (policer.refill, policer.phase, policer.counts),
-        (Span::from_micros(490), Span::ZERO, Counts::Ip)
+        (Span::from_micros(490), Span::ZERO, PolicerCounts::Ip)
     );
     // The queue of the sender's NIC is its own; everything else is the link's.
     let nic = access.direction(Direction::Forward);
@@ -394,6 +394,6 @@ fn directions_become_elements() {
     let policer = "{ rate = \"1 Mbit/s\", burst = \"64 kB\", counts = \"frame\" }";
     let s = set(text, &[("links.wire.forward.policer", policer)]).unwrap();
     let config = s.links[0].forward.policer.as_ref().unwrap().config();
-    assert_eq!((config.refill, config.counted), (None, farpace_path::Counted::Ethernet));
+    assert_eq!((config.refill, config.counted), (None, farpace_path::PolicedBytes::Ethernet));
     assert!(farpace_path::PolicerDirection::new(config).is_ok());
 }

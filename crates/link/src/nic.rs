@@ -1,6 +1,8 @@
 //! A network card that paces: one direction of a link whose line a scheduler keeps.
 
-use crate::pacing::{ConfigError, GapFrames, NamedStats, Next, Pacer, PacingConfig, Refusal, on_the_line};
+use crate::pacing::{
+    ConfigError, EnqueueRefusal, GapFrames, NamedStats, Next, Pacer, PacingConfig, on_the_line,
+};
 use farpace_path::{Backlog, Cx, DropReason, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
@@ -157,8 +159,8 @@ impl ElementDirection for PacingNic {
             self.stats.drops += 1;
             let why = match refused.why {
                 // A class that is not there has no room either.
-                Refusal::Full | Refusal::UnknownClass => DropReason::QueueFull,
-                Refusal::TooLong => DropReason::TooBig,
+                EnqueueRefusal::Full | EnqueueRefusal::UnknownClass => DropReason::QueueFull,
+                EnqueueRefusal::TooLong => DropReason::TooBig,
             };
             cx.drop(refused.packet, why);
             return;

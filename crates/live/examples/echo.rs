@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "threads")]
 
 use farpace_live::device::TunConfig;
-use farpace_live::socket::{Options, Stack, Stream};
+use farpace_live::socket::{SocketOptions, Stack, Stream};
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (kernel, ours): (IpAddr, IpAddr) = ("10.77.0.1".parse()?, "10.77.0.2".parse()?);
     let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
     let stack = Stack::on_tun(tun, &[ours])?;
-    let options = Options::profile("modern")?.nodelay(true);
+    let options = SocketOptions::profile("modern")?.nodelay(true);
     for stream in stack.listen((ours, 7), &options)?.incoming() {
         let stream = stream?;
         std::thread::spawn(move || {

@@ -5,7 +5,7 @@
 //! ```
 
 use farpace_live::device::TunConfig;
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use std::error::Error;
 use std::net::IpAddr;
 use tokio::io::{AsyncWriteExt, copy, split};
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (kernel, ours): (IpAddr, IpAddr) = ("10.77.0.1".parse()?, "10.77.0.2".parse()?);
     let tun = TunConfig { addresses: vec![(kernel, 24)], ..TunConfig::new("fp0") };
     let stack = Stack::on_tun(tun, &[ours])?;
-    let listener = stack.listen((ours, 7), &Options::default())?;
+    let listener = stack.listen((ours, 7), &SocketOptions::default())?;
     loop {
         let (stream, from) = listener.accept_async().await?;
         tokio::spawn(async move {

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 /// Why there is no capture, or not all of it.
 #[derive(Debug, Error)]
-pub enum CaptureError {
+pub enum LiveCaptureError {
     /// The file cannot be written.
     #[error("cannot write `{path}`: {error}")]
     File {
@@ -34,7 +34,7 @@ pub enum CaptureError {
 /// It holds packets as a line carries them: super-segments are cut, and checksums that were left to a device are worked out.
 /// So whoever reads it sees no packets longer than the MTU and no wrong checksums that never were on a line.
 #[derive(Clone)]
-pub struct Capture(Rc<RefCell<Open>>);
+pub struct LiveCapture(Rc<RefCell<Open>>);
 
 struct Open {
     writer: Option<PcapngWriter<BufWriter<File>>>,
@@ -44,14 +44,14 @@ struct Open {
     failed: Option<io::Error>,
 }
 
-impl Capture {
+impl LiveCapture {
     /// From now on what passes the devices that `station` has by now is written to `path`, in the name of `program`. It becomes
     /// the observer of the station.
     ///
     /// # Errors
-    /// See [`CaptureError`].
-    pub fn begin(path: &Path, program: &str, station: &mut Driver) -> Result<Self, CaptureError> {
-        let failed = |error| CaptureError::File { path: path.to_owned(), error };
+    /// See [`LiveCaptureError`].
+    pub fn begin(path: &Path, program: &str, station: &mut Driver) -> Result<Self, LiveCaptureError> {
+        let failed = |error| LiveCaptureError::File { path: path.to_owned(), error };
         let file = BufWriter::new(File::create(path).map_err(failed)?);
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let since_1970 = Span::from_nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
@@ -63,7 +63,7 @@ impl Capture {
         let world = station.world_mut();
         let wires = ends.into_iter().map(|end| world.observe(end)).collect::<Result<_, _>>()?;
         let open = Open { writer: Some(writer), interface, wires, path: path.to_owned(), failed: None };
-        let capture = Capture(Rc::new(RefCell::new(open)));
+        let capture = LiveCapture(Rc::new(RefCell::new(open)));
         station.show_to(Box::new(capture.clone()));
         Ok(capture)
     }
@@ -71,16 +71,16 @@ impl Capture {
     ///
     /// # Errors
     /// Not everything could be written.
-    pub fn finish(&self) -> Result<(), CaptureError> {
+    pub fn finish(&self) -> Result<(), LiveCaptureError> {
         self.0.borrow_mut().finish()
     }
 }
 
 impl Open {
-    fn finish(&mut self) -> Result<(), CaptureError> {
+    fn finish(&mut self) -> Result<(), LiveCaptureError> {
         let end = self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop));
         let ended = self.failed.take().map_or(end, Err);
-        ended.map_err(|error| CaptureError::File { path: self.path.clone(), error })
+        ended.map_err(|error| LiveCaptureError::File { path: self.path.clone(), error })
     }
     fn write(&mut self, now: Instant, packet: &Packet) {
         if let Some(writer) = &mut self.writer
@@ -97,7 +97,7 @@ impl Drop for Open {
     }
 }
 
-impl Observer for Capture {
+impl Observer for LiveCapture {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         let mut open = self.0.borrow_mut();
         if !open.wires.contains(&wire) {

@@ -225,7 +225,7 @@ fn answer(mut peer: UnixStream, name: &str, ask: &ControlRequest) -> io::Result<
 
 /// What the hosts of this user say.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundHost {
     /// Their lists, in the order of their files' names.
     pub hosts: Vec<Listing>,
     /// Control sockets that gave none, and why.
@@ -233,8 +233,8 @@ pub struct Found {
 }
 
 /// Asks all hosts of this user for their lists. Sockets that were left by processes that were killed are removed.
-pub fn hosts() -> Found {
-    let mut found = Found::default();
+pub fn hosts() -> FoundHost {
+    let mut found = FoundHost::default();
     let mut paths = Vec::new();
     for folder in folders().iter().filter(|folder| is_ours(folder)) {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

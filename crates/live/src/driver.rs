@@ -84,9 +84,9 @@ pub type HostJob = Box<dyn FnOnce(&mut Host, &mut Cx<'_>) + Send>;
 
 /// How other threads reach the host of a station.
 #[derive(Clone)]
-pub struct Handle(Arc<Shared>);
+pub struct Handle(Arc<DriverState>);
 
-struct Shared {
+struct DriverState {
     jobs: Mutex<Vec<HostJob>>,
     bell: EventFd,
     /// The station is asleep, or about to be.
@@ -149,7 +149,7 @@ struct Attached {
 
 /// A world on devices, run by one thread.
 ///
-/// In the world a [`ListenerGuard`] stands for each device. If there is a host directly behind a door, what comes in a burst by
+/// In the world a [`BoundaryPort`] stands for each device. If there is a host directly behind a door, what comes in a burst by
 /// it is answered as a burst.
 pub struct Driver {
     world: World,
@@ -157,7 +157,7 @@ pub struct Driver {
     wait: Wait,
     host: Option<ElementId>,
     devices: Vec<Attached>,
-    shared: Arc<Shared>,
+    shared: Arc<DriverState>,
     stats: Stats,
     arrivals: Vec<Packet>,
     observer: Box<dyn Observer>,
@@ -182,7 +182,7 @@ impl Driver {
             wait,
             host: None,
             devices: Vec::new(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(DriverState {
                 jobs: Mutex::default(),
                 bell,
                 sleeping: AtomicBool::new(false),
@@ -239,7 +239,7 @@ impl Driver {
         let near = self.devices.iter().map(|attached| (attached.door, Port(0)));
         near.flat_map(|end| [Some(end), self.world.peer(end)]).flatten().collect()
     }
-    /// How late packets have left by [timed](Door::timed) doors.
+    /// How late packets have left by [timed](BoundaryPort::timed) doors.
     pub const fn lateness(&self) -> &Lateness {
         &self.lateness
     }

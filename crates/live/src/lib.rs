@@ -19,10 +19,10 @@ mod process;
 pub mod socket;
 pub mod system;
 
-pub use capture::{Capture, CaptureError};
+pub use capture::{LiveCapture, LiveCaptureError};
 pub use clock::Clock;
 pub use control::{
-    ControlError, ControlSocket, Found, MAX_ANSWER, MAX_HOSTS, folder as control_folder, hosts,
+    ControlError, ControlSocket, FoundHost, MAX_ANSWER, MAX_HOSTS, folder as control_folder, hosts,
 };
 pub use device::{Device, DeviceCounters, DeviceError, DeviceInfo};
 pub use driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};

@@ -21,24 +21,24 @@ pub type AckThinning = Duplex<AckThinningDirection>;
 pub struct AckThinningDirection {
     every: u32,
     hold: Span,
-    connections: BTreeMap<Connection, Seen>,
+    connections: BTreeMap<ThinnedConnection, SeenAck>,
     /// The ACKs that wait, by the time at which they go on.
-    due: BTreeSet<(Instant, Connection)>,
+    due: BTreeSet<(Instant, ThinnedConnection)>,
     thinned: u64,
 }
 
 /// One direction of a connection: addresses, ports.
-type Connection = (AddressPair, u16, u16);
+type ThinnedConnection = (AddressPair, u16, u16);
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenAck {
     /// Greatest acknowledgment number so far.
     ack: Seq,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingAck>,
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingAck {
     packet: Packet,
     due: Instant,
     /// ACKs gathered, this one included.
@@ -46,8 +46,8 @@ struct Waiting {
 }
 
 /// What matters of a segment.
-struct Segment {
-    connection: Connection,
+struct PureAck {
+    connection: ThinnedConnection,
     /// None without ACK.
     ack: Option<Seq>,
     /// It carries nothing but its acknowledgment.
@@ -59,14 +59,14 @@ struct Segment {
 const SACK: u8 = 5;
 
 /// None for what is not a whole TCP segment.
-fn look(packet: &Packet) -> Option<Segment> {
+fn look(packet: &Packet) -> Option<PureAck> {
     let (ip, tcp) = packet.ip_tcp().ok()?;
     let flags = tcp.flags();
     let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
     let ack = flags.contains(TcpFlags::ACK).then_some(tcp.ack());
     let plain = ack.is_some() && !flags.intersects(turn | TcpFlags::URG);
     let has_sack = || tcp.raw_options().map_while(Result::ok).any(|(kind, _)| kind == SACK);
-    Some(Segment {
+    Some(PureAck {
         connection: (ip.addresses(), tcp.src_port(), tcp.dst_port()),
         ack,
         is_pure: plain && packet.payload().is_empty() && !has_sack(),
@@ -89,7 +89,7 @@ impl AckThinningDirection {
     }
 
     /// Sends on what waits of a connection.
-    fn flush(&mut self, connection: Connection, out: Port, cx: &mut Cx<'_>) {
+    fn flush(&mut self, connection: ThinnedConnection, out: Port, cx: &mut Cx<'_>) {
         if let Some(waiting) = self.connections.get_mut(&connection).and_then(|seen| seen.waiting.take()) {
             self.due.remove(&(waiting.due, connection));
             cx.emit(out, waiting.packet);
@@ -97,7 +97,7 @@ impl AckThinningDirection {
     }
 
     /// An ACK that advances takes the place of the one before it.
-    fn gather(&mut self, connection: Connection, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+    fn gather(&mut self, connection: ThinnedConnection, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let Some(seen) = self.connections.get_mut(&connection) else { return cx.emit(out, packet) };
         let (due, gathered) = match seen.waiting.take() {
             Some(old) => {
@@ -111,7 +111,7 @@ impl AckThinningDirection {
         if gathered >= self.every || due <= cx.now() {
             return cx.emit(out, packet);
         }
-        seen.waiting = Some(Waiting { packet, due, gathered });
+        seen.waiting = Some(WaitingAck { packet, due, gathered });
         self.due.insert((due, connection));
     }
 }
@@ -119,7 +119,7 @@ impl AckThinningDirection {
 impl ElementDirection for AckThinningDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
-        let Some(Segment { connection, ack, is_pure, is_turn }) = look(&packet) else {
+        let Some(PureAck { connection, ack, is_pure, is_turn }) = look(&packet) else {
             return cx.emit(out, packet);
         };
         let has_room = self.connections.len() < Self::MAX;
@@ -133,7 +133,7 @@ impl ElementDirection for AckThinningDirection {
                     }
                 }
                 None if is_pure && has_room => {
-                    self.connections.insert(connection, Seen { ack, waiting: None });
+                    self.connections.insert(connection, SeenAck { ack, waiting: None });
                 }
                 None => {}
             }

@@ -82,7 +82,7 @@ mod tests {
     use super::DelayQueue;
     use crate::harness::{ident, packet};
     use crate::{Cx, Effects, Port};
-    use farpace_units::{Instant, Stream};
+    use farpace_units::{Instant, RandomStream};
     use proptest::prelude::*;
 
     proptest! {
@@ -95,7 +95,7 @@ mod tests {
             }
             let mut expected: Vec<_> = dues.iter().enumerate().map(|(n, due)| (*due, n as u16)).collect();
             expected.sort_unstable();
-            let (mut effects, mut rng) = (Effects::default(), Stream::new(1, "hold"));
+            let (mut effects, mut rng) = (Effects::default(), RandomStream::new(1, "hold"));
             let mut left = vec![];
             while let Some(due) = hold.due() {
                 hold.release(Port(0), &mut Cx::new(due, &mut effects, &mut rng));

@@ -1,6 +1,6 @@
 //! The contract between an element and whoever runs it.
 
-use farpace_units::{Instant, Stream};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::Packet;
 use serde::Serialize;
 use std::any::Any;
@@ -165,12 +165,12 @@ pub struct Effects {
 pub struct Cx<'a> {
     now: Instant,
     effects: &'a mut Effects,
-    rng: &'a mut Stream,
+    rng: &'a mut RandomStream,
 }
 
 impl<'a> Cx<'a> {
     /// For runners: a call at `now`.
-    pub fn new(now: Instant, effects: &'a mut Effects, rng: &'a mut Stream) -> Self {
+    pub fn new(now: Instant, effects: &'a mut Effects, rng: &'a mut RandomStream) -> Self {
         Cx { now, effects, rng }
     }
     /// The present.
@@ -178,7 +178,7 @@ impl<'a> Cx<'a> {
         self.now
     }
     /// The element's own random stream.
-    pub fn rng(&mut self) -> &mut Stream {
+    pub fn rng(&mut self) -> &mut RandomStream {
         self.rng
     }
     /// Sends `packet` out of `port`, now.

@@ -2,7 +2,7 @@
 
 use crate::{Cx, DropReason, Effects, Element, Port};
 use bytes::Bytes;
-use farpace_units::{Instant, Stream};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 
 /// What came out of an element.
@@ -14,12 +14,12 @@ pub(crate) struct Harness<E> {
     made: u64,
     consumed: u64,
     effects: Effects,
-    rng: Stream,
+    rng: RandomStream,
 }
 
 impl<E: Element> Harness<E> {
     pub fn new(element: E) -> Self {
-        let (effects, rng) = (Effects::default(), Stream::new(1, "bed"));
+        let (effects, rng) = (Effects::default(), RandomStream::new(1, "bed"));
         Harness { element, emitted: vec![], dropped: vec![], received: 0, made: 0, consumed: 0, effects, rng }
     }
     /// Runs up to and including `now`, then gives the element a packet.

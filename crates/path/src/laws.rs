@@ -66,8 +66,8 @@ proptest! {
                     _ => Box::new(FqCoDel::new(way.queue, fq).unwrap()),
                 };
                 let steps = vec![
-                    Step { at: Span::ZERO, rate: way.rate, delay: span },
-                    Step { at: span + least, rate: None, delay: Span::ZERO },
+                    RateStep { at: Span::ZERO, rate: way.rate, delay: span },
+                    RateStep { at: span + least, rate: None, delay: Span::ZERO },
                 ];
                 let schedule = Schedule::new(steps, Some(span * 2 + least * 2)).unwrap();
                 let way = ManagedLinkDirection::new(queue, schedule, Framing::ETHERNET);
@@ -81,7 +81,7 @@ proptest! {
                 burst: ByteCount::new(u64::from(limit) * 500),
                 refill: (limit > 9).then_some(Span::from_nanos(ns + 1)),
                 phase: span,
-                counted: Counted::Ip,
+                counted: PolicedBytes::Ip,
             }).unwrap()
         }, &arrivals);
         for reorders in [false, true] {

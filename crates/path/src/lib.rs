@@ -65,7 +65,7 @@ pub use meter::{Meter, MeterBin};
 pub use middlebox::{Middlebox, MiddleboxConfig, MiddleboxDirection, StripOn};
 pub use mtu::{Mtu, MtuChange, MtuDirection, MtuError};
 pub use outage::{Outage, OutageDirection, OutageError};
-pub use policer::{Counted, Policer, PolicerConfig, PolicerDirection, PolicerError, PolicerStats};
+pub use policer::{PolicedBytes, Policer, PolicerConfig, PolicerDirection, PolicerError, PolicerStats};
 pub use port_frames::{PortFrames, ends_at_port};
 pub use prefix::Prefix;
 pub use processor::{Processor, ProcessorConfig};
@@ -76,5 +76,5 @@ pub use queue::{
 pub use queue_limit::QueueLimit;
 pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
-pub use schedule::{Schedule, ScheduleError, Step};
+pub use schedule::{RateStep, Schedule, ScheduleError};
 pub use switch::{Hub, Switch};

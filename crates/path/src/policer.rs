@@ -21,7 +21,7 @@ impl Policer {
 
 /// Which bytes of a packet cost tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum PolicedBytes {
     /// The IP packet, as routers usually count.
     Ip,
     /// The Ethernet frame without its checksum.
@@ -40,7 +40,7 @@ pub struct PolicerConfig {
     /// Tokens come at this instant and whole numbers of `refill` before and after it.
     pub phase: Span,
     /// What costs tokens.
-    pub counted: Counted,
+    pub counted: PolicedBytes,
 }
 
 /// Why a policer cannot be.
@@ -178,8 +178,8 @@ impl ElementDirection for PolicerDirection {
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.fill(cx.now());
         let len = match self.config.counted {
-            Counted::Ip => packet.network_len(),
-            Counted::Ethernet => packet.len(),
+            PolicedBytes::Ip => packet.network_len(),
+            PolicedBytes::Ethernet => packet.len(),
         };
         if let Some(rest) = self.tokens.checked_sub(len.get()) {
             self.tokens = rest;
@@ -217,7 +217,7 @@ mod tests {
         burst: ByteCount::new(16_000_000),
         refill: Some(Span::from_micros(490)),
         phase: Span::ZERO,
-        counted: Counted::Ip,
+        counted: PolicedBytes::Ip,
     };
 
     /// Breaks: tokens come at the wrong instants; 490 us of 500 Mbit/s are 30625 B at once.
@@ -238,7 +238,7 @@ mod tests {
     /// Breaks: the return direction is policed, or the wrong bytes are counted (1500 B of IP, 1514 B of frame).
     #[test]
     fn one_way_is_policed_and_the_bytes_are_the_right_ones() {
-        for (counted, len) in [(Counted::Ip, 1_500), (Counted::Ethernet, 1_514)] {
+        for (counted, len) in [(PolicedBytes::Ip, 1_500), (PolicedBytes::Ethernet, 1_514)] {
             let config = PolicerConfig { counted, burst: ByteCount::new(len), ..MBIT_500 };
             let mut bed = Harness::new(Policer::one_way(Port(1), config).unwrap());
             for (n, port) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
@@ -284,11 +284,11 @@ mod tests {
             let refill = Span::from_nanos(quantum);
             let burst = rate.bytes_in(refill) + ByteCount::new(3_001);
             let refill = (quantum > 0).then_some(refill);
-            let config = PolicerConfig { rate, burst, refill, phase: Span::from_nanos(phase), counted: Counted::Ip };
+            let config = PolicerConfig { rate, burst, refill, phase: Span::from_nanos(phase), counted: PolicedBytes::Ip };
             let mut way = PolicerDirection::new(config).unwrap();
             way.tokens = 0; // A full bucket would spill the first refills.
             let mut effects = crate::Effects::default();
-            let mut rng = farpace_units::Stream::new(1, "policer");
+            let mut rng = farpace_units::RandomStream::new(1, "policer");
             // Overload: 1500 B each time, more than the rate in any case.
             let step = Span::from_nanos(gap.min(12_000_000_000_000 / rate.bits_per_sec() / 2).max(1));
             let sample = packet(0, 1_460);

@@ -31,7 +31,7 @@ pub struct Processor {
     free: Instant,
     work: VecDeque<Work>,
     /// What is here, by the port at which it came in.
-    waiting: [Waiting; 2],
+    waiting: [WaitingFrame; 2],
     busy: Span,
 }
 
@@ -43,7 +43,7 @@ struct Work {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct WaitingFrame {
     packets: u64,
     bytes: ByteCount,
     peak: u64,
@@ -54,7 +54,7 @@ struct Waiting {
 impl Processor {
     /// An idle processor.
     pub const fn new(config: ProcessorConfig) -> Self {
-        let none = Waiting { packets: 0, bytes: ByteCount::ZERO, peak: 0, served: 0, dropped: 0 };
+        let none = WaitingFrame { packets: 0, bytes: ByteCount::ZERO, peak: 0, served: 0, dropped: 0 };
         Processor { config, free: Instant::ZERO, work: VecDeque::new(), waiting: [none; 2], busy: Span::ZERO }
     }
     /// Time that all frames so far have taken.
@@ -123,7 +123,7 @@ impl Element for Processor {
     }
     fn inspect(&self) -> Inspection {
         let [sent, received] = &self.waiting;
-        let both = |of: fn(&Waiting) -> u64| format!("out: {}, in: {}", of(sent), of(received));
+        let both = |of: fn(&WaitingFrame) -> u64| format!("out: {}, in: {}", of(sent), of(received));
         vec![
             ("frames", both(|w| w.served)),
             ("drops", both(|w| w.dropped)),

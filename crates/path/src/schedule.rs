@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// What holds from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RateStep {
     /// From the start of the run, or of each period.
     pub at: Span,
     /// Rate of what begins to be sent; none is infinitely fast.
@@ -37,7 +37,7 @@ pub enum ScheduleError {
 /// Steps in the order of time, and where time stands among them.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    steps: Vec<Step>,
+    steps: Vec<RateStep>,
     period: Option<Span>,
     /// Start of the present period.
     start: Instant,
@@ -53,7 +53,7 @@ impl Schedule {
     ///
     /// # Errors
     /// Steps that are not in the order of time, begin later than 0 s or after the period, a rate of zero, or too many.
-    pub fn new(steps: Vec<Step>, period: Option<Span>) -> Result<Self, ScheduleError> {
+    pub fn new(steps: Vec<RateStep>, period: Option<Span>) -> Result<Self, ScheduleError> {
         if steps.len() > Self::MAX {
             return Err(ScheduleError::TooMany(steps.len()));
         }
@@ -74,11 +74,11 @@ impl Schedule {
 
     /// One step for ever.
     pub fn constant(rate: Option<Rate>, delay: Span) -> Result<Self, ScheduleError> {
-        Schedule::new(vec![Step { at: Span::ZERO, rate, delay }], None)
+        Schedule::new(vec![RateStep { at: Span::ZERO, rate, delay }], None)
     }
 
     /// What holds at `now`, which never goes back.
-    pub fn at(&mut self, now: Instant) -> Step {
+    pub fn at(&mut self, now: Instant) -> RateStep {
         if let Some(period) = self.period {
             let into = now.since(self.start);
             if into >= period {
@@ -91,7 +91,11 @@ impl Schedule {
         while self.steps.get(self.now + 1).is_some_and(|next| next.at <= into) {
             self.now += 1;
         }
-        self.steps.get(self.now).copied().unwrap_or(Step { at: Span::ZERO, rate: None, delay: Span::ZERO })
+        self.steps.get(self.now).copied().unwrap_or(RateStep {
+            at: Span::ZERO,
+            rate: None,
+            delay: Span::ZERO,
+        })
     }
 }
 
@@ -100,14 +104,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn step(ms: u64, mbit: u64) -> Step {
-        Step { at: Span::from_millis(ms), rate: Some(Rate::from_mbit(mbit)), delay: Span::from_millis(mbit) }
+    fn step(ms: u64, mbit: u64) -> RateStep {
+        RateStep {
+            at: Span::from_millis(ms),
+            rate: Some(Rate::from_mbit(mbit)),
+            delay: Span::from_millis(mbit),
+        }
     }
 
     /// Breaks: schedules in which steps are out of reach or out of order, or stop the line, are taken.
     #[test]
     fn impossible_schedules_are_refused() {
-        let new = |steps: &[Step], period: Option<u64>| {
+        let new = |steps: &[RateStep], period: Option<u64>| {
             Schedule::new(steps.to_vec(), period.map(Span::from_millis)).map(drop)
         };
         let ms = Span::from_millis;

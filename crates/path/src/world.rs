@@ -11,7 +11,7 @@ pub use observer::Observer;
 
 use crate::{Cx, Effects, Element, Port};
 use agenda::Agenda;
-use farpace_units::{Instant, Stream};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::Packet;
 use std::any::{Any, type_name};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -56,7 +56,7 @@ impl WireId {
 pub struct World {
     seed: u64,
     now: Instant,
-    slots: Vec<Slot>,
+    slots: Vec<ElementSlot>,
     names: BTreeMap<String, ElementId>,
     agenda: Agenda,
     /// The near ends of the observed directions.
@@ -73,7 +73,7 @@ pub struct World {
     witnesses: BTreeSet<ElementId>,
 }
 
-struct Slot {
+struct ElementSlot {
     element: Box<dyn Element>,
     /// What the element last wanted, or [`Instant::FAR_FUTURE`].
     deadline: Instant,
@@ -81,7 +81,7 @@ struct Slot {
     /// Packets that arrive now.
     inbox: VecDeque<(Port, Packet)>,
     wires: Vec<Wire>,
-    rng: Stream,
+    rng: RandomStream,
     ledger: Ledger,
     name: String,
 }
@@ -100,7 +100,7 @@ const NOWHERE: Wire = Wire { to: NOBODY, port: Port(0), observed: NOBODY };
 
 /// What happens to an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
+enum WorldEvent {
     /// It is woken.
     Wake,
     /// It is its turn on the agenda, for a packet.
@@ -112,7 +112,7 @@ enum Event {
 }
 
 /// Where and what a packet arrives, now.
-type Arrival = (u32, Port, Packet);
+type WorldArrival = (u32, Port, Packet);
 
 impl World {
     /// Most elements of a world.
@@ -152,11 +152,11 @@ impl World {
             return Err(WorldError::TooManyElements);
         }
         let id = ElementId(self.slots.len() as u32);
-        self.slots.push(Slot {
+        self.slots.push(ElementSlot {
             deadline: Instant::FAR_FUTURE,
             inbox: VecDeque::new(),
             wires: vec![NOWHERE; usize::from(element.ports())],
-            rng: Stream::new(self.seed, name),
+            rng: RandomStream::new(self.seed, name),
             ledger: Ledger::default(),
             passive: element.is_passive(),
             name: name.to_owned(),
@@ -264,7 +264,7 @@ impl World {
             return Err(not_a);
         }
         let mut result = None;
-        let at_once = self.happen(id.0, Event::Call, observer, |element, cx| {
+        let at_once = self.happen(id.0, WorldEvent::Call, observer, |element, cx| {
             let element: &mut dyn Any = element;
             result = element.downcast_mut::<T>().map(|element| act(element, cx));
         })?;
@@ -332,7 +332,7 @@ impl World {
         for slot in &self.slots {
             slot.check(self.now)?;
         }
-        let sum = |of: fn(&Slot) -> u64| self.slots.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&ElementSlot) -> u64| self.slots.iter().map(of).sum::<u64>();
         let (emitted, received) = (sum(|s| s.ledger.emitted), sum(|s| s.ledger.received));
         let waiting = sum(|s| s.inbox.len() as u64);
         if emitted != received + waiting {
@@ -344,7 +344,7 @@ impl World {
     fn wire(&mut self, id: ElementId, port: Port) -> Result<&mut Wire, WorldError> {
         let slot = self.slots.get_mut(id.index()).ok_or(WorldError::NoSuchElement(id.0))?;
         let ports = slot.wires.len() as u16;
-        let Slot { wires, name, .. } = slot;
+        let ElementSlot { wires, name, .. } = slot;
         let no_such_port = || WorldError::NoSuchPort { element: name.clone(), port: port.0, ports };
         wires.get_mut(usize::from(port.0)).ok_or_else(no_such_port)
     }
@@ -369,11 +369,11 @@ impl World {
 
     fn run(&mut self, until: Instant, most: u64, observer: &mut dyn Observer) -> Result<(), WorldError> {
         self.begin()?;
-        let mut at_once: Option<Arrival> = None;
+        let mut at_once: Option<WorldArrival> = None;
         let stop = self.events.saturating_add(most);
         while self.events < stop {
             let (id, packet, event) = match at_once.take() {
-                Some((to, port, packet)) => (to, Some((port, packet)), Event::AtOnce),
+                Some((to, port, packet)) => (to, Some((port, packet)), WorldEvent::AtOnce),
                 None => {
                     let turn = self.agenda.first();
                     if turn.at > until || turn.at == Instant::FAR_FUTURE {
@@ -382,7 +382,11 @@ impl World {
                     if turn.at > self.now {
                         self.advance(turn.at);
                     }
-                    (turn.element, self.slots[turn.element as usize].next_packet(self.now), Event::Packet)
+                    (
+                        turn.element,
+                        self.slots[turn.element as usize].next_packet(self.now),
+                        WorldEvent::Packet,
+                    )
                 }
             };
             self.events += 1;
@@ -393,7 +397,7 @@ impl World {
                 Some((port, packet)) => {
                     self.happen(id, event, observer, |element, cx| element.on_packet(port, packet, cx))
                 }
-                None => self.happen(id, Event::Wake, observer, |element, cx| element.on_wake(cx)),
+                None => self.happen(id, WorldEvent::Wake, observer, |element, cx| element.on_wake(cx)),
             }?;
         }
         if let Some(arrival) = at_once {
@@ -413,17 +417,17 @@ impl World {
     fn happen(
         &mut self,
         id: u32,
-        event: Event,
+        event: WorldEvent,
         observer: &mut dyn Observer,
         act: impl FnOnce(&mut dyn Element, &mut Cx<'_>),
-    ) -> Result<Option<Arrival>, WorldError> {
+    ) -> Result<Option<WorldArrival>, WorldError> {
         let now = self.now;
         let effects = &mut self.effects;
         let slot = &mut self.slots[id as usize];
         act(&mut *slot.element, &mut Cx::new(now, effects, &mut slot.rng));
 
         let ledger = &mut slot.ledger;
-        ledger.received += u64::from(matches!(event, Event::Packet | Event::AtOnce));
+        ledger.received += u64::from(matches!(event, WorldEvent::Packet | WorldEvent::AtOnce));
         ledger.emitted += effects.emitted.len() as u64;
         if effects.made | effects.consumed > 0 {
             ledger.made += std::mem::take(&mut effects.made);
@@ -433,9 +437,9 @@ impl World {
             ledger.book_drops(&mut effects.dropped, now, ElementId(id), observer);
         }
         // A packet that came past the agenda leaves a passive element's place on it as it was.
-        if !(slot.passive && event == Event::AtOnce) {
+        if !(slot.passive && event == WorldEvent::AtOnce) {
             slot.deadline = slot.element.deadline().unwrap_or(Instant::FAR_FUTURE);
-            if event == Event::Wake && slot.deadline <= now {
+            if event == WorldEvent::Wake && slot.deadline <= now {
                 return Err(WorldError::DeadlineLaw {
                     element: slot.name.clone(),
                     at: now,
@@ -464,13 +468,17 @@ impl World {
     }
 
     /// Puts a packet where it arrives now.
-    fn deliver(&mut self, (to, port, packet): Arrival) {
+    fn deliver(&mut self, (to, port, packet): WorldArrival) {
         self.slots[to as usize].inbox.push_back((port, packet));
         self.agenda.set(to, self.now);
     }
     /// The same for all that `id` has just emitted.
     #[inline(never)]
-    fn deliver_all(&mut self, id: u32, observer: &mut dyn Observer) -> Result<Option<Arrival>, WorldError> {
+    fn deliver_all(
+        &mut self,
+        id: u32,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<WorldArrival>, WorldError> {
         for (port, packet) in self.effects.emitted.drain(..) {
             let slot = &self.slots[id as usize];
             let wire = slot.look(port, &packet, self.now, observer);
@@ -494,7 +502,7 @@ impl World {
     }
 }
 
-impl Slot {
+impl ElementSlot {
     /// When this element has something to do; a deadline in the past is now.
     fn next_event(&self, now: Instant) -> Instant {
         if self.inbox.is_empty() { self.deadline.max(now) } else { now }

@@ -3,10 +3,10 @@
 #![allow(unsafe_code, reason = "names for C, and memory of the program as the manual of each call says")]
 
 use crate::descriptors::{
-    Question, Whose, ask, ask_too, claim, copies, is_self, note, question, release, those, whose,
+    LookupGuard, Whose, ask, ask_too, claim, copies, is_self, note, question, release, those, whose,
 };
 use crate::library::{DOORS, Library, door, finish_for_children, library, loaded};
-use crate::plan::{Plan, address, everywhere, plan};
+use crate::plan::{SpawnPlan, address, everywhere, plan};
 use crate::real;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, c_ulong, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -71,7 +71,7 @@ fn port_of(fd: c_int) -> u16 {
 /// A socket that may become farpace's becomes it: where it was bound, and as it was set.
 pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
     let library = library()?;
-    let Question { domain, kind, protocol, options, bound } = question(fd).ok_or(Errno::EBADF)?;
+    let LookupGuard { domain, kind, protocol, options, bound } = question(fd).ok_or(Errno::EBADF)?;
     let port = if bound { port_of(fd) } else { 0 };
     let mut flags = kind;
     if real::fcntl(fd, libc::F_GETFL, 0) & libc::O_NONBLOCK != 0 {
@@ -100,7 +100,7 @@ pub(crate) fn adopt(fd: c_int) -> nix::Result<&'static Library> {
 }
 
 /// The plan, if `fd` may become farpace's.
-fn asked(fd: c_int) -> Option<&'static Plan> {
+fn asked(fd: c_int) -> Option<&'static SpawnPlan> {
     plan().filter(|_| whose(fd) == Whose::Open)
 }
 /// True if `fd` may become farpace's, and `to` says that it shall.
@@ -120,7 +120,7 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
                 (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) | (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP)
             );
         match known && plan().is_some() {
-            true => ask(fd, Question { domain, kind: bare, protocol, ..Question::default() }),
+            true => ask(fd, LookupGuard { domain, kind: bare, protocol, ..LookupGuard::default() }),
             false => release(fd),
         }
     }

@@ -37,15 +37,15 @@ impl Bits {
 static OURS: Bits = Bits::new();
 static OPEN: Bits = Bits::new();
 /// What is asked of each number. Copies of a descriptor (dup(2)) share one question.
-static QUESTIONS: Mutex<BTreeMap<RawFd, Shared>> = Mutex::new(BTreeMap::new());
-/// Held under the lock of all questions alone, so it is free when that is.
-pub type Shared = Arc<Mutex<Question>>;
+static QUESTIONS: Mutex<BTreeMap<RawFd, SharedTable>> = Mutex::new(BTreeMap::new());
+/// LibraryGuard under the lock of all questions alone, so it is free when that is.
+pub type SharedTable = Arc<Mutex<LookupGuard>>;
 /// The process whose memory this is. A child of vfork(2) has the same memory, and another number.
 static SELF: AtomicI32 = AtomicI32::new(0);
 
 /// A socket of the kernel that may become farpace's.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
+pub struct LookupGuard {
     /// As socket(2) was called.
     pub domain: i32,
     /// The same, without flags.
@@ -99,19 +99,19 @@ pub fn those(first: RawFd, last: RawFd) -> Vec<RawFd> {
     (first.max(0)..=last).filter(|fd| OURS.has(*fd) || OPEN.has(*fd)).collect()
 }
 /// Nobody else asks or notes anything while this is held.
-pub fn hold() -> MutexGuard<'static, BTreeMap<RawFd, Shared>> {
+pub fn hold() -> MutexGuard<'static, BTreeMap<RawFd, SharedTable>> {
     questions()
 }
 fn process() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-fn questions() -> MutexGuard<'static, BTreeMap<RawFd, Shared>> {
+fn questions() -> MutexGuard<'static, BTreeMap<RawFd, SharedTable>> {
     QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `fd` is a new socket that may become farpace's.
-pub fn ask(fd: RawFd, question: Question) {
+pub fn ask(fd: RawFd, question: LookupGuard) {
     put(fd, Arc::new(Mutex::new(question)));
 }
 /// `copy` is one more descriptor of `fd`, which may become farpace's.
@@ -121,7 +121,7 @@ pub fn ask_too(fd: RawFd, copy: RawFd) {
         put(copy, shared);
     }
 }
-fn put(fd: RawFd, question: Shared) {
+fn put(fd: RawFd, question: SharedTable) {
     OURS.clear(fd);
     if OPEN.at(fd).is_some() {
         questions().insert(fd, question);
@@ -152,14 +152,14 @@ fn settle(fd: RawFd) {
     }
 }
 /// What is known of a socket that may become farpace's.
-pub fn question(fd: RawFd) -> Option<Question> {
+pub fn question(fd: RawFd) -> Option<LookupGuard> {
     questions().get(&fd).map(|shared| locked(shared).clone())
 }
-fn locked(shared: &Shared) -> MutexGuard<'_, Question> {
+fn locked(shared: &SharedTable) -> MutexGuard<'_, LookupGuard> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 /// Notes something of it.
-pub fn note(fd: RawFd, change: impl FnOnce(&mut Question)) {
+pub fn note(fd: RawFd, change: impl FnOnce(&mut LookupGuard)) {
     if let Some(question) = questions().get(&fd) {
         change(&mut locked(question));
     }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(whose(fd), Whose::Kernels);
         assert!(!is_self());
         settle_in();
-        ask(fd, Question { domain: 2, ..Question::default() });
+        ask(fd, LookupGuard { domain: 2, ..LookupGuard::default() });
         note(fd, |question| question.bound = true);
         assert_eq!(whose(fd), Whose::Open);
         assert!(question(fd).is_some_and(|question| question.bound && question.domain == 2));
@@ -192,12 +192,12 @@ mod tests {
         assert_eq!(whose(fd), Whose::Parents);
         settle_in();
         assert_eq!((those(0, 100), those(fd + 1, RawFd::MAX)), (vec![fd], vec![]));
-        ask(fd, Question::default());
+        ask(fd, LookupGuard::default());
         assert_eq!(whose(fd), Whose::Open);
         release(fd);
         assert_eq!(whose(fd), Whose::Kernels);
         for out in [-1, RawFd::MAX, MAX as RawFd] {
-            ask(out, Question::default());
+            ask(out, LookupGuard::default());
             claim(out);
             assert_eq!(whose(out), Whose::Kernels);
         }

@@ -83,7 +83,7 @@ const DOOR_NAME: &[u8] = b"\0farpace-door-";
 /// The stack of this process; for the end.
 static STACK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static LIBRARY: OnceLock<Result<Library, Errno>> = OnceLock::new();
-/// Held while the library is brought up, so that no child is made meanwhile.
+/// LibraryGuard while the library is brought up, so that no child is made meanwhile.
 static BEGIN: Mutex<()> = Mutex::new(());
 /// See [`door`].
 static DOOR: AtomicI32 = AtomicI32::new(-1);
@@ -94,9 +94,10 @@ thread_local! {
     /// This thread brings the library up, and may make children for it.
     static BEGINS: Cell<bool> = const { Cell::new(false) };
     /// What is held while this thread forks.
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<LibraryGuard>> = const { RefCell::new(None) };
 }
-type Held = (Option<MutexGuard<'static, ()>>, MutexGuard<'static, BTreeMap<RawFd, descriptors::Shared>>);
+type LibraryGuard =
+    (Option<MutexGuard<'static, ()>>, MutexGuard<'static, BTreeMap<RawFd, descriptors::SharedTable>>);
 
 /// The descriptor by which other processes reach the stack; -1: there is none.
 pub fn door() -> c_int {

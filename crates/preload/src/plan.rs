@@ -9,7 +9,7 @@ const VARIABLE: &str = "FARPACE_EXEC";
 
 /// What is farpace's.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct SpawnPlan {
     /// The file of the stack.
     pub library: String,
     /// What to tell it.
@@ -19,14 +19,14 @@ pub struct Plan {
 }
 
 /// The plan of this process; none: everything is the kernel's.
-pub fn plan() -> Option<&'static Plan> {
-    static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
-    PLAN.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| Plan::parse(&text))).as_ref()
+pub fn plan() -> Option<&'static SpawnPlan> {
+    static PLAN: OnceLock<Option<SpawnPlan>> = OnceLock::new();
+    PLAN.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| SpawnPlan::parse(&text))).as_ref()
 }
 
-impl Plan {
-    fn parse(text: &str) -> Plan {
-        let mut plan = Plan::default();
+impl SpawnPlan {
+    fn parse(text: &str) -> SpawnPlan {
+        let mut plan = SpawnPlan::default();
         for line in text.lines() {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
             match name {
@@ -98,7 +98,7 @@ mod tests {
     /// Breaks: programs reach networks of farpace by the kernel, or lose loopback and all other networks.
     #[test]
     fn networks_are_told_apart() {
-        let plan = Plan::parse(
+        let plan = SpawnPlan::parse(
             "library=/l.so\ntun=fp0\naddress=10.77.0.2/24\naddress=fd77::2/64\nroute=1.2.0.0/16\nroute=3.0.0.0/0",
         );
         let goes = |text: &str| plan.goes_to(text.parse().unwrap());
@@ -108,7 +108,7 @@ mod tests {
         for kernels in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1", "fd78::1"] {
             assert!(!goes(kernels), "{kernels}");
         }
-        let narrow = Plan::parse("address=10.77.0.2/24");
+        let narrow = SpawnPlan::parse("address=10.77.0.2/24");
         assert!(narrow.goes_to([10, 77, 0, 9].into()) && !narrow.goes_to([10, 77, 1, 9].into()));
         assert!(plan.has("::ffff:10.77.0.2".parse().unwrap()) && !plan.has("10.77.0.1".parse().unwrap()));
         assert_eq!((plan.library.as_str(), plan.words.contains("route")), ("/l.so", false));

@@ -2,11 +2,12 @@
 //! `cargo run -p farpace-report --example gallery -- DIRECTORY`.
 
 use farpace_report::{
-    BandwidthSeries, BinnedSeries, Claim, Column, ComparisonRow, Drawing, Estimate, Figure, Interval, Limit,
-    Page, Reproduction, Row, Table, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
+    BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Drawing, Figure, Page,
+    RateLimit, Reproduction, ReproductionClaim, ReproductionRow, Table, TableColumn, WindowHistory,
+    bandwidth, comparison, time_sequence, variables, window,
 };
-use farpace_trace::{Cause, Direction, Record, RecordSink, RecoveryState};
-use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span, Stream};
+use farpace_trace::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ fn at(us: u64) -> Instant {
 
 /// A transfer that stops `stops` times within `seconds`.
 fn stopping(seconds: u64, stops: &[(u64, u64)], jitter: u64) -> BinnedSeries {
-    let mut dice = Stream::new(1, "gallery");
+    let mut dice = RandomStream::new(1, "gallery");
     let bin = |i: u64| {
         let silent = stops.iter().any(|(from, to)| (from * 100..to * 100).contains(&i));
         let mbit = match () {
@@ -33,7 +34,7 @@ fn row(time: Instant) -> Record {
     Record {
         time,
         connection: 0,
-        direction: Direction::Received,
+        direction: RecordDirection::Received,
         seq: Seq::new(1),
         len: ByteCount::ZERO,
         ack: Seq::new(1),
@@ -101,7 +102,8 @@ fn first_stop() -> Vec<Record> {
     let mut rows: Vec<Record> = Vec::new();
     let sent = |us: u64, n: u64, cause| {
         let mut r = row(at(us));
-        (r.direction, r.seq, r.len, r.cause) = (Direction::Sent, seq(n), ByteCount::new(1448), Some(cause));
+        (r.direction, r.seq, r.len, r.cause) =
+            (RecordDirection::Sent, seq(n), ByteCount::new(1448), Some(cause));
         r
     };
     // 0..2000 get through, 2000..4000 are policed, twenty lost and twenty not.
@@ -166,7 +168,7 @@ fn first_stop() -> Vec<Record> {
         rows.push(sent(us, 2_060 + i, Cause::LostRetransmission));
     }
     let mut timer = vars(1_650_000, 2_030, (sacked, lost, 1, 1), RecoveryState::Loss);
-    (timer.direction, timer.cause) = (Direction::Internal, Some(Cause::TimerRto));
+    (timer.direction, timer.cause) = (RecordDirection::Internal, Some(Cause::TimerRto));
     rows.push(timer);
     rows.sort_by_key(|r| r.time);
     rows
@@ -177,8 +179,8 @@ fn figures() -> Vec<Figure> {
     let old = stopping(70, &stops, 60);
     let silences = old.silences(ByteCount::new(3_000), Span::from_secs(1));
     let limits = [
-        Limit { label: "policed rate 500 Mbit/s", rate: Rate::from_mbit(500) },
-        Limit { label: "line rate 1 Gbit/s", rate: Rate::from_mbit(1_000) },
+        RateLimit { label: "policed rate 500 Mbit/s", rate: Rate::from_mbit(500) },
+        RateLimit { label: "line rate 1 Gbit/s", rate: Rate::from_mbit(1_000) },
     ];
     let one = [BandwidthSeries { label: "linux-2.6.17", bins: &old, silences: &silences }];
     let newer = stopping(21, &[], 480);
@@ -188,7 +190,7 @@ fn figures() -> Vec<Figure> {
         BandwidthSeries { label: "aist-fix", bins: &fixed, silences: &[] },
     ];
     let rows = first_stop();
-    let estimate = |mean, min, max| Some(Estimate { mean, range: Some((min, max)) });
+    let estimate = |mean, min, max| Some(ComparedEstimate { mean, range: Some((min, max)) });
     let table2 = [
         ComparisonRow {
             label: "linux-2.6.17",
@@ -204,7 +206,7 @@ fn figures() -> Vec<Figure> {
             values: [None, estimate(33.0, 20.0, 60.0)],
         },
     ];
-    let zoom = Some(Interval::new(at(1_420_000), at(1_600_000)));
+    let zoom = Some(BinInterval::new(at(1_420_000), at(1_600_000)));
     vec![
         bandwidth("Bandwidth of linux-2.6.17 behind the policer", &one, &limits).figure(
             "bandwidth.svg",
@@ -235,17 +237,18 @@ fn figures() -> Vec<Figure> {
 }
 
 fn reproduction() -> Reproduction {
-    let row = |profile: &str, quantity: &str, unit: &str, paper, measured, assumes: &[&str]| Row {
-        id: format!("table2/{profile}/{quantity}"),
-        quantity: format!("{profile}: {quantity}"),
-        unit: unit.to_owned(),
-        paper: Some(paper),
-        measured: Some(measured),
-        assumptions: assumes.iter().map(|a| (*a).to_owned()).collect(),
-    };
+    let row =
+        |profile: &str, quantity: &str, unit: &str, paper, measured, assumes: &[&str]| ReproductionRow {
+            id: format!("table2/{profile}/{quantity}"),
+            quantity: format!("{profile}: {quantity}"),
+            unit: unit.to_owned(),
+            paper: Some(paper),
+            measured: Some(measured),
+            assumptions: assumes.iter().map(|a| (*a).to_owned()).collect(),
+        };
     let window = "The paper does not state the window; 1554, 2071 and 2500 packets were run.";
     let phase = "Ten policer phases stand for the ten trials.";
-    let claim = |id: &str, text: &str, holds, evidence: &str| Claim {
+    let claim = |id: &str, text: &str, holds, evidence: &str| ReproductionClaim {
         id: id.to_owned(),
         text: text.to_owned(),
         holds,
@@ -280,12 +283,12 @@ fn page(figures: &[Figure]) -> String {
     let mut summary = Table::new(
         "Thirty runs of 1 GB",
         vec![
-            Column::text("profile"),
-            Column::number("time, mean", "s"),
-            Column::number("largest", "s"),
-            Column::number("goodput", "Mbit/s"),
-            Column::number("timeouts", ""),
-            Column::number("longest silence", "s"),
+            TableColumn::text("profile"),
+            TableColumn::number("time, mean", "s"),
+            TableColumn::number("largest", "s"),
+            TableColumn::number("goodput", "Mbit/s"),
+            TableColumn::number("timeouts", ""),
+            TableColumn::number("longest silence", "s"),
         ],
     );
     summary.row(vec!["linux-2.6.17".into(), 48.1.into(), 91.0.into(), 187.0.into(), 5.6.into(), 9.04.into()]);

@@ -4,17 +4,17 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// From `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct BinInterval {
     /// The first instant.
     pub start: Instant,
     /// The first instant after it.
     pub end: Instant,
 }
 
-impl Interval {
+impl BinInterval {
     /// An interval; empty if `end` is not after `start`.
     pub const fn new(start: Instant, end: Instant) -> Self {
-        Interval { start, end }
+        BinInterval { start, end }
     }
     /// Its length.
     pub fn span(&self) -> Span {
@@ -62,11 +62,11 @@ impl BinnedSeries {
     /// Stretches of at least `at_least` in which no bin held more than `limit`. "Hardly any traffic" is the
     /// paper's silence (§3.2): one packet per round trip still passes, so `limit` should be one packet per
     /// bin. A last stretch that reaches the end of the series counts too.
-    pub fn silences(&self, limit: ByteCount, at_least: Span) -> Vec<Interval> {
+    pub fn silences(&self, limit: ByteCount, at_least: Span) -> Vec<BinInterval> {
         let mut found = Vec::new();
         let mut since: Option<u64> = None;
         let mut close = |from: u64, to: u64| {
-            let stretch = Interval::new(Instant::ZERO + self.bin * from, Instant::ZERO + self.bin * to);
+            let stretch = BinInterval::new(Instant::ZERO + self.bin * from, Instant::ZERO + self.bin * to);
             if stretch.span() >= at_least {
                 found.push(stretch);
             }
@@ -99,8 +99,9 @@ mod tests {
     /// Breaks: silent stretches are missed, cut short or invented.
     #[test]
     fn silences_are_found() {
-        let ms =
-            |a, b| Interval::new(Instant::ZERO + Span::from_millis(a), Instant::ZERO + Span::from_millis(b));
+        let ms = |a, b| {
+            BinInterval::new(Instant::ZERO + Span::from_millis(a), Instant::ZERO + Span::from_millis(b))
+        };
         let s = series(&[0, 9000, 0, 1500, 0, 9000, 0, 0]);
         assert_eq!(s.silences(ByteCount::new(1500), Span::from_millis(20)), vec![ms(20, 50), ms(60, 80)]);
         assert_eq!(s.silences(ByteCount::new(1500), Span::from_millis(31)), vec![]);

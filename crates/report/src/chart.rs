@@ -67,7 +67,7 @@ impl Size {
 
 /// How a legend entry looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Key {
+pub(crate) enum LegendEntry {
     /// A line with an SVG dash pattern, empty for none.
     Line(Colour, &'static str),
     /// An area with this opacity.
@@ -94,7 +94,7 @@ pub(crate) struct PanelSpec {
 pub(crate) struct ChartSpec<'a> {
     pub size: Size,
     pub title: &'a str,
-    pub legend: Vec<(Key, String)>,
+    pub legend: Vec<(LegendEntry, String)>,
     pub panels: Vec<PanelSpec>,
     /// What the horizontal axis shows, with its unit.
     pub x_label: &'a str,
@@ -282,7 +282,7 @@ impl Chart {
 }
 
 /// Lays the legend out in rows from `y` down; returns where it ends.
-fn draw_legend(body: &mut String, legend: &[(Key, String)], mut y: f64, width: f64) -> f64 {
+fn draw_legend(body: &mut String, legend: &[(LegendEntry, String)], mut y: f64, width: f64) -> f64 {
     const ROW: f64 = 18.0;
     const SWATCH: f64 = 24.0;
     if legend.is_empty() {
@@ -298,7 +298,7 @@ fn draw_legend(body: &mut String, legend: &[(Key, String)], mut y: f64, width: f
         }
         let (mid, end) = (y - 4.0, x + SWATCH - 6.0);
         let _ = match key {
-            Key::Line(colour, dash) => write!(
+            LegendEntry::Line(colour, dash) => write!(
                 body,
                 "<path {} stroke-width=\"2\" stroke-dasharray=\"{}\" d=\"M{} {}H{}\"/>",
                 colour.stroke(),
@@ -307,21 +307,21 @@ fn draw_legend(body: &mut String, legend: &[(Key, String)], mut y: f64, width: f
                 Px(mid),
                 Px(end)
             ),
-            Key::Area(colour, opacity) => write!(
+            LegendEntry::Area(colour, opacity) => write!(
                 body,
                 "<rect {} fill-opacity=\"{opacity}\" x=\"{}\" y=\"{}\" width=\"18\" height=\"11\"/>",
                 colour.fill(),
                 Px(x),
                 Px(mid - 5.5)
             ),
-            Key::Mark(colour) => write!(
+            LegendEntry::Mark(colour) => write!(
                 body,
                 "<rect {} x=\"{}\" y=\"{}\" width=\"8\" height=\"8\"/>",
                 colour.fill(),
                 Px(x + 5.0),
                 Px(mid - 4.0)
             ),
-            Key::Circle(colour, full) => {
+            LegendEntry::Circle(colour, full) => {
                 let paint = if *full { colour.fill() } else { colour.stroke() };
                 write!(
                     body,

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`WindowHistory`].
 
-use crate::{Interval, Reduced};
+use crate::{BinInterval, Reduced};
 use farpace_trace::{Cause, Record, RecordSink, RecoveryState};
 use farpace_units::{Instant, Packets, Span};
 
@@ -10,7 +10,7 @@ use farpace_units::{Instant, Packets, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateBand {
     /// When.
-    pub interval: Interval,
+    pub interval: BinInterval,
     /// Which state.
     pub state: RecoveryState,
 }
@@ -136,7 +136,7 @@ impl WindowHistory {
             }
             self.bands = joined;
         }
-        self.bands.push(StateBand { interval: Interval::new(time, time), state });
+        self.bands.push(StateBand { interval: BinInterval::new(time, time), state });
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         feed(&mut history, 30, RecoveryState::Open, None);
         feed(&mut history, 35, RecoveryState::Open, None);
         feed(&mut history, 40, RecoveryState::Recovery, None);
-        let band = |a, b, state| StateBand { interval: Interval::new(at(a), at(b)), state };
+        let band = |a, b, state| StateBand { interval: BinInterval::new(at(a), at(b)), state };
         let expected = [
             band(10, 20, RecoveryState::Recovery),
             band(20, 30, RecoveryState::Loss),
@@ -202,7 +202,7 @@ mod tests {
             history.sample(at(ms), Packets::new(7), Packets::MAX, state, timeouts);
         }
         assert_eq!((history.timeouts(), history.timeout_count()), (&[at(10), at(10)][..], 2));
-        let band = StateBand { interval: Interval::new(at(10), at(20)), state: RecoveryState::Loss };
+        let band = StateBand { interval: BinInterval::new(at(10), at(20)), state: RecoveryState::Loss };
         assert_eq!(history.bands(), [band]);
         assert_eq!((history.cwnd().range(), history.ssthresh().range()), (Some((7.0, 7.0)), None));
         assert_eq!(history.end(), at(20));

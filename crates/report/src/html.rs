@@ -3,7 +3,7 @@
 //! Start reading at [`Page`].
 
 use crate::svg::{Colour, escape};
-use crate::{Claim, Figure, Reproduction, Table};
+use crate::{Figure, Reproduction, ReproductionClaim, Table};
 use std::fmt::Write;
 
 /// A page under construction. Everything given to it is text and is escaped; only figures are markup, and
@@ -69,7 +69,7 @@ impl Page {
     }
 
     /// Claims with their verdicts and evidence.
-    pub fn claims(&mut self, claims: &[Claim]) -> &mut Self {
+    pub fn claims(&mut self, claims: &[ReproductionClaim]) -> &mut Self {
         let mut html = String::from("<ul class=\"claims\">");
         for claim in claims {
             let (class, sign) = if claim.holds { ("good", "✓") } else { ("bad", "✗") };
@@ -192,14 +192,15 @@ const DARK: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Column, Drawing};
+    use crate::{Drawing, TableColumn};
 
     /// Breaks: a scenario name or payload path runs as a script in the reader's browser.
     #[test]
     fn everything_given_is_escaped() {
         let evil = "<script>alert(1)</script>\"'&";
-        let claim = Claim { id: evil.into(), text: evil.into(), holds: false, evidence: evil.into() };
-        let mut table = Table::new(evil, vec![Column::number(evil, evil)]);
+        let claim =
+            ReproductionClaim { id: evil.into(), text: evil.into(), holds: false, evidence: evil.into() };
+        let mut table = Table::new(evil, vec![TableColumn::number(evil, evil)]);
         table.row(vec![evil.into()]);
         let drawing = Drawing { wide: "<svg/>".into(), narrow: "<svg/>".into() };
         let mut page = Page::new(evil);

@@ -24,17 +24,17 @@ mod series;
 mod svg;
 mod table;
 
-pub use bins::{BinnedSeries, Interval};
+pub use bins::{BinInterval, BinnedSeries};
 pub use chart::{Drawing, Figure};
 pub use figures::{
-    BandwidthSeries, Bar, ComparisonRow, Curve, Dot, Estimate, HeatRow, Level, Limit, Sides, TimeLine,
-    bandwidth, comparison, comparison_of, curves, heat_map, histogram, lines, scatter, time_sequence,
-    variables, window,
+    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, HeatRow, Level, RateLimit, Sides,
+    TimeLine, bandwidth, comparison, comparison_of, curves, heat_map, histogram, lines, scatter,
+    time_sequence, variables, window,
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;
 pub use recorder::FlightRecorder;
-pub use reproduction::{Claim, Reproduction, Row};
+pub use reproduction::{Reproduction, ReproductionClaim, ReproductionRow};
 pub use scale::number;
-pub use series::{Bucket, Reduced};
-pub use table::{Align, Cell, Column, Table};
+pub use series::{Reduced, SeriesBucket};
+pub use table::{Align, Table, TableCell, TableColumn};

@@ -9,11 +9,11 @@ use std::fmt::Write;
 /// of points, and no peak is lost. Points must come in order of x.
 pub(crate) struct StepLine {
     path: String,
-    column: Option<Column>,
+    column: Option<PixelColumn>,
     end: Option<f64>,
 }
 
-struct Column {
+struct PixelColumn {
     x: f64,
     first: f64,
     min: f64,
@@ -40,7 +40,7 @@ impl StepLine {
             }
             _ => {
                 self.flush();
-                self.column = Some(Column { x, first: y, min: y, max: y, last: y });
+                self.column = Some(PixelColumn { x, first: y, min: y, max: y, last: y });
             }
         }
     }
@@ -74,18 +74,18 @@ impl StepLine {
 
 /// Marks on a grid of pixels: any number of them, drawn as at most one short vertical stroke per run of
 /// covered pixels.
-pub(crate) struct Marks {
+pub(crate) struct PathMarks {
     panel: Panel,
     columns: usize,
     rows: usize,
     covered: Vec<bool>,
 }
 
-impl Marks {
+impl PathMarks {
     pub(crate) fn new(panel: &Panel) -> Self {
         // A panel is at most the width of a figure wide.
         let (columns, rows) = (panel.width.ceil() as usize + 1, panel.height.ceil() as usize + 1);
-        Marks { panel: *panel, columns, rows, covered: vec![false; columns * rows] }
+        PathMarks { panel: *panel, columns, rows, covered: vec![false; columns * rows] }
     }
 
     /// Covers the pixels from `low` to `high` (values) at `x` (value); outside the panel nothing happens.

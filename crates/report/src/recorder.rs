@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`FlightRecorder`].
 
-use crate::Interval;
+use crate::BinInterval;
 use farpace_trace::{Cause, Record, RecordSink};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::VecDeque;
@@ -68,9 +68,9 @@ impl FlightRecorder {
     }
 
     /// The time the kept rows cover; none without rows.
-    pub fn interval(&self) -> Option<Interval> {
+    pub fn interval(&self) -> Option<BinInterval> {
         let (first, last) = (self.rows.front()?, self.rows.back()?);
-        Some(Interval::new(first.time, last.time + Span::from_nanos(1)))
+        Some(BinInterval::new(first.time, last.time + Span::from_nanos(1)))
     }
 
     /// The rows kept, in order. Without a loss: the newest ones.

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`Reproduction`].
 
-use crate::{Cell, Column, Table};
+use crate::{Table, TableCell, TableColumn};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ pub struct Reproduction {
     /// Which paper.
     pub paper: String,
     /// Its numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReproductionRow>,
     /// Its claims.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ReproductionClaim>,
 }
 
 /// One number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ReproductionRow {
     /// A stable name for programs, `table2/linux-2.6.17/goodput`.
     pub id: String,
     /// What it is, for people.
@@ -36,7 +36,7 @@ pub struct Row {
 
 /// One claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct ReproductionClaim {
     /// A stable name for programs.
     pub id: String,
     /// What the paper says, or what follows from it.
@@ -47,7 +47,7 @@ pub struct Claim {
     pub evidence: String,
 }
 
-impl Claim {
+impl ReproductionClaim {
     /// `holds` or `fails`.
     pub fn verdict(&self) -> &'static str {
         if self.holds { "holds" } else { "fails" }
@@ -76,18 +76,18 @@ impl Reproduction {
     pub fn table(&self) -> Table {
         let notes = self.assumptions();
         let columns = vec![
-            Column::text("quantity"),
-            Column::text("unit"),
-            Column::number("paper", ""),
-            Column::number("measured", ""),
-            Column::number("measured/paper", ""),
-            Column::text("assumes"),
+            TableColumn::text("quantity"),
+            TableColumn::text("unit"),
+            TableColumn::number("paper", ""),
+            TableColumn::number("measured", ""),
+            TableColumn::number("measured/paper", ""),
+            TableColumn::text("assumes"),
         ];
         let mut table = Table::new("Paper and measurement", columns);
         for row in &self.rows {
             let ratio = match (row.paper, row.measured) {
-                (Some(p), Some(m)) if p != 0.0 => Cell::from(format!("{:.2}×", m / p)),
-                _ => Cell::Missing,
+                (Some(p), Some(m)) if p != 0.0 => TableCell::from(format!("{:.2}×", m / p)),
+                _ => TableCell::Missing,
             };
             let marks = notes.iter().enumerate().filter(|(_, n)| row.assumptions.iter().any(|a| a == *n));
             let marks: Vec<String> = marks.map(|(i, _)| format!("[{}]", i + 1)).collect();
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Reproduction {
-        let row = |id: &str, paper, measured, assumptions: &[&str]| Row {
+        let row = |id: &str, paper, measured, assumptions: &[&str]| ReproductionRow {
             id: id.to_owned(),
             quantity: "goodput".to_owned(),
             unit: "Mbit/s".to_owned(),
@@ -141,7 +141,12 @@ mod tests {
             measured,
             assumptions: assumptions.iter().map(|a| (*a).to_owned()).collect(),
         };
-        let claim = Claim { id: "order".into(), text: "a < b".into(), holds: true, evidence: "1 < 2".into() };
+        let claim = ReproductionClaim {
+            id: "order".into(),
+            text: "a < b".into(),
+            holds: true,
+            evidence: "1 < 2".into(),
+        };
         Reproduction {
             paper: "stops".into(),
             rows: vec![

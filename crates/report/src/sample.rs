@@ -1,6 +1,6 @@
 //! Made-up rows for tests.
 
-use farpace_trace::{Direction, Record, RecoveryState};
+use farpace_trace::{Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 
 /// A row of connection 0 in which nothing is wrong: a segment of 1448 bytes sent at `seq`.
@@ -8,7 +8,7 @@ pub(crate) fn row(time: Instant, seq: u32) -> Record {
     Record {
         time,
         connection: 0,
-        direction: Direction::Sent,
+        direction: RecordDirection::Sent,
         seq: Seq::new(seq),
         len: ByteCount::new(1448),
         ack: Seq::new(1),

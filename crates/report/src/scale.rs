@@ -2,7 +2,7 @@
 
 /// How an axis grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ScaleKind {
     /// Evenly.
     Linear,
     /// By factors; values below the low end stand at it.
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 pub(crate) struct Scale {
     lo: f64,
     hi: f64,
-    kind: Kind,
+    kind: ScaleKind,
 }
 
 impl Scale {
@@ -25,17 +25,17 @@ impl Scale {
         let lo = if lo.is_finite() { lo } else { 0.0 };
         let least = (lo.abs() * 1e-9).max(1e-9);
         let hi = if hi.is_finite() && hi - lo >= least { hi } else { lo + least.max(1.0) };
-        Scale { lo, hi, kind: Kind::Linear }
+        Scale { lo, hi, kind: ScaleKind::Linear }
     }
     /// A logarithmic axis from `lo` (at least a billionth) to `hi`.
     pub(crate) fn log(lo: f64, hi: f64) -> Scale {
         let lo = if lo.is_finite() { lo.max(1e-9) } else { 1.0 };
         let hi = if hi.is_finite() && hi >= lo * 2.0 { hi } else { lo * 10.0 };
-        Scale { lo, hi, kind: Kind::Log }
+        Scale { lo, hi, kind: ScaleKind::Log }
     }
     /// An axis for `n` cases at 0, 1, ...
     pub(crate) fn cases(n: usize) -> Scale {
-        Scale { lo: -0.5, hi: n.max(1) as f64 - 0.5, kind: Kind::Cases }
+        Scale { lo: -0.5, hi: n.max(1) as f64 - 0.5, kind: ScaleKind::Cases }
     }
     pub(crate) fn lo(&self) -> f64 {
         self.lo
@@ -47,8 +47,8 @@ impl Scale {
     /// Where `value` lies, 0 at the low end and 1 at the high; values beyond an end stand at it.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
-            Kind::Linear | Kind::Cases => (value - self.lo) / (self.hi - self.lo),
-            Kind::Log => libm::log(value.max(self.lo) / self.lo) / libm::log(self.hi / self.lo),
+            ScaleKind::Linear | ScaleKind::Cases => (value - self.lo) / (self.hi - self.lo),
+            ScaleKind::Log => libm::log(value.max(self.lo) / self.lo) / libm::log(self.hi / self.lo),
         };
         if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) }
     }
@@ -56,9 +56,9 @@ impl Scale {
     /// About `wanted` round values with their labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         match self.kind {
-            Kind::Linear => self.linear_ticks(wanted.clamp(1, 50)),
-            Kind::Log => self.log_ticks(wanted),
-            Kind::Cases => Vec::new(),
+            ScaleKind::Linear => self.linear_ticks(wanted.clamp(1, 50)),
+            ScaleKind::Log => self.log_ticks(wanted),
+            ScaleKind::Cases => Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use farpace_units::{Instant, Span};
 
 /// Values that fell into one stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bucket {
+pub struct SeriesBucket {
     /// The value pushed first.
     pub first: f64,
     /// The value pushed last.
@@ -19,13 +19,13 @@ pub struct Bucket {
     pub count: u64,
 }
 
-impl Bucket {
-    fn of(value: f64) -> Bucket {
-        Bucket { first: value, last: value, min: value, max: value, count: 1 }
+impl SeriesBucket {
+    fn of(value: f64) -> SeriesBucket {
+        SeriesBucket { first: value, last: value, min: value, max: value, count: 1 }
     }
     /// This bucket and the one after it in one.
-    fn joined(self, next: Bucket) -> Bucket {
-        Bucket {
+    fn joined(self, next: SeriesBucket) -> SeriesBucket {
+        SeriesBucket {
             first: self.first,
             last: next.last,
             min: self.min.min(next.min),
@@ -44,7 +44,7 @@ pub struct Reduced {
     /// The time of the first value; earlier times count as this one.
     origin: Instant,
     width: Span,
-    buckets: Vec<Option<Bucket>>,
+    buckets: Vec<Option<SeriesBucket>>,
 }
 
 impl Default for Reduced {
@@ -83,7 +83,7 @@ impl Reduced {
             self.buckets.resize(index + 1, None);
         }
         if let Some(slot) = self.buckets.get_mut(index) {
-            *slot = Some(slot.map_or(Bucket::of(value), |b| b.joined(Bucket::of(value))));
+            *slot = Some(slot.map_or(SeriesBucket::of(value), |b| b.joined(SeriesBucket::of(value))));
         }
     }
 
@@ -104,7 +104,7 @@ impl Reduced {
     }
 
     /// The buckets that hold a value, with the time each begins, in order of time.
-    pub fn iter(&self) -> impl Iterator<Item = (Instant, Bucket)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Instant, SeriesBucket)> + '_ {
         (0u64..).zip(&self.buckets).filter_map(|(i, b)| b.map(|b| (self.origin + self.width * i, b)))
     }
 
@@ -122,7 +122,7 @@ impl Reduced {
     pub fn range(&self) -> Option<(f64, f64)> {
         let mut all = self.iter().map(|(_, b)| b);
         let first = all.next()?;
-        let total = all.fold(first, Bucket::joined);
+        let total = all.fold(first, SeriesBucket::joined);
         Some((total.min, total.max))
     }
 }
@@ -150,7 +150,7 @@ mod tests {
             let min = values.iter().copied().fold(f64::INFINITY, f64::min);
             let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             prop_assert_eq!(series.range(), Some((min, max)));
-            let buckets: Vec<Bucket> = series.iter().map(|(_, b)| b).collect();
+            let buckets: Vec<SeriesBucket> = series.iter().map(|(_, b)| b).collect();
             prop_assert_eq!(buckets[0].first, values[0]);
             prop_assert_eq!(buckets[buckets.len() - 1].last, values[values.len() - 1]);
             prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);

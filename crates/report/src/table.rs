@@ -18,26 +18,26 @@ pub enum Align {
 
 /// The head of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     name: String,
     unit: String,
     align: Align,
 }
 
-impl Column {
+impl TableColumn {
     /// A column of words.
     pub fn text(name: &str) -> Self {
-        Column { name: name.to_owned(), unit: String::new(), align: Align::Left }
+        TableColumn { name: name.to_owned(), unit: String::new(), align: Align::Left }
     }
     /// A column of numbers in `unit` (may be empty).
     pub fn number(name: &str, unit: &str) -> Self {
-        Column { name: name.to_owned(), unit: unit.to_owned(), align: Align::Right }
+        TableColumn { name: name.to_owned(), unit: unit.to_owned(), align: Align::Right }
     }
 }
 
 /// One value in a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum TableCell {
     /// Words.
     Text(String),
     /// A number, shown with this many decimals, or with about three digits if none are given.
@@ -46,41 +46,41 @@ pub enum Cell {
     Missing,
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
+impl From<&str> for TableCell {
+    fn from(text: &str) -> TableCell {
+        TableCell::Text(text.to_owned())
     }
 }
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
+impl From<String> for TableCell {
+    fn from(text: String) -> TableCell {
+        TableCell::Text(text)
     }
 }
-impl From<f64> for Cell {
-    fn from(value: f64) -> Cell {
-        Cell::Number(value, None)
+impl From<f64> for TableCell {
+    fn from(value: f64) -> TableCell {
+        TableCell::Number(value, None)
     }
 }
-impl From<u64> for Cell {
-    fn from(value: u64) -> Cell {
-        Cell::Number(value as f64, Some(0))
+impl From<u64> for TableCell {
+    fn from(value: u64) -> TableCell {
+        TableCell::Number(value as f64, Some(0))
     }
 }
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Missing, Into::into)
+impl<T: Into<TableCell>> From<Option<T>> for TableCell {
+    fn from(value: Option<T>) -> TableCell {
+        value.map_or(TableCell::Missing, Into::into)
     }
 }
 
-impl Cell {
+impl TableCell {
     fn shown(&self) -> String {
         match self {
-            Cell::Text(text) => text.clone(),
-            Cell::Number(value, Some(decimals)) if value.is_finite() => {
+            TableCell::Text(text) => text.clone(),
+            TableCell::Number(value, Some(decimals)) if value.is_finite() => {
                 format!("{:.*}", usize::from(*decimals), value + 0.0)
             }
-            Cell::Number(value, _) => number(*value),
-            Cell::Missing => "–".to_owned(),
+            TableCell::Number(value, _) => number(*value),
+            TableCell::Missing => "–".to_owned(),
         }
     }
     /// For a terminal: one line, without control characters, which could steer it.
@@ -89,10 +89,10 @@ impl Cell {
     }
     fn json(&self) -> Value {
         match self {
-            Cell::Text(text) => json!(text),
+            TableCell::Text(text) => json!(text),
             // Not finite becomes null.
-            Cell::Number(value, _) => json!(value),
-            Cell::Missing => Value::Null,
+            TableCell::Number(value, _) => json!(value),
+            TableCell::Missing => Value::Null,
         }
     }
 }
@@ -117,19 +117,19 @@ fn columns_of(text: &str) -> usize {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     title: String,
-    columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    columns: Vec<TableColumn>,
+    rows: Vec<Vec<TableCell>>,
 }
 
 impl Table {
     /// A table without rows. The title may be empty.
-    pub fn new(title: &str, columns: Vec<Column>) -> Self {
+    pub fn new(title: &str, columns: Vec<TableColumn>) -> Self {
         Table { title: title.to_owned(), columns, rows: Vec::new() }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, mut cells: Vec<Cell>) -> &mut Self {
-        cells.resize(self.columns.len(), Cell::Missing);
+    pub fn row(&mut self, mut cells: Vec<TableCell>) -> &mut Self {
+        cells.resize(self.columns.len(), TableCell::Missing);
         self.rows.push(cells);
         self
     }
@@ -147,7 +147,7 @@ impl Table {
             lines.push(self.columns.iter().map(|c| plain(&c.unit)).collect());
         }
         let heads = lines.len();
-        lines.extend(self.rows.iter().map(|row| row.iter().map(Cell::plain).collect()));
+        lines.extend(self.rows.iter().map(|row| row.iter().map(TableCell::plain).collect()));
         let width =
             |i: usize| lines.iter().filter_map(|l| l.get(i)).map(|c| columns_of(c)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
@@ -173,13 +173,13 @@ impl Table {
     /// `{"title", "columns": [{"name", "unit"}], "rows": [[...]]}`; numbers stay numbers, missing is null.
     pub fn to_json(&self) -> Value {
         let columns = self.columns.iter().map(|c| json!({ "name": c.name, "unit": c.unit }));
-        let rows = self.rows.iter().map(|r| r.iter().map(Cell::json).collect::<Value>());
+        let rows = self.rows.iter().map(|r| r.iter().map(TableCell::json).collect::<Value>());
         json!({ "title": self.title, "columns": columns.collect::<Value>(), "rows": rows.collect::<Value>() })
     }
 
     /// A `<table>` in a box that scrolls sideways on narrow screens.
     pub fn to_html(&self) -> String {
-        let class = |c: &Column| if c.align == Align::Right { " class=\"n\"" } else { "" };
+        let class = |c: &TableColumn| if c.align == Align::Right { " class=\"n\"" } else { "" };
         let mut out = String::from("<div class=\"scroll\"><table>");
         if !self.title.is_empty() {
             let _ = write!(out, "<caption>{}</caption>", escape(&self.title));
@@ -214,9 +214,9 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut t = Table::new("Times", vec![Column::text("profile"), Column::number("time", "s")]);
+        let mut t = Table::new("Times", vec![TableColumn::text("profile"), TableColumn::number("time", "s")]);
         t.row(vec!["linux-2.6.17".into(), 52.4.into()]);
-        t.row(vec!["速い\u{1b}[2J".into(), Cell::Number(1234.0, Some(1))]);
+        t.row(vec!["速い\u{1b}[2J".into(), TableCell::Number(1234.0, Some(1))]);
         t.row(vec!["none".into()]);
         t
     }
@@ -250,7 +250,7 @@ none               –
     /// Breaks: a cell can inject markup; numbers stand at the wrong side.
     #[test]
     fn html_is_escaped() {
-        let mut t = Table::new("<script>", vec![Column::text("<b>"), Column::number("n", "<i>")]);
+        let mut t = Table::new("<script>", vec![TableColumn::text("<b>"), TableColumn::number("n", "<i>")]);
         t.row(vec!["<u>".into(), f64::NAN.into(), "cut".into()]);
         let html = t.to_html();
         for bad in ["<script", "<b>", "<i>", "<u>", "cut", "NaN"] {

@@ -1,11 +1,11 @@
 //! Laws of every figure, and of a page that holds them all.
 
 use farpace_report::{
-    BandwidthSeries, BinnedSeries, ComparisonRow, Curve, Dot, Drawing, Estimate, FlightRecorder, Interval,
-    Level, Limit, Page, TimeLine, WindowHistory, bandwidth, comparison, curves, lines, scatter,
-    time_sequence, variables, window,
+    BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Curve, Dot, Drawing,
+    FlightRecorder, Level, Page, RateLimit, TimeLine, WindowHistory, bandwidth, comparison, curves, lines,
+    scatter, time_sequence, variables, window,
 };
-use farpace_trace::{Cause, Direction, Record, RecordSink, RecoveryState};
+use farpace_trace::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 
@@ -52,7 +52,7 @@ fn row(us: u64, n: u32) -> Record {
     Record {
         time: Instant::ZERO + Span::from_micros(us),
         connection: 0,
-        direction: if n.is_multiple_of(2) { Direction::Sent } else { Direction::Received },
+        direction: if n.is_multiple_of(2) { RecordDirection::Sent } else { RecordDirection::Received },
         seq: Seq::new(n.wrapping_mul(1448)),
         len: ByteCount::new(1448),
         ack: Seq::new(1),
@@ -93,13 +93,13 @@ fn all(n: u32) -> Vec<Drawing> {
         (0..n).map(|i| ByteCount::new(u64::from(i) * 997 % 1_250_000)).collect(),
     );
     let silences = bins.silences(ByteCount::new(500_000), Span::ZERO);
-    let limits = [Limit { label: TITLE, rate: Rate::from_mbit(500) }];
+    let limits = [RateLimit { label: TITLE, rate: Rate::from_mbit(500) }];
     let series = BandwidthSeries { label: TITLE, bins: &bins, silences: &silences };
     let records: Vec<Record> = (0..n).map(|i| row(u64::from(i) * 13, i)).collect();
     let mut history = WindowHistory::new(0);
     records.iter().for_each(|r| history.record(r));
-    let estimate = Estimate { mean: f64::from(n), range: Some((0.0, f64::INFINITY)) };
-    let odd = Estimate { mean: f64::NAN, range: None };
+    let estimate = ComparedEstimate { mean: f64::from(n), range: Some((0.0, f64::INFINITY)) };
+    let odd = ComparedEstimate { mean: f64::NAN, range: None };
     let rows: Vec<ComparisonRow<'_>> =
         (0..n).map(|_| ComparisonRow { label: TITLE, values: [Some(estimate), Some(odd)] }).collect();
     let line = TimeLine { label: TITLE, points: (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect() };
@@ -110,7 +110,7 @@ fn all(n: u32) -> Vec<Drawing> {
     let dots: Vec<Dot<'_>> = (0..n)
         .map(|i| Dot { label: TITLE, x: if i == 1 { f64::NAN } else { f64::from(i) }, y: f64::from(i % 5) })
         .collect();
-    let nowhere = Interval::new(Instant::FAR_FUTURE, Instant::ZERO);
+    let nowhere = BinInterval::new(Instant::FAR_FUTURE, Instant::ZERO);
     vec![
         bandwidth(TITLE, std::slice::from_ref(&series), &limits),
         bandwidth(TITLE, &[series.clone(), series], &[]),
@@ -150,7 +150,7 @@ fn single_bins_are_seen() {
     let picture = |odd: u64| {
         let bytes = (0..100_000).map(|i| ByteCount::new(if i == 51_234 { odd } else { 600_000 }));
         let bins = BinnedSeries::new(Span::from_millis(10), bytes.collect());
-        let limits = [Limit { label: "line", rate: Rate::from_mbit(1_000) }];
+        let limits = [RateLimit { label: "line", rate: Rate::from_mbit(1_000) }];
         bandwidth("t", &[BandwidthSeries { label: "s", bins: &bins, silences: &[] }], &limits).wide
     };
     let (flat, peak, dip) = (picture(600_000), picture(1_200_000), picture(0));
@@ -232,7 +232,7 @@ fn names_of_points_stand_apart() {
 /// Breaks: a curve's cases have no names on the axis, or its points are out of place.
 #[test]
 fn curves_stand_over_their_cases() {
-    let at = |mean| Some(Estimate { mean, range: Some((mean - 1.0, mean + 1.0)) });
+    let at = |mean| Some(ComparedEstimate { mean, range: Some((mean - 1.0, mean + 1.0)) });
     let curve = Curve { label: "a", points: vec![at(10.0), None, at(5.0)] };
     let svg = curves("t", "BER", "Mbit/s", &["0", "1e-8", "1e-7"], &[curve]).wide;
     for case in ["0", "1e-8", "1e-7"] {

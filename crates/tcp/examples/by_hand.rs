@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use farpace_tcp::config::{Config, Settings};
-use farpace_tcp::{Connection, Event, Outgoing, Ports, Segment, State};
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState, OutgoingSegment, Ports, Segment};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ struct Wire {
 }
 
 impl Wire {
-    fn take(&mut self, now: Instant, from: usize, name: &str, out: Outgoing) {
-        let Outgoing { segment, cause, .. } = out;
+    fn take(&mut self, now: Instant, from: usize, name: &str, out: OutgoingSegment) {
+        let OutgoingSegment { segment, cause, .. } = out;
         let h = &segment.header;
         let fresh = !segment.payload.is_empty() && !cause.is_retransmission();
         self.with_data += usize::from(fresh);
@@ -54,8 +54,8 @@ fn service(now: Instant, ends: &mut [End; 2], which: usize, wire: &mut Wire) {
     let end = &mut ends[which];
     while let Some(event) = end.connection.poll_event() {
         match event {
-            Event::Readable => end.received += end.connection.read(drop).as_len(),
-            Event::PeerClosed => end.connection.close(),
+            ConnectionEvent::Readable => end.received += end.connection.read(drop).as_len(),
+            ConnectionEvent::PeerClosed => end.connection.close(),
             other => println!("{now} {}: {other:?}", end.name),
         }
     }
@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("{} bytes arrived in {} segments", ends[1].received, wire.sent);
-    let closed = ends.iter().all(|e| e.connection.state() == State::Closed);
+    let closed = ends.iter().all(|e| e.connection.state() == ConnectionState::Closed);
     if ends[1].received != 20_000 || !closed {
         return Err("the transfer is not complete".into());
     }

@@ -24,12 +24,13 @@ mod trim;
 mod window;
 
 pub use connection::{
-    Blocked, CauseCounts, CloseReason, Connection, Counters, Details, Event, FLOOR_IPV4, FLOOR_IPV6,
-    Inspection, MIN_ORPHAN_RATE, Memory, PathError, Ports, Pressure, Reason, Resumed, State, Times, Transmit,
+    Blocked, CauseCounts, CloseReason, Connection, ConnectionEvent, ConnectionInspection, ConnectionMemory,
+    ConnectionState, Counters, Details, FLOOR_IPV4, FLOOR_IPV6, LimitTimes, MIN_ORPHAN_RATE, PathError,
+    Ports, Pressure, Reason, ResumedConnection, Transmit,
 };
 pub use farpace_wire::Ecn;
-pub use segment::{Outgoing, Segment};
-pub use segments::{Acknowledged, LostSegment, RateSample, Row, Segments, Tags};
+pub use segment::{OutgoingSegment, Segment};
+pub use segments::{Acknowledged, LostSegment, RateSample, SegmentRow, Segments, Tags};
 pub use send_buffer::SendBuffer;
-pub use time_wait::{Outcome as TimeWaitOutcome, TimeWait};
+pub use time_wait::{TimeWait, TimeWaitOutcome};
 pub use window::Window;

@@ -38,7 +38,7 @@ impl Segment {
 
 /// A segment on its way out, with the reason why it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingSegment {
     /// The segment.
     pub segment: Segment,
     /// Why.

@@ -1,7 +1,7 @@
 //! TIME-WAIT (RFC 9293 §3.6.1): what is left of a connection that both ends have closed.
 
 use crate::connection::Ports;
-use crate::rto::Clock;
+use crate::rto::TcpClock;
 use crate::segment::Segment;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
@@ -32,7 +32,7 @@ pub struct TimeWait {
     answers_until: Instant,
     /// Segments that ask for nothing are not answered before.
     challenge_from: Instant,
-    clock: Clock,
+    clock: TcpClock,
     /// How long the wait lasts from the peer's last FIN on, and until when it lasts now.
     lasts: Span,
     until: Instant,
@@ -42,7 +42,7 @@ const _: () = assert!(std::mem::size_of::<TimeWait>() <= 64);
 
 /// What a segment for a connection in TIME-WAIT brings about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TimeWaitOutcome {
     /// Nothing.
     Ignored,
     /// This is to be sent.
@@ -59,7 +59,7 @@ pub(crate) struct Remains {
     pub window: (u16, u32),
     pub ts_recent: Option<u32>,
     pub ts_offset: u32,
-    pub clock: Clock,
+    pub clock: TcpClock,
     pub lasts: Span,
 }
 
@@ -90,31 +90,35 @@ impl TimeWait {
 
     /// A segment between `ports` has arrived that does not begin a new connection
     /// ([`may_be_reused_by`](Self::may_be_reused_by)).
-    pub fn on_segment(&mut self, now: Instant, ports: Ports, segment: &Segment) -> Outcome {
+    pub fn on_segment(&mut self, now: Instant, ports: Ports, segment: &Segment) -> TimeWaitOutcome {
         let h = &segment.header;
         let reset = h.flags.contains(TcpFlags::RST);
         let stamp = h.options.timestamps;
         if !reset && self.stamped && stamp.is_none() {
-            return Outcome::Ignored; // RFC 7323 §3.2
+            return TimeWaitOutcome::Ignored; // RFC 7323 §3.2
         }
         if !self.acceptable(segment, reset) {
-            return if reset { Outcome::Ignored } else { self.answer(now, ports, segment) };
+            return if reset { TimeWaitOutcome::Ignored } else { self.answer(now, ports, segment) };
         }
         if reset {
             // RFC 5961 §3.2: only the exact number resets; another one in the window is challenged.
-            return if h.seq == self.rcv_nxt { Outcome::Ended } else { self.answer(now, ports, segment) };
+            return if h.seq == self.rcv_nxt {
+                TimeWaitOutcome::Ended
+            } else {
+                self.answer(now, ports, segment)
+            };
         }
         // PAWS (RFC 7323 §5.3)
         let old = stamp.is_some_and(|t| self.stamped && (t.value.wrapping_sub(self.ts_recent) as i32) < 0);
         if !old && !h.flags.intersects(TcpFlags::ACK.with(TcpFlags::SYN)) {
-            return Outcome::Ignored;
+            return TimeWaitOutcome::Ignored;
         }
         let plain = segment.sequence_length() == 0 && h.ack.before_eq(self.snd_nxt);
         if !old && plain && h.seq == self.rcv_nxt {
             if let Some(t) = stamp.filter(|_| self.stamped) {
                 self.ts_recent = t.value;
             }
-            return Outcome::Ignored; // the peer's last ACK, come again
+            return TimeWaitOutcome::Ignored; // the peer's last ACK, come again
         }
         self.answer(now, ports, segment)
     }
@@ -133,7 +137,7 @@ impl TimeWait {
 
     /// Answers, unless there were too many answers: those to segments that ask for nothing are few, or two ends would answer
     /// answers for ever (RFC 5961 §7).
-    fn answer(&mut self, now: Instant, ports: Ports, segment: &Segment) -> Outcome {
+    fn answer(&mut self, now: Instant, ports: Ports, segment: &Segment) -> TimeWaitOutcome {
         let fin = segment.header.flags.contains(TcpFlags::FIN);
         // Only the peer's FIN, come again, begins the wait anew: anybody else could prolong it for ever.
         if fin && segment.header.seq + segment.sequence_length() == self.rcv_nxt {
@@ -144,15 +148,15 @@ impl TimeWait {
                 (self.answers_until, self.answers) = (now + CHALLENGE_INTERVAL, 0);
             }
             if self.answers >= MAX_ANSWERS {
-                return Outcome::Ignored;
+                return TimeWaitOutcome::Ignored;
             }
             self.answers += 1;
         } else if now >= self.challenge_from {
             self.challenge_from = now + CHALLENGE_INTERVAL;
         } else {
-            return Outcome::Ignored;
+            return TimeWaitOutcome::Ignored;
         }
-        Outcome::Answer(Box::new(self.ack(now, ports)))
+        TimeWaitOutcome::Answer(Box::new(self.ack(now, ports)))
     }
 
     fn ack(&self, now: Instant, ports: Ports) -> TcpHeader {

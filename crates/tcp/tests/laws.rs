@@ -8,24 +8,26 @@ mod common;
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
 use farpace_tcp::config::{
-    AckControl, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, RequestRule, Rto,
+    AckControlMode, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, RequestRule, Rto,
     Settings,
 };
-use farpace_tcp::{CloseReason, Connection, Ecn, Event, Outgoing, Ports, Segment, State};
+use farpace_tcp::{
+    CloseReason, Connection, ConnectionEvent, ConnectionState, Ecn, OutgoingSegment, Ports, Segment,
+};
 use farpace_trace::Cause;
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::{MAX_TCP_LEN, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const PORTS: [Ports; 2] = [Ports { local: 1000, remote: 2000 }, Ports { local: 2000, remote: 1000 }];
 
-fn pick<T: Copy>(rng: &mut Stream, from: &[T]) -> T {
+fn pick<T: Copy>(rng: &mut RandomStream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
 /// Any configuration that a scenario can ask for.
-fn any_config(rng: &mut Stream) -> Config {
+fn any_config(rng: &mut RandomStream) -> Config {
     let mss = pick(rng, &[88, 536, 1000, 1460, 8960]);
     let segment = u64::from(mss);
     let fixed = rng.chance(0.6);
@@ -52,10 +54,10 @@ fn any_config(rng: &mut Stream) -> Config {
         nagle: Some(rng.chance(0.8)),
         ecn: Some(pick(rng, &[EcnMode::Off, EcnMode::On, EcnMode::Accurate, EcnMode::Dctcp])),
         mtu_probing: Some(pick(rng, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])),
-        ack_control: Some(pick(rng, &AckControl::ALL)),
+        ack_control: Some(pick(rng, &AckControlMode::ALL)),
         ..Settings::default()
     };
-    let asks = settings.ack_control != Some(AckControl::Off);
+    let asks = settings.ack_control != Some(AckControlMode::Off);
     let settings = Settings {
         ask_for: asks.then(|| RequestRule::ALL.into_iter().filter(|_| rng.chance(0.25)).collect()),
         ask_every: (asks && rng.chance(0.2)).then(|| Packets::new(pick(rng, &[1, 2, 3, 10]))),
@@ -91,7 +93,7 @@ struct Side {
 
 /// Two connections and the network between them.
 struct Net {
-    rng: Stream,
+    rng: RandomStream,
     now: Instant,
     sides: [Side; 2],
     flying: BTreeMap<(Instant, u64), (usize, Segment)>,
@@ -112,10 +114,10 @@ struct Net {
 
 impl Net {
     fn new(seed: u64) -> Self {
-        let mut dice = Stream::new(seed, "setup");
+        let mut dice = RandomStream::new(seed, "setup");
         let configs = [any_config(&mut dice), any_config(&mut dice)];
         let iss = Seq::new(dice.next_u64() as u32);
-        let side = |i: usize, dice: &mut Stream, connection: Connection| {
+        let side = |i: usize, dice: &mut RandomStream, connection: Connection| {
             // A send buffer of one byte means a round trip for every byte.
             let most = 300_000.min(configs[i].send_buffer.max.get().saturating_mul(100));
             // One small segment per round trip in the worst case.
@@ -165,8 +167,8 @@ impl Net {
         }
     }
 
-    fn transmit(&mut self, from: usize, sent: Vec<Outgoing>) {
-        for Outgoing { segment, cause, .. } in sent {
+    fn transmit(&mut self, from: usize, sent: Vec<OutgoingSegment>) {
+        for OutgoingSegment { segment, cause, .. } in sent {
             self.count += 1;
             self.inspect(from, &segment, cause);
             let lossy = self.now < self.heals_at;
@@ -257,8 +259,10 @@ impl Net {
             events += 1;
             assert!(events <= 6, "each event stands once");
             match event {
-                Event::Readable => side.readable = true,
-                Event::Closed(reason) => assert_eq!(side.closed.replace(reason), None, "closed once"),
+                ConnectionEvent::Readable => side.readable = true,
+                ConnectionEvent::Closed(reason) => {
+                    assert_eq!(side.closed.replace(reason), None, "closed once")
+                }
                 _ => {}
             }
         }
@@ -272,7 +276,7 @@ impl Net {
             }
         }
         // A close in SYN-SENT would end everything at once.
-        if side.written == side.total && side.connection.state() != State::SynSent {
+        if side.written == side.total && side.connection.state() != ConnectionState::SynSent {
             side.connection.close();
         }
         if self.now >= side.next_read {
@@ -294,7 +298,8 @@ impl Net {
 
     /// True when both have ended in order.
     fn done(&self) -> bool {
-        let ended = |s: &Side| matches!(s.connection.state(), State::Closed | State::TimeWait);
+        let ended =
+            |s: &Side| matches!(s.connection.state(), ConnectionState::Closed | ConnectionState::TimeWait);
         self.sides.iter().all(ended) && self.flying.is_empty()
     }
 
@@ -400,7 +405,7 @@ fn the_same_seed_gives_the_same_run() {
 /// A connection that is fed garbage, and what can be known of it from the segments it sends.
 struct Victim {
     connection: Connection,
-    rng: Stream,
+    rng: RandomStream,
     now: Instant,
     snd_una: Seq,
     snd_nxt: Seq,
@@ -410,7 +415,7 @@ struct Victim {
 
 impl Victim {
     fn new(seed: u64) -> Self {
-        let mut rng = Stream::new(seed, "garbage");
+        let mut rng = RandomStream::new(seed, "garbage");
         let config = any_config(&mut rng);
         let iss = Seq::new(rng.next_u64() as u32);
         let now = Instant::from_nanos(rng.below(1 << 40));
@@ -429,8 +434,8 @@ impl Victim {
         Victim { connection, rng, now, snd_una: iss, snd_nxt: iss + 1, rcv_nxt: Seq::default(), clock: 0 }
     }
 
-    fn note(&mut self, sent: Vec<Outgoing>) {
-        for Outgoing { segment, cause, .. } in sent {
+    fn note(&mut self, sent: Vec<OutgoingSegment>) {
+        for OutgoingSegment { segment, cause, .. } in sent {
             let h = &segment.header;
             if cause != Cause::Reset {
                 self.snd_nxt = self.snd_nxt.later(h.seq + segment.sequence_length());
@@ -524,7 +529,7 @@ impl Victim {
     }
 }
 
-fn any_options(rng: &mut Stream, from: Seq, to: Seq) -> TcpOptions {
+fn any_options(rng: &mut RandomStream, from: Seq, to: Seq) -> TcpOptions {
     let span = u64::from(to.bytes_since(from)) + 2;
     let mut options = TcpOptions {
         mss: rng.chance(0.5).then(|| rng.next_u64() as u16),
@@ -536,7 +541,7 @@ fn any_options(rng: &mut Stream, from: Seq, to: Seq) -> TcpOptions {
         ..TcpOptions::default()
     };
     for _ in 0..rng.below(5) {
-        let edge = |rng: &mut Stream| {
+        let edge = |rng: &mut RandomStream| {
             if rng.chance(0.9) { from + rng.below(span) as u32 } else { Seq::new(rng.next_u64() as u32) }
         };
         let (a, b) = (edge(rng), edge(rng));

@@ -4,32 +4,32 @@ mod common;
 mod script;
 
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Segment, State};
+use farpace_tcp::{Connection, ConnectionState, Segment};
 use farpace_units::{Instant, Packets, Span};
 use farpace_wire::tcp::TcpFlags;
 use script::{Script, plain};
 
 /// A connection in `state` at 100 ms, and the next sequence numbers: the peer's, and the one it acknowledges.
-fn in_state(state: State) -> (Script, i64, i64) {
+fn in_state(state: ConnectionState) -> (Script, i64, i64) {
     let settings = Settings { initial_window: Some(Packets::new(4)), ..plain() };
     let established = || Script::established(&settings, 9000);
     let (mut s, script, rcv_nxt, snd_nxt) = match state {
-        State::SynSent => (Script::connect(&settings), "0 > S 0", 0, 1),
-        State::SynReceived => (Script::accept(&settings, "S 0 win 9000"), "0 > S. 0 ack 1", 1, 1),
-        State::Established => (established(), "", 1, 1),
-        State::FinWait1 => (established(), "20 ! close\n 20 > F. 1 ack 1", 1, 2),
-        State::FinWait2 => (established(), "20 ! close\n 20 > F. 1 ack 1\n 30 < . 1 ack 2", 1, 2),
-        State::CloseWait => (established(), "20 < F. 1 ack 1\n 20 > . 1 ack 2", 2, 1),
-        State::Closing => {
+        ConnectionState::SynSent => (Script::connect(&settings), "0 > S 0", 0, 1),
+        ConnectionState::SynReceived => (Script::accept(&settings, "S 0 win 9000"), "0 > S. 0 ack 1", 1, 1),
+        ConnectionState::Established => (established(), "", 1, 1),
+        ConnectionState::FinWait1 => (established(), "20 ! close\n 20 > F. 1 ack 1", 1, 2),
+        ConnectionState::FinWait2 => (established(), "20 ! close\n 20 > F. 1 ack 1\n 30 < . 1 ack 2", 1, 2),
+        ConnectionState::CloseWait => (established(), "20 < F. 1 ack 1\n 20 > . 1 ack 2", 2, 1),
+        ConnectionState::Closing => {
             (established(), "20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 1\n 30 > . 2 ack 2", 2, 2)
         }
-        State::LastAck => {
+        ConnectionState::LastAck => {
             (established(), "20 < F. 1 ack 1\n 20 > . 1 ack 2\n 30 ! close\n 30 > F. 1 ack 2", 2, 2)
         }
-        State::TimeWait => {
+        ConnectionState::TimeWait => {
             (established(), "20 ! close\n 20 > F. 1 ack 1\n 30 < F. 1 ack 2\n 30 > . 2 ack 2", 2, 2)
         }
-        State::Closed => (established(), "20 ! abort\n 20 > R. 1 ack 1", 1, 1),
+        ConnectionState::Closed => (established(), "20 ! abort\n 20 > R. 1 ack 1", 1, 1),
     };
     s.run(script);
     s.run("100 ! quiet");
@@ -37,18 +37,18 @@ fn in_state(state: State) -> (Script, i64, i64) {
     (s, rcv_nxt, snd_nxt)
 }
 
-fn short(state: State) -> &'static str {
+fn short(state: ConnectionState) -> &'static str {
     match state {
-        State::SynSent => "SYN-SENT",
-        State::SynReceived => "SYN-RCVD",
-        State::Established => "ESTAB",
-        State::FinWait1 => "FIN-W1",
-        State::FinWait2 => "FIN-W2",
-        State::CloseWait => "CLOSE-W",
-        State::Closing => "CLOSING",
-        State::LastAck => "LAST-ACK",
-        State::TimeWait => "TIME-W",
-        State::Closed => "CLOSED",
+        ConnectionState::SynSent => "SYN-SENT",
+        ConnectionState::SynReceived => "SYN-RCVD",
+        ConnectionState::Established => "ESTAB",
+        ConnectionState::FinWait1 => "FIN-W1",
+        ConnectionState::FinWait2 => "FIN-W2",
+        ConnectionState::CloseWait => "CLOSE-W",
+        ConnectionState::Closing => "CLOSING",
+        ConnectionState::LastAck => "LAST-ACK",
+        ConnectionState::TimeWait => "TIME-W",
+        ConnectionState::Closed => "CLOSED",
     }
 }
 
@@ -75,17 +75,17 @@ fn delayed(c: &Connection) -> bool {
     c.deadline().is_some_and(|(_, why)| why == farpace_tcp::Reason::DelayedAck)
 }
 
-const STATES: [State; 10] = [
-    State::SynSent,
-    State::SynReceived,
-    State::Established,
-    State::FinWait1,
-    State::FinWait2,
-    State::CloseWait,
-    State::Closing,
-    State::LastAck,
-    State::TimeWait,
-    State::Closed,
+const STATES: [ConnectionState; 10] = [
+    ConnectionState::SynSent,
+    ConnectionState::SynReceived,
+    ConnectionState::Established,
+    ConnectionState::FinWait1,
+    ConnectionState::FinWait2,
+    ConnectionState::CloseWait,
+    ConnectionState::Closing,
+    ConnectionState::LastAck,
+    ConnectionState::TimeWait,
+    ConnectionState::Closed,
 ];
 
 /// The rows: flags, place of the sequence number (0: the next one), what is acknowledged (0: everything, -1:

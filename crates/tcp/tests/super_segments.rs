@@ -7,8 +7,8 @@ mod common;
 use bytes::Bytes;
 use common::drain;
 use farpace_tcp::config::{Config, EcnMode, MAX_SUPER_SEGMENT, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports, Segment, State};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
+use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, Ports, Segment};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 use proptest::prelude::*;
@@ -66,7 +66,7 @@ struct Seen {
     largest: u32,
 }
 
-fn on_line(from_sender: bool, number: u16, out: &Outgoing) -> Packet {
+fn on_line(from_sender: bool, number: u16, out: &OutgoingSegment) -> Packet {
     let (a, b) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
     let (src, dst) = if from_sender { (a, b) } else { (b, a) };
     let Segment { header, payload, segment_size, ecn } = out.segment.clone();
@@ -114,7 +114,7 @@ fn coalesce(segments: Vec<Segment>, most: usize) -> Vec<Segment> {
 /// A sender with this limit of super-segments sends its stream to a receiver, until both are closed.
 fn run(plan: &Plan, super_segment: u32) -> Seen {
     let (mut seen, mut now) = (Seen::default(), START);
-    let mut dice = Stream::new(plan.seed, "losses");
+    let mut dice = RandomStream::new(plan.seed, "losses");
     let mut sender = Connection::connect(now, &plan.config(super_segment), PORTS, Seq::new(100));
     let syn = drain(&mut sender, now, 1).remove(0).segment;
     let back = Ports { local: 2, remote: 1 };
@@ -159,11 +159,11 @@ fn run(plan: &Plan, super_segment: u32) -> Seen {
                 flying.push_back((now + DELAY, !from_sender, coalesce(arriving, plan.merges)));
             }
         }
-        if receiver.state() == State::CloseWait {
+        if receiver.state() == ConnectionState::CloseWait {
             receiver.close();
             continue;
         }
-        if receiver.state() == State::Closed {
+        if receiver.state() == ConnectionState::Closed {
             return seen;
         }
         let timers = [sender.deadline(), receiver.deadline()].into_iter().flatten().map(|(at, _)| at);

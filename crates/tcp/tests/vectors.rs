@@ -3,8 +3,8 @@
 
 use farpace_tcp::cc::{Bic, CongestionControl};
 use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Reduction, SackSort};
-use farpace_tcp::recovery::{AckInput, Context, Expiry, Linux26Recovery, LossRecovery, SendView, Sent};
-use farpace_tcp::rto::{Clock, MinRtt, RtoEstimator};
+use farpace_tcp::recovery::{AckInput, Context, Expiry, Linux26Recovery, LossRecovery, SendView, SentKind};
+use farpace_tcp::rto::{MinRtt, RtoEstimator, TcpClock};
 use farpace_tcp::{Segments, Window};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
@@ -38,8 +38,8 @@ enum Did {
     Nothing,
 }
 
-fn sent(now: Instant, index: usize, snd_nxt: Seq) -> Sent {
-    Sent {
+fn sent(now: Instant, index: usize, snd_nxt: Seq) -> SentKind {
+    SentKind {
         now,
         index,
         fresh: false,
@@ -65,7 +65,7 @@ impl Sender {
             window: Window::new(cwnd, None, Packets::MAX, switches.abc, MSS),
             cc: Box::new(Bic::default()),
             causes: Vec::new(),
-            rto: RtoEstimator::new(config::Rto::Linux26, Span::from_millis(200), Clock::default()),
+            rto: RtoEstimator::new(config::Rto::Linux26, Span::from_millis(200), TcpClock::default()),
             min_rtt: MinRtt::default(),
             now: Instant::ZERO,
             una: 0,

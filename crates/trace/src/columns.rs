@@ -1,17 +1,17 @@
 //! Values of many rows, column by column, in the form Parquet takes them.
 
-use crate::schema::{Cell, Column, ColumnKind};
+use crate::schema::{Column, ColumnKind, TraceCell};
 
 /// The values of one column.
 pub(crate) struct ColumnBuffer {
     /// Those that are not null.
-    pub(crate) values: Values,
+    pub(crate) values: ColumnValues,
     /// Parquet's definition levels, 1 for a value and 0 for null; unused in a column without nulls.
     pub(crate) levels: Vec<i16>,
     pub(crate) nullable: bool,
 }
 
-pub(crate) enum Values {
+pub(crate) enum ColumnValues {
     // Parquet has unsigned integers as a reading of the signed ones.
     U32(Vec<i32>),
     U64(Vec<i64>),
@@ -21,29 +21,33 @@ pub(crate) enum Values {
 impl ColumnBuffer {
     pub(crate) fn new(column: &Column) -> ColumnBuffer {
         let values = match column.kind {
-            ColumnKind::U32 => Values::U32(Vec::new()),
-            ColumnKind::U64 => Values::U64(Vec::new()),
-            ColumnKind::Name => Values::Name(Vec::new()),
+            ColumnKind::U32 => ColumnValues::U32(Vec::new()),
+            ColumnKind::U64 => ColumnValues::U64(Vec::new()),
+            ColumnKind::Name => ColumnValues::Name(Vec::new()),
         };
         ColumnBuffer { values, levels: Vec::new(), nullable: column.nullable }
     }
 
     /// Appends cells of this column; those of another kind count as null, and the schema makes none.
     #[inline]
-    pub(crate) fn extend(&mut self, cells: impl ExactSizeIterator<Item = Cell> + Clone) {
+    pub(crate) fn extend(&mut self, cells: impl ExactSizeIterator<Item = TraceCell> + Clone) {
         if self.nullable {
-            self.levels.extend(cells.clone().map(|cell| i16::from(cell != Cell::Null)));
+            self.levels.extend(cells.clone().map(|cell| i16::from(cell != TraceCell::Null)));
             match &mut self.values {
-                Values::U32(values) => values.extend(cells.filter_map(u32_bits)),
-                Values::U64(values) => values.extend(cells.filter_map(u64_bits)),
-                Values::Name(values) => values.extend(cells.filter_map(name)),
+                ColumnValues::U32(values) => values.extend(cells.filter_map(u32_bits)),
+                ColumnValues::U64(values) => values.extend(cells.filter_map(u64_bits)),
+                ColumnValues::Name(values) => values.extend(cells.filter_map(name)),
             }
         } else {
             // Of known length, which is faster.
             match &mut self.values {
-                Values::U32(values) => values.extend(cells.map(|cell| u32_bits(cell).unwrap_or_default())),
-                Values::U64(values) => values.extend(cells.map(|cell| u64_bits(cell).unwrap_or_default())),
-                Values::Name(values) => values.extend(cells.map(|cell| name(cell).unwrap_or_default())),
+                ColumnValues::U32(values) => {
+                    values.extend(cells.map(|cell| u32_bits(cell).unwrap_or_default()))
+                }
+                ColumnValues::U64(values) => {
+                    values.extend(cells.map(|cell| u64_bits(cell).unwrap_or_default()))
+                }
+                ColumnValues::Name(values) => values.extend(cells.map(|cell| name(cell).unwrap_or_default())),
             }
         }
     }
@@ -51,21 +55,21 @@ impl ColumnBuffer {
     pub(crate) fn clear(&mut self) {
         self.levels.clear();
         match &mut self.values {
-            Values::U32(values) => values.clear(),
-            Values::U64(values) => values.clear(),
-            Values::Name(values) => values.clear(),
+            ColumnValues::U32(values) => values.clear(),
+            ColumnValues::U64(values) => values.clear(),
+            ColumnValues::Name(values) => values.clear(),
         }
     }
 }
 
-fn u32_bits(cell: Cell) -> Option<i32> {
-    if let Cell::U32(n) = cell { Some(n.cast_signed()) } else { None }
+fn u32_bits(cell: TraceCell) -> Option<i32> {
+    if let TraceCell::U32(n) = cell { Some(n.cast_signed()) } else { None }
 }
 
-fn u64_bits(cell: Cell) -> Option<i64> {
-    if let Cell::U64(n) = cell { Some(n.cast_signed()) } else { None }
+fn u64_bits(cell: TraceCell) -> Option<i64> {
+    if let TraceCell::U64(n) = cell { Some(n.cast_signed()) } else { None }
 }
 
-fn name(cell: Cell) -> Option<&'static str> {
-    if let Cell::Name(name) = cell { Some(name) } else { None }
+fn name(cell: TraceCell) -> Option<&'static str> {
+    if let TraceCell::Name(name) = cell { Some(name) } else { None }
 }

@@ -55,16 +55,16 @@ impl<W: Write> RecordSink for CsvSink<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{COLUMN_COUNT, Cell};
+    use crate::schema::{COLUMN_COUNT, TraceCell};
     use crate::test_records::{any_record, full_disk};
     use proptest::prelude::*;
 
-    fn text(cell: Cell) -> String {
+    fn text(cell: TraceCell) -> String {
         match cell {
-            Cell::Null => String::new(),
-            Cell::U32(n) => n.to_string(),
-            Cell::U64(n) => n.to_string(),
-            Cell::Name(name) => name.to_owned(),
+            TraceCell::Null => String::new(),
+            TraceCell::U32(n) => n.to_string(),
+            TraceCell::U64(n) => n.to_string(),
+            TraceCell::Name(name) => name.to_owned(),
         }
     }
 

@@ -43,6 +43,8 @@ pub use self::csv::CsvSink;
 pub use self::parquet::{ParquetSink, ROW_GROUP_ROWS, RunInfo};
 pub use error::TraceError;
 pub use pcapng::{DEFAULT_CAPTURE_LIMIT, InterfaceId, MAX_TEXT, PcapngWriter, Resolution};
-pub use reader::{CaptureError, CaptureReader, CapturedPacket, Interface, MAX_BLOCK, MAX_INTERFACES};
-pub use record::{Cause, Direction, Record, RecordSink, RecoveryState};
-pub use schema::{COLUMN_COUNT, COLUMNS, Cell, Column, ColumnKind, cells};
+pub use reader::{
+    CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK, MAX_INTERFACES,
+};
+pub use record::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
+pub use schema::{COLUMN_COUNT, COLUMNS, Column, ColumnKind, TraceCell, cells};

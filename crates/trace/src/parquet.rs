@@ -3,7 +3,7 @@
 //! Values are collected column by column and written as one row group when [`ROW_GROUP_ROWS`] of them have
 //! come, so that memory does not grow with the run (but for some kilobytes of file index per row group).
 
-use crate::columns::{ColumnBuffer, Values};
+use crate::columns::{ColumnBuffer, ColumnValues};
 use crate::error::TraceError;
 use crate::record::{Record, RecordSink};
 use crate::schema::{COLUMN_COUNT, COLUMNS, ColumnKind, gather};
@@ -135,9 +135,9 @@ fn write_column(
 ) -> Result<(), ParquetError> {
     let levels = buffer.nullable.then_some(buffer.levels.as_slice());
     match &buffer.values {
-        Values::U32(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
-        Values::U64(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
-        Values::Name(names) => {
+        ColumnValues::U32(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
+        ColumnValues::U64(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
+        ColumnValues::Name(names) => {
             let names: Vec<ByteArray> =
                 names.iter().map(|name| Bytes::from_static(name.as_bytes()).into()).collect();
             writer.typed::<ByteArrayType>().write_batch(&names, levels, None)?
@@ -199,7 +199,7 @@ fn properties(info: &RunInfo) -> WriterProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Cell, cells};
+    use crate::schema::{TraceCell, cells};
     use crate::test_records::{any_record, distinct, full_disk};
     use farpace_units::Instant;
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -219,12 +219,12 @@ mod tests {
         SerializedFileReader::new(Bytes::from(sink.finish().unwrap())).unwrap()
     }
 
-    fn field(cell: Cell) -> Field {
+    fn field(cell: TraceCell) -> Field {
         match cell {
-            Cell::Null => Field::Null,
-            Cell::U32(n) => Field::UInt(n),
-            Cell::U64(n) => Field::ULong(n),
-            Cell::Name(name) => Field::Str(name.to_owned()),
+            TraceCell::Null => Field::Null,
+            TraceCell::U32(n) => Field::UInt(n),
+            TraceCell::U64(n) => Field::ULong(n),
+            TraceCell::Name(name) => Field::Str(name.to_owned()),
         }
     }
 

@@ -25,7 +25,7 @@ const IF_FCSLEN: OptionCode = OptionCode(13);
 
 /// One interface that a capture declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct CaptureInterface {
     /// Its name, if given.
     pub name: Option<String>,
     /// Its description, if given.
@@ -59,7 +59,7 @@ pub struct CapturedPacket<'a> {
 
 /// A capture could not be read. Offsets are those of the block at fault, in bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
+pub enum CaptureReadError {
     /// The file could not be read.
     #[error("cannot read the capture at byte {offset}: {source}")]
     Io {
@@ -123,7 +123,7 @@ pub struct CaptureReader<R: Read> {
     /// The file is pcap, not pcapng.
     classic: bool,
     big_endian: bool,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<CaptureInterface>,
     /// Interfaces before this one belong to earlier sections.
     section_start: usize,
 }
@@ -132,8 +132,8 @@ impl<R: Read> CaptureReader<R> {
     /// Opens a capture. Give it a `BufReader` for a file.
     ///
     /// # Errors
-    /// [`CaptureError::NotACapture`] and whatever is wrong with the first block.
-    pub fn new(input: R) -> Result<Self, CaptureError> {
+    /// [`CaptureReadError::NotACapture`] and whatever is wrong with the first block.
+    pub fn new(input: R) -> Result<Self, CaptureReadError> {
         let mut reader = CaptureReader {
             input,
             offset: 0,
@@ -148,7 +148,7 @@ impl<R: Read> CaptureReader<R> {
             return Ok(reader);
         }
         if !reader.block.starts_with(&SECTION_HEADER) {
-            return Err(CaptureError::NotACapture);
+            return Err(CaptureReadError::NotACapture);
         }
         reader.read_rest()?;
         reader.take_block()?;
@@ -156,12 +156,12 @@ impl<R: Read> CaptureReader<R> {
     }
 
     /// The interface a packet names.
-    pub fn interface(&self, id: InterfaceId) -> Option<&Interface> {
+    pub fn interface(&self, id: InterfaceId) -> Option<&CaptureInterface> {
         self.interfaces.get(id.0 as usize)
     }
 
     /// All interfaces declared so far. Those of a second section follow those of the first.
-    pub fn interfaces(&self) -> &[Interface] {
+    pub fn interfaces(&self) -> &[CaptureInterface] {
         &self.interfaces
     }
 
@@ -169,7 +169,7 @@ impl<R: Read> CaptureReader<R> {
     ///
     /// # Errors
     /// What is wrong with the file and where.
-    pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
+    pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureReadError> {
         if self.classic {
             return self.next_classic();
         }
@@ -188,48 +188,52 @@ impl<R: Read> CaptureReader<R> {
     }
 
     /// Reads the next block whole. False at the end of the file.
-    fn read_block(&mut self) -> Result<bool, CaptureError> {
+    fn read_block(&mut self) -> Result<bool, CaptureReadError> {
         self.offset += self.block.len() as u64;
         self.block.clear();
         self.read_rest()
     }
 
     /// The same for a block of which the first bytes may have been read.
-    fn read_rest(&mut self) -> Result<bool, CaptureError> {
+    fn read_rest(&mut self) -> Result<bool, CaptureReadError> {
         let offset = self.offset;
         // Type, length, and what tells the byte order of a section.
         if !self.fill(12)? {
-            return if self.block.is_empty() { Ok(false) } else { Err(CaptureError::Truncated { offset }) };
+            return if self.block.is_empty() {
+                Ok(false)
+            } else {
+                Err(CaptureReadError::Truncated { offset })
+            };
         }
         if self.block.starts_with(&SECTION_HEADER) {
             self.big_endian = match self.block.get(8..12) {
                 Some([0x4d, 0x3c, 0x2b, 0x1a]) => false,
                 Some([0x1a, 0x2b, 0x3c, 0x4d]) => true,
-                _ => return Err(CaptureError::Malformed { offset, what: "unknown byte order" }),
+                _ => return Err(CaptureReadError::Malformed { offset, what: "unknown byte order" }),
             };
         }
         let length = self.u32_at(4);
         let bytes = length as usize;
         if bytes > MAX_BLOCK {
-            return Err(CaptureError::BlockTooLong { offset, length });
+            return Err(CaptureReadError::BlockTooLong { offset, length });
         }
         if bytes < 12 || !bytes.is_multiple_of(4) {
-            return Err(CaptureError::Malformed { offset, what: "impossible block length" });
+            return Err(CaptureReadError::Malformed { offset, what: "impossible block length" });
         }
         if !self.fill(bytes)? {
-            return Err(CaptureError::Truncated { offset });
+            return Err(CaptureReadError::Truncated { offset });
         }
         if self.u32_at(bytes - 4) != length {
-            return Err(CaptureError::Malformed { offset, what: "the lengths at its two ends differ" });
+            return Err(CaptureReadError::Malformed { offset, what: "the lengths at its two ends differ" });
         }
         Ok(true)
     }
 
     /// Reads until `block` has `len` bytes. False if the file ends before.
-    fn fill(&mut self, len: usize) -> Result<bool, CaptureError> {
+    fn fill(&mut self, len: usize) -> Result<bool, CaptureReadError> {
         let missing = len.saturating_sub(self.block.len()) as u64;
         let read = self.input.by_ref().take(missing).read_to_end(&mut self.block);
-        let read = read.map_err(|source| CaptureError::Io { offset: self.offset, source })?;
+        let read = read.map_err(|source| CaptureReadError::Io { offset: self.offset, source })?;
         Ok(read as u64 == missing)
     }
 
@@ -239,9 +243,9 @@ impl<R: Read> CaptureReader<R> {
     }
 
     /// Parses the block just read; gives the packet if it is one.
-    fn take_block(&mut self) -> Result<Option<Found>, CaptureError> {
+    fn take_block(&mut self) -> Result<Option<FoundPacket>, CaptureReadError> {
         let offset = self.offset;
-        let malformed = |what| CaptureError::Malformed { offset, what };
+        let malformed = |what| CaptureReadError::Malformed { offset, what };
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
         // The block is whole: a parser that asks for more has found lengths inside that exceed it.
         let (_, block) = parse(&self.block).map_err(|_| malformed("its contents do not fit its length"))?;
@@ -255,9 +259,9 @@ impl<R: Read> CaptureReader<R> {
             }
             Block::InterfaceDescription(description) => {
                 if self.interfaces.len() >= MAX_INTERFACES {
-                    return Err(CaptureError::TooManyInterfaces);
+                    return Err(CaptureReadError::TooManyInterfaces);
                 }
-                let interface = Interface::parse(&description, self.big_endian).map_err(malformed)?;
+                let interface = CaptureInterface::parse(&description, self.big_endian).map_err(malformed)?;
                 self.interfaces.push(interface);
                 Ok(None)
             }
@@ -266,10 +270,10 @@ impl<R: Read> CaptureReader<R> {
                 let interface = self
                     .interfaces
                     .get(at)
-                    .ok_or(CaptureError::UnknownInterface { offset, interface: packet.if_id })?;
+                    .ok_or(CaptureReadError::UnknownInterface { offset, interface: packet.if_id })?;
                 let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-                let time = interface.time(ticks).ok_or(CaptureError::TimeOutOfRange { offset })?;
-                Ok(Some(Found {
+                let time = interface.time(ticks).ok_or(CaptureReadError::TimeOutOfRange { offset })?;
+                Ok(Some(FoundPacket {
                     interface: InterfaceId(at as u32),
                     time,
                     original_len: ByteCount::new(u64::from(packet.origlen)),
@@ -286,7 +290,7 @@ impl<R: Read> CaptureReader<R> {
 }
 
 /// A packet whose bytes are still in the block.
-struct Found {
+struct FoundPacket {
     interface: InterfaceId,
     time: Instant,
     original_len: ByteCount,
@@ -294,7 +298,7 @@ struct Found {
     comment: Option<String>,
 }
 
-impl Interface {
+impl CaptureInterface {
     fn parse(block: &InterfaceDescriptionBlock<'_>, big_endian: bool) -> Result<Self, &'static str> {
         let bytes = |code| block.options.iter().find(|o| o.code == code).map(|o| o.as_bytes());
         let resolution = match bytes(OptionCode::IfTsresol) {
@@ -310,7 +314,7 @@ impl Interface {
             }
             Some(Err(_)) => return Err("an option does not fit its block"),
         };
-        Ok(Interface {
+        Ok(CaptureInterface {
             name: text(&block.options, OptionCode::IfName)?,
             description: text(&block.options, OptionCode::IfDescription)?,
             // The library widens the field, which has 16 bits.
@@ -390,7 +394,7 @@ mod tests {
         capture.finish().unwrap()
     }
 
-    fn read_all(bytes: &[u8]) -> Result<usize, CaptureError> {
+    fn read_all(bytes: &[u8]) -> Result<usize, CaptureReadError> {
         let mut reader = CaptureReader::new(bytes)?;
         let mut packets = 0;
         while reader.next_packet()?.is_some() {
@@ -449,8 +453,8 @@ mod tests {
             let result = read_all(&whole[..cut]);
             match ends.iter().position(|&end| end == cut) {
                 Some(blocks) => assert_eq!(result.unwrap(), blocks.saturating_sub(1), "{cut}"),
-                None if cut < 4 => assert!(matches!(result, Err(CaptureError::NotACapture)), "{cut}"),
-                None => assert!(matches!(result, Err(CaptureError::Truncated { .. })), "{cut}"),
+                None if cut < 4 => assert!(matches!(result, Err(CaptureReadError::NotACapture)), "{cut}"),
+                None => assert!(matches!(result, Err(CaptureReadError::Truncated { .. })), "{cut}"),
             }
         }
     }
@@ -506,11 +510,11 @@ mod tests {
         }
         assert_eq!(read_all(&bytes).unwrap(), 0);
         bytes.extend_from_slice(&interface);
-        assert!(matches!(read_all(&bytes), Err(CaptureError::TooManyInterfaces)));
+        assert!(matches!(read_all(&bytes), Err(CaptureReadError::TooManyInterfaces)));
     }
 
-    fn interface() -> Interface {
-        Interface {
+    fn interface() -> CaptureInterface {
+        CaptureInterface {
             name: None,
             description: None,
             link_type: 1,
@@ -536,7 +540,7 @@ mod tests {
     /// Breaks: captures of other machines and programs: big-endian, microseconds, powers of two, time offsets.
     #[test]
     fn times_of_other_writers_are_understood() {
-        let tick = |resolution| Interface { resolution, ..interface() }.tick().as_nanos();
+        let tick = |resolution| CaptureInterface { resolution, ..interface() }.tick().as_nanos();
         let ticks = [6, 9, 12, 0, 0x80 | 24, 0x80 | 10, 0xff, 0x7f].map(tick);
         assert_eq!(ticks, [1_000, 1, 1, 1_000_000_000, 60, 976_563, 1, 1]);
         // (if_tsresol, if_tsoffset, ticks, nanoseconds)
@@ -579,7 +583,7 @@ mod tests {
                         assert_eq!(packet.time, Instant::from_nanos(nanos));
                         assert_eq!((packet.data, packet.original_len), (&b"abc"[..], ByteCount::new(60)));
                     }
-                    (Err(CaptureError::TimeOutOfRange { .. }), None) => {}
+                    (Err(CaptureReadError::TimeOutOfRange { .. }), None) => {}
                     (other, _) => panic!("{resolution:?} {offset:?} {ticks}: {other:?}"),
                 }
             }

@@ -5,7 +5,7 @@ use farpace_wire::tcp::SackBlocks;
 
 /// Which way a segment went, or that there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum RecordDirection {
     /// The connection sent it.
     Sent,
     /// The connection received and processed it.
@@ -14,13 +14,13 @@ pub enum Direction {
     Internal,
 }
 
-impl Direction {
+impl RecordDirection {
     /// The name in files.
     pub const fn name(self) -> &'static str {
         match self {
-            Direction::Sent => "sent",
-            Direction::Received => "received",
-            Direction::Internal => "internal",
+            RecordDirection::Sent => "sent",
+            RecordDirection::Received => "received",
+            RecordDirection::Internal => "internal",
         }
     }
 }
@@ -209,7 +209,7 @@ pub struct Record {
     /// Which connection (index within the run).
     pub connection: u32,
     /// Sent, received, or internal.
-    pub direction: Direction,
+    pub direction: RecordDirection,
     /// SEG.SEQ (internal rows: SND.NXT).
     pub seq: Seq,
     /// Payload bytes.

@@ -46,7 +46,7 @@ impl ColumnKind {
 
 /// One value of a row. It serialises as the bare value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum TraceCell {
     /// No value.
     Null,
     /// Unsigned, 32 bits.
@@ -57,50 +57,50 @@ pub enum Cell {
     Name(&'static str),
 }
 
-impl Serialize for Cell {
+impl Serialize for TraceCell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Cell::Null => serializer.serialize_none(),
-            Cell::U32(n) => serializer.serialize_u32(n),
-            Cell::U64(n) => serializer.serialize_u64(n),
-            Cell::Name(name) => serializer.serialize_str(name),
+            TraceCell::Null => serializer.serialize_none(),
+            TraceCell::U32(n) => serializer.serialize_u32(n),
+            TraceCell::U64(n) => serializer.serialize_u64(n),
+            TraceCell::Name(name) => serializer.serialize_str(name),
         }
     }
 }
 
 /// Ties the type of a column's values to its [`ColumnKind`], so that the two cannot disagree.
-trait Value {
+trait ColumnValue {
     const KIND: ColumnKind;
     const NULLABLE: bool = false;
-    fn cell(self) -> Cell;
+    fn cell(self) -> TraceCell;
 }
 
-impl Value for u32 {
+impl ColumnValue for u32 {
     const KIND: ColumnKind = ColumnKind::U32;
-    fn cell(self) -> Cell {
-        Cell::U32(self)
+    fn cell(self) -> TraceCell {
+        TraceCell::U32(self)
     }
 }
 
-impl Value for u64 {
+impl ColumnValue for u64 {
     const KIND: ColumnKind = ColumnKind::U64;
-    fn cell(self) -> Cell {
-        Cell::U64(self)
+    fn cell(self) -> TraceCell {
+        TraceCell::U64(self)
     }
 }
 
-impl Value for &'static str {
+impl ColumnValue for &'static str {
     const KIND: ColumnKind = ColumnKind::Name;
-    fn cell(self) -> Cell {
-        Cell::Name(self)
+    fn cell(self) -> TraceCell {
+        TraceCell::Name(self)
     }
 }
 
-impl<V: Value> Value for Option<V> {
+impl<V: ColumnValue> ColumnValue for Option<V> {
     const KIND: ColumnKind = V::KIND;
     const NULLABLE: bool = true;
-    fn cell(self) -> Cell {
-        self.map_or(Cell::Null, V::cell)
+    fn cell(self) -> TraceCell {
+        self.map_or(TraceCell::Null, V::cell)
     }
 }
 
@@ -112,17 +112,17 @@ macro_rules! schema {
         /// All columns, in the order of the files.
         pub const COLUMNS: [Column; COLUMN_COUNT] = [$(Column {
             name: stringify!($name),
-            kind: <$type as Value>::KIND,
-            nullable: <$type as Value>::NULLABLE,
+            kind: <$type as ColumnValue>::KIND,
+            nullable: <$type as ColumnValue>::NULLABLE,
             unit: $unit,
             description: $description,
         }),*];
 
         /// The values of one row, in the order of [`COLUMNS`].
         #[inline]
-        pub fn cells(record: &Record) -> [Cell; COLUMN_COUNT] {
+        pub fn cells(record: &Record) -> [TraceCell; COLUMN_COUNT] {
             let $row = record;
-            [$(<$type as Value>::cell($value)),*]
+            [$(<$type as ColumnValue>::cell($value)),*]
         }
 
         /// Appends the values of many rows, column by column: faster than row by row, because each loop deals with
@@ -133,7 +133,7 @@ macro_rules! schema {
                 buffer.extend(records.iter().map(|record| {
                     #[allow(unused_variables, reason = "each column takes one field")]
                     let $row = record;
-                    <$type as Value>::cell($value)
+                    <$type as ColumnValue>::cell($value)
                 }));
             })*
         }
@@ -198,7 +198,7 @@ mod tests {
     use farpace_wire::tcp::SackBlocks;
     use std::collections::BTreeSet;
 
-    fn cell(record: &Record, name: &str) -> Cell {
+    fn cell(record: &Record, name: &str) -> TraceCell {
         let at = COLUMNS.iter().position(|c| c.name == name).unwrap();
         cells(record)[at]
     }
@@ -209,37 +209,37 @@ mod tests {
     fn every_column_holds_its_own_field() {
         let record = distinct();
         let expected = [
-            ("time_ns", Cell::U64(1)),
-            ("connection", Cell::U32(2)),
-            ("direction", Cell::Name("sent")),
-            ("seq", Cell::U32(3)),
-            ("len", Cell::U64(4)),
-            ("ack", Cell::U32(5)),
-            ("sack1_start", Cell::U32(6)),
-            ("sack1_end", Cell::U32(7)),
-            ("sack2_start", Cell::U32(8)),
-            ("sack2_end", Cell::U32(9)),
-            ("sack3_start", Cell::U32(10)),
-            ("sack3_end", Cell::U32(11)),
-            ("sack4_start", Cell::U32(12)),
-            ("sack4_end", Cell::U32(13)),
-            ("snd_una", Cell::U32(14)),
-            ("snd_nxt", Cell::U32(15)),
-            ("cwnd", Cell::U32(16)),
-            ("ssthresh", Cell::U32(17)),
-            ("in_flight", Cell::U32(18)),
-            ("packets_out", Cell::U32(19)),
-            ("lost_out", Cell::U32(20)),
-            ("sacked_out", Cell::U32(21)),
-            ("fackets_out", Cell::U32(22)),
-            ("retrans_out", Cell::U32(23)),
-            ("state", Cell::Name("recovery")),
-            ("srtt_ns", Cell::U64(24)),
-            ("rttvar_ns", Cell::U64(25)),
-            ("rto_ns", Cell::U64(26)),
-            ("rwnd", Cell::U64(27)),
-            ("bandwidth", Cell::U64(28)),
-            ("cause", Cell::Name("fast_retransmit")),
+            ("time_ns", TraceCell::U64(1)),
+            ("connection", TraceCell::U32(2)),
+            ("direction", TraceCell::Name("sent")),
+            ("seq", TraceCell::U32(3)),
+            ("len", TraceCell::U64(4)),
+            ("ack", TraceCell::U32(5)),
+            ("sack1_start", TraceCell::U32(6)),
+            ("sack1_end", TraceCell::U32(7)),
+            ("sack2_start", TraceCell::U32(8)),
+            ("sack2_end", TraceCell::U32(9)),
+            ("sack3_start", TraceCell::U32(10)),
+            ("sack3_end", TraceCell::U32(11)),
+            ("sack4_start", TraceCell::U32(12)),
+            ("sack4_end", TraceCell::U32(13)),
+            ("snd_una", TraceCell::U32(14)),
+            ("snd_nxt", TraceCell::U32(15)),
+            ("cwnd", TraceCell::U32(16)),
+            ("ssthresh", TraceCell::U32(17)),
+            ("in_flight", TraceCell::U32(18)),
+            ("packets_out", TraceCell::U32(19)),
+            ("lost_out", TraceCell::U32(20)),
+            ("sacked_out", TraceCell::U32(21)),
+            ("fackets_out", TraceCell::U32(22)),
+            ("retrans_out", TraceCell::U32(23)),
+            ("state", TraceCell::Name("recovery")),
+            ("srtt_ns", TraceCell::U64(24)),
+            ("rttvar_ns", TraceCell::U64(25)),
+            ("rto_ns", TraceCell::U64(26)),
+            ("rwnd", TraceCell::U64(27)),
+            ("bandwidth", TraceCell::U64(28)),
+            ("cause", TraceCell::Name("fast_retransmit")),
         ];
         let names: Vec<_> = COLUMNS.iter().map(|c| c.name).collect();
         assert_eq!(names, expected.map(|(name, _)| name));
@@ -254,9 +254,9 @@ mod tests {
         record.cause = None;
         record.sack.truncate(1);
         for absent in ["ssthresh", "cause", "sack2_start", "sack2_end", "sack4_end"] {
-            assert_eq!(cell(&record, absent), Cell::Null, "{absent}");
+            assert_eq!(cell(&record, absent), TraceCell::Null, "{absent}");
         }
-        assert_eq!(cell(&record, "sack1_end"), Cell::U32(7));
+        assert_eq!(cell(&record, "sack1_end"), TraceCell::U32(7));
     }
 
     /// Breaks: the file if the wire format ever carries more SACK blocks than there are columns.

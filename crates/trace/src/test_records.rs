@@ -1,6 +1,6 @@
 //! Records and writers for the tests of this crate.
 
-use crate::record::{Cause, Direction, Record, RecoveryState};
+use crate::record::{Cause, Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
@@ -13,7 +13,7 @@ pub(crate) fn distinct() -> Record {
     Record {
         time: Instant::from_nanos(1),
         connection: 2,
-        direction: Direction::Sent,
+        direction: RecordDirection::Sent,
         seq: Seq::new(3),
         len: ByteCount::new(4),
         ack: Seq::new(5),
@@ -47,7 +47,9 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let block = (any::<u32>(), any::<u32>())
         .prop_map(|(start, end)| SackBlock { start: Seq::new(start), end: Seq::new(end) });
     let words = (
-        proptest::sample::select(&[Direction::Sent, Direction::Received, Direction::Internal][..]),
+        proptest::sample::select(
+            &[RecordDirection::Sent, RecordDirection::Received, RecordDirection::Internal][..],
+        ),
         proptest::sample::select(
             &[
                 RecoveryState::Open,

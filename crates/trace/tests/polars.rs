@@ -5,8 +5,8 @@
 mod common;
 
 use farpace_trace::{
-    COLUMN_COUNT, COLUMNS, Cause, ColumnKind, Direction, ParquetSink, ROW_GROUP_ROWS, Record, RecordSink,
-    RecoveryState, RunInfo,
+    COLUMN_COUNT, COLUMNS, Cause, ColumnKind, ParquetSink, ROW_GROUP_ROWS, Record, RecordDirection,
+    RecordSink, RecoveryState, RunInfo,
 };
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::SackBlock;
@@ -42,7 +42,7 @@ fn record(n: u64) -> Record {
     let mut record = Record {
         time: Instant::from_nanos(n * 1000),
         connection: 0,
-        direction: if even { Direction::Sent } else { Direction::Received },
+        direction: if even { RecordDirection::Sent } else { RecordDirection::Received },
         seq: Seq::new(u32::MAX - n as u32),
         len: ByteCount::new(1448),
         ack: Seq::new(1),

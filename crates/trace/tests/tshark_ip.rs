@@ -9,8 +9,8 @@ use farpace_trace::PcapngWriter;
 use farpace_units::Instant;
 use farpace_wire::icmp::solicited_node_mac;
 use farpace_wire::{
-    AddressPair, Arp, Below, Icmp, MacAddr, Neighbour, Packet, TcpFlags, TcpHeader, UdpHeader, Unreachable,
-    fragment,
+    AddressPair, Arp, Below, Icmp, MacAddr, NeighbourDiscovery, Packet, TcpFlags, TcpHeader, UdpHeader,
+    Unreachable, fragment,
 };
 use std::process::Command;
 
@@ -21,10 +21,10 @@ fn packets() -> Vec<Packet> {
     let v6 = Below::new(a, b, AddressPair::V6(here, there), 255);
     let request = Arp::request(a, [10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let mut packets = vec![request.packet(MacAddr::BROADCAST), request.reply(b).packet(a)];
-    let solicitation = Neighbour::Solicitation { target: there, source_link: Some(a) };
+    let solicitation = NeighbourDiscovery::Solicitation { target: there, source_link: Some(a) };
     let mut question = v6.icmp(0, &Icmp::Neighbour(solicitation)).unwrap();
     question.set_macs(a, solicited_node_mac(there));
-    let advertisement = Neighbour::Advertisement {
+    let advertisement = NeighbourDiscovery::Advertisement {
         target: there,
         target_link: Some(b),
         router: false,

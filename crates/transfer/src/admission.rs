@@ -6,9 +6,9 @@
 //! token every peer is a stranger: one address has at most half of the places, and if none is free, the slowest stranger is
 //! closed if it is below [`MIN_RATE_OF_STRANGERS`] and has had its place for [`MIN_TIME_OF_STRANGERS`].
 
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, TransferFault};
 use crate::limits::{MAX_UNPROVEN, MAX_UNPROVEN_EACH, MIN_RATE_OF_STRANGERS, MIN_TIME_OF_STRANGERS};
-use crate::line::Line;
+use crate::line::FramedStream;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,22 +17,22 @@ use std::time::Instant;
 
 /// The places of a receiver.
 #[derive(Clone)]
-pub struct Admission(Arc<Inner>);
+pub struct TransferAdmission(Arc<AdmissionInner>);
 
-struct Inner {
+struct AdmissionInner {
     transfers: usize,
-    table: Mutex<Table>,
+    table: Mutex<AdmissionTable>,
 }
 
 #[derive(Default)]
-struct Table {
+struct AdmissionTable {
     next: u64,
     /// By the order in which they came.
-    unproven: BTreeMap<u64, Arc<Connection>>,
-    transfers: BTreeMap<u64, Arc<Connection>>,
+    unproven: BTreeMap<u64, Arc<AdmittedConnection>>,
+    transfers: BTreeMap<u64, Arc<AdmittedConnection>>,
 }
 
-struct Connection {
+struct AdmittedConnection {
     from: Option<IpAddr>,
     since: Mutex<Instant>,
     work: AtomicU64,
@@ -41,7 +41,7 @@ struct Connection {
     close: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl Connection {
+impl AdmittedConnection {
     fn displace(&self) {
         self.displaced.store(true, Ordering::Relaxed);
         (self.close)();
@@ -56,23 +56,23 @@ impl Connection {
 
 /// The place of one connection; it is free when this is dropped.
 pub struct Ticket {
-    inner: Arc<Inner>,
+    inner: Arc<AdmissionInner>,
     number: u64,
-    connection: Arc<Connection>,
+    connection: Arc<AdmittedConnection>,
 }
 
-impl Admission {
+impl TransferAdmission {
     /// Places for so many transfers at once; at least one.
     pub fn new(transfers: usize) -> Self {
-        Admission(Arc::new(Inner { transfers: transfers.max(1), table: Mutex::default() }))
+        TransferAdmission(Arc::new(AdmissionInner { transfers: transfers.max(1), table: Mutex::default() }))
     }
 
     /// A connection has come from this address. Another one may have to go for it, and is closed. The line that is given
     /// back is this one.
-    pub fn arrive(&self, from: Option<IpAddr>, line: Line) -> (Ticket, Line) {
-        let Line { reader, writer, close } = line;
+    pub fn arrive(&self, from: Option<IpAddr>, line: FramedStream) -> (Ticket, FramedStream) {
+        let FramedStream { reader, writer, close } = line;
         let close: Arc<dyn Fn() + Send + Sync> = close.into();
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(AdmittedConnection {
             from: from.map(source),
             since: Mutex::new(Instant::now()),
             work: AtomicU64::new(0),
@@ -95,7 +95,7 @@ impl Admission {
         if let Some(displaced) = displaced {
             displaced.displace();
         }
-        let line = Line { reader, writer, close: Box::new(move || close()) };
+        let line = FramedStream { reader, writer, close: Box::new(move || close()) };
         (Ticket { inner: Arc::clone(&self.0), number, connection }, line)
     }
 
@@ -106,8 +106,8 @@ impl Admission {
     }
 }
 
-impl Inner {
-    fn table(&self) -> MutexGuard<'_, Table> {
+impl AdmissionInner {
+    fn table(&self) -> MutexGuard<'_, AdmissionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,8 +117,8 @@ impl Ticket {
     ///
     /// # Errors
     /// There is none.
-    pub fn admit(&self, stranger: bool) -> Result<(), Fault> {
-        let full = |text: &str| Err(Fault::new(Code::Busy, text));
+    pub fn admit(&self, stranger: bool) -> Result<(), TransferFault> {
+        let full = |text: &str| Err(TransferFault::new(Code::Busy, text));
         let mut table = self.inner.table();
         if self.connection.displaced.load(Ordering::Relaxed) {
             return full("others took its place");
@@ -153,7 +153,7 @@ impl Ticket {
         Ok(())
     }
 
-    /// So much has been done for it: [`Progress::work`](crate::Progress).
+    /// So much has been done for it: [`LineProgress::work`](crate::LineProgress).
     pub fn worked(&self, work: u64) {
         self.connection.work.store(work, Ordering::Relaxed);
     }
@@ -181,8 +181,8 @@ fn source(address: IpAddr) -> IpAddr {
 }
 
 /// Those of one source, the oldest first. One that is not known is alone.
-fn numbers(connections: &BTreeMap<u64, Arc<Connection>>, from: Option<IpAddr>) -> Vec<u64> {
-    let same = |connection: &Connection| from.is_some() && connection.from == from;
+fn numbers(connections: &BTreeMap<u64, Arc<AdmittedConnection>>, from: Option<IpAddr>) -> Vec<u64> {
+    let same = |connection: &AdmittedConnection| from.is_some() && connection.from == from;
     connections.iter().filter(|(_, connection)| same(connection)).map(|(number, _)| *number).collect()
 }
 
@@ -207,10 +207,10 @@ mod tests {
         }
     }
 
-    fn come(to: &Admission, from: &str) -> Client {
+    fn come(to: &TransferAdmission, from: &str) -> Client {
         let closed = Arc::new(AtomicBool::new(false));
         let close = Arc::clone(&closed);
-        let line = Line {
+        let line = FramedStream {
             reader: Box::new(std::io::empty()),
             writer: Box::new(std::io::sink()),
             close: Box::new(move || close.store(true, Ordering::Relaxed)),
@@ -221,7 +221,7 @@ mod tests {
     /// Breaks: silent connections keep others from proving what they know.
     #[test]
     fn the_oldest_of_the_unproven_goes() {
-        let places = Admission::new(1);
+        let places = TransferAdmission::new(1);
         let flood: Vec<_> = (0..20).map(|_| come(&places, "192.0.2.1")).collect();
         assert_eq!(places.taken(), (MAX_UNPROVEN_EACH, 0));
         assert!(flood[..12].iter().all(Client::is_gone) && !flood[12..].iter().any(Client::is_gone));
@@ -239,7 +239,7 @@ mod tests {
     /// Breaks: with IPv6 one machine is counted as many.
     #[test]
     fn a_network_of_ipv6_is_one_address() {
-        let places = Admission::new(1);
+        let places = TransferAdmission::new(1);
         let flood: Vec<_> = (0..10).map(|n| come(&places, &format!("2001:db8::{n}"))).collect();
         assert_eq!(places.taken().0, MAX_UNPROVEN_EACH);
         assert!(!come(&places, "2001:db8:0:1::1").is_gone() && flood[0].is_gone());
@@ -249,7 +249,7 @@ mod tests {
     /// Breaks: strangers that are connected and do nothing, or say for ever that they are busy, hold all places.
     #[test]
     fn the_slowest_stranger_goes_when_places_are_short() {
-        let places = Admission::new(4);
+        let places = TransferAdmission::new(4);
         let ask = |from: &str| {
             let client = come(&places, from);
             let admitted = client.ticket.admit(true);
@@ -278,7 +278,7 @@ mod tests {
     /// Breaks: who has proved the token loses its place because it is slow, or cannot use all places.
     #[test]
     fn who_has_proved_the_token_stays() {
-        let places = Admission::new(2);
+        let places = TransferAdmission::new(2);
         let clients: Vec<_> = (0..3).map(|_| come(&places, "192.0.2.1")).collect();
         assert!(clients[..2].iter().all(|client| client.ticket.admit(false).is_ok()));
         clients.iter().for_each(Client::age);

@@ -163,16 +163,16 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Piece {
+    enum ContentPiece {
         Noise(usize),
         Zeros(usize, bool),
     }
 
-    fn piece() -> impl Strategy<Value = Piece> {
+    fn piece() -> impl Strategy<Value = ContentPiece> {
         let len = || prop_oneof![0..20_usize, 4_090..4_102_usize, 0..30_000_usize];
         prop_oneof![
-            len().prop_map(Piece::Noise),
-            (len(), any::<bool>()).prop_map(|(len, hole)| Piece::Zeros(len, hole))
+            len().prop_map(ContentPiece::Noise),
+            (len(), any::<bool>()).prop_map(|(len, hole)| ContentPiece::Zeros(len, hole))
         ]
     }
 
@@ -184,11 +184,11 @@ mod tests {
             for piece in pieces {
                 let from = bytes.len();
                 match piece {
-                    Piece::Noise(len) => bytes.extend((0..len).map(|n| if n % 9_000 < 5_000 { 0 } else { n as u8 })),
-                    Piece::Zeros(len, _) => bytes.resize(from + len, 0),
+                    ContentPiece::Noise(len) => bytes.extend((0..len).map(|n| if n % 9_000 < 5_000 { 0 } else { n as u8 })),
+                    ContentPiece::Zeros(len, _) => bytes.resize(from + len, 0),
                 }
                 match piece {
-                    Piece::Zeros(len, true) => hasher.zeros(len as u64),
+                    ContentPiece::Zeros(len, true) => hasher.zeros(len as u64),
                     _ => hasher.update(&bytes[from..]),
                 }
                 prop_assert_eq!(hasher.result(), by_definition(&bytes));

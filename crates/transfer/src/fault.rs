@@ -72,17 +72,17 @@ impl Code {
 /// Something went wrong, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
-pub struct Fault {
+pub struct TransferFault {
     /// Its kind.
     pub code: Code,
     /// For people. No control characters.
     pub text: String,
 }
 
-impl Fault {
+impl TransferFault {
     /// A fault told in these words.
     pub fn new(code: Code, text: impl fmt::Display) -> Self {
-        Fault { code, text: clean(&text.to_string()) }
+        TransferFault { code, text: clean(&text.to_string()) }
     }
     /// What the system said about doing `what`.
     pub fn of(error: &io::Error, what: &str) -> Self {
@@ -93,7 +93,7 @@ impl Fault {
             io::ErrorKind::AlreadyExists => Code::Exists,
             _ => Code::Other,
         };
-        Fault::new(code, format_args!("{what}: {error}"))
+        TransferFault::new(code, format_args!("{what}: {error}"))
     }
     /// True when it is about more than one file: going on would only fail again.
     pub fn is_fatal(&self) -> bool {
@@ -103,11 +103,11 @@ impl Fault {
 
 /// A file that was not transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TransferProblem {
     /// Its path. No control characters.
     pub path: String,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub fault: TransferFault,
 }
 
 /// Why a transfer ended before its end.
@@ -121,10 +121,10 @@ pub enum TransferError {
     Closed,
     /// The other side told what was wrong.
     #[error("the other side says: {0}")]
-    Peer(Fault),
+    Peer(TransferFault),
     /// Something is wrong here, and the other side was told.
     #[error("{0}")]
-    Own(Fault),
+    Own(TransferFault),
     /// What came is not what farpace sends.
     #[error("the other side does not speak farpace's transfer protocol: {0}")]
     Protocol(&'static str),

@@ -9,7 +9,7 @@
 
 use crate::fault::TransferError;
 use crate::limits::{MAX_CONTROL, MAX_DATA};
-use crate::message::{BUSY, DATA, Message, REFUSE};
+use crate::message::{BUSY, DATA, REFUSE, TransferMessage};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,12 +21,12 @@ const PIECE: usize = 65_536;
 
 /// The key of one direction.
 #[derive(Clone)]
-pub struct Key(pub(crate) [u8; 32]);
+pub struct FrameKey(pub(crate) [u8; 32]);
 
-impl Key {
+impl FrameKey {
     /// A key for those who test or fuzz the decoder.
-    pub fn of_bytes(bytes: [u8; 32]) -> Key {
-        Key(bytes)
+    pub fn of_bytes(bytes: [u8; 32]) -> FrameKey {
+        FrameKey(bytes)
     }
     fn tag(&self, number: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
@@ -44,9 +44,9 @@ fn header(kind: u8, len: usize) -> [u8; HEADER] {
 
 /// What has come.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum IncomingFrame {
     /// A control message.
-    Message(Message),
+    Message(TransferMessage),
     /// So many bytes of a file, which are in the block.
     Data(usize),
 }
@@ -54,7 +54,7 @@ pub enum Incoming {
 /// Reads frames.
 pub struct FrameReader<'a, R> {
     from: R,
-    key: Key,
+    key: FrameKey,
     number: u64,
     buffer: Vec<u8>,
     moved: &'a AtomicU64,
@@ -62,7 +62,7 @@ pub struct FrameReader<'a, R> {
 
 impl<'a, R: Read> FrameReader<'a, R> {
     /// A reader that counts the bytes it has read in `moved`.
-    pub fn new(from: R, key: Key, moved: &'a AtomicU64) -> Self {
+    pub fn new(from: R, key: FrameKey, moved: &'a AtomicU64) -> Self {
         FrameReader { from, key, number: 0, buffer: Vec::new(), moved }
     }
 
@@ -81,7 +81,7 @@ impl<'a, R: Read> FrameReader<'a, R> {
     ///
     /// # Errors
     /// The line fails or ends, a frame is too long, its tag is wrong, or it makes no sense.
-    pub fn next(&mut self, block: &mut Vec<u8>) -> Result<Incoming, TransferError> {
+    pub fn next(&mut self, block: &mut Vec<u8>) -> Result<IncomingFrame, TransferError> {
         let mut head = [0; HEADER];
         // That it is busy does not count as something that came.
         let idle = AtomicU64::new(0);
@@ -98,7 +98,7 @@ impl<'a, R: Read> FrameReader<'a, R> {
                 block.resize(MAX_DATA, 0);
             }
             read_all(&mut self.from, block.get_mut(..len).unwrap_or_default(), self.moved)?;
-            return Ok(Incoming::Data(len));
+            return Ok(IncomingFrame::Data(len));
         }
         if len > MAX_CONTROL {
             return Err(TransferError::Protocol("a control frame is too long"));
@@ -116,7 +116,7 @@ impl<'a, R: Read> FrameReader<'a, R> {
             return Err(TransferError::Protocol("a message was changed on its way, or the tokens differ"));
         }
         self.number += 1;
-        Message::decode(kind, payload).map(Incoming::Message).map_err(TransferError::Protocol)
+        TransferMessage::decode(kind, payload).map(IncomingFrame::Message).map_err(TransferError::Protocol)
     }
 }
 
@@ -144,19 +144,19 @@ pub(crate) fn read_all(
 /// Writes frames, as one side of a transfer does after the handshake.
 pub struct FrameWriter<W> {
     to: W,
-    key: Key,
+    key: FrameKey,
     number: u64,
 }
 
 impl<W: Write> FrameWriter<W> {
-    pub(crate) fn new(to: W, key: Key) -> Self {
+    pub(crate) fn new(to: W, key: FrameKey) -> Self {
         FrameWriter { to, key, number: 0 }
     }
     /// Writes a control message; it may wait in a buffer until [`flush`](FrameWriter::flush).
     ///
     /// # Errors
     /// Those of the line, as with all methods here.
-    pub fn message(&mut self, message: &Message) -> io::Result<()> {
+    pub fn message(&mut self, message: &TransferMessage) -> io::Result<()> {
         let (kind, payload) = message.encode();
         let head = header(kind, payload.len());
         let tag = self.key.tag(self.number, &head, &payload);

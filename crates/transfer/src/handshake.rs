@@ -7,11 +7,11 @@
 //! The keys of both directions come from the token and both hellos; each side proves its own with a tagged `Ready`, the
 //! one that connected first.
 
-use crate::fault::{Code, Fault, TransferError};
-use crate::frame::{FrameReader, FrameWriter, HEADER, Incoming, Key, read_all, refusal};
+use crate::fault::{Code, TransferError, TransferFault};
+use crate::frame::{FrameKey, FrameReader, FrameWriter, HEADER, IncomingFrame, read_all, refusal};
 use crate::limits::MAX_TEXT;
 use crate::line::Session;
-use crate::message::{Message, REFUSE};
+use crate::message::{REFUSE, TransferMessage};
 use std::io::{self, Read, Write};
 use std::sync::atomic::AtomicU64;
 
@@ -48,7 +48,7 @@ pub fn shake<'a, R: Read, W: Write>(
     let Session { token, connected, .. } = *session;
     let mut nonce = [0; 32];
     rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Fault::of(&error.into(), "no random numbers"))
+        .map_err(|error| TransferFault::of(&error.into(), "no random numbers"))
         .map_err(TransferError::Own)?;
     let mut own = [0; HELLO];
     for (to, from) in own.iter_mut().zip(MAGIC.iter().chain(&[VERSION, VERSION, role as u8, 0]).chain(&nonce))
@@ -76,21 +76,21 @@ pub fn shake<'a, R: Read, W: Write>(
         let text = format!(
             "its versions of the protocol are {lowest} to {highest}, ours is {VERSION}: update the older farpace"
         );
-        return Err(refuse(&mut writer, Fault::new(Code::Version, text)));
+        return Err(refuse(&mut writer, TransferFault::new(Code::Version, text)));
     }
     if their_role == role as u8 {
         let text = if role == Role::Sends { "both sides send" } else { "both sides receive" };
-        return Err(refuse(&mut writer, Fault::new(Code::Role, text)));
+        return Err(refuse(&mut writer, TransferFault::new(Code::Role, text)));
     }
     let (first, second) = if connected { (&own, &theirs) } else { (&theirs, &own) };
     let material = [&(token.len() as u64).to_be_bytes(), token, first, second].concat();
-    let to_listener = Key(blake3::derive_key(TO_LISTENER, &material));
-    let to_connector = Key(blake3::derive_key(TO_CONNECTOR, &material));
+    let to_listener = FrameKey(blake3::derive_key(TO_LISTENER, &material));
+    let to_connector = FrameKey(blake3::derive_key(TO_CONNECTOR, &material));
     let (our_key, their_key) =
         if connected { (to_listener, to_connector) } else { (to_connector, to_listener) };
     if connected {
         let mut frames = FrameWriter::new(writer, our_key);
-        frames.message(&Message::Ready)?;
+        frames.message(&TransferMessage::Ready)?;
         frames.flush()?;
         let mut reader = ready(reader, their_key, moved)?;
         expect_ready(&mut reader)?;
@@ -101,19 +101,19 @@ pub fn shake<'a, R: Read, W: Write>(
     match expect_ready(&mut reader) {
         Err(TransferError::Protocol(_)) => {
             let text = "the tokens differ: give both sides the same --token";
-            return Err(refuse(&mut writer, Fault::new(Code::Token, text)));
+            return Err(refuse(&mut writer, TransferFault::new(Code::Token, text)));
         }
         other => other?,
     }
     (session.admit)().map_err(|fault| refuse(&mut writer, fault))?;
     let mut frames = FrameWriter::new(writer, our_key);
-    frames.message(&Message::Ready)?;
+    frames.message(&TransferMessage::Ready)?;
     frames.flush()?;
     Ok((reader, frames))
 }
 
-fn refuse(writer: &mut impl Write, fault: Fault) -> TransferError {
-    let (_, payload) = Message::Failed(fault.clone()).encode();
+fn refuse(writer: &mut impl Write, fault: TransferFault) -> TransferError {
+    let (_, payload) = TransferMessage::Failed(fault.clone()).encode();
     // If it cannot be told, it cannot be helped.
     let _ = writer.write_all(&refusal(&payload)).and_then(|()| writer.flush());
     TransferError::Own(fault)
@@ -142,7 +142,7 @@ impl<R: Read> Read for Peeked<R> {
 /// nothing yet cannot make us hold anything else.
 fn ready<R: Read>(
     mut reader: R,
-    key: Key,
+    key: FrameKey,
     moved: &AtomicU64,
 ) -> Result<FrameReader<'_, Peeked<R>>, TransferError> {
     let mut head = [0; HEADER];
@@ -155,8 +155,8 @@ fn ready<R: Read>(
         }
         let mut payload = vec![0; len];
         read_all(&mut reader, &mut payload, moved)?;
-        return Err(match Message::decode(15, &payload) {
-            Ok(Message::Failed(fault)) => TransferError::Peer(fault),
+        return Err(match TransferMessage::decode(15, &payload) {
+            Ok(TransferMessage::Failed(fault)) => TransferError::Peer(fault),
             _ => TransferError::Protocol("a refusal that makes no sense"),
         });
     }
@@ -168,7 +168,7 @@ fn ready<R: Read>(
 
 fn expect_ready<R: Read>(reader: &mut FrameReader<'_, R>) -> Result<(), TransferError> {
     match reader.next(&mut Vec::new())? {
-        Incoming::Message(Message::Ready) => Ok(()),
+        IncomingFrame::Message(TransferMessage::Ready) => Ok(()),
         _ => Err(TransferError::Protocol("its first message is another")),
     }
 }

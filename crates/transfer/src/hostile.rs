@@ -2,13 +2,13 @@
 //! and it ends.
 
 use crate::content::ContentHasher;
-use crate::fault::{Fault, TransferError};
+use crate::fault::{TransferError, TransferFault};
 use crate::frame::FrameWriter;
 use crate::handshake::{Role, shake};
 use crate::line::{Session, Timeouts};
-use crate::message::{Entry, FileTime, Kind, Message, Verdict};
+use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, TransferMessage};
 use crate::path::RelPath;
-use crate::place::{MinFree, Place, Policy};
+use crate::place::{Destination, MinFree, WritePolicy};
 use crate::receiver::receive;
 use crate::sender::send;
 use crate::walk::walk;
@@ -54,10 +54,10 @@ fn lie(
 #[derive(Clone, Debug)]
 enum Said {
     /// Entries, in the order of a walk or not.
-    Offer(Vec<Entry>, bool),
+    Offer(Vec<FileEntry>, bool),
     /// One of the files that were offered: what comes of it, and how it ends.
     File(usize, Vec<Piece>, Ending),
-    Message(Message),
+    Message(TransferMessage),
     Data(usize),
     Raw(Vec<u8>),
 }
@@ -85,24 +85,24 @@ fn path() -> impl Strategy<Value = RelPath> {
     proptest::collection::vec(name, 1..4).prop_map(|names| RelPath::new(names.join("/").as_bytes()).unwrap())
 }
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = FileEntry> {
     let targets = vec![".", "a", "..", "/tmp", "../..", "b/../..", "l/..", "a/b/../..", "l/../../x", "a/l"];
     let target = proptest::sample::select(targets);
     let kind = prop_oneof![
-        2 => (0..40_u64).prop_map(|size| Kind::File { size }),
-        1 => (1..63_u32).prop_map(|bits| Kind::File { size: 1 << bits }),
-        1 => Just(Kind::File { size: i64::MAX as u64 }),
-        2 => Just(Kind::Directory),
-        2 => target.prop_map(|target| Kind::Link { target: target.as_bytes().to_vec() }),
+        2 => (0..40_u64).prop_map(|size| EntryKind::File { size }),
+        1 => (1..63_u32).prop_map(|bits| EntryKind::File { size: 1 << bits }),
+        1 => Just(EntryKind::File { size: i64::MAX as u64 }),
+        2 => Just(EntryKind::Directory),
+        2 => target.prop_map(|target| EntryKind::Link { target: target.as_bytes().to_vec() }),
     ];
     (path(), kind, 0..0o1000_u16).prop_map(|(path, kind, mode)| {
         let modified = FileTime { seconds: i64::MIN, nanos: 1 };
-        Entry { path, kind, mode: mode | 0o700, modified }
+        FileEntry { path, kind, mode: mode | 0o700, modified }
     })
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let fault = || Fault::new(Code::Changed, "lie");
+    let fault = || TransferFault::new(Code::Changed, "lie");
     let piece = prop_oneof![
         (1..9_000_usize).prop_map(Piece::Data),
         prop_oneof![0..9_000_u64, any::<u64>()].prop_map(Piece::Hole),
@@ -116,15 +116,15 @@ fn said() -> impl Strategy<Value = Said> {
     ];
     let message = prop_oneof![
         (0..6_u64, prop_oneof![Just(0), any::<u64>()])
-            .prop_map(|(index, offset)| Message::Begin { index, offset }),
-        any::<u64>().prop_map(|len| Message::Hole { len }),
-        Just(Message::End { hash: [3; 32] }),
-        Just(Message::Abandon(fault())),
-        path().prop_map(|path| Message::Seal { path, mode: 0o700, modified: FileTime::default() }),
-        Just(Message::Finish),
-        Just(Message::Busy),
-        Just(Message::Failed(fault())),
-        Just(Message::Summary { entries: 9, bytes: 9, roots: 9, sender: [5; 32] }),
+            .prop_map(|(index, offset)| TransferMessage::Begin { index, offset }),
+        any::<u64>().prop_map(|len| TransferMessage::Hole { len }),
+        Just(TransferMessage::End { hash: [3; 32] }),
+        Just(TransferMessage::Abandon(fault())),
+        path().prop_map(|path| TransferMessage::Seal { path, mode: 0o700, modified: FileTime::default() }),
+        Just(TransferMessage::Finish),
+        Just(TransferMessage::Busy),
+        Just(TransferMessage::Failed(fault())),
+        Just(TransferMessage::Summary { entries: 9, bytes: 9, roots: 9, sender: [5; 32] }),
     ];
     prop_oneof![
         6 => (proptest::collection::vec(entry(), 0..6), any::<bool>())
@@ -139,7 +139,7 @@ fn said() -> impl Strategy<Value = Said> {
 
 /// Says it all.
 fn speak(said: Vec<Said>, out: &mut FrameWriter<TcpStream>) -> std::io::Result<()> {
-    out.message(&Message::Summary { entries: 40, bytes: 100, roots: 1, sender: [5; 32] })?;
+    out.message(&TransferMessage::Summary { entries: 40, bytes: 100, roots: 1, sender: [5; 32] })?;
     let mut next = 0;
     let mut files = Vec::new();
     for said in said {
@@ -153,19 +153,19 @@ fn speak(said: Vec<Said>, out: &mut FrameWriter<TcpStream>) -> std::io::Result<(
                 }
                 let first = next;
                 for entry in &entries {
-                    if let Kind::File { size } = entry.kind {
+                    if let EntryKind::File { size } = entry.kind {
                         files.push((next, size));
                     }
                     next += 1;
                 }
-                out.message(&Message::Offer { first, entries })?;
+                out.message(&TransferMessage::Offer { first, entries })?;
             }
             Said::File(file, pieces, ending) => {
                 if files.is_empty() {
                     continue;
                 }
                 let (index, mut left) = files.remove(file % files.len());
-                out.message(&Message::Begin { index, offset: 0 })?;
+                out.message(&TransferMessage::Begin { index, offset: 0 })?;
                 let mut hasher = ContentHasher::default();
                 for piece in pieces {
                     match piece {
@@ -177,21 +177,23 @@ fn speak(said: Vec<Said>, out: &mut FrameWriter<TcpStream>) -> std::io::Result<(
                             left = left.saturating_sub(len as u64);
                         }
                         Piece::Hole(len) => {
-                            out.message(&Message::Hole { len })?;
+                            out.message(&TransferMessage::Hole { len })?;
                             hasher.zeros(len);
                             left = left.saturating_sub(len);
                         }
                         Piece::Rest => {
-                            out.message(&Message::Hole { len: left })?;
+                            out.message(&TransferMessage::Hole { len: left })?;
                             hasher.zeros(left);
                             left = 0;
                         }
                     }
                 }
                 match ending {
-                    Ending::Right => out.message(&Message::End { hash: hasher.result() })?,
-                    Ending::Wrong => out.message(&Message::End { hash: [3; 32] })?,
-                    Ending::Abandon => out.message(&Message::Abandon(Fault::new(Code::Changed, "lie")))?,
+                    Ending::Right => out.message(&TransferMessage::End { hash: hasher.result() })?,
+                    Ending::Wrong => out.message(&TransferMessage::End { hash: [3; 32] })?,
+                    Ending::Abandon => {
+                        out.message(&TransferMessage::Abandon(TransferFault::new(Code::Changed, "lie")))?
+                    }
                     Ending::None => {}
                 }
             }
@@ -237,8 +239,8 @@ proptest! {
         fs::write(outside.path().join("in/file"), "ours").unwrap();
         std::os::unix::fs::symlink("../..", inside.join("ours")).unwrap();
         let min_free = Some(MinFree::Bytes(ByteCount::ZERO));
-        let policy = Policy { overwrite: true, hidden: true, min_free, ..Policy::default() };
-        let place = Place::new(&inside, policy).unwrap();
+        let policy = WritePolicy { overwrite: true, hidden: true, min_free, ..WritePolicy::default() };
+        let place = Destination::new(&inside, policy).unwrap();
         // The second connection finds what the first has left.
         for said in [said, again] {
             let (ours, theirs) = pair();
@@ -276,16 +278,16 @@ proptest! {
                 for (first, count, offset, kind) in answers {
                     let hash = [1; 32];
                     let verdict = match kind {
-                        0 => Verdict::Send,
-                        1 => Verdict::Resume { offset, hash },
-                        2 => Verdict::Have { hash, replace: offset % 2 == 0 },
-                        3 => Verdict::Made,
-                        _ => Verdict::Refused(Fault::new(Code::Path, "no")),
+                        0 => FileVerdict::Send,
+                        1 => FileVerdict::Resume { offset, hash },
+                        2 => FileVerdict::Have { hash, replace: offset % 2 == 0 },
+                        3 => FileVerdict::Made,
+                        _ => FileVerdict::Refused(TransferFault::new(Code::Path, "no")),
                     };
-                    out.message(&Message::Answers { first, verdicts: vec![verdict; count] })?;
+                    out.message(&TransferMessage::Answers { first, verdicts: vec![verdict; count] })?;
                 }
                 for index in done {
-                    out.message(&Message::Done { index, fault: None })?;
+                    out.message(&TransferMessage::Done { index, fault: None })?;
                 }
                 Ok(())
             }));
@@ -299,7 +301,7 @@ proptest! {
 #[test]
 fn garbage_ends_a_transfer() {
     let dir = tempfile::tempdir().unwrap();
-    let place = Place::new(dir.path(), Policy::default()).unwrap();
+    let place = Destination::new(dir.path(), WritePolicy::default()).unwrap();
     let (ours, mut theirs) = pair();
     let result = std::thread::scope(|scope| {
         scope.spawn(move || while theirs.write_all(&[0xa5; 10_000]).is_ok() {});

@@ -1,6 +1,6 @@
 //! The kernel's own sockets, and the streams of a program, as lines.
 
-use crate::line::Line;
+use crate::line::FramedStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,12 +17,12 @@ const GRACE: u32 = 300;
 ///
 /// # Errors
 /// The process has no descriptors left.
-pub fn line_of(stream: TcpStream) -> io::Result<Line> {
+pub fn line_of(stream: TcpStream) -> io::Result<FramedStream> {
     // Ends of files must not wait for acknowledgements of the data before.
     let _ = stream.set_nodelay(true);
     stream.set_nonblocking(false)?;
     let (reader, closer) = (stream.try_clone()?, stream.try_clone()?);
-    Ok(Line {
+    Ok(FramedStream {
         reader: Box::new(reader),
         writer: Box::new(stream),
         close: Box::new(move || drop(closer.shutdown(Shutdown::Both))),
@@ -30,7 +30,7 @@ pub fn line_of(stream: TcpStream) -> io::Result<Line> {
 }
 
 /// What a program says and hears as a line; closing it ends the program. None: its streams were not asked for.
-pub fn line_of_child(mut child: Child) -> Option<Line> {
+pub fn line_of_child(mut child: Child) -> Option<FramedStream> {
     let (reader, writer) = (child.stdout.take()?, child.stdin.take()?);
     Some(line_of_parts(reader, writer, child))
 }
@@ -40,7 +40,7 @@ pub fn line_of_parts(
     reader: impl Read + Send + 'static,
     writer: impl Write + Send + 'static,
     child: Child,
-) -> Line {
+) -> FramedStream {
     let child = Mutex::new(child);
     let close = move || {
         let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ pub fn line_of_parts(
         let _ = child.kill();
         let _ = child.wait();
     };
-    Line { reader: Box::new(reader), writer: Box::new(writer), close: Box::new(close) }
+    FramedStream { reader: Box::new(reader), writer: Box::new(writer), close: Box::new(close) }
 }
 
 /// Waits a moment for a program that should end by itself, then ends it.

@@ -1,7 +1,7 @@
 //! Files and trees of files over any stream: named, resumed, verified and acknowledged.
 //!
-//! Start reading at [`send()`] and [`receive()`]: one side each, over a [`Line`]. What goes over the line is described in
-//! `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns arguments into [`Source`]s; [`Place`] is
+//! Start reading at [`send()`] and [`receive()`]: one side each, over a [`FramedStream`]. What goes over the line is described in
+//! `docs/transfer.md` and, message by message, in [`message`]. [`walk()`] turns arguments into [`SourceTree`]s; [`Destination`] is
 //! the only way by which what a peer sends reaches a disk.
 //!
 //! This crate knows streams and files, never the engine of farpace, and never writes outside of the directory it is given. It reads clocks and has threads: disk,
@@ -33,12 +33,12 @@ mod throttle;
 mod walk;
 
 pub use content::ContentHasher;
-pub use fault::{Code, Fault, Problem, TransferError, clean};
-pub use frame::{FrameReader, FrameWriter, Incoming, Key};
+pub use fault::{Code, TransferError, TransferFault, TransferProblem, clean};
+pub use frame::{FrameKey, FrameReader, FrameWriter, IncomingFrame};
 pub use handshake::{Frames, Peeked, Role, shake};
-pub use line::{Line, Progress, SenderKey, Session, Timeouts, Times};
+pub use line::{FramedStream, LineProgress, LineTimes, SenderKey, Session, Timeouts};
 pub use path::RelPath;
-pub use place::{MinFree, Place, Policy};
-pub use receiver::{Received, receive};
-pub use sender::{Sent, send};
-pub use walk::{Source, Walk, walk};
+pub use place::{Destination, MinFree, WritePolicy};
+pub use receiver::{ReceiveReport, receive};
+pub use sender::{SendReport, send};
+pub use walk::{SourceTree, Walk, walk};

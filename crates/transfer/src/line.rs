@@ -1,6 +1,6 @@
 //! The two directions of a stream, how long to wait for a peer, and how far a transfer is.
 
-use crate::fault::{Fault, TransferError};
+use crate::fault::{TransferError, TransferFault};
 use crate::limits::{MIN_HASH_RATE, MIN_MOVED};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A stream, as its two directions.
-pub struct Line {
+pub struct FramedStream {
     /// What the other side sends.
     pub reader: Box<dyn Read + Send>,
     /// What it gets.
@@ -41,7 +41,7 @@ impl Default for Timeouts {
 
 /// How far a transfer is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct LineProgress {
     /// Bytes in all files of the transfer.
     pub total_bytes: u64,
     /// Of them, how many are dealt with: sent or received now, or there before.
@@ -70,10 +70,10 @@ pub struct Session<'a> {
     /// How long to wait.
     pub patience: Timeouts,
     /// Called all the time, to show progress. True: the transfer is to stop.
-    pub tick: &'a (dyn Fn(&Progress) -> bool + Sync),
+    pub tick: &'a (dyn Fn(&LineProgress) -> bool + Sync),
     /// Asked when the other side has proved the token (or that it knows of none), before it gets anything. The fault is
     /// told to it, and that is the end.
-    pub admit: &'a (dyn Fn() -> Result<(), Fault> + Sync),
+    pub admit: &'a (dyn Fn() -> Result<(), TransferFault> + Sync),
     /// Sends: by this a receiver knows a sender without token again. Zeros: it does not.
     pub sender: SenderKey,
 }
@@ -97,7 +97,7 @@ impl Default for Session<'_> {
 
 /// What the time went into, per part; they work at the same time, so that the sum may exceed the duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct LineTimes {
     /// In reads or writes of files.
     pub disk: Duration,
     /// In hashing.
@@ -112,9 +112,9 @@ pub struct Times {
 
 /// Nanoseconds that a thread adds up and another reads.
 #[derive(Default)]
-pub(crate) struct Spent(AtomicU64);
+pub(crate) struct LineTime(AtomicU64);
 
-impl Spent {
+impl LineTime {
     pub fn on<T>(&self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let result = work();
@@ -128,7 +128,7 @@ impl Spent {
 }
 
 /// What the threads of one side share.
-pub(crate) struct Shared {
+pub(crate) struct LineState {
     pub begun: Instant,
     /// Bytes in both directions.
     pub moved: AtomicU64,
@@ -144,18 +144,18 @@ pub(crate) struct Shared {
     over: AtomicBool,
     /// When the line is closed, whatever happens.
     end: Mutex<Option<Instant>>,
-    pub progress: Mutex<Progress>,
+    pub progress: Mutex<LineProgress>,
     pub bytes: AtomicU64,
-    pub disk: Spent,
-    pub hash: Spent,
-    pub network: Spent,
-    pub cap: Spent,
-    pub starved: Spent,
+    pub disk: LineTime,
+    pub hash: LineTime,
+    pub network: LineTime,
+    pub cap: LineTime,
+    pub starved: LineTime,
 }
 
-impl Shared {
+impl LineState {
     pub fn new() -> Self {
-        Shared {
+        LineState {
             begun: Instant::now(),
             moved: AtomicU64::new(0),
             alive: AtomicU64::new(0),
@@ -168,17 +168,17 @@ impl Shared {
             end: Mutex::new(None),
             progress: Mutex::default(),
             bytes: AtomicU64::new(0),
-            disk: Spent::default(),
-            hash: Spent::default(),
-            network: Spent::default(),
-            cap: Spent::default(),
-            starved: Spent::default(),
+            disk: LineTime::default(),
+            hash: LineTime::default(),
+            network: LineTime::default(),
+            cap: LineTime::default(),
+            starved: LineTime::default(),
         }
     }
-    pub fn progress(&self) -> MutexGuard<'_, Progress> {
+    pub fn progress(&self) -> MutexGuard<'_, LineProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub fn snapshot(&self) -> Progress {
+    pub fn snapshot(&self) -> LineProgress {
         let mut progress = self.progress().clone();
         progress.bytes = progress.spared.saturating_add(self.bytes.load(Ordering::Relaxed));
         let work = [&self.moved, &self.alive].map(|counter| counter.load(Ordering::Relaxed));
@@ -211,9 +211,9 @@ impl Shared {
     pub fn hung_up(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
-    pub fn times(&self) -> Times {
-        let Shared { disk, hash, network, cap, starved, .. } = self;
-        Times {
+    pub fn times(&self) -> LineTimes {
+        let LineState { disk, hash, network, cap, starved, .. } = self;
+        LineTimes {
             disk: disk.get(),
             hash: hash.get(),
             network: network.get(),
@@ -280,7 +280,7 @@ impl Shared {
         let ready = self.ready.load(Ordering::Relaxed);
         let patience = if ready { session.patience.idle } else { session.patience.handshake };
         match error {
-            TransferError::Peer(_) | TransferError::Own(Fault { .. }) => error,
+            TransferError::Peer(_) | TransferError::Own(TransferFault { .. }) => error,
             _ if self.stopped() => TransferError::Interrupted,
             _ if self.silent.load(Ordering::Relaxed) => TransferError::Silent(patience),
             _ => error,

@@ -1,6 +1,6 @@
 //! The messages of the protocol, and their bytes. Numbers are big endian; docs/transfer.md has the table.
 
-use crate::fault::{Code, Fault, clean};
+use crate::fault::{Code, TransferFault, clean};
 use crate::limits::{MAX_CONTROL, MAX_ENTRIES, MAX_OFFER, MAX_PATH, MAX_SIZE, MAX_TEXT};
 use crate::line::SenderKey;
 use crate::path::RelPath;
@@ -19,7 +19,7 @@ pub const BUSY: u8 = 16;
 
 /// What an entry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A file of so many bytes.
     File {
         /// Bytes.
@@ -45,11 +45,11 @@ pub struct FileTime {
 
 /// One file, directory or link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FileEntry {
     /// Its path within the transfer.
     pub path: RelPath,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Permissions of owner, group and others; no other bits.
     pub mode: u16,
     /// When its content was last changed.
@@ -58,7 +58,7 @@ pub struct Entry {
 
 /// What the receiver says to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FileVerdict {
     /// Send it from the beginning.
     Send,
     /// So many bytes are there, with this hash.
@@ -78,12 +78,12 @@ pub enum Verdict {
     /// It is a directory or a link and has been made.
     Made,
     /// It is not taken.
-    Refused(Fault),
+    Refused(TransferFault),
 }
 
 /// A control message. `S`: sent by the side that sends files; `R`: by the one that receives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum TransferMessage {
     /// Both, first: proves the token.
     Ready,
     /// S, first of all: what there will be.
@@ -102,14 +102,14 @@ pub enum Message {
         /// The number of the first one; they are counted from 0 over the whole transfer.
         first: u64,
         /// The entries.
-        entries: Vec<Entry>,
+        entries: Vec<FileEntry>,
     },
     /// R: what is to be done with them, one for each.
     Answers {
         /// The number of the first one.
         first: u64,
         /// The verdicts.
-        verdicts: Vec<Verdict>,
+        verdicts: Vec<FileVerdict>,
     },
     /// S: now comes the content of this file from this place on.
     Begin {
@@ -129,7 +129,7 @@ pub enum Message {
         hash: Hash,
     },
     /// S: the file that has begun will not be finished.
-    Abandon(Fault),
+    Abandon(TransferFault),
     /// S: the directory is complete; its permissions and time can be set.
     Seal {
         /// Its path.
@@ -144,7 +144,7 @@ pub enum Message {
         /// The number of the entry.
         index: u64,
         /// Why not.
-        fault: Option<Fault>,
+        fault: Option<TransferFault>,
     },
     /// S: nothing more comes.
     Finish,
@@ -162,60 +162,60 @@ pub enum Message {
         waited: Duration,
     },
     /// Both: it cannot go on.
-    Failed(Fault),
+    Failed(TransferFault),
     /// Both: something takes long here, have patience.
     Busy,
 }
 
-impl Message {
+impl TransferMessage {
     /// Its type and payload.
     pub fn encode(&self) -> (u8, Vec<u8>) {
         let mut to = Vec::new();
         let kind = match self {
-            Message::Ready => 1,
-            Message::Summary { entries, bytes, roots, sender } => {
+            TransferMessage::Ready => 1,
+            TransferMessage::Summary { entries, bytes, roots, sender } => {
                 put64(&mut to, *entries);
                 put64(&mut to, *bytes);
                 to.extend(roots.to_be_bytes());
                 to.extend(sender);
                 3
             }
-            Message::Offer { first, entries } => {
+            TransferMessage::Offer { first, entries } => {
                 put64(&mut to, *first);
                 put16(&mut to, entries.len());
                 entries.iter().for_each(|entry| put_entry(&mut to, entry));
                 4
             }
-            Message::Answers { first, verdicts } => {
+            TransferMessage::Answers { first, verdicts } => {
                 put64(&mut to, *first);
                 put16(&mut to, verdicts.len());
                 verdicts.iter().for_each(|verdict| put_verdict(&mut to, verdict));
                 5
             }
-            Message::Begin { index, offset } => {
+            TransferMessage::Begin { index, offset } => {
                 put64(&mut to, *index);
                 put64(&mut to, *offset);
                 6
             }
-            Message::Hole { len } => {
+            TransferMessage::Hole { len } => {
                 put64(&mut to, *len);
                 8
             }
-            Message::End { hash } => {
+            TransferMessage::End { hash } => {
                 to.extend(hash);
                 9
             }
-            Message::Abandon(fault) => {
+            TransferMessage::Abandon(fault) => {
                 put_fault(&mut to, fault);
                 10
             }
-            Message::Seal { path, mode, modified } => {
+            TransferMessage::Seal { path, mode, modified } => {
                 put_bytes(&mut to, path.as_bytes());
                 to.extend(mode.to_be_bytes());
                 put_time(&mut to, *modified);
                 11
             }
-            Message::Done { index, fault } => {
+            TransferMessage::Done { index, fault } => {
                 put64(&mut to, *index);
                 to.push(u8::from(fault.is_some()));
                 if let Some(fault) = fault {
@@ -223,8 +223,8 @@ impl Message {
                 }
                 12
             }
-            Message::Finish => 13,
-            Message::Finished { files, bytes, disk, hash, waited } => {
+            TransferMessage::Finish => 13,
+            TransferMessage::Finished { files, bytes, disk, hash, waited } => {
                 put64(&mut to, *files);
                 put64(&mut to, *bytes);
                 for time in [disk, hash, waited] {
@@ -232,11 +232,11 @@ impl Message {
                 }
                 14
             }
-            Message::Failed(fault) => {
+            TransferMessage::Failed(fault) => {
                 put_fault(&mut to, fault);
                 15
             }
-            Message::Busy => BUSY,
+            TransferMessage::Busy => BUSY,
         };
         (kind, to)
     }
@@ -245,39 +245,39 @@ impl Message {
     ///
     /// # Errors
     /// What is wrong with it: a type that is not known, too few or too many bytes, a value beyond its limit.
-    pub fn decode(kind: u8, payload: &[u8]) -> Result<Message, &'static str> {
-        let mut from = Reader(payload);
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<TransferMessage, &'static str> {
+        let mut from = FieldReader(payload);
         let message = match kind {
-            1 => Message::Ready,
+            1 => TransferMessage::Ready,
             3 => {
                 let (entries, bytes) = (from.u64()?, from.u64()?);
                 let roots = u32::from_be_bytes(from.array()?);
                 if entries > MAX_ENTRIES || bytes > MAX_SIZE {
                     return Err("more than a transfer may have");
                 }
-                Message::Summary { entries, bytes, roots, sender: from.array()? }
+                TransferMessage::Summary { entries, bytes, roots, sender: from.array()? }
             }
-            4 => Message::Offer { first: from.u64()?, entries: from.list(Reader::entry)? },
-            5 => Message::Answers { first: from.u64()?, verdicts: from.list(Reader::verdict)? },
-            6 => Message::Begin { index: from.u64()?, offset: from.u64()? },
-            8 => Message::Hole { len: from.u64()? },
-            9 => Message::End { hash: from.array()? },
-            10 => Message::Abandon(from.fault()?),
-            11 => Message::Seal { path: from.path()?, mode: from.mode()?, modified: from.time()? },
-            12 => Message::Done {
+            4 => TransferMessage::Offer { first: from.u64()?, entries: from.list(FieldReader::entry)? },
+            5 => TransferMessage::Answers { first: from.u64()?, verdicts: from.list(FieldReader::verdict)? },
+            6 => TransferMessage::Begin { index: from.u64()?, offset: from.u64()? },
+            8 => TransferMessage::Hole { len: from.u64()? },
+            9 => TransferMessage::End { hash: from.array()? },
+            10 => TransferMessage::Abandon(from.fault()?),
+            11 => TransferMessage::Seal { path: from.path()?, mode: from.mode()?, modified: from.time()? },
+            12 => TransferMessage::Done {
                 index: from.u64()?,
                 fault: if from.u8()? == 0 { None } else { Some(from.fault()?) },
             },
-            13 => Message::Finish,
-            14 => Message::Finished {
+            13 => TransferMessage::Finish,
+            14 => TransferMessage::Finished {
                 files: from.u64()?,
                 bytes: from.u64()?,
                 disk: Duration::from_nanos(from.u64()?),
                 hash: Duration::from_nanos(from.u64()?),
                 waited: Duration::from_nanos(from.u64()?),
             },
-            15 => Message::Failed(from.fault()?),
-            BUSY => Message::Busy,
+            15 => TransferMessage::Failed(from.fault()?),
+            BUSY => TransferMessage::Busy,
             _ => return Err("a message of a type that is not known"),
         };
         if from.0.is_empty() { Ok(message) } else { Err("a message is longer than it should be") }
@@ -285,8 +285,8 @@ impl Message {
 }
 
 /// Bytes that `entry` takes in an offer.
-pub(crate) fn entry_len(entry: &Entry) -> usize {
-    let target = if let Kind::Link { target } = &entry.kind { target.len() } else { 0 };
+pub(crate) fn entry_len(entry: &FileEntry) -> usize {
+    let target = if let EntryKind::Link { target } = &entry.kind { target.len() } else { 0 };
     entry.path.as_bytes().len() + target + 32
 }
 /// All of an offer can be refused with the longest texts.
@@ -306,50 +306,50 @@ fn put_time(to: &mut Vec<u8>, time: FileTime) {
     to.extend(time.seconds.to_be_bytes());
     to.extend(time.nanos.to_be_bytes());
 }
-fn put_fault(to: &mut Vec<u8>, fault: &Fault) {
+fn put_fault(to: &mut Vec<u8>, fault: &TransferFault) {
     to.push(fault.code as u8);
     put_bytes(to, fault.text.as_bytes());
 }
-fn put_entry(to: &mut Vec<u8>, entry: &Entry) {
+fn put_entry(to: &mut Vec<u8>, entry: &FileEntry) {
     put_bytes(to, entry.path.as_bytes());
     to.extend(entry.mode.to_be_bytes());
     put_time(to, entry.modified);
     match &entry.kind {
-        Kind::File { size } => {
+        EntryKind::File { size } => {
             to.push(0);
             put64(to, *size);
         }
-        Kind::Directory => to.push(1),
-        Kind::Link { target } => {
+        EntryKind::Directory => to.push(1),
+        EntryKind::Link { target } => {
             to.push(2);
             put_bytes(to, target);
         }
     }
 }
-fn put_verdict(to: &mut Vec<u8>, verdict: &Verdict) {
+fn put_verdict(to: &mut Vec<u8>, verdict: &FileVerdict) {
     match verdict {
-        Verdict::Send => to.push(0),
-        Verdict::Resume { offset, hash } => {
+        FileVerdict::Send => to.push(0),
+        FileVerdict::Resume { offset, hash } => {
             to.push(1);
             put64(to, *offset);
             to.extend(hash);
         }
-        Verdict::Have { hash, replace } => {
+        FileVerdict::Have { hash, replace } => {
             to.push(2);
             to.push(u8::from(*replace));
             to.extend(hash);
         }
-        Verdict::Made => to.push(3),
-        Verdict::Refused(fault) => {
+        FileVerdict::Made => to.push(3),
+        FileVerdict::Refused(fault) => {
             to.push(4);
             put_fault(to, fault);
         }
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct FieldReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl FieldReader<'_> {
     fn bytes(&mut self, len: usize) -> Result<&[u8], &'static str> {
         let (bytes, rest) = self.0.split_at_checked(len).ok_or("a message ends too early")?;
         self.0 = rest;
@@ -388,41 +388,41 @@ impl Reader<'_> {
         let nanos = u32::from_be_bytes(self.array()?);
         if nanos >= 1_000_000_000 { Err("a time that is none") } else { Ok(FileTime { seconds, nanos }) }
     }
-    fn fault(&mut self) -> Result<Fault, &'static str> {
+    fn fault(&mut self) -> Result<TransferFault, &'static str> {
         let code = Code::of(self.u8()?);
         let len = self.u16()?;
         if len > MAX_TEXT {
             return Err("a text that is too long");
         }
         let text = clean(&String::from_utf8_lossy(self.bytes(len)?));
-        Ok(Fault { code, text })
+        Ok(TransferFault { code, text })
     }
-    fn entry(&mut self) -> Result<Entry, &'static str> {
+    fn entry(&mut self) -> Result<FileEntry, &'static str> {
         let (path, mode, modified) = (self.path()?, self.mode()?, self.time()?);
         let kind = match self.u8()? {
-            0 => Kind::File { size: self.u64()? },
-            1 => Kind::Directory,
+            0 => EntryKind::File { size: self.u64()? },
+            1 => EntryKind::Directory,
             2 => {
                 let len = self.u16()?;
                 if len > MAX_PATH {
                     return Err("the target of a link is too long");
                 }
-                Kind::Link { target: self.bytes(len)?.to_owned() }
+                EntryKind::Link { target: self.bytes(len)?.to_owned() }
             }
             _ => return Err("an entry of a kind that is not known"),
         };
-        if matches!(kind, Kind::File { size } if size > MAX_SIZE) {
+        if matches!(kind, EntryKind::File { size } if size > MAX_SIZE) {
             return Err("a file that is too large");
         }
-        Ok(Entry { path, kind, mode, modified })
+        Ok(FileEntry { path, kind, mode, modified })
     }
-    fn verdict(&mut self) -> Result<Verdict, &'static str> {
+    fn verdict(&mut self) -> Result<FileVerdict, &'static str> {
         Ok(match self.u8()? {
-            0 => Verdict::Send,
-            1 => Verdict::Resume { offset: self.u64()?, hash: self.array()? },
-            2 => Verdict::Have { replace: self.u8()? != 0, hash: self.array()? },
-            3 => Verdict::Made,
-            4 => Verdict::Refused(self.fault()?),
+            0 => FileVerdict::Send,
+            1 => FileVerdict::Resume { offset: self.u64()?, hash: self.array()? },
+            2 => FileVerdict::Have { replace: self.u8()? != 0, hash: self.array()? },
+            3 => FileVerdict::Made,
+            4 => FileVerdict::Refused(self.fault()?),
             _ => return Err("a verdict that is not known"),
         })
     }

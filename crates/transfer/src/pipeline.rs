@@ -2,7 +2,7 @@
 
 use crate::content::ContentHasher;
 use crate::limits::MAX_DATA;
-use crate::line::Shared;
+use crate::line::LineState;
 use rustix::fs::{self as sys, SeekFrom};
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::Ordering;
 
 /// The beginning of a file.
-pub(crate) struct Prefix {
+pub(crate) struct PartialPrefix {
     pub hasher: ContentHasher,
     /// Bytes that had to be read for it.
     pub data: u64,
@@ -48,10 +48,10 @@ pub(crate) fn is_sparse(file: &File) -> bool {
 pub(crate) fn hash_prefix(
     file: &File,
     len: u64,
-    shared: &Shared,
+    shared: &LineState,
     mut meanwhile: impl FnMut() -> bool,
-) -> io::Result<Option<Prefix>> {
-    let mut prefix = Prefix { hasher: ContentHasher::default(), data: 0 };
+) -> io::Result<Option<PartialPrefix>> {
+    let mut prefix = PartialPrefix { hasher: ContentHasher::default(), data: 0 };
     if file.metadata()?.len() < len {
         return Ok(None);
     }

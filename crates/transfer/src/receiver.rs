@@ -1,14 +1,14 @@
 //! The side that gets the files: one thread hears, one hashes, one writes to the disk and acknowledges.
 
 use crate::content::ContentHasher;
-use crate::fault::{Code, Fault, Problem, TransferError};
-use crate::frame::{FrameReader, FrameWriter, Incoming};
+use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
+use crate::frame::{FrameReader, FrameWriter, IncomingFrame};
 use crate::handshake::{Role, shake};
 use crate::limits::{BLOCKS, MAX_ENTRIES, MAX_RESUMED, MAX_UNSEALED, OPEN_OFFERS, QUEUE};
-use crate::line::{Line, Session, Shared, Times};
-use crate::message::{Entry, FileTime, Hash, Kind, Message, Verdict};
+use crate::line::{FramedStream, LineState, LineTimes, Session};
+use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use crate::path::RelPath;
-use crate::place::{Partial, Peer, Place, Stranger, Wanted};
+use crate::place::{Destination, Partial, Peer, Stranger, Wanted};
 use crate::sender::BUSY;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufReader, Read, Write};
@@ -26,7 +26,7 @@ const MAX_PROBLEMS: usize = 1_000;
 
 /// What came of receiving.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct ReceiveReport {
     /// Files written, verified and named.
     pub files: u64,
     /// Bytes of files that came over the line.
@@ -34,16 +34,16 @@ pub struct Received {
     /// Bytes that did not have to, because they were there or are holes.
     pub spared: u64,
     /// What was not written, the first 1,000 of them.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TransferProblem>,
     /// How many were not written.
     pub failed: u64,
     /// From the first hello to the last acknowledgement.
     pub elapsed: Duration,
     /// What the time went into.
-    pub times: Times,
+    pub times: LineTimes,
 }
 
-enum Step {
+enum ReceiverStep {
     Begin {
         index: u64,
         wanted: Box<Wanted>,
@@ -55,7 +55,7 @@ enum Step {
     End(Hash),
     /// What the sender says, and what came.
     Hashed(Hash, Hash),
-    Abandon(Fault),
+    Abandon(TransferFault),
     Seal {
         path: RelPath,
         peer: Peer,
@@ -65,30 +65,34 @@ enum Step {
 }
 
 #[derive(Default)]
-struct Tally {
+struct ReceiveTally {
     files: u64,
     failed: u64,
-    problems: Vec<Problem>,
+    problems: Vec<TransferProblem>,
     /// What ended all.
-    fatal: Option<Fault>,
+    fatal: Option<TransferFault>,
 }
 
 /// Receives what a sender sends, into a place.
 ///
 /// # Errors
 /// See [`TransferError`]. What has been received until then stays there to be resumed.
-pub fn receive(line: Line, session: &Session<'_>, place: &Place) -> Result<Received, TransferError> {
-    let shared = Shared::new();
-    let job = Job { shared: &shared, place, tally: Mutex::default() };
-    let Line { reader, writer, close } = line;
+pub fn receive(
+    line: FramedStream,
+    session: &Session<'_>,
+    place: &Destination,
+) -> Result<ReceiveReport, TransferError> {
+    let shared = LineState::new();
+    let job = ReceiveJob { shared: &shared, place, tally: Mutex::default() };
+    let FramedStream { reader, writer, close } = line;
     let close = &*close;
     // What the writer is, the watch learns when there are keys.
     let out = &Mutex::new(None);
     let result = std::thread::scope(|scope| {
         let watch = spawn(scope, || {
             shared.watch(session, true, close, || {
-                let fault = Fault::new(Code::Interrupted, "the receiver was stopped");
-                let _ = say(out, &Message::Failed(fault));
+                let fault = TransferFault::new(Code::Interrupted, "the receiver was stopped");
+                let _ = say(out, &TransferMessage::Failed(fault));
                 close();
             });
         })?;
@@ -101,7 +105,7 @@ pub fn receive(line: Line, session: &Session<'_>, place: &Place) -> Result<Recei
     result.map_err(|error| shared.cause(error, session))?;
     let progress = shared.snapshot();
     let tally = job.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Received {
+    Ok(ReceiveReport {
         files: tally.files,
         bytes: shared.bytes.load(Ordering::Relaxed),
         spared: progress.spared,
@@ -122,7 +126,7 @@ fn spawn<'scope, 'env>(
 
 type Out = Mutex<Option<FrameWriter<Box<dyn Write + Send>>>>;
 
-fn say(out: &Out, message: &Message) -> io::Result<()> {
+fn say(out: &Out, message: &TransferMessage) -> io::Result<()> {
     match &mut *out.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(out) => out.message(message).and_then(|()| out.flush()),
         None => Ok(()),
@@ -159,14 +163,14 @@ struct Current {
     left: u64,
 }
 
-struct Job<'a> {
-    shared: &'a Shared,
-    place: &'a Place,
-    tally: Mutex<Tally>,
+struct ReceiveJob<'a> {
+    shared: &'a LineState,
+    place: &'a Destination,
+    tally: Mutex<ReceiveTally>,
 }
 
-impl Job<'_> {
-    fn tally<T>(&self, change: impl FnOnce(&mut Tally) -> T) -> T {
+impl ReceiveJob<'_> {
+    fn tally<T>(&self, change: impl FnOnce(&mut ReceiveTally) -> T) -> T {
         change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -206,11 +210,11 @@ impl Job<'_> {
                 let files = self.tally(|tally| tally.files);
                 let bytes = shared.bytes.load(Ordering::Relaxed);
                 let (disk, hash, waited) = (times.disk, times.hash, times.network);
-                say(out, &Message::Finished { files, bytes, disk, hash, waited })?;
+                say(out, &TransferMessage::Finished { files, bytes, disk, hash, waited })?;
                 Ok(())
             }
             Err(TransferError::Protocol(why)) => {
-                let _ = say(out, &Message::Failed(Fault::new(Code::Protocol, why)));
+                let _ = say(out, &TransferMessage::Failed(TransferFault::new(Code::Protocol, why)));
                 self.drain(&mut frames);
                 Err(TransferError::Protocol(why))
             }
@@ -236,7 +240,7 @@ impl Job<'_> {
         &self,
         frames: &mut FrameReader<'_, R>,
         session: &Session<'_>,
-        steps: SyncSender<Step>,
+        steps: SyncSender<ReceiverStep>,
         pool: &Receiver<Vec<u8>>,
         out: &Out,
     ) -> Result<(), TransferError> {
@@ -250,17 +254,17 @@ impl Job<'_> {
         let pass = |step| steps.send(step).map_err(|_| TransferError::Closed);
         loop {
             let message = match shared.network.on(|| frames.next(&mut block))? {
-                Incoming::Message(message) => message,
-                Incoming::Data(len) => {
+                IncomingFrame::Message(message) => message,
+                IncomingFrame::Data(len) => {
                     busy = None;
                     take(&mut current, len as u64)?;
                     shared.bytes.fetch_add(len as u64, Ordering::Relaxed);
-                    pass(Step::Block(block, len))?;
+                    pass(ReceiverStep::Block(block, len))?;
                     block = pool.recv().map_err(|_| TransferError::Closed)?;
                     continue;
                 }
             };
-            if message == Message::Busy {
+            if message == TransferMessage::Busy {
                 shared.excuse(&mut busy, offers.owed());
                 continue;
             }
@@ -270,18 +274,18 @@ impl Job<'_> {
                 continue;
             };
             match message {
-                Message::Offer { first, entries } => {
+                TransferMessage::Offer { first, entries } => {
                     let answers = self.judge(&mut offers, *all, peer, first, entries, out)?;
                     say(out, &answers)?;
                 }
-                Message::Begin { index, offset } => {
+                TransferMessage::Begin { index, offset } => {
                     if current.is_some() {
                         return Err(TransferError::Protocol("a file begins within another"));
                     }
                     let wanted = offers.open.iter_mut().find_map(|(open, _)| open.remove(&index));
                     let wanted = wanted.ok_or(TransferError::Protocol("a file that was not asked for"))?;
                     let may = wanted.resumed.as_ref().map_or(0, |resumed| resumed.offset);
-                    let Kind::File { size } = wanted.entry.kind else {
+                    let EntryKind::File { size } = wanted.entry.kind else {
                         return Err(TransferError::Protocol("the content of what is no file"));
                     };
                     if offset != 0 && offset != may {
@@ -292,43 +296,48 @@ impl Job<'_> {
                     progress.spared = progress.spared.saturating_add(offset);
                     drop(progress);
                     current = Some(Current { left: size.saturating_sub(offset) });
-                    pass(Step::Begin { index, wanted: Box::new(wanted), peer: peer.clone(), offset })?;
+                    pass(ReceiverStep::Begin {
+                        index,
+                        wanted: Box::new(wanted),
+                        peer: peer.clone(),
+                        offset,
+                    })?;
                 }
-                Message::Hole { len } => {
+                TransferMessage::Hole { len } => {
                     take(&mut current, len)?;
                     let mut progress = shared.progress();
                     progress.spared = progress.spared.saturating_add(len);
                     drop(progress);
-                    pass(Step::Hole(len))?;
+                    pass(ReceiverStep::Hole(len))?;
                 }
-                Message::End { hash } => {
+                TransferMessage::End { hash } => {
                     match current.take() {
                         Some(Current { left: 0 }) => {}
                         _ => return Err(TransferError::Protocol("a file ends too early")),
                     }
-                    pass(Step::End(hash))?;
+                    pass(ReceiverStep::End(hash))?;
                 }
-                Message::Abandon(fault) => {
+                TransferMessage::Abandon(fault) => {
                     current.take().ok_or(TransferError::Protocol("nothing to abandon"))?;
-                    pass(Step::Abandon(fault))?;
+                    pass(ReceiverStep::Abandon(fault))?;
                 }
-                Message::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
-                    Some(true) => pass(Step::Seal { path, peer: peer.clone(), mode, modified })?,
+                TransferMessage::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
+                    Some(true) => pass(ReceiverStep::Seal { path, peer: peer.clone(), mode, modified })?,
                     Some(false) => {}
                     None => return Err(TransferError::Protocol("a directory that was not offered")),
                 },
-                Message::Finish => return Ok(()),
-                Message::Failed(fault) => return Err(TransferError::Peer(fault)),
+                TransferMessage::Finish => return Ok(()),
+                TransferMessage::Failed(fault) => return Err(TransferError::Peer(fault)),
                 _ => return Err(TransferError::Protocol("a message that only receivers send, or too late")),
             }
         }
     }
 
     /// The first message says what there will be, and who sends it.
-    fn announced(&self, message: Message, session: &Session<'_>) -> Result<Announced, TransferError> {
-        let Message::Summary { entries, bytes, sender, .. } = message else {
+    fn announced(&self, message: TransferMessage, session: &Session<'_>) -> Result<Announced, TransferError> {
+        let TransferMessage::Summary { entries, bytes, sender, .. } = message else {
             return match message {
-                Message::Failed(fault) => Err(TransferError::Peer(fault)),
+                TransferMessage::Failed(fault) => Err(TransferError::Peer(fault)),
                 _ => Err(TransferError::Protocol("it does not say what it will send")),
             };
         };
@@ -349,9 +358,9 @@ impl Job<'_> {
         announced: u64,
         peer: &Peer,
         first: u64,
-        entries: Vec<Entry>,
+        entries: Vec<FileEntry>,
         out: &Out,
-    ) -> Result<Message, TransferError> {
+    ) -> Result<TransferMessage, TransferError> {
         let count = entries.len() as u64;
         if first != offers.next || first.saturating_add(count) > announced.min(MAX_ENTRIES) {
             return Err(TransferError::Protocol("an offer out of order, or of more than was announced"));
@@ -364,7 +373,7 @@ impl Job<'_> {
             }
             spoke = Instant::now();
             // Nobody waits for it any more if the line is broken.
-            say(out, &Message::Busy).is_ok()
+            say(out, &TransferMessage::Busy).is_ok()
         };
         let mut wanted = BTreeMap::new();
         let (mut resumed, mut owed) = (0, 0_u64);
@@ -376,10 +385,10 @@ impl Job<'_> {
             offers.last = Some(entry.path.clone());
             let (path, kind) = (entry.path.clone(), entry.kind.clone());
             let judged = self.place.judge(entry, peer, resumed < MAX_RESUMED, self.shared, &mut patience);
-            if let Verdict::Refused(fault) = &judged.verdict {
+            if let FileVerdict::Refused(fault) = &judged.verdict {
                 self.problem(path.to_string(), fault.clone());
             }
-            if kind == Kind::Directory {
+            if kind == EntryKind::Directory {
                 offers.unsealed.insert(path, judged.sealable);
                 if offers.unsealed.len() > MAX_UNSEALED {
                     return Err(TransferError::Protocol("directories are never complete"));
@@ -396,31 +405,31 @@ impl Job<'_> {
             offers.open.pop_front();
         }
         offers.open.push_back((wanted, owed));
-        Ok(Message::Answers { first, verdicts })
+        Ok(TransferMessage::Answers { first, verdicts })
     }
 
-    fn problem(&self, path: String, fault: Fault) {
+    fn problem(&self, path: String, fault: TransferFault) {
         self.tally(|tally| {
             tally.failed += 1;
             if tally.problems.len() < MAX_PROBLEMS {
-                tally.problems.push(Problem { path, fault });
+                tally.problems.push(TransferProblem { path, fault });
             }
         });
     }
 
     /// Writes what has been hashed, and acknowledges each file. Ends early, and says why, when all further files would fail, too.
-    fn write_steps(&self, steps: &Receiver<Step>, give_back: &Sender<Vec<u8>>, out: &Out) {
+    fn write_steps(&self, steps: &Receiver<ReceiverStep>, give_back: &Sender<Vec<u8>>, out: &Out) {
         let shared = self.shared;
         let mut at: Option<Writing> = None;
         for step in steps {
             let ended = match step {
-                Step::Begin { index, wanted, peer, offset } => {
+                ReceiverStep::Begin { index, wanted, peer, offset } => {
                     let name = wanted.entry.path.to_string();
                     let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
                     at = Some(Writing { index, name, partial });
                     None
                 }
-                Step::Block(block, len) => {
+                ReceiverStep::Block(block, len) => {
                     if let Some(writing) = &mut at {
                         let bytes = block.get(..len).unwrap_or_default();
                         shared
@@ -430,31 +439,32 @@ impl Job<'_> {
                     let _ = give_back.send(block);
                     at.as_ref().and_then(Writing::fatal)
                 }
-                Step::Hole(len) => {
+                ReceiverStep::Hole(len) => {
                     if let Some(writing) = &mut at {
                         writing.change(self.place, |partial| partial.skip(self.place, len));
                     }
                     at.as_ref().and_then(Writing::fatal)
                 }
-                Step::Hashed(theirs, ours) => {
-                    let content = if theirs == ours { Content::Same(ours) } else { Content::Differs };
+                ReceiverStep::Hashed(theirs, ours) => {
+                    let content =
+                        if theirs == ours { ReceivedContent::Same(ours) } else { ReceivedContent::Differs };
                     at.take().and_then(|writing| self.finish(writing, content, out))
                 }
-                Step::Abandon(fault) => {
-                    at.take().and_then(|writing| self.finish(writing, Content::Abandoned(fault), out))
+                ReceiverStep::Abandon(fault) => {
+                    at.take().and_then(|writing| self.finish(writing, ReceivedContent::Abandoned(fault), out))
                 }
-                Step::Seal { path, peer, mode, modified } => {
+                ReceiverStep::Seal { path, peer, mode, modified } => {
                     self.place.seal(&path, &peer, mode, modified);
                     None
                 }
                 // It has been hashed before.
-                Step::End(_) => None,
+                ReceiverStep::End(_) => None,
             };
             if let Some(fault) = ended {
                 if let Some(Writing { partial: Ok(partial), .. }) = at {
                     partial.leave(self.place);
                 }
-                let _ = say(out, &Message::Failed(fault.clone()));
+                let _ = say(out, &TransferMessage::Failed(fault.clone()));
                 self.tally(|tally| tally.fatal = Some(fault));
                 return;
             }
@@ -465,18 +475,20 @@ impl Job<'_> {
     }
 
     /// Keeps or leaves a file and tells the sender. A fault is told if it ends all.
-    fn finish(&self, writing: Writing, content: Content, out: &Out) -> Option<Fault> {
+    fn finish(&self, writing: Writing, content: ReceivedContent, out: &Out) -> Option<TransferFault> {
         let Writing { index, name, partial } = writing;
         let done = match (partial, content) {
-            (Ok(partial), Content::Abandoned(fault)) => {
+            (Ok(partial), ReceivedContent::Abandoned(fault)) => {
                 partial.leave(self.place);
                 Err(fault)
             }
-            (Err(_), Content::Abandoned(fault)) | (Err(fault), _) => Err(fault),
-            (Ok(partial), Content::Same(hash)) => self.shared.disk.on(|| partial.keep(self.place, &hash)),
-            (Ok(partial), Content::Differs) => {
+            (Err(_), ReceivedContent::Abandoned(fault)) | (Err(fault), _) => Err(fault),
+            (Ok(partial), ReceivedContent::Same(hash)) => {
+                self.shared.disk.on(|| partial.keep(self.place, &hash))
+            }
+            (Ok(partial), ReceivedContent::Differs) => {
                 partial.discard(self.place);
-                Err(Fault::new(Code::Mismatch, "what arrived is not what was sent; it was not kept"))
+                Err(TransferFault::new(Code::Mismatch, "what arrived is not what was sent; it was not kept"))
             }
         };
         let fault = done.err();
@@ -485,9 +497,9 @@ impl Job<'_> {
             Some(fault) => self.problem(name, fault.clone()),
         }
         self.shared.progress().files += 1;
-        let fatal = fault.clone().filter(Fault::is_fatal);
+        let fatal = fault.clone().filter(TransferFault::is_fatal);
         // If the line is broken, whoever hears it will find out.
-        let _ = say(out, &Message::Done { index, fault });
+        let _ = say(out, &TransferMessage::Done { index, fault });
         fatal
     }
 }
@@ -495,20 +507,24 @@ impl Job<'_> {
 struct Writing {
     index: u64,
     name: String,
-    partial: Result<Partial, Fault>,
+    partial: Result<Partial, TransferFault>,
 }
 
 /// What came of a file.
-enum Content {
+enum ReceivedContent {
     /// All of it, with this hash.
     Same(Hash),
     Differs,
-    Abandoned(Fault),
+    Abandoned(TransferFault),
 }
 
 impl Writing {
     /// After a fault, what was written until then is left.
-    fn change(&mut self, place: &Place, change: impl FnOnce(&mut Partial) -> Result<(), Fault>) {
+    fn change(
+        &mut self,
+        place: &Destination,
+        change: impl FnOnce(&mut Partial) -> Result<(), TransferFault>,
+    ) {
         if let Ok(partial) = &mut self.partial
             && let Err(fault) = change(partial)
             && let Ok(partial) = std::mem::replace(&mut self.partial, Err(fault))
@@ -516,7 +532,7 @@ impl Writing {
             partial.leave(place);
         }
     }
-    fn fatal(&self) -> Option<Fault> {
+    fn fatal(&self) -> Option<TransferFault> {
         self.partial.as_ref().err().filter(|fault| fault.is_fatal()).cloned()
     }
 }
@@ -530,21 +546,21 @@ fn take(current: &mut Option<Current>, len: u64) -> Result<(), TransferError> {
 }
 
 /// Hashes what was heard and passes it on.
-fn hash_steps(heard: &Receiver<Step>, out: &SyncSender<Step>, shared: &Shared) {
+fn hash_steps(heard: &Receiver<ReceiverStep>, out: &SyncSender<ReceiverStep>, shared: &LineState) {
     let mut hasher = ContentHasher::default();
     for mut step in heard {
         match &mut step {
-            Step::Begin { wanted, offset, .. } => {
+            ReceiverStep::Begin { wanted, offset, .. } => {
                 hasher = match &mut wanted.resumed {
                     Some(resumed) if *offset != 0 => std::mem::take(&mut resumed.prefix.hasher),
                     _ => ContentHasher::default(),
                 };
             }
-            Step::Block(block, len) => {
+            ReceiverStep::Block(block, len) => {
                 shared.hash.on(|| hasher.update(block.get(..*len).unwrap_or_default()));
             }
-            Step::Hole(len) => hasher.zeros(*len),
-            Step::End(theirs) => step = Step::Hashed(*theirs, hasher.result()),
+            ReceiverStep::Hole(len) => hasher.zeros(*len),
+            ReceiverStep::End(theirs) => step = ReceiverStep::Hashed(*theirs, hasher.result()),
             _ => {}
         }
         if out.send(step).is_err() {

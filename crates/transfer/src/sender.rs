@@ -1,15 +1,15 @@
 //! The side that has the files: one thread reads them, one hashes, one sends, one hears what the receiver says.
 
 use crate::content::ContentHasher;
-use crate::fault::{Code, Fault, Problem, TransferError};
-use crate::frame::{FrameReader, FrameWriter, Incoming};
+use crate::fault::{Code, TransferError, TransferFault, TransferProblem};
+use crate::frame::{FrameReader, FrameWriter, IncomingFrame};
 use crate::handshake::{Role, shake};
 use crate::limits::{BLOCKS, MAX_CONTROL, MAX_DATA, MAX_OFFER, OPEN_OFFERS, QUEUE};
-use crate::line::{Line, Progress, Session, Shared, Times};
-use crate::message::{Entry, Kind, Message, Verdict, entry_len};
+use crate::line::{FramedStream, LineProgress, LineState, LineTimes, Session};
+use crate::message::{EntryKind, FileEntry, FileVerdict, TransferMessage, entry_len};
 use crate::pipeline::{Extent, extent, hash_prefix, is_sparse};
 use crate::throttle::Throttle;
-use crate::walk::{Source, Walk, modified};
+use crate::walk::{SourceTree, Walk, modified};
 use farpace_units::Rate;
 use rustix::fs::{self as sys, Advice, Mode, OFlags};
 use std::fs::File;
@@ -31,7 +31,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What came of sending.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub struct SendReport {
     /// Files that the receiver has written, verified and named.
     pub files: u64,
     /// Files that were there already, with the same bytes.
@@ -41,21 +41,21 @@ pub struct Sent {
     /// Bytes that did not have to, because they were there.
     pub spared: u64,
     /// What was not transferred, the first 1,000 of them.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TransferProblem>,
     /// How many were not transferred.
     pub failed: u64,
     /// From the first hello to the last acknowledgement.
     pub elapsed: Duration,
     /// What the sender's time went into.
-    pub times: Times,
+    pub times: LineTimes,
     /// What the receiver's time went into.
-    pub receiver: Times,
+    pub receiver: LineTimes,
 }
 
-enum Step {
+enum SenderStep {
     Offer {
         first: u64,
-        entries: Vec<Entry>,
+        entries: Vec<FileEntry>,
     },
     Begin {
         index: u64,
@@ -68,25 +68,25 @@ enum Step {
     /// All was read.
     End,
     Hashed(crate::message::Hash),
-    Abandon(Fault),
-    Seal(Message),
+    Abandon(TransferFault),
+    Seal(TransferMessage),
     Finish,
 }
 
 #[derive(Default)]
-struct Tally {
+struct SendTally {
     files: u64,
     unchanged: u64,
     failed: u64,
-    problems: Vec<Problem>,
-    receiver: Option<Times>,
+    problems: Vec<TransferProblem>,
+    receiver: Option<LineTimes>,
 }
 
-impl Tally {
-    fn problem(&mut self, path: String, fault: Fault) {
+impl SendTally {
+    fn problem(&mut self, path: String, fault: TransferFault) {
         self.failed += 1;
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(Problem { path, fault });
+            self.problems.push(TransferProblem { path, fault });
         }
     }
 }
@@ -98,21 +98,22 @@ impl Tally {
 /// # Errors
 /// See [`TransferError`]. What has been received until then stays there to be resumed.
 pub fn send(
-    line: Line,
+    line: FramedStream,
     session: &Session<'_>,
     walk: Walk,
     limit: Option<Rate>,
-) -> Result<Sent, TransferError> {
-    let shared = Shared::new();
+) -> Result<SendReport, TransferError> {
+    let shared = LineState::new();
     let Walk { sources, entries, bytes, roots, problems } = walk;
-    *shared.progress() = Progress { total_bytes: bytes, total_entries: entries, ..Progress::default() };
-    let mut tally = Tally::default();
-    problems.into_iter().for_each(|Problem { path, fault }| tally.problem(path, fault));
-    let job = Job { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
+    *shared.progress() =
+        LineProgress { total_bytes: bytes, total_entries: entries, ..LineProgress::default() };
+    let mut tally = SendTally::default();
+    problems.into_iter().for_each(|TransferProblem { path, fault }| tally.problem(path, fault));
+    let job = SendJob { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
     // Who knows the token need not be known by anything else.
     let sender = if session.token.is_empty() { session.sender } else { [0; 32] };
-    let summary = Message::Summary { entries, bytes, roots, sender };
-    let Line { reader, writer, close } = line;
+    let summary = TransferMessage::Summary { entries, bytes, roots, sender };
+    let FramedStream { reader, writer, close } = line;
     let close = &*close;
     let result = std::thread::scope(|scope| {
         let watch = scope.spawn(|| shared.watch(session, false, close, || ()));
@@ -124,7 +125,7 @@ pub fn send(
     result.map_err(|error| shared.cause(error, session))?;
     let progress = shared.snapshot();
     let tally = job.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Sent {
+    Ok(SendReport {
         files: tally.files,
         unchanged: tally.unchanged,
         bytes: shared.bytes.load(Ordering::Relaxed),
@@ -137,17 +138,17 @@ pub fn send(
     })
 }
 
-struct Job<'a> {
-    shared: &'a Shared,
-    sources: &'a [Source],
-    tally: Mutex<Tally>,
+struct SendJob<'a> {
+    shared: &'a LineState,
+    sources: &'a [SourceTree],
+    tally: Mutex<SendTally>,
 }
 
-impl Job<'_> {
-    fn tally(&self, change: impl FnOnce(&mut Tally)) {
+impl SendJob<'_> {
+    fn tally(&self, change: impl FnOnce(&mut SendTally)) {
         change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    fn problem(&self, path: String, fault: Fault) {
+    fn problem(&self, path: String, fault: TransferFault) {
         self.tally(|tally| tally.problem(path, fault));
     }
 
@@ -156,7 +157,7 @@ impl Job<'_> {
         reader: Box<dyn Read + Send>,
         writer: Box<dyn Write + Send>,
         session: &Session<'_>,
-        summary: Message,
+        summary: TransferMessage,
         limit: Option<Rate>,
         close: &(dyn Fn() + Send + Sync),
     ) -> Result<(), TransferError> {
@@ -208,25 +209,27 @@ impl Job<'_> {
     fn hear<R: Read>(
         &self,
         frames: &mut FrameReader<'_, R>,
-        answer: Sender<Vec<Verdict>>,
+        answer: Sender<Vec<FileVerdict>>,
     ) -> Result<(), TransferError> {
-        let names: Vec<&Entry> = self
+        let names: Vec<&FileEntry> = self
             .sources
             .iter()
-            .filter_map(|source| if let Source::Entry { entry, .. } = source { Some(entry) } else { None })
+            .filter_map(
+                |source| if let SourceTree::Entry { entry, .. } = source { Some(entry) } else { None },
+            )
             .collect();
         let mut block = Vec::new();
         let mut expected = 0_u64;
         let mut busy = None;
         loop {
-            let Incoming::Message(message) = frames.next(&mut block)? else {
+            let IncomingFrame::Message(message) = frames.next(&mut block)? else {
                 return Err(TransferError::Protocol("the receiver sends data"));
             };
-            if message == Message::Busy {
+            if message == TransferMessage::Busy {
                 // It hashes what it has of the files that it has not answered for.
                 let open = names.iter().skip(usize::try_from(expected).unwrap_or(usize::MAX));
                 let sizes = open.take(OPEN_OFFERS * MAX_OFFER).map(|entry| match entry.kind {
-                    Kind::File { size } => size,
+                    EntryKind::File { size } => size,
                     _ => 0,
                 });
                 self.shared.excuse(&mut busy, sizes.fold(0, u64::saturating_add));
@@ -234,14 +237,14 @@ impl Job<'_> {
             }
             busy = None;
             match message {
-                Message::Answers { first, verdicts } => {
+                TransferMessage::Answers { first, verdicts } => {
                     if first != expected {
                         return Err(TransferError::Protocol("answers out of order"));
                     }
                     expected += verdicts.len() as u64;
                     let _ = answer.send(verdicts);
                 }
-                Message::Done { index, fault } => {
+                TransferMessage::Done { index, fault } => {
                     let entry = usize::try_from(index).ok().and_then(|index| names.get(index));
                     let entry = entry.ok_or(TransferError::Protocol("done with a file that was not sent"))?;
                     match fault {
@@ -250,12 +253,12 @@ impl Job<'_> {
                     }
                     self.shared.progress().files += 1;
                 }
-                Message::Finished { disk, hash, waited, .. } => {
-                    let times = Times { disk, hash, network: waited, ..Times::default() };
+                TransferMessage::Finished { disk, hash, waited, .. } => {
+                    let times = LineTimes { disk, hash, network: waited, ..LineTimes::default() };
                     self.tally(|tally| tally.receiver = Some(times));
                     return Ok(());
                 }
-                Message::Failed(fault) => return Err(TransferError::Peer(fault)),
+                TransferMessage::Failed(fault) => return Err(TransferError::Peer(fault)),
                 _ => return Err(TransferError::Protocol("a message that only senders send")),
             }
         }
@@ -265,7 +268,7 @@ impl Job<'_> {
     fn write_steps<W: Write>(
         &self,
         out: &mut FrameWriter<W>,
-        ready: &Receiver<Step>,
+        ready: &Receiver<SenderStep>,
         give_back: Sender<Vec<u8>>,
         limit: Option<Rate>,
     ) -> Result<(), TransferError> {
@@ -274,8 +277,10 @@ impl Job<'_> {
         let mut spoke = Instant::now();
         loop {
             if shared.stopped() {
-                let _ =
-                    out.message(&Message::Failed(Fault::new(Code::Interrupted, "the sender was stopped")));
+                let _ = out.message(&TransferMessage::Failed(TransferFault::new(
+                    Code::Interrupted,
+                    "the sender was stopped",
+                )));
                 let _ = out.flush();
                 return Err(TransferError::Interrupted);
             }
@@ -291,7 +296,7 @@ impl Job<'_> {
                         Err(RecvTimeoutError::Timeout) => {
                             if spoke.elapsed() > BUSY {
                                 spoke = Instant::now();
-                                out.message(&Message::Busy)?;
+                                out.message(&TransferMessage::Busy)?;
                             }
                             continue;
                         }
@@ -300,7 +305,7 @@ impl Job<'_> {
                 }
             };
             match step {
-                Step::Block(block, len) => {
+                SenderStep::Block(block, len) => {
                     let bytes = block.get(..len).unwrap_or_default();
                     if len > 0 {
                         out.data_header(len)?;
@@ -319,25 +324,27 @@ impl Job<'_> {
                     }
                     let _ = give_back.send(block);
                 }
-                Step::Offer { first, entries } => out.message(&Message::Offer { first, entries })?,
-                Step::Begin { index, offset, name, .. } => {
+                SenderStep::Offer { first, entries } => {
+                    out.message(&TransferMessage::Offer { first, entries })?
+                }
+                SenderStep::Begin { index, offset, name, .. } => {
                     let mut progress = shared.progress();
                     progress.spared += offset;
                     progress.name = name;
                     drop(progress);
-                    out.message(&Message::Begin { index, offset })?;
+                    out.message(&TransferMessage::Begin { index, offset })?;
                 }
-                Step::Hole(len) => {
+                SenderStep::Hole(len) => {
                     shared.progress().spared += len;
-                    out.message(&Message::Hole { len })?;
+                    out.message(&TransferMessage::Hole { len })?;
                 }
-                Step::Hashed(hash) => out.message(&Message::End { hash })?,
+                SenderStep::Hashed(hash) => out.message(&TransferMessage::End { hash })?,
                 // It has been made a hash before.
-                Step::End => {}
-                Step::Abandon(fault) => out.message(&Message::Abandon(fault))?,
-                Step::Seal(message) => out.message(&message)?,
-                Step::Finish => {
-                    out.message(&Message::Finish)?;
+                SenderStep::End => {}
+                SenderStep::Abandon(fault) => out.message(&TransferMessage::Abandon(fault))?,
+                SenderStep::Seal(message) => out.message(&message)?,
+                SenderStep::Finish => {
+                    out.message(&TransferMessage::Finish)?;
                     shared.network.on(|| out.flush())?;
                     return Ok(());
                 }
@@ -348,18 +355,18 @@ impl Job<'_> {
     /// Reads files in order, an offer ahead of what the receiver has answered. Ends early if nobody takes the steps.
     fn read_files(
         &self,
-        out: &SyncSender<Step>,
-        answers: &Receiver<Vec<Verdict>>,
+        out: &SyncSender<SenderStep>,
+        answers: &Receiver<Vec<FileVerdict>>,
         pool: &Receiver<Vec<u8>>,
     ) -> Option<()> {
         let mut offers = offers(self.sources).into_iter().peekable();
-        let offer = |(first, sources): (u64, &[Source])| {
+        let offer = |(first, sources): (u64, &[SourceTree])| {
             let entries = sources.iter().filter_map(|source| match source {
-                Source::Entry { entry, .. } => Some(entry.clone()),
-                Source::Seal { .. } => None,
+                SourceTree::Entry { entry, .. } => Some(entry.clone()),
+                SourceTree::Seal { .. } => None,
             });
             let entries: Vec<_> = entries.collect();
-            if entries.is_empty() { Some(()) } else { out.send(Step::Offer { first, entries }).ok() }
+            if entries.is_empty() { Some(()) } else { out.send(SenderStep::Offer { first, entries }).ok() }
         };
         if let Some(first) = offers.peek() {
             offer(*first)?;
@@ -368,7 +375,7 @@ impl Job<'_> {
             if let Some(next) = offers.peek() {
                 offer(*next)?;
             }
-            let is_entry = |source: &&Source| matches!(source, Source::Entry { .. });
+            let is_entry = |source: &&SourceTree| matches!(source, SourceTree::Entry { .. });
             let count = sources.iter().filter(is_entry).count();
             let verdicts = if count == 0 { Vec::new() } else { answers.recv().ok()? };
             if verdicts.len() != count {
@@ -377,39 +384,40 @@ impl Job<'_> {
             let mut verdicts = verdicts.into_iter();
             for source in sources {
                 match source {
-                    Source::Entry { entry, from } => {
+                    SourceTree::Entry { entry, from } => {
                         self.read_entry(index, entry, from, verdicts.next()?, out, pool)?;
                         index += 1;
                     }
-                    Source::Seal { path, mode, modified } => {
-                        let seal = Message::Seal { path: path.clone(), mode: *mode, modified: *modified };
-                        out.send(Step::Seal(seal)).ok()?;
+                    SourceTree::Seal { path, mode, modified } => {
+                        let seal =
+                            TransferMessage::Seal { path: path.clone(), mode: *mode, modified: *modified };
+                        out.send(SenderStep::Seal(seal)).ok()?;
                     }
                 }
             }
         }
-        out.send(Step::Finish).ok()
+        out.send(SenderStep::Finish).ok()
     }
 
     /// `None`: nobody takes the steps.
     fn read_entry(
         &self,
         index: u64,
-        entry: &Entry,
+        entry: &FileEntry,
         from: &Path,
-        verdict: Verdict,
-        out: &SyncSender<Step>,
+        verdict: FileVerdict,
+        out: &SyncSender<SenderStep>,
         pool: &Receiver<Vec<u8>>,
     ) -> Option<()> {
         let name = entry.path.to_string();
-        let Kind::File { size } = entry.kind else {
+        let EntryKind::File { size } = entry.kind else {
             self.shared.progress().files += 1;
-            if let Verdict::Refused(fault) = verdict {
+            if let FileVerdict::Refused(fault) = verdict {
                 self.problem(name, fault);
             }
             return Some(());
         };
-        let skip = |fault: Fault| {
+        let skip = |fault: TransferFault| {
             let mut progress = self.shared.progress();
             progress.files += 1;
             progress.total_bytes = progress.total_bytes.saturating_sub(size);
@@ -425,20 +433,21 @@ impl Job<'_> {
             let metadata = file.metadata();
             metadata.is_ok_and(|m| m.is_file() && m.len() == size && modified(&m) == entry.modified)
         };
-        let changed = || Fault::new(Code::Changed, "it changed while it was being sent; send it again");
+        let changed =
+            || TransferFault::new(Code::Changed, "it changed while it was being sent; send it again");
         if !is_same() {
             return skip(changed());
         }
         let check = |len| hash_prefix(&file, len, self.shared, || true);
-        let unreadable = |error: &std::io::Error| Fault::of(error, "cannot read it");
+        let unreadable = |error: &std::io::Error| TransferFault::of(error, "cannot read it");
         let (offset, hasher) = match verdict {
-            Verdict::Send => (0, ContentHasher::default()),
-            Verdict::Resume { offset, hash } => match check(offset.min(size)) {
+            FileVerdict::Send => (0, ContentHasher::default()),
+            FileVerdict::Resume { offset, hash } => match check(offset.min(size)) {
                 Ok(Some(there)) if offset <= size && there.hasher.result() == hash => (offset, there.hasher),
                 Ok(_) => (0, ContentHasher::default()),
                 Err(error) => return skip(unreadable(&error)),
             },
-            Verdict::Have { hash, replace } => match check(size) {
+            FileVerdict::Have { hash, replace } => match check(size) {
                 Ok(Some(there)) if there.hasher.result() == hash => {
                     let mut progress = self.shared.progress();
                     progress.spared += size;
@@ -450,19 +459,21 @@ impl Job<'_> {
                 Ok(_) if replace => (0, ContentHasher::default()),
                 Ok(_) => {
                     let text = "there is another file of this name; the receiver does not overwrite";
-                    return skip(Fault::new(Code::Exists, text));
+                    return skip(TransferFault::new(Code::Exists, text));
                 }
                 Err(error) => return skip(unreadable(&error)),
             },
-            Verdict::Refused(fault) => return skip(fault),
-            Verdict::Made => return skip(Fault::new(Code::Protocol, "the receiver took it for a directory")),
+            FileVerdict::Refused(fault) => return skip(fault),
+            FileVerdict::Made => {
+                return skip(TransferFault::new(Code::Protocol, "the receiver took it for a directory"));
+            }
         };
-        out.send(Step::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
+        out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
         let read = self.read_content(&file, offset, size, out, pool)?;
         let ending = match read {
-            Ok(()) if is_same() => Step::End,
-            Ok(()) => Step::Abandon(changed()),
-            Err(fault) => Step::Abandon(fault),
+            Ok(()) if is_same() => SenderStep::End,
+            Ok(()) => SenderStep::Abandon(changed()),
+            Err(fault) => SenderStep::Abandon(fault),
         };
         out.send(ending).ok()
     }
@@ -473,16 +484,16 @@ impl Job<'_> {
         file: &File,
         offset: u64,
         size: u64,
-        out: &SyncSender<Step>,
+        out: &SyncSender<SenderStep>,
         pool: &Receiver<Vec<u8>>,
-    ) -> Option<Result<(), Fault>> {
+    ) -> Option<Result<(), TransferFault>> {
         let _ = sys::fadvise(file, offset, NonZeroU64::new(size), Advice::Sequential);
         let sparse = is_sparse(file);
         let mut at = offset;
         while at < size {
             let until = match extent(file, sparse, at, size) {
                 Extent::Hole(until) => {
-                    out.send(Step::Hole(until - at)).ok()?;
+                    out.send(SenderStep::Hole(until - at)).ok()?;
                     at = until;
                     continue;
                 }
@@ -495,40 +506,40 @@ impl Job<'_> {
                 let into = block.get_mut(..want).unwrap_or_default();
                 let got = match self.shared.disk.on(|| file.read_at(into, at)) {
                     Ok(0) => {
-                        return Some(Err(Fault::new(
+                        return Some(Err(TransferFault::new(
                             Code::Changed,
                             "it became shorter while it was being sent",
                         )));
                     }
                     Ok(got) => got,
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-                    Err(error) => return Some(Err(Fault::of(&error, "cannot read it"))),
+                    Err(error) => return Some(Err(TransferFault::of(&error, "cannot read it"))),
                 };
                 at += got as u64;
                 // An interrupted read gives an empty block, which is given back without being sent.
-                out.send(Step::Block(block, got)).ok()?;
+                out.send(SenderStep::Block(block, got)).ok()?;
             }
         }
         Some(Ok(()))
     }
 }
 
-fn open(from: &Path) -> Result<File, Fault> {
+fn open(from: &Path) -> Result<File, TransferFault> {
     // Something else may have taken its place: a pipe would block, a link lead elsewhere.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = sys::open(from, flags, Mode::empty()).map_err(|errno| match errno {
-        rustix::io::Errno::NOENT => Fault::new(Code::Vanished, "it is not there any more"),
-        _ => Fault::of(&errno.into(), "cannot open it"),
+        rustix::io::Errno::NOENT => TransferFault::new(Code::Vanished, "it is not there any more"),
+        _ => TransferFault::of(&errno.into(), "cannot open it"),
     });
     file.map(File::from)
 }
 
 /// The sources in pieces that are offered together, each with the number of its first entry.
-fn offers(sources: &[Source]) -> Vec<(u64, &[Source])> {
+fn offers(sources: &[SourceTree]) -> Vec<(u64, &[SourceTree])> {
     let mut offers = Vec::new();
     let (mut start, mut first, mut count, mut bytes) = (0, 0, 0, 16);
     for (at, source) in sources.iter().enumerate() {
-        let Source::Entry { entry, .. } = source else { continue };
+        let SourceTree::Entry { entry, .. } = source else { continue };
         let len = entry_len(entry);
         if count == MAX_OFFER || bytes + len > MAX_CONTROL {
             offers.push((first, sources.get(start..at).unwrap_or_default()));
@@ -542,16 +553,16 @@ fn offers(sources: &[Source]) -> Vec<(u64, &[Source])> {
 }
 
 /// Hashes what was read and passes it on.
-fn hash_steps(read: &Receiver<Step>, out: &SyncSender<Step>, shared: &Shared) {
+fn hash_steps(read: &Receiver<SenderStep>, out: &SyncSender<SenderStep>, shared: &LineState) {
     let mut hasher = ContentHasher::default();
     for mut step in read {
         match &mut step {
-            Step::Begin { hasher: begun, .. } => hasher = std::mem::take(&mut **begun),
-            Step::Block(block, len) => {
+            SenderStep::Begin { hasher: begun, .. } => hasher = std::mem::take(&mut **begun),
+            SenderStep::Block(block, len) => {
                 shared.hash.on(|| hasher.update(block.get(..*len).unwrap_or_default()));
             }
-            Step::Hole(len) => hasher.zeros(*len),
-            Step::End => step = Step::Hashed(hasher.result()),
+            SenderStep::Hole(len) => hasher.zeros(*len),
+            SenderStep::End => step = SenderStep::Hashed(hasher.result()),
             _ => {}
         }
         if out.send(step).is_err() {

@@ -1,8 +1,8 @@
 //! From the arguments of a command to what will be sent.
 
-use crate::fault::{Code, Fault, Problem, clean};
+use crate::fault::{Code, TransferFault, TransferProblem, clean};
 use crate::limits::MAX_ENTRIES;
-use crate::message::{Entry, FileTime, Kind};
+use crate::message::{EntryKind, FileEntry, FileTime};
 use crate::path::RelPath;
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// One step of a sender's way through its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SourceTree {
     /// Something to send.
     Entry {
         /// What the receiver is told.
-        entry: Entry,
+        entry: FileEntry,
         /// Where it is here.
         from: PathBuf,
     },
@@ -35,7 +35,7 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     /// The steps.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceTree>,
     /// Files, directories and links among them.
     pub entries: u64,
     /// Bytes in all files.
@@ -43,7 +43,7 @@ pub struct Walk {
     /// Arguments: names at the top.
     pub roots: u32,
     /// What cannot be sent.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TransferProblem>,
 }
 
 /// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links further down
@@ -51,19 +51,20 @@ pub struct Walk {
 ///
 /// # Errors
 /// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
-pub fn walk(paths: &[PathBuf]) -> Result<Walk, Fault> {
+pub fn walk(paths: &[PathBuf]) -> Result<Walk, TransferFault> {
     let mut walk = Walk::default();
     let mut found = BTreeMap::new();
     for path in paths {
         // `.` and `dir/..` get the names that they stand for, and links are followed.
-        let full = fs::canonicalize(path).map_err(|error| Fault::of(&error, &path.to_string_lossy()))?;
+        let full =
+            fs::canonicalize(path).map_err(|error| TransferFault::of(&error, &path.to_string_lossy()))?;
         let named = path.file_name().or_else(|| full.file_name());
-        let name =
-            named.ok_or_else(|| Fault::new(Code::Path, "the root directory has no name to send it by"))?;
+        let name = named
+            .ok_or_else(|| TransferFault::new(Code::Path, "the root directory has no name to send it by"))?;
         let at = RelPath::new(name.as_bytes())
-            .map_err(|why| Fault::new(Code::Path, format_args!("{}: {why}", path.display())))?;
+            .map_err(|why| TransferFault::new(Code::Path, format_args!("{}: {why}", path.display())))?;
         if found.contains_key(&at) {
-            return Err(Fault::new(
+            return Err(TransferFault::new(
                 Code::Exists,
                 format_args!("two arguments have the name `{at}`; send them one by one"),
             ));
@@ -85,46 +86,51 @@ pub(crate) fn modified(metadata: &Metadata) -> FileTime {
 }
 
 impl Walk {
-    fn problem(&mut self, path: &Path, fault: Fault) {
-        self.problems.push(Problem { path: clean(&path.to_string_lossy()), fault });
+    fn problem(&mut self, path: &Path, fault: TransferFault) {
+        self.problems.push(TransferProblem { path: clean(&path.to_string_lossy()), fault });
     }
 
     fn visit(&mut self, at: RelPath, from: &Path) {
         let metadata = match fs::symlink_metadata(from) {
             Ok(metadata) => metadata,
-            Err(error) => return self.problem(from, Fault::of(&error, "cannot look at it")),
+            Err(error) => return self.problem(from, TransferFault::of(&error, "cannot look at it")),
         };
         if self.entries >= MAX_ENTRIES {
-            return self.problem(from, Fault::new(Code::Limit, "too many files for one transfer"));
+            return self.problem(from, TransferFault::new(Code::Limit, "too many files for one transfer"));
         }
         let mode = (metadata.mode() & 0o777) as u16;
         let modified = modified(&metadata);
         let kind = match metadata.file_type() {
-            t if t.is_file() => Kind::File { size: metadata.len() },
-            t if t.is_dir() => Kind::Directory,
+            t if t.is_file() => EntryKind::File { size: metadata.len() },
+            t if t.is_dir() => EntryKind::Directory,
             t if t.is_symlink() => match fs::read_link(from) {
-                Ok(target) => Kind::Link { target: target.as_os_str().as_bytes().to_owned() },
-                Err(error) => return self.problem(from, Fault::of(&error, "cannot read the link")),
+                Ok(target) => EntryKind::Link { target: target.as_os_str().as_bytes().to_owned() },
+                Err(error) => return self.problem(from, TransferFault::of(&error, "cannot read the link")),
             },
             _ => {
-                return self
-                    .problem(from, Fault::new(Code::Special, "neither file, directory nor link: not sent"));
+                return self.problem(
+                    from,
+                    TransferFault::new(Code::Special, "neither file, directory nor link: not sent"),
+                );
             }
         };
         let listed = match &kind {
-            Kind::Directory => match fs::read_dir(from).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+            EntryKind::Directory => match fs::read_dir(from).and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            {
                 Ok(listed) => listed,
-                Err(error) => return self.problem(from, Fault::of(&error, "cannot read the directory")),
+                Err(error) => {
+                    return self.problem(from, TransferFault::of(&error, "cannot read the directory"));
+                }
             },
             _ => Vec::new(),
         };
-        let is_directory = kind == Kind::Directory;
-        if let Kind::File { size } = kind {
+        let is_directory = kind == EntryKind::Directory;
+        if let EntryKind::File { size } = kind {
             self.bytes = self.bytes.saturating_add(size);
         }
         self.entries += 1;
-        let entry = Entry { path: at.clone(), kind, mode, modified };
-        self.sources.push(Source::Entry { entry, from: from.to_owned() });
+        let entry = FileEntry { path: at.clone(), kind, mode, modified };
+        self.sources.push(SourceTree::Entry { entry, from: from.to_owned() });
         let mut listed: Vec<_> = listed.iter().map(fs::DirEntry::file_name).collect();
         listed.sort();
         for name in listed {
@@ -134,11 +140,11 @@ impl Walk {
             }
             match at.join(&name) {
                 Ok(below) => self.visit(below, &from.join(&name)),
-                Err(why) => self.problem(&from.join(&name), Fault::new(Code::Path, why)),
+                Err(why) => self.problem(&from.join(&name), TransferFault::new(Code::Path, why)),
             }
         }
         if is_directory {
-            self.sources.push(Source::Seal { path: at, mode, modified });
+            self.sources.push(SourceTree::Seal { path: at, mode, modified });
         }
     }
 }

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
-use farpace_transfer::message::{Entry, FileTime, Hash, Kind, Message, Verdict};
+use farpace_transfer::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use farpace_transfer::{
-    Code, ContentHasher, FrameReader, FrameWriter, Incoming, MinFree, Peeked, Place, Policy, Received,
-    RelPath, Role, SenderKey, Session, Timeouts, TransferError, kernel, receive, send, shake, walk,
+    Code, ContentHasher, Destination, FrameReader, FrameWriter, IncomingFrame, MinFree, Peeked,
+    ReceiveReport, RelPath, Role, SenderKey, Session, Timeouts, TransferError, WritePolicy, kernel, receive,
+    send, shake, walk,
 };
 use farpace_units::ByteCount;
 use std::fs;
@@ -27,28 +28,28 @@ fn pair() -> (TcpStream, TcpStream) {
     (ours, listener.accept().unwrap().0)
 }
 
-fn policy() -> Policy {
-    Policy { min_free: Some(MinFree::Bytes(ByteCount::ZERO)), ..Policy::default() }
+fn policy() -> WritePolicy {
+    WritePolicy { min_free: Some(MinFree::Bytes(ByteCount::ZERO)), ..WritePolicy::default() }
 }
 
 fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
 }
 
-fn entry(at: &str, kind: Kind) -> Entry {
-    Entry { path: path(at), kind, mode: 0o755, modified: FileTime { seconds: 1_000_000_000, nanos: 0 } }
+fn entry(at: &str, kind: EntryKind) -> FileEntry {
+    FileEntry { path: path(at), kind, mode: 0o755, modified: FileTime { seconds: 1_000_000_000, nanos: 0 } }
 }
 
-fn file(at: &str, size: u64) -> Entry {
-    entry(at, Kind::File { size })
+fn file(at: &str, size: u64) -> FileEntry {
+    entry(at, EntryKind::File { size })
 }
 
-fn directory(at: &str) -> Entry {
-    entry(at, Kind::Directory)
+fn directory(at: &str) -> FileEntry {
+    entry(at, EntryKind::Directory)
 }
 
-fn link(at: &str, target: &str) -> Entry {
-    entry(at, Kind::Link { target: target.as_bytes().to_vec() })
+fn link(at: &str, target: &str) -> FileEntry {
+    entry(at, EntryKind::Link { target: target.as_bytes().to_vec() })
 }
 
 fn hash(bytes: &[u8]) -> Hash {
@@ -65,25 +66,25 @@ struct Liar<'a> {
 }
 
 impl Liar<'_> {
-    fn say(&mut self, message: Message) {
+    fn say(&mut self, message: TransferMessage) {
         self.writer.message(&message).unwrap();
     }
-    fn hear(&mut self) -> Result<Message, TransferError> {
+    fn hear(&mut self) -> Result<TransferMessage, TransferError> {
         match self.reader.next(&mut Vec::new())? {
-            Incoming::Message(message) => Ok(message),
-            Incoming::Data(_) => panic!("a receiver sends no data"),
+            IncomingFrame::Message(message) => Ok(message),
+            IncomingFrame::Data(_) => panic!("a receiver sends no data"),
         }
     }
-    fn offer(&mut self, entries: Vec<Entry>) -> Vec<Verdict> {
+    fn offer(&mut self, entries: Vec<FileEntry>) -> Vec<FileVerdict> {
         let first = self.next;
         self.next += entries.len() as u64;
-        self.say(Message::Offer { first, entries });
+        self.say(TransferMessage::Offer { first, entries });
         match self.hear() {
-            Ok(Message::Answers { verdicts, .. }) => verdicts,
+            Ok(TransferMessage::Answers { verdicts, .. }) => verdicts,
             other => panic!("no answers: {other:?}"),
         }
     }
-    fn offer_one(&mut self, entry: Entry) -> Verdict {
+    fn offer_one(&mut self, entry: FileEntry) -> FileVerdict {
         self.offer(vec![entry]).remove(0)
     }
     fn data(&mut self, bytes: &[u8]) {
@@ -92,13 +93,13 @@ impl Liar<'_> {
     }
     /// Sends a small file that was offered as this number.
     fn file(&mut self, index: u64, bytes: &[u8]) -> Option<Code> {
-        self.say(Message::Begin { index, offset: 0 });
+        self.say(TransferMessage::Begin { index, offset: 0 });
         if !bytes.is_empty() {
             self.data(bytes);
         }
-        self.say(Message::End { hash: hash(bytes) });
+        self.say(TransferMessage::End { hash: hash(bytes) });
         match self.hear() {
-            Ok(Message::Done { fault, .. }) => fault.map(|fault| fault.code),
+            Ok(TransferMessage::Done { fault, .. }) => fault.map(|fault| fault.code),
             other => panic!("not done: {other:?}"),
         }
     }
@@ -106,12 +107,12 @@ impl Liar<'_> {
 
 /// A receiver and a sender that lies; what came of receiving.
 fn attack(
-    place: &Place,
+    place: &Destination,
     token: &[u8],
     sender: SenderKey,
     patience: Timeouts,
     lie: impl FnOnce(&mut Liar<'_>) + Send,
-) -> Result<Received, TransferError> {
+) -> Result<ReceiveReport, TransferError> {
     let (ours, theirs) = pair();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -120,7 +121,7 @@ fn attack(
             let session = Session { token, ..Session::default() };
             let (reader, writer) = shake(reader, writer, &session, Role::Sends, &moved).unwrap();
             let mut liar = Liar { reader, writer, next: 0 };
-            liar.say(Message::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender });
+            liar.say(TransferMessage::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender });
             lie(&mut liar);
         });
         let session = Session { token, connected: false, patience, ..Session::default() };
@@ -128,48 +129,48 @@ fn attack(
     })
 }
 
-fn stranger(place: &Place, sender: SenderKey, lie: impl FnOnce(&mut Liar<'_>) + Send) {
+fn stranger(place: &Destination, sender: SenderKey, lie: impl FnOnce(&mut Liar<'_>) + Send) {
     let _ = attack(place, b"", sender, PATIENCE, lie);
 }
 
-fn known(place: &Place, lie: impl FnOnce(&mut Liar<'_>) + Send) {
+fn known(place: &Destination, lie: impl FnOnce(&mut Liar<'_>) + Send) {
     let _ = attack(place, b"t", [0; 32], PATIENCE, lie);
 }
 
 /// Leaves the beginning of a file.
 fn interrupt(liar: &mut Liar<'_>, at: &str, size: u64, begin: &[u8]) {
     let index = liar.next;
-    assert_eq!(liar.offer_one(file(at, size)), Verdict::Send);
-    liar.say(Message::Begin { index, offset: 0 });
+    assert_eq!(liar.offer_one(file(at, size)), FileVerdict::Send);
+    liar.say(TransferMessage::Begin { index, offset: 0 });
     liar.data(begin);
     // The receiver has taken it when it answers what comes after it.
-    liar.say(Message::Abandon(farpace_transfer::Fault::new(Code::Changed, "enough")));
-    assert!(matches!(liar.hear(), Ok(Message::Done { fault: Some(_), .. })));
+    liar.say(TransferMessage::Abandon(farpace_transfer::TransferFault::new(Code::Changed, "enough")));
+    assert!(matches!(liar.hear(), Ok(TransferMessage::Done { fault: Some(_), .. })));
 }
 
 /// Breaks: 60 bytes of a peer keep a receiver's processor busy for years, also when the peer has left.
 #[test]
 fn a_hole_costs_nothing_however_long_it_is() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     let begun = Instant::now();
     let size = i64::MAX as u64;
     let (names, leave) = (["a", "b", "c", "d"], [false, true]);
     for (name, leave) in names.iter().zip(leave.iter().cycle()) {
         let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
-            assert_eq!(liar.offer_one(file(name, size)), Verdict::Send);
-            liar.say(Message::Begin { index: 0, offset: 0 });
-            liar.say(Message::Hole { len: size });
+            assert_eq!(liar.offer_one(file(name, size)), FileVerdict::Send);
+            liar.say(TransferMessage::Begin { index: 0, offset: 0 });
+            liar.say(TransferMessage::Hole { len: size });
             if *leave {
                 return;
             }
             let mut hasher = ContentHasher::default();
             hasher.zeros(size);
-            liar.say(Message::End { hash: hasher.result() });
+            liar.say(TransferMessage::End { hash: hasher.result() });
             // Some file systems can have it, others not.
-            assert!(matches!(liar.hear(), Ok(Message::Done { .. })));
-            liar.say(Message::Finish);
-            assert!(matches!(liar.hear(), Ok(Message::Finished { .. })));
+            assert!(matches!(liar.hear(), Ok(TransferMessage::Done { .. })));
+            liar.say(TransferMessage::Finish);
+            assert!(matches!(liar.hear(), Ok(TransferMessage::Finished { .. })));
         });
         assert_eq!(received.is_ok(), !leave, "{received:?}");
     }
@@ -181,12 +182,12 @@ fn a_hole_costs_nothing_however_long_it_is() {
 fn no_more_comes_than_was_offered() {
     for (hole, data) in [(11, 0), (u64::MAX, 0), (5, 6), (0, 11)] {
         let to = tempfile::tempdir().unwrap();
-        let place = Place::new(to.path(), policy()).unwrap();
+        let place = Destination::new(to.path(), policy()).unwrap();
         let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
             liar.offer_one(file("a", 10));
-            liar.say(Message::Begin { index: 0, offset: 0 });
+            liar.say(TransferMessage::Begin { index: 0, offset: 0 });
             if hole > 0 {
-                liar.say(Message::Hole { len: hole });
+                liar.say(TransferMessage::Hole { len: hole });
             }
             if data > 0 {
                 liar.data(&vec![1; data]);
@@ -201,27 +202,30 @@ fn no_more_comes_than_was_offered() {
 #[test]
 fn a_partial_file_is_told_only_to_who_sent_it() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     stranger(&place, [1; 32], |liar| interrupt(liar, "film", 100, b"secret"));
     for other in [[2; 32], [0; 32]] {
         stranger(&place, other, |liar| {
             for size in [1, 2, 3, 6, 100] {
                 let verdict = liar.offer_one(file(&format!("film{size:03}"), size));
-                assert_eq!(verdict, Verdict::Send);
+                assert_eq!(verdict, FileVerdict::Send);
             }
         });
-        stranger(&place, other, |liar| assert_eq!(liar.offer_one(file("film", 3)), Verdict::Send));
+        stranger(&place, other, |liar| assert_eq!(liar.offer_one(file("film", 3)), FileVerdict::Send));
     }
     stranger(&place, [1; 32], |liar| {
         let verdict = liar.offer_one(file("film", 100));
-        assert_eq!(verdict, Verdict::Resume { offset: 6, hash: hash(b"secret") });
+        assert_eq!(verdict, FileVerdict::Resume { offset: 6, hash: hash(b"secret") });
     });
     // Nor is one of those who know the token told to others, or the other way round.
     known(&place, |liar| interrupt(liar, "book", 100, b"secret"));
-    stranger(&place, [1; 32], |liar| assert_eq!(liar.offer_one(file("book", 100)), Verdict::Send));
+    stranger(&place, [1; 32], |liar| assert_eq!(liar.offer_one(file("book", 100)), FileVerdict::Send));
     known(&place, |liar| {
-        assert_eq!(liar.offer_one(file("book", 100)), Verdict::Resume { offset: 6, hash: hash(b"secret") });
-        assert_eq!(liar.offer_one(file("film", 100)), Verdict::Send);
+        assert_eq!(
+            liar.offer_one(file("book", 100)),
+            FileVerdict::Resume { offset: 6, hash: hash(b"secret") }
+        );
+        assert_eq!(liar.offer_one(file("film", 100)), FileVerdict::Send);
     });
 }
 
@@ -231,13 +235,13 @@ fn a_partial_file_is_told_only_to_who_sent_it() {
 fn existing_files_are_no_oracle() {
     let to = tempfile::tempdir().unwrap();
     fs::write(to.path().join("ours"), "pin 4711").unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     let refusals = |sender| {
         let mut told = Vec::new();
         stranger(&place, sender, |liar| {
             for name in ["ours", "theirs"] {
                 match liar.offer_one(file(name, 8)) {
-                    Verdict::Refused(fault) => told.push(fault),
+                    FileVerdict::Refused(fault) => told.push(fault),
                     other => panic!("{other:?}"),
                 }
             }
@@ -245,7 +249,7 @@ fn existing_files_are_no_oracle() {
         told
     };
     stranger(&place, [1; 32], |liar| {
-        assert_eq!(liar.offer_one(file("theirs", 8)), Verdict::Send);
+        assert_eq!(liar.offer_one(file("theirs", 8)), FileVerdict::Send);
         assert_eq!(liar.file(0, b"pin 1234"), None);
     });
     let told = refusals([2; 32]);
@@ -253,11 +257,11 @@ fn existing_files_are_no_oracle() {
     let attributes = {
         let mut seen = false;
         stranger(&place, [1; 32], |liar| match liar.offer_one(file("theirs", 8)) {
-            Verdict::Have { hash: told, replace: false } => {
+            FileVerdict::Have { hash: told, replace: false } => {
                 assert_eq!(told, hash(b"pin 1234"));
                 seen = true;
             }
-            other => assert!(matches!(other, Verdict::Refused(_)), "{other:?}"),
+            other => assert!(matches!(other, FileVerdict::Refused(_)), "{other:?}"),
         });
         seen
     };
@@ -270,7 +274,7 @@ fn existing_files_are_no_oracle() {
     // Nor is a file read for somebody who has not sent it.
     let received = attack(&place, b"", [2; 32], PATIENCE, |liar| {
         liar.offer(vec![file("ours", 8), file("theirs", 8)]);
-        liar.say(Message::Finish);
+        liar.say(TransferMessage::Finish);
         let _ = liar.hear();
     });
     assert_eq!(received.unwrap().times.hash, Duration::ZERO);
@@ -278,8 +282,8 @@ fn existing_files_are_no_oracle() {
     fs::write(to.path().join("theirs"), "pin 9999").unwrap();
     assert_eq!(refusals([1; 32]), told);
     // With overwriting, a stranger's file is taken without a look at what is there.
-    let place = Place::new(to.path(), Policy { overwrite: true, ..policy() }).unwrap();
-    stranger(&place, [2; 32], |liar| assert_eq!(liar.offer_one(file("ours", 8)), Verdict::Send));
+    let place = Destination::new(to.path(), WritePolicy { overwrite: true, ..policy() }).unwrap();
+    stranger(&place, [2; 32], |liar| assert_eq!(liar.offer_one(file("ours", 8)), FileVerdict::Send));
 }
 
 /// Breaks: a link made by a peer leads out, by way of others that it, or a second connection, has made.
@@ -290,14 +294,15 @@ fn links_made_one_after_the_other_stay_within() {
     let root = outside.path().join("root");
     fs::create_dir(&root).unwrap();
     symlink("/etc", root.join("ours")).unwrap();
-    let place = Place::new(&root, policy()).unwrap();
-    let refused = |verdict: Verdict| matches!(verdict, Verdict::Refused(fault) if fault.code == Code::Path);
+    let place = Destination::new(&root, policy()).unwrap();
+    let refused =
+        |verdict: FileVerdict| matches!(verdict, FileVerdict::Refused(fault) if fault.code == Code::Path);
     stranger(&place, [1; 32], |liar| {
         let up = vec![directory("a"), directory("a/b"), directory("a/b/c"), link("a/b/c/up", "../../..")];
-        assert!(liar.offer(up).iter().all(|verdict| *verdict == Verdict::Made));
+        assert!(liar.offer(up).iter().all(|verdict| *verdict == FileVerdict::Made));
         assert!(refused(liar.offer_one(link("b", "a/b/c/up/../secret"))));
         assert!(refused(liar.offer_one(link("c", "d/../secret"))), "`d` may become a link to the root");
-        assert_eq!(liar.offer_one(link("d", ".")), Verdict::Made);
+        assert_eq!(liar.offer_one(link("d", ".")), FileVerdict::Made);
         assert!(refused(liar.offer_one(link("e", "d/../secret"))));
         assert!(refused(liar.offer_one(link("f", "ours/passwd"))));
         assert!(refused(liar.offer_one(link("g", ".."))));
@@ -320,11 +325,11 @@ fn links_made_one_after_the_other_stay_within() {
 #[test]
 fn a_partial_file_with_a_second_name_is_not_written() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     fs::write(to.path().join("theirs"), "theirs").unwrap();
     fs::hard_link(to.path().join("theirs"), to.path().join(path("film").partial_name())).unwrap();
     known(&place, |liar| {
-        assert_eq!(liar.offer_one(file("film", 8)), Verdict::Send);
+        assert_eq!(liar.offer_one(file("film", 8)), FileVerdict::Send);
         assert_eq!(liar.file(0, b"new film"), None);
     });
     assert_eq!(fs::read_to_string(to.path().join("theirs")).unwrap(), "theirs");
@@ -339,7 +344,7 @@ fn a_name_that_changes_all_the_time_leads_nowhere() {
     fs::create_dir_all(root.join("real/deep")).unwrap();
     fs::create_dir_all(outside.path().join("away/deep")).unwrap();
     symlink(outside.path().join("away"), root.join("link")).unwrap();
-    let place = Place::new(&root, policy()).unwrap();
+    let place = Destination::new(&root, policy()).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -357,7 +362,7 @@ fn a_name_that_changes_all_the_time_leads_nowhere() {
             for n in 0..300 {
                 let name = format!("real/deep/f{n:04}");
                 let index = liar.next;
-                if liar.offer_one(file(&name, 1)) == Verdict::Send {
+                if liar.offer_one(file(&name, 1)) == FileVerdict::Send {
                     liar.file(index, b"x");
                 }
             }
@@ -374,8 +379,9 @@ fn only_directories_of_the_transfer_are_sealed() {
     fs::create_dir(to.path().join("ours")).unwrap();
     fs::set_permissions(to.path().join("ours"), fs::Permissions::from_mode(0o750)).unwrap();
     let mode = |name: &str| fs::metadata(to.path().join(name)).unwrap().mode() & 0o777;
-    let seal = |at: &str| Message::Seal { path: path(at), mode: 0o700, modified: FileTime::default() };
-    let place = Place::new(to.path(), policy()).unwrap();
+    let seal =
+        |at: &str| TransferMessage::Seal { path: path(at), mode: 0o700, modified: FileTime::default() };
+    let place = Destination::new(to.path(), policy()).unwrap();
     for token in [&b""[..], b"t"] {
         let received = attack(&place, token, [1; 32], PATIENCE, |liar| {
             liar.say(seal("ours"));
@@ -385,9 +391,9 @@ fn only_directories_of_the_transfer_are_sealed() {
     }
     let offered = |token: &[u8], name: &str| {
         attack(&place, token, [1; 32], PATIENCE, |liar| {
-            assert_eq!(liar.offer_one(directory(name)), Verdict::Made);
+            assert_eq!(liar.offer_one(directory(name)), FileVerdict::Made);
             liar.say(seal(name));
-            liar.say(Message::Finish);
+            liar.say(TransferMessage::Finish);
             let _ = liar.hear();
         })
         .unwrap();
@@ -406,17 +412,20 @@ fn strangers_bring_no_hidden_names() {
     let to = tempfile::tempdir().unwrap();
     let entries =
         || vec![file(".bashrc", 0), directory(".ssh"), directory("a"), file("a/.b", 0), link("a/.c", "d")];
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     stranger(&place, [1; 32], |liar| {
         let verdicts = liar.offer(entries());
-        let refused =
-            verdicts.iter().filter(|v| matches!(v, Verdict::Refused(f) if f.text.contains("--allow-hidden")));
+        let refused = verdicts
+            .iter()
+            .filter(|v| matches!(v, FileVerdict::Refused(f) if f.text.contains("--allow-hidden")));
         assert_eq!(refused.count(), 4, "{verdicts:?}");
     });
-    let all = |verdicts: Vec<Verdict>| verdicts.iter().all(|v| matches!(v, Verdict::Send | Verdict::Made));
+    let all = |verdicts: Vec<FileVerdict>| {
+        verdicts.iter().all(|v| matches!(v, FileVerdict::Send | FileVerdict::Made))
+    };
     known(&place, |liar| assert!(all(liar.offer(entries()))));
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), Policy { hidden: true, ..policy() }).unwrap();
+    let place = Destination::new(to.path(), WritePolicy { hidden: true, ..policy() }).unwrap();
     stranger(&place, [1; 32], |liar| assert!(all(liar.offer(entries()))));
 }
 
@@ -425,10 +434,10 @@ fn strangers_bring_no_hidden_names() {
 fn nothing_is_offered_twice() {
     for paths in [["a", "a"], ["b", "a"], ["a-b", "a/b"]] {
         let to = tempfile::tempdir().unwrap();
-        let place = Place::new(to.path(), policy()).unwrap();
+        let place = Destination::new(to.path(), policy()).unwrap();
         let received = attack(&place, b"t", [0; 32], PATIENCE, |liar| {
             let first = liar.next;
-            liar.say(Message::Offer { first, entries: paths.map(|at| file(at, 1)).to_vec() });
+            liar.say(TransferMessage::Offer { first, entries: paths.map(|at| file(at, 1)).to_vec() });
             let _ = liar.hear();
         });
         assert!(matches!(received, Err(TransferError::Protocol(why)) if why.contains("comes twice")));
@@ -440,18 +449,19 @@ fn nothing_is_offered_twice() {
 fn no_more_is_stored_than_allowed() {
     let to = tempfile::tempdir().unwrap();
     let max_bytes = Some(ByteCount::new(1 << 20));
-    let place = Place::new(to.path(), Policy { max_bytes, ..policy() }).unwrap();
-    let limit = |verdict: Verdict| matches!(verdict, Verdict::Refused(fault) if fault.code == Code::Limit);
+    let place = Destination::new(to.path(), WritePolicy { max_bytes, ..policy() }).unwrap();
+    let limit =
+        |verdict: FileVerdict| matches!(verdict, FileVerdict::Refused(fault) if fault.code == Code::Limit);
     stranger(&place, [1; 32], |liar| assert!(limit(liar.offer_one(file("a", (1 << 20) + 1)))));
     let received = attack(&place, b"", [1; 32], PATIENCE, |liar| {
         liar.offer_one(file("a", 1 << 20));
-        liar.say(Message::Begin { index: 0, offset: 0 });
+        liar.say(TransferMessage::Begin { index: 0, offset: 0 });
         for _ in 0..255 {
             liar.data(&[1]);
-            liar.say(Message::Hole { len: 4_095 });
+            liar.say(TransferMessage::Hole { len: 4_095 });
         }
         liar.data(&[1]);
-        assert!(matches!(liar.hear(), Ok(Message::Failed(fault)) if fault.code == Code::Limit));
+        assert!(matches!(liar.hear(), Ok(TransferMessage::Failed(fault)) if fault.code == Code::Limit));
     });
     assert!(matches!(received, Err(TransferError::Own(fault)) if fault.code == Code::Limit));
     // The partial file is still there; nothing else fits.
@@ -459,7 +469,7 @@ fn no_more_is_stored_than_allowed() {
     stranger(&place, [1; 32], |liar| {
         for n in 0..1_000 {
             match liar.offer_one(directory(&format!("d{n:04}"))) {
-                Verdict::Made => made += 1,
+                FileVerdict::Made => made += 1,
                 verdict => return assert!(limit(verdict)),
             }
         }
@@ -467,15 +477,15 @@ fn no_more_is_stored_than_allowed() {
     });
     assert!(made <= 2, "{made}");
     let all = Some(MinFree::Percent(100));
-    let place = Place::new(to.path(), Policy { min_free: all, ..policy() }).unwrap();
+    let place = Destination::new(to.path(), WritePolicy { min_free: all, ..policy() }).unwrap();
     for token in [&b""[..], b"t"] {
         let received = attack(&place, token, [1; 32], PATIENCE, |liar| {
             let verdict = liar.offer_one(directory("x"));
-            assert!(matches!(verdict, Verdict::Refused(fault) if fault.code == Code::NoSpace));
+            assert!(matches!(verdict, FileVerdict::Refused(fault) if fault.code == Code::NoSpace));
             liar.offer_one(file("y", 1));
-            liar.say(Message::Begin { index: 1, offset: 0 });
+            liar.say(TransferMessage::Begin { index: 1, offset: 0 });
             liar.data(b"y");
-            assert!(matches!(liar.hear(), Ok(Message::Failed(_))));
+            assert!(matches!(liar.hear(), Ok(TransferMessage::Failed(_))));
         });
         assert!(matches!(received, Err(TransferError::Own(fault)) if fault.code == Code::NoSpace));
     }
@@ -487,7 +497,7 @@ fn partial_files_of_strangers_have_an_end() {
     let to = tempfile::tempdir().unwrap();
     let folder = to.path().join(".strangers.farpace-part");
     let count = || fs::read_dir(&folder).map_or(0, Iterator::count);
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     for sender in [[1; 32], [2; 32]] {
         stranger(&place, sender, |liar| interrupt(liar, "film", 100, b"begin"));
     }
@@ -496,12 +506,13 @@ fn partial_files_of_strangers_have_an_end() {
     place.expire();
     drop(place);
     assert_eq!(count(), 2, "they are kept for a day");
-    let place = Place::new(to.path(), Policy { keep_partial: Duration::ZERO, ..policy() }).unwrap();
+    let place =
+        Destination::new(to.path(), WritePolicy { keep_partial: Duration::ZERO, ..policy() }).unwrap();
     assert_eq!(count(), 0);
     // One that is being written has no end.
     stranger(&place, [1; 32], |liar| {
         liar.offer(vec![file("film", 100), file("g", 0)]);
-        liar.say(Message::Begin { index: 0, offset: 0 });
+        liar.say(TransferMessage::Begin { index: 0, offset: 0 });
         liar.data(b"begin");
         let due = Instant::now() + SOON;
         while count() == 0 && Instant::now() < due {
@@ -512,8 +523,8 @@ fn partial_files_of_strangers_have_an_end() {
         liar.data(&[0; 95]);
         let mut bytes = b"begin".to_vec();
         bytes.resize(100, 0);
-        liar.say(Message::End { hash: hash(&bytes) });
-        assert!(matches!(liar.hear(), Ok(Message::Done { fault: None, .. })));
+        liar.say(TransferMessage::End { hash: hash(&bytes) });
+        assert!(matches!(liar.hear(), Ok(TransferMessage::Done { fault: None, .. })));
     });
     assert!(to.path().join("film").exists());
     drop(place);
@@ -521,10 +532,10 @@ fn partial_files_of_strangers_have_an_end() {
     // A directory in its place that somebody else could write to is not used.
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     stranger(&place, [1; 32], |liar| {
         assert!(
-            matches!(liar.offer_one(file("x", 1)), Verdict::Refused(fault) if fault.code == Code::Permission)
+            matches!(liar.offer_one(file("x", 1)), FileVerdict::Refused(fault) if fault.code == Code::Permission)
         );
     });
 }
@@ -533,7 +544,7 @@ fn partial_files_of_strangers_have_an_end() {
 #[test]
 fn endless_busy_and_drops_of_data_end() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     let patience = Timeouts { idle: Duration::from_secs(2), ..PATIENCE };
     let until_closed = |liar: &mut Liar<'_>, mut say: Box<dyn FnMut(&mut Liar<'_>) -> bool>| {
         let due = Instant::now() + SOON;
@@ -544,13 +555,13 @@ fn endless_busy_and_drops_of_data_end() {
     };
     for token in [&b""[..], b"t"] {
         let received = attack(&place, token, [1; 32], patience, |liar| {
-            until_closed(liar, Box::new(|liar| liar.writer.message(&Message::Busy).is_ok()));
+            until_closed(liar, Box::new(|liar| liar.writer.message(&TransferMessage::Busy).is_ok()));
         });
         assert!(matches!(received, Err(TransferError::Silent(_))), "{received:?}");
     }
     let received = attack(&place, b"", [1; 32], patience, |liar| {
         liar.offer_one(file("a", 1 << 40));
-        liar.say(Message::Begin { index: 0, offset: 0 });
+        liar.say(TransferMessage::Begin { index: 0, offset: 0 });
         until_closed(
             liar,
             Box::new(|liar| liar.writer.data_header(1).and_then(|()| liar.writer.raw(b"x")).is_ok()),
@@ -563,7 +574,7 @@ fn endless_busy_and_drops_of_data_end() {
 #[test]
 fn who_has_something_to_hash_may_take_its_time() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     // 50 MB at 10 MB/s: 5 s of Busy are believed, more than twice as long as silence would be.
     let there = vec![7; 50_000_000];
     fs::write(to.path().join(path("film").partial_name()), &there).unwrap();
@@ -571,19 +582,19 @@ fn who_has_something_to_hash_may_take_its_time() {
     let received = attack(&place, b"t", [0; 32], patience, |liar| {
         let size = there.len() as u64;
         let verdict = liar.offer_one(file("film", size + 1));
-        assert!(matches!(verdict, Verdict::Resume { offset, .. } if offset == size));
+        assert!(matches!(verdict, FileVerdict::Resume { offset, .. } if offset == size));
         for _ in 0..6 {
             std::thread::sleep(Duration::from_millis(500));
-            liar.say(Message::Busy);
+            liar.say(TransferMessage::Busy);
         }
-        liar.say(Message::Begin { index: 0, offset: size });
+        liar.say(TransferMessage::Begin { index: 0, offset: size });
         liar.data(b"!");
         let mut hasher = ContentHasher::default();
         hasher.update(&there);
         hasher.update(b"!");
-        liar.say(Message::End { hash: hasher.result() });
-        assert!(matches!(liar.hear(), Ok(Message::Done { fault: None, .. })));
-        liar.say(Message::Finish);
+        liar.say(TransferMessage::End { hash: hasher.result() });
+        assert!(matches!(liar.hear(), Ok(TransferMessage::Done { fault: None, .. })));
+        liar.say(TransferMessage::Finish);
         let _ = liar.hear();
     });
     assert_eq!(received.unwrap().files, 1);
@@ -593,7 +604,7 @@ fn who_has_something_to_hash_may_take_its_time() {
 #[test]
 fn who_does_not_read_does_not_keep_a_receiver() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     let offers = AtomicU64::new(0);
     let (ours, theirs) = pair();
     let received = std::thread::scope(|scope| {
@@ -601,12 +612,13 @@ fn who_does_not_read_does_not_keep_a_receiver() {
             let moved = AtomicU64::new(0);
             let (reader, writer) = (theirs.try_clone().unwrap(), theirs.try_clone().unwrap());
             let (_, mut writer) = shake(reader, writer, &Session::default(), Role::Sends, &moved).unwrap();
-            let summary = Message::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender: [0; 32] };
+            let summary =
+                TransferMessage::Summary { entries: 1_000_000, bytes: 1, roots: 1, sender: [0; 32] };
             writer.message(&summary).unwrap();
             // Refusals are longer than what they answer: in the end the receiver waits to be read, and then this does.
             for first in (0..1_000_000).step_by(1_000) {
                 let entries = (first..first + 1_000).map(|n| file(&format!(".{n:07}"), 1)).collect();
-                if writer.message(&Message::Offer { first, entries }).is_err() {
+                if writer.message(&TransferMessage::Offer { first, entries }).is_err() {
                     return;
                 }
                 offers.fetch_add(1, Ordering::Relaxed);
@@ -633,7 +645,7 @@ fn who_does_not_read_does_not_keep_a_receiver() {
 #[test]
 fn before_the_token_nothing_is_held() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     let (ours, mut theirs) = pair();
     let received = std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -653,7 +665,7 @@ fn before_the_token_nothing_is_held() {
 #[test]
 fn a_sender_without_token_goes_on_with_its_own() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let place = Place::new(to.path(), policy()).unwrap();
+    let place = Destination::new(to.path(), policy()).unwrap();
     fs::create_dir(from.path().join("tree")).unwrap();
     for (name, len) in [("tree/a", 100_usize), ("tree/b", 3_000_000)] {
         fs::write(from.path().join(name), vec![7; len]).unwrap();
@@ -665,7 +677,7 @@ fn a_sender_without_token_goes_on_with_its_own() {
                 let session = Session { connected: false, patience: PATIENCE, ..Session::default() };
                 receive(kernel::line_of(ours).unwrap(), &session, &place)
             });
-            let stop = |progress: &farpace_transfer::Progress| progress.bytes >= stop_at;
+            let stop = |progress: &farpace_transfer::LineProgress| progress.bytes >= stop_at;
             let session = Session { patience: PATIENCE, tick: &stop, sender, ..Session::default() };
             let found = walk(&[from.path().join("tree")]).unwrap();
             let limit = Some(farpace_units::Rate::from_mbit(40));

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 use farpace_transfer::{
-    Code, Line, Place, Policy, Progress, Received, Sent, Session, Timeouts, TransferError, receive, send,
-    walk,
+    Code, Destination, FramedStream, LineProgress, ReceiveReport, SendReport, Session, Timeouts,
+    TransferError, WritePolicy, receive, send, walk,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -14,9 +14,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-fn line(stream: UnixStream) -> Line {
+fn line(stream: UnixStream) -> FramedStream {
     let (reader, closer) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
-    Line {
+    FramedStream {
         reader: Box::new(reader),
         writer: Box::new(stream),
         close: Box::new(move || drop(closer.shutdown(Shutdown::Both))),
@@ -27,26 +27,26 @@ const PATIENCE: Timeouts = Timeouts { handshake: Duration::from_secs(5), idle: D
 
 struct Trial<'a> {
     tokens: (&'a str, &'a str),
-    policy: Policy,
-    stop: &'a (dyn Fn(&Progress) -> bool + Sync),
+    policy: WritePolicy,
+    stop: &'a (dyn Fn(&LineProgress) -> bool + Sync),
     limit: Option<u64>,
 }
 
 impl Default for Trial<'_> {
     fn default() -> Self {
-        Trial { tokens: ("t", "t"), policy: Policy::default(), stop: &|_| false, limit: None }
+        Trial { tokens: ("t", "t"), policy: WritePolicy::default(), stop: &|_| false, limit: None }
     }
 }
 
-type Outcome = (Result<Sent, TransferError>, Result<Received, TransferError>);
+type Outcome = (Result<SendReport, TransferError>, Result<ReceiveReport, TransferError>);
 
 impl Trial<'_> {
     fn run(&self, paths: &[PathBuf], to: &Path) -> Outcome {
         let (a, b) = UnixStream::pair().unwrap();
         self.over(line(a), line(b), paths, to)
     }
-    fn over(&self, a: Line, b: Line, paths: &[PathBuf], to: &Path) -> Outcome {
-        let place = Place::new(to, self.policy.clone()).unwrap();
+    fn over(&self, a: FramedStream, b: FramedStream, paths: &[PathBuf], to: &Path) -> Outcome {
+        let place = Destination::new(to, self.policy.clone()).unwrap();
         let walk = walk(paths).unwrap();
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
@@ -126,7 +126,8 @@ fn what_is_there_is_neither_sent_nor_replaced() {
     assert_eq!((again.files, again.unchanged, again.bytes, again.failed), (0, 1, 0, 1));
     assert_eq!(again.problems[0].fault.code, Code::Exists);
     assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "y"));
-    let replacing = Trial { policy: Policy { overwrite: true, ..Policy::default() }, ..Trial::default() };
+    let replacing =
+        Trial { policy: WritePolicy { overwrite: true, ..WritePolicy::default() }, ..Trial::default() };
     let third = replacing.run(&paths, to.path()).0.unwrap();
     assert_eq!((third.files, third.unchanged, third.failed), (1, 1, 0));
     assert_eq!(fs::read(to.path().join("b")).unwrap(), noise(100_000, "x"));
@@ -139,7 +140,7 @@ fn an_interrupted_transfer_is_resumed() {
     let path = from.path().join("film");
     let bytes = noise(12 << 20, "film");
     fs::write(&path, &bytes).unwrap();
-    let stop = |progress: &Progress| progress.bytes > 4 << 20;
+    let stop = |progress: &LineProgress| progress.bytes > 4 << 20;
     let first = Trial { stop: &stop, limit: Some(100), ..Trial::default() };
     let (sent, received) = first.run(std::slice::from_ref(&path), to.path());
     assert!(matches!(sent, Err(TransferError::Interrupted)), "{sent:?}");
@@ -248,7 +249,7 @@ fn tampering_is_noticed_wherever_it_is() {
         tamper(b2, a2, None);
         let trial = Trial { tokens: ("t", "t"), ..Trial::default() };
         let (sent, received) = trial.over(line(a), line(b), std::slice::from_ref(&path), to.path());
-        let good = |sent: &Sent| sent.files == 1 && sent.failed == 0;
+        let good = |sent: &SendReport| sent.files == 1 && sent.failed == 0;
         assert!(!sent.as_ref().is_ok_and(good), "{at}: {sent:?}");
         assert!(!received.as_ref().is_ok_and(|r| r.files > 0), "{at}: {received:?}");
         assert!(!to.path().join("file").exists(), "{at}");
@@ -262,7 +263,7 @@ fn a_file_that_changes_is_told_and_not_kept() {
     let (path, other) = (from.path().join("a"), from.path().join("b"));
     fs::write(&path, noise(8 << 20, "a")).unwrap();
     fs::write(&other, "b").unwrap();
-    let change = |progress: &Progress| {
+    let change = |progress: &LineProgress| {
         if progress.bytes > 1 << 20 {
             let file = fs::OpenOptions::new().append(true).open(&path);
             let _ = file.and_then(|mut file| file.write_all(b"more"));
@@ -285,7 +286,7 @@ fn a_file_that_vanishes_is_told_and_the_rest_goes() {
     let found = walk(&paths).unwrap();
     fs::remove_file(&paths[1]).unwrap();
     let (a, b) = UnixStream::pair().unwrap();
-    let place = Place::new(to.path(), Policy::default()).unwrap();
+    let place = Destination::new(to.path(), WritePolicy::default()).unwrap();
     let session = |connected| Session { token: b"t", connected, patience: PATIENCE, ..Session::default() };
     let sent = std::thread::scope(|scope| {
         scope.spawn(|| receive(line(b), &session(false), &place).unwrap());
@@ -306,7 +307,7 @@ fn links_that_are_there_are_not_followed() {
     fs::write(from.path().join("single"), "new").unwrap();
     symlink(outside.path(), to.path().join("tree")).unwrap();
     symlink(outside.path().join("single"), to.path().join("single")).unwrap();
-    let policy = Policy { overwrite: true, ..Policy::default() };
+    let policy = WritePolicy { overwrite: true, ..WritePolicy::default() };
     let paths = [from.path().join("tree"), from.path().join("single")];
     let sent = Trial { policy, ..Trial::default() }.run(&paths, to.path()).0.unwrap();
     assert_eq!(sent.failed, 2, "{sent:?}");
@@ -320,7 +321,7 @@ fn links_that_are_there_are_not_followed() {
 #[test]
 fn silence_and_garbage_end_soon() {
     let to = tempfile::tempdir().unwrap();
-    let place = Place::new(to.path(), Policy::default()).unwrap();
+    let place = Destination::new(to.path(), WritePolicy::default()).unwrap();
     let patience = Timeouts { handshake: Duration::from_millis(300), idle: Duration::from_secs(20) };
     let session = Session { token: b"", connected: false, patience, ..Session::default() };
     let begun = Instant::now();

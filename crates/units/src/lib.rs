@@ -20,7 +20,7 @@ mod time;
 pub use amount::Amount;
 pub use count::{ByteCount, Packets};
 pub use parse::UnitError;
-pub use random::Stream;
+pub use random::RandomStream;
 pub use rate::{Rate, Serialiser};
 pub use seq::Seq;
 pub use time::{Instant, Span};

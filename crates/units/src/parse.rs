@@ -58,7 +58,7 @@ pub enum UnitError {
     },
 }
 
-struct Kind {
+struct UnitKind {
     kind: &'static str,
     base: &'static str,
     example: &'static str,
@@ -66,7 +66,7 @@ struct Kind {
     units: &'static [(&'static str, u64)],
 }
 
-const SPAN: Kind = Kind {
+const SPAN: UnitKind = UnitKind {
     kind: "time",
     base: "nanoseconds",
     example: "10 ms",
@@ -79,13 +79,13 @@ const SPAN: Kind = Kind {
         ("h", 3_600_000_000_000),
     ],
 };
-const RATE: Kind = Kind {
+const RATE: UnitKind = UnitKind {
     kind: "rate",
     base: "bit/s",
     example: "500 Mbit/s",
     units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
 };
-const BYTES: Kind = Kind {
+const BYTES: UnitKind = UnitKind {
     kind: "size",
     base: "bytes",
     example: "16 MB",
@@ -100,7 +100,7 @@ const BYTES: Kind = Kind {
         ("GiB", 1 << 30),
     ],
 };
-const PACKETS: Kind = Kind {
+const PACKETS: UnitKind = UnitKind {
     kind: "packet count",
     base: "packets",
     example: "100 packets",
@@ -108,7 +108,7 @@ const PACKETS: Kind = Kind {
 };
 
 /// Reads `text` exactly, in decimal arithmetic: "0.1 ms" is 100000 ns, not nearly so.
-fn parse(text: &str, k: &Kind) -> Result<u64, UnitError> {
+fn parse(text: &str, k: &UnitKind) -> Result<u64, UnitError> {
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(t.len());
     let (number, unit) = (t[..split].replace('_', ""), t[split..].trim());

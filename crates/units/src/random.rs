@@ -6,9 +6,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// A deterministic stream of random numbers (xoshiro256++), keyed by a run's seed and the name of whoever
 /// draws from it. The same pair gives the same numbers on every machine.
 #[derive(Clone, Debug)]
-pub struct Stream(Xoshiro256PlusPlus);
+pub struct RandomStream(Xoshiro256PlusPlus);
 
-impl Stream {
+impl RandomStream {
     /// The stream that belongs to `name` in the run `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a over the name; seed_from_u64 then spreads the bits (SplitMix64).
@@ -16,7 +16,7 @@ impl Stream {
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        Stream(Xoshiro256PlusPlus::seed_from_u64(seed.rotate_left(32) ^ h))
+        RandomStream(Xoshiro256PlusPlus::seed_from_u64(seed.rotate_left(32) ^ h))
     }
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
@@ -42,7 +42,7 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use super::Stream;
+    use super::RandomStream;
 
     /// Breaks: every recorded seed. The numbers are part of the format.
     #[test]
@@ -54,7 +54,7 @@ mod tests {
             (2, "loss", [0x322c_f74a_6107_48bb, 0x84a5_8810_964e_9f29, 0xf5b6_4d44_de5d_e863]),
         ];
         for (seed, name, numbers) in table {
-            let mut stream = Stream::new(seed, name);
+            let mut stream = RandomStream::new(seed, name);
             assert_eq!(numbers.map(|_| stream.next_u64()), numbers, "{name} of seed {seed}");
         }
     }

@@ -8,7 +8,7 @@ use crate::icmp::{Icmp, IpVersion};
 use crate::ip::{AddressPair, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv4::{IPV4_LEN, Ipv4Header};
 use crate::ipv6::{IPV6_LEN, Ipv6Header};
-use crate::packet::{Checksum, HEADER_ROOM, Inner, Packet};
+use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use crate::tcp::TcpHeader;
 use crate::udp::{UDP_LEN, UdpHeader};
 use bytes::Bytes;
@@ -96,9 +96,9 @@ impl Below {
 
     /// A frame to be filled in place, so that the headers are not moved once more.
     #[inline]
-    fn frame(&self, checksum: Checksum) -> Box<Inner> {
+    fn frame(&self, checksum: Checksum) -> Box<PacketInner> {
         let ip_len = self.addresses.ip_header_len();
-        Box::new(Inner {
+        Box::new(PacketInner {
             payload: Bytes::new(),
             header: [0; HEADER_ROOM],
             header_len: 0,
@@ -115,7 +115,7 @@ impl Below {
     #[inline]
     fn finish(
         &self,
-        mut inner: Box<Inner>,
+        mut inner: Box<PacketInner>,
         ident: u16,
         protocol: u8,
         transport_len: usize,

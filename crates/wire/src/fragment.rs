@@ -6,7 +6,7 @@ use crate::ethernet::MAX_ETHERNET_LEN;
 use crate::ip::{Fragment, IpView};
 use crate::ipv4::{IPV4_LEN, Ipv4Header, MAX_IPV4_LEN};
 use crate::ipv6::{FRAGMENT, FRAGMENT_LEN, IPV6_LEN, Ipv6Header};
-use crate::packet::{Checksum, HEADER_ROOM, Inner, Packet};
+use crate::packet::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use bytes::Bytes;
 use farpace_units::Rate;
 
@@ -59,7 +59,7 @@ pub fn fragment(packet: Packet, mtu: usize, ident: u32) -> Result<Vec<Packet>, W
             Some(len) => len,
             None => return Err(cannot),
         };
-        parts.push(Packet::from_inner(Box::new(Inner {
+        parts.push(Packet::from_inner(Box::new(PacketInner {
             payload: data.slice(start..end),
             header,
             header_len: (ethernet_len + ip_len) as u8,

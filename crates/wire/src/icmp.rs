@@ -4,7 +4,7 @@ mod cards;
 mod neighbour;
 
 pub use cards::{neighbour_cards, with_cards};
-pub use neighbour::{Neighbour, solicited_node, solicited_node_mac};
+pub use neighbour::{NeighbourDiscovery, solicited_node, solicited_node_mac};
 
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};
@@ -123,7 +123,7 @@ pub enum Icmp<'a> {
         quoted: &'a [u8],
     },
     /// Neighbour discovery; over IPv6 alone.
-    Neighbour(Neighbour),
+    Neighbour(NeighbourDiscovery),
     /// Anything else.
     Other {
         /// The type field.
@@ -197,7 +197,7 @@ impl<'a> Icmp<'a> {
                 Icmp::ParameterProblem { code, pointer, quoted: rest }
             }
             (IpVersion::V6, neighbour::SOLICITATION | neighbour::ADVERTISEMENT) if code == 0 => {
-                Icmp::Neighbour(Neighbour::parse(kind, a, rest)?)
+                Icmp::Neighbour(NeighbourDiscovery::parse(kind, a, rest)?)
             }
             _ => Icmp::Other { kind, code, body: bytes.get(4..).unwrap_or(&[]) },
         })

@@ -52,7 +52,7 @@ pub use departure::{Departure, Departures};
 pub use error::{Layer, WireError};
 pub use ethernet::{EtherType, EthernetHeader, MacAddr};
 pub use fragment::{fragment, join};
-pub use icmp::{Icmp, IpVersion, Neighbour, Unreachable};
+pub use icmp::{Icmp, IpVersion, NeighbourDiscovery, Unreachable};
 pub use ip::{AddressPair, Ecn, Fragment, IpView};
 pub use ipv4::{Ipv4Header, Ipv4View};
 pub use ipv6::{Ipv6Header, Ipv6View};

@@ -32,10 +32,10 @@ const _: () = assert!(MAX_ETHERNET_LEN + MAX_IPV6_LEN + MAX_TCP_LEN <= HEADER_RO
 /// payload: ICMP and ARP messages too, and what a fragment carries. If [`flip_bit`](Packet::flip_bit) makes the bytes
 /// tell another story, the views refuse them.
 #[derive(Clone)]
-pub struct Packet(Box<Inner>);
+pub struct Packet(Box<PacketInner>);
 
 #[derive(Clone)]
-pub(crate) struct Inner {
+pub(crate) struct PacketInner {
     pub(crate) payload: Bytes,
     pub(crate) header: [u8; HEADER_ROOM],
     pub(crate) header_len: u8,
@@ -63,13 +63,13 @@ pub enum Checksum {
 }
 
 /// What follows Ethernet, found to agree with the packet's extents.
-enum Network<'a> {
+enum NetworkHeader<'a> {
     Ip(IpView<'a>),
     Other(EtherType),
 }
 
 impl Packet {
-    pub(crate) const fn from_inner(inner: Box<Inner>) -> Self {
+    pub(crate) const fn from_inner(inner: Box<PacketInner>) -> Self {
         Packet(inner)
     }
 
@@ -79,7 +79,7 @@ impl Packet {
         header[0..6].copy_from_slice(&dst.0);
         header[6..12].copy_from_slice(&src.0);
         header[12..14].copy_from_slice(&ether_type.0.to_be_bytes());
-        Packet(Box::new(Inner {
+        Packet(Box::new(PacketInner {
             payload,
             header,
             header_len: ETHERNET_LEN as u8,
@@ -172,7 +172,7 @@ impl Packet {
     #[inline]
     pub fn ip(&self) -> Option<IpView<'_>> {
         match self.network() {
-            Ok(Network::Ip(view)) => Some(view),
+            Ok(NetworkHeader::Ip(view)) => Some(view),
             _ => None,
         }
     }
@@ -180,14 +180,14 @@ impl Packet {
     #[inline]
     pub fn ipv4(&self) -> Option<Ipv4View<'_>> {
         match self.network() {
-            Ok(Network::Ip(IpView::V4(view))) => Some(view),
+            Ok(NetworkHeader::Ip(IpView::V4(view))) => Some(view),
             _ => None,
         }
     }
     /// The IPv6 header, if the packet has one and its length agrees with the packet.
     pub fn ipv6(&self) -> Option<Ipv6View<'_>> {
         match self.network() {
-            Ok(Network::Ip(IpView::V6(view))) => Some(view),
+            Ok(NetworkHeader::Ip(IpView::V6(view))) => Some(view),
             _ => None,
         }
     }
@@ -204,8 +204,8 @@ impl Packet {
         let network = self.network()?;
         let tcp = self.tcp_within(&network)?;
         match network {
-            Network::Ip(ip) => Ok((ip, tcp)),
-            Network::Other(other) => Err(WireError::NotIp(other.0)),
+            NetworkHeader::Ip(ip) => Ok((ip, tcp)),
+            NetworkHeader::Other(other) => Err(WireError::NotIp(other.0)),
         }
     }
     /// True for a TCP segment that carries nothing but an acknowledgment: no data, and neither SYN nor FIN nor RST.
@@ -226,8 +226,8 @@ impl Packet {
     /// one, or if it is malformed.
     pub fn icmp(&self) -> Result<Icmp<'_>, WireError> {
         let ip = match self.network()? {
-            Network::Ip(ip) => ip,
-            Network::Other(other) => return Err(WireError::NotIp(other.0)),
+            NetworkHeader::Ip(ip) => ip,
+            NetworkHeader::Other(other) => return Err(WireError::NotIp(other.0)),
         };
         let version = match ip {
             IpView::V4(_) => IpVersion::V4,
@@ -244,10 +244,10 @@ impl Packet {
     /// The ARP packet.
     pub fn arp(&self) -> Result<Arp, WireError> {
         match self.network()? {
-            Network::Other(EtherType::ARP) => Arp::parse(&self.0.payload),
-            Network::Other(other) => Err(WireError::NotArp(other.0)),
-            Network::Ip(IpView::V4(_)) => Err(WireError::NotArp(EtherType::IPV4.0)),
-            Network::Ip(IpView::V6(_)) => Err(WireError::NotArp(EtherType::IPV6.0)),
+            NetworkHeader::Other(EtherType::ARP) => Arp::parse(&self.0.payload),
+            NetworkHeader::Other(other) => Err(WireError::NotArp(other.0)),
+            NetworkHeader::Ip(IpView::V4(_)) => Err(WireError::NotArp(EtherType::IPV4.0)),
+            NetworkHeader::Ip(IpView::V6(_)) => Err(WireError::NotArp(EtherType::IPV6.0)),
         }
     }
 
@@ -262,7 +262,7 @@ impl Packet {
 
     fn verify_complete(&self) -> Result<(), WireError> {
         let network = self.network()?;
-        let Network::Ip(ip) = &network else { return Ok(()) };
+        let NetworkHeader::Ip(ip) = &network else { return Ok(()) };
         if let IpView::V4(view) = ip {
             view.verify_checksum()?;
         }
@@ -301,7 +301,7 @@ impl Packet {
 
     /// The network header, if its bytes still agree with the extents found when the packet was made.
     #[inline]
-    fn network(&self) -> Result<Network<'_>, WireError> {
+    fn network(&self) -> Result<NetworkHeader<'_>, WireError> {
         let (network, transport) = (usize::from(self.0.network_offset), usize::from(self.0.transport_offset));
         let headers = self.headers();
         let (ether_type, len) = ethernet::extent(headers)?;
@@ -312,7 +312,7 @@ impl Packet {
         let (layer, view) = match ether_type {
             EtherType::IPV4 => (Layer::Ipv4, IpView::V4(Ipv4View::parse(bytes)?)),
             EtherType::IPV6 => (Layer::Ipv6, IpView::V6(Ipv6View::parse(bytes)?)),
-            other => return Ok(Network::Other(other)),
+            other => return Ok(NetworkHeader::Other(other)),
         };
         if view.header_len() != transport - network {
             return Err(WireError::HeaderLength { layer, len: view.header_len() });
@@ -321,27 +321,27 @@ impl Packet {
         if says != have {
             return Err(WireError::TotalLength { layer, says, have });
         }
-        Ok(Network::Ip(view))
+        Ok(NetworkHeader::Ip(view))
     }
 
     /// The bytes after the IP header among the headers, if the packet is whole and carries `protocol`.
     #[inline]
     fn transport(
         &self,
-        network: &Network<'_>,
+        network: &NetworkHeader<'_>,
         protocol: u8,
         other: fn(u8) -> WireError,
     ) -> Result<&[u8], WireError> {
         match network {
-            Network::Ip(ip) if ip.is_fragment() => Err(WireError::Fragment),
-            Network::Ip(ip) if ip.protocol() != protocol => Err(other(ip.protocol())),
-            Network::Ip(_) => Ok(&self.headers()[usize::from(self.0.transport_offset)..]),
-            Network::Other(ether_type) => Err(WireError::NotIp(ether_type.0)),
+            NetworkHeader::Ip(ip) if ip.is_fragment() => Err(WireError::Fragment),
+            NetworkHeader::Ip(ip) if ip.protocol() != protocol => Err(other(ip.protocol())),
+            NetworkHeader::Ip(_) => Ok(&self.headers()[usize::from(self.0.transport_offset)..]),
+            NetworkHeader::Other(ether_type) => Err(WireError::NotIp(ether_type.0)),
         }
     }
 
     #[inline]
-    fn tcp_within(&self, network: &Network<'_>) -> Result<TcpView<'_>, WireError> {
+    fn tcp_within(&self, network: &NetworkHeader<'_>) -> Result<TcpView<'_>, WireError> {
         let bytes = self.transport(network, PROTOCOL_TCP, WireError::NotTcp)?;
         let view = TcpView::parse(bytes)?;
         if view.header_len() != bytes.len() {
@@ -351,7 +351,7 @@ impl Packet {
     }
 
     #[inline]
-    fn udp_within(&self, network: &Network<'_>) -> Result<UdpView<'_>, WireError> {
+    fn udp_within(&self, network: &NetworkHeader<'_>) -> Result<UdpView<'_>, WireError> {
         let bytes = self.transport(network, PROTOCOL_UDP, WireError::NotUdp)?;
         let view = UdpView::parse(bytes)?;
         let (says, have) = (usize::from(view.total_len()), bytes.len() + self.0.payload.len());
@@ -380,7 +380,7 @@ impl Packet {
             return None;
         }
         let network = self.network().ok()?;
-        let Network::Ip(ip) = &network else { return None };
+        let NetworkHeader::Ip(ip) = &network else { return None };
         let sum = self.transport_sum(ip, ip.protocol()).finish();
         let (at, sum) = match ip.protocol() {
             PROTOCOL_UDP => {

@@ -5,7 +5,7 @@
 use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac, with_cards};
 use farpace_wire::{
     AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, MAX_LISTED_NICS, MacAddr,
-    Neighbour, NicFlags, NicKind, NicList, Packet,
+    NeighbourDiscovery, NicFlags, NicKind, NicList, Packet,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -225,7 +225,8 @@ fn every_truncation_is_refused_or_ordinary() {
 }
 
 fn solicitation() -> Packet {
-    let message = Icmp::Neighbour(Neighbour::Solicitation { target: B6, source_link: Some(mac(0x11)) });
+    let message =
+        Icmp::Neighbour(NeighbourDiscovery::Solicitation { target: B6, source_link: Some(mac(0x11)) });
     let below = Below::new(mac(0x11), solicited_node_mac(B6), AddressPair::V6(A6, solicited_node(B6)), 255);
     below.icmp(0, &message).unwrap()
 }
@@ -233,7 +234,7 @@ fn solicitation() -> Packet {
 /// Breaks: neighbour discovery with a list is malformed to others, or says something else.
 #[test]
 fn neighbour_discovery_carries_the_list() {
-    let advertisement = Neighbour::Advertisement {
+    let advertisement = NeighbourDiscovery::Advertisement {
         target: A6,
         target_link: Some(mac(0x11)),
         router: true,

@@ -5,8 +5,8 @@
 use bytes::Bytes;
 use farpace_wire::icmp::{solicited_node, solicited_node_mac};
 use farpace_wire::{
-    AddressPair, Arp, Below, Icmp, IpVersion, Ipv6View, Layer, MacAddr, Neighbour, Packet, Quoted, TcpHeader,
-    UdpHeader, Unreachable, WireError, fragment,
+    AddressPair, Arp, Below, Icmp, IpVersion, Ipv6View, Layer, MacAddr, NeighbourDiscovery, Packet, Quoted,
+    TcpHeader, UdpHeader, Unreachable, WireError, fragment,
 };
 
 const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -74,7 +74,7 @@ fn options_of_neighbour_discovery() {
         bytes.extend_from_slice(&[9; 16]);
         bytes.extend_from_slice(options);
         match Icmp::parse(IpVersion::V6, &bytes) {
-            Ok(Icmp::Neighbour(Neighbour::Solicitation { source_link, .. })) => Ok(source_link),
+            Ok(Icmp::Neighbour(NeighbourDiscovery::Solicitation { source_link, .. })) => Ok(source_link),
             Ok(other) => panic!("{other:?}"),
             Err(why) => Err(why),
         }
@@ -97,7 +97,7 @@ fn options_of_neighbour_discovery() {
 #[test]
 fn what_a_version_does_not_have() {
     let cannot = Err(WireError::CannotEncode { layer: Layer::Icmp });
-    let advertisement = Icmp::Neighbour(Neighbour::Advertisement {
+    let advertisement = Icmp::Neighbour(NeighbourDiscovery::Advertisement {
         target: "fd00::1".parse().unwrap(),
         target_link: None,
         router: false,

@@ -2,7 +2,7 @@
 
 use crate::cell::Outcome;
 use crate::plan::{Args, Cell};
-use farpace_report::{Cell as Field, Column, HeatRow, Table, heat_map};
+use farpace_report::{HeatRow, Table, TableCell as Field, TableColumn, heat_map};
 use serde_json::{Value, json};
 
 type Done = [(Cell, Outcome)];
@@ -42,8 +42,8 @@ fn grids(args: &Args, done: &Done) -> String {
         let Some((first, _)) = group.first() else { continue };
         for (what, value) in &shown {
             let title = format!("{}, loss {}: {what}", first.sender.name, first.loss);
-            let heads = args.rtts.iter().map(|ms| Column::number(&format!("{ms} ms"), ""));
-            let mut table = Table::new(&title, [Column::text("")].into_iter().chain(heads).collect());
+            let heads = args.rtts.iter().map(|ms| TableColumn::number(&format!("{ms} ms"), ""));
+            let mut table = Table::new(&title, [TableColumn::text("")].into_iter().chain(heads).collect());
             for row in lines(group) {
                 let name = row.first().map(|(cell, _)| Field::from(cell.rate.to_string()));
                 let values = columns(args, row).map(|done| done.map(|(c, o)| value(c, o)).into());
@@ -73,23 +73,23 @@ fn columns<'a>(args: &'a Args, row: &'a Done) -> impl Iterator<Item = Option<&'a
 
 fn rows(args: &Args, done: &Done) -> Table {
     let mut columns = vec![
-        Column::text("sender"),
-        Column::text("rate"),
-        Column::number("RTT", "ms"),
-        Column::number("loss", ""),
-        Column::number("reached", "%"),
-        Column::number("start", "%"),
-        Column::number("started", "s"),
-        Column::number("memory", "BDP"),
-        Column::number("lost", "%"),
-        Column::number("sent again", "%"),
-        Column::number("timeouts", ""),
+        TableColumn::text("sender"),
+        TableColumn::text("rate"),
+        TableColumn::number("RTT", "ms"),
+        TableColumn::number("loss", ""),
+        TableColumn::number("reached", "%"),
+        TableColumn::number("start", "%"),
+        TableColumn::number("started", "s"),
+        TableColumn::number("memory", "BDP"),
+        TableColumn::number("lost", "%"),
+        TableColumn::number("sent again", "%"),
+        TableColumn::number("timeouts", ""),
     ];
     if args.size.is_some() {
-        columns.push(Column::number("completed", "ms"));
+        columns.push(TableColumn::number("completed", "ms"));
     }
     if args.flows > 1 {
-        columns.push(Column::number("share of the first", "%"));
+        columns.push(TableColumn::number("share of the first", "%"));
     }
     let mut table = Table::new("", columns);
     let number = |value, decimals| Field::Number(value, Some(decimals));

@@ -8,8 +8,8 @@ use farpace_host::{Application, Host, ListenSettings, LocalLink, Secret};
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, XdpConfig, XdpSocket};
 use farpace_live::{Device, DeviceError, Driver, DriverError, Handle, Stats, Wait};
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Event};
-use farpace_units::{ByteCount, Instant, Stream};
+use farpace_tcp::{Connection, ConnectionEvent};
+use farpace_units::{ByteCount, Instant, RandomStream};
 use farpace_wire::MacAddr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread::JoinHandle;
@@ -92,15 +92,15 @@ pub fn xdp(way: Way, seconds: f64) -> anyhow::Result<Measure> {
 struct Both(Bytes);
 
 impl Application for Both {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            Event::Connected | Event::Writable => {
+            ConnectionEvent::Connected | ConnectionEvent::Writable => {
                 while !self.0.is_empty() && !connection.write(&mut self.0.clone()).is_zero() {}
             }
-            Event::Readable => {
+            ConnectionEvent::Readable => {
                 connection.read(drop);
             }
-            Event::PeerClosed => connection.close(),
+            ConnectionEvent::PeerClosed => connection.close(),
             _ => {}
         }
     }
@@ -120,8 +120,8 @@ pub fn latency(questions: usize, wait: Wait) -> anyhow::Result<Vec<f64>> {
 struct Echo;
 
 impl Application for Echo {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Readable {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Readable {
             let mut all = Vec::new();
             connection.read(|bytes| all.push(bytes));
             all.iter_mut().for_each(|bytes| _ = connection.write(bytes));
@@ -156,7 +156,7 @@ fn station(
         let other =
             |error: Box<dyn std::error::Error + Send + Sync>| DriverError::Wait(std::io::Error::other(error));
         let device = path.open().map_err(|e| other(e.into()))?;
-        let mut host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "bench")));
+        let mut host = Host::new(OURS, Secret::from_stream(&mut RandomStream::new(1, "bench")));
         if let Some(mac) = device.info().mac {
             host.join_link(mac, LocalLink::default());
         }

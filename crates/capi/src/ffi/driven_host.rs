@@ -8,7 +8,7 @@ use farpace_live::socket::Engine;
 use farpace_live::{Ended, HostJob};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Port};
-use farpace_units::{ByteCount, Instant, Stream};
+use farpace_units::{ByteCount, Instant, RandomStream};
 use farpace_wire::{MacAddr, Packet};
 use nix::errno::Errno;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ impl Driven {
         mtu: u16,
         ethernet: Option<(MacAddr, u8, Option<IpAddr>)>,
     ) -> nix::Result<Self> {
-        let mut host = Host::new(address, Secret::from_stream(&mut Stream::new(seed, "secret")));
+        let mut host = Host::new(address, Secret::from_stream(&mut RandomStream::new(seed, "secret")));
         host.set_mtu(mtu);
         if let Some((mac, bits, gateway)) = ethernet {
             let gateways = gateway.into_iter().collect();

@@ -9,18 +9,18 @@ use super::stack;
 use crate::descriptor;
 use crate::home::Home;
 use crate::share::remote;
-use crate::share::server::Server;
-use crate::table::{self, Table};
+use crate::share::server::ShareServer;
+use crate::table::{self, HandleTable};
 use nix::libc;
 use std::cell::RefCell;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, MutexGuard, Once, RwLockWriteGuard};
 
 /// What is held during a fork.
-struct Held {
+struct ForkGuard {
     last: MutexGuard<'static, Option<Arc<Home>>>,
     _links: RwLockWriteGuard<'static, ()>,
-    table: RwLockWriteGuard<'static, Table>,
+    table: RwLockWriteGuard<'static, HandleTable>,
     channel: MutexGuard<'static, Option<OwnedFd>>,
     /// The stack and its door, if there is one with a thread.
     shared: Option<(Arc<Home>, Option<RawFd>, Vec<RawFd>)>,
@@ -28,7 +28,7 @@ struct Held {
 
 thread_local! {
     /// By the thread that forks.
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<ForkGuard>> = const { RefCell::new(None) };
 }
 
 /// From now on forks are noticed.
@@ -44,13 +44,13 @@ extern "C" fn prepare() {
     let last = stack::hold_last();
     let home = last.clone().filter(|home| !home.is_driven());
     // Without descriptors for a door the child can do nothing with its copies.
-    let door = home.as_ref().and_then(|home| home.share().ok()).and_then(Server::theirs);
+    let door = home.as_ref().and_then(|home| home.share().ok()).and_then(ShareServer::theirs);
     let shared = home.map(|home| {
         let private = home.private();
         (home, door, private)
     });
     let (channel, _links) = (remote::hold(), descriptor::hold());
-    let held = Held { last, _links, table: table::hold(), channel, shared };
+    let held = ForkGuard { last, _links, table: table::hold(), channel, shared };
     HELD.with(|place| *place.borrow_mut() = Some(held));
 }
 

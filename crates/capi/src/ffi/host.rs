@@ -5,7 +5,7 @@
 use super::driven_host::Driven;
 use super::{answer, done, guarded, memory, stack};
 use crate::home::{Home, Now, WaitFor};
-use crate::place::Refusal;
+use crate::place::ConfigRefusal;
 use farpace_host::is_host_address;
 use farpace_live::socket::Stack;
 use farpace_units::{ByteCount, Instant};
@@ -50,11 +50,12 @@ fn create(
     seed: u64,
     profile: *const c_char,
     mtu: u16,
-    ethernet: impl FnOnce(IpAddr) -> Result<Ethernet, Refusal>,
+    ethernet: impl FnOnce(IpAddr) -> Result<Ethernet, ConfigRefusal>,
 ) -> *mut FarpaceHost {
-    let made = guarded(|| -> Result<FarpaceHost, Refusal> {
-        let plain = |error| Refusal(error, String::new());
-        let wrong = |text: &str, wanted: &str| Refusal(Errno::EINVAL, format!("`{text}`: expected {wanted}"));
+    let made = guarded(|| -> Result<FarpaceHost, ConfigRefusal> {
+        let plain = |error| ConfigRefusal(error, String::new());
+        let wrong =
+            |text: &str, wanted: &str| ConfigRefusal(Errno::EINVAL, format!("`{text}`: expected {wanted}"));
         let text = memory::text(address).map_err(plain)?.unwrap_or_default();
         let address: IpAddr = text.parse().map_err(|_| wrong(&text, "an address like 10.0.0.1"))?;
         if !is_host_address(address) {
@@ -73,7 +74,7 @@ fn create(
         let home = home.map_err(plain)?;
         Ok(FarpaceHost { engine, home })
     });
-    match made.unwrap_or_else(|| Err(Refusal(Errno::EIO, "a bug of farpace".to_owned()))) {
+    match made.unwrap_or_else(|| Err(ConfigRefusal(Errno::EIO, "a bug of farpace".to_owned()))) {
         Ok(host) => memory::give(host),
         Err(refusal) => {
             stack::refuse(refusal);
@@ -105,17 +106,17 @@ pub extern "C" fn farpace_host_create_ethernet(
     gateway: *const c_char,
 ) -> *mut FarpaceHost {
     create(address, seed, profile, mtu, |address| {
-        let wrong = |what: &str| Refusal(Errno::EINVAL, what.to_owned());
+        let wrong = |what: &str| ConfigRefusal(Errno::EINVAL, what.to_owned());
         let mac: [u8; 6] = memory::bytes(mac, 6)
             .and_then(|bytes| bytes.try_into().map_err(|_| Errno::EINVAL))
-            .map_err(|error| Refusal(error, "a MAC address has six bytes".to_owned()))?;
+            .map_err(|error| ConfigRefusal(error, "a MAC address has six bytes".to_owned()))?;
         if MacAddr(mac).is_multicast() || mac == [0; 6] {
             return Err(wrong("the MAC address is not that of a single machine"));
         }
         if prefix > if address.is_ipv4() { 32 } else { 128 } {
             return Err(wrong("the prefix is longer than an address"));
         }
-        let gateway = memory::text(gateway).map_err(|error| Refusal(error, String::new()))?;
+        let gateway = memory::text(gateway).map_err(|error| ConfigRefusal(error, String::new()))?;
         let gateway = gateway.map(|text| match text.parse::<IpAddr>() {
             Ok(router) if is_host_address(router) && router.is_ipv4() == address.is_ipv4() => Ok(router),
             _ => Err(wrong("the gateway is not the address of a single machine of the same family")),

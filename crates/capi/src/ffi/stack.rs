@@ -4,12 +4,12 @@
 
 use super::{answer, done, guarded, memory, watch_forks};
 use crate::home::Home;
-use crate::place::{Place, Refusal};
+use crate::place::{ConfigRefusal, InterfaceConfig};
 use crate::share::remote::{self, Remote};
 use crate::share::server::{DOORS, door_name};
-use crate::socket::Socket;
+use crate::socket::CapiSocket;
 use crate::table;
-use farpace_live::socket::{Options, OptionsError, posix};
+use farpace_live::socket::{OptionsError, SocketOptions, posix};
 use nix::errno::Errno;
 use nix::libc::{c_int, size_t, ssize_t};
 use nix::sys::socket::{SockFlag, UnixAddr, getpeername};
@@ -44,8 +44,8 @@ fn reason() -> MutexGuard<'static, String> {
 }
 
 /// The options of new sockets of a home, from words as [`Options::set`] takes them.
-pub fn options(words: Option<&str>) -> Result<Options, Refusal> {
-    let mut options = Options::default();
+pub fn options(words: Option<&str>) -> Result<SocketOptions, ConfigRefusal> {
+    let mut options = SocketOptions::default();
     options.set(words.unwrap_or_default()).map_err(|error| {
         let code = match error {
             OptionsError::Profile(_) | OptionsError::Congestion(_) => Errno::ENOENT,
@@ -53,7 +53,7 @@ pub fn options(words: Option<&str>) -> Result<Options, Refusal> {
                 Errno::EINVAL
             }
         };
-        Refusal(code, error.to_string())
+        ConfigRefusal(code, error.to_string())
     })?;
     Ok(options)
 }
@@ -69,15 +69,15 @@ pub extern "C" fn fp_stack_tun(
     give(|| {
         let required = |at, what| {
             let text = memory::text(at).ok().flatten();
-            text.ok_or_else(|| Refusal(Errno::EINVAL, format!("{what} is missing")))
+            text.ok_or_else(|| ConfigRefusal(Errno::EINVAL, format!("{what} is missing")))
         };
         let name = required(name, "the name")?;
         let kernel = required(kernel, "the kernel's address")?;
         let address = required(address, "the stack's address")?;
-        let profile = memory::text(profile).map_err(|error| Refusal(error, String::new()))?;
+        let profile = memory::text(profile).map_err(|error| ConfigRefusal(error, String::new()))?;
         let profile = profile.map_or(String::new(), |profile| format!("profile={profile}"));
         let bits = if address.contains(':') { 128 } else { 32 };
-        Place::parse(&format!("tun={name}\nkernel={kernel}\naddress={address}/{bits}\n{profile}"))
+        InterfaceConfig::parse(&format!("tun={name}\nkernel={kernel}\naddress={address}/{bits}\n{profile}"))
     })
 }
 
@@ -86,13 +86,13 @@ pub extern "C" fn fp_stack_tun(
 pub extern "C" fn fp_stack_open(words: *const c_char) -> *mut FpStack {
     give(|| {
         let words = memory::text(words).ok().flatten();
-        Place::parse(&words.ok_or_else(|| Refusal(Errno::EINVAL, "no words".to_owned()))?)
+        InterfaceConfig::parse(&words.ok_or_else(|| ConfigRefusal(Errno::EINVAL, "no words".to_owned()))?)
     })
 }
 
-fn give(place: impl FnOnce() -> Result<Place, Refusal>) -> *mut FpStack {
+fn give(place: impl FnOnce() -> Result<InterfaceConfig, ConfigRefusal>) -> *mut FpStack {
     let made = guarded(|| place()?.open());
-    match made.unwrap_or_else(|| Err(Refusal(Errno::EIO, "a bug of farpace".to_owned()))) {
+    match made.unwrap_or_else(|| Err(ConfigRefusal(Errno::EIO, "a bug of farpace".to_owned()))) {
         Ok(home) => {
             *last() = Some(home.clone());
             memory::give(FpStack(home))
@@ -105,7 +105,7 @@ fn give(place: impl FnOnce() -> Result<Place, Refusal>) -> *mut FpStack {
 }
 
 /// Sets `errno`, and keeps the reason for [`fp_stack_reason`].
-pub fn refuse(Refusal(error, why): Refusal) {
+pub fn refuse(ConfigRefusal(error, why): ConfigRefusal) {
     *reason() = why;
     error.set();
 }
@@ -200,7 +200,7 @@ pub extern "C" fn fp_stack_join(words: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn fp_socket_inherited(fd: c_int) -> c_int {
     done(|| {
-        Socket::open_there(Remote::know(fd)?);
+        CapiSocket::open_there(Remote::know(fd)?);
         Ok(())
     })
 }
@@ -275,11 +275,11 @@ fn open_at(
     let kind = kind & KINDS;
     let home = match home {
         None if remote::asks() => {
-            return Ok(Socket::open_there(Remote::socket(at, domain, kind, protocol, flags)?));
+            return Ok(CapiSocket::open_there(Remote::socket(at, domain, kind, protocol, flags)?));
         }
         None => last().clone().ok_or(Errno::ENETDOWN)?,
         Some(home) => home,
     };
-    let inner = posix::Socket::new(home.stack.clone(), domain, kind, protocol, home.options.clone())?;
-    Socket::open(home, inner, flags, at)
+    let inner = posix::PosixSocket::new(home.stack.clone(), domain, kind, protocol, home.options.clone())?;
+    CapiSocket::open(home, inner, flags, at)
 }

@@ -7,7 +7,7 @@ use super::memory::{self, MAX_PARTS};
 use super::wait::call;
 use crate::share::frame::MAX_DATA;
 use crate::table;
-use farpace_live::socket::posix::{Control, Received, SendTo};
+use farpace_live::socket::posix::{AncillaryMessage, ReceivedMessage, SendTo};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint, iovec, mmsghdr, msghdr, size_t, socklen_t, ssize_t};
 use nix::poll::PollFlags;
@@ -23,10 +23,10 @@ fn length(n: usize) -> ssize_t {
 }
 
 /// Receives until there is enough: something, as much as SO_RCVLOWAT says, or all that was asked for (MSG_WAITALL).
-fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Result<Received> {
+fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Result<ReceivedMessage> {
     let room: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let mut rest = buffers;
-    let mut all = Received::default();
+    let mut all = ReceivedMessage::default();
     loop {
         let one = call(fd, PollFlags::POLLIN, flags, |socket| {
             let inner = socket;
@@ -44,7 +44,7 @@ fn receive(fd: RawFd, buffers: &mut [IoSliceMut<'_>], flags: c_int) -> nix::Resu
             Err(error) => return Err(error),
         };
         let ended = one.len == 0;
-        all = Received { len: all.len + one.len, copied: all.copied + one.copied, ..one };
+        all = ReceivedMessage { len: all.len + one.len, copied: all.copied + one.copied, ..one };
         let inner = table::get(fd)?;
         let target = if flags & libc::MSG_WAITALL != 0 { room } else { inner.low_water().min(room) };
         let special = flags & (libc::MSG_PEEK | libc::MSG_OOB) != 0;
@@ -153,7 +153,7 @@ fn receive_message(fd: RawFd, message: *mut msghdr, flags: c_int) -> nix::Result
         memory::tell_address(got.from, header.msg_name, &raw mut header.msg_namelen)?;
     }
     let room = if header.msg_control.is_null() { 0 } else { header.msg_controllen };
-    let (control, cut) = Control::write_all(&got.control, room);
+    let (control, cut) = AncillaryMessage::write_all(&got.control, room);
     memory::bytes_mut(header.msg_control.cast(), control.len())?.copy_from_slice(&control);
     header.msg_controllen = control.len();
     // MSG_CMSG_CLOEXEC is told back, too.
@@ -252,7 +252,8 @@ fn send_message(fd: RawFd, message: *const msghdr, flags: c_int) -> nix::Result<
         false => Some(memory::address(header.msg_name, header.msg_namelen)?).filter(|to| !to.is_empty()),
     };
     let mut parts = memory::parts(header.msg_iov, header.msg_iovlen)?;
-    let control = Control::read_all(memory::bytes(header.msg_control.cast(), header.msg_controllen)?)?;
+    let control =
+        AncillaryMessage::read_all(memory::bytes(header.msg_control.cast(), header.msg_controllen)?)?;
     transmit(fd, &mut parts, &SendTo { to, control, flags }).map(length)
 }
 

@@ -1,7 +1,7 @@
 //! How a call on a blocking socket waits.
 
 use super::memory::borrowed;
-use crate::socket::Socket;
+use crate::socket::CapiSocket;
 use crate::table;
 use farpace_units::{Instant, Span};
 use nix::errno::Errno;
@@ -19,7 +19,7 @@ pub fn is_nonblocking(fd: RawFd) -> nix::Result<bool> {
 }
 
 /// The end of a wait that begins now.
-pub fn end_of(socket: &Socket, time: Option<Duration>) -> Option<Instant> {
+pub fn end_of(socket: &CapiSocket, time: Option<Duration>) -> Option<Instant> {
     let time = time.map(|time| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
     time.map(|time| socket.now() + time)
 }
@@ -28,7 +28,7 @@ pub fn end_of(socket: &Socket, time: Option<Duration>) -> Option<Instant> {
 ///
 /// # Errors
 /// `EAGAIN`: `until` has come, or nobody would let time pass; `EINTR`.
-pub fn wait(socket: &Socket, fd: RawFd, events: PollFlags, until: Option<Instant>) -> nix::Result<()> {
+pub fn wait(socket: &CapiSocket, fd: RawFd, events: PollFlags, until: Option<Instant>) -> nix::Result<()> {
     let left = until.map(|until| until.since(socket.now()));
     if left.is_some_and(Span::is_zero) {
         return Err(Errno::EAGAIN);
@@ -66,7 +66,7 @@ pub fn call<T>(
     fd: RawFd,
     events: PollFlags,
     flags: c_int,
-    mut attempt: impl FnMut(&Arc<Socket>) -> nix::Result<T>,
+    mut attempt: impl FnMut(&Arc<CapiSocket>) -> nix::Result<T>,
 ) -> nix::Result<T> {
     let mut until = None;
     loop {

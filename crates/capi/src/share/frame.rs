@@ -95,7 +95,7 @@ impl Op {
 
 /// What passes between a process and the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct ShareFrame<'a> {
     /// Of a request its [`Op`], of an answer its error.
     pub word: u32,
     /// Arguments, or results.
@@ -108,7 +108,7 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
-impl<'a> Frame<'a> {
+impl<'a> ShareFrame<'a> {
     /// All of it but the data, which follow; none: it is too long.
     pub fn head(&self) -> Option<Vec<u8>> {
         let name = self.name.unwrap_or_default();
@@ -141,7 +141,7 @@ impl<'a> Frame<'a> {
         if name.len() > MAX_NAME || control.len() > MAX_CONTROL || data.len() > MAX_DATA {
             return None;
         }
-        Some(Frame { word: short(0)?, numbers, name: (name_len != NONE).then_some(name), control, data })
+        Some(ShareFrame { word: short(0)?, numbers, name: (name_len != NONE).then_some(name), control, data })
     }
 
     /// An argument as C has it.
@@ -162,31 +162,33 @@ mod tests {
             assert_eq!((op.word() as usize, Op::of(op.word())), (n, Some(op)));
         }
         assert_eq!(Op::of(Op::ALL.len() as u32), None);
-        let frame = Frame {
+        let frame = ShareFrame {
             word: 7,
             numbers: [1, -2, i64::MAX, 0],
             name: Some(&[1, 2]),
             control: &[3],
             data: &[4, 5],
         };
-        for frame in
-            [frame.clone(), Frame { name: None, ..frame.clone() }, Frame { name: Some(&[]), ..frame }]
-        {
+        for frame in [
+            frame.clone(),
+            ShareFrame { name: None, ..frame.clone() },
+            ShareFrame { name: Some(&[]), ..frame },
+        ] {
             let bytes = [&frame.head().unwrap()[..], frame.data].concat();
-            assert_eq!(Frame::read(&bytes), Some(frame.clone()));
-            assert_eq!(Frame::read(&bytes[..HEAD - 1]), None);
+            assert_eq!(ShareFrame::read(&bytes), Some(frame.clone()));
+            assert_eq!(ShareFrame::read(&bytes[..HEAD - 1]), None);
         }
         let long = vec![0; MAX_DATA + 1];
-        assert!(Frame { control: &long, ..Frame::default() }.head().is_none());
-        assert!(Frame { name: Some(&long), ..Frame::default() }.head().is_none());
-        assert_eq!(Frame::read(&[&Frame::default().head().unwrap()[..], &long].concat()), None);
+        assert!(ShareFrame { control: &long, ..ShareFrame::default() }.head().is_none());
+        assert!(ShareFrame { name: Some(&long), ..ShareFrame::default() }.head().is_none());
+        assert_eq!(ShareFrame::read(&[&ShareFrame::default().head().unwrap()[..], &long].concat()), None);
     }
 
     proptest! {
         /// Breaks: a child crashes its parent by what it asks.
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Frame::read(&bytes);
+            let _ = ShareFrame::read(&bytes);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The side of a process that has no stack: what it asks of the owner.
 
-use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
+use super::frame::{MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op, ShareFrame};
 use crate::ffi::{aside, owned, put_at};
-use farpace_live::socket::posix::{Control, Received, SendTo};
+use farpace_live::socket::posix::{AncillaryMessage, ReceivedMessage, SendTo};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -57,14 +57,14 @@ fn knock() -> nix::Result<OwnedFd> {
 }
 
 /// What the owner has answered.
-struct Answer {
+struct RemoteAnswer {
     bytes: Vec<u8>,
     descriptor: Option<OwnedFd>,
 }
 
-impl Answer {
-    fn frame(&self) -> nix::Result<Frame<'_>> {
-        Frame::read(&self.bytes).ok_or(Errno::EIO)
+impl RemoteAnswer {
+    fn frame(&self) -> nix::Result<ShareFrame<'_>> {
+        ShareFrame::read(&self.bytes).ok_or(Errno::EIO)
     }
     /// The error, or the answer.
     fn well(self) -> nix::Result<Self> {
@@ -79,7 +79,7 @@ impl Answer {
 }
 
 /// Asks, and waits for the answer, which comes at once.
-fn ask(subject: Option<RawFd>, request: &Frame<'_>, data: &[IoSlice<'_>]) -> nix::Result<Answer> {
+fn ask(subject: Option<RawFd>, request: &ShareFrame<'_>, data: &[IoSlice<'_>]) -> nix::Result<RemoteAnswer> {
     let head = request.head().ok_or(Errno::ENOBUFS)?;
     let mut parts = vec![IoSlice::new(&head)];
     parts.extend(data.iter().map(|part| IoSlice::new(part)));
@@ -106,7 +106,7 @@ fn exchange(
     subject: Option<RawFd>,
     parts: &[IoSlice<'_>],
     room: usize,
-) -> nix::Result<Answer> {
+) -> nix::Result<RemoteAnswer> {
     if channel.is_none() {
         *channel = Some(knock()?);
     }
@@ -137,7 +137,7 @@ fn exchange(
         return Err(Errno::ENETDOWN);
     }
     bytes.truncate(len);
-    Ok(Answer { bytes, descriptor })
+    Ok(RemoteAnswer { bytes, descriptor })
 }
 
 /// A descriptor as it was asked for: without FD_CLOEXEC, unless that was.
@@ -156,7 +156,7 @@ pub struct Remote {
 }
 
 /// What a call needs to know that waits.
-pub struct State {
+pub struct RemoteState {
     /// The connection is being opened.
     pub connecting: bool,
     /// Nothing more will come.
@@ -188,7 +188,7 @@ impl Remote {
         flags: SockFlag,
     ) -> nix::Result<Self> {
         let numbers = [domain.into(), kind.into(), protocol.into(), 0];
-        let request = Frame { word: Op::Socket.word(), numbers, ..Frame::default() };
+        let request = ShareFrame { word: Op::Socket.word(), numbers, ..ShareFrame::default() };
         let answer = ask(None, &request, &[])?.well()?;
         let new = answer.descriptor.ok_or(Errno::EIO)?;
         if flags.contains(SockFlag::SOCK_NONBLOCK) {
@@ -214,7 +214,7 @@ impl Remote {
         self.datagram
     }
 
-    fn ask(&self, op: Op, numbers: [i64; 3]) -> nix::Result<Answer> {
+    fn ask(&self, op: Op, numbers: [i64; 3]) -> nix::Result<RemoteAnswer> {
         self.ask_with(op, numbers, None, &[], &[])?.well()
     }
     fn ask_with(
@@ -224,8 +224,8 @@ impl Remote {
         name: Option<&[u8]>,
         control: &[u8],
         data: &[IoSlice<'_>],
-    ) -> nix::Result<Answer> {
-        let request = Frame { word: op.word(), numbers: [a, b, c, 0], name, control, data: &[] };
+    ) -> nix::Result<RemoteAnswer> {
+        let request = ShareFrame { word: op.word(), numbers: [a, b, c, 0], name, control, data: &[] };
         ask(Some(self.fd), &request, data)
     }
 
@@ -300,13 +300,13 @@ impl Remote {
             Err(error) => error as i32,
         }
     }
-    /// See [`State`].
-    pub fn state(&self) -> nix::Result<State> {
+    /// See [`RemoteState`].
+    pub fn state(&self) -> nix::Result<RemoteState> {
         let answer = self.ask(Op::State, [0; 3])?;
         let [bits, receive, send, low] = answer.frame()?.numbers;
         self.low_water.store(usize::try_from(low).unwrap_or(1), Ordering::Relaxed);
         let time = |millis: i64| u64::try_from(millis).ok().map(Duration::from_millis);
-        Ok(State {
+        Ok(RemoteState {
             connecting: bits & 1 != 0,
             ended: bits & 2 != 0,
             receive_timeout: time(receive),
@@ -327,7 +327,7 @@ impl Remote {
     }
 
     /// recvmsg(2).
-    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let room = buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add).min(MAX_DATA);
         let room = i64::try_from(room).unwrap_or(0);
         let answer = self.ask(Op::Receive, [room, flags.into(), 0])?;
@@ -339,11 +339,11 @@ impl Remote {
             rest = later;
         }
         self.low_water.store(number(&answer, 2), Ordering::Relaxed);
-        Ok(Received {
+        Ok(ReceivedMessage {
             len: number(&answer, 0),
             copied: frame.data.len(),
             from: frame.name.and_then(decode_address),
-            control: Control::read_all(frame.control)?,
+            control: AncillaryMessage::read_all(frame.control)?,
             flags: frame.int(1),
         })
     }
@@ -360,7 +360,7 @@ impl Remote {
         if self.datagram && whole > MAX_DATA {
             return Err(Errno::EMSGSIZE);
         }
-        let control = Control::write_all(&message.control, MAX_CONTROL).0;
+        let control = AncillaryMessage::write_all(&message.control, MAX_CONTROL).0;
         let numbers = [message.flags.into(), 0, 0];
         let answer = self.ask_with(Op::Send, numbers, message.to, &control, &data)?.well()?;
         Ok(number(&answer, 0))
@@ -379,7 +379,7 @@ fn decode_address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-fn number(answer: &Answer, at: usize) -> usize {
+fn number(answer: &RemoteAnswer, at: usize) -> usize {
     let number = answer.frame().ok().and_then(|frame| frame.numbers.get(at).copied());
     number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }

@@ -1,12 +1,12 @@
 //! The owner's side: the door, the channels, and what is done for others.
 
-use super::frame::{Frame, MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op};
+use super::frame::{MAX_CONTROL, MAX_DATA, MAX_FRAME, MAX_VALUE, Op, ShareFrame};
 use crate::descriptor::acting;
 use crate::ffi::{aside, guarded, has_hung_up, identity, owned};
 use crate::home::Home;
-use crate::socket::{Local, Socket};
+use crate::socket::{CapiSocket, LocalBinding};
 use crate::table;
-use farpace_live::socket::posix::{self, Control, SendTo, encode_address};
+use farpace_live::socket::posix::{self, AncillaryMessage, SendTo, encode_address};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -29,7 +29,7 @@ const MAX_CHANNELS: usize = 4096;
 const MAX_RIGHTS: usize = 4;
 
 /// The door and the channels of a stack.
-pub struct Server {
+pub struct ShareServer {
     /// Where channels come in.
     door: OwnedFd,
     /// The end of it that other processes inherit.
@@ -49,7 +49,7 @@ pub fn door_name(words: &str) -> Vec<u8> {
     [DOOR_NAME, format!("{hash:016x}").as_bytes()].concat()
 }
 
-impl Server {
+impl ShareServer {
     /// A new door.
     pub fn open(words: &str) -> nix::Result<Self> {
         let (door, theirs) = socketpair(
@@ -65,7 +65,7 @@ impl Server {
         let high =
             fcntl(&theirs, FcntlArg::F_DUPFD(DOORS)).or_else(|_| fcntl(&theirs, FcntlArg::F_DUPFD(0)))?;
         let (channels, buffer) = (Mutex::default(), Mutex::new(vec![0; MAX_FRAME]));
-        Ok(Server { door, theirs: Mutex::new(Some(owned(high))), channels, buffer })
+        Ok(ShareServer { door, theirs: Mutex::new(Some(owned(high))), channels, buffer })
     }
     /// What wakes it when there is somebody at the door.
     pub const fn door(&self) -> &OwnedFd {
@@ -113,12 +113,13 @@ impl Server {
         let mut buffer = locked(&self.buffer);
         let (len, rights) = take(end, &mut buffer);
         let Some(len) = len else { return };
-        let request = buffer.get(..len).and_then(Frame::read);
+        let request = buffer.get(..len).and_then(ShareFrame::read);
         let done = request.and_then(|request| {
             let op = Op::of(request.word)?;
             let subject = rights.first();
             let answer = guarded(|| act(home, op, &request, subject)).unwrap_or(Err(Errno::EIO));
-            let answer = answer.unwrap_or_else(|error| Answer { error: error as u32, ..Answer::default() });
+            let answer = answer
+                .unwrap_or_else(|error| ServerAnswer { error: error as u32, ..ServerAnswer::default() });
             answer.send(end).ok()
         });
         if done.is_none() {
@@ -149,7 +150,7 @@ fn take(from: &OwnedFd, into: &mut [u8]) -> (Option<usize>, Vec<OwnedFd>) {
 
 /// What is answered.
 #[derive(Default)]
-struct Answer {
+struct ServerAnswer {
     error: u32,
     numbers: [i64; 4],
     name: Option<Vec<u8>>,
@@ -158,13 +159,13 @@ struct Answer {
     descriptor: Option<OwnedFd>,
 }
 
-impl Answer {
+impl ServerAnswer {
     fn number(number: impl Into<i64>) -> Self {
-        Answer { numbers: [number.into(), 0, 0, 0], ..Answer::default() }
+        ServerAnswer { numbers: [number.into(), 0, 0, 0], ..ServerAnswer::default() }
     }
     fn send(&self, to: &OwnedFd) -> nix::Result<()> {
-        let Answer { error, numbers, name, control, data, descriptor } = self;
-        let frame = Frame { word: *error, numbers: *numbers, name: name.as_deref(), control, data };
+        let ServerAnswer { error, numbers, name, control, data, descriptor } = self;
+        let frame = ShareFrame { word: *error, numbers: *numbers, name: name.as_deref(), control, data };
         let head = frame.head().ok_or(Errno::EMSGSIZE)?;
         let rights: Vec<_> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
         let control: &[_] = if rights.is_empty() { &[] } else { &[ControlMessage::ScmRights(&rights)] };
@@ -182,72 +183,88 @@ fn millis(time: Option<std::time::Duration>) -> i64 {
 }
 
 /// Does what a process asks.
-fn act(home: &Arc<Home>, op: Op, request: &Frame<'_>, subject: Option<&OwnedFd>) -> nix::Result<Answer> {
+fn act(
+    home: &Arc<Home>,
+    op: Op,
+    request: &ShareFrame<'_>,
+    subject: Option<&OwnedFd>,
+) -> nix::Result<ServerAnswer> {
     if op == Op::Socket {
-        let inner = posix::Socket::new(
+        let inner = posix::PosixSocket::new(
             home.stack.clone(),
             request.int(0),
             request.int(1),
             request.int(2),
             home.options.clone(),
         )?;
-        let user = Local::open(home.clone(), inner, SockFlag::SOCK_CLOEXEC)?.0;
-        return Ok(Answer { descriptor: Some(user), ..Answer::default() });
+        let user = LocalBinding::open(home.clone(), inner, SockFlag::SOCK_CLOEXEC)?.0;
+        return Ok(ServerAnswer { descriptor: Some(user), ..ServerAnswer::default() });
     }
     let subject = subject.ok_or(Errno::EBADF)?;
     let inode = identity(subject.as_raw_fd()).ok_or(Errno::EBADF)?;
     let socket = table::of_file(inode).ok_or(Errno::EBADF)?;
-    let Socket::Here(local) = &*socket else { return Err(Errno::EBADF) };
+    let CapiSocket::Here(local) = &*socket else { return Err(Errno::EBADF) };
     acting(inode, subject.as_raw_fd(), || act_on(&socket, local, op, request))
 }
 
-fn act_on(socket: &Arc<Socket>, local: &Local, op: Op, request: &Frame<'_>) -> nix::Result<Answer> {
+fn act_on(
+    socket: &Arc<CapiSocket>,
+    local: &LocalBinding,
+    op: Op,
+    request: &ShareFrame<'_>,
+) -> nix::Result<ServerAnswer> {
     let inner = &local.inner;
     let name = request.name.unwrap_or_default();
-    let nothing = |()| Answer::default();
+    let nothing = |()| ServerAnswer::default();
     match op {
         Op::Socket => Err(Errno::EINVAL),
-        Op::Know => Ok(Answer::number(inner.is_datagram())),
+        Op::Know => Ok(ServerAnswer::number(inner.is_datagram())),
         Op::Bind => inner.bind(name).map(nothing),
         Op::Listen => inner.listen(request.int(0)).map(nothing),
         Op::Accept => {
             let (accepted, from) = inner.accept()?;
             let flags = SockFlag::from_bits_truncate(request.int(0)) | SockFlag::SOCK_CLOEXEC;
-            let user = Local::open(local.home.clone(), accepted, flags)?.0;
-            Ok(Answer { name: Some(encode_address(from)), descriptor: Some(user), ..Answer::default() })
+            let user = LocalBinding::open(local.home.clone(), accepted, flags)?.0;
+            Ok(ServerAnswer {
+                name: Some(encode_address(from)),
+                descriptor: Some(user),
+                ..ServerAnswer::default()
+            })
         }
         Op::Connect => {
             let descriptor = local.renew(socket, SockFlag::from_bits_truncate(request.int(0)))?;
             let error = inner.connect(name).map_or_else(|error| error as u32, |()| 0);
-            Ok(Answer { error, descriptor, ..Answer::default() })
+            Ok(ServerAnswer { error, descriptor, ..ServerAnswer::default() })
         }
         Op::Shutdown => inner.shutdown(request.int(0)).map(nothing),
-        Op::Local => Ok(Answer { name: Some(encode_address(inner.local())), ..Answer::default() }),
-        Op::Peer => Ok(Answer { name: Some(encode_address(inner.peer()?)), ..Answer::default() }),
-        Op::Available => inner.available().map(|n| Answer::number(small(n))),
+        Op::Local => {
+            Ok(ServerAnswer { name: Some(encode_address(inner.local())), ..ServerAnswer::default() })
+        }
+        Op::Peer => Ok(ServerAnswer { name: Some(encode_address(inner.peer()?)), ..ServerAnswer::default() }),
+        Op::Available => inner.available().map(|n| ServerAnswer::number(small(n))),
         Op::Unacknowledged => {
             let (all, unsent) = inner.unacknowledged()?;
-            Ok(Answer { numbers: [small(all), small(unsent), 0, 0], ..Answer::default() })
+            Ok(ServerAnswer { numbers: [small(all), small(unsent), 0, 0], ..ServerAnswer::default() })
         }
-        Op::AtMark => Ok(Answer::number(inner.is_at_mark())),
+        Op::AtMark => Ok(ServerAnswer::number(inner.is_at_mark())),
         Op::Receive => {
             let mut data = vec![0; usize::try_from(request.int(0)).unwrap_or(0).min(MAX_DATA)];
             let got = inner.receive(&mut [IoSliceMut::new(&mut data)], request.int(1))?;
             data.truncate(got.copied);
-            Ok(Answer {
+            Ok(ServerAnswer {
                 error: 0,
                 numbers: [small(got.len), got.flags.into(), small(inner.low_water()), 0],
                 name: got.from.map(encode_address),
-                control: Control::write_all(&got.control, MAX_CONTROL).0,
+                control: AncillaryMessage::write_all(&got.control, MAX_CONTROL).0,
                 data,
                 descriptor: None,
             })
         }
         Op::Send => {
-            let control = Control::read_all(request.control)?;
+            let control = AncillaryMessage::read_all(request.control)?;
             let message = SendTo { to: request.name, control, flags: request.int(0) };
             let sent = inner.send(&[IoSlice::new(request.data)], &message)?;
-            Ok(Answer::number(small(sent)))
+            Ok(ServerAnswer::number(small(sent)))
         }
         Op::SetOption => {
             let value = (request.numbers[2] != 0).then_some(request.data);
@@ -256,9 +273,9 @@ fn act_on(socket: &Arc<Socket>, local: &Local, op: Op, request: &Frame<'_>) -> n
         Op::Option => {
             let mut data = inner.option(request.int(0), request.int(1), request.int(2))?;
             data.truncate(MAX_VALUE);
-            Ok(Answer { data, ..Answer::default() })
+            Ok(ServerAnswer { data, ..ServerAnswer::default() })
         }
-        Op::TakeError => Ok(Answer::number(inner.take_error())),
+        Op::TakeError => Ok(ServerAnswer::number(inner.take_error())),
         Op::State => {
             let ended = inner.readiness().read_ended || inner.is_over();
             let bits = i64::from(inner.is_connecting()) | i64::from(ended) << 1;
@@ -268,12 +285,12 @@ fn act_on(socket: &Arc<Socket>, local: &Local, op: Op, request: &Frame<'_>) -> n
                 millis(inner.send_timeout()),
                 small(inner.low_water()),
             ];
-            Ok(Answer { numbers, ..Answer::default() })
+            Ok(ServerAnswer { numbers, ..ServerAnswer::default() })
         }
-        Op::TellOpen => Ok(Answer::number(inner.tell_open())),
+        Op::TellOpen => Ok(ServerAnswer::number(inner.tell_open())),
         Op::GiveUp => {
             inner.give_up();
-            Ok(Answer::default())
+            Ok(ServerAnswer::default())
         }
     }
 }

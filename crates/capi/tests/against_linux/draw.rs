@@ -4,14 +4,14 @@
 //! because a peer that never is learns little about a stack.
 
 use super::program::*;
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 
 /// What programs are about.
 pub const THEMES: [&str; 8] = ["open", "receive", "send", "loss", "close", "windows", "options", "any"];
 
 /// The program of `seed`, of that theme or of the one that the seed says.
 pub fn draw(seed: u64, theme: Option<&str>) -> Program {
-    let mut rng = Stream::new(seed, "against_linux");
+    let mut rng = RandomStream::new(seed, "against_linux");
     let drawn = THEMES[rng.below(THEMES.len() as u64) as usize];
     let mut draw =
         Draw { rng, program: Program::default(), at: 0, rtt: 20, peer: Peer::default(), sack: false };
@@ -55,7 +55,7 @@ struct Peer {
 }
 
 struct Draw {
-    rng: Stream,
+    rng: RandomStream,
     program: Program,
     at: u64,
     /// In ms.

@@ -2,7 +2,7 @@
 
 pub mod compare;
 
-use crate::profiles::{Choice, choices};
+use crate::profiles::{ProfileChoice, choices};
 use crate::terminal;
 use anyhow::Result;
 use serde_json::json;
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Every congestion control with its line, as the schema of scenarios has them.
-pub fn listed() -> Vec<Choice> {
+pub fn listed() -> Vec<ProfileChoice> {
     choices(&farpace_lab::scenario::schema(), "Congestion")
 }
 

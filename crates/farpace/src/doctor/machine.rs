@@ -1,6 +1,6 @@
 //! The system as a whole: rights, kinds of devices, parameters, timers.
 
-use super::Finding;
+use super::DoctorFinding;
 use farpace_live::device::{PacketConfig, PacketSocket, XdpSocket};
 use farpace_live::system::sysctl;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ const SLEEPS: usize = 100;
 const LATE: Duration = Duration::from_micros(300);
 
 /// All findings.
-pub fn look() -> Vec<Finding> {
+pub fn look() -> Vec<DoctorFinding> {
     let mut findings = rights();
     findings.push(tun());
     findings.push(packet_socket());
@@ -37,18 +37,18 @@ pub fn look() -> Vec<Finding> {
     findings
 }
 
-fn rights() -> Vec<Finding> {
+fn rights() -> Vec<DoctorFinding> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     let each = RIGHTS.map(|(bit, name, purpose)| {
         if mask >> bit & 1 == 1 {
-            return Finding::ok(name, format!("there: {purpose}"));
+            return DoctorFinding::ok(name, format!("there: {purpose}"));
         }
         let value = format!("missing: no {purpose}");
         match bit {
-            21 => Finding::note(name, value, "run as root what makes namespaces: sudo farpace lab up"),
-            _ => Finding::problem(
+            21 => DoctorFinding::note(name, value, "run as root what makes namespaces: sudo farpace lab up"),
+            _ => DoctorFinding::problem(
                 name,
                 value,
                 "run farpace as root, or give it the rights: sudo setcap cap_net_admin,cap_net_raw+ep \"$(command -v farpace)\"",
@@ -58,48 +58,52 @@ fn rights() -> Vec<Finding> {
     each.into()
 }
 
-fn tun() -> Finding {
+fn tun() -> DoctorFinding {
     const TUN: &str = "/dev/net/tun";
     match File::options().read(true).write(true).open(TUN) {
-        Ok(_) => Finding::ok(TUN, "opens"),
+        Ok(_) => DoctorFinding::ok(TUN, "opens"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let make = "sudo modprobe tun; in a container: --device /dev/net/tun --cap-add NET_ADMIN";
-            Finding::problem(TUN, "is not there: no TUN and TAP devices", make)
+            DoctorFinding::problem(TUN, "is not there: no TUN and TAP devices", make)
         }
-        Err(error) => Finding::problem(TUN, error.to_string(), "sudo chmod 666 /dev/net/tun"),
+        Err(error) => DoctorFinding::problem(TUN, error.to_string(), "sudo chmod 666 /dev/net/tun"),
     }
 }
 
-fn packet_socket() -> Finding {
+fn packet_socket() -> DoctorFinding {
     match PacketSocket::open(&PacketConfig::new("lo")) {
-        Ok(_) => Finding::ok("AF_PACKET", "opens, with the header for super-segments"),
+        Ok(_) => DoctorFinding::ok("AF_PACKET", "opens, with the header for super-segments"),
         Err(error) => {
-            Finding::problem("AF_PACKET", error.to_string(), "give the right CAP_NET_RAW, as above")
+            DoctorFinding::problem("AF_PACKET", error.to_string(), "give the right CAP_NET_RAW, as above")
         }
     }
 }
 
-fn xdp() -> Finding {
+fn xdp() -> DoctorFinding {
     match XdpSocket::probe() {
-        Ok(()) => Finding::ok("AF_XDP", "possible; --mode af-xdp says for each interface in which mode"),
+        Ok(()) => {
+            DoctorFinding::ok("AF_XDP", "possible; --mode af-xdp says for each interface in which mode")
+        }
         // Packet sockets do the same.
-        Err(error) => Finding::ok("AF_XDP", format!("not possible, and not needed: {error}")),
+        Err(error) => DoctorFinding::ok("AF_XDP", format!("not possible, and not needed: {error}")),
     }
 }
 
-fn tool() -> Finding {
+fn tool() -> DoctorFinding {
     let folders = ["", "/usr/sbin/", "/sbin/"];
     let version = folders.iter().find_map(|folder| {
         let output = Command::new(format!("{folder}ip")).arg("-V").stdin(Stdio::null()).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     });
     match version {
-        Some(version) => Finding::ok("ip", version),
-        None => Finding::problem("ip", "is missing", "install the package iproute2 (iproute on Fedora)"),
+        Some(version) => DoctorFinding::ok("ip", version),
+        None => {
+            DoctorFinding::problem("ip", "is missing", "install the package iproute2 (iproute on Fedora)")
+        }
     }
 }
 
-fn kernel() -> Finding {
+fn kernel() -> DoctorFinding {
     let release = sysctl::read("kernel.osrelease").unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -107,23 +111,23 @@ fn kernel() -> Finding {
     let value = format!("Linux {release}, {cpus} CPUs");
     if version < OLDEST {
         let (major, minor) = OLDEST;
-        return Finding::note(
+        return DoctorFinding::note(
             "kernel",
             value,
             format!("farpace was tried on {major}.{minor} and later only"),
         );
     }
     if cpus < 2 {
-        return Finding::note(
+        return DoctorFinding::note(
             "kernel",
             value,
             "with one CPU both ends of a transfer share it: figures are lower",
         );
     }
-    Finding::ok("kernel", value)
+    DoctorFinding::ok("kernel", value)
 }
 
-fn congestion() -> Finding {
+fn congestion() -> DoctorFinding {
     let read = |name| sysctl::read(name).unwrap_or_default();
     let now = read("net.ipv4.tcp_congestion_control");
     let (available, allowed) =
@@ -132,42 +136,42 @@ fn congestion() -> Finding {
     let locked: Vec<_> =
         available.split(' ').filter(|name| !allowed.split(' ').any(|other| other == *name)).collect();
     if locked.is_empty() {
-        return Finding::ok("kernel's congestion control", value);
+        return DoctorFinding::ok("kernel's congestion control", value);
     }
     let mend = format!(
         "sudo sysctl net.ipv4.tcp_allowed_congestion_control=\"{available}\" (for programs without root)"
     );
-    Finding::note("kernel's congestion control", value, mend)
+    DoctorFinding::note("kernel's congestion control", value, mend)
 }
 
-fn buffers() -> Vec<Finding> {
+fn buffers() -> Vec<DoctorFinding> {
     let each = [("net.core.rmem_max", "receive"), ("net.core.wmem_max", "send")].map(|(name, way)| {
         let value = sysctl::read(name).unwrap_or_default();
         let bytes: u64 = value.parse().unwrap_or(0);
         let text = format!("{bytes} B: most that programs can ask for to {way}");
         if bytes >= ENOUGH_BUFFER {
-            return Finding::ok(name, text);
+            return DoctorFinding::ok(name, text);
         }
         let mend = format!("sudo sysctl {name}={ENOUGH_BUFFER} (for ordinary sockets; devices of farpace go beyond it as root)");
-        Finding::note(name, text, mend)
+        DoctorFinding::note(name, text, mend)
     });
     each.into()
 }
 
-fn clock() -> Finding {
+fn clock() -> DoctorFinding {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     match source.as_str() {
-        "hpet" | "acpi_pm" | "jiffies" => Finding::note(
+        "hpet" | "acpi_pm" | "jiffies" => DoctorFinding::note(
             "clock",
             source,
             "reading it takes microseconds: boot with clocksource=tsc if the machine has a steady one",
         ),
-        _ => Finding::ok("clock", source),
+        _ => DoctorFinding::ok("clock", source),
     }
 }
 
-fn timers() -> Finding {
+fn timers() -> DoctorFinding {
     farpace_live::sharpen_timers();
     let asked = Duration::from_millis(1);
     let mut late: Vec<_> = (0..SLEEPS).map(|_| sleep_once(asked)).collect();
@@ -179,13 +183,13 @@ fn timers() -> Finding {
         us(SLEEPS - 1)
     );
     if late.get(SLEEPS / 2).is_some_and(|median| *median > LATE) {
-        return Finding::note(
+        return DoctorFinding::note(
             "timers",
             value,
             "the machine is busy, or its timers are coarse: use --wait spin",
         );
     }
-    Finding::ok("timers", value)
+    DoctorFinding::ok("timers", value)
 }
 
 #[allow(clippy::disallowed_methods, reason = "it measures how late real time is")]

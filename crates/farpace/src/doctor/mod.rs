@@ -50,7 +50,7 @@ pub enum Judgement {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// What.
     pub what: String,
     /// What it is here.
@@ -62,15 +62,23 @@ pub struct Finding {
     pub mend: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn ok(what: impl Into<String>, value: impl Into<String>) -> Self {
-        Finding { what: what.into(), value: value.into(), judgement: Judgement::Ok, mend: None }
+        DoctorFinding { what: what.into(), value: value.into(), judgement: Judgement::Ok, mend: None }
     }
     fn note(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
-        Finding { judgement: Judgement::Note, mend: Some(mend.into()), ..Finding::ok(what, value) }
+        DoctorFinding {
+            judgement: Judgement::Note,
+            mend: Some(mend.into()),
+            ..DoctorFinding::ok(what, value)
+        }
     }
     fn problem(what: impl Into<String>, value: impl Into<String>, mend: impl Into<String>) -> Self {
-        Finding { judgement: Judgement::Problem, mend: Some(mend.into()), ..Finding::ok(what, value) }
+        DoctorFinding {
+            judgement: Judgement::Problem,
+            mend: Some(mend.into()),
+            ..DoctorFinding::ok(what, value)
+        }
     }
 }
 
@@ -94,7 +102,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// What was taken away, and what could not be.
-fn clean_up() -> (Vec<String>, Vec<Finding>) {
+fn clean_up() -> (Vec<String>, Vec<DoctorFinding>) {
     let (mut cleaned, mut failed) = (Vec::new(), Vec::new());
     for mut journal in journals().into_iter().filter(Journal::is_left_over) {
         let steps: Vec<_> = journal.steps.iter().map(ToString::to_string).collect();
@@ -105,7 +113,7 @@ fn clean_up() -> (Vec<String>, Vec<Finding>) {
             Err(errors) => {
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
                 let mend = "run it as root: sudo farpace doctor --clean";
-                failed.push(Finding::problem(format!("clean {name}"), errors.join("; "), mend));
+                failed.push(DoctorFinding::problem(format!("clean {name}"), errors.join("; "), mend));
             }
         }
     }
@@ -113,14 +121,14 @@ fn clean_up() -> (Vec<String>, Vec<Finding>) {
         Ok(labs) => cleaned.extend(labs.iter().map(|lab| format!("lab {lab}"))),
         Err(error) => {
             let mend = "run it as root: sudo farpace doctor --clean";
-            failed.push(Finding::problem("clean labs", format!("{error:#}"), mend));
+            failed.push(DoctorFinding::problem("clean labs", format!("{error:#}"), mend));
         }
     }
     (cleaned, failed)
 }
 
 /// Something that is set on the machine, by a setup or a lab.
-struct Set {
+struct Findings {
     /// By whom.
     what: String,
     things: Vec<String>,
@@ -129,48 +137,49 @@ struct Set {
     is_left_over: bool,
 }
 
-impl Set {
+impl Findings {
     fn by_setup(journal: &Journal) -> Self {
-        Set {
+        Findings {
             what: format!("{} of process {}", journal.name, journal.pid),
             things: journal.steps.iter().map(ToString::to_string).collect(),
             kept: journal.kept,
             is_left_over: journal.is_left_over(),
         }
     }
-    fn by_lab(lab: lab_namespaces::Seen) -> Self {
+    fn by_lab(lab: lab_namespaces::NamespaceStatus) -> Self {
         let things = lab.namespaces.iter().map(|name| format!("network namespace {name}")).collect();
-        Set { what: lab.what, things, kept: false, is_left_over: lab.is_left_over }
+        Findings { what: lab.what, things, kept: false, is_left_over: lab.is_left_over }
     }
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> DoctorFinding {
         if self.is_left_over {
             let value = format!("{}: {}", self.what, self.things.join("; "));
-            return Finding::note("left over", value, "sudo farpace doctor --clean");
+            return DoctorFinding::note("left over", value, "sudo farpace doctor --clean");
         }
         let state = if self.kept { "kept" } else { "running" };
-        Finding::ok(state, format!("{}: {} things set", self.what, self.things.len()))
+        DoctorFinding::ok(state, format!("{}: {} things set", self.what, self.things.len()))
     }
 }
 
 /// What is set on the machine, and what of it dead processes have left.
-fn leftovers() -> Vec<Finding> {
-    let mut findings: Vec<_> = journals().iter().map(|journal| Set::by_setup(journal).finding()).collect();
+fn leftovers() -> Vec<DoctorFinding> {
+    let mut findings: Vec<_> =
+        journals().iter().map(|journal| Findings::by_setup(journal).finding()).collect();
     match lab_namespaces::seen() {
-        Ok(labs) => findings.extend(labs.into_iter().map(|lab| Set::by_lab(lab).finding())),
+        Ok(labs) => findings.extend(labs.into_iter().map(|lab| Findings::by_lab(lab).finding())),
         Err(error) => {
-            findings.push(Finding::problem("labs", format!("{error:#}"), "remove the file by hand"))
+            findings.push(DoctorFinding::problem("labs", format!("{error:#}"), "remove the file by hand"))
         }
     }
     if findings.iter().all(|finding| finding.judgement == Judgement::Ok) {
-        findings.push(Finding::ok("left over", "nothing"));
+        findings.push(DoctorFinding::ok("left over", "nothing"));
     }
     findings
 }
 
-fn text(findings: &[Finding], cleaned: &[String]) -> String {
+fn text(findings: &[DoctorFinding], cleaned: &[String]) -> String {
     let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
     let mut text: String = cleaned.iter().map(|what| format!("taken away: {what}\n")).collect();
-    for Finding { what, value, judgement, mend } in findings {
+    for DoctorFinding { what, value, judgement, mend } in findings {
         let judgement = match judgement {
             Judgement::Ok => "ok     ",
             Judgement::Note => "note   ",

@@ -1,6 +1,6 @@
 //! Interfaces: what would spoil results on them.
 
-use super::Finding;
+use super::DoctorFinding;
 use farpace_live::system::{Offload, offload, sysctl};
 use serde_json::Value;
 use std::fs;
@@ -13,12 +13,12 @@ const HARMLESS: [&str; 6] = ["noqueue", "pfifo_fast", "mq", "pfifo", "fq", "clsa
 const MAX: usize = 64;
 
 /// All findings.
-pub fn look() -> Vec<Finding> {
+pub fn look() -> Vec<DoctorFinding> {
     let names = names();
     let mut findings: Vec<_> =
         names.iter().take(MAX).filter(|name| *name != "lo").filter_map(|name| interface(name)).collect();
     if names.len() > MAX {
-        findings.push(Finding::ok("interfaces", format!("{MAX} of {} were looked at", names.len())));
+        findings.push(DoctorFinding::ok("interfaces", format!("{MAX} of {} were looked at", names.len())));
     }
     findings.extend(mtus(&names));
     findings.extend(queues());
@@ -43,7 +43,7 @@ fn names() -> Vec<String> {
 }
 
 /// What an interface does with packets.
-fn interface(name: &str) -> Option<Finding> {
+fn interface(name: &str) -> Option<DoctorFinding> {
     let mtu = read(name, "mtu")?;
     let state = read(name, "operstate").unwrap_or_default();
     let is_on = |what: &&Offload| offload(name, **what).unwrap_or(false);
@@ -54,13 +54,13 @@ fn interface(name: &str) -> Option<Finding> {
     if on.contains(&&Offload::Lro) {
         let mend =
             format!("sudo ethtool -K {name} lro off (what it puts together cannot be sent on as it was)");
-        return Some(Finding::note(name, value, mend));
+        return Some(DoctorFinding::note(name, value, mend));
     }
-    Some(Finding::ok(name, value))
+    Some(DoctorFinding::ok(name, value))
 }
 
 /// Interfaces that belong together and take packets of different lengths.
-fn mtus(names: &[String]) -> Vec<Finding> {
+fn mtus(names: &[String]) -> Vec<DoctorFinding> {
     let index = |name: &str| read(name, "ifindex");
     let mut findings = Vec::new();
     for name in names {
@@ -80,20 +80,20 @@ fn mtus(names: &[String]) -> Vec<Finding> {
         {
             let value = format!("{own} B, but {its} B on {partner}");
             let mend = format!("longer packets vanish there: sudo ip link set {name} mtu {its}");
-            findings.push(Finding::note(format!("MTU of {name}"), value, mend));
+            findings.push(DoctorFinding::note(format!("MTU of {name}"), value, mend));
         }
     }
     findings
 }
 
 /// Queueing disciplines that delay or drop packets on their own.
-fn queues() -> Vec<Finding> {
+fn queues() -> Vec<DoctorFinding> {
     let folders = ["", "/usr/sbin/", "/sbin/"];
     let shown = folders.iter().find_map(|folder| {
         Command::new(format!("{folder}tc")).args(["-j", "qdisc", "show"]).stdin(Stdio::null()).output().ok()
     });
     let Some(shown) = shown else {
-        return vec![Finding::note(
+        return vec![DoctorFinding::note(
             "queueing",
             "cannot tell: `tc` is missing",
             "install the package iproute2",
@@ -103,7 +103,7 @@ fn queues() -> Vec<Finding> {
 }
 
 /// The same, from what `tc -j qdisc show` has printed.
-fn judge(shown: &Value) -> Vec<Finding> {
+fn judge(shown: &Value) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for qdisc in shown.as_array().into_iter().flatten() {
         let text = |key| qdisc.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -125,16 +125,16 @@ fn judge(shown: &Value) -> Vec<Finding> {
             ),
             _ => (format!("{kind}: shapes what leaves"), away),
         };
-        findings.push(Finding::note(what, value, mend));
+        findings.push(DoctorFinding::note(what, value, mend));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("queueing", "no discipline delays or drops packets on its own"));
+        findings.push(DoctorFinding::ok("queueing", "no discipline delays or drops packets on its own"));
     }
     findings
 }
 
 /// Strict filters drop packets whose answers would leave by another interface.
-fn filters(names: &[String]) -> Option<Finding> {
+fn filters(names: &[String]) -> Option<DoctorFinding> {
     let read = |name: &str| {
         let value = sysctl::read(&format!("net.ipv4.conf.{}.rp_filter", name.replace('.', "/")));
         value.ok().and_then(|value| value.parse::<u8>().ok()).unwrap_or(0)
@@ -143,13 +143,13 @@ fn filters(names: &[String]) -> Option<Finding> {
     // The larger of both counts; 1 is strict, 2 loose.
     let strict: Vec<_> = names.iter().filter(|name| all.max(read(name)) == 1).map(String::as_str).collect();
     if strict.is_empty() {
-        return Some(Finding::ok("reverse-path filter", "not strict on any interface"));
+        return Some(DoctorFinding::ok("reverse-path filter", "not strict on any interface"));
     }
     let mend = "a host with two ways loses packets: sudo sysctl net.ipv4.conf.all.rp_filter=2";
-    Some(Finding::note("reverse-path filter", format!("strict on {}", strict.join(", ")), mend))
+    Some(DoctorFinding::note("reverse-path filter", format!("strict on {}", strict.join(", ")), mend))
 }
 
-fn forwarding() -> Finding {
+fn forwarding() -> DoctorFinding {
     let on = sysctl::read("net.ipv4.ip_forward").is_ok_and(|value| value == "1");
     let value = match on {
         true => "on: what other hosts send by this machine goes on",
@@ -157,7 +157,7 @@ fn forwarding() -> Finding {
             "off: hosts behind TUN and TAP devices reach this machine only (sysctl net.ipv4.ip_forward=1 for more)"
         }
     };
-    Finding::ok("IP forwarding", value)
+    DoctorFinding::ok("IP forwarding", value)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use farpace_lab::scenario::Scenario;
 use farpace_live::Device;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, XdpConfig, XdpSocket};
-use farpace_live::system::{Interface, Setup};
+use farpace_live::system::{Setup, SystemInterface};
 use farpace_wire::MacAddr;
 
 /// Opens all, each for its host: `HOST=INTERFACE`, or the hosts of the scenario in the order of names.
@@ -87,9 +87,9 @@ fn open(interface: &str, how: How, setup: Option<&Setup>) -> Result<Box<dyn Devi
 /// # Errors
 /// It is not there, there is no right to take it, or it cannot be taken.
 pub fn take(name: &str, mac: Option<MacAddr>, setup: &Setup) -> Result<XdpSocket> {
-    setup.offload_off(&Interface::here(name))?;
+    setup.offload_off(&SystemInterface::here(name))?;
     if let Some(other) = other_end(name) {
-        setup.offload_off(&Interface::here(&other))?;
+        setup.offload_off(&SystemInterface::here(&other))?;
     }
     let config = XdpConfig { mac, promiscuous: true, ..XdpConfig::new(name) };
     XdpSocket::open(&config).map_err(|error| advise(error, name))

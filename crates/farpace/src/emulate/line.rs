@@ -1,9 +1,10 @@
 //! The flags of a single line, as a scenario of two hosts.
 
-use super::words::{self, Queue};
+use super::words::{self, QueueOption};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_lab::scenario::{
-    Direction, DirectionSpec, Flow, Host, LinkSpec, Outage, Policer, QueueLimit, Reorder, Scenario, Trace,
+    Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, OutageSpec, PolicerSpec, QueueLimit, ReorderSpec,
+    Scenario, Trace,
 };
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// A line with properties.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "The line")]
-pub struct Line {
+pub struct LinkOptions {
     /// Rate, like 500mbit [default: as fast as this machine is]
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     rate: Option<Rate>,
@@ -23,7 +24,7 @@ pub struct Line {
     jitter: Option<Span>,
     /// What waits for the line at most: 100p, 64kB, or 50ms of the rate [default: 1000p]
     #[arg(long, value_name = "LIMIT", value_parser = words::queue)]
-    queue: Option<Queue>,
+    queue: Option<QueueOption>,
     /// Share of packets lost
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     loss: Option<f64>,
@@ -50,7 +51,7 @@ pub struct Line {
     police_burst: Option<ByteCount>,
     /// The line is down from one time to another, like 10s-12s; may be repeated
     #[arg(long, value_name = "FROM-TO", value_parser = outage)]
-    outage: Vec<Outage>,
+    outage: Vec<OutageSpec>,
     /// Bytes that a frame takes beyond its own [default: 24 B, Ethernet's]
     #[arg(long, value_name = "SIZE")]
     overhead: Option<ByteCount>,
@@ -65,7 +66,7 @@ pub struct Line {
     jitter_back: Option<Span>,
     /// What waits at most from B to A
     #[arg(long, value_name = "LIMIT", value_parser = words::queue)]
-    queue_back: Option<Queue>,
+    queue_back: Option<QueueOption>,
     /// Share of packets lost from B to A
     #[arg(long, value_name = "SHARE", value_parser = words::share)]
     loss_back: Option<f64>,
@@ -98,17 +99,17 @@ pub const FLAGS: [&str; 20] = [
     "reorder_by",
 ];
 
-fn outage(text: &str) -> Result<Outage, String> {
+fn outage(text: &str) -> Result<OutageSpec, String> {
     let wrong = || format!("`{text}` is not an outage: expected FROM-TO, like 10s-12s");
     let (from, to) = text.split_once('-').ok_or_else(wrong)?;
     let (at, end) = (words::span(from)?, words::span(to)?);
     if end <= at {
         return Err(wrong());
     }
-    Ok(Outage { at, lasts: end - at })
+    Ok(OutageSpec { at, lasts: end - at })
 }
 
-impl Line {
+impl LinkOptions {
     /// The scenario: hosts `a` and `b`, the link `line`, and a flow, so that `farpace run` takes it, too.
     pub fn scenario(&self, set: &[(String, String)]) -> Result<Scenario> {
         let rate_back = self.rate_back.or(self.rate);
@@ -138,7 +139,7 @@ impl Line {
             forward,
             backward,
         };
-        let flow = Flow {
+        let flow = FlowSpec {
             name: "bulk".to_owned(),
             from: "a".to_owned(),
             to: "b".to_owned(),
@@ -148,7 +149,7 @@ impl Line {
             sender: Default::default(),
             receiver: Default::default(),
         };
-        let host = |name: &str| (name.to_owned(), Host::default());
+        let host = |name: &str| (name.to_owned(), HostSpec::default());
         let scenario = Scenario {
             title: "A line between two interfaces".to_owned(),
             description: String::new(),
@@ -168,7 +169,7 @@ impl Line {
 
     /// What both directions have alike.
     fn direction(&self, jitter: Option<Span>, loss: Option<f64>, ber: Option<f64>) -> DirectionSpec {
-        let policer = |rate: Rate| Policer {
+        let policer = |rate: Rate| PolicerSpec {
             rate,
             burst: self
                 .police_burst
@@ -183,7 +184,7 @@ impl Line {
             bit_errors: ber.unwrap_or(0.0),
             duplicate: self.duplicate.unwrap_or(0.0),
             corrupt: self.corrupt.unwrap_or(0.0),
-            reorder: self.reorder.map(|chance| Reorder { chance, extra: self.reorder_by }),
+            reorder: self.reorder.map(|chance| ReorderSpec { chance, extra: self.reorder_by }),
             jitter: jitter.unwrap_or_default(),
             outages: self.outage.clone(),
             ..DirectionSpec::default()
@@ -192,14 +193,14 @@ impl Line {
 }
 
 /// A queue of so much time holds what its line carries in it.
-fn limit(queue: Queue, rate: Option<Rate>) -> Result<QueueLimit> {
+fn limit(queue: QueueOption, rate: Option<Rate>) -> Result<QueueLimit> {
     match (queue, rate) {
-        (Queue::Limit(limit), _) => Ok(limit),
-        (Queue::Time(time), Some(rate)) => {
+        (QueueOption::Limit(limit), _) => Ok(limit),
+        (QueueOption::Time(time), Some(rate)) => {
             // A full frame always fits.
             Ok(QueueLimit::Bytes(rate.bytes_in(time).max(ByteCount::new(1_514))))
         }
-        (Queue::Time(time), None) => bail!("a queue of {time} needs a --rate"),
+        (QueueOption::Time(time), None) => bail!("a queue of {time} needs a --rate"),
     }
 }
 

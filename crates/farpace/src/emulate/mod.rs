@@ -6,7 +6,7 @@ pub(crate) mod interfaces;
 mod line;
 pub(crate) mod words;
 
-use crate::realtime::{Captures, Figures, LateTolerance, Network, Options};
+use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeNetwork, RealtimeOptions};
 use crate::scenario::parse_set;
 use crate::up::place::Mode;
 use crate::{interrupt, scenario, terminal};
@@ -15,7 +15,7 @@ use farpace_lab::scenario::Scenario;
 use farpace_live::system::Setup;
 use farpace_units::Span;
 use interfaces::How;
-use line::Line;
+use line::LinkOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = line::FLAGS)]
     scenario: Option<PathBuf>,
     #[command(flatten)]
-    line: Line,
+    line: LinkOptions,
     /// Replace a value of the scenario, as in links.line.forward.loss=0.01; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_set)]
     set: Vec<(String, String)>,
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let setup = (args.mode == Mode::AfXdp).then(|| Setup::begin("emulate")).transpose()?;
     let how = How { whole: args.gso, mode: args.mode };
     let devices = interfaces::attach(&args.interfaces, &scenario, how, setup.as_ref())?;
-    let options = Options {
+    let options = RealtimeOptions {
         patience: args.wait,
         whole: args.gso,
         bin: args.meter,
@@ -118,12 +118,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             .clone()
             .map(|directory| Captures { directory, epoch: crate::stopwatch::since_1970() }),
     };
-    let mut network = Network::build(&scenario, devices, &options)?;
+    let mut network = RealtimeNetwork::build(&scenario, devices, &options)?;
     if !args.quiet {
         let told = args.lasts.map_or("until Ctrl-C".to_owned(), |lasts| format!("for {lasts}"));
         terminal::note(&format!("Between {}, {told}.", args.interfaces.join(" and ")));
     }
-    network.run(args.lasts, &mut Figures::new(args.quiet || args.json), || false)?;
+    network.run(args.lasts, &mut RealtimeFigures::new(args.quiet || args.json), || false)?;
     let summary = network.finish()?;
     if let Some(file) = &args.csv {
         std::fs::write(file, network.csv()).with_context(|| format!("cannot write `{}`", file.display()))?;

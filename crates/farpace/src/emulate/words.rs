@@ -45,7 +45,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 
 /// How much a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
+pub enum QueueOption {
     /// So much.
     Limit(QueueLimit),
     /// What the line carries in this time.
@@ -56,16 +56,16 @@ pub enum Queue {
 ///
 /// # Errors
 /// Anything else, with what was expected.
-pub fn queue(text: &str) -> Result<Queue, String> {
+pub fn queue(text: &str) -> Result<QueueOption, String> {
     let text = text.trim();
     if let Some(packets) = text.strip_suffix('p').and_then(|number| number.parse().ok()) {
-        return Ok(Queue::Limit(QueueLimit::Packets(Packets::new(packets))));
+        return Ok(QueueOption::Limit(QueueLimit::Packets(Packets::new(packets))));
     }
     if let Ok(limit) = text.parse() {
-        return Ok(Queue::Limit(limit));
+        return Ok(QueueOption::Limit(limit));
     }
     text.parse()
-        .map(Queue::Time)
+        .map(QueueOption::Time)
         .map_err(|_| not(text, "a queue", "100p (packets), 64kB, 50ms (at the rate), or unlimited"))
 }
 
@@ -94,11 +94,11 @@ mod tests {
         {
             assert_eq!(share(text).ok(), value, "{text}");
         }
-        assert_eq!(queue("100p"), Ok(Queue::Limit(QueueLimit::Packets(Packets::new(100)))));
+        assert_eq!(queue("100p"), Ok(QueueOption::Limit(QueueLimit::Packets(Packets::new(100)))));
         assert_eq!(queue("100 packets"), queue("100p"));
-        assert_eq!(queue("64kB"), Ok(Queue::Limit(QueueLimit::Bytes(ByteCount::new(64_000)))));
-        assert_eq!(queue("50ms"), Ok(Queue::Time(Span::from_millis(50))));
-        assert_eq!(queue("unlimited"), Ok(Queue::Limit(QueueLimit::Unlimited)));
+        assert_eq!(queue("64kB"), Ok(QueueOption::Limit(QueueLimit::Bytes(ByteCount::new(64_000)))));
+        assert_eq!(queue("50ms"), Ok(QueueOption::Time(Span::from_millis(50))));
+        assert_eq!(queue("unlimited"), Ok(QueueOption::Limit(QueueLimit::Unlimited)));
         assert!(queue("50").is_err() && queue("50 mbit").is_err());
     }
 }

@@ -8,7 +8,7 @@ mod libraries;
 mod program;
 mod words;
 
-use crate::up::place::{self, Prefix};
+use crate::up::place::{self, InterfacePrefix};
 use anyhow::{Context, Result};
 use farpace_units::ByteCount;
 use std::ffi::OsString;
@@ -50,7 +50,7 @@ pub struct Args {
     iface: Option<String>,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
     #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
-    addr: Vec<Prefix>,
+    addr: Vec<InterfacePrefix>,
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
     peer_addr: Vec<IpAddr>,
@@ -62,7 +62,7 @@ pub struct Args {
     gateway: Vec<IpAddr>,
     /// Another network that is farpace's; may be repeated
     #[arg(long, value_name = "ADDR/BITS", value_parser = words::network)]
-    route: Vec<Prefix>,
+    route: Vec<InterfacePrefix>,
     /// Longest IP packet in bytes [default: 1500, or that of the interface]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..), conflicts_with = "iface")]
     mtu: Option<u16>,

@@ -2,10 +2,10 @@
 
 use super::Args;
 use crate::terminal;
-use crate::up::place::{self, Prefix};
+use crate::up::place::{self, InterfacePrefix};
 use anyhow::{Context, Result, bail};
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
-use farpace_live::socket::Options;
+use farpace_live::socket::SocketOptions;
 use farpace_live::{DeviceError, control_folder};
 use farpace_tcp::config::Profile;
 use std::fmt::Write;
@@ -17,15 +17,16 @@ use std::path::Path;
 ///
 /// # Errors
 /// Anything that is no network.
-pub fn network(text: &str) -> Result<Prefix, String> {
+pub fn network(text: &str) -> Result<InterfacePrefix, String> {
     let wrong =
         || format!("`{text}` is no network: expected something like 10.0.0.0/8, 0.0.0.0/0 or fd00::/8");
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
-    let (address, bits): Prefix = (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
+    let (address, bits): InterfacePrefix =
+        (address.parse().map_err(|_| wrong())?, bits.parse().map_err(|_| wrong())?);
     if bits <= if address.is_ipv4() { 32 } else { 128 } { Ok((address, bits)) } else { Err(wrong()) }
 }
 
-fn ours(args: &Args) -> Vec<Prefix> {
+fn ours(args: &Args) -> Vec<InterfacePrefix> {
     if args.addr.is_empty() { vec![(IpAddr::from([10, 77, 0, 2]), 24)] } else { args.addr.clone() }
 }
 fn tun(args: &Args) -> &str {
@@ -41,7 +42,7 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
         bail!("`{}` is no profile: `farpace profiles` lists them", args.profile);
     }
     let ours = ours(args);
-    let mut options = Options::profile(&args.profile)?;
+    let mut options = SocketOptions::profile(&args.profile)?;
     options.set(&args.set.join(" ")).context("--set")?;
     let mut text = format!("library={}\nprofile={}\n", stack.display(), options.words());
     let mut say = |name: &str, value: String| {

@@ -4,7 +4,7 @@ use crate::interrupt;
 use crate::statistics::percentile;
 use anyhow::{Result, bail};
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Outcome, Run, VerifyError};
+use farpace_lab::{Inputs, Run, RunOutcome, VerifyError};
 use farpace_path::DropReason;
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
@@ -114,7 +114,7 @@ pub fn measure(scenario: &Scenario, readings: bool) -> Result<Option<Measurement
 }
 
 /// All drops, and those by congestion, in percent of the segments sent.
-fn losses(outcome: &Outcome) -> (f64, f64) {
+fn losses(outcome: &RunOutcome) -> (f64, f64) {
     let sent: u64 = outcome.flows.iter().flat_map(|f| f.sent()).map(|(_, n)| n).sum();
     let congestion = |r: DropReason| matches!(r, DropReason::QueueFull | DropReason::Policed);
     let all: u64 = outcome.drops.iter().map(|d| d.packets).sum();

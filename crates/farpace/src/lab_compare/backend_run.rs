@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct CompareSample {
     /// Since the first SYN was sent, in seconds.
     pub at: f64,
     /// Congestion window, in segments.
@@ -48,15 +48,15 @@ pub struct BackendRun {
     pub accuracy: Option<Accuracy>,
     /// The course of it.
     #[serde(skip)]
-    pub samples: Vec<Sample>,
+    pub samples: Vec<CompareSample>,
 }
 
 impl BackendRun {
     /// Of the samples of a run.
-    pub fn of(way: Backend, samples: Vec<Sample>, sent: u64) -> Self {
+    pub fn of(way: Backend, samples: Vec<CompareSample>, sent: u64) -> Self {
         let last = samples.last().copied();
         let (seconds, bytes) = last.map_or((0.0, 0), |sample| (sample.at, sample.delivered));
-        let mean = |of: fn(&Sample) -> f64| {
+        let mean = |of: fn(&CompareSample) -> f64| {
             // Before the handshake there is neither a window nor a round trip.
             let of: Vec<f64> = samples.iter().filter(|sample| sample.srtt > 0.0).map(of).collect();
             of.iter().sum::<f64>() / of.len().max(1) as f64

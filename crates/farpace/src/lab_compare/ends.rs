@@ -1,6 +1,6 @@
 //! The two ends of a connection in real time: the kernel's, or ours on packet sockets.
 
-use super::backend_run::Sample;
+use super::backend_run::CompareSample;
 use super::plan::Plan;
 use super::virtual_time::{is_data, reading};
 use crate::lab_namespaces::INTERFACE;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use farpace_host::LocalLink;
 use farpace_lab::BoundaryInfo;
 use farpace_live::device::{PacketConfig, PacketSocket};
-use farpace_live::socket::{Listener, Options, Stack, Stream};
+use farpace_live::socket::{LiveListener, SocketOptions, Stack, Stream};
 use farpace_live::{KernelTcp, Namespace, Wait, connect_kernel};
 use farpace_trace::Cause;
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ const AUTOTUNED_ROOM: u64 = 256 << 20;
 const KERNEL_ROOM: u64 = 4;
 
 /// A host of the site: its namespace, and what the network takes it to be.
-pub struct Place {
+pub struct EndPlace {
     /// The namespace.
     pub namespace: Namespace,
     /// Address and MAC address.
@@ -34,11 +34,11 @@ pub struct Place {
 }
 
 /// Both ends, not connected yet.
-pub enum Ends {
+pub enum CompareEnds {
     /// The kernel's.
     Kernel {
         /// The sender's host.
-        from: Place,
+        from: EndPlace,
         /// Its congestion control.
         congestion: String,
         /// Where the receiver waits.
@@ -49,28 +49,28 @@ pub enum Ends {
         /// The sender's stack.
         from: Stack,
         /// Of its sockets.
-        options: Box<Options>,
+        options: Box<SocketOptions>,
         /// The receiver's stack, which lives as long as its sockets.
         to: Stack,
         /// Where the receiver waits.
-        listener: Listener,
+        listener: LiveListener,
     },
 }
 
 /// One end of a connection.
-pub enum End {
+pub enum CompareEnd {
     /// Of the kernel.
     Kernel(TcpStream),
     /// Ours.
     Ours(Stream),
 }
 
-impl Ends {
+impl CompareEnds {
     /// The kernel's, with congestion control and buffers of the plan.
     ///
     /// # Errors
     /// No such congestion control, or no rights.
-    pub fn kernel(plan: &Plan, from: Place, to: &Place) -> Result<Self> {
+    pub fn kernel(plan: &Plan, from: EndPlace, to: &EndPlace) -> Result<Self> {
         let room =
             plan.window.map_or(AUTOTUNED_ROOM, |window| window.saturating_mul(KERNEL_ROOM).max(6_291_456));
         let memory = format!("4096 131072 {room}");
@@ -91,34 +91,34 @@ impl Ends {
         }
         let at = SocketAddr::new(to.door.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
-        Ok(Ends::Kernel { from, congestion: plan.congestion.clone(), listener })
+        Ok(CompareEnds::Kernel { from, congestion: plan.congestion.clone(), listener })
     }
     /// Ours.
     ///
     /// # Errors
     /// No rights, or settings that sockets do not take.
-    pub fn ours(plan: &Plan, from: &Place, to: &Place) -> Result<Self> {
-        let [sender, receiver] = plan.settings.clone().map(Options::of);
+    pub fn ours(plan: &Plan, from: &EndPlace, to: &EndPlace) -> Result<Self> {
+        let [sender, receiver] = plan.settings.clone().map(SocketOptions::of);
         let (a, b) = (stack(from)?, stack(to)?);
         let listener = b.listen(SocketAddr::new(to.door.address, PORT), &receiver)?;
         let options = Box::new(sender.connect_timeout(Some(CONNECT)));
-        Ok(Ends::Ours { from: a, options, to: b, listener })
+        Ok(CompareEnds::Ours { from: a, options, to: b, listener })
     }
     /// Connects: the sender's end.
     ///
     /// # Errors
     /// The network lets nothing through.
-    pub fn connect(&self) -> Result<End> {
+    pub fn connect(&self) -> Result<CompareEnd> {
         match self {
-            Ends::Kernel { from, congestion, listener } => {
+            CompareEnds::Kernel { from, congestion, listener } => {
                 let at = listener.local_addr()?;
                 let out = from.namespace.within(|| connect_kernel(at, congestion, CONNECT))?;
                 let cannot = || format!("cannot connect with the kernel's congestion control `{congestion}`");
-                Ok(End::Kernel(out.with_context(cannot)?))
+                Ok(CompareEnd::Kernel(out.with_context(cannot)?))
             }
-            Ends::Ours { from, options, listener, .. } => {
+            CompareEnds::Ours { from, options, listener, .. } => {
                 let out = from.connect(listener.local_addr(), options).context("cannot connect")?;
-                Ok(End::Ours(out))
+                Ok(CompareEnd::Ours(out))
             }
         }
     }
@@ -126,14 +126,16 @@ impl Ends {
     ///
     /// # Errors
     /// Nobody has connected.
-    pub fn accept(&self) -> Result<End> {
+    pub fn accept(&self) -> Result<CompareEnd> {
         match self {
-            Ends::Kernel { listener, .. } => Ok(End::Kernel(listener.accept().context("cannot accept")?.0)),
-            Ends::Ours { listener, .. } => {
+            CompareEnds::Kernel { listener, .. } => {
+                Ok(CompareEnd::Kernel(listener.accept().context("cannot accept")?.0))
+            }
+            CompareEnds::Ours { listener, .. } => {
                 listener.set_timeout(Some(CONNECT));
                 let stream = listener.accept().context("cannot accept")?.0;
                 stream.set_read_timeout(Some(LOOK))?;
-                Ok(End::Ours(stream))
+                Ok(CompareEnd::Ours(stream))
             }
         }
     }
@@ -142,7 +144,7 @@ impl Ends {
     /// # Errors
     /// A device has failed.
     pub fn stop(self) -> Result<()> {
-        if let Ends::Ours { from, to, .. } = self {
+        if let CompareEnds::Ours { from, to, .. } = self {
             from.stop().context("the sender's stack")?;
             to.stop().context("the receiver's stack")?;
         }
@@ -151,7 +153,7 @@ impl Ends {
 }
 
 /// Our stack on the interface of a host.
-fn stack(place: &Place) -> Result<Stack> {
+fn stack(place: &EndPlace) -> Result<Stack> {
     let device = place.namespace.within(|| PacketSocket::open(&PacketConfig::new(INTERFACE)))??;
     let stack = Stack::on_device(Box::new(device), &[place.door.address], Wait::Sleep)?;
     if place.door.resolves {
@@ -161,15 +163,15 @@ fn stack(place: &Place) -> Result<Stack> {
     Ok(stack)
 }
 
-impl End {
+impl CompareEnd {
     /// Writes some.
     ///
     /// # Errors
     /// It has been closed.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            End::Kernel(stream) => (&*stream).write(bytes),
-            End::Ours(stream) => (&*stream).write(bytes),
+            CompareEnd::Kernel(stream) => (&*stream).write(bytes),
+            CompareEnd::Ours(stream) => (&*stream).write(bytes),
         }
     }
     /// Reads some; none, if nothing comes for a while.
@@ -178,8 +180,8 @@ impl End {
     /// It has been closed.
     pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let read = match self {
-            End::Kernel(stream) => (&*stream).read(into),
-            End::Ours(stream) => (&*stream).read(into),
+            CompareEnd::Kernel(stream) => (&*stream).read(into),
+            CompareEnd::Ours(stream) => (&*stream).read(into),
         };
         match read {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -192,15 +194,15 @@ impl End {
     ///
     /// # Errors
     /// It is gone.
-    pub fn look(&self, at: f64, delivered: u64) -> Result<(Sample, u64)> {
+    pub fn look(&self, at: f64, delivered: u64) -> Result<(CompareSample, u64)> {
         match self {
-            End::Kernel(stream) => {
+            CompareEnd::Kernel(stream) => {
                 let seen = KernelTcp::of(stream).context("the kernel says nothing of its connection")?;
                 let (cwnd, ssthresh, again) = (seen.cwnd, seen.ssthresh, seen.retransmitted);
                 let srtt = seen.rtt.as_secs_f64() * 1e3;
-                Ok((Sample { at, cwnd, ssthresh, srtt, delivered, again }, seen.sent))
+                Ok((CompareSample { at, cwnd, ssthresh, srtt, delivered, again }, seen.sent))
             }
-            End::Ours(stream) => {
+            CompareEnd::Ours(stream) => {
                 let seen = stream.inspect()?;
                 let sent = Cause::ALL.iter().zip(seen.counters.sent);
                 let sent = sent.filter(|(cause, _)| is_data(**cause)).map(|(_, n)| n).sum();
@@ -211,8 +213,8 @@ impl End {
     /// Whoever reads or writes stops; the other end hears of it.
     pub fn close(&self) {
         match self {
-            End::Kernel(stream) => _ = stream.shutdown(Shutdown::Both),
-            End::Ours(stream) => stream.abort(),
+            CompareEnd::Kernel(stream) => _ = stream.shutdown(Shutdown::Both),
+            CompareEnd::Ours(stream) => stream.abort(),
         }
     }
 }

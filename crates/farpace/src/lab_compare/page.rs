@@ -1,7 +1,7 @@
 //! The report: the table, and each variable of all ways in one picture.
 
 use super::Args;
-use super::backend_run::{BackendRun, Sample};
+use super::backend_run::{BackendRun, CompareSample};
 use super::plan::Plan;
 use super::results::Results;
 use crate::grid::contender;
@@ -40,7 +40,7 @@ fn picture(
     lines(title, y_label, &series, None)
 }
 
-fn of_samples(trial: &BackendRun, value: impl Fn(&Sample) -> f64) -> Vec<(f64, f64)> {
+fn of_samples(trial: &BackendRun, value: impl Fn(&CompareSample) -> f64) -> Vec<(f64, f64)> {
     trial.samples.iter().map(|sample| (sample.at, value(sample))).collect()
 }
 

@@ -1,11 +1,11 @@
 //! On devices.
 
-use super::backend_run::{BackendRun, Sample};
-use super::ends::{End, Ends, Place};
+use super::backend_run::{BackendRun, CompareSample};
+use super::ends::{CompareEnd, CompareEnds, EndPlace};
 use super::plan::{Backend, Plan, STEP};
 use crate::interrupt;
 use crate::lab_namespaces::{Residents, Site};
-use crate::realtime::{Figures, Options};
+use crate::realtime::{RealtimeFigures, RealtimeOptions};
 use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, anyhow};
 use farpace_lab::scenario::Scenario;
@@ -22,16 +22,20 @@ const CHUNK: usize = 256 * 1024;
 /// What the system does not allow, or a connection that breaks.
 pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun> {
     let residents = if way == Backend::Kernel { Residents::Kernel } else { Residents::Others };
-    let options =
-        Options { patience: plan.patience, whole: false, bin: Span::from_millis(100), captures: None };
+    let options = RealtimeOptions {
+        patience: plan.patience,
+        whole: false,
+        bin: Span::from_millis(100),
+        captures: None,
+    };
     let name = format!("compare-{}", std::process::id());
     let mut site = Site::make(scenario, &name, &plan.file, residents, &options)
         .context("no network in real time (it needs root)")?;
     let flow = scenario.flows.first().context("the scenario has no flow")?;
     let (from, to) = (place(&mut site, &flow.from)?, place(&mut site, &flow.to)?);
     let ends = match way {
-        Backend::Kernel => Ends::kernel(plan, from, &to)?,
-        Backend::Lab | Backend::Farpace => Ends::ours(plan, &from, &to)?,
+        Backend::Kernel => CompareEnds::kernel(plan, from, &to)?,
+        Backend::Lab | Backend::Farpace => CompareEnds::ours(plan, &from, &to)?,
     };
     let over = AtomicBool::new(false);
     let course = std::thread::scope(|scope| {
@@ -40,7 +44,7 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
             over.store(true, Ordering::Release);
             course
         });
-        let ran = site.network().run(None, &mut Figures::new(true), || over.load(Ordering::Acquire));
+        let ran = site.network().run(None, &mut RealtimeFigures::new(true), || over.load(Ordering::Acquire));
         // A connection that never opens ends by itself; it must not wait for a network that has failed.
         let course = course.join().unwrap_or_else(|_| Err(anyhow!("the thread has panicked")));
         ran.and(course)
@@ -56,15 +60,15 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
 }
 
 /// A host of the site.
-fn place(site: &mut Site, host: &str) -> Result<Place> {
+fn place(site: &mut Site, host: &str) -> Result<EndPlace> {
     let state = site.state().hosts.iter().find(|state| state.host == host);
     let namespace = Namespace::existing(&state.context("no such host")?.namespace);
     let door = site.network().doors().doors().iter().find(|door| door.host == host).cloned();
-    Ok(Place { namespace, door: door.context("no such host")? })
+    Ok(EndPlace { namespace, door: door.context("no such host")? })
 }
 
 /// Connects and sends for so long; what was seen meanwhile, and how many data segments were sent.
-fn transfer(ends: &Ends, lasts: Span) -> Result<(Vec<Sample>, u64)> {
+fn transfer(ends: &CompareEnds, lasts: Span) -> Result<(Vec<CompareSample>, u64)> {
     let clock = Stopwatch::start();
     let out = ends.connect()?;
     let (delivered, over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -99,7 +103,12 @@ fn transfer(ends: &Ends, lasts: Span) -> Result<(Vec<Sample>, u64)> {
 }
 
 /// Samples until the time is over.
-fn watch(out: &End, clock: &Stopwatch, lasts: Span, delivered: &AtomicU64) -> Result<(Vec<Sample>, u64)> {
+fn watch(
+    out: &CompareEnd,
+    clock: &Stopwatch,
+    lasts: Span,
+    delivered: &AtomicU64,
+) -> Result<(Vec<CompareSample>, u64)> {
     let mut samples = Vec::new();
     let mut next = STEP;
     loop {

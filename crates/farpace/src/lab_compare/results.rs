@@ -4,7 +4,7 @@ use super::backend_run::BackendRun;
 use super::plan::{Backend, Plan};
 use crate::realtime::Accuracy;
 use crate::statistics::percentile;
-use farpace_report::{Cell, Column, Table, number};
+use farpace_report::{Table, TableCell, TableColumn, number};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -69,20 +69,21 @@ impl Results {
             plan.congestion,
             if runs == 1 { "" } else { "s, medians (and ranges)" }
         );
-        let mut columns = vec![Column::text("")];
-        columns.extend(self.ways.iter().map(|way| Column::number(way.name(), "")));
+        let mut columns = vec![TableColumn::text("")];
+        columns.extend(self.ways.iter().map(|way| TableColumn::number(way.name(), "")));
         let others = self.ways.get(1..).unwrap_or_default();
         let first = self.ways.first().map_or("", |way| way.name());
-        columns.extend(others.iter().map(|way| Column::number(&format!("{} / {first}", way.name()), "")));
+        columns
+            .extend(others.iter().map(|way| TableColumn::number(&format!("{} / {first}", way.name()), "")));
         let mut table = Table::new(&title, columns);
         let mut row = |name: &str, value: &dyn Fn(&BackendRun) -> f64| {
             let middles: Vec<Middle> = self.ways.iter().map(|way| self.middle(*way, value)).collect();
-            let mut cells: Vec<Cell> = vec![name.into()];
+            let mut cells: Vec<TableCell> = vec![name.into()];
             cells.extend(middles.iter().map(|middle| middle.text().into()));
             let base = middles.first().map_or(f64::NAN, |middle| middle.median);
             let ratio = |middle: &Middle| match base == 0.0 {
-                true => Cell::Missing,
-                false => Cell::Number(middle.median / base, Some(3)),
+                true => TableCell::Missing,
+                false => TableCell::Number(middle.median / base, Some(3)),
             };
             cells.extend(middles.get(1..).unwrap_or_default().iter().map(ratio));
             table.row(cells);
@@ -105,12 +106,12 @@ impl Results {
             ("packets late by, 99.9 % (us)", |a| a.p999_us),
             ("the latest packet (us)", |a| a.most_us),
         ] {
-            let late = |way: &Backend| -> Cell {
+            let late = |way: &Backend| -> TableCell {
                 let late: Vec<f64> =
                     self.of(*way).filter_map(|trial| Some(us(trial.accuracy.as_ref()?))).collect();
-                if late.is_empty() { Cell::Missing } else { Middle::of(late).text().into() }
+                if late.is_empty() { TableCell::Missing } else { Middle::of(late).text().into() }
             };
-            let mut cells: Vec<Cell> = vec![name.into()];
+            let mut cells: Vec<TableCell> = vec![name.into()];
             cells.extend(self.ways.iter().map(late));
             table.row(cells);
         }

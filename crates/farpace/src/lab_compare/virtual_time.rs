@@ -1,13 +1,13 @@
 //! In the lab.
 
-use super::backend_run::{BackendRun, Sample};
+use super::backend_run::{BackendRun, CompareSample};
 use super::plan::{Backend, Plan};
 use crate::interrupt;
 use crate::realtime::Drops;
 use anyhow::Result;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
-use farpace_tcp::Inspection;
+use farpace_tcp::ConnectionInspection;
 use farpace_trace::Cause;
 use farpace_units::{Instant, Packets};
 
@@ -43,8 +43,8 @@ pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
 }
 
 /// A sample of one of our connections.
-pub fn reading(at: f64, of: &Inspection, delivered: u64, again: u64) -> Sample {
-    Sample {
+pub fn reading(at: f64, of: &ConnectionInspection, delivered: u64, again: u64) -> CompareSample {
+    CompareSample {
         at,
         cwnd: of.cwnd.get(),
         ssthresh: (of.ssthresh < Packets::MAX).then(|| of.ssthresh.get()),

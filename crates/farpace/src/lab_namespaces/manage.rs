@@ -1,9 +1,9 @@
 //! Labs that are up: looked at, used, taken down.
 
-use super::state::State;
+use super::state::SiteState;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use farpace_report::{Column, Table};
+use farpace_report::{Table, TableColumn};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -45,11 +45,11 @@ pub struct ExecArgs {
     command: Vec<String>,
 }
 
-fn named(name: &str) -> Result<State> {
-    if let Some(state) = State::read(name)? {
+fn named(name: &str) -> Result<SiteState> {
+    if let Some(state) = SiteState::read(name)? {
         return Ok(state);
     }
-    let names: Vec<String> = State::all()?.into_iter().map(|state| state.name).collect();
+    let names: Vec<String> = SiteState::all()?.into_iter().map(|state| state.name).collect();
     match names.is_empty() {
         true => bail!("there is no lab `{name}`; `farpace lab up SCENARIO` makes one"),
         false => bail!("there is no lab `{name}`; there are {}", names.join(", ")),
@@ -63,7 +63,7 @@ fn named(name: &str) -> Result<State> {
 pub fn down(args: &DownArgs) -> Result<ExitCode> {
     let labs = match &args.name {
         Some(name) => vec![named(name)?],
-        None => State::all()?,
+        None => SiteState::all()?,
     };
     if labs.len() > 1 && !args.all {
         let names: Vec<&str> = labs.iter().map(|lab| lab.name.as_str()).collect();
@@ -79,7 +79,7 @@ pub fn down(args: &DownArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn take_down(lab: &State) -> Result<()> {
+fn take_down(lab: &SiteState) -> Result<()> {
     let process = lab.process();
     process.end(false);
     let mut waited = Duration::ZERO;
@@ -95,7 +95,7 @@ fn take_down(lab: &State) -> Result<()> {
 }
 
 /// A lab, as others see it.
-pub struct Seen {
+pub struct NamespaceStatus {
     /// Its name, and the process that runs it.
     pub what: String,
     /// Its namespaces.
@@ -108,17 +108,17 @@ pub struct Seen {
 ///
 /// # Errors
 /// Files that are not ours.
-pub fn seen() -> Result<Vec<Seen>> {
-    let look = |lab: State| Seen {
+pub fn seen() -> Result<Vec<NamespaceStatus>> {
+    let look = |lab: SiteState| NamespaceStatus {
         what: format!("lab {} of process {}", lab.name, lab.pid),
         is_left_over: !lab.process().is_alive(),
         namespaces: lab.hosts.into_iter().map(|host| host.namespace).collect(),
     };
-    Ok(State::all()?.into_iter().map(look).collect())
+    Ok(SiteState::all()?.into_iter().map(look).collect())
 }
 
-fn dead() -> Result<Vec<State>> {
-    Ok(State::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect())
+fn dead() -> Result<Vec<SiteState>> {
+    Ok(SiteState::all()?.into_iter().filter(|lab| !lab.process().is_alive()).collect())
 }
 
 /// Removes what labs have left whose processes were killed; their names.
@@ -127,8 +127,8 @@ fn dead() -> Result<Vec<State>> {
 /// A namespace that the system does not let go.
 pub fn clean() -> Result<Vec<String>> {
     let dead = dead()?;
-    dead.iter().try_for_each(State::clean)?;
-    dead.iter().for_each(State::remove_log);
+    dead.iter().try_for_each(SiteState::clean)?;
+    dead.iter().for_each(SiteState::remove_log);
     Ok(dead.into_iter().map(|lab| lab.name).collect())
 }
 
@@ -142,18 +142,18 @@ pub(super) fn pause() {
 /// # Errors
 /// Files that are not ours.
 pub fn list(args: &ListArgs) -> Result<ExitCode> {
-    let labs = State::all()?;
+    let labs = SiteState::all()?;
     if args.json {
         terminal::print_json(&labs)?;
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
-        Column::text("lab"),
-        Column::text("state"),
-        Column::text("host"),
-        Column::text("address"),
-        Column::text("namespace"),
-        Column::text("scenario"),
+        TableColumn::text("lab"),
+        TableColumn::text("state"),
+        TableColumn::text("host"),
+        TableColumn::text("address"),
+        TableColumn::text("namespace"),
+        TableColumn::text("scenario"),
     ];
     let mut table = Table::new("Labs", columns);
     for lab in &labs {

@@ -7,7 +7,7 @@ mod site;
 mod state;
 mod up;
 
-pub use manage::{Seen, clean, seen};
+pub use manage::{NamespaceStatus, clean, seen};
 pub use site::{INTERFACE, Residents, Site};
 
 use crate::lab_compare;

@@ -1,7 +1,7 @@
 //! What a lab is made of: a namespace and an interface for each host, and the network between them.
 
-use super::state::{HostState, State};
-use crate::realtime::{Attachment, Network, Options};
+use super::state::{HostState, SiteState};
+use crate::realtime::{Attachment, RealtimeNetwork, RealtimeOptions};
 use anyhow::{Context, Result};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{BoundaryInfo, BoundaryNetwork};
@@ -22,7 +22,7 @@ pub enum Residents {
 }
 
 /// Forgets the lab when it is gone.
-struct Claim(State);
+struct Claim(SiteState);
 
 impl Drop for Claim {
     fn drop(&mut self) {
@@ -33,13 +33,13 @@ impl Drop for Claim {
 /// A lab of this process. All of it is gone when this is dropped.
 pub struct Site {
     // They are dropped in this order.
-    network: Network,
+    network: RealtimeNetwork,
     namespaces: Vec<Namespace>,
     claim: Claim,
 }
 
 impl Site {
-    /// Makes namespaces, interfaces and the network. Its time begins with [`Network::run`].
+    /// Makes namespaces, interfaces and the network. Its time begins with [`RealtimeNetwork::run`].
     ///
     /// # Errors
     /// A name that is taken, or what the system does not allow.
@@ -48,7 +48,7 @@ impl Site {
         name: &str,
         file: &str,
         residents: Residents,
-        options: &Options,
+        options: &RealtimeOptions,
     ) -> Result<Self> {
         let (_, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let own = Process::own();
@@ -58,7 +58,7 @@ impl Site {
             interface: INTERFACE.to_owned(),
             address: door.address.to_string(),
         });
-        let state = State {
+        let state = SiteState {
             name: name.to_owned(),
             scenario: file.to_owned(),
             pid: own.pid,
@@ -75,17 +75,17 @@ impl Site {
             devices.push(Attachment { host: door.host.clone(), device });
             namespaces.push(namespace);
         }
-        let network = Network::build(scenario, devices, options)?;
+        let network = RealtimeNetwork::build(scenario, devices, options)?;
         claim.0.ready = true;
         claim.0.write()?;
         Ok(Site { network, namespaces, claim })
     }
     /// What others can know of it.
-    pub const fn state(&self) -> &State {
+    pub const fn state(&self) -> &SiteState {
         &self.claim.0
     }
     /// The network.
-    pub const fn network(&mut self) -> &mut Network {
+    pub const fn network(&mut self) -> &mut RealtimeNetwork {
         &mut self.network
     }
     /// Removes it.

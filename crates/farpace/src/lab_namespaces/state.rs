@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 32;
 
 /// A lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct SiteState {
     /// Its name.
     pub name: String,
     /// The file that it was made of.
@@ -78,18 +78,18 @@ pub fn make_folder() -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`; labs need root", folder.display()))
 }
 
-impl State {
+impl SiteState {
     /// The process that runs it.
     pub const fn process(&self) -> Process {
         Process { pid: self.pid, started: self.started }
     }
-    /// Takes the name: nobody else has it until [`remove`](State::remove). What a lab of this name has left is removed.
+    /// Takes the name: nobody else has it until [`remove`](SiteState::remove). What a lab of this name has left is removed.
     ///
     /// # Errors
     /// There is a lab of this name, or no right to make one.
     pub fn claim(&self) -> Result<()> {
         make_folder()?;
-        if let Some(old) = State::read(&self.name)? {
+        if let Some(old) = SiteState::read(&self.name)? {
             if old.process().is_alive() {
                 bail!("lab `{0}` is up; take it down with `farpace lab down {0}`, or use --name", self.name);
             }
@@ -115,7 +115,7 @@ impl State {
     ///
     /// # Errors
     /// A file that is not what we write.
-    pub fn read(name: &str) -> Result<Option<State>> {
+    pub fn read(name: &str) -> Result<Option<SiteState>> {
         let path = file(name);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -130,8 +130,8 @@ impl State {
     /// All labs, by name.
     ///
     /// # Errors
-    /// As [`read`](State::read).
-    pub fn all() -> Result<Vec<State>> {
+    /// As [`read`](SiteState::read).
+    pub fn all() -> Result<Vec<SiteState>> {
         let folder = folder();
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -142,7 +142,7 @@ impl State {
         let mut names: Vec<String> =
             files.filter_map(|file| Some(file.strip_suffix(".json")?.to_owned())).collect();
         names.sort_unstable();
-        let states: Result<Vec<Option<State>>> = names.iter().map(|name| State::read(name)).collect();
+        let states: Result<Vec<Option<SiteState>>> = names.iter().map(|name| SiteState::read(name)).collect();
         Ok(states?.into_iter().flatten().collect())
     }
     /// Removes its namespaces, with all that is in them, and the file.

@@ -2,9 +2,9 @@
 
 use super::manage::pause;
 use super::site::{Residents, Site};
-use super::state::{self, State};
+use super::state::{self, SiteState};
 use crate::emulate::words;
-use crate::realtime::{Captures, Figures, LateTolerance, Options};
+use crate::realtime::{Captures, LateTolerance, RealtimeFigures, RealtimeOptions};
 use crate::scenario::parse_set;
 use crate::{interrupt, scenario, terminal};
 use anyhow::{Context, Result, bail};
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Starts this program again, without a terminal, and waits until the lab is up.
 fn background(args: &Args, name: &str) -> Result<ExitCode> {
-    if let Some(old) = State::read(name)?.filter(|old| old.process().is_alive()) {
+    if let Some(old) = SiteState::read(name)?.filter(|old| old.process().is_alive()) {
         bail!("lab `{0}` is up; take it down with `farpace lab down {0}`, or use --name", old.name);
     }
     state::make_folder()?;
@@ -93,7 +93,7 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
     command.arg(&args.scenario).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let mut child = command.spawn().context("cannot start the lab in the background")?;
     loop {
-        if let Some(state) = State::read(name)?.filter(|state| state.ready) {
+        if let Some(state) = SiteState::read(name)?.filter(|state| state.ready) {
             terminal::print(&told(&state))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -107,7 +107,7 @@ fn background(args: &Args, name: &str) -> Result<ExitCode> {
 }
 
 /// What a user can do now.
-fn told(state: &State) -> String {
+fn told(state: &SiteState) -> String {
     let mut text = format!("Lab `{}` is up.\n", state.name);
     for host in &state.hosts {
         let _ = writeln!(
@@ -125,7 +125,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
         farpace_live::leave_terminal();
     }
     interrupt::install();
-    let options = Options {
+    let options = RealtimeOptions {
         patience: args.wait,
         whole: false,
         bin: Span::from_millis(100),
@@ -150,7 +150,7 @@ fn here(args: &Args, scenario: &Scenario, name: &str) -> Result<ExitCode> {
         }
         None => None,
     };
-    let mut figures = Figures::new(args.quiet || child.is_some());
+    let mut figures = RealtimeFigures::new(args.quiet || child.is_some());
     let mut status = None;
     site.network().run(args.lasts, &mut figures, || {
         status = child.as_mut().and_then(|child| child.try_wait().ok().flatten());
@@ -194,7 +194,7 @@ mod tests {
             interface: INTERFACE.into(),
             address: "10.0.0.1".into(),
         };
-        let state = State {
+        let state = SiteState {
             name: "wan".into(),
             scenario: "wan.toml".into(),
             pid: 1,

@@ -5,11 +5,11 @@ use crate::terminal;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use farpace_link::multi_nic::{
-    Delay, Departure, MAX_NICS, MultiNicConfig, NicPath, NicPaths, NicSpec, OrderKind, Ratio, predict,
-    skip_number,
+    MAX_NICS, MultiNicConfig, NicPath, NicPaths, NicSpec, OrderKind, PathDelay, PredictedDeparture, Ratio,
+    predict, skip_number,
 };
 use farpace_link::pacing::on_the_line;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
 use serde_json::json;
@@ -40,7 +40,7 @@ pub struct Args {
     ways: Vec<PathSpec>,
     /// Which frame leaves next, and by which card
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
-    order: Order,
+    order: OrderName,
     /// With skip: the skip number S [default: worked out from the ways]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
@@ -66,15 +66,15 @@ pub struct Args {
 
 /// The orders, as words of the command line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order(pub(super) OrderKind);
+pub(super) struct OrderName(pub(super) OrderKind);
 
-impl ValueEnum for Order {
+impl ValueEnum for OrderName {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [Order; OrderKind::ALL.len()] = {
-            let mut all = [Order(OrderKind::Earliest); OrderKind::ALL.len()];
+        const ALL: [OrderName; OrderKind::ALL.len()] = {
+            let mut all = [OrderName(OrderKind::Earliest); OrderKind::ALL.len()];
             let mut i = 0;
             while i < all.len() {
-                all[i] = Order(OrderKind::ALL[i]);
+                all[i] = OrderName(OrderKind::ALL[i]);
                 i += 1;
             }
             all
@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut lanes = NicPaths::new(&args.ways.iter().enumerate().map(card).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
     for (way, slot) in args.ways.iter().zip(&mut to) {
-        let delay = Delay { fixed: way.delay, ..Delay::of_lines(args.hops, way.rate) };
+        let delay = PathDelay { fixed: way.delay, ..PathDelay::of_lines(args.hops, way.rate) };
         *slot = Some(NicPath::new(Some(MacAddr::BROADCAST), way.rate, delay));
     }
     let neighbour = lanes.set_neighbour(None, to);
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         lanes.ids().map(|nic| args.skip.unwrap_or(skip_number(neighbour, nic, &lanes))).collect();
     let bytes = on_the_line(args.packet + ByteCount::new(14));
     let sent = predict(&config, lanes, neighbour, args.frames, bytes);
-    let outcome = Outcome::new(args, bytes, &sent, skips);
+    let outcome = OrderOutcome::new(args, bytes, &sent, skips);
     if args.json {
         terminal::print_json(&outcome.json(args))?
     } else {
@@ -139,9 +139,9 @@ fn card((i, way): (usize, &PathSpec)) -> NicSpec {
 }
 
 /// What came of it.
-struct Outcome {
+struct OrderOutcome {
     /// In the order of arrival, with places late.
-    arrived: Vec<(Departure, usize)>,
+    arrived: Vec<(PredictedDeparture, usize)>,
     /// Frames by card.
     by_card: Vec<u64>,
     late: usize,
@@ -153,9 +153,9 @@ struct Outcome {
     skips: Vec<u16>,
 }
 
-impl Outcome {
-    fn new(args: &Args, bytes: ByteCount, sent: &[Departure], skips: Vec<u16>) -> Self {
-        let arrived = Departure::in_order_of_arrival(sent);
+impl OrderOutcome {
+    fn new(args: &Args, bytes: ByteCount, sent: &[PredictedDeparture], skips: Vec<u16>) -> Self {
+        let arrived = PredictedDeparture::in_order_of_arrival(sent);
         let mut by_card = vec![0; args.ways.len()];
         for departure in sent {
             if let Some(n) = by_card.get_mut(departure.nic.index()) {
@@ -165,7 +165,7 @@ impl Outcome {
         let takes = arrived.last().map_or(Span::ZERO, |(d, _)| d.arrives.since(Instant::ZERO));
         // Of the lines: while frames leave.
         let leaving = sent.iter().map(|d| d.leaves).max().unwrap_or_default().since(Instant::ZERO);
-        Outcome {
+        OrderOutcome {
             late: arrived.iter().filter(|(_, places)| *places >= DUPLICATE_ACKS).count(),
             most_late: arrived.iter().map(|(_, places)| *places).max().unwrap_or(0),
             by_card,
@@ -178,11 +178,11 @@ impl Outcome {
 
     fn text(&self, args: &Args) -> String {
         let columns = vec![
-            Column::number("arrives", "us"),
-            Column::number("frame", ""),
-            Column::number("card", ""),
-            Column::number("left", "us"),
-            Column::number("late", "places"),
+            TableColumn::number("arrives", "us"),
+            TableColumn::number("frame", ""),
+            TableColumn::number("card", ""),
+            TableColumn::number("left", "us"),
+            TableColumn::number("late", "places"),
         ];
         let shown = if args.all { self.arrived.len() } else { SHOWN.min(self.arrived.len()) };
         let mut table =
@@ -204,21 +204,21 @@ impl Outcome {
         // Only `skip` has such numbers.
         let skips = matches!(args.order.0, OrderKind::Skip);
         let mut columns = vec![
-            Column::number("card", ""),
-            Column::number("rate", ""),
-            Column::number("delay", "ms"),
-            Column::number("frames", ""),
-            Column::number("share", "%"),
+            TableColumn::number("card", ""),
+            TableColumn::number("rate", ""),
+            TableColumn::number("delay", "ms"),
+            TableColumn::number("frames", ""),
+            TableColumn::number("share", "%"),
         ];
-        columns.extend(skips.then(|| Column::number("S", "")));
+        columns.extend(skips.then(|| TableColumn::number("S", "")));
         let mut table = Table::new("Cards", columns);
         for (i, ((way, frames), skip)) in args.ways.iter().zip(&self.by_card).zip(&self.skips).enumerate() {
             let mut row = vec![
                 (i as u64).into(),
                 way.rate.to_string().into(),
-                Cell::Number(way.delay.as_secs_f64() * 1e3, Some(3)),
+                TableCell::Number(way.delay.as_secs_f64() * 1e3, Some(3)),
                 (*frames).into(),
-                Cell::Number(*frames as f64 * 100.0 / args.frames.max(1) as f64, Some(2)),
+                TableCell::Number(*frames as f64 * 100.0 / args.frames.max(1) as f64, Some(2)),
             ];
             row.extend(skips.then(|| u64::from(*skip).into()));
             table.row(row);
@@ -239,7 +239,7 @@ impl Outcome {
     }
 
     fn json(&self, args: &Args) -> serde_json::Value {
-        let frame = |(d, late): &(Departure, usize)| {
+        let frame = |(d, late): &(PredictedDeparture, usize)| {
             json!({
                 "frame": d.frame, "card": d.nic.0, "late_places": late,
                 "leaves_ns": d.leaves.as_nanos(), "arrives_ns": d.arrives.as_nanos(),
@@ -269,6 +269,6 @@ fn frames(n: usize) -> String {
     if n == 1 { "1 frame".to_owned() } else { format!("{n} frames") }
 }
 
-fn micros(at: Instant) -> Cell {
-    Cell::Number(at.since(Instant::ZERO).as_nanos() as f64 / 1e3, Some(3))
+fn micros(at: Instant) -> TableCell {
+    TableCell::Number(at.since(Instant::ZERO).as_nanos() as f64 / 1e3, Some(3))
 }

@@ -4,7 +4,7 @@ use super::path_spec;
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, pair};
-use farpace_report::{Column, Table};
+use farpace_report::{Table, TableColumn};
 use farpace_units::Rate;
 use farpace_wire::NicKind;
 use serde_json::json;
@@ -71,10 +71,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let columns = vec![
-        Column::text("card"),
-        Column::text("sends to"),
-        Column::number("way", ""),
-        Column::number("share", "%"),
+        TableColumn::text("card"),
+        TableColumn::text("sends to"),
+        TableColumn::number("way", ""),
+        TableColumn::number("share", "%"),
     ];
     let mut table = Table::new("Ways", columns);
     for (i, j, rate) in &ways {
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             format!("{i}: {}", args.ours[*i]).into(),
             format!("{j}: {}", args.theirs[*j]).into(),
             rate.to_string().into(),
-            farpace_report::Cell::Number(share(*rate) * 100.0, Some(2)),
+            farpace_report::TableCell::Number(share(*rate) * 100.0, Some(2)),
         ]);
     }
     terminal::print(&table.to_text())?;

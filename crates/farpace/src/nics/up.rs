@@ -1,14 +1,14 @@
 //! `farpace nics up`: several cards of this machine as one, under the kernel's own TCP.
 
 use crate::emulate::words;
-use crate::realtime::{Figures, LateTolerance, RunObserver, below, drive, lateness_line};
+use crate::realtime::{LateTolerance, RealtimeFigures, RunObserver, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Result, bail};
 use farpace_link::multi_nic::{MAX_NICS, MultiNic, MultiNicConfig, NicSpec, Ratio, Resequence};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Port};
-use farpace_units::{Instant, Rate, Span, Stream};
+use farpace_units::{Instant, RandomStream, Rate, Span};
 use farpace_wire::NicKind;
 use serde_json::json;
 use std::net::IpAddr;
@@ -42,7 +42,7 @@ pub struct Args {
     tap: String,
     /// Which frame leaves next, and by which card
     #[arg(long, value_name = "ORDER", value_enum, default_value = "earliest")]
-    order: super::order::Order,
+    order: super::order::OrderName,
     /// With skip: the skip number S [default: worked out from the cards]
     #[arg(long, value_name = "S")]
     skip: Option<u16>,
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut world = World::new(seed);
     let addresses: Vec<IpAddr> = args.addresses.iter().map(|(address, _)| *address).collect();
     let stack = world.add("stack", Box::new(BoundaryPort::default()))?;
-    let dice = Stream::new(seed, "lists");
+    let dice = RandomStream::new(seed, "lists");
     let layer = MultiNic::new(Instant::ZERO, &config, &specs, &addresses, dice);
     let layer = world.add("nics", Box::new(layer))?;
     world.connect((stack, Port(0)), (layer, Port(0)))?;
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     terminal::note(&format!("{}, {mac}, over {}, until Ctrl-C.", args.tap, ways.join(" and ")));
     let names = names.into_iter().map(str::to_owned).collect();
     let mut looks = Looks { names, layer, seen: vec![(0, 0); args.nics.len()], at: Instant::ZERO };
-    drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
+    drive(&mut station, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
     summary(args, &station, &looks)?;
     Ok(ExitCode::SUCCESS)
 }

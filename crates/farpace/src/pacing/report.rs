@@ -15,7 +15,7 @@ use crate::outdir::OutDir;
 use crate::{interrupt, terminal};
 use anyhow::Result;
 use clap::ValueEnum;
-use farpace_link::proof::{Doubt, FlowFilter, Question, Verdict};
+use farpace_link::proof::{Doubt, FlowFilter, ProofQuestion, ProofVerdict};
 use farpace_units::{ByteCount, Rate, Span};
 use input::Examined;
 use std::path::PathBuf;
@@ -136,15 +136,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// Whether all flows are precise that have enough packets, and there is one.
 fn all_precise(examined: &[Examined]) -> bool {
     let verdicts = examined.iter().flat_map(|e| &e.flows).map(|flow| flow.verdict);
-    let counting = verdicts.filter(|v| !matches!(v, Verdict::CannotTell(Doubt::FewPackets(_))));
+    let counting = verdicts.filter(|v| !matches!(v, ProofVerdict::CannotTell(Doubt::FewPackets(_))));
     let mut any = false;
-    let all = counting.inspect(|_| any = true).all(|verdict| verdict == Verdict::Precise);
+    let all = counting.inspect(|_| any = true).all(|verdict| verdict == ProofVerdict::Precise);
     all && any
 }
 
 impl Args {
-    fn question(&self) -> Question {
-        Question {
+    fn question(&self) -> ProofQuestion {
+        ProofQuestion {
             flows: self.flows.clone(),
             rate: self.rate,
             mtu: self.mtu,

@@ -4,8 +4,10 @@ use super::{file, statistics};
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_link::pacing::tc::to_tc;
-use farpace_link::pacing::{ClassPlan, ClassRate, ConfigError, Filter, PacingConfig, Plan, SchedulerKind};
-use farpace_report::{Cell, Column, Table};
+use farpace_link::pacing::{
+    ClassFilter, ClassPlan, ClassRate, ConfigError, PacingConfig, PacingPlan, SchedulerKind,
+};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -73,7 +75,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(line)) => (line, false),
         (None, None) => (USUAL_LINE, true),
     };
-    let plan = Plan::new(&config, line);
+    let plan = PacingPlan::new(&config, line);
     if args.json {
         terminal::print_json(&as_json(&config, &plan, assumed))?;
     } else {
@@ -82,7 +84,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(if plan.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(terminal::USAGE) })
 }
 
-fn as_text(config: &PacingConfig, plan: &Plan, assumed: bool) -> String {
+fn as_text(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> String {
     let of = |rate: Rate| {
         if plan.line.bits_per_sec() == 0 { 0.0 } else { rate.as_mbit_f64() / plan.line.as_mbit_f64() }
     };
@@ -126,17 +128,17 @@ fn as_text(config: &PacingConfig, plan: &Plan, assumed: bool) -> String {
     text
 }
 
-fn classes(plan: &Plan) -> Table {
+fn classes(plan: &PacingPlan) -> Table {
     let columns = vec![
-        Column::text("class"),
-        Column::number("rate", ""),
-        Column::number("of the line", "%"),
-        Column::number("interval", "B"),
-        Column::number("interval", "us"),
-        Column::number("gap", "B"),
-        Column::number("gap", "us"),
-        Column::number("queue", ""),
-        Column::number("filters", ""),
+        TableColumn::text("class"),
+        TableColumn::number("rate", ""),
+        TableColumn::number("of the line", "%"),
+        TableColumn::number("interval", "B"),
+        TableColumn::number("interval", "us"),
+        TableColumn::number("gap", "B"),
+        TableColumn::number("gap", "us"),
+        TableColumn::number("queue", ""),
+        TableColumn::number("filters", ""),
     ];
     let mut table = Table::new("Classes", columns);
     for class in &plan.classes {
@@ -144,11 +146,11 @@ fn classes(plan: &Plan) -> Table {
         table.row(vec![
             name.as_str().into(),
             rate.map_or_else(|| "what is left".to_owned(), |rate| rate.to_string()).into(),
-            pace.map_or(Cell::Missing, |pace| Cell::Number(pace.share as f64 / 1e4, Some(2))),
+            pace.map_or(TableCell::Missing, |pace| TableCell::Number(pace.share as f64 / 1e4, Some(2))),
             pace.map(|pace| pace.interval.get()).into(),
-            pace.map_or(Cell::Missing, |pace| Cell::Number(micros(pace.interval_time), Some(3))),
+            pace.map_or(TableCell::Missing, |pace| TableCell::Number(micros(pace.interval_time), Some(3))),
             pace.map(|pace| pace.gap.get()).into(),
-            pace.map_or(Cell::Missing, |pace| Cell::Number(micros(pace.gap_time), Some(3))),
+            pace.map_or(TableCell::Missing, |pace| TableCell::Number(micros(pace.gap_time), Some(3))),
             limit.to_string().into(),
             (*filters as u64).into(),
         ]);
@@ -156,12 +158,12 @@ fn classes(plan: &Plan) -> Table {
     table
 }
 
-fn filters(config: &PacingConfig, plan: &Plan) -> Table {
+fn filters(config: &PacingConfig, plan: &PacingPlan) -> Table {
     let columns = vec![
-        Column::number("filter", ""),
-        Column::number("priority", ""),
-        Column::text("matches"),
-        Column::text("class"),
+        TableColumn::number("filter", ""),
+        TableColumn::number("priority", ""),
+        TableColumn::text("matches"),
+        TableColumn::text("class"),
     ];
     let mut table = Table::new("Filters, in the order in which they are tried", columns);
     for at in &plan.order {
@@ -177,8 +179,8 @@ fn filters(config: &PacingConfig, plan: &Plan) -> Table {
 }
 
 /// What a filter matches, by its keys.
-fn matches(filter: &Filter) -> String {
-    let Filter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
+fn matches(filter: &ClassFilter) -> String {
+    let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
     let keys = [
         protocol.map(|p| p.to_string()),
         src.map(|net| format!("src {net}")),
@@ -191,7 +193,7 @@ fn matches(filter: &Filter) -> String {
     if keys.is_empty() { "all packets".to_owned() } else { keys.join(", ") }
 }
 
-fn as_json(config: &PacingConfig, plan: &Plan, assumed: bool) -> Value {
+fn as_json(config: &PacingConfig, plan: &PacingPlan, assumed: bool) -> Value {
     let class = |class: &ClassPlan| {
         let pace = class.pace;
         json!({
@@ -215,7 +217,7 @@ fn as_json(config: &PacingConfig, plan: &Plan, assumed: bool) -> Value {
         list.iter().map(|one| json!({ "at": one.at.join("."), "problem": one.problem })).collect()
     };
     let filters = plan.order.iter().filter_map(|at| config.filters.get(*at).map(|filter| (at, filter)));
-    let filter = |(at, filter): (&usize, &Filter)| json!({ "filter": at, "priority": filter.priority, "matches": matches(filter), "class": filter.class });
+    let filter = |(at, filter): (&usize, &ClassFilter)| json!({ "filter": at, "priority": filter.priority, "matches": matches(filter), "class": filter.class });
     json!({
         "scheduler": config.scheduler,
         "gaps": config.gaps,

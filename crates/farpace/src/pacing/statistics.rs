@@ -10,24 +10,24 @@ use std::process::ExitCode;
 
 /// What is read of a summary (docs/json.md).
 #[derive(Deserialize)]
-struct Summary {
+struct PacingSummary {
     #[serde(default)]
-    pacing: Vec<Line>,
+    pacing: Vec<StatisticsLine>,
 }
 
 /// A paced direction of a link.
 #[derive(Deserialize)]
-struct Line {
+struct StatisticsLine {
     link: String,
     from: String,
     to: String,
     gap_frames: u64,
     gap_line_bytes: u64,
-    classes: Vec<Class>,
+    classes: Vec<ClassLine>,
 }
 
 #[derive(Deserialize)]
-struct Class {
+struct ClassLine {
     name: String,
     rate: Option<String>,
     rate_bit_s: u64,
@@ -44,7 +44,7 @@ pub(super) fn run(run: &Path, json: bool) -> Result<ExitCode> {
     let text = file::text(&place)?;
     let bad = || format!("`{}` is not the summary of a run (farpace run --out, or --json)", place.display());
     let value: Value = serde_json::from_str(&text).with_context(bad)?;
-    let summary = Summary::deserialize(&value).with_context(bad)?;
+    let summary = PacingSummary::deserialize(&value).with_context(bad)?;
     if summary.pacing.is_empty() {
         bail!("nothing was paced in the run of `{}`", place.display());
     }
@@ -56,11 +56,11 @@ pub(super) fn run(run: &Path, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(line: &Line) -> String {
-    let Line { link, from, to, gap_frames, gap_line_bytes, classes } = line;
+fn line(line: &StatisticsLine) -> String {
+    let StatisticsLine { link, from, to, gap_frames, gap_line_bytes, classes } = line;
     let mut text = format!("link {link} from {from} to {to}\n");
     for class in classes {
-        let Class { name, rate, rate_bit_s, packets, sent_bytes, dropped, waiting, latest_line_bytes } =
+        let ClassLine { name, rate, rate_bit_s, packets, sent_bytes, dropped, waiting, latest_line_bytes } =
             class;
         let rate = match rate {
             None => "mode normal".to_owned(),

@@ -2,11 +2,11 @@
 
 use super::file;
 use crate::emulate::words;
-use crate::realtime::{Figures, LateTolerance, RunObserver, below, drive, lateness_line};
+use crate::realtime::{LateTolerance, RealtimeFigures, RunObserver, below, drive, lateness_line};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow};
 use farpace_link::nic::PacingNic;
-use farpace_link::pacing::{PacingConfig, Plan};
+use farpace_link::pacing::{PacingConfig, PacingPlan};
 use farpace_live::{Device, Driver};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{BoundaryPort, Cx, Duplex, Element, Inspection, Port, ends_at_port};
@@ -139,7 +139,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         args.tap, args.iface
     ));
     let mut looks = Looks { card, line: args.iface.clone(), seen: 0, at: Instant::ZERO };
-    drive(&mut station, args.lasts, &mut Figures::new(args.json), &mut looks)?;
+    drive(&mut station, args.lasts, &mut RealtimeFigures::new(args.json), &mut looks)?;
     summary(args, &station, card)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -147,7 +147,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// What is late by more is not made up for: a little less than the time of one full frame at the rate of the fastest class, so that
 /// no class is ahead of its rate by more than two frames. Timers are late by tens of microseconds as a rule, which costs no rate this way.
 fn longest_lateness(config: &PacingConfig, line: Rate) -> Span {
-    let plan = Plan::new(config, line);
+    let plan = PacingPlan::new(config, line);
     let frames = plan.classes.iter().filter_map(|class| class.pace.map(|pace| pace.interval_time));
     (frames.min().unwrap_or_default() * 9 / 10).max(USUAL_LATENESS)
 }

@@ -5,7 +5,7 @@ use crate::outdir::OutDir;
 use crate::{interrupt, terminal, together};
 use anyhow::{Result, bail};
 use clap::Parser;
-use farpace_report::{Cell, Column, Page, Reproduction, Table};
+use farpace_report::{Page, Reproduction, Table, TableCell, TableColumn};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -182,11 +182,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn summary(made: &[(&Chapter, Overview)]) -> Table {
     let columns = vec![
-        Column::text("paper"),
-        Column::text("what it cures"),
-        Column::number("claims that hold", ""),
-        Column::number("that fail", ""),
-        Column::text("more"),
+        TableColumn::text("paper"),
+        TableColumn::text("what it cures"),
+        TableColumn::number("claims that hold", ""),
+        TableColumn::number("that fail", ""),
+        TableColumn::text("more"),
     ];
     let mut table = Table::new("Five papers", columns);
     for (chapter, Overview { reproduction, .. }) in made {
@@ -194,8 +194,8 @@ fn summary(made: &[(&Chapter, Overview)]) -> Table {
         table.row(vec![
             chapter.name.into(),
             chapter.title.into(),
-            Cell::Number(holds as f64, Some(0)),
-            Cell::Number((reproduction.claims.len() - holds) as f64, Some(0)),
+            TableCell::Number(holds as f64, Some(0)),
+            TableCell::Number((reproduction.claims.len() - holds) as f64, Some(0)),
             format!("farpace papers {}", chapter.name).into(),
         ]);
     }

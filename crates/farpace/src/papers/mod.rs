@@ -13,7 +13,7 @@ use crate::outdir::OutDir;
 use crate::terminal;
 use anyhow::Result;
 use clap::Subcommand;
-use farpace_report::{Claim, Figure, Reproduction, Table};
+use farpace_report::{Figure, Reproduction, ReproductionClaim, Table};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -165,7 +165,7 @@ fn ended(made: Made, strict: bool) -> ExitCode {
 }
 
 /// Claims with their verdicts and evidence, for a terminal.
-fn claims_text(claims: &[Claim]) -> String {
+fn claims_text(claims: &[ReproductionClaim]) -> String {
     let mut out = String::from("Claims\n");
     for claim in claims {
         out.push_str(&wrapped(&format!("{}  {}", claim.verdict(), claim.text), "  ", "         "));

@@ -1,6 +1,6 @@
 //! The loop of every command in real time.
 
-use super::figures::Figures;
+use super::figures::RealtimeFigures;
 use crate::interrupt;
 use anyhow::{Context, Result};
 use farpace_live::Driver;
@@ -29,7 +29,7 @@ pub trait RunObserver {
 pub fn drive(
     station: &mut Driver,
     lasts: Option<Span>,
-    figures: &mut Figures,
+    figures: &mut RealtimeFigures,
     onlooker: &mut dyn RunObserver,
 ) -> Result<()> {
     farpace_live::sharpen_timers();

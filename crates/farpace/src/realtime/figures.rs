@@ -8,12 +8,12 @@ use std::io::IsTerminal;
 const REDRAW: Span = Span::from_millis(500);
 
 /// Shows lines as they change.
-pub struct Figures {
+pub struct RealtimeFigures {
     bar: Option<ProgressBar>,
     next: Instant,
 }
 
-impl Figures {
+impl RealtimeFigures {
     /// Nothing is shown yet; nothing ever, if `quiet`, or if there is no terminal.
     pub fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
@@ -21,7 +21,7 @@ impl Figures {
             let style = ProgressStyle::with_template("{msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
-        Figures { bar, next: Instant::ZERO }
+        RealtimeFigures { bar, next: Instant::ZERO }
     }
     /// True if it is time for a reading.
     pub fn is_due(&self, now: Instant) -> bool {

@@ -8,7 +8,7 @@ mod summary;
 mod watch;
 
 pub use drive::{RunObserver, drive, lateness_line};
-pub use figures::Figures;
-pub use network::{Attachment, LateTolerance, Network, Options};
-pub use summary::{Accuracy, Direction, Drops, Summary};
-pub use watch::{Captures, Watch};
+pub use figures::RealtimeFigures;
+pub use network::{Attachment, LateTolerance, RealtimeNetwork, RealtimeOptions};
+pub use summary::{Accuracy, DirectionSummary, Drops, RealtimeSummary};
+pub use watch::{Captures, RealtimeWatch};

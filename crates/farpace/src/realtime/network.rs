@@ -1,9 +1,9 @@
 //! The network of a scenario, running.
 
 use super::drive::{RunObserver, drive, lateness_line};
-use super::figures::Figures;
-use super::summary::Summary;
-use super::watch::{Captures, Watch};
+use super::figures::RealtimeFigures;
+use super::summary::RealtimeSummary;
+use super::watch::{Captures, RealtimeWatch};
 use anyhow::{Result, bail};
 use farpace_lab::BoundaryNetwork;
 use farpace_lab::scenario::{Direction, Hop, Scenario};
@@ -48,7 +48,7 @@ pub struct Attachment {
 
 /// How a network runs.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RealtimeOptions {
     /// How it waits.
     pub patience: LateTolerance,
     /// Super-segments pass whole.
@@ -60,23 +60,23 @@ pub struct Options {
 }
 
 /// A network between devices, to be run in this thread.
-pub struct Network {
+pub struct RealtimeNetwork {
     station: Driver,
     doors: BoundaryNetwork,
-    watch: Rc<RefCell<Watch>>,
+    watch: Rc<RefCell<RealtimeWatch>>,
     begun: Instant,
 }
 
-impl Network {
-    /// The network of `scenario` with devices in the places of hosts. Its time begins with [`run`](Network::run).
+impl RealtimeNetwork {
+    /// The network of `scenario` with devices in the places of hosts. Its time begins with [`run`](RealtimeNetwork::run).
     ///
     /// # Errors
     /// A host without a device, or a capture that cannot be written.
-    pub fn build(scenario: &Scenario, devices: Vec<Attachment>, options: &Options) -> Result<Self> {
+    pub fn build(scenario: &Scenario, devices: Vec<Attachment>, options: &RealtimeOptions) -> Result<Self> {
         let (mut world, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let names: Vec<(String, String)> =
             devices.iter().map(|at| (at.host.clone(), at.device.info().name.clone())).collect();
-        let mut watch = Watch::new(options.bin);
+        let mut watch = RealtimeWatch::new(options.bin);
         for (index, link) in scenario.links.iter().enumerate() {
             for way in [Direction::Forward, Direction::Backward] {
                 let direction = link.direction(way);
@@ -115,8 +115,8 @@ impl Network {
             bail!("host `{}` of the scenario has no interface", door.host);
         }
         let watch = Rc::new(RefCell::new(watch));
-        station.show_to(Box::new(super::watch::Shared(watch.clone())));
-        Ok(Network { station, doors, watch, begun: Instant::ZERO })
+        station.show_to(Box::new(super::watch::WatchState(watch.clone())));
+        Ok(RealtimeNetwork { station, doors, watch, begun: Instant::ZERO })
     }
 
     /// The doors of its hosts.
@@ -135,7 +135,7 @@ impl Network {
     pub fn run(
         &mut self,
         lasts: Option<Span>,
-        figures: &mut Figures,
+        figures: &mut RealtimeFigures,
         ended: impl FnMut() -> bool,
     ) -> Result<()> {
         self.begun = self.station.now();
@@ -147,11 +147,11 @@ impl Network {
     ///
     /// # Errors
     /// A capture that cannot be written.
-    pub fn finish(&mut self) -> Result<Summary> {
+    pub fn finish(&mut self) -> Result<RealtimeSummary> {
         let lasted = self.station.now().since(self.begun);
         let mut watch = self.watch.borrow_mut();
         let captures = watch.finish()?;
-        Ok(Summary::new(&self.station, &watch, lasted, captures))
+        Ok(RealtimeSummary::new(&self.station, &watch, lasted, captures))
     }
     /// What has passed per bin, as a table of comma-separated values.
     pub fn csv(&self) -> String {
@@ -162,7 +162,7 @@ impl Network {
 /// Looks on while a network runs.
 struct Looks<'a, E> {
     doors: &'a BoundaryNetwork,
-    watch: &'a RefCell<Watch>,
+    watch: &'a RefCell<RealtimeWatch>,
     ended: E,
 }
 

@@ -1,9 +1,9 @@
 //! What has come of a network in real time.
 
-use super::watch::{Metered, Watch};
+use super::watch::{Metered, RealtimeWatch};
 use farpace_live::Driver;
 use farpace_path::world::World;
-use farpace_report::{Column, Table, number};
+use farpace_report::{Table, TableColumn, number};
 use farpace_units::{Rate, Span};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ const LATE: Span = Span::from_millis(1);
 
 /// The summary of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct RealtimeSummary {
     /// How long it ran.
     pub seconds: f64,
     /// Each direction of each link.
-    pub directions: Vec<Direction>,
+    pub directions: Vec<DirectionSummary>,
     /// What was dropped by the network, as it was told to.
     pub drops: Vec<Drops>,
     /// How late packets left.
@@ -28,7 +28,7 @@ pub struct Summary {
 
 /// One direction of a link.
 #[derive(Clone, Debug, Serialize)]
-pub struct Direction {
+pub struct DirectionSummary {
     /// The link.
     pub link: String,
     /// From where to where.
@@ -87,14 +87,14 @@ pub(super) fn drops(world: &World) -> Vec<Drops> {
     world.ids().flat_map(of).collect()
 }
 
-impl Summary {
-    pub(super) fn new(station: &Driver, watch: &Watch, lasted: Span, captures: Vec<PathBuf>) -> Self {
+impl RealtimeSummary {
+    pub(super) fn new(station: &Driver, watch: &RealtimeWatch, lasted: Span, captures: Vec<PathBuf>) -> Self {
         let late = station.lateness();
         let us = |span: Span| span.as_nanos() as f64 / 1e3;
         let stats = station.stats();
         let lost_by_devices = stats.queue_full
             + stats.devices.iter().map(|device| device.refused + device.overflowed).sum::<u64>();
-        Summary {
+        RealtimeSummary {
             seconds: lasted.as_secs_f64(),
             directions: watch.directions().iter().map(direction).collect(),
             drops: drops(station.world()),
@@ -114,12 +114,12 @@ impl Summary {
     /// As people read it.
     pub fn text(&self) -> String {
         let columns = vec![
-            Column::text("link"),
-            Column::text("direction"),
-            Column::number("in", "packets"),
-            Column::number("out", "packets"),
-            Column::number("mean out", "Mbit/s"),
-            Column::number("peak out", "Mbit/s"),
+            TableColumn::text("link"),
+            TableColumn::text("direction"),
+            TableColumn::number("in", "packets"),
+            TableColumn::number("out", "packets"),
+            TableColumn::number("mean out", "Mbit/s"),
+            TableColumn::number("peak out", "Mbit/s"),
         ];
         let mut table = Table::new("Traffic", columns);
         for d in &self.directions {
@@ -134,8 +134,11 @@ impl Summary {
         }
         let mut text = table.to_text();
         if !self.drops.is_empty() {
-            let columns =
-                vec![Column::text("place"), Column::text("cause"), Column::number("dropped", "packets")];
+            let columns = vec![
+                TableColumn::text("place"),
+                TableColumn::text("cause"),
+                TableColumn::number("dropped", "packets"),
+            ];
             let mut table = Table::new("Drops", columns);
             for drop in &self.drops {
                 table.row(vec![
@@ -175,14 +178,14 @@ impl Summary {
     }
 }
 
-fn direction(metered: &Metered) -> Direction {
+fn direction(metered: &Metered) -> DirectionSummary {
     let (entered, left) = (metered.entered.total(), metered.left.total());
     let bins = metered.left.bins();
     let width = metered.left.width();
     let first = bins.iter().position(|bin| bin.packets > 0).unwrap_or(bins.len());
     let lasted = width * (bins.len() - first) as u64;
     let most = bins.iter().map(|bin| bin.bytes).max().unwrap_or_default();
-    Direction {
+    DirectionSummary {
         link: metered.link.clone(),
         direction: metered.name.clone(),
         packets_in: entered.packets,

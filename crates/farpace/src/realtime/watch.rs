@@ -45,7 +45,7 @@ pub struct Metered {
     seen: [ByteCount; 2],
 }
 
-struct Capture {
+struct RealtimeCapture {
     path: PathBuf,
     writer: PcapngWriter<BufWriter<File>>,
     interfaces: BTreeMap<u32, InterfaceId>,
@@ -53,31 +53,31 @@ struct Capture {
 
 /// What one wire is watched for.
 #[derive(Clone, Copy, Default)]
-struct Eyes {
+struct RealtimeTaps {
     /// A direction, and whether it begins here.
     meter: Option<(usize, bool)>,
     capture: Option<usize>,
 }
 
 /// Meters and captures.
-pub struct Watch {
+pub struct RealtimeWatch {
     bin: Span,
-    wires: Vec<Eyes>,
+    wires: Vec<RealtimeTaps>,
     directions: Vec<Metered>,
-    captures: Vec<Capture>,
-    drops: Option<Capture>,
+    captures: Vec<RealtimeCapture>,
+    drops: Option<RealtimeCapture>,
     elements: Vec<String>,
     seen: Instant,
     failed: Option<(PathBuf, io::Error)>,
 }
 
 /// The same, shared with whoever reads it between two packets.
-pub(super) struct Shared(pub Rc<RefCell<Watch>>);
+pub(super) struct WatchState(pub Rc<RefCell<RealtimeWatch>>);
 
-impl Watch {
+impl RealtimeWatch {
     /// Nothing is watched yet. Bins of meters are as wide as `bin`.
     pub fn new(bin: Span) -> Self {
-        Watch {
+        RealtimeWatch {
             bin,
             wires: Vec::new(),
             directions: Vec::new(),
@@ -88,9 +88,9 @@ impl Watch {
             failed: None,
         }
     }
-    fn eyes(&mut self, wire: WireId) -> &mut Eyes {
+    fn eyes(&mut self, wire: WireId) -> &mut RealtimeTaps {
         if self.wires.len() <= wire.index() {
-            self.wires.resize(wire.index() + 1, Eyes::default());
+            self.wires.resize(wire.index() + 1, RealtimeTaps::default());
         }
         &mut self.wires[wire.index()]
     }
@@ -205,7 +205,7 @@ impl Watch {
     pub fn finish(&mut self) -> Result<Vec<PathBuf>> {
         self.check()?;
         let captures = std::mem::take(&mut self.captures).into_iter().chain(self.drops.take());
-        let finish = |capture: Capture| {
+        let finish = |capture: RealtimeCapture| {
             let cannot = || format!("cannot write the capture `{}`", capture.path.display());
             capture.writer.finish().with_context(cannot)?;
             Ok(capture.path)
@@ -214,16 +214,16 @@ impl Watch {
     }
 }
 
-fn open(to: &Captures, name: &str) -> Result<Capture> {
+fn open(to: &Captures, name: &str) -> Result<RealtimeCapture> {
     let path = to.directory.join(format!("{name}.pcapng"));
     let cannot = || format!("cannot write the capture `{}`", path.display());
     let file = File::create(&path).with_context(cannot)?;
     let writer = PcapngWriter::new(BufWriter::new(file), "farpace, in real time").with_context(cannot)?;
     let writer = writer.with_epoch(to.epoch);
-    Ok(Capture { path, writer, interfaces: BTreeMap::new() })
+    Ok(RealtimeCapture { path, writer, interfaces: BTreeMap::new() })
 }
 
-impl Observer for Shared {
+impl Observer for WatchState {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         self.0.borrow_mut().packet(now, wire, packet);
     }
@@ -232,7 +232,7 @@ impl Observer for Shared {
     }
 }
 
-impl Observer for Watch {
+impl Observer for RealtimeWatch {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         let Some(eyes) = self.wires.get(wire.index()) else { return };
         if let Some((at, entered)) = eyes.meter

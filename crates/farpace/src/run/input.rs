@@ -1,6 +1,6 @@
 //! What a run is made from: the scenario with its overrides, the payload, and where results go.
 
-use super::{Args, Summary, TraceFormat, pace};
+use super::{Args, RunSummary, TraceFormat, pace};
 use crate::interrupt::Litter;
 use anyhow::{Context, Result, bail};
 use farpace_lab::Payload;
@@ -142,7 +142,7 @@ impl Input {
         }
     }
     /// Gives the received bytes their name, if they are complete and right.
-    pub fn settle_received(&self, summary: &Summary) -> Result<()> {
+    pub fn settle_received(&self, summary: &RunSummary) -> Result<()> {
         let (Some(place), Some(unfinished)) = (&self.received, self.received_unfinished()) else {
             return Ok(());
         };
@@ -153,7 +153,7 @@ impl Input {
         fs::rename(&unfinished, place).with_context(|| format!("cannot write `{}`", place.display()))
     }
     /// Where the received bytes are, in a line for people.
-    pub fn received_note(&self, summary: &Summary) -> Option<String> {
+    pub fn received_note(&self, summary: &RunSummary) -> Option<String> {
         let (place, unfinished) = (self.received.as_ref()?, self.received_unfinished()?);
         let intact = summary.flows.first().is_some_and(|flow| flow.intact);
         if intact {

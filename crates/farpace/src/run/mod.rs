@@ -15,7 +15,7 @@ mod trace;
 mod watch;
 pub(crate) mod words;
 
-pub use summary::{FlowSummary, Status, Summary};
+pub use summary::{FlowSummary, RunSummary, Status};
 
 use crate::outdir::OutDir;
 use crate::scenario::parse_set;
@@ -29,7 +29,7 @@ use progress::ProgressLine;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trace::TraceSink;
-use watch::Watch;
+use watch::RunWatch;
 
 const AFTER_HELP: &str = "\
 What is written: without --out, only the report, to out/SCENARIO/report.html. With --out, to DIR: \
@@ -137,8 +137,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// A run that has ended.
 struct Done {
-    summary: Summary,
-    watch: Watch,
+    summary: RunSummary,
+    watch: RunWatch,
     /// Receiving hosts, and what came in.
     meters: Vec<(String, BinnedSeries)>,
     /// Files that could not be written, though the transfers went on.
@@ -165,7 +165,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     if let Some(out) = out.filter(|_| input.captures()) {
         run.capture_into(out.staging()).map_err(place)?;
     }
-    let mut watch = Watch::new(scenario, input.report());
+    let mut watch = RunWatch::new(scenario, input.report());
     let mut progress = ProgressLine::new(input.quiet);
     let interrupted = loop {
         let now = if recording {
@@ -199,7 +199,7 @@ fn drive(input: &Input, out: Option<&OutDir>) -> Result<Done> {
     let meters = meters.collect();
     let outcome = run.finish().map_err(place)?;
     let trace = trace.map_or(Ok(()), TraceSink::finish);
-    let mut summary = Summary::new(input, &outcome, &watch, interrupted);
+    let mut summary = RunSummary::new(input, &outcome, &watch, interrupted);
     summary.wall = Some(summary::Wall::new(stopwatch.elapsed(), &summary));
     let unwritten = outcome.flows.into_iter().find_map(|flow| match flow.verified {
         Err(error @ VerifyError::Write { .. }) => Some(in_place(RunError::Received(error), out, input)),
@@ -230,8 +230,8 @@ fn in_place(error: RunError, out: Option<&OutDir>, input: &Input) -> anyhow::Err
 fn write(
     input: &Input,
     out: OutDir,
-    summary: &mut Summary,
-    watch: &Watch,
+    summary: &mut RunSummary,
+    watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
 ) -> Result<()> {
     if input.report() {
@@ -258,7 +258,7 @@ fn write(
 }
 
 /// What goes to standard output.
-fn show(args: &Args, input: &Input, summary: &Summary) -> Result<()> {
+fn show(args: &Args, input: &Input, summary: &RunSummary) -> Result<()> {
     if args.json {
         return terminal::print_json(summary);
     }

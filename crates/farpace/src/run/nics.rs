@@ -1,7 +1,7 @@
 //! What came of hosts with several network cards: in the summary, and as a table.
 
 use farpace_lab::{NicOutcome, NicsOutcome};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -67,31 +67,31 @@ impl NicSummary {
 /// One row per card.
 pub fn table(nics: &[NicsSummary]) -> Table {
     let columns = vec![
-        Column::text("host"),
-        Column::text("card"),
-        Column::text("link"),
-        Column::number("rate", "Mbit/s"),
-        Column::number("sent", "frames"),
-        Column::number("sent", "MB"),
-        Column::number("share", "%"),
-        Column::number("received", "frames"),
-        Column::number("received", "MB"),
+        TableColumn::text("host"),
+        TableColumn::text("card"),
+        TableColumn::text("link"),
+        TableColumn::number("rate", "Mbit/s"),
+        TableColumn::number("sent", "frames"),
+        TableColumn::number("sent", "MB"),
+        TableColumn::number("share", "%"),
+        TableColumn::number("received", "frames"),
+        TableColumn::number("received", "MB"),
     ];
     let mut table = Table::new("Network cards", columns);
     for host in nics {
         let all: u64 = host.cards.iter().map(|card| card.sent_frames).sum();
-        let mb = |bytes: u64| Cell::Number(bytes as f64 / 1e6, Some(3));
+        let mb = |bytes: u64| TableCell::Number(bytes as f64 / 1e6, Some(3));
         for card in &host.cards {
             let share =
-                (all > 0).then(|| Cell::Number(card.sent_frames as f64 * 100.0 / all as f64, Some(1)));
+                (all > 0).then(|| TableCell::Number(card.sent_frames as f64 * 100.0 / all as f64, Some(1)));
             table.row(vec![
                 host.host.as_str().into(),
                 card.name.as_str().into(),
                 card.link.as_str().into(),
-                Cell::Number(card.rate as f64 / 1e6, Some(1)),
+                TableCell::Number(card.rate as f64 / 1e6, Some(1)),
                 card.sent_frames.into(),
                 mb(card.sent_bytes),
-                share.unwrap_or(Cell::Missing),
+                share.unwrap_or(TableCell::Missing),
                 card.received_frames.into(),
                 mb(card.received_bytes),
             ]);

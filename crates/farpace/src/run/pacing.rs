@@ -3,7 +3,7 @@
 use farpace_lab::PacingOutcome;
 use farpace_lab::scenario::Direction;
 use farpace_link::pacing::{ClassRate, NamedStats};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use serde::Serialize;
 
 /// One paced direction of a link.
@@ -99,18 +99,18 @@ const MAX_ROWS: usize = 12;
 /// One row per class, and one for the gap frames.
 pub fn table(pacing: &[PacingSummary]) -> Table {
     let columns = vec![
-        Column::text("paced line"),
-        Column::text("class"),
-        Column::text("rate"),
-        Column::number("sent", "packets"),
-        Column::number("sent", "MB"),
-        Column::number("dropped", "packets"),
-        Column::number("latest", "B of the line"),
+        TableColumn::text("paced line"),
+        TableColumn::text("class"),
+        TableColumn::text("rate"),
+        TableColumn::number("sent", "packets"),
+        TableColumn::number("sent", "MB"),
+        TableColumn::number("dropped", "packets"),
+        TableColumn::number("latest", "B of the line"),
     ];
     let mut table = Table::new("Pacing", columns);
     for line in pacing {
-        let place = || Cell::from(format!("{}, {} to {}", line.link, line.from, line.to));
-        let mb = |bytes: u64| Cell::Number(bytes as f64 / 1e6, Some(3));
+        let place = || TableCell::from(format!("{}, {} to {}", line.link, line.from, line.to));
+        let mb = |bytes: u64| TableCell::Number(bytes as f64 / 1e6, Some(3));
         for class in line.classes.iter().take(MAX_ROWS) {
             table.row(vec![
                 place(),
@@ -119,7 +119,7 @@ pub fn table(pacing: &[PacingSummary]) -> Table {
                 class.packets.into(),
                 mb(class.bytes),
                 class.dropped.into(),
-                if class.rate_now > 0 { class.latest.into() } else { Cell::Missing },
+                if class.rate_now > 0 { class.latest.into() } else { TableCell::Missing },
             ]);
         }
         let others = line.classes.get(MAX_ROWS..).unwrap_or_default();
@@ -140,8 +140,8 @@ pub fn table(pacing: &[PacingSummary]) -> Table {
             "".into(),
             line.gap_frames.into(),
             mb(line.gap_bytes),
-            Cell::Missing,
-            Cell::Missing,
+            TableCell::Missing,
+            TableCell::Missing,
         ]);
     }
     table

@@ -1,20 +1,21 @@
 //! The report of a run: one HTML file with everything, and its figures.
 
 use super::input::Input;
-use super::summary::{FlowSummary, Summary};
-use super::watch::{MAX_SHOWN, Pictures, Watch};
+use super::summary::{FlowSummary, RunSummary};
+use super::watch::{MAX_SHOWN, Pictures, RunWatch};
 use super::{nics, pacing, tables, words};
 use farpace_lab::scenario::explain;
 use farpace_report::{
-    BandwidthSeries, BinnedSeries, Figure, Interval, Limit, Page, bandwidth, time_sequence, variables, window,
+    BandwidthSeries, BinInterval, BinnedSeries, Figure, Page, RateLimit, bandwidth, time_sequence, variables,
+    window,
 };
 use farpace_units::{Rate, Seq, Span};
 
 /// The page as HTML, and the figures on it.
 pub fn page(
     input: &Input,
-    summary: &Summary,
-    watch: &Watch,
+    summary: &RunSummary,
+    watch: &RunWatch,
     meters: &[(String, BinnedSeries)],
 ) -> (String, Vec<Figure>) {
     let mut page = Page::new(&summary.scenario.title);
@@ -66,8 +67,8 @@ pub fn page(
 }
 
 /// What came in at each receiving host.
-fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
-    let mut silences: Vec<Vec<Interval>> = Vec::new();
+fn receivers(summary: &RunSummary, meters: &[(String, BinnedSeries)]) -> Figure {
+    let mut silences: Vec<Vec<BinInterval>> = Vec::new();
     let mut labels = Vec::new();
     let shown = &meters[..meters.len().min(MAX_SHOWN)];
     for (host, _) in shown {
@@ -99,7 +100,8 @@ fn receivers(summary: &Summary, meters: &[(String, BinnedSeries)]) -> Figure {
     if summary.flows.iter().any(|f| !f.spent.crawling.is_zero()) {
         caption.push_str(" Flat but not shaded: it crawled, at less than 1 % of what the path can carry.");
     }
-    let limits: Vec<Limit<'_>> = limits.iter().map(|(label, rate)| Limit { label, rate: *rate }).collect();
+    let limits: Vec<RateLimit<'_>> =
+        limits.iter().map(|(label, rate)| RateLimit { label, rate: *rate }).collect();
     bandwidth("Bandwidth over time", &series, &limits).figure("figures/bandwidth.svg", &caption)
 }
 
@@ -116,12 +118,17 @@ fn limits(flows: &[FlowSummary]) -> Vec<(String, Rate)> {
     limits
 }
 
-fn intervals(flow: &FlowSummary) -> Vec<Interval> {
-    flow.silence.all.iter().map(|s| Interval::new(s.start, s.end)).collect()
+fn intervals(flow: &FlowSummary) -> Vec<BinInterval> {
+    flow.silence.all.iter().map(|s| BinInterval::new(s.start, s.end)).collect()
 }
 
 /// One flow: where its time went, its window, and its first loss.
-fn flow_section(page: &mut Page, summary: &Summary, flow: &FlowSummary, pictures: &Pictures) -> Vec<Figure> {
+fn flow_section(
+    page: &mut Page,
+    summary: &RunSummary,
+    flow: &FlowSummary,
+    pictures: &Pictures,
+) -> Vec<Figure> {
     let mut figures = Vec::new();
     let several = summary.flows.len() > 1;
     page.heading(&format!("Flow {}: {} to {}, {}", flow.name, flow.from, flow.to, flow.profile));

@@ -2,7 +2,7 @@
 
 use crate::stopwatch::Stopwatch;
 use crate::terminal;
-use farpace_lab::Progress;
+use farpace_lab::RunProgress;
 use farpace_report::number;
 use farpace_units::{Instant, Rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,7 +36,7 @@ impl ProgressLine {
     }
 
     /// Takes a reading.
-    pub fn update(&mut self, progress: &Progress) {
+    pub fn update(&mut self, progress: &RunProgress) {
         if self.quiet {
             return;
         }
@@ -66,11 +66,11 @@ impl ProgressLine {
     }
 }
 
-fn share(progress: &Progress) -> f64 {
+fn share(progress: &RunProgress) -> f64 {
     progress.delivered.get() as f64 / progress.total.get().max(1) as f64
 }
 
-fn reading(progress: &Progress, wall: Duration) -> String {
+fn reading(progress: &RunProgress, wall: Duration) -> String {
     let virtual_time = progress.now.as_secs_f64();
     format!(
         "{:3.0} % delivered at {virtual_time:.2} s of virtual time, {} Mbit/s so far, {}x real time",

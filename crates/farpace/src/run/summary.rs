@@ -3,11 +3,11 @@
 use super::input::Input;
 use super::nics::NicsSummary;
 use super::pacing::PacingSummary;
-use super::watch::{Spent, Watch, seconds};
+use super::watch::{RunTime, RunWatch, seconds};
 use super::words;
 use crate::terminal;
-use farpace_lab::scenario::{Flow, Scenario};
-use farpace_lab::{FlowOutcome, Outcome, Silence, VerifyError};
+use farpace_lab::scenario::{FlowSpec, Scenario};
+use farpace_lab::{FlowOutcome, RunOutcome, Silence, VerifyError};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
@@ -42,7 +42,7 @@ impl Status {
 
 /// What came of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// `farpace-run/1`.
     pub format: &'static str,
     /// Version of farpace.
@@ -114,7 +114,7 @@ pub struct Wall {
 }
 
 impl Wall {
-    pub fn new(elapsed: Duration, summary: &Summary) -> Wall {
+    pub fn new(elapsed: Duration, summary: &RunSummary) -> Wall {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let packets = |f: &FlowSummary| f.delivered.get().div_ceil(f.segment.get().max(1)) as f64;
         Wall {
@@ -184,7 +184,7 @@ pub struct FlowSummary {
     /// Stretches in which at most one packet arrived per round trip.
     pub silence: SilenceSummary,
     /// Where the time went.
-    pub spent: Spent,
+    pub spent: RunTime,
 }
 
 /// The narrowest place of a path.
@@ -225,7 +225,7 @@ pub struct SilenceSummary {
     #[serde(rename = "total_s", serialize_with = "seconds")]
     pub total: Span,
     /// The longest.
-    pub longest: Option<Stop>,
+    pub longest: Option<StopEpisode>,
     /// All of them, for figures (up to a limit).
     #[serde(skip)]
     pub all: Vec<Silence>,
@@ -233,7 +233,7 @@ pub struct SilenceSummary {
 
 /// One silence.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Stop {
+pub struct StopEpisode {
     /// When it began.
     #[serde(rename = "start_s", serialize_with = "moment")]
     pub start: Instant,
@@ -244,9 +244,9 @@ pub struct Stop {
     pub state: &'static str,
 }
 
-impl Summary {
+impl RunSummary {
     /// Sums up.
-    pub fn new(input: &Input, outcome: &Outcome, watch: &Watch, interrupted: bool) -> Summary {
+    pub fn new(input: &Input, outcome: &RunOutcome, watch: &RunWatch, interrupted: bool) -> RunSummary {
         let scenario = &input.scenario;
         let flows: Vec<FlowSummary> = outcome
             .flows
@@ -269,7 +269,7 @@ impl Summary {
             let name = c.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             (name, c.skipped.get())
         });
-        let mut summary = Summary {
+        let mut summary = RunSummary {
             format: FORMAT,
             farpace: env!("CARGO_PKG_VERSION"),
             scenario: ScenarioSummary {
@@ -296,13 +296,13 @@ impl Summary {
     }
 
     /// The part that is the same whenever and wherever the run is repeated.
-    pub fn repeatable(&self) -> Summary {
-        Summary { directory: None, wall: None, ..self.clone() }
+    pub fn repeatable(&self) -> RunSummary {
+        RunSummary { directory: None, wall: None, ..self.clone() }
     }
 }
 
 impl FlowSummary {
-    fn new(scenario: &Scenario, flow: &Flow, outcome: &FlowOutcome, spent: Spent) -> FlowSummary {
+    fn new(scenario: &Scenario, flow: &FlowSpec, outcome: &FlowOutcome, spent: RunTime) -> FlowSummary {
         let (verified, problem) = match &outcome.verified {
             Ok(verified) => (*verified, None),
             Err(VerifyError::Short { received, .. }) => (*received, None),
@@ -361,7 +361,7 @@ impl FlowSummary {
                 at_least: silence.at_least(),
                 count: silence.count(),
                 total: silence.total(),
-                longest: silence.longest().map(|s| Stop {
+                longest: silence.longest().map(|s| StopEpisode {
                     start: s.start,
                     duration: s.span(),
                     state: s.state.name(),

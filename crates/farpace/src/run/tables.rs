@@ -1,8 +1,8 @@
 //! The summary as tables, for the terminal and for the report.
 
-use super::summary::{FlowSummary, Status, Summary};
+use super::summary::{FlowSummary, RunSummary, Status};
 use super::{nics, pacing, words};
-use farpace_report::{Cell, Column, Table, number};
+use farpace_report::{Table, TableCell, TableColumn, number};
 use farpace_units::Span;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 const WIDTH: usize = 96;
 
 /// Everything for a terminal.
-pub fn text(summary: &Summary) -> String {
+pub fn text(summary: &RunSummary) -> String {
     let mut out = format!("{}\n", printable(&summary.scenario.title));
     let status = match summary.status {
         Status::Complete => "complete",
@@ -47,19 +47,19 @@ pub fn text(summary: &Summary) -> String {
 }
 
 /// One row per flow.
-pub fn flows(summary: &Summary) -> Table {
+pub fn flows(summary: &RunSummary) -> Table {
     let columns = vec![
-        Column::text("flow"),
-        Column::number("completion", "s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("efficiency", "%"),
-        Column::number("sent again", "segments"),
-        Column::number("timeouts", ""),
-        Column::number("longest silence", "s"),
-        Column::number("at", "s"),
-        Column::text("state"),
-        Column::number("verified", "MB"),
-        Column::text("result"),
+        TableColumn::text("flow"),
+        TableColumn::number("completion", "s"),
+        TableColumn::number("goodput", "Mbit/s"),
+        TableColumn::number("efficiency", "%"),
+        TableColumn::number("sent again", "segments"),
+        TableColumn::number("timeouts", ""),
+        TableColumn::number("longest silence", "s"),
+        TableColumn::number("at", "s"),
+        TableColumn::text("state"),
+        TableColumn::number("verified", "MB"),
+        TableColumn::text("result"),
     ];
     let mut table = Table::new("Flows", columns);
     for f in &summary.flows {
@@ -67,14 +67,14 @@ pub fn flows(summary: &Summary) -> Table {
         table.row(vec![
             f.name.as_str().into(),
             f.completion.map(seconds).into(),
-            Cell::Number(f.goodput as f64 / 1e6, Some(1)),
-            f.efficiency.map(|e| Cell::Number(e * 100.0, Some(1))).unwrap_or(Cell::Missing),
+            TableCell::Number(f.goodput as f64 / 1e6, Some(1)),
+            f.efficiency.map(|e| TableCell::Number(e * 100.0, Some(1))).unwrap_or(TableCell::Missing),
             f.retransmissions.into(),
             f.timeouts.into(),
-            longest.map_or(Cell::Number(0.0, Some(2)), |l| seconds(l.duration)),
-            longest.map(|l| Cell::Number(l.start.as_secs_f64(), Some(2))).unwrap_or(Cell::Missing),
+            longest.map_or(TableCell::Number(0.0, Some(2)), |l| seconds(l.duration)),
+            longest.map(|l| TableCell::Number(l.start.as_secs_f64(), Some(2))).unwrap_or(TableCell::Missing),
             longest.map(|l| words::capital(l.state)).into(),
-            Cell::Number(f.verified.get() as f64 / 1e6, Some(3)),
+            TableCell::Number(f.verified.get() as f64 / 1e6, Some(3)),
             result(f).into(),
         ]);
     }
@@ -90,8 +90,12 @@ fn result(f: &FlowSummary) -> &'static str {
 }
 
 /// Retransmissions by cause.
-pub fn again(summary: &Summary) -> Table {
-    let columns = vec![Column::text("flow"), Column::text("cause"), Column::number("sent again", "segments")];
+pub fn again(summary: &RunSummary) -> Table {
+    let columns = vec![
+        TableColumn::text("flow"),
+        TableColumn::text("cause"),
+        TableColumn::number("sent again", "segments"),
+    ];
     let mut table = Table::new("Sent again, by cause", columns);
     for f in &summary.flows {
         for (cause, n) in f.sent_again() {
@@ -102,8 +106,12 @@ pub fn again(summary: &Summary) -> Table {
 }
 
 /// Drops by place and cause.
-pub fn drops(summary: &Summary) -> Table {
-    let columns = vec![Column::text("place"), Column::text("cause"), Column::number("dropped", "packets")];
+pub fn drops(summary: &RunSummary) -> Table {
+    let columns = vec![
+        TableColumn::text("place"),
+        TableColumn::text("cause"),
+        TableColumn::number("dropped", "packets"),
+    ];
     let mut table = Table::new("Drops", columns);
     for d in &summary.drops {
         table.row(vec![d.place.as_str().into(), words::cause(d.cause).into(), d.packets.into()]);
@@ -113,8 +121,11 @@ pub fn drops(summary: &Summary) -> Table {
 
 /// Where the time of a flow went.
 pub fn spent(f: &FlowSummary) -> Table {
-    let columns =
-        vec![Column::text("the sender was"), Column::number("time", "s"), Column::number("share", "%")];
+    let columns = vec![
+        TableColumn::text("the sender was"),
+        TableColumn::number("time", "s"),
+        TableColumn::number("share", "%"),
+    ];
     let mut table = Table::new("Where the time went", columns);
     let total = f.spent.total().as_secs_f64();
     for (span, what) in [
@@ -128,15 +139,15 @@ pub fn spent(f: &FlowSummary) -> Table {
         // What rounds to 0.0 % is of no interest.
         if span * 2_000 >= f.spent.total() && !span.is_zero() {
             let share = 100.0 * span.as_secs_f64() / total;
-            table.row(vec![what.into(), seconds(span), Cell::Number(share, Some(1))]);
+            table.row(vec![what.into(), seconds(span), TableCell::Number(share, Some(1))]);
         }
     }
     table
 }
 
-fn seconds(span: Span) -> Cell {
+fn seconds(span: Span) -> TableCell {
     let s = span.as_secs_f64();
-    Cell::Number(s, Some(if s < 1.0 { 3 } else { 2 }))
+    TableCell::Number(s, Some(if s < 1.0 { 3 } else { 2 }))
 }
 
 /// Without control characters, which could steer a terminal.

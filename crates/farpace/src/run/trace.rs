@@ -2,7 +2,7 @@
 
 use super::TraceFormat;
 use super::input::Input;
-use super::watch::Watch;
+use super::watch::RunWatch;
 use crate::outdir::OutDir;
 use anyhow::{Context, Result, anyhow};
 use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo, TraceError};
@@ -61,7 +61,7 @@ impl RecordSink for TraceSink {
 
 /// Both of them.
 pub struct Records<'a> {
-    pub watch: &'a mut Watch,
+    pub watch: &'a mut RunWatch,
     pub trace: Option<&'a mut TraceSink>,
 }
 

@@ -1,7 +1,7 @@
 //! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time went.
 
-use farpace_lab::scenario::{Flow, Scenario};
-use farpace_lab::{Sample, SilenceMeter};
+use farpace_lab::scenario::{FlowSpec, Scenario};
+use farpace_lab::{FlowSample, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
 use farpace_trace::{Record, RecordSink, RecoveryState};
@@ -19,7 +19,7 @@ const CRAWL: u64 = 100;
 
 /// Where the time of a transfer went, from the first arrival to the last byte. Each bin counts for one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spent {
+pub struct RunTime {
     /// In silences: at most one packet arrived per round trip.
     #[serde(rename = "silent_s", serialize_with = "seconds")]
     pub silent: Span,
@@ -44,9 +44,9 @@ pub fn seconds<S: serde::Serializer>(span: &Span, s: S) -> Result<S::Ok, S::Erro
     s.serialize_f64(span.as_secs_f64())
 }
 
-impl Spent {
-    fn add(&mut self, more: Spent) {
-        let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = more;
+impl RunTime {
+    fn add(&mut self, more: RunTime) {
+        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = more;
         self.silent += silent;
         self.crawling += crawling;
         self.recovering += recovering;
@@ -56,7 +56,7 @@ impl Spent {
     }
     /// All of it.
     pub fn total(&self) -> Span {
-        let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = *self;
+        let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = *self;
         silent + crawling + recovering + receiver_window + congestion_window + other
     }
 }
@@ -66,32 +66,32 @@ struct FlowWatch {
     silence: SilenceMeter,
     /// Segments in a bin, at or below which a transfer crawls.
     crawl: u64,
-    spent: Spent,
+    spent: RunTime,
     /// A slow stretch that is not known yet to be a crawl, without the silences in it.
-    slow: Spent,
+    slow: RunTime,
     /// A quiet stretch that is not known yet to be a silence.
-    quiet: Spent,
+    quiet: RunTime,
     size: ByteCount,
     delivered: ByteCount,
     begun: bool,
 }
 
 impl FlowWatch {
-    fn new(scenario: &Scenario, flow: &Flow) -> Self {
+    fn new(scenario: &Scenario, flow: &FlowSpec) -> Self {
         let bin = scenario.trace.bin;
         let carries = scenario.bottleneck(flow).map(|b| b.goodput.bytes_in(bin).get() / CRAWL);
         FlowWatch {
             silence: SilenceMeter::new(bin, scenario.base_rtt(flow), scenario.packets_in(bin, flow)),
             crawl: carries.unwrap_or(0) / scenario.segment(flow).payload.get().max(1),
-            spent: Spent::default(),
-            slow: Spent::default(),
-            quiet: Spent::default(),
+            spent: RunTime::default(),
+            slow: RunTime::default(),
+            quiet: RunTime::default(),
             size: flow.size,
             delivered: ByteCount::ZERO,
             begun: false,
         }
     }
-    fn sample(&mut self, bin: Span, s: &Sample) {
+    fn sample(&mut self, bin: Span, s: &FlowSample) {
         self.begun |= s.arrived > 0;
         if !self.begun || self.delivered >= self.size {
             return;
@@ -129,8 +129,8 @@ impl FlowWatch {
 }
 
 /// What a bin was spent on, silences aside.
-fn spent(bin: Span, s: &Sample) -> Spent {
-    let mut spent = Spent::default();
+fn spent(bin: Span, s: &FlowSample) -> RunTime {
+    let mut spent = RunTime::default();
     let sender = &s.sender;
     let receiver = sender.rwnd.get() / u64::from(sender.mss.max(1));
     let congestion = u64::from(sender.cwnd.get());
@@ -157,14 +157,14 @@ pub struct Pictures {
 }
 
 /// Looks on during a run.
-pub struct Watch {
+pub struct RunWatch {
     bin: Span,
     flows: Vec<FlowWatch>,
     /// Of the first flows.
     pictures: Vec<Pictures>,
 }
 
-impl Watch {
+impl RunWatch {
     /// For the flows of `scenario`; with `pictures`, also what figures need.
     pub fn new(scenario: &Scenario, pictures: bool) -> Self {
         let bin = scenario.trace.bin;
@@ -179,11 +179,11 @@ impl Watch {
                 mss: ByteCount::ZERO,
             }
         });
-        Watch { bin, flows: watched.collect(), pictures: pictured.collect() }
+        RunWatch { bin, flows: watched.collect(), pictures: pictured.collect() }
     }
 
     /// The readings of one bin.
-    pub fn samples(&mut self, samples: &[Sample]) {
+    pub fn samples(&mut self, samples: &[FlowSample]) {
         for s in samples {
             let Some(flow) = self.flows.get_mut(s.flow) else { continue };
             let active = flow.delivered < flow.size;
@@ -211,9 +211,9 @@ impl Watch {
             flow.end_slow();
         }
     }
-    /// Where the time of flow `index` went; after [`finish`](Watch::finish).
-    pub fn spent(&self, index: usize) -> Spent {
-        self.flows.get(index).map_or(Spent::default(), |flow| flow.spent)
+    /// Where the time of flow `index` went; after [`finish`](RunWatch::finish).
+    pub fn spent(&self, index: usize) -> RunTime {
+        self.flows.get(index).map_or(RunTime::default(), |flow| flow.spent)
     }
     /// What the figures of the first flows are drawn from.
     pub fn pictures(&self) -> &[Pictures] {
@@ -221,7 +221,7 @@ impl Watch {
     }
 }
 
-impl RecordSink for Watch {
+impl RecordSink for RunWatch {
     fn record(&mut self, record: &Record) {
         if let Some(p) = self.pictures.get_mut(record.connection as usize) {
             p.recorder.record(record);
@@ -232,7 +232,7 @@ impl RecordSink for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_tcp::{Inspection, State};
+    use farpace_tcp::{ConnectionInspection, ConnectionState};
     use farpace_units::Packets;
 
     const SCENARIO: &str = r#"
@@ -242,9 +242,9 @@ mod tests {
         flows = [{ name = "f", from = "a", to = "b", size = "1 GB" }]
     "#;
 
-    fn sample(arrived: u64, in_flight: u32, recovery: RecoveryState) -> Sample {
-        let sender = Inspection {
-            state: State::Established,
+    fn sample(arrived: u64, in_flight: u32, recovery: RecoveryState) -> FlowSample {
+        let sender = ConnectionInspection {
+            state: ConnectionState::Established,
             recovery,
             cwnd: Packets::new(500),
             ssthresh: Packets::MAX,
@@ -260,14 +260,21 @@ mod tests {
             bandwidth: None,
             min_rtt: None,
         };
-        Sample { flow: 0, time: Instant::ZERO, sender, delivered: ByteCount::new(1), arrived, sent_again: 0 }
+        FlowSample {
+            flow: 0,
+            time: Instant::ZERO,
+            sender,
+            delivered: ByteCount::new(1),
+            arrived,
+            sent_again: 0,
+        }
     }
 
     /// Breaks: the report lays the time of a transfer to the wrong cause, or leaves some of it out.
     #[test]
     fn every_bin_counts_once() {
         let scenario = Scenario::parse(SCENARIO, "t").unwrap();
-        let mut watch = Watch::new(&scenario, false);
+        let mut watch = RunWatch::new(&scenario, false);
         let (open, recovery) = (RecoveryState::Open, RecoveryState::Recovery);
         // A full path carries about 800 segments per bin of 10 ms, a crawl 8 at most.
         for (bins, s) in [
@@ -285,7 +292,7 @@ mod tests {
         }
         watch.finish();
         let ms = |n| Span::from_millis(n);
-        let expected = Spent {
+        let expected = RunTime {
             silent: ms(200),
             crawling: ms(300),
             recovering: ms(70),

@@ -1,7 +1,7 @@
 //! What came of a run, in plain words: the verdict.
 
-use super::summary::{BottleneckSummary, FlowSummary, Status, Summary};
-use super::watch::Spent;
+use super::summary::{BottleneckSummary, FlowSummary, RunSummary, Status};
+use super::watch::RunTime;
 use farpace_lab::FlowOutcome;
 use farpace_report::number;
 use farpace_tcp::CloseReason;
@@ -13,7 +13,7 @@ const FULL: f64 = 0.95;
 const MAX_REPORTED: usize = 4;
 
 /// The whole run in a few sentences.
-pub fn verdict(summary: &Summary) -> String {
+pub fn verdict(summary: &RunSummary) -> String {
     let mut text = String::new();
     if summary.status == Status::Interrupted {
         text.push_str(&format!(
@@ -37,7 +37,7 @@ pub fn verdict(summary: &Summary) -> String {
 }
 
 /// True if nothing is to be complained of.
-pub fn is_good(summary: &Summary) -> bool {
+pub fn is_good(summary: &RunSummary) -> bool {
     summary.status == Status::Complete
         && summary.flows.iter().all(|f| f.silence.count == 0 && f.spent.crawling.is_zero())
 }
@@ -144,8 +144,8 @@ fn held_back(flow: &FlowSummary) -> String {
 }
 
 /// The parts of a transfer's time, in a few words.
-fn parts(spent: &Spent) -> Vec<(Span, &'static str)> {
-    let Spent { silent, crawling, recovering, receiver_window, congestion_window, other } = *spent;
+fn parts(spent: &RunTime) -> Vec<(Span, &'static str)> {
+    let RunTime { silent, crawling, recovering, receiver_window, congestion_window, other } = *spent;
     vec![
         (silent, "standing still"),
         (crawling, "crawling (below 1 % of what the path can carry)"),
@@ -170,7 +170,7 @@ fn stops(flow: &FlowSummary) -> String {
     }
 }
 
-fn drops(summary: &Summary) -> String {
+fn drops(summary: &RunSummary) -> String {
     let all: u64 = summary.drops.iter().map(|d| d.packets).sum();
     let mut by_number: Vec<_> = summary.drops.iter().collect();
     by_number.sort_by_key(|d| std::cmp::Reverse(d.packets));

@@ -1,7 +1,7 @@
 //! What several network cards say to each other: lists of cards behind address resolution, probes, and what is missing.
 
 use crate::nics::{cards, list_json};
-use farpace_link::multi_nic::probe::{Message, Probe, Traffic};
+use farpace_link::multi_nic::probe::{PathProbe, ProbeMessage, ProbeTraffic};
 use farpace_link::multi_nic::repair::Missing;
 use farpace_wire::icmp::neighbour_cards;
 use farpace_wire::{Extension, Packet};
@@ -16,7 +16,7 @@ pub fn said(packet: &Packet) -> Option<(String, &'static str, Value)> {
             Err(why) => (format!("({why})"), "missing", Value::Null),
         });
     }
-    if let Some(message) = Message::of(packet) {
+    if let Some(message) = ProbeMessage::of(packet) {
         return Some(match message {
             Ok(message) => probe(&message),
             // Somebody else's, perhaps: the EtherType is for experiments of all kinds.
@@ -56,21 +56,22 @@ fn missing(message: &Missing) -> (String, &'static str, Value) {
     (format!("{what} {} of {flow}", list.join(", ")), "missing", value)
 }
 
-fn probe(message: &Message) -> (String, &'static str, Value) {
-    let traffic = |Traffic { frames, bytes }: Traffic| json!({ "frames": frames, "line_bytes": bytes.get() });
-    let common = |kind: &str, Probe { lane, seq, sent_at, sent, rtt }: &Probe| {
+fn probe(message: &ProbeMessage) -> (String, &'static str, Value) {
+    let traffic =
+        |ProbeTraffic { frames, bytes }: ProbeTraffic| json!({ "frames": frames, "line_bytes": bytes.get() });
+    let common = |kind: &str, PathProbe { lane, seq, sent_at, sent, rtt }: &PathProbe| {
         json!({
             "kind": kind, "card": lane.0, "number": seq, "sent_at_ns": sent_at.as_nanos(), "sent": traffic(*sent),
             "rtt_ns": (!rtt.is_zero()).then_some(rtt.as_nanos()),
         })
     };
     match message {
-        Message::Probe(probe) => {
+        ProbeMessage::Probe(probe) => {
             let text =
                 format!("probe {} of card {}, {} frames sent", probe.seq, probe.lane.0, probe.sent.frames);
             (text, "probe", common("probe", probe))
         }
-        Message::Reply(reply) => {
+        ProbeMessage::Reply(reply) => {
             let (probe, places) = (&reply.probe, &reply.places);
             let text = format!(
                 "answer to probe {} of card {}, {} frames sent, {} received, {} late",
@@ -90,16 +91,17 @@ fn probe(message: &Message) -> (String, &'static str, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_link::multi_nic::FlowKey;
-    use farpace_link::multi_nic::repair::Hole;
+    use farpace_link::multi_nic::MultiNicFlowKey;
+    use farpace_link::multi_nic::repair::MissingRange;
     use farpace_units::Seq;
     use farpace_wire::{AddressPair, MacAddr};
 
     /// Breaks: whoever looks at a capture does not see which frames a machine misses, or that another has none of them.
     #[test]
     fn what_is_missing_is_told_by_flow_and_numbers() {
-        let flow = FlowKey::new(AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()), 0x1388_0050);
-        let hole = Hole { start: Seq::new(7), end: Seq::new(1_455) };
+        let flow =
+            MultiNicFlowKey::new(AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()), 0x1388_0050);
+        let hole = MissingRange { start: Seq::new(7), end: Seq::new(1_455) };
         let mut message =
             Missing { gone: false, flow, upto: Seq::new(2_903), holes: [hole].into_iter().collect() };
         let frame = |message: &Missing| message.frame(MacAddr([2; 6]), MacAddr([4; 6]));

@@ -8,19 +8,19 @@ use std::net::SocketAddr;
 /// Connections that are remembered; then the oldest is forgotten, and is a new one should it go on.
 pub const MAX_CONNECTIONS: usize = 65_536;
 
-type Ends = [SocketAddr; 2];
+type ShownEnds = [SocketAddr; 2];
 
 /// The connections of a capture.
 #[derive(Default)]
-pub struct Connections {
-    by_ends: BTreeMap<Ends, Connection>,
+pub struct ShownConnections {
+    by_ends: BTreeMap<ShownEnds, ShownConnection>,
     /// The same, in the order in which they were met.
-    oldest_first: VecDeque<Ends>,
+    oldest_first: VecDeque<ShownEnds>,
     seen: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Connection {
+struct ShownConnection {
     number: u64,
     /// First number of each end, in the order of [`HostKind`].
     first: [Option<Seq>; 2],
@@ -29,7 +29,7 @@ struct Connection {
 
 /// What a segment's connection says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Numbering {
     /// Connections are counted from 0.
     pub connection: u64,
     /// From where its sender's numbers count; none if only resets were seen of it.
@@ -40,22 +40,23 @@ pub struct Place {
     pub classic: bool,
 }
 
-impl Connections {
+impl ShownConnections {
     /// Takes in a segment. `acks`: its acknowledgment number counts.
-    pub fn place(&mut self, from: SocketAddr, to: SocketAddr, header: &TcpHeader, acks: bool) -> Place {
+    pub fn place(&mut self, from: SocketAddr, to: SocketAddr, header: &TcpHeader, acks: bool) -> Numbering {
         let (ends, me) = if from <= to { ([from, to], 0) } else { ([to, from], 1) };
         let syn = header.flags.contains(TcpFlags::SYN);
         let known = self.by_ends.get(&ends).copied();
         // A SYN with another number than before: the ports are used again.
-        let again = |c: &Connection| syn && !acks && c.first.get(me).is_some_and(|f| *f != Some(header.seq));
+        let again =
+            |c: &ShownConnection| syn && !acks && c.first.get(me).is_some_and(|f| *f != Some(header.seq));
         let mut connection = match known.filter(|c| !again(c)) {
             Some(connection) => connection,
             None => {
                 self.seen += 1;
-                Connection { number: self.seen - 1, first: [None; 2], classic: false }
+                ShownConnection { number: self.seen - 1, first: [None; 2], classic: false }
             }
         };
-        let Connection { number, first: [a, b], classic } = &mut connection;
+        let ShownConnection { number, first: [a, b], classic } = &mut connection;
         let (mine, yours) = if me == 0 { (a, b) } else { (b, a) };
         if syn {
             *mine = Some(header.seq);
@@ -67,7 +68,7 @@ impl Connections {
         if syn && acks {
             *yours = yours.or(Some(header.ack - 1));
         }
-        let place = Place { connection: *number, sender: *mine, receiver: *yours, classic: *classic };
+        let place = Numbering { connection: *number, sender: *mine, receiver: *yours, classic: *classic };
         if known.is_none() {
             self.oldest_first.push_back(ends);
         }
@@ -92,7 +93,7 @@ mod tests {
     /// Breaks: memory, by a capture with a connection per packet.
     #[test]
     fn the_oldest_is_forgotten() {
-        let mut connections = Connections::default();
+        let mut connections = ShownConnections::default();
         let header = TcpHeader { seq: Seq::new(5), flags: TcpFlags::ACK, ..TcpHeader::default() };
         let mut place = |n: u32, seq: u32| {
             let from = SocketAddr::from(([10, 0, (n >> 8) as u8, n as u8], 1 + (n >> 16) as u16));
@@ -113,7 +114,7 @@ mod tests {
     /// that is sent again begins a connection.
     #[test]
     fn ports_are_used_again() {
-        let mut connections = Connections::default();
+        let mut connections = ShownConnections::default();
         let mut syn = |seq| {
             let header = TcpHeader { seq: Seq::new(seq), flags: TcpFlags::SYN, ..TcpHeader::default() };
             connections.place(end(1), end(2), &header, false).connection

@@ -1,7 +1,7 @@
 //! One packet of a capture, as a line of text or of JSON.
 
 use super::below;
-use super::segment::Segment;
+use super::segment::ShownSegment;
 use farpace_units::{ByteCount, Instant};
 use farpace_wire::Packet;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// A packet and what the capture says about it.
-pub struct Line<'a> {
+pub struct PacketLine<'a> {
     /// Counted from 1.
     pub number: u64,
     /// Since the epoch of the file.
@@ -31,7 +31,7 @@ pub struct Line<'a> {
 #[serde(untagged)]
 pub enum What {
     /// TCP, all of whose header is there.
-    Segment(Segment),
+    Segment(ShownSegment),
     /// Anything else, or what is wrong with it.
     Other {
         /// In words.
@@ -55,10 +55,10 @@ impl What {
     }
 }
 
-impl Serialize for Line<'_> {
+impl Serialize for PacketLine<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Form<'a> {
+        struct LineForm<'a> {
             number: u64,
             time_ns: u64,
             interface: Option<&'a str>,
@@ -68,7 +68,7 @@ impl Serialize for Line<'_> {
             what: &'a What,
             comment: Option<&'a str>,
         }
-        let form = Form {
+        let form = LineForm {
             number: self.number,
             time_ns: self.time.as_nanos(),
             interface: self.interface,
@@ -81,7 +81,7 @@ impl Serialize for Line<'_> {
     }
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for PacketLine<'_> {
     /// The time is the time of day in UTC, to the microsecond.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = self.time.as_micros();

@@ -10,12 +10,12 @@ mod options;
 mod segment;
 
 use anyhow::{Context, Result};
-use connections::Connections;
+use connections::ShownConnections;
 use farpace_trace::{CaptureReader, CapturedPacket};
 use farpace_units::ByteCount;
 use farpace_wire::TcpFlags;
-use line::{Line, What};
-use segment::Segment;
+use line::{PacketLine, What};
+use segment::ShownSegment;
 use serde_json::Map;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
@@ -81,7 +81,7 @@ fn show(args: &Args, out: &mut impl Write) -> Result<()> {
     };
     let mut reader = CaptureReader::new(BufReader::new(input)).with_context(reading)?;
     let bit = TcpFlags::reserved(args.cdl_bit).unwrap_or(TcpFlags::RESERVED_4);
-    let mut connections = Connections::default();
+    let mut connections = ShownConnections::default();
     let mut bytes = Vec::new();
     for number in 1..=args.count.unwrap_or(u64::MAX) {
         let Some(captured) = reader.next_packet().with_context(reading)? else { break };
@@ -92,14 +92,14 @@ fn show(args: &Args, out: &mut impl Write) -> Result<()> {
         let captured = ByteCount::of_len(bytes.len());
         let link_type = interface.map_or(0, |i| i.link_type);
         let what = match frame::read(link_type, &mut bytes, original_len) {
-            Ok(packet) => match Segment::of(&packet, &mut connections, bit) {
+            Ok(packet) => match ShownSegment::of(&packet, &mut connections, bit) {
                 Some(segment) => What::Segment(segment),
                 None => What::other(&packet),
             },
             Err(text) => What::Other { text, said: Map::new() },
         };
         let interface = interface.and_then(|i| i.name.as_deref());
-        let line = Line { number, time, interface, original_len, captured, what, comment };
+        let line = PacketLine { number, time, interface, original_len, captured, what, comment };
         if args.json {
             serde_json::to_writer(&mut *out, &line).map_err(io::Error::from).context(CANNOT_WRITE)?;
             writeln!(out).context(CANNOT_WRITE)?;

@@ -1,6 +1,6 @@
 //! A TCP segment as people and programs want it: numbers from the start of the connection, and what it asks or confirms.
 
-use super::connections::Connections;
+use super::connections::ShownConnections;
 use super::options::{TcpOption, options};
 use farpace_units::Seq;
 use farpace_wire::tcp::Tarr;
@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// What is shown of a segment.
 #[derive(Serialize)]
-pub struct Segment {
+pub struct ShownSegment {
     connection: u64,
     src: IpAddr,
     src_port: u16,
@@ -49,9 +49,9 @@ pub fn relative(seq: Seq, first: Option<Seq>) -> u32 {
 
 const SYN_OR_RST: TcpFlags = TcpFlags::SYN.with(TcpFlags::RST);
 
-impl Segment {
+impl ShownSegment {
     /// None if the packet is no whole TCP segment. `cdl`: the flag that CDL uses.
-    pub fn of(packet: &Packet, connections: &mut Connections, cdl: TcpFlags) -> Option<Segment> {
+    pub fn of(packet: &Packet, connections: &mut ShownConnections, cdl: TcpFlags) -> Option<ShownSegment> {
         let (ip, tcp) = packet.ip_tcp().ok()?;
         let (header, payload) = (tcp.header(), packet.payload().len());
         let from = SocketAddr::new(ip.src(), header.src_port);
@@ -61,7 +61,7 @@ impl Segment {
         let acks = marked || header.flags.contains(TcpFlags::ACK);
         let place = connections.place(from, to, &header, acks);
         let (asks, confirms) = control(&header, payload, marked, place.classic);
-        Some(Segment {
+        Some(ShownSegment {
             connection: place.connection,
             src: from.ip(),
             src_port: from.port(),
@@ -111,9 +111,9 @@ fn control(header: &TcpHeader, payload: usize, marked: bool, classic: bool) -> (
     (marked && flag_asks || data && by_option, marked && !flag_asks || control.confirmation.is_some())
 }
 
-impl fmt::Display for Segment {
+impl fmt::Display for ShownSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Segment { src, src_port, dst, dst_port, .. } = self;
+        let ShownSegment { src, src_port, dst, dst_port, .. } = self;
         write!(f, "{src}.{src_port} > {dst}.{dst_port}: {}", self.letters())?;
         let syn = self.flags.contains(TcpFlags::SYN);
         if self.payload_bytes > 0 || self.flags.intersects(SYN_OR_RST | TcpFlags::FIN) {

@@ -7,7 +7,7 @@ mod text;
 use crate::terminal;
 use anyhow::Result;
 use farpace_live::hosts;
-use farpace_live::socket::{Listing, Protocol, Row};
+use farpace_live::socket::{ListedProtocol, Listing, SocketRow};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -53,10 +53,10 @@ pub struct Args {
 }
 
 impl Args {
-    fn shows(&self, row: &Row) -> bool {
+    fn shows(&self, row: &SocketRow) -> bool {
         let wanted = match row.protocol {
-            Protocol::Tcp => self.tcp || !self.udp,
-            Protocol::Udp => self.udp || !self.tcp,
+            ListedProtocol::Tcp => self.tcp || !self.udp,
+            ListedProtocol::Udp => self.udp || !self.tcp,
         };
         wanted && (self.all || self.listening == row.peer.is_none())
     }

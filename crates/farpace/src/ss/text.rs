@@ -1,6 +1,6 @@
 //! Sockets in the words of `ss -tuni` (iproute2, misc/ss.c).
 
-use farpace_live::socket::Row;
+use farpace_live::socket::SocketRow;
 use farpace_live::socket::posix::TcpInfo;
 
 /// ssthresh while there is none: TCP_INFINITE_SSTHRESH.
@@ -10,8 +10,8 @@ const OPTIONS: [(u8, &str); 3] = [(1, "ts"), (2, "sack"), (8, "ecn")];
 const WINDOW_SCALE: u8 = 4;
 
 /// A line for each socket, and one about its connection. `mixed`: each begins with its protocol.
-pub fn table(rows: &[Row], mixed: bool) -> String {
-    let ends = |row: &Row| {
+pub fn table(rows: &[SocketRow], mixed: bool) -> String {
+    let ends = |row: &SocketRow| {
         let peer = row.peer.map_or("*:*".to_owned(), |peer| peer.to_string());
         let (state, local) = (row.state.clone(), row.local.to_string());
         [row.protocol.name().to_owned(), state, row.recv_q.to_string(), row.send_q.to_string(), local, peer]
@@ -54,7 +54,7 @@ fn say(all: &mut Vec<String>, name: &str, value: u32) {
 }
 
 /// What ss says of a connection.
-fn words(row: &Row, i: &TcpInfo) -> String {
+fn words(row: &SocketRow, i: &TcpInfo) -> String {
     let mut all: Vec<String> = Vec::new();
     let options = OPTIONS.iter().filter(|(bit, _)| i.options & bit != 0);
     all.extend(options.map(|(_, name)| (*name).to_owned()));

@@ -6,7 +6,7 @@ use super::results::{Results, identity};
 use crate::grid::run_all_or_end;
 use crate::interrupt;
 use crate::lab_compare::{self, BackendRun};
-use farpace_report::{Column, ComparisonRow, Estimate, Figure, Sides, Table, comparison_of};
+use farpace_report::{ComparedEstimate, ComparisonRow, Figure, Sides, Table, TableColumn, comparison_of};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -33,12 +33,12 @@ pub fn measure(plan: &Plan) -> Result<Vec<Device>, ExitCode> {
 /// Beside virtual time.
 pub fn table(results: &Results) -> Table {
     let columns = vec![
-        Column::text("cures of today, and outsiders"),
-        Column::number("virtual time", "Mbit/s"),
-        Column::number("least to most", "Mbit/s"),
-        Column::number("devices", "Mbit/s"),
-        Column::number("devices / virtual", ""),
-        Column::number("99 % of packets late by less than", "ms"),
+        TableColumn::text("cures of today, and outsiders"),
+        TableColumn::number("virtual time", "Mbit/s"),
+        TableColumn::number("least to most", "Mbit/s"),
+        TableColumn::number("devices", "Mbit/s"),
+        TableColumn::number("devices / virtual", ""),
+        TableColumn::number("99 % of packets late by less than", "ms"),
     ];
     let (name, time, seeds) = (results.plan.meeting.name, results.plan.time, results.plan.seeds);
     let title = format!("{name}: in virtual time ({seeds} runs) and on devices (one run), {time} each");
@@ -64,14 +64,14 @@ pub fn figure(results: &Results) -> Figure {
     let names: Vec<String> = results.devices.iter().map(|device| device.sender.to_string()).collect();
     let virtual_time = |sender| {
         let line = results.line(sender)?;
-        Some(Estimate { mean: line.goodput.mean, range: Some(line.range) })
+        Some(ComparedEstimate { mean: line.goodput.mean, range: Some(line.range) })
     };
     let rows: Vec<ComparisonRow<'_>> = results
         .devices
         .iter()
         .zip(&names)
         .map(|(device, label)| {
-            let on_devices = Estimate { mean: device.trial.goodput_mbit_s, range: None };
+            let on_devices = ComparedEstimate { mean: device.trial.goodput_mbit_s, range: None };
             ComparisonRow { label, values: [virtual_time(device.sender), Some(on_devices)] }
         })
         .collect();

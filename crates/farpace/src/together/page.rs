@@ -6,7 +6,7 @@ use super::devices;
 use super::results::{Line, Results};
 use crate::outdir::OutDir;
 use anyhow::Result;
-use farpace_report::{ComparisonRow, Estimate, Figure, Page, Sides, TimeLine, comparison_of, lines};
+use farpace_report::{ComparedEstimate, ComparisonRow, Figure, Page, Sides, TimeLine, comparison_of, lines};
 
 /// Writes `report.html` and `figures/*.svg`.
 ///
@@ -63,7 +63,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     let path = results.plan.meeting.name;
     let estimate = |sender| {
         let range = |line: &Line| (results.plan.seeds > 1).then_some(line.range);
-        results.line(sender).map(|line| Estimate { mean: line.goodput.mean, range: range(line) })
+        results.line(sender).map(|line| ComparedEstimate { mean: line.goodput.mean, range: range(line) })
     };
     let cured = super::plan::combinations().map(|cures| {
         let [printed, today] = Era::ALL.map(|era| estimate(Sender::Cured(era, cures)));

@@ -5,7 +5,7 @@ use super::devices::{self, Device};
 use super::measure::Measurement;
 use super::plan::{Plan, combinations, senders};
 use crate::statistics::Summary;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use serde_json::{Value, json};
 
 /// One kind of sender.
@@ -112,18 +112,18 @@ impl Results {
     /// A table of some lines.
     pub fn table<'a>(&self, title: &str, lines: impl Iterator<Item = &'a Line>) -> Table {
         let columns = vec![
-            Column::text("cures"),
-            Column::number("goodput", "Mbit/s"),
-            Column::number("of the ceiling", "%"),
-            Column::number("longest silence", "s"),
-            Column::number("lost to congestion", "of 1,000"),
-            Column::number("to bit errors", "of 1,000"),
-            Column::number("sent again for nothing", "of 1,000"),
-            Column::number("ACKs", "for 100 segments"),
+            TableColumn::text("cures"),
+            TableColumn::number("goodput", "Mbit/s"),
+            TableColumn::number("of the ceiling", "%"),
+            TableColumn::number("longest silence", "s"),
+            TableColumn::number("lost to congestion", "of 1,000"),
+            TableColumn::number("to bit errors", "of 1,000"),
+            TableColumn::number("sent again for nothing", "of 1,000"),
+            TableColumn::number("ACKs", "for 100 segments"),
         ];
         let mut table = Table::new(title, columns);
         for line in lines {
-            let cell = |s: &Summary, decimals| Cell::from(s.text(decimals));
+            let cell = |s: &Summary, decimals| TableCell::from(s.text(decimals));
             table.row(vec![
                 line.sender.to_string().into(),
                 cell(&line.goodput, 2),

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 /// What scp is to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct ScpJob<'a> {
     /// ssh and its options, as one line.
     pub ssh: &'a str,
     /// As scp writes them.
@@ -21,7 +21,7 @@ pub struct Job<'a> {
     pub quiet: bool,
 }
 
-impl Job<'_> {
+impl ScpJob<'_> {
     /// The command line.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn scp_gets_what_ssh_would() {
         let sources = ["-film".to_owned(), "b".to_owned()];
-        let job = Job {
+        let job = ScpJob {
             ssh: "ssh -p 2222 -i key -p22",
             sources: &sources,
             target: "h:",
@@ -82,6 +82,6 @@ mod tests {
         };
         let words = job.words().unwrap().join(" ");
         assert_eq!(words, "scp -r -p -S ssh -P 2222 -i key -P22 -l5000 -q -- -film b h:");
-        assert!(Job { ssh: " ", ..job }.words().is_err());
+        assert!(ScpJob { ssh: " ", ..job }.words().is_err());
     }
 }

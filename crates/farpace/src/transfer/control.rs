@@ -7,14 +7,14 @@
 //!           through       what follows on standard input and output is the transfer itself
 //! ```
 
-use super::explain::Probe;
+use super::explain::TransferProbe;
 use super::options::patience;
-use super::server::{self, Server};
-use super::stack::{Call, Net};
+use super::server::{self, RecvServer};
+use super::stack::{Net, TransferStream};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_transfer::{Line, Session, TransferError, Walk, kernel, walk};
+use farpace_transfer::{FramedStream, Session, TransferError, Walk, kernel, walk};
 use std::io::{self, BufRead, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub fn walk_or_tell(files: &[PathBuf]) -> Result<Walk> {
 /// No port, or the near end says nothing that makes sense.
 pub fn serve(
     timeout: u64,
-    transfer: &(dyn Fn(Call, &Session<'_>) -> Result<u8, TransferError> + Sync),
+    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
 ) -> Result<ExitCode> {
     let token = kernel::one_time_token().context("no random numbers")?;
     let any = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
@@ -62,12 +62,13 @@ pub fn serve(
     let (token, patience) = (token.as_bytes(), patience(timeout));
     match (word.as_str(), door) {
         ("through", _) => {
-            let line = Line {
+            let line = FramedStream {
                 reader: Box::new(io::stdin()),
                 writer: Box::new(Flushed(io::stdout())),
                 close: Box::new(|| ()),
             };
-            let call = Call { line, peer: "ssh".to_owned(), address: None, probe: Probe::Through };
+            let call =
+                TransferStream { line, peer: "ssh".to_owned(), address: None, probe: TransferProbe::Through };
             let tick = |_: &_| interrupt::asked();
             let session = Session { token, connected: false, patience, tick: &tick, ..Session::default() };
             // The near end tells its user why.
@@ -77,7 +78,7 @@ pub fn serve(
             let begun = Stopwatch::start();
             let came = AtomicBool::new(false);
             let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
-            let server = Server { token, transfers: 1, patience, idle: &idle };
+            let server = RecvServer { token, transfers: 1, patience, idle: &idle };
             let code = server::serve(&door, &server, true, &|call, session| {
                 let admit = || {
                     came.store(true, Ordering::Relaxed);

@@ -1,18 +1,18 @@
 //! `farpace copy`: files to or from another machine, in scp's form. ssh starts the far end; the files take a connection of
 //! their own, or go through ssh.
 
-use super::by_scp::Job;
+use super::by_scp::ScpJob;
 use super::control::{self, Greeting};
-use super::explain::Probe;
-use super::options::{self, Sending, patience, say};
+use super::explain::TransferProbe;
+use super::options::{self, SendingOptions, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::send;
-use super::stack::{Call, Net, StackArgs};
+use super::stack::{Net, StackArgs, TransferStream};
 use super::target;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_transfer::{Policy, Session, kernel, receive, walk};
+use farpace_transfer::{Session, WritePolicy, kernel, receive, walk};
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND", default_value = "farpace")]
     remote_command: String,
     #[command(flatten)]
-    sending: Sending,
+    sending: SendingOptions,
     #[command(flatten)]
     stack: StackArgs,
     /// Give up when nothing moves for so many seconds
@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     _ => bail!("all sources must be at {host}, or all here"),
                 }
             }
-            let policy = Policy { overwrite: args.allow_overwrite, ..Policy::default() };
+            let policy = WritePolicy { overwrite: args.allow_overwrite, ..WritePolicy::default() };
             let target = Path::new(&args.target);
             if args.sources.len() > 1 && !target.is_dir() {
                 bail!("{} must be a directory for several sources", target.display());
@@ -142,12 +142,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
             let command = format!("send --stdio-control{limit} --timeout {} --{paths}", args.timeout);
-            let Far { call: Call { line, peer, .. }, token, .. } = match args.call(host, &command)? {
-                Ok(far) => far,
-                Err(code) => return Ok(code),
-            };
+            let Far { call: TransferStream { line, peer, .. }, token, .. } =
+                match args.call(host, &command)? {
+                    Ok(far) => far,
+                    Err(code) => return Ok(code),
+                };
             let display = Display::new(args.sending.quiet);
-            let tick = |progress: &farpace_transfer::Progress| display.tick(progress);
+            let tick = |progress: &farpace_transfer::LineProgress| display.tick(progress);
             let session = Session {
                 token: token.as_bytes(),
                 patience: patience(args.timeout),
@@ -165,7 +166,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 struct Far {
-    call: Call,
+    call: TransferStream,
     token: String,
     way: &'static str,
 }
@@ -209,12 +210,13 @@ impl Args {
         }
         input.write_all(b"through\n").context("the connection of ssh broke")?;
         let line = kernel::line_of_parts(output, input, child);
-        let call = Call { line, peer: host.to_owned(), address: None, probe: Probe::Through };
+        let call =
+            TransferStream { line, peer: host.to_owned(), address: None, probe: TransferProbe::Through };
         Ok(Ok(Far { call, token: greeting.token, way: "ssh" }))
     }
 
     /// A connection of its own to the far end.
-    fn direct(&self, host: &str, greeting: &Greeting) -> Result<(Call, &'static str)> {
+    fn direct(&self, host: &str, greeting: &Greeting) -> Result<(TransferStream, &'static str)> {
         if greeting.port == 0 {
             bail!("the far end cannot listen");
         }
@@ -250,7 +252,7 @@ impl Args {
                     self.remote_command
                 );
                 say(self.sending.quiet, &text);
-                let job = Job {
+                let job = ScpJob {
                     ssh: &self.ssh_command,
                     sources: &self.sources,
                     target: &self.target,
@@ -272,9 +274,9 @@ impl Args {
 }
 
 /// A connection whose far end lives as long as a child.
-fn with_child(call: Call, input: std::process::ChildStdin, child: Child) -> Call {
-    let Call { line, peer, address, probe } = call;
-    let farpace_transfer::Line { reader, writer, close } = line;
+fn with_child(call: TransferStream, input: std::process::ChildStdin, child: Child) -> TransferStream {
+    let TransferStream { line, peer, address, probe } = call;
+    let farpace_transfer::FramedStream { reader, writer, close } = line;
     let ssh = std::sync::Mutex::new((Some(input), child));
     let close = move || {
         close();
@@ -283,7 +285,12 @@ fn with_child(call: Call, input: std::process::ChildStdin, child: Child) -> Call
         ssh.0 = None;
         kernel::end_child(&mut ssh.1);
     };
-    Call { line: farpace_transfer::Line { reader, writer, close: Box::new(close) }, peer, address, probe }
+    TransferStream {
+        line: farpace_transfer::FramedStream { reader, writer, close: Box::new(close) },
+        peer,
+        address,
+        probe,
+    }
 }
 
 #[cfg(test)]

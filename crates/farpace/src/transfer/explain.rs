@@ -2,9 +2,9 @@
 
 use super::options::speed;
 use farpace_live::KernelTcp;
-use farpace_live::socket::{Limit, Stream};
+use farpace_live::socket::{LimitedBy, Stream};
 use farpace_report::number;
-use farpace_transfer::{Progress, Sent};
+use farpace_transfer::{LineProgress, SendReport};
 use farpace_units::Rate;
 use serde::Serialize;
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(200);
 
 /// Where to look while a transfer runs.
-pub enum Probe {
+pub enum TransferProbe {
     /// A socket of the kernel.
     Kernel(TcpStream),
     /// A socket of farpace's own stack.
@@ -26,7 +26,7 @@ pub enum Probe {
 
 /// What was seen of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Path {
+pub struct PathFacts {
     /// Segments sent again, and all data segments.
     pub retransmitted: u64,
     /// Data segments sent, copies included.
@@ -47,23 +47,23 @@ pub struct Path {
 
 /// Takes readings of a path.
 pub struct Watcher {
-    probe: Probe,
-    path: Mutex<Option<Path>>,
+    probe: TransferProbe,
+    path: Mutex<Option<PathFacts>>,
 }
 
 impl Watcher {
     /// Nothing is seen yet.
-    pub fn new(probe: Probe) -> Self {
+    pub fn new(probe: TransferProbe) -> Self {
         Watcher { probe, path: Mutex::new(None) }
     }
     /// Looks.
-    pub fn look(&self, _: &Progress) {
+    pub fn look(&self, _: &LineProgress) {
         let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         match &self.probe {
-            Probe::Kernel(stream) => {
+            TransferProbe::Kernel(stream) => {
                 let Some(seen) = KernelTcp::of(stream) else { return };
                 let share = |time: Duration| time.as_secs_f64() / seen.busy.as_secs_f64().max(1e-9);
-                *path = Some(Path {
+                *path = Some(PathFacts {
                     retransmitted: seen.retransmitted,
                     segments: seen.sent,
                     min_rtt: seen.min_rtt,
@@ -74,12 +74,12 @@ impl Watcher {
                     looks: [0; 2],
                 });
             }
-            Probe::Farpace(stream) => {
+            TransferProbe::Farpace(stream) => {
                 let Ok(seen) = stream.inspect() else { return };
                 let now = path.get_or_insert_default();
                 let [looks, window] = &mut now.looks;
                 *looks += 1;
-                *window += u32::from(seen.limit == Limit::ReceiveWindow);
+                *window += u32::from(seen.limit == LimitedBy::ReceiveWindow);
                 now.receive_window = f64::from(*window) / f64::from(*looks);
                 now.retransmitted = seen.retransmitted;
                 now.segments = seen.counters.sent.iter().sum();
@@ -90,11 +90,11 @@ impl Watcher {
                 let is_less = now.min_rtt.is_zero() || rtt < now.min_rtt;
                 now.min_rtt = if is_less && !rtt.is_zero() { rtt } else { now.min_rtt };
             }
-            Probe::Through => {}
+            TransferProbe::Through => {}
         }
     }
     /// What was seen last.
-    pub fn path(&self) -> Option<Path> {
+    pub fn path(&self) -> Option<PathFacts> {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -169,7 +169,7 @@ pub struct PathEvidence {
 }
 
 impl Evidence {
-    fn of(sent: &Sent, path: Option<Path>) -> Evidence {
+    fn of(sent: &SendReport, path: Option<PathFacts>) -> Evidence {
         let all = sent.elapsed.as_secs_f64().max(1e-9);
         let share = |time: Duration| (time.as_secs_f64() / all).min(1.0);
         let (times, receiver) = (sent.times, sent.receiver);
@@ -235,7 +235,7 @@ impl Evidence {
 }
 
 /// Explains a transfer.
-pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanation {
+pub fn explain(sent: &SendReport, cap: Option<Rate>, path: Option<PathFacts>) -> Explanation {
     let all = sent.elapsed.as_secs_f64().max(1e-9);
     let percent = |time: Duration| format!("{:.0} %", (time.as_secs_f64() / all * 100.0).min(100.0));
     let share = |time: Duration| time.as_secs_f64() / all;
@@ -303,18 +303,24 @@ pub fn explain(sent: &Sent, cap: Option<Rate>, path: Option<Path>) -> Explanatio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_transfer::Times;
+    use farpace_transfer::LineTimes;
 
-    fn sent(times: Times, receiver: Times) -> Sent {
-        Sent { bytes: 125_000_000, elapsed: Duration::from_secs(10), times, receiver, ..Sent::default() }
+    fn sent(times: LineTimes, receiver: LineTimes) -> SendReport {
+        SendReport {
+            bytes: 125_000_000,
+            elapsed: Duration::from_secs(10),
+            times,
+            receiver,
+            ..SendReport::default()
+        }
     }
 
     /// Breaks: people mend the wrong thing.
     #[test]
     fn each_limit_is_named() {
         let s = Duration::from_secs;
-        let none = Times::default();
-        let path = Path {
+        let none = LineTimes::default();
+        let path = PathFacts {
             retransmitted: 3,
             segments: 1_000,
             min_rtt: Duration::from_millis(20),
@@ -325,17 +331,22 @@ mod tests {
             looks: [0; 2],
         };
         for (times, receiver, path, limit) in [
-            (Times { cap: s(9), ..none }, none, path, "cap"),
-            (Times { starved: s(8), disk: s(8), hash: s(1), ..none }, none, path, "sender disk"),
-            (Times { starved: s(8), disk: s(1), hash: s(8), ..none }, none, path, "sender cpu"),
-            (Times { network: s(9), ..none }, Times { disk: s(9), ..none }, path, "receiver disk"),
-            (Times { network: s(9), ..none }, Times { hash: s(9), ..none }, path, "receiver cpu"),
-            (Times { network: s(9), ..none }, none, Path { receive_window: 0.9, ..path }, "receive window"),
-            (Times { network: s(9), ..none }, none, path, "path"),
+            (LineTimes { cap: s(9), ..none }, none, path, "cap"),
+            (LineTimes { starved: s(8), disk: s(8), hash: s(1), ..none }, none, path, "sender disk"),
+            (LineTimes { starved: s(8), disk: s(1), hash: s(8), ..none }, none, path, "sender cpu"),
+            (LineTimes { network: s(9), ..none }, LineTimes { disk: s(9), ..none }, path, "receiver disk"),
+            (LineTimes { network: s(9), ..none }, LineTimes { hash: s(9), ..none }, path, "receiver cpu"),
+            (
+                LineTimes { network: s(9), ..none },
+                none,
+                PathFacts { receive_window: 0.9, ..path },
+                "receive window",
+            ),
+            (LineTimes { network: s(9), ..none }, none, path, "path"),
         ] {
             assert_eq!(explain(&sent(times, receiver), None, Some(path)).limit, limit);
         }
-        let told = explain(&sent(Times { network: s(9), disk: s(1), ..none }, none), None, Some(path));
+        let told = explain(&sent(LineTimes { network: s(9), disk: s(1), ..none }, none), None, Some(path));
         assert_eq!(
             told.evidence.lines(),
             "  this side  reading 10 %, hashing 0 %, nothing to send 0 %, writing to the network 90 %, cap 0 %\n\

@@ -14,4 +14,4 @@ mod server;
 mod stack;
 mod target;
 
-pub use options::{Sending, bytes};
+pub use options::{SendingOptions, bytes};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Options of whoever sends.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Sending {
+pub struct SendingOptions {
     /// Send at this rate at most, e.g. 50mbit or "1 Gbit/s"
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub limit: Option<Rate>,

@@ -1,10 +1,10 @@
 //! How a transfer ended, for people, for programs, and as an exit code.
 
-use super::explain::{Explanation, Path, explain};
-use super::options::{Sending, size, speed};
+use super::explain::{Explanation, PathFacts, explain};
+use super::options::{SendingOptions, size, speed};
 use crate::terminal;
 use anyhow::Result;
-use farpace_transfer::{Code, Problem, Received, Sent, TransferError};
+use farpace_transfer::{Code, ReceiveReport, SendReport, TransferError, TransferProblem};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -14,17 +14,17 @@ use std::time::Duration;
 const SHOWN: usize = 20;
 
 /// What is the same on both sides.
-struct Counts<'a> {
+struct TransferCounts<'a> {
     files: u64,
     unchanged: u64,
     bytes: u64,
     spared: u64,
     failed: u64,
     elapsed: Duration,
-    problems: &'a [Problem],
+    problems: &'a [TransferProblem],
 }
 
-impl Counts<'_> {
+impl TransferCounts<'_> {
     fn line(&self, verb: &str) -> String {
         let plural = if self.files == 1 { "" } else { "s" };
         let mut line = format!(
@@ -46,7 +46,7 @@ impl Counts<'_> {
         line + "; all that arrived is verified"
     }
     fn tell_problems(&self) {
-        for Problem { path, fault } in self.problems.iter().take(SHOWN) {
+        for TransferProblem { path, fault } in self.problems.iter().take(SHOWN) {
             terminal::note(&format!("not transferred: {path}: {fault}"));
         }
         if self.failed > SHOWN as u64 {
@@ -54,7 +54,7 @@ impl Counts<'_> {
         }
     }
     fn json(&self) -> Value {
-        let problem = |p: &Problem| json!({ "path": p.path, "why": p.fault.text });
+        let problem = |p: &TransferProblem| json!({ "path": p.path, "why": p.fault.text });
         json!({
             "files": self.files,
             "unchanged": self.unchanged,
@@ -76,14 +76,14 @@ impl Counts<'_> {
 /// # Errors
 /// Standard output cannot be written.
 pub fn sent(
-    sent: &Sent,
-    how: &Sending,
+    sent: &SendReport,
+    how: &SendingOptions,
     stack: &str,
     cap: Option<Rate>,
-    path: Option<Path>,
+    path: Option<PathFacts>,
 ) -> Result<ExitCode> {
-    let Sent { files, unchanged, bytes, spared, failed, elapsed, ref problems, .. } = *sent;
-    let counts = Counts { files, unchanged, bytes, spared, failed, elapsed, problems };
+    let SendReport { files, unchanged, bytes, spared, failed, elapsed, ref problems, .. } = *sent;
+    let counts = TransferCounts { files, unchanged, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
     let explanation: Explanation = explain(sent, cap, path);
     if how.json {
@@ -108,9 +108,9 @@ pub fn sent(
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn received(received: &Received, peer: &str, json: bool, quiet: bool) -> Result<ExitCode> {
-    let Received { files, bytes, spared, failed, elapsed, ref problems, .. } = *received;
-    let counts = Counts { files, unchanged: 0, bytes, spared, failed, elapsed, problems };
+pub fn received(received: &ReceiveReport, peer: &str, json: bool, quiet: bool) -> Result<ExitCode> {
+    let ReceiveReport { files, bytes, spared, failed, elapsed, ref problems, .. } = *received;
+    let counts = TransferCounts { files, unchanged: 0, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
     if json {
         let mut value = counts.json();

@@ -2,7 +2,7 @@
 
 use super::options::{size, speed};
 use crate::{interrupt, terminal};
-use farpace_transfer::Progress;
+use farpace_transfer::LineProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +31,7 @@ impl Display {
     }
 
     /// Takes a reading; true: somebody wants it to stop.
-    pub fn tick(&self, progress: &Progress) -> bool {
+    pub fn tick(&self, progress: &LineProgress) -> bool {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.quiet && progress.elapsed >= *next {
             match &self.bar {
@@ -59,7 +59,7 @@ impl Display {
     }
 }
 
-fn reading(progress: &Progress) -> String {
+fn reading(progress: &LineProgress) -> String {
     let moved = progress.bytes.saturating_sub(progress.spared);
     let left = progress.total_bytes.saturating_sub(progress.bytes);
     let seconds = progress.elapsed.as_secs_f64() * left as f64 / moved.max(1) as f64;
@@ -80,7 +80,7 @@ mod tests {
     /// Breaks: the remaining time is reckoned with what was there before.
     #[test]
     fn remaining_time_follows_the_rate() {
-        let progress = Progress {
+        let progress = LineProgress {
             total_bytes: 3_000_000,
             bytes: 2_000_000,
             spared: 1_000_000,

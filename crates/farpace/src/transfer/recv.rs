@@ -4,13 +4,13 @@ use super::control;
 use super::options::{self, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
-use super::server::{Server, serve};
-use super::stack::{Call, Net, PORT, StackArgs, TransferListener};
+use super::server::{RecvServer, serve};
+use super::stack::{Net, PORT, StackArgs, TransferListener, TransferStream};
 use super::target;
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
-use farpace_transfer::{MinFree, Policy, Progress, Session, receive};
+use farpace_transfer::{LineProgress, MinFree, Session, WritePolicy, receive};
 use farpace_units::ByteCount;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -130,7 +130,7 @@ fn transfers(text: &str) -> Result<usize, String> {
 /// The directory cannot be written, the port is taken, or options make no sense.
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
-    let policy = Policy {
+    let policy = WritePolicy {
         overwrite: args.allow_overwrite,
         sync: args.sync,
         rename: None,
@@ -179,10 +179,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         false
     };
     let patience = patience(args.timeout);
-    let server = Server { token: &token, transfers: args.max_transfers, patience, idle: &idle };
-    let code = serve(&door, &server, args.once, &|Call { line, peer, .. }, session| {
+    let server = RecvServer { token: &token, transfers: args.max_transfers, patience, idle: &idle };
+    let code = serve(&door, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
-        let tick = |progress: &Progress| (session.tick)(progress) | display.tick(progress);
+        let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);
         let session = Session { tick: &tick, ..*session };
         let received = receive(line, &session, &place);
         display.clear();

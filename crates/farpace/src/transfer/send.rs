@@ -3,10 +3,10 @@
 use super::control;
 use super::explain::Watcher;
 use super::identity;
-use super::options::{self, Sending, Token, patience, say};
+use super::options::{self, SendingOptions, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
-use super::stack::{Call, StackArgs, host_and_port, named_at};
+use super::stack::{StackArgs, TransferStream, host_and_port, named_at};
 use crate::{interrupt, terminal};
 use anyhow::{Result, anyhow, bail};
 use farpace_transfer::{SenderKey, Session, Walk, send, walk};
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE... HOST[:PORT]")]
     words: Vec<PathBuf>,
     #[command(flatten)]
-    sending: Sending,
+    sending: SendingOptions,
     #[command(flatten)]
     token: Token,
     #[command(flatten)]
@@ -105,16 +105,16 @@ fn known_by(to: &str, quiet: bool) -> SenderKey {
 /// # Errors
 /// Standard output cannot be written.
 pub(super) fn over(
-    call: Call,
+    call: TransferStream,
     found: Walk,
-    how: &Sending,
+    how: &SendingOptions,
     session: &Session<'_>,
     stack: &str,
 ) -> Result<ExitCode> {
-    let Call { line, peer, probe, .. } = call;
+    let TransferStream { line, peer, probe, .. } = call;
     let display = Display::new(how.quiet);
     let watcher = Watcher::new(probe);
-    let tick = |progress: &farpace_transfer::Progress| {
+    let tick = |progress: &farpace_transfer::LineProgress| {
         watcher.look(progress);
         display.tick(progress)
     };

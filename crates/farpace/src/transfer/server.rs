@@ -1,11 +1,11 @@
 //! Serves what comes to a port: who has a place, for how long, and what is said of those who have none.
 
-use super::stack::{Call, TransferListener};
+use super::stack::{TransferListener, TransferStream};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::Result;
-use farpace_transfer::admission::Admission;
-use farpace_transfer::{Progress, Session, Timeouts, TransferError};
+use farpace_transfer::admission::TransferAdmission;
+use farpace_transfer::{LineProgress, Session, Timeouts, TransferError};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -16,7 +16,7 @@ const MAX_COMPLAINTS: u32 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// How connections are served.
-pub(super) struct Server<'a> {
+pub(super) struct RecvServer<'a> {
     /// The secret; empty: everybody is a stranger.
     pub token: &'a [u8],
     /// Transfers at once.
@@ -55,17 +55,17 @@ fn is_complete(result: &Result<u8, TransferError>) -> bool {
 /// No more connections can come.
 pub(super) fn serve(
     door: &TransferListener,
-    server: &Server<'_>,
+    server: &RecvServer<'_>,
     once: bool,
-    transfer: &(dyn Fn(Call, &Session<'_>) -> Result<u8, TransferError> + Sync),
+    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
 ) -> Result<Option<u8>> {
-    let places = Admission::new(server.transfers);
+    let places = TransferAdmission::new(server.transfers);
     let done = AtomicBool::new(false);
     let last = AtomicU8::new(terminal::OK);
     let complaints = Complaints::default();
     std::thread::scope(|scope| {
         let stop = || interrupt::asked() || done.load(Ordering::Relaxed) || (server.idle)();
-        while let Some(Call { line, peer, address, probe }) = door.accept(stop)? {
+        while let Some(TransferStream { line, peer, address, probe }) = door.accept(stop)? {
             let (ticket, line) = places.arrive(address, line);
             let (done, last, complaints) = (&done, &last, &complaints);
             let serve = move || {
@@ -75,7 +75,7 @@ pub(super) fn serve(
                     token: server.token,
                     connected: false,
                     patience: server.patience,
-                    tick: &|progress: &Progress| {
+                    tick: &|progress: &LineProgress| {
                         ticket.worked(progress.work);
                         interrupt::asked() || over()
                     },
@@ -86,7 +86,7 @@ pub(super) fn serve(
                     },
                     ..Session::default()
                 };
-                let result = transfer(Call { line, peer: peer.clone(), address, probe }, &session);
+                let result = transfer(TransferStream { line, peer: peer.clone(), address, probe }, &session);
                 let counts =
                     admitted.load(Ordering::Relaxed) && is_complete(&result) && !ticket.is_displaced();
                 match &result {

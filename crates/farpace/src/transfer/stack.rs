@@ -1,13 +1,13 @@
 //! Which TCP carries a transfer: the kernel's, or farpace's own on a device.
 
-use super::explain::Probe;
+use super::explain::TransferProbe;
 use super::options::say;
 use crate::interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use farpace_live::device::TunConfig;
-use farpace_live::socket::{Interrupted, Listener, Options, Stack, Stream};
-use farpace_transfer::{Line, kernel};
+use farpace_live::socket::{Interrupted, LiveListener, SocketOptions, Stack, Stream};
+use farpace_transfer::{FramedStream, kernel};
 use farpace_units::Rate;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Which TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Choice {
+pub enum StackChoice {
     /// farpace's if --tun is given and allowed, otherwise the kernel's
     #[default]
     Auto,
@@ -37,7 +37,7 @@ pub enum Choice {
 pub struct StackArgs {
     /// Whose TCP: farpace's own, on a device of its own, or the kernel's
     #[arg(long, value_enum, default_value_t)]
-    pub stack: Choice,
+    pub stack: StackChoice,
     /// Name of a TUN device to make for farpace's TCP; it goes with the command
     #[arg(long, value_name = "NAME", requires = "addr")]
     pub tun: Option<String>,
@@ -89,7 +89,7 @@ pub enum Net {
     /// The kernel's.
     Kernel,
     /// farpace's own, and how its connections are to be.
-    Farpace(Box<(Stack, Options)>),
+    Farpace(Box<(Stack, SocketOptions)>),
 }
 
 /// A place where connections come in.
@@ -97,27 +97,27 @@ pub enum TransferListener {
     /// Of the kernel.
     Kernel(TcpListener),
     /// Of farpace's stack.
-    Farpace(Listener),
+    Farpace(LiveListener),
 }
 
 /// A connection, who is at its other end, and where to look how it goes.
-pub struct Call {
+pub struct TransferStream {
     /// The stream.
-    pub line: Line,
+    pub line: FramedStream,
     /// The other end.
     pub peer: String,
     /// Its address, if it is known.
     pub address: Option<IpAddr>,
     /// Where to look.
-    pub probe: Probe,
+    pub probe: TransferProbe,
 }
 
-fn of_kernel(stream: TcpStream) -> Result<Call> {
+fn of_kernel(stream: TcpStream) -> Result<TransferStream> {
     let at = stream.peer_addr().ok();
     let (peer, address) = (named(at), at.map(|at| at.ip()));
-    let probe = Probe::Kernel(stream.try_clone().context("cannot open another descriptor")?);
+    let probe = TransferProbe::Kernel(stream.try_clone().context("cannot open another descriptor")?);
     let line = kernel::line_of(stream).context("cannot open another descriptor")?;
-    Ok(Call { line, peer, address, probe })
+    Ok(TransferStream { line, peer, address, probe })
 }
 
 fn named(peer: Option<SocketAddr>) -> String {
@@ -125,7 +125,7 @@ fn named(peer: Option<SocketAddr>) -> String {
     peer.map_or("?".to_owned(), |peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())
 }
 
-fn of_farpace(stream: Stream) -> Call {
+fn of_farpace(stream: Stream) -> TransferStream {
     let at = stream.peer_addr().ok();
     let (peer, address) = (named(at), at.map(|at| at.ip()));
     // All that was written is to arrive before the stack goes.
@@ -135,9 +135,9 @@ fn of_farpace(stream: Stream) -> Call {
         let _ = closer.shutdown(Shutdown::Both);
         closer.interrupt();
     };
-    let probe = Probe::Farpace(stream.clone());
-    let line = Line { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
-    Call { line, peer, address, probe }
+    let probe = TransferProbe::Farpace(stream.clone());
+    let line = FramedStream { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
+    TransferStream { line, peer, address, probe }
 }
 
 /// Host and port of `HOST:PORT`, `HOST`, `[ADDRESS]:PORT`, `[ADDRESS]` or an address alone.
@@ -171,8 +171,8 @@ impl StackArgs {
     /// farpace's TCP was demanded and cannot be had, or profile or congestion control are not known.
     pub fn up(&self, cap: Option<Rate>, quiet: bool) -> Result<Net> {
         let mut options = match &self.profile {
-            Some(name) => Options::profile(name)?,
-            None => Options::default(),
+            Some(name) => SocketOptions::profile(name)?,
+            None => SocketOptions::default(),
         };
         if let Some(name) = &self.congestion {
             options = options.congestion(name)?;
@@ -181,11 +181,11 @@ impl StackArgs {
         options.rate_cap = cap.or(options.rate_cap);
         options.connect_timeout = Some(CONNECT);
         let options = options.nodelay(true);
-        if self.stack == Choice::Kernel {
+        if self.stack == StackChoice::Kernel {
             return Ok(Net::Kernel);
         }
         let (Some(tun), Some((address, bits))) = (&self.tun, self.addr) else {
-            if self.stack == Choice::Farpace {
+            if self.stack == StackChoice::Farpace {
                 bail!("farpace's own TCP needs a device: --tun fp0 --addr 10.77.0.2/24");
             }
             if self.profile.is_some() || self.congestion.is_some() || !self.set.is_empty() {
@@ -206,7 +206,7 @@ impl StackArgs {
                 say(quiet, &format!("farpace's TCP is {address} on {tun}, the kernel there is {kernel}."));
                 Ok(Net::Farpace(Box::new((stack, options))))
             }
-            Err(error) if self.stack == Choice::Farpace => Err(anyhow!(error)
+            Err(error) if self.stack == StackChoice::Farpace => Err(anyhow!(error)
                 .context("farpace's own TCP cannot be brought up; --stack kernel needs no privileges")),
             Err(error) => {
                 say(
@@ -236,7 +236,7 @@ impl Net {
     ///
     /// # Errors
     /// There is no such host, it refuses, or does not answer.
-    pub fn connect(&self, host: &str, port: u16) -> Result<Call> {
+    pub fn connect(&self, host: &str, port: u16) -> Result<TransferStream> {
         let to = named_at(host, port);
         let addresses =
             (host, port).to_socket_addrs().with_context(|| format!("cannot find the host of {to}"));
@@ -293,7 +293,7 @@ impl TransferListener {
     ///
     /// # Errors
     /// No more connections can come.
-    pub fn accept(&self, stop: impl Fn() -> bool) -> Result<Option<Call>> {
+    pub fn accept(&self, stop: impl Fn() -> bool) -> Result<Option<TransferStream>> {
         match self {
             TransferListener::Kernel(listener) => loop {
                 let stream = kernel::accept(listener, &stop).context("cannot accept connections any more")?;

@@ -1,14 +1,14 @@
 //! Where what is received goes, in the manner of cp: into a directory that is there, or under a new name.
 
 use anyhow::{Context, Result, bail};
-use farpace_transfer::{Place, Policy};
+use farpace_transfer::{Destination, WritePolicy};
 use std::path::Path;
 
 /// The place for one transfer to `target`: a directory that is there, or a name for the one thing that is sent.
 ///
 /// # Errors
 /// Neither it nor the directory it would be in is there, or they may not be opened.
-pub fn place(target: &Path, policy: Policy) -> Result<Place> {
+pub fn place(target: &Path, policy: WritePolicy) -> Result<Destination> {
     if target.is_dir() {
         return directory(target, policy);
     }
@@ -19,13 +19,13 @@ pub fn place(target: &Path, policy: Policy) -> Result<Place> {
         bail!("there is no directory {}", target.display());
     }
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    directory(parent, Policy { rename: Some(name), ..policy })
+    directory(parent, WritePolicy { rename: Some(name), ..policy })
 }
 
 /// The place in a directory.
 ///
 /// # Errors
 /// It is not there, or may not be opened.
-pub fn directory(dir: &Path, policy: Policy) -> Result<Place> {
-    Place::new(dir, policy).with_context(|| format!("cannot write to {}", dir.display()))
+pub fn directory(dir: &Path, policy: WritePolicy) -> Result<Destination> {
+    Destination::new(dir, policy).with_context(|| format!("cannot write to {}", dir.display()))
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Counts at one time.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Account {
+pub struct HostAccount {
     /// Seconds since the host came up.
     pub seconds: f64,
     /// Connections that are open, half-open ones included.
@@ -45,7 +45,7 @@ pub struct Account {
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
-impl Account {
+impl HostAccount {
     /// The present.
     pub fn of(station: &Driver, host: ElementId, begun: Instant) -> Self {
         let stats = station.stats();
@@ -66,7 +66,7 @@ impl Account {
             .for_each(|(why, count)| *dropped.entry(why).or_default() += count);
         let state = world.element::<Host>(host);
         let memory = state.map(Host::memory).unwrap_or_default();
-        Account {
+        HostAccount {
             time_wait: state.map_or(0, Host::time_waits),
             memory: memory.held.get(),
             memory_peak: memory.peak.get(),
@@ -87,7 +87,7 @@ impl Account {
     }
 
     /// Three lines: what there is, and what has passed since `before`.
-    pub fn lines(&self, before: &Account) -> Vec<String> {
+    pub fn lines(&self, before: &HostAccount) -> Vec<String> {
         let seconds = (self.seconds - before.seconds).max(1e-3);
         let rate = |now: u64, then: u64| bits((now - then.min(now)) as f64 * 8.0 / seconds);
         let packets = |now: u64, then: u64| (now - then.min(now)) as f64 / seconds;
@@ -114,7 +114,7 @@ impl Account {
     /// What to say at the end.
     pub fn text(&self) -> String {
         let lasted = Span::from_millis((self.seconds * 1e3) as u64);
-        let Account { packets_in, packets_out, .. } = self;
+        let HostAccount { packets_in, packets_out, .. } = self;
         let paused = match self.longest_pause {
             0.0 => String::new(),
             seconds => format!(" It was suspended for up to {seconds:.1} s."),

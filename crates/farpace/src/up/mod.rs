@@ -7,17 +7,17 @@ pub mod place;
 mod services;
 
 use crate::emulate::words;
-use crate::realtime::{Figures, LateTolerance};
+use crate::realtime::{LateTolerance, RealtimeFigures};
 use crate::{interrupt, terminal};
-use account::Account;
+use account::HostAccount;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_host::{Host, ListenSettings, Secret};
-use farpace_live::socket::Options;
-use farpace_live::{Capture, ControlSocket, Driver, default_memory};
+use farpace_live::socket::SocketOptions;
+use farpace_live::{ControlSocket, Driver, LiveCapture, default_memory};
 use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Port};
 use farpace_units::{ByteCount, Instant, Span};
-use place::{Mode, Place, Prefix};
+use place::{Attachment, InterfacePrefix, Mode};
 use serde_json::json;
 use services::Service;
 use std::fs::File;
@@ -65,7 +65,7 @@ pub struct Args {
     mode: Mode,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
     #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
-    addr: Vec<Prefix>,
+    addr: Vec<InterfacePrefix>,
     /// Address of the kernel on the TUN or TAP device [default: the first of the network]
     #[arg(long, value_name = "ADDR", conflicts_with = "iface")]
     peer_addr: Vec<IpAddr>,
@@ -109,7 +109,7 @@ pub struct Args {
 /// # Errors
 /// Arguments that make no sense, or a device that cannot be opened.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let mut options = Options::profile(&args.profile)?;
+    let mut options = SocketOptions::profile(&args.profile)?;
     options.set(&args.set.join(" ")).context("--set")?;
     let none = args.serve.iter().all(|word| word == "none" || word.is_empty());
     let words = args.serve.iter().filter(|_| !none);
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         host.share_line();
     }
     let about = about(args, &place, mtu, &services)?;
-    let Place { device, setup, .. } = place;
+    let Attachment { device, setup, .. } = place;
     let mut world = World::new(0);
     host.set_super_segments(device.info().super_segment);
     host.set_mtu(mtu);
@@ -144,11 +144,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let control = ControlSocket::open("up", Box::new(move |job| handle.run(job)));
     let control =
         control.map_err(|error| terminal::note(&format!("`farpace ss` will not show this host: {error}")));
-    let capture = args.pcap.as_ref().map(|path| Capture::begin(path, "farpace up", &mut station));
+    let capture = args.pcap.as_ref().map(|path| LiveCapture::begin(path, "farpace up", &mut station));
     let capture = capture.transpose()?;
     terminal::print(&about)?;
     let ended = serve(args, &mut station, host);
-    let account = Account::of(&station, host, Instant::ZERO);
+    let account = HostAccount::of(&station, host, Instant::ZERO);
     drop(control);
     drop(station);
     if let Some(setup) = setup {
@@ -176,7 +176,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Settings that contradict each other, or that services do not have.
-fn listening(options: &Options, mtu: u16) -> Result<ListenSettings> {
+fn listening(options: &SocketOptions, mtu: u16) -> Result<ListenSettings> {
     if options.rate_cap.is_some() {
         bail!("--set rate_cap: services have no rate of their own");
     }
@@ -189,8 +189,8 @@ fn listening(options: &Options, mtu: u16) -> Result<ListenSettings> {
 fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId) -> Result<()> {
     const LOOK: Span = Span::from_millis(20);
     let end = args.lasts.map_or(Instant::FAR_FUTURE, |lasts| Instant::ZERO + lasts);
-    let mut figures = Figures::new(args.json);
-    let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, Account::default());
+    let mut figures = RealtimeFigures::new(args.json);
+    let (mut look, mut paused, mut before) = (Instant::ZERO, Span::ZERO, HostAccount::default());
     let ended = loop {
         match station.turn() {
             Ok(true) => {}
@@ -214,7 +214,7 @@ fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId
             break Ok(());
         }
         if figures.is_due(now) {
-            let account = Account::of(station, host, Instant::ZERO);
+            let account = HostAccount::of(station, host, Instant::ZERO);
             figures.show(now, &account.lines(&before));
             before = account;
         }
@@ -224,11 +224,12 @@ fn serve(args: &Args, station: &mut Driver, host: farpace_path::world::ElementId
 }
 
 /// What is there now, and how to reach it.
-fn about(args: &Args, place: &Place, mtu: u16, services: &[Service]) -> Result<String> {
+fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Result<String> {
     let info = place.device.info();
     let offload = info.super_segment > 0;
-    let with_bits =
-        |all: &[Prefix]| all.iter().map(|(address, bits)| format!("{address}/{bits}")).collect::<Vec<_>>();
+    let with_bits = |all: &[InterfacePrefix]| {
+        all.iter().map(|(address, bits)| format!("{address}/{bits}")).collect::<Vec<_>>()
+    };
     let mac = place.link.as_ref().map(|(mac, _)| mac.to_string());
     if args.json {
         let up = json!({ "up": {

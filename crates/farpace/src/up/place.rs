@@ -6,7 +6,7 @@ use crate::terminal;
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, own_interface_of, who_has};
-use farpace_live::system::{Interface, Setup};
+use farpace_live::system::{Setup, SystemInterface};
 use farpace_live::{Device, DeviceError};
 use farpace_wire::MacAddr;
 use std::io::ErrorKind;
@@ -23,10 +23,10 @@ pub enum Mode {
 }
 
 /// An address and the bits of its network.
-pub type Prefix = (IpAddr, u8);
+pub type InterfacePrefix = (IpAddr, u8);
 
 /// A device, ready.
-pub struct Place {
+pub struct Attachment {
     /// The device.
     pub device: Box<dyn Device>,
     /// What it is, in words.
@@ -34,9 +34,9 @@ pub struct Place {
     /// Our address on the Ethernet, and what we know of it; none: there is no Ethernet.
     pub link: Option<(MacAddr, LocalLink)>,
     /// Our addresses.
-    pub ours: Vec<Prefix>,
+    pub ours: Vec<InterfacePrefix>,
     /// The kernel's, which were given to it for this.
-    pub kernels: Vec<Prefix>,
+    pub kernels: Vec<InterfacePrefix>,
     /// What was set on the machine beside.
     pub setup: Option<Setup>,
 }
@@ -45,7 +45,7 @@ pub struct Place {
 ///
 /// # Errors
 /// Anything else.
-pub fn prefix(text: &str) -> Result<Prefix, String> {
+pub fn prefix(text: &str) -> Result<InterfacePrefix, String> {
     let wrong = || {
         format!(
             "`{text}` is not an address with a prefix: expected something like 10.77.0.2/24 or fd77::2/64"
@@ -62,7 +62,7 @@ pub fn prefix(text: &str) -> Result<Prefix, String> {
 }
 
 /// The first address of the network of `ours` that is not `ours`.
-fn neighbour((ours, bits): Prefix) -> Result<Prefix> {
+fn neighbour((ours, bits): InterfacePrefix) -> Result<InterfacePrefix> {
     let first = |value: u128, width: u32| {
         let host = width - u32::from(bits);
         if host == 0 {
@@ -86,16 +86,17 @@ fn neighbour((ours, bits): Prefix) -> Result<Prefix> {
 ///
 /// # Errors
 /// A network has no room.
-pub fn kernels(ours: &[Prefix], given: &[IpAddr]) -> Result<Vec<Prefix>> {
-    let given = |ours: &Prefix| given.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
-    let peer = |ours: &Prefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
+pub fn kernels(ours: &[InterfacePrefix], given: &[IpAddr]) -> Result<Vec<InterfacePrefix>> {
+    let given = |ours: &InterfacePrefix| given.iter().find(|peer| peer.is_ipv4() == ours.0.is_ipv4());
+    let peer =
+        |ours: &InterfacePrefix| given(ours).map_or_else(|| neighbour(*ours), |peer| Ok((*peer, ours.1)));
     let mut kernels = ours.iter().map(peer).collect::<Result<Vec<_>>>()?;
     kernels.dedup();
     Ok(kernels)
 }
 
 /// An address of our own, the same for the same name in each run, so that neighbours need not learn anew.
-pub fn own_mac(name: &str, ours: &[Prefix]) -> MacAddr {
+pub fn own_mac(name: &str, ours: &[InterfacePrefix]) -> MacAddr {
     let words = format!("{name} {ours:?}");
     // FNV-1a.
     let hash = words
@@ -110,7 +111,7 @@ pub fn own_mac(name: &str, ours: &[Prefix]) -> MacAddr {
 ///
 /// # Errors
 /// It cannot be opened, with how to mend it.
-pub fn open(args: &Args) -> Result<Place> {
+pub fn open(args: &Args) -> Result<Attachment> {
     match &args.iface {
         Some(interface) => beside(args, interface),
         None => own(args),
@@ -118,7 +119,7 @@ pub fn open(args: &Args) -> Result<Place> {
 }
 
 /// A TUN or TAP device, which nobody else has.
-fn own(args: &Args) -> Result<Place> {
+fn own(args: &Args) -> Result<Attachment> {
     let (name, tap) = match &args.tap {
         Some(name) => (name.as_str(), true),
         None => (args.tun.as_deref().unwrap_or("fp0"), false),
@@ -140,10 +141,10 @@ fn own(args: &Args) -> Result<Place> {
         (own_mac(name, &ours), LocalLink { prefixes: ours.clone(), gateways: routers(args, &kernels) })
     });
     let what = if tap { "a TAP device" } else { "a TUN device" };
-    Ok(Place { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
+    Ok(Attachment { device: Box::new(device), what: what.to_owned(), link, ours, kernels, setup: None })
 }
 
-fn routers(args: &Args, kernels: &[Prefix]) -> Vec<IpAddr> {
+fn routers(args: &Args, kernels: &[InterfacePrefix]) -> Vec<IpAddr> {
     // What has given us its addresses knows the way to others, if there is one.
     if args.gateway.is_empty() {
         kernels.iter().map(|kernel| kernel.0).collect()
@@ -153,7 +154,7 @@ fn routers(args: &Args, kernels: &[Prefix]) -> Vec<IpAddr> {
 }
 
 /// An interface that the system has.
-fn beside(args: &Args, name: &str) -> Result<Place> {
+fn beside(args: &Args, name: &str) -> Result<Attachment> {
     if args.addr.is_empty() {
         bail!(
             "--iface needs an address for the host, like --addr 192.168.1.77/24: one that nobody else has there"
@@ -161,7 +162,7 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     }
     let ours = args.addr.clone();
     let mac = own_mac(name, &ours);
-    let interface = Interface::here(name);
+    let interface = SystemInterface::here(name);
     let (mut device, what, setup): (Box<dyn Device>, String, Setup) = match args.mode {
         Mode::AfPacket => {
             let config = PacketConfig {
@@ -192,11 +193,11 @@ fn beside(args: &Args, name: &str) -> Result<Place> {
     };
     check_free(device.as_mut(), &ours, mac, args.mode)?;
     let link = Some((mac, LocalLink { prefixes: ours.clone(), gateways: args.gateway.clone() }));
-    Ok(Place { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
+    Ok(Attachment { device, what, link, ours, kernels: Vec::new(), setup: Some(setup) })
 }
 
 /// Refuses addresses that somebody has: two machines would get the packets of one.
-fn check_free(device: &mut dyn Device, ours: &[Prefix], mac: MacAddr, mode: Mode) -> Result<()> {
+fn check_free(device: &mut dyn Device, ours: &[InterfacePrefix], mac: MacAddr, mode: Mode) -> Result<()> {
     let addresses: Vec<IpAddr> = ours.iter().map(|(address, _)| *address).collect();
     // In place of the machine, the host may have its address.
     if mode == Mode::AfPacket {

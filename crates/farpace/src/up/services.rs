@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings};
 
-use farpace_tcp::{Connection, Event};
+use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::fmt;
 /// What a service does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ServiceKind {
     /// Sends back what comes.
     Echo,
     /// Reads what comes.
@@ -25,7 +25,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Service {
     /// What it does.
-    pub kind: Kind,
+    pub kind: ServiceKind,
     /// Where.
     pub port: u16,
 }
@@ -38,9 +38,9 @@ impl Service {
     pub fn parse(word: &str) -> Result<Self> {
         let (name, port) = word.split_once(':').map_or((word, None), |(name, port)| (name, Some(port)));
         let (kind, usual) = match name {
-            "echo" => (Kind::Echo, 7),
-            "discard" => (Kind::Discard, 9),
-            "chargen" => (Kind::Chargen, 19),
+            "echo" => (ServiceKind::Echo, 7),
+            "discard" => (ServiceKind::Discard, 9),
+            "chargen" => (ServiceKind::Chargen, 19),
             _ => bail!(
                 "`{word}` is no service: there are echo, discard and chargen, with a port as in echo:9000"
             ),
@@ -60,9 +60,9 @@ impl Service {
         let lines = lines();
         let make = move || -> Box<dyn Application> {
             match self.kind {
-                Kind::Echo => Box::new(Echo::default()),
-                Kind::Discard => Box::new(Discard),
-                Kind::Chargen => Box::new(Chargen { rest: Bytes::new(), lines: lines.clone() }),
+                ServiceKind::Echo => Box::new(EchoService::default()),
+                ServiceKind::Discard => Box::new(Discard),
+                ServiceKind::Chargen => Box::new(Chargen { rest: Bytes::new(), lines: lines.clone() }),
             }
         };
         Ok(host.listen(self.port, settings.clone(), make)?)
@@ -72,9 +72,9 @@ impl Service {
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.kind {
-            Kind::Echo => "echo",
-            Kind::Discard => "discard",
-            Kind::Chargen => "chargen",
+            ServiceKind::Echo => "echo",
+            ServiceKind::Discard => "discard",
+            ServiceKind::Chargen => "chargen",
         };
         write!(f, "{name} on port {}", self.port)
     }
@@ -87,16 +87,19 @@ fn leave(connection: &mut Connection) {
 }
 
 #[derive(Default)]
-struct Echo {
+struct EchoService {
     /// Read, and not taken by the send buffer yet. More is read only when there is none: so the peer is held back.
     waiting: VecDeque<Bytes>,
     ended: bool,
 }
 
-impl Application for Echo {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        self.ended |= event == Event::PeerClosed;
-        if !matches!(event, Event::Readable | Event::Writable | Event::PeerClosed) {
+impl Application for EchoService {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        self.ended |= event == ConnectionEvent::PeerClosed;
+        if !matches!(
+            event,
+            ConnectionEvent::Readable | ConnectionEvent::Writable | ConnectionEvent::PeerClosed
+        ) {
             return;
         }
         loop {
@@ -121,11 +124,11 @@ impl Application for Echo {
 struct Discard;
 
 impl Application for Discard {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Readable | Event::PeerClosed) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Readable | ConnectionEvent::PeerClosed) {
             connection.read(drop);
         }
-        if event == Event::PeerClosed {
+        if event == ConnectionEvent::PeerClosed {
             leave(connection);
         }
     }
@@ -137,13 +140,13 @@ struct Chargen {
 }
 
 impl Application for Chargen {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Readable | Event::PeerClosed) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Readable | ConnectionEvent::PeerClosed) {
             connection.read(drop);
         }
         match event {
-            Event::PeerClosed => leave(connection),
-            Event::Connected | Event::Writable => loop {
+            ConnectionEvent::PeerClosed => leave(connection),
+            ConnectionEvent::Connected | ConnectionEvent::Writable => loop {
                 if self.rest.is_empty() {
                     self.rest = self.lines.clone();
                 }
@@ -173,8 +176,11 @@ mod tests {
     /// Breaks: services at other ports than asked for, or nonsense taken for one.
     #[test]
     fn services_are_read_as_typed() {
-        assert_eq!(Service::parse("echo").unwrap(), Service { kind: Kind::Echo, port: 7 });
-        assert_eq!(Service::parse("chargen:1900").unwrap(), Service { kind: Kind::Chargen, port: 1900 });
+        assert_eq!(Service::parse("echo").unwrap(), Service { kind: ServiceKind::Echo, port: 7 });
+        assert_eq!(
+            Service::parse("chargen:1900").unwrap(),
+            Service { kind: ServiceKind::Chargen, port: 1900 }
+        );
         for bad in ["", "ftp", "echo:", "echo:70000", "7"] {
             assert!(Service::parse(bad).is_err(), "{bad}");
         }

@@ -2,7 +2,7 @@
 
 use super::discovery::HOP_LIMIT;
 use farpace_wire::icmp::{solicited_node, solicited_node_mac};
-use farpace_wire::{AddressPair, Arp, Below, Icmp, MacAddr, Neighbour, Packet};
+use farpace_wire::{AddressPair, Arp, Below, Icmp, MacAddr, NeighbourDiscovery, Packet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The question whether anybody has `address`, from a station with the MAC address `mac` that does not have it yet. It leaves
@@ -13,7 +13,7 @@ pub fn probe(address: IpAddr, mac: MacAddr) -> Option<Packet> {
             Some(Arp::request(mac, Ipv4Addr::UNSPECIFIED, target).packet(MacAddr::BROADCAST))
         }
         IpAddr::V6(target) => {
-            let message = Icmp::Neighbour(Neighbour::Solicitation { target, source_link: None });
+            let message = Icmp::Neighbour(NeighbourDiscovery::Solicitation { target, source_link: None });
             let pair = AddressPair::V6(Ipv6Addr::UNSPECIFIED, solicited_node(target));
             Below::new(mac, solicited_node_mac(target), pair, HOP_LIMIT).icmp(0, &message).ok()
         }
@@ -34,8 +34,10 @@ pub fn taken_by(packet: &Packet, address: IpAddr, mac: MacAddr) -> Option<MacAdd
             let Ok(Icmp::Neighbour(message)) = packet.icmp() else { return None };
             let (ip, ethernet) = (packet.ipv6()?, packet.ethernet().ok()?);
             let tells = match message {
-                Neighbour::Advertisement { target, .. } => target == address,
-                Neighbour::Solicitation { target, .. } => target == address && ip.src().is_unspecified(),
+                NeighbourDiscovery::Advertisement { target, .. } => target == address,
+                NeighbourDiscovery::Solicitation { target, .. } => {
+                    target == address && ip.src().is_unspecified()
+                }
             };
             (tells && ip.hop_limit() == HOP_LIMIT).then_some(ethernet.src)?
         }
@@ -46,7 +48,7 @@ pub fn taken_by(packet: &Packet, address: IpAddr, mac: MacAddr) -> Option<MacAdd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ip::discovery::{self, Message};
+    use crate::ip::discovery::{self, DiscoveryMessage};
 
     const US: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
     const THEM: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -62,7 +64,7 @@ mod tests {
             let asked = probe(wanted, US).unwrap();
             asked.verify_checksums().unwrap();
             let heard = discovery::read(&asked, THEM, |address| address == wanted).unwrap();
-            let Message::Asked { answer } = heard else { panic!("{heard:?}") };
+            let DiscoveryMessage::Asked { answer } = heard else { panic!("{heard:?}") };
             assert_eq!(taken_by(&answer, wanted, US), Some(THEM));
             assert_eq!(taken_by(&answer, other, US), None);
             assert_eq!(taken_by(&answer, wanted, THEM), None, "that would be ourselves");

@@ -1,9 +1,9 @@
 //! The messages of ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861 §7) at a host: what was heard, what
 //! is answered, and how a question looks.
 
-use super::neighbours::Heard;
+use super::neighbours::NeighbourFact;
 use farpace_wire::icmp::{solicited_node, solicited_node_mac};
-use farpace_wire::{AddressPair, Arp, ArpOperation, Below, Icmp, MacAddr, Neighbour, Packet};
+use farpace_wire::{AddressPair, Arp, ArpOperation, Below, Icmp, MacAddr, NeighbourDiscovery, Packet};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The hop limit of neighbour discovery: a packet from beyond a router cannot have it (RFC 4861 §7.1).
@@ -14,7 +14,7 @@ const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
 
 /// What an ARP packet or a message of neighbour discovery means to a host.
 #[derive(Debug)]
-pub enum Message {
+pub enum DiscoveryMessage {
     /// A neighbour has shown its MAC address.
     Shown {
         /// Who.
@@ -22,7 +22,7 @@ pub enum Message {
         /// Where.
         mac: MacAddr,
         /// How: for [`Neighbours::on_heard`](super::neighbours::Neighbours::on_heard).
-        heard: Heard,
+        heard: NeighbourFact,
         /// What is to be sent, if it asked for us.
         answer: Option<Packet>,
     },
@@ -40,49 +40,53 @@ pub enum Message {
 
 /// What `packet` means to the host with the MAC address `mac`, where `is_ours` knows its IP addresses. None if
 /// it is neither ARP nor a message of neighbour discovery. Checksums have been verified.
-pub fn read(packet: &Packet, mac: MacAddr, is_ours: impl Fn(IpAddr) -> bool) -> Option<Message> {
+pub fn read(packet: &Packet, mac: MacAddr, is_ours: impl Fn(IpAddr) -> bool) -> Option<DiscoveryMessage> {
     if let Ok(arp) = packet.arp() {
         return Some(read_arp(&arp, mac, is_ours));
     }
     let Ok(Icmp::Neighbour(message)) = packet.icmp() else { return None };
     let (ip, ethernet) = (packet.ipv6()?, packet.ethernet().ok()?);
     if ip.hop_limit() != HOP_LIMIT {
-        return Some(Message::Nothing);
+        return Some(DiscoveryMessage::Nothing);
     }
     Some(match message {
-        Neighbour::Solicitation { target, source_link } => {
+        NeighbourDiscovery::Solicitation { target, source_link } => {
             let answer_to = source_link.unwrap_or(ethernet.src);
             read_solicitation(target, source_link, answer_to, (ip.src(), ip.dst()), mac, is_ours)
         }
-        Neighbour::Advertisement { target, target_link, solicited, overrides, .. } => {
+        NeighbourDiscovery::Advertisement { target, target_link, solicited, overrides, .. } => {
             // RFC 4861 §7.1.2: an answer to everybody answers nobody's question.
             if target.is_multicast() || (solicited && ip.dst().is_multicast()) {
-                return Some(Message::Nothing);
+                return Some(DiscoveryMessage::Nothing);
             }
-            let heard = Heard::Answered { solicited, overrides };
+            let heard = NeighbourFact::Answered { solicited, overrides };
             read_advertisement(target, target_link, heard, mac, is_ours)
         }
     })
 }
 
-fn read_arp(arp: &Arp, mac: MacAddr, is_ours: impl Fn(IpAddr) -> bool) -> Message {
+fn read_arp(arp: &Arp, mac: MacAddr, is_ours: impl Fn(IpAddr) -> bool) -> DiscoveryMessage {
     let (from, for_us) = (IpAddr::V4(arp.sender), is_ours(arp.target.into()));
     if is_ours(from) {
-        return if arp.sender_mac == mac { Message::Nothing } else { Message::Conflict(from) };
+        return if arp.sender_mac == mac {
+            DiscoveryMessage::Nothing
+        } else {
+            DiscoveryMessage::Conflict(from)
+        };
     }
     let answer =
         (for_us && arp.operation == ArpOperation::Request).then(|| arp.reply(mac).packet(arp.sender_mac));
     if arp.sender.is_unspecified() {
-        return answer.map_or(Message::Nothing, |answer| Message::Asked { answer });
+        return answer.map_or(DiscoveryMessage::Nothing, |answer| DiscoveryMessage::Asked { answer });
     }
     let heard = match arp.operation {
-        ArpOperation::Request if for_us => Heard::AskedUs,
+        ArpOperation::Request if for_us => NeighbourFact::AskedUs,
         // A request to somebody else and a gratuitous one say where their sender is (RFC 826).
-        ArpOperation::Request => Heard::Answered { solicited: false, overrides: true },
-        ArpOperation::Reply => Heard::Answered { solicited: for_us, overrides: true },
-        ArpOperation::Other(_) => return Message::Nothing,
+        ArpOperation::Request => NeighbourFact::Answered { solicited: false, overrides: true },
+        ArpOperation::Reply => NeighbourFact::Answered { solicited: for_us, overrides: true },
+        ArpOperation::Other(_) => return DiscoveryMessage::Nothing,
     };
-    Message::Shown { from, mac: arp.sender_mac, heard, answer }
+    DiscoveryMessage::Shown { from, mac: arp.sender_mac, heard, answer }
 }
 
 fn read_solicitation(
@@ -92,26 +96,29 @@ fn read_solicitation(
     (src, dst): (Ipv6Addr, Ipv6Addr),
     mac: MacAddr,
     is_ours: impl Fn(IpAddr) -> bool,
-) -> Message {
+) -> DiscoveryMessage {
     if target.is_multicast() || !is_ours(target.into()) || is_ours(src.into()) {
-        return Message::Nothing;
+        return DiscoveryMessage::Nothing;
     }
     if src.is_unspecified() {
         // RFC 4861 §7.1.1: who has no address yet asks the group, and gives no MAC address.
         if source_link.is_some() || dst != solicited_node(target) {
-            return Message::Nothing;
+            return DiscoveryMessage::Nothing;
         }
         return match advertisement(target, mac, ALL_NODES, ALL_NODES_MAC, false) {
-            Some(answer) => Message::Asked { answer },
-            None => Message::Nothing,
+            Some(answer) => DiscoveryMessage::Asked { answer },
+            None => DiscoveryMessage::Nothing,
         };
     }
     match (advertisement(target, mac, src, answer_to, true), source_link) {
-        (Some(answer), None) => Message::Asked { answer },
-        (Some(answer), Some(mac)) => {
-            Message::Shown { from: src.into(), mac, heard: Heard::AskedUs, answer: Some(answer) }
-        }
-        (None, _) => Message::Nothing,
+        (Some(answer), None) => DiscoveryMessage::Asked { answer },
+        (Some(answer), Some(mac)) => DiscoveryMessage::Shown {
+            from: src.into(),
+            mac,
+            heard: NeighbourFact::AskedUs,
+            answer: Some(answer),
+        },
+        (None, _) => DiscoveryMessage::Nothing,
     }
 }
 
@@ -119,15 +126,15 @@ fn read_solicitation(
 fn read_advertisement(
     target: Ipv6Addr,
     target_link: Option<MacAddr>,
-    heard: Heard,
+    heard: NeighbourFact,
     mac: MacAddr,
     is_ours: impl Fn(IpAddr) -> bool,
-) -> Message {
+) -> DiscoveryMessage {
     let from = IpAddr::V6(target);
     match target_link {
-        Some(theirs) if is_ours(from) && theirs != mac => Message::Conflict(from),
-        Some(theirs) if !is_ours(from) => Message::Shown { from, mac: theirs, heard, answer: None },
-        _ => Message::Nothing,
+        Some(theirs) if is_ours(from) && theirs != mac => DiscoveryMessage::Conflict(from),
+        Some(theirs) if !is_ours(from) => DiscoveryMessage::Shown { from, mac: theirs, heard, answer: None },
+        _ => DiscoveryMessage::Nothing,
     }
 }
 
@@ -138,7 +145,7 @@ fn advertisement(
     to_mac: MacAddr,
     solicited: bool,
 ) -> Option<Packet> {
-    let message = Neighbour::Advertisement {
+    let message = NeighbourDiscovery::Advertisement {
         target,
         target_link: Some(mac),
         router: false,
@@ -157,7 +164,8 @@ pub fn question(target: IpAddr, to: Option<MacAddr>, own: IpAddr, mac: MacAddr) 
             Some(Arp::request(mac, own, target).packet(to.unwrap_or(MacAddr::BROADCAST)))
         }
         AddressPair::V6(own, target) => {
-            let message = Icmp::Neighbour(Neighbour::Solicitation { target, source_link: Some(mac) });
+            let message =
+                Icmp::Neighbour(NeighbourDiscovery::Solicitation { target, source_link: Some(mac) });
             let (to, group) = match to {
                 Some(to) => (to, target),
                 None => (solicited_node_mac(target), solicited_node(target)),

@@ -88,14 +88,14 @@ pub struct Whole {
 
 /// What the fragments of one datagram have in common. IPv6 leaves the protocol out (RFC 8200 §4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct FragmentKey {
     addresses: AddressPair,
     ident: u32,
     protocol: Option<u8>,
 }
 
 #[derive(Debug)]
-struct Datagram {
+struct FragmentedDatagram {
     expires: Instant,
     /// By offset.
     parts: BTreeMap<usize, Packet>,
@@ -109,17 +109,17 @@ struct Datagram {
 
 /// Datagrams in the making.
 #[derive(Debug, Default)]
-pub struct Reassembly {
-    datagrams: BTreeMap<Key, Datagram>,
+pub struct FragmentReassembly {
+    datagrams: BTreeMap<FragmentKey, FragmentedDatagram>,
     /// Which expires next.
-    timers: BTreeSet<(Instant, Key)>,
+    timers: BTreeSet<(Instant, FragmentKey)>,
     held: u64,
     cost: usize,
     drops: [u64; FragmentDrop::COUNT],
     completed: u64,
 }
 
-impl Reassembly {
+impl FragmentReassembly {
     /// A fragment has come ([`IpView::fragment`](farpace_wire::IpView::fragment) says that it is one); its IPv4
     /// header has been verified. Gives the datagram that it completes. Fragments that end here, this one or others,
     /// are appended to `dropped`.
@@ -148,7 +148,8 @@ impl Reassembly {
             let expires = now + REASSEMBLY_TIME;
             self.timers.insert((expires, key));
             let parts = BTreeMap::new();
-            self.datagrams.insert(key, Datagram { expires, parts, bytes: 0, end: None, refused: None });
+            self.datagrams
+                .insert(key, FragmentedDatagram { expires, parts, bytes: 0, end: None, refused: None });
         }
         let datagram = self.datagrams.get_mut(&key)?;
         match datagram.add(&part, &packet) {
@@ -210,7 +211,7 @@ impl Reassembly {
     }
 
     /// All fragments are there.
-    fn complete(&mut self, key: Key, dropped: &mut Vec<(Packet, FragmentDrop)>) -> Option<Whole> {
+    fn complete(&mut self, key: FragmentKey, dropped: &mut Vec<(Packet, FragmentDrop)>) -> Option<Whole> {
         let datagram = self.datagrams.remove(&key)?;
         self.timers.remove(&(datagram.expires, key));
         let mut data = Vec::with_capacity(datagram.bytes);
@@ -277,7 +278,7 @@ struct Part {
     protocol: u8,
 }
 
-fn part_of(packet: &Packet) -> Option<(Key, Part)> {
+fn part_of(packet: &Packet) -> Option<(FragmentKey, Part)> {
     let ip = packet.ip()?;
     let fragment = ip.fragment()?;
     let (addresses, protocol) = (ip.addresses(), ip.protocol());
@@ -286,7 +287,7 @@ fn part_of(packet: &Packet) -> Option<(Key, Part)> {
         // The length field of IPv6 counts what follows the fixed header; the fragment header goes.
         AddressPair::V6(..) => (None, ip.header_len().saturating_sub(40 + 8)),
     };
-    let key = Key { addresses, ident: fragment.ident, protocol: of_key };
+    let key = FragmentKey { addresses, ident: fragment.ident, protocol: of_key };
     let (offset, len) = (fragment.offset as usize, packet.payload().len());
     Some((key, Part { offset, len, header_len, more: fragment.more, protocol }))
 }
@@ -309,7 +310,7 @@ impl Part {
     }
 }
 
-impl Datagram {
+impl FragmentedDatagram {
     /// Whether this fragment fits to the others; remembers where the end is.
     fn add(&mut self, part: &Part, packet: &Packet) -> Result<(), FragmentDrop> {
         if let Some(why) = self.refused {

@@ -30,7 +30,7 @@ pub const FAILED_TIME: Span = Span::from_secs(3);
 
 /// What the cache wants done.
 #[derive(Debug)]
-pub enum Action {
+pub enum NeighbourAction {
     /// Send a question; [`discovery::question`](super::discovery::question) writes it.
     Ask {
         /// Whose MAC address is wanted.
@@ -60,7 +60,7 @@ pub enum Action {
 pub enum Resolved {
     /// It can go out, to this MAC address.
     Known(MacAddr, Packet),
-    /// It waits; an [`Action`] will come.
+    /// It waits; an [`NeighbourAction`] will come.
     Waits,
     /// It waits, but this older one, which waited for the same neighbour, no longer does. Or there is no room
     /// in the cache and this is the packet itself.
@@ -71,7 +71,7 @@ pub enum Resolved {
 
 /// How a neighbour has shown its MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum NeighbourFact {
     /// It asked for one of our addresses. Whoever asks will be talked to: a neighbour that is not known yet is
     /// remembered (RFC 826, RFC 4861 §7.2.3).
     AskedUs,
@@ -87,7 +87,7 @@ pub enum Heard {
 
 /// The state of a neighbour, as RFC 4861 §7.3.2 names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum NeighbourState {
     /// Being asked for, for the first time.
     Incomplete,
     /// There, as far as we know.
@@ -105,9 +105,9 @@ pub enum State {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct NeighbourEntry {
     mac: MacAddr,
-    state: State,
+    state: NeighbourState,
     /// Reachable or failed until then. Looked at when the entry is used, so that nobody is woken for it.
     until: Instant,
     /// Questions asked in this state.
@@ -122,9 +122,9 @@ struct Entry {
 /// The cache. After every call that takes the time, [`poll`](Self::poll) until there is nothing more to be done.
 #[derive(Debug, Default)]
 pub struct Neighbours {
-    entries: BTreeMap<IpAddr, Entry>,
+    entries: BTreeMap<IpAddr, NeighbourEntry>,
     timers: BTreeSet<(Instant, IpAddr)>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<NeighbourAction>,
     waiting: u64,
     forgotten: u64,
 }
@@ -132,9 +132,9 @@ pub struct Neighbours {
 impl Neighbours {
     /// A neighbour entered by hand. Packets that wait for it can go.
     pub fn insert_static(&mut self, now: Instant, address: IpAddr, mac: MacAddr) {
-        let entry = Entry {
+        let entry = NeighbourEntry {
             mac,
-            state: State::Static,
+            state: NeighbourState::Static,
             until: now,
             asked: 0,
             timer: None,
@@ -154,11 +154,11 @@ impl Neighbours {
         let entry = self.entries.get_mut(&to)?;
         entry.used = now;
         match entry.state {
-            State::Incomplete | State::Failed => return None,
-            State::Reachable if now < entry.until => {}
-            State::Static | State::Delay | State::Probe => {}
-            State::Reachable | State::Stale => {
-                entry.state = State::Delay;
+            NeighbourState::Incomplete | NeighbourState::Failed => return None,
+            NeighbourState::Reachable if now < entry.until => {}
+            NeighbourState::Static | NeighbourState::Delay | NeighbourState::Probe => {}
+            NeighbourState::Reachable | NeighbourState::Stale => {
+                entry.state = NeighbourState::Delay;
                 set_timer(&mut self.timers, to, entry, Some(now + DELAY_FIRST_PROBE_TIME));
             }
         }
@@ -172,10 +172,10 @@ impl Neighbours {
             return Resolved::Known(mac, packet);
         }
         match self.entries.get_mut(&to) {
-            Some(entry) if entry.state == State::Failed && now < entry.until => {
+            Some(entry) if entry.state == NeighbourState::Failed && now < entry.until => {
                 return Resolved::Failed(packet);
             }
-            Some(entry) if entry.state == State::Incomplete => {
+            Some(entry) if entry.state == NeighbourState::Incomplete => {
                 entry.waiting.push_back(packet);
                 if entry.waiting.len() <= MAX_WAITING {
                     self.waiting += 1;
@@ -191,9 +191,9 @@ impl Neighbours {
                 }
             }
         }
-        let mut entry = Entry {
+        let mut entry = NeighbourEntry {
             mac: MacAddr::default(),
-            state: State::Incomplete,
+            state: NeighbourState::Incomplete,
             until: now,
             asked: 1,
             timer: None,
@@ -203,20 +203,20 @@ impl Neighbours {
         set_timer(&mut self.timers, to, &mut entry, Some(now + RETRANS_TIMER));
         self.entries.insert(to, entry);
         self.waiting += 1;
-        self.actions.push_back(Action::Ask { target: to, to: None });
+        self.actions.push_back(NeighbourAction::Ask { target: to, to: None });
         Resolved::Waits
     }
 
     /// `from` has shown its MAC address. What nobody can be is not believed: group addresses of either kind.
-    pub fn on_heard(&mut self, now: Instant, from: IpAddr, mac: MacAddr, heard: Heard) {
+    pub fn on_heard(&mut self, now: Instant, from: IpAddr, mac: MacAddr, heard: NeighbourFact) {
         if !is_host_address(from) || mac.is_multicast() || mac == MacAddr::default() {
             return;
         }
         let Some(entry) = self.entries.get_mut(&from) else {
-            if heard == Heard::AskedUs && self.make_room() {
-                let entry = Entry {
+            if heard == NeighbourFact::AskedUs && self.make_room() {
+                let entry = NeighbourEntry {
                     mac,
-                    state: State::Stale,
+                    state: NeighbourState::Stale,
                     until: now,
                     asked: 0,
                     timer: None,
@@ -227,30 +227,30 @@ impl Neighbours {
             }
             return;
         };
-        let was_asked = matches!(entry.state, State::Incomplete | State::Probe);
+        let was_asked = matches!(entry.state, NeighbourState::Incomplete | NeighbourState::Probe);
         let (solicited, overrides) = match heard {
-            Heard::AskedUs => (false, true),
-            Heard::Answered { solicited, overrides } => (solicited && was_asked, overrides),
+            NeighbourFact::AskedUs => (false, true),
+            NeighbourFact::Answered { solicited, overrides } => (solicited && was_asked, overrides),
         };
-        let knows_mac = !matches!(entry.state, State::Incomplete | State::Failed);
+        let knows_mac = !matches!(entry.state, NeighbourState::Incomplete | NeighbourState::Failed);
         let is_new = entry.mac != mac;
-        if entry.state == State::Static {
+        if entry.state == NeighbourState::Static {
             return;
         }
         // RFC 4861 §7.2.5: somebody else says it is there. Doubt, but keep what we have.
         if knows_mac && is_new && !overrides {
-            if entry.state == State::Reachable {
-                entry.state = State::Stale;
+            if entry.state == NeighbourState::Reachable {
+                entry.state = NeighbourState::Stale;
             }
             return;
         }
         entry.mac = mac;
         if solicited {
-            entry.state = State::Reachable;
+            entry.state = NeighbourState::Reachable;
             entry.until = now + REACHABLE_TIME;
             set_timer(&mut self.timers, from, entry, None);
         } else if !knows_mac || is_new {
-            entry.state = State::Stale;
+            entry.state = NeighbourState::Stale;
             set_timer(&mut self.timers, from, entry, None);
         }
         let waiting = std::mem::take(&mut entry.waiting);
@@ -263,15 +263,18 @@ impl Neighbours {
     /// The layers above make progress with `to`: it is there (RFC 4861 §7.3.1).
     pub fn confirm(&mut self, now: Instant, to: IpAddr) {
         let Some(entry) = self.entries.get_mut(&to) else { return };
-        if !matches!(entry.state, State::Incomplete | State::Failed | State::Static) {
-            entry.state = State::Reachable;
+        if !matches!(
+            entry.state,
+            NeighbourState::Incomplete | NeighbourState::Failed | NeighbourState::Static
+        ) {
+            entry.state = NeighbourState::Reachable;
             entry.until = now + REACHABLE_TIME;
             set_timer(&mut self.timers, to, entry, None);
         }
     }
 
     /// What is known of `address`, as far as it has been looked at.
-    pub fn state(&self, address: IpAddr) -> Option<State> {
+    pub fn state(&self, address: IpAddr) -> Option<NeighbourState> {
         self.entries.get(&address).map(|entry| entry.state)
     }
     /// Neighbours that are remembered.
@@ -304,48 +307,52 @@ impl Neighbours {
             self.timers.pop_first();
             let Some(entry) = self.entries.get_mut(&address) else { continue };
             entry.timer = None;
-            let again = entry.state == State::Delay || entry.asked < MAX_QUESTIONS;
+            let again = entry.state == NeighbourState::Delay || entry.asked < MAX_QUESTIONS;
             match entry.state {
-                State::Incomplete | State::Probe | State::Delay if again => {
-                    if entry.state == State::Delay {
-                        entry.state = State::Probe;
+                NeighbourState::Incomplete | NeighbourState::Probe | NeighbourState::Delay if again => {
+                    if entry.state == NeighbourState::Delay {
+                        entry.state = NeighbourState::Probe;
                         entry.asked = 0;
                     }
                     entry.asked += 1;
                     set_timer(&mut self.timers, address, entry, Some(now + RETRANS_TIMER));
-                    let to = (entry.state == State::Probe).then_some(entry.mac);
-                    self.actions.push_back(Action::Ask { target: address, to });
+                    let to = (entry.state == NeighbourState::Probe).then_some(entry.mac);
+                    self.actions.push_back(NeighbourAction::Ask { target: address, to });
                 }
-                State::Incomplete => {
-                    entry.state = State::Failed;
+                NeighbourState::Incomplete => {
+                    entry.state = NeighbourState::Failed;
                     entry.until = now + FAILED_TIME;
                     let waiting = std::mem::take(&mut entry.waiting);
                     self.fail(address, waiting);
                 }
                 // RFC 4861 §7.3.3: forgotten, so that the next packet asks everybody.
-                State::Probe => {
+                NeighbourState::Probe => {
                     self.entries.remove(&address);
                 }
-                State::Reachable | State::Stale | State::Delay | State::Failed | State::Static => {}
+                NeighbourState::Reachable
+                | NeighbourState::Stale
+                | NeighbourState::Delay
+                | NeighbourState::Failed
+                | NeighbourState::Static => {}
             }
         }
     }
 
     /// What is to be done now.
-    pub fn poll(&mut self) -> Option<Action> {
+    pub fn poll(&mut self) -> Option<NeighbourAction> {
         let action = self.actions.pop_front()?;
-        if matches!(action, Action::Send { .. } | Action::Failed { .. }) {
+        if matches!(action, NeighbourAction::Send { .. } | NeighbourAction::Failed { .. }) {
             self.waiting -= 1;
         }
         Some(action)
     }
 
     fn release(&mut self, waiting: VecDeque<Packet>, to: MacAddr) {
-        self.actions.extend(waiting.into_iter().map(|packet| Action::Send { packet, to }));
+        self.actions.extend(waiting.into_iter().map(|packet| NeighbourAction::Send { packet, to }));
     }
 
     fn fail(&mut self, target: IpAddr, waiting: VecDeque<Packet>) {
-        self.actions.extend(waiting.into_iter().map(|packet| Action::Failed { target, packet }));
+        self.actions.extend(waiting.into_iter().map(|packet| NeighbourAction::Failed { target, packet }));
     }
 
     /// Forgets the least useful neighbour if the cache is full. Those that answered are more useful than those
@@ -355,12 +362,12 @@ impl Neighbours {
         if self.entries.len() < MAX_NEIGHBOURS {
             return true;
         }
-        let use_of = |entry: &Entry| match entry.state {
-            State::Failed => Some(0),
-            State::Incomplete => Some(1),
-            State::Stale => Some(2),
-            State::Delay | State::Probe | State::Reachable => Some(3),
-            State::Static => None,
+        let use_of = |entry: &NeighbourEntry| match entry.state {
+            NeighbourState::Failed => Some(0),
+            NeighbourState::Incomplete => Some(1),
+            NeighbourState::Stale => Some(2),
+            NeighbourState::Delay | NeighbourState::Probe | NeighbourState::Reachable => Some(3),
+            NeighbourState::Static => None,
         };
         let ranked = self.entries.iter().filter_map(|(a, entry)| Some((use_of(entry)?, entry.used, *a)));
         let Some((_, _, address)) = ranked.min() else { return false };
@@ -378,7 +385,7 @@ impl Neighbours {
 fn set_timer(
     timers: &mut BTreeSet<(Instant, IpAddr)>,
     address: IpAddr,
-    entry: &mut Entry,
+    entry: &mut NeighbourEntry,
     at: Option<Instant>,
 ) {
     if let Some(old) = entry.timer {

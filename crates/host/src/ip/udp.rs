@@ -66,7 +66,7 @@ pub enum SendError {
 
 /// A datagram that came in, or that goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagram {
+pub struct UdpDatagram {
     /// When it arrived, or was given to be sent.
     pub at: Instant,
     /// Whence. Of one that goes out the address may be unspecified: then the host chooses it.
@@ -106,10 +106,10 @@ pub enum Delivery {
 }
 
 #[derive(Debug)]
-struct Socket {
+struct UdpEndpoint {
     bind: Bind,
     remote: Option<SocketAddr>,
-    queue: VecDeque<Datagram>,
+    queue: VecDeque<UdpDatagram>,
     queued: ByteCount,
     buffer: ByteCount,
     trouble: Option<SoftError>,
@@ -120,7 +120,7 @@ struct Socket {
 /// All UDP sockets of a host.
 #[derive(Debug, Default)]
 pub struct UdpSockets {
-    sockets: BTreeMap<UdpId, Socket>,
+    sockets: BTreeMap<UdpId, UdpEndpoint>,
     /// All at a port, in the order in which they were bound.
     by_port: BTreeMap<u16, Vec<UdpId>>,
     /// Those that are not connected.
@@ -128,7 +128,7 @@ pub struct UdpSockets {
     by_pair: BTreeMap<(u16, SocketAddr, IpAddr), Vec<UdpId>>,
     /// Sockets with something new since they were last told.
     ready: BTreeSet<UdpId>,
-    outgoing: VecDeque<Datagram>,
+    outgoing: VecDeque<UdpDatagram>,
     next: u64,
     no_socket: u64,
 }
@@ -152,7 +152,7 @@ impl UdpSockets {
         }
         let id = UdpId(self.next);
         self.next += 1;
-        let socket = Socket {
+        let socket = UdpEndpoint {
             bind,
             remote: None,
             queue: VecDeque::new(),
@@ -217,7 +217,7 @@ impl UdpSockets {
 
     /// What comes for the socket finds it.
     fn enter(&mut self, id: UdpId) {
-        let Some(Socket { bind, remote, .. }) = self.sockets.get(&id) else { return };
+        let Some(UdpEndpoint { bind, remote, .. }) = self.sockets.get(&id) else { return };
         match remote {
             Some(remote) => self.by_pair.entry((bind.port, *remote, bind.address)).or_default().push(id),
             None => self.by_local.entry((bind.port, bind.address)).or_default().push(id),
@@ -226,7 +226,7 @@ impl UdpSockets {
 
     /// Nothing that comes is for the socket.
     fn leave(&mut self, id: UdpId) {
-        let Some(Socket { bind, remote, .. }) = self.sockets.get(&id) else { return };
+        let Some(UdpEndpoint { bind, remote, .. }) = self.sockets.get(&id) else { return };
         let without = |list: &mut Vec<UdpId>| {
             list.retain(|other| *other != id);
             list.is_empty()
@@ -290,7 +290,7 @@ impl UdpSockets {
             return Err(SendError::Full);
         }
         let from = SocketAddr::new(from.unwrap_or(socket.bind.address), socket.bind.port);
-        self.outgoing.push_back(Datagram { at: now, from, to, ecn: Ecn::NotEct, ip, payload });
+        self.outgoing.push_back(UdpDatagram { at: now, from, to, ecn: Ecn::NotEct, ip, payload });
         Ok(())
     }
 
@@ -304,7 +304,7 @@ impl UdpSockets {
     }
 
     /// The next datagram that the host shall send.
-    pub fn poll_transmit(&mut self) -> Option<Datagram> {
+    pub fn poll_transmit(&mut self) -> Option<UdpDatagram> {
         self.outgoing.pop_front()
     }
 
@@ -327,7 +327,7 @@ impl UdpSockets {
         }
         socket.queued += cost;
         socket.received += 1;
-        socket.queue.push_back(Datagram { at: now, from, to, ecn: ip.ecn(), ip: fields, payload });
+        socket.queue.push_back(UdpDatagram { at: now, from, to, ecn: ip.ecn(), ip: fields, payload });
         self.ready.insert(id);
         Delivery::Queued(id)
     }
@@ -374,7 +374,7 @@ impl UdpSockets {
     }
 
     /// The next datagram that waits in the socket.
-    pub fn receive(&mut self, id: UdpId) -> Option<Datagram> {
+    pub fn receive(&mut self, id: UdpId) -> Option<UdpDatagram> {
         let socket = self.sockets.get_mut(&id)?;
         let datagram = socket.queue.pop_front()?;
         socket.queued -= cost(&datagram.payload);
@@ -394,7 +394,7 @@ impl UdpSockets {
     /// Closes the socket. What waits in it is lost; what was given to be sent goes out.
     pub fn close(&mut self, id: UdpId) {
         self.leave(id);
-        if let Some(Socket { bind: Bind { port, .. }, .. }) = self.sockets.remove(&id)
+        if let Some(UdpEndpoint { bind: Bind { port, .. }, .. }) = self.sockets.remove(&id)
             && let Some(at_port) = self.by_port.get_mut(&port)
         {
             at_port.retain(|other| *other != id);
@@ -467,7 +467,7 @@ fn spread(remote: SocketAddr) -> usize {
     (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }
 
-impl Socket {
+impl UdpEndpoint {
     fn check(&self, to: SocketAddr) -> Result<(), SendError> {
         let own = self.bind.address;
         let reaches =

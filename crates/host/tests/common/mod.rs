@@ -6,8 +6,8 @@ use bytes::Bytes;
 use farpace_host::{Application, Host, Secret};
 use farpace_path::{Cx, DropReason, Effects, Element, Port};
 use farpace_tcp::config::{Config, Settings};
-use farpace_tcp::{CloseReason, Connection, Event};
-use farpace_units::{Instant, Seq, Stream};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
+use farpace_units::{Instant, RandomStream, Seq};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,17 +42,17 @@ impl Talker {
 }
 
 impl Application for Talker {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            Event::Connected => {
+            ConnectionEvent::Connected => {
                 connection.write(&mut Bytes::from_static(self.say));
                 if !self.stays {
                     connection.close();
                 }
             }
-            Event::Readable => _ = connection.read(|b| self.heard.extend_from_slice(&b)),
-            Event::PeerClosed => connection.close(),
-            Event::Closed(reason) => self.ended = Some(reason),
+            ConnectionEvent::Readable => _ = connection.read(|b| self.heard.extend_from_slice(&b)),
+            ConnectionEvent::PeerClosed => connection.close(),
+            ConnectionEvent::Closed(reason) => self.ended = Some(reason),
             _ => {}
         }
     }
@@ -62,17 +62,17 @@ impl Application for Talker {
 pub struct Bench {
     pub host: Host,
     pub now: Instant,
-    rng: Stream,
+    rng: RandomStream,
     effects: Effects,
 }
 
 impl Bench {
     pub fn new(address: IpAddr) -> Self {
-        let secret = Secret::from_stream(&mut Stream::new(1, &address.to_string()));
+        let secret = Secret::from_stream(&mut RandomStream::new(1, &address.to_string()));
         Bench {
             host: Host::new(address, secret),
             now: Instant::ZERO,
-            rng: Stream::new(1, &address.to_string()),
+            rng: RandomStream::new(1, &address.to_string()),
             effects: Effects::default(),
         }
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// The first received byte that is not the one that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("received byte {offset} is {received:#04x} where {expected} was sent", expected = Sent(*expected))]
+#[error("received byte {offset} is {received:#04x} where {expected} was sent", expected = SentContent(*expected))]
 pub struct Mismatch {
     /// Its place in the stream, from 0.
     pub offset: u64,
@@ -19,8 +19,8 @@ pub struct Mismatch {
     pub expected: Option<u8>,
 }
 
-struct Sent(Option<u8>);
-impl std::fmt::Display for Sent {
+struct SentContent(Option<u8>);
+impl std::fmt::Display for SentContent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(byte) => write!(f, "{byte:#04x}"),

@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 pub struct Aqm {
     /// RED: drops at random, the more the longer the queue is in the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub red: Option<Red>,
+    pub red: Option<RedSpec>,
     /// CoDel (RFC 8289): drops by how long packets have waited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub codel: Option<CoDel>,
+    pub codel: Option<CoDelSpec>,
     /// FQ-CoDel (RFC 8290): a queue for each flow, each under CoDel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fq_codel: Option<FqCoDel>,
+    pub fq_codel: Option<FqCoDelSpec>,
 }
 
 /// RED (Floyd and Jacobson 1993, with Floyd's later recommendations).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Red {
+pub struct RedSpec {
     /// Mean queue from which on packets are dropped; 5 packets if omitted.
     pub min: Packets,
     /// Mean queue at which the probability is `max_p`; 15 packets if omitted.
@@ -43,20 +43,20 @@ pub struct Red {
     pub ecn: bool,
 }
 
-impl Default for Red {
+impl Default for RedSpec {
     fn default() -> Self {
         let path::RedConfig { min, max, max_p, weight, gentle, ecn, idle_packet: _ } =
             path::RedConfig::default();
-        Red { min, max, max_p, weight, gentle, ecn }
+        RedSpec { min, max, max_p, weight, gentle, ecn }
     }
 }
 
-impl Red {
+impl RedSpec {
     /// As an element is made from it, on a line of `rate`.
     fn config(&self, rate: Option<Rate>) -> path::RedConfig {
         /// Bytes of a usual packet.
         const USUAL: ByteCount = ByteCount::new(1_000);
-        let Red { min, max, max_p, weight, gentle, ecn } = *self;
+        let RedSpec { min, max, max_p, weight, gentle, ecn } = *self;
         let idle_packet = rate.map_or(Span::ZERO, |rate| rate.time_for(USUAL));
         path::RedConfig { min, max, max_p, weight, gentle, ecn, idle_packet }
     }
@@ -65,7 +65,7 @@ impl Red {
 /// CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct CoDel {
+pub struct CoDelSpec {
     /// A standing queue of this delay is accepted; 5 ms if omitted.
     pub target: Span,
     /// Time within which the delay must be below `target` once; 100 ms if omitted. It should be as long as the
@@ -75,16 +75,16 @@ pub struct CoDel {
     pub ecn: bool,
 }
 
-impl Default for CoDel {
+impl Default for CoDelSpec {
     fn default() -> Self {
         let path::CoDelConfig { target, interval, ecn } = path::CoDelConfig::default();
-        CoDel { target, interval, ecn }
+        CoDelSpec { target, interval, ecn }
     }
 }
 
-impl CoDel {
+impl CoDelSpec {
     const fn config(&self) -> path::CoDelConfig {
-        let CoDel { target, interval, ecn } = *self;
+        let CoDelSpec { target, interval, ecn } = *self;
         path::CoDelConfig { target, interval, ecn }
     }
 }
@@ -92,7 +92,7 @@ impl CoDel {
 /// FQ-CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct FqCoDel {
+pub struct FqCoDelSpec {
     /// A standing queue of this delay is accepted in each flow; 5 ms if omitted.
     pub target: Span,
     /// Time within which the delay must be below `target` once; 100 ms if omitted.
@@ -106,17 +106,17 @@ pub struct FqCoDel {
     pub flows: u32,
 }
 
-impl Default for FqCoDel {
+impl Default for FqCoDelSpec {
     fn default() -> Self {
         let path::FqCoDelConfig { codel, quantum, flows } = path::FqCoDelConfig::default();
         let path::CoDelConfig { target, interval, ecn } = codel;
-        FqCoDel { target, interval, ecn, quantum, flows }
+        FqCoDelSpec { target, interval, ecn, quantum, flows }
     }
 }
 
-impl FqCoDel {
+impl FqCoDelSpec {
     const fn config(&self) -> path::FqCoDelConfig {
-        let FqCoDel { target, interval, ecn, quantum, flows } = *self;
+        let FqCoDelSpec { target, interval, ecn, quantum, flows } = *self;
         path::FqCoDelConfig { codel: path::CoDelConfig { target, interval, ecn }, quantum, flows }
     }
 }

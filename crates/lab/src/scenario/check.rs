@@ -1,11 +1,11 @@
 //! The rules a scenario has to keep beyond its form: names that exist, values that are possible, a network
 //! without loops in which every flow has a path.
 
-use super::document::{Node, Step};
-use super::error::Fault;
+use super::document::{DocumentNode, DocumentStep};
+use super::error::ScenarioFault;
 use super::hint::{list, nearest};
-use super::impairments::BurstLoss;
-use super::spec::{Counts, DirectionSpec, Flow, LinkSpec, Mtu, Scenario};
+use super::impairments::BurstLossSpec;
+use super::spec::{DirectionSpec, FlowSpec, LinkSpec, MtuSpec, PolicerCounts, Scenario};
 use super::topology::Graph;
 use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NAME, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
 use farpace_tcp::config::{Settings, SettingsError};
@@ -21,14 +21,14 @@ const SNAPLEN: std::ops::RangeInclusive<u64> = 96..=262_144;
 const MAX_OVERHEAD: ByteCount = ByteCount::new(65_535);
 
 /// A broken rule and the path of the key that breaks it.
-pub(super) struct Finding {
-    path: Vec<Step>,
+pub(super) struct CheckFinding {
+    path: Vec<DocumentStep>,
     at_key: bool,
     message: String,
     hint: Option<String>,
 }
 
-impl Finding {
+impl CheckFinding {
     fn hint(&mut self, hint: impl Into<String>) {
         self.hint = Some(hint.into());
     }
@@ -39,9 +39,9 @@ impl Finding {
         });
     }
     /// The same with its place in the text.
-    pub fn locate(self, root: &Node) -> Fault {
+    pub fn locate(self, root: &DocumentNode) -> ScenarioFault {
         let origin = if self.at_key { root.key_origin(&self.path) } else { root.value_origin(&self.path) };
-        let fault = Fault::syntax(self.message, origin);
+        let fault = ScenarioFault::syntax(self.message, origin);
         match self.hint {
             Some(hint) => fault.hinted(hint),
             None => fault,
@@ -50,7 +50,7 @@ impl Finding {
 }
 
 /// All broken rules that can be found independently of each other.
-pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
+pub(super) fn check(scenario: &Scenario) -> Vec<CheckFinding> {
     let mut c = Checker { s: scenario, found: Vec::new() };
     c.limits();
     if !c.found.is_empty() {
@@ -79,11 +79,11 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Finding> {
 
 struct Checker<'a> {
     s: &'a Scenario,
-    found: Vec<Finding>,
+    found: Vec<CheckFinding>,
 }
 
 macro_rules! path {
-    ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
+    ($($step:expr),* $(,)?) => { vec![$(DocumentStep::from($step)),*] };
 }
 
 mod datagrams;
@@ -96,16 +96,16 @@ pub(super) use line::fetch;
 
 impl Checker<'_> {
     /// A value is wrong.
-    fn value(&mut self, path: Vec<Step>, message: impl Into<String>) -> &mut Finding {
+    fn value(&mut self, path: Vec<DocumentStep>, message: impl Into<String>) -> &mut CheckFinding {
         self.add(path, false, message.into())
     }
     /// A key is wrong.
-    fn key(&mut self, path: Vec<Step>, message: impl Into<String>) -> &mut Finding {
+    fn key(&mut self, path: Vec<DocumentStep>, message: impl Into<String>) -> &mut CheckFinding {
         self.add(path, true, message.into())
     }
-    fn add(&mut self, path: Vec<Step>, at_key: bool, message: String) -> &mut Finding {
+    fn add(&mut self, path: Vec<DocumentStep>, at_key: bool, message: String) -> &mut CheckFinding {
         let index = self.found.len();
-        self.found.push(Finding { path, at_key, message, hint: None });
+        self.found.push(CheckFinding { path, at_key, message, hint: None });
         &mut self.found[index]
     }
 
@@ -209,18 +209,18 @@ impl Checker<'_> {
             self.value(path!["links", i, "overhead"], format!("an overhead of {overhead} is not possible"))
                 .hint("it is the part of a frame that is not in the packet: 24 B for Ethernet");
         }
-        self.line(&[Step::from("links"), Step::from(i)], aqm.as_ref(), schedule.as_ref());
+        self.line(&[DocumentStep::from("links"), DocumentStep::from(i)], aqm.as_ref(), schedule.as_ref());
         self.managed_queues(i, link);
         self.pacing(i, link);
         for (key, d) in [("forward", forward), ("backward", backward)] {
-            self.direction(&[Step::from("links"), Step::from(i), Step::from(key)], d);
+            self.direction(&[DocumentStep::from("links"), DocumentStep::from(i), DocumentStep::from(key)], d);
         }
     }
 
-    fn direction(&mut self, at: &[Step], d: &DirectionSpec) {
+    fn direction(&mut self, at: &[DocumentStep], d: &DirectionSpec) {
         let below = |keys: &[&str]| {
             let mut path = at.to_vec();
-            path.extend(keys.iter().map(|k| Step::from(*k)));
+            path.extend(keys.iter().map(|k| DocumentStep::from(*k)));
             path
         };
         let DirectionSpec {
@@ -268,7 +268,7 @@ impl Checker<'_> {
         for (key, p) in chances {
             self.probability(below(&[key]), p);
         }
-        if let Some(BurstLoss { begin, end, good, bad }) = burst_loss {
+        if let Some(BurstLossSpec { begin, end, good, bad }) = burst_loss {
             for (key, p) in [("begin", *begin), ("end", *end), ("good", *good), ("bad", *bad)] {
                 self.probability(below(&["burst_loss", key]), p);
             }
@@ -289,8 +289,8 @@ impl Checker<'_> {
             self.rate(below(&["policer", "rate"]), Some(p.rate));
             let largest = self.largest_frame();
             let packet = match p.counts {
-                Counts::Ip => largest - ByteCount::new(14),
-                Counts::Frame => largest,
+                PolicerCounts::Ip => largest - ByteCount::new(14),
+                PolicerCounts::Frame => largest,
             };
             if p.burst < packet {
                 self.value(
@@ -323,7 +323,7 @@ impl Checker<'_> {
         let mut end = Span::ZERO;
         for (n, outage) in outages.iter().enumerate() {
             let mut path = below(&["outages"]);
-            path.push(Step::Index(n));
+            path.push(DocumentStep::Index(n));
             if outage.lasts.is_zero() {
                 let lasts = [path.clone(), path!["lasts"]].concat();
                 self.value(lasts, "an outage that lasts 0 s is none");
@@ -343,20 +343,25 @@ impl Checker<'_> {
         }
     }
 
-    fn mtu(&mut self, at: &[Step], mtu: &Mtu) {
+    fn mtu(&mut self, at: &[DocumentStep], mtu: &MtuSpec) {
         let least = farpace_path::MtuDirection::MIN;
-        let below = |steps: &[Step]| [at, steps].concat();
+        let below = |steps: &[DocumentStep]| [at, steps].concat();
         let too_small = format!("below the {least} that every IPv4 hop must carry");
         if mtu.limit < least {
-            self.value(below(&[Step::from("limit")]), format!("an MTU of {} is {too_small}", mtu.limit));
+            self.value(
+                below(&[DocumentStep::from("limit")]),
+                format!("an MTU of {} is {too_small}", mtu.limit),
+            );
         }
         let n = mtu.changes.len();
         if n > MAX_OUTAGES {
             let text = format!("{n} changes; the limit is {MAX_OUTAGES}");
-            self.value(below(&[Step::from("changes")]), text);
+            self.value(below(&[DocumentStep::from("changes")]), text);
         }
         for (n, change) in mtu.changes.iter().enumerate() {
-            let below = |key: &str| below(&[Step::from("changes"), Step::from(n), Step::from(key)]);
+            let below = |key: &str| {
+                below(&[DocumentStep::from("changes"), DocumentStep::from(n), DocumentStep::from(key)])
+            };
             if change.limit < least {
                 self.value(below("limit"), format!("an MTU of {} is {too_small}", change.limit));
             }
@@ -367,9 +372,9 @@ impl Checker<'_> {
         }
     }
 
-    fn rate(&mut self, path: Vec<Step>, rate: Option<Rate>) {
+    fn rate(&mut self, path: Vec<DocumentStep>, rate: Option<Rate>) {
         if rate.is_some_and(|r| r.bits_per_sec() == 0) {
-            let policer = path.iter().any(|s| *s == Step::from("policer"));
+            let policer = path.iter().any(|s| *s == DocumentStep::from("policer"));
             self.value(path, "a rate of 0 lets nothing pass").hint(if policer {
                 "leave `policer` out for none"
             } else {
@@ -378,14 +383,14 @@ impl Checker<'_> {
         }
     }
 
-    fn queue(&mut self, path: Vec<Step>, queue: super::QueueLimit) {
+    fn queue(&mut self, path: Vec<DocumentStep>, queue: super::QueueLimit) {
         let frame = self.largest_frame();
         if queue.in_bytes(frame) < frame {
             self.value(path, format!("a queue of {queue} never holds a full-size frame of {frame}"));
         }
     }
 
-    fn probability(&mut self, path: Vec<Step>, p: f64) {
+    fn probability(&mut self, path: Vec<DocumentStep>, p: f64) {
         if !(0.0..=1.0).contains(&p) {
             self.value(path, format!("{p} is not a probability")).hint("it must be from 0 to 1: 1 % is 0.01");
         }
@@ -419,7 +424,7 @@ impl Checker<'_> {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let addresses = self.s.addresses();
         for (i, flow) in self.s.flows.iter().enumerate() {
-            let Flow { name, from, to, port, start, size, sender, receiver } = flow;
+            let FlowSpec { name, from, to, port, start, size, sender, receiver } = flow;
             if from == to {
                 self.value(path!["flows", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
             }

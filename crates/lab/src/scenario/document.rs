@@ -1,67 +1,69 @@
 //! The TOML text as a tree in which every key and value remembers where it came from.
 
-use super::error::{Fault, Origin};
+use super::error::{Origin, ScenarioFault};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct DocumentNode {
     pub origin: Origin,
-    pub value: Value,
+    pub value: DocumentValue,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum DocumentValue {
     String(String),
     Integer(i64),
     Float(f64),
     Boolean(bool),
     Date(String),
-    Array(Vec<Node>),
-    Table(Vec<Entry>),
+    Array(Vec<DocumentNode>),
+    Table(Vec<DocumentEntry>),
 }
 
 /// A key of a table and what it stands for; tables keep the order of the file.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct DocumentEntry {
     pub key: String,
     pub key_origin: Origin,
-    pub node: Node,
+    pub node: DocumentNode,
 }
 
 /// One step from a table or an array to a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum DocumentStep {
     Key(String),
     Index(usize),
 }
 
-impl From<&str> for Step {
-    fn from(key: &str) -> Step {
-        Step::Key(key.to_string())
+impl From<&str> for DocumentStep {
+    fn from(key: &str) -> DocumentStep {
+        DocumentStep::Key(key.to_string())
     }
 }
 
-impl From<usize> for Step {
-    fn from(index: usize) -> Step {
-        Step::Index(index)
+impl From<usize> for DocumentStep {
+    fn from(index: usize) -> DocumentStep {
+        DocumentStep::Index(index)
     }
 }
 
-impl Node {
+impl DocumentNode {
     /// The child a step leads to.
-    pub fn child(&self, step: &Step) -> Option<&Node> {
+    pub fn child(&self, step: &DocumentStep) -> Option<&DocumentNode> {
         match (&self.value, step) {
-            (Value::Table(entries), Step::Key(k)) => entries.iter().find(|e| e.key == *k).map(|e| &e.node),
-            (Value::Array(items), Step::Index(i)) => items.get(*i),
+            (DocumentValue::Table(entries), DocumentStep::Key(k)) => {
+                entries.iter().find(|e| e.key == *k).map(|e| &e.node)
+            }
+            (DocumentValue::Array(items), DocumentStep::Index(i)) => items.get(*i),
             _ => None,
         }
     }
 
     /// Where the value at `path` stands; if it is not written, the nearest table around it.
-    pub fn value_origin(&self, path: &[Step]) -> Origin {
+    pub fn value_origin(&self, path: &[DocumentStep]) -> Origin {
         match path.split_first() {
             Some((step, rest)) => self.child(step).map_or(self.origin.clone(), |c| c.value_origin(rest)),
             None => self.origin.clone(),
@@ -69,10 +71,10 @@ impl Node {
     }
 
     /// Where the key at the end of `path` stands; if it is not written, the nearest value around it.
-    pub fn key_origin(&self, path: &[Step]) -> Origin {
+    pub fn key_origin(&self, path: &[DocumentStep]) -> Origin {
         match path {
-            [Step::Key(k)] => match &self.value {
-                Value::Table(entries) => {
+            [DocumentStep::Key(k)] => match &self.value {
+                DocumentValue::Table(entries) => {
                     entries.iter().find(|e| e.key == *k).map_or(self.origin.clone(), |e| e.key_origin.clone())
                 }
                 _ => self.origin.clone(),
@@ -85,30 +87,30 @@ impl Node {
     /// What it is, in words for messages.
     pub fn describe(&self) -> String {
         match &self.value {
-            Value::String(s) => format!("the string {s:?}"),
-            Value::Integer(i) => format!("the number {i}"),
-            Value::Float(x) => format!("the number {x}"),
-            Value::Boolean(b) => format!("the truth value {b}"),
-            Value::Date(d) => format!("the date or time {d}"),
-            Value::Array(a) if a.is_empty() => "an empty list".to_string(),
-            Value::Array(_) => "a list".to_string(),
-            Value::Table(_) => "a table".to_string(),
+            DocumentValue::String(s) => format!("the string {s:?}"),
+            DocumentValue::Integer(i) => format!("the number {i}"),
+            DocumentValue::Float(x) => format!("the number {x}"),
+            DocumentValue::Boolean(b) => format!("the truth value {b}"),
+            DocumentValue::Date(d) => format!("the date or time {d}"),
+            DocumentValue::Array(a) if a.is_empty() => "an empty list".to_string(),
+            DocumentValue::Array(_) => "a list".to_string(),
+            DocumentValue::Table(_) => "a table".to_string(),
         }
     }
 }
 
 /// Reads a whole TOML text.
-pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+pub(super) fn parse(text: &str) -> Result<DocumentNode, ScenarioFault> {
     let table = DeTable::parse(text).map_err(|e| {
         let origin = e.span().map_or(Origin::File, Origin::Text);
-        Fault::syntax(format!("this is not TOML: {}", e.message()), origin)
+        ScenarioFault::syntax(format!("this is not TOML: {}", e.message()), origin)
     })?;
     let span = table.span();
     from_table(table.into_inner(), span, &Origin::Text)
 }
 
 /// Reads one TOML value; none if `text` is not one. All its parts get the place `origin`.
-pub(super) fn parse_value(text: &str, origin: &Origin) -> Option<Node> {
+pub(super) fn parse_value(text: &str, origin: &Origin) -> Option<DocumentNode> {
     let value = DeValue::parse(text).ok()?;
     let span = value.span();
     from_value(value.into_inner(), span, &|_| origin.clone()).ok()
@@ -116,33 +118,33 @@ pub(super) fn parse_value(text: &str, origin: &Origin) -> Option<Node> {
 
 type Locate<'a> = &'a dyn Fn(Range<usize>) -> Origin;
 
-fn from_table(table: DeTable<'_>, span: Range<usize>, at: Locate<'_>) -> Result<Node, Fault> {
+fn from_table(table: DeTable<'_>, span: Range<usize>, at: Locate<'_>) -> Result<DocumentNode, ScenarioFault> {
     let mut entries: Vec<(Spanned<_>, Spanned<DeValue<'_>>)> = table.into_iter().collect();
     entries.sort_by_key(|(k, _)| k.span().start);
     let mut read = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let (key_origin, value_span) = (at(key.span()), value.span());
         let node = from_value(value.into_inner(), value_span, at)?;
-        read.push(Entry { key: key.into_inner().into_owned(), key_origin, node });
+        read.push(DocumentEntry { key: key.into_inner().into_owned(), key_origin, node });
     }
-    Ok(Node { origin: at(span), value: Value::Table(read) })
+    Ok(DocumentNode { origin: at(span), value: DocumentValue::Table(read) })
 }
 
-fn from_value(value: DeValue<'_>, span: Range<usize>, at: Locate<'_>) -> Result<Node, Fault> {
+fn from_value(value: DeValue<'_>, span: Range<usize>, at: Locate<'_>) -> Result<DocumentNode, ScenarioFault> {
     let origin = at(span.clone());
     let value = match value {
-        DeValue::String(s) => Value::String(s.into_owned()),
+        DeValue::String(s) => DocumentValue::String(s.into_owned()),
         DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
-            Ok(n) => Value::Integer(n),
-            Err(_) => return Err(Fault::syntax(format!("the number {i} is beyond 2^63"), origin)),
+            Ok(n) => DocumentValue::Integer(n),
+            Err(_) => return Err(ScenarioFault::syntax(format!("the number {i} is beyond 2^63"), origin)),
         },
         DeValue::Float(x) => match x.as_str().parse() {
-            Ok(n) => Value::Float(n),
-            Err(_) => return Err(Fault::syntax(format!("{x} is not a number"), origin)),
+            Ok(n) => DocumentValue::Float(n),
+            Err(_) => return Err(ScenarioFault::syntax(format!("{x} is not a number"), origin)),
         },
-        DeValue::Boolean(b) => Value::Boolean(b),
-        DeValue::Datetime(d) => Value::Date(d.to_string()),
-        DeValue::Array(items) => Value::Array(
+        DeValue::Boolean(b) => DocumentValue::Boolean(b),
+        DeValue::Datetime(d) => DocumentValue::Date(d.to_string()),
+        DeValue::Array(items) => DocumentValue::Array(
             items
                 .into_iter()
                 .map(|item| {
@@ -153,5 +155,5 @@ fn from_value(value: DeValue<'_>, span: Range<usize>, at: Locate<'_>) -> Result<
         ),
         DeValue::Table(t) => return from_table(t, span, at),
     };
-    Ok(Node { origin, value })
+    Ok(DocumentNode { origin, value })
 }

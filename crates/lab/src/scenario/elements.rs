@@ -1,29 +1,29 @@
 //! The scenario's words as configurations of the elements in `path`.
 
-use super::spec::{Counts, Mtu, Policer, ResolvedDirection};
-use farpace_path::{Counted, Framing, LinkConfig, MtuDirection, MtuError, PolicerConfig};
+use super::spec::{MtuSpec, PolicerCounts, PolicerSpec, ResolvedDirection};
+use farpace_path::{Framing, LinkConfig, MtuDirection, MtuError, PolicedBytes, PolicerConfig};
 use farpace_units::{ByteCount, Instant};
 use std::ops::Range;
 
-impl Policer {
+impl PolicerSpec {
     /// As an element is made from it.
     pub fn config(&self) -> PolicerConfig {
         // Every field is named, so that a new one cannot be forgotten.
-        let Policer { rate, burst, refill, phase, counts } = *self;
+        let PolicerSpec { rate, burst, refill, phase, counts } = *self;
         PolicerConfig {
             rate,
             burst,
             refill: (!refill.is_zero()).then_some(refill),
             phase,
             counted: match counts {
-                Counts::Ip => Counted::Ip,
-                Counts::Frame => Counted::Ethernet,
+                PolicerCounts::Ip => PolicedBytes::Ip,
+                PolicerCounts::Frame => PolicedBytes::Ethernet,
             },
         }
     }
 }
 
-impl Mtu {
+impl MtuSpec {
     /// The element that is made from it.
     ///
     /// # Errors

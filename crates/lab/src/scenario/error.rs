@@ -1,6 +1,6 @@
 //! What is wrong with a scenario, where, and what would be right.
 
-use super::document::{Node, Step};
+use super::document::{DocumentNode, DocumentStep};
 use super::hint;
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct ScenarioError {
     /// What the text was called.
     pub file: String,
     /// At least one problem; at most [`MAX_PROBLEMS`].
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ScenarioProblem>,
     /// Further problems that were found but left out.
     pub more: usize,
 }
@@ -31,18 +31,18 @@ pub const MAX_PROBLEMS: usize = 8;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ScenarioProblem {
     /// What is wrong, in one sentence.
     pub message: String,
     /// Where.
-    pub place: Place,
+    pub place: ErrorPlace,
     /// What would be right.
     pub hint: Option<String>,
 }
 
 /// Where a problem is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ErrorPlace {
     /// In the text.
     Text {
         /// Line, from 1.
@@ -65,11 +65,11 @@ pub enum Place {
     File,
 }
 
-impl Problem {
+impl ScenarioProblem {
     /// Line and column, from 1, if it is in the text.
     pub fn position(&self) -> Option<(usize, usize)> {
         match self.place {
-            Place::Text { line, column, .. } => Some((line, column)),
+            ErrorPlace::Text { line, column, .. } => Some((line, column)),
             _ => None,
         }
     }
@@ -95,11 +95,11 @@ impl fmt::Display for ScenarioError {
 /// Widest part of a source line that is shown, in characters.
 const MAX_SHOWN: usize = 100;
 
-impl Problem {
+impl ScenarioProblem {
     fn write(&self, file: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
         let margin = match &self.place {
-            Place::Text { line, column, width, source } => {
+            ErrorPlace::Text { line, column, width, source } => {
                 let number = line.to_string();
                 let pad = " ".repeat(number.len());
                 // A long line is cut so that the mark stays in sight; what is not printable becomes a dot.
@@ -120,11 +120,11 @@ impl Problem {
                 write!(f, "\n {pad} | {}{}", " ".repeat(before), "^".repeat(marks))?;
                 pad
             }
-            Place::Set { path, value } => {
+            ErrorPlace::Set { path, value } => {
                 write!(f, "\n  --> in --set {path}={value}")?;
                 " ".to_string()
             }
-            Place::File => {
+            ErrorPlace::File => {
                 write!(f, "\n  --> {file}")?;
                 " ".to_string()
             }
@@ -168,83 +168,89 @@ pub(super) enum Wrong {
 
 /// A problem with its place in the tree, as readers and checks make it.
 #[derive(Clone, Debug)]
-pub(super) struct Fault(Box<FaultBody>);
+pub(super) struct ScenarioFault(Box<FaultBody>);
 
 #[derive(Clone, Debug)]
 struct FaultBody {
     wrong: Wrong,
     origin: Option<Origin>,
     /// The way from the root, reversed: it grows while the error travels up.
-    path: Vec<Step>,
+    path: Vec<DocumentStep>,
     found: String,
     hint: Option<String>,
 }
 
-impl Fault {
+impl ScenarioFault {
     pub fn new(wrong: Wrong) -> Self {
-        Fault(Box::new(FaultBody { wrong, origin: None, path: Vec::new(), found: String::new(), hint: None }))
+        ScenarioFault(Box::new(FaultBody {
+            wrong,
+            origin: None,
+            path: Vec::new(),
+            found: String::new(),
+            hint: None,
+        }))
     }
     pub fn syntax(message: String, origin: Origin) -> Self {
-        Fault::new(Wrong::Said(message)).or_at(&origin, None)
+        ScenarioFault::new(Wrong::Said(message)).or_at(&origin, None)
     }
     pub fn of_file(message: String) -> Self {
-        Fault::syntax(message, Origin::File)
+        ScenarioFault::syntax(message, Origin::File)
     }
     pub fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
     /// Gives it a place, unless it has one already: the innermost is the right one.
-    pub fn or_at(mut self, origin: &Origin, found: Option<&Node>) -> Self {
+    pub fn or_at(mut self, origin: &Origin, found: Option<&DocumentNode>) -> Self {
         if self.0.origin.is_none() {
             self.0.origin = Some(origin.clone());
-            self.0.found = found.map(Node::describe).unwrap_or_default();
+            self.0.found = found.map(DocumentNode::describe).unwrap_or_default();
         }
         self
     }
     /// It happened below this step.
-    pub fn under(mut self, step: Step) -> Self {
+    pub fn under(mut self, step: DocumentStep) -> Self {
         self.0.path.push(step);
         self
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ScenarioFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0.wrong)
     }
 }
-impl std::error::Error for Fault {}
+impl std::error::Error for ScenarioFault {}
 
 /// The text and the overrides, to explain faults with.
-pub(super) struct Source<'a> {
+pub(super) struct ScenarioText<'a> {
     pub name: &'a str,
     pub text: &'a str,
     pub overrides: &'a [(String, String)],
 }
 
-impl Source<'_> {
-    pub fn explain(&self, faults: Vec<Fault>) -> ScenarioError {
-        let mut problems: Vec<Problem> = faults.into_iter().map(|f| self.problem(f)).collect();
-        problems.sort_by_key(Problem::position);
+impl ScenarioText<'_> {
+    pub fn explain(&self, faults: Vec<ScenarioFault>) -> ScenarioError {
+        let mut problems: Vec<ScenarioProblem> = faults.into_iter().map(|f| self.problem(f)).collect();
+        problems.sort_by_key(ScenarioProblem::position);
         let more = problems.len().saturating_sub(MAX_PROBLEMS);
         problems.truncate(MAX_PROBLEMS);
         ScenarioError { file: self.name.to_string(), problems, more }
     }
 
-    fn problem(&self, fault: Fault) -> Problem {
+    fn problem(&self, fault: ScenarioFault) -> ScenarioProblem {
         let FaultBody { wrong, origin, mut path, found, hint } = *fault.0;
         path.reverse();
         let (message, advice) = hint::words(&wrong, &path, &found);
-        Problem { message, place: self.place(origin.unwrap_or(Origin::File)), hint: hint.or(advice) }
+        ScenarioProblem { message, place: self.place(origin.unwrap_or(Origin::File)), hint: hint.or(advice) }
     }
 
-    fn place(&self, origin: Origin) -> Place {
+    fn place(&self, origin: Origin) -> ErrorPlace {
         match origin {
-            Origin::File => Place::File,
+            Origin::File => ErrorPlace::File,
             Origin::Set(i) => match self.overrides.get(i) {
-                Some((path, value)) => Place::Set { path: path.clone(), value: value.clone() },
-                None => Place::File,
+                Some((path, value)) => ErrorPlace::Set { path: path.clone(), value: value.clone() },
+                None => ErrorPlace::File,
             },
             Origin::Text(range) => {
                 let mut start = range.start.min(self.text.len());
@@ -257,7 +263,7 @@ impl Source<'_> {
                 let source = rest.lines().next().unwrap_or_default();
                 let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
                 let marked = self.text.get(start..range.end.max(start)).unwrap_or_default();
-                Place::Text {
+                ErrorPlace::Text {
                     line: before.matches('\n').count() + 1,
                     column,
                     width: marked.lines().next().map_or(1, |l| l.trim_end().chars().count().max(1)),

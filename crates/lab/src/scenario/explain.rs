@@ -1,9 +1,9 @@
 //! What a scenario means, in words and numbers: what the path can carry, what the window allows, and where
 //! trouble is to be expected.
 
-use super::figures::{Bottleneck, ETHERNET_HEADER, Segment, dry_after, narrowest, on_line, scale};
-use super::impairments::BurstLoss;
-use super::spec::{Direction, Flow, LinkSpec, ResolvedDirection, Scenario};
+use super::figures::{ETHERNET_HEADER, PathBottleneck, SegmentSizes, dry_after, narrowest, on_line, scale};
+use super::impairments::BurstLossSpec;
+use super::spec::{Direction, FlowSpec, LinkSpec, ResolvedDirection, Scenario};
 use super::topology::Hop;
 use farpace_path::BitErrorsDirection;
 use farpace_path::QueueLimit;
@@ -20,7 +20,7 @@ const WIDTH: usize = 100;
 
 /// The scenario in words, at most 100 columns wide.
 pub fn explain(scenario: &Scenario) -> String {
-    let mut page = Page { text: String::new() };
+    let mut page = ExplainPage { text: String::new() };
     page.item(0, &scenario.title);
     if !scenario.description.trim().is_empty() {
         page.gap();
@@ -63,7 +63,7 @@ pub fn explain(scenario: &Scenario) -> String {
     page.text
 }
 
-fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
+fn explain_link(page: &mut ExplainPage, s: &Scenario, link: &LinkSpec) {
     let segments = s.flows.iter().map(|f| s.segment(f));
     let segment = segments.max_by_key(|g| g.frame);
     let (forward, backward) = (link.direction(Direction::Forward), link.direction(Direction::Backward));
@@ -126,7 +126,7 @@ fn explain_link(page: &mut Page, s: &Scenario, link: &LinkSpec) {
 }
 
 /// Overhead that a full queue of packets adds on the line.
-fn queue_overhead(d: &ResolvedDirection<'_>, g: &Segment) -> ByteCount {
+fn queue_overhead(d: &ResolvedDirection<'_>, g: &SegmentSizes) -> ByteCount {
     let frames = match d.queue {
         QueueLimit::Packets(p) => u64::from(p.get()),
         QueueLimit::Bytes(b) => b.get() / g.frame.get().max(1),
@@ -188,13 +188,13 @@ fn troubles(d: &ResolvedDirection<'_>) -> String {
 /// What is known of one flow while its part is written.
 struct FlowPage<'a> {
     s: &'a Scenario,
-    flow: &'a Flow,
-    segment: Segment,
+    flow: &'a FlowSpec,
+    segment: SegmentSizes,
     rtt: Span,
 }
 
 impl FlowPage<'_> {
-    fn write(&self, index: usize, page: &mut Page) {
+    fn write(&self, index: usize, page: &mut ExplainPage) {
         let (s, flow) = (self.s, self.flow);
         let profile = |p: Option<Profile>| p.unwrap_or_default().name();
         page.item(
@@ -251,7 +251,7 @@ impl FlowPage<'_> {
         way
     }
 
-    fn name_of(&self, b: &Bottleneck) -> String {
+    fn name_of(&self, b: &PathBottleneck) -> String {
         if b.ways > 1 {
             return format!("{} together", self.s.bottleneck_links(self.flow).join(" and "));
         }
@@ -259,13 +259,13 @@ impl FlowPage<'_> {
         if b.is_policer { format!("the policer of {link}") } else { format!("link {link}") }
     }
 
-    fn narrowest_line(&self, limits: &[Bottleneck]) -> Option<Bottleneck> {
-        let lines: Vec<Bottleneck> = limits.iter().filter(|l| !l.is_policer).copied().collect();
+    fn narrowest_line(&self, limits: &[PathBottleneck]) -> Option<PathBottleneck> {
+        let lines: Vec<PathBottleneck> = limits.iter().filter(|l| !l.is_policer).copied().collect();
         narrowest(&lines)
     }
 
     /// Payload that fits into a round trip.
-    fn pipe(&self, b: &Bottleneck) -> ByteCount {
+    fn pipe(&self, b: &PathBottleneck) -> ByteCount {
         b.goodput.bytes_in(self.rtt)
     }
 
@@ -273,7 +273,7 @@ impl FlowPage<'_> {
         bytes.get().div_ceil(self.segment.payload.get().max(1))
     }
 
-    fn capacity(&self, b: &Bottleneck, page: &mut Page) {
+    fn capacity(&self, b: &PathBottleneck, page: &mut ExplainPage) {
         let share = b.goodput.bits_per_sec() as f64 / b.rate.bits_per_sec().max(1) as f64;
         let policer = if b.is_policer { self.s.direction(b.hop).and_then(|d| d.policer) } else { None };
         let counted = match (policer, self.s.direction(b.hop)) {
@@ -313,7 +313,7 @@ impl FlowPage<'_> {
         );
     }
 
-    fn window(&self, window: ByteCount, why: &str, limits: &[Bottleneck], page: &mut Page) {
+    fn window(&self, window: ByteCount, why: &str, limits: &[PathBottleneck], page: &mut ExplainPage) {
         let allows = if self.rtt.is_zero() {
             "the round trip takes no time, so this is no limit".to_string()
         } else {
@@ -399,7 +399,7 @@ impl FlowPage<'_> {
         }
     }
 
-    fn slow_start(&self, window: ByteCount, limits: &[Bottleneck], page: &mut Page) {
+    fn slow_start(&self, window: ByteCount, limits: &[PathBottleneck], page: &mut ExplainPage) {
         let Ok(config) = self.flow.sender.resolve() else { return };
         let first = u64::from(config.first_window(u32::from(config.mss)).get());
         let threshold = config.initial_ssthresh.map_or(u64::MAX, |t| u64::from(t.get()));
@@ -428,7 +428,7 @@ impl FlowPage<'_> {
     }
 
     /// For each policer: whether and when its bucket runs dry at full speed.
-    fn policers(&self, window: ByteCount, limits: &[Bottleneck], page: &mut Page) {
+    fn policers(&self, window: ByteCount, limits: &[PathBottleneck], page: &mut ExplainPage) {
         for (i, limit) in limits.iter().enumerate().filter(|(_, l)| l.is_policer) {
             let Some(policer) = self.s.direction(limit.hop).and_then(|d| d.policer) else { continue };
             let counted = self.segment.counted(policer.counts);
@@ -474,11 +474,11 @@ impl FlowPage<'_> {
         }
     }
 
-    fn losses(&self, page: &mut Page) {
+    fn losses(&self, page: &mut ExplainPage) {
         let survive = |hops: &mut dyn Iterator<Item = ResolvedDirection<'_>>, ip: ByteCount| {
             hops.fold(1.0, |p, d| {
                 let errors = BitErrorsDirection::new(d.bit_errors).loss_of(ip);
-                let bursts = d.burst_loss.map_or(0.0, BurstLoss::mean);
+                let bursts = d.burst_loss.map_or(0.0, BurstLossSpec::mean);
                 p * (1.0 - d.loss) * (1.0 - d.corrupt) * (1.0 - errors) * (1.0 - bursts)
             })
         };
@@ -608,11 +608,11 @@ fn phrases(text: &str) -> Vec<String> {
 }
 
 /// Text that is wrapped as it is written.
-struct Page {
+struct ExplainPage {
     text: String,
 }
 
-impl Page {
+impl ExplainPage {
     /// A blank line.
     fn gap(&mut self) {
         self.text.push('\n');

@@ -1,7 +1,7 @@
 //! The arithmetic of a path: sizes of segments, base round-trip time, bottleneck, window.
 
-use super::host_model::{Interrupts, Processor};
-use super::spec::{Counts, Flow, Policer, ResolvedDirection, Scenario};
+use super::host_model::{InterruptsSpec, ProcessorSpec};
+use super::spec::{FlowSpec, PolicerCounts, PolicerSpec, ResolvedDirection, Scenario};
 use super::topology::Hop;
 use farpace_path::ProcessorConfig;
 use farpace_units::{ByteCount, Rate, Span};
@@ -18,7 +18,7 @@ const WINDOW_SCALE_KIND: u8 = 3;
 
 /// A full-size data segment of a flow and its acknowledgment, layer by layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct SegmentSizes {
     /// Payload.
     pub payload: ByteCount,
     /// IP packet.
@@ -29,19 +29,19 @@ pub struct Segment {
     pub ack_frame: ByteCount,
 }
 
-impl Segment {
+impl SegmentSizes {
     /// Bytes that a policer counts of a data segment.
-    pub fn counted(&self, counts: Counts) -> ByteCount {
+    pub fn counted(&self, counts: PolicerCounts) -> ByteCount {
         match counts {
-            Counts::Ip => self.ip,
-            Counts::Frame => self.frame,
+            PolicerCounts::Ip => self.ip,
+            PolicerCounts::Frame => self.frame,
         }
     }
 }
 
 /// What limits a flow on its path, or on all its ways together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bottleneck {
+pub struct PathBottleneck {
     /// The nominal rate of the link or policer; efficiency is goodput divided by this.
     pub rate: Rate,
     /// The goodput that this rate can carry at best, headers taken off.
@@ -56,7 +56,7 @@ pub struct Bottleneck {
 
 impl Scenario {
     /// The sizes of a flow's segments.
-    pub fn segment(&self, flow: &Flow) -> Segment {
+    pub fn segment(&self, flow: &FlowSpec) -> SegmentSizes {
         let mss = flow.sender.mss.unwrap_or(1_460).min(flow.receiver.mss.unwrap_or(1_460));
         let stamped = flow.sender.timestamps.unwrap_or(true)
             && flow.receiver.timestamps.unwrap_or(true)
@@ -66,7 +66,7 @@ impl Scenario {
         // An IPv6 header is longer; the host makes the payload that much shorter.
         let six = self.hosts.get(&flow.to).and_then(|host| host.address).is_some_and(|a| a.is_ipv6());
         let longer = if six { ByteCount::new(20) } else { ByteCount::ZERO };
-        Segment {
+        SegmentSizes {
             payload: ByteCount::new(u64::from(mss)) - options - longer,
             ip,
             frame: ip + ETHERNET_HEADER,
@@ -83,7 +83,7 @@ impl Scenario {
     /// delays and serialisation on every link, there and back, processors and interrupts. (Policers and routers take no time.)
     /// Where rate or delay change, the highest rate and the shortest delay count, here and in the bottleneck. Of several ways
     /// the widest counts.
-    pub fn base_rtt(&self, flow: &Flow) -> Span {
+    pub fn base_rtt(&self, flow: &FlowSpec) -> Span {
         let segment = self.segment(flow);
         let frames = [segment.frame, segment.ack_frame];
         let mut total = self.processing(flow, frames);
@@ -91,15 +91,15 @@ impl Scenario {
             for (hop, frame) in [hop, hop.back()].into_iter().zip(frames) {
                 let Some(d) = self.direction(hop) else { continue };
                 total += d.shortest() + on_line(&d, frame);
-                total += d.interrupts.map_or(Span::ZERO, Interrupts::alone);
+                total += d.interrupts.map_or(Span::ZERO, InterruptsSpec::alone);
             }
         }
         total
     }
 
     /// What a data frame and its acknowledgment cost the processors of both hosts.
-    fn processing(&self, flow: &Flow, [data, ack]: [ByteCount; 2]) -> Span {
-        let processor = |host: &str| self.hosts.get(host)?.processor.as_ref().map(Processor::config);
+    fn processing(&self, flow: &FlowSpec, [data, ack]: [ByteCount; 2]) -> Span {
+        let processor = |host: &str| self.hosts.get(host)?.processor.as_ref().map(ProcessorSpec::config);
         let cost = |host: &str, of: fn(&ProcessorConfig) -> Span, frame: ByteCount| {
             processor(host).map_or(Span::ZERO, |p| of(&p) + p.per_byte * frame.get())
         };
@@ -112,18 +112,18 @@ impl Scenario {
     /// The link or policer that carries the least of a flow; none if nothing on its path has a rate.
     /// Different headers count at different places, so what is compared is the payload that fits. Between hosts with
     /// several cards: what all ways carry together.
-    pub fn bottleneck(&self, flow: &Flow) -> Option<Bottleneck> {
+    pub fn bottleneck(&self, flow: &FlowSpec) -> Option<PathBottleneck> {
         narrowest(&self.limits(flow))
     }
 
     /// Full segments that the path of a flow can carry in a time, rounded down; [`u64::MAX`] if nothing on it has a rate.
-    pub fn packets_in(&self, time: Span, flow: &Flow) -> u64 {
+    pub fn packets_in(&self, time: Span, flow: &FlowSpec) -> u64 {
         let segment = self.segment(flow).payload.get().max(1);
         self.bottleneck(flow).map_or(u64::MAX, |b| b.goodput.bytes_in(time).get() / segment)
     }
 
     /// Everything on a flow's path that has a rate, in order. Several ways are one limit together.
-    pub(super) fn limits(&self, flow: &Flow) -> Vec<Bottleneck> {
+    pub(super) fn limits(&self, flow: &FlowSpec) -> Vec<PathBottleneck> {
         match self.paths(flow).as_slice() {
             [] => Vec::new(),
             [hops] => self.limits_on(flow, hops),
@@ -132,25 +132,25 @@ impl Scenario {
     }
 
     /// Everything on one way that has a rate, in order.
-    pub(super) fn limits_on(&self, flow: &Flow, hops: &[Hop]) -> Vec<Bottleneck> {
+    pub(super) fn limits_on(&self, flow: &FlowSpec, hops: &[Hop]) -> Vec<PathBottleneck> {
         let segment = self.segment(flow);
         let mut limits = Vec::new();
         for &hop in hops {
             let Some(d) = self.direction(hop) else { continue };
             if let Some(p) = d.policer {
                 let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
-                limits.push(Bottleneck { rate: p.rate, goodput, hop, is_policer: true, ways: 1 });
+                limits.push(PathBottleneck { rate: p.rate, goodput, hop, is_policer: true, ways: 1 });
             }
             if let Some(rate) = d.fastest() {
                 let goodput = scale(rate, segment.payload, d.framing().on_the_line(segment.frame));
-                limits.push(Bottleneck { rate, goodput, hop, is_policer: false, ways: 1 });
+                limits.push(PathBottleneck { rate, goodput, hop, is_policer: false, ways: 1 });
             }
         }
         limits
     }
 
     /// True if neither end of a flow has a buffer of fixed size.
-    pub(super) fn is_autotuned(&self, flow: &Flow) -> bool {
+    pub(super) fn is_autotuned(&self, flow: &FlowSpec) -> bool {
         let (sender, receiver) = (flow.sender.resolve(), flow.receiver.resolve());
         sender.is_ok_and(|c| !c.send_buffer.is_fixed())
             && receiver.is_ok_and(|c| !c.receive_buffer.is_fixed())
@@ -158,7 +158,7 @@ impl Scenario {
 
     /// The most that a flow can have in flight, and what sets that limit. None if its settings are not
     /// valid.
-    pub(super) fn window(&self, flow: &Flow) -> Option<(ByteCount, &'static str)> {
+    pub(super) fn window(&self, flow: &FlowSpec) -> Option<(ByteCount, &'static str)> {
         let (sender, receiver) = (flow.sender.resolve().ok()?, flow.receiver.resolve().ok()?);
         let clamp = u64::from(sender.cwnd_clamp.get()).saturating_mul(self.segment(flow).payload.get());
         let scaled =
@@ -177,7 +177,7 @@ impl Scenario {
 }
 
 /// The limit that lets the least through; the first of equals.
-pub(super) fn narrowest(limits: &[Bottleneck]) -> Option<Bottleneck> {
+pub(super) fn narrowest(limits: &[PathBottleneck]) -> Option<PathBottleneck> {
     limits.iter().copied().min_by_key(|l| l.goodput)
 }
 
@@ -194,7 +194,7 @@ pub(super) fn scale(rate: Rate, part: ByteCount, whole: ByteCount) -> Rate {
 }
 
 /// When a full bucket is empty if `arriving` (in the bytes it counts) keeps coming; none if it never is.
-pub(super) fn dry_after(policer: &Policer, arriving: Rate) -> Option<Span> {
+pub(super) fn dry_after(policer: &PolicerSpec, arriving: Rate) -> Option<Span> {
     let excess = arriving.bits_per_sec().checked_sub(policer.rate.bits_per_sec()).filter(|e| *e > 0)?;
     Some(Rate::from_bits_per_sec(excess).time_for(policer.burst))
 }

@@ -1,11 +1,11 @@
 //! Words for errors: the nearest valid word, the expected form, and what a key means, from the schema.
 
-use super::document::Step;
+use super::document::DocumentStep;
 use super::error::Wrong;
 use serde_json::Value;
 
 /// Message and advice for what is wrong at `path`; `found` says what is there.
-pub(super) fn words(wrong: &Wrong, path: &[Step], found: &str) -> (String, Option<String>) {
+pub(super) fn words(wrong: &Wrong, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
     match wrong {
         Wrong::Said(message) => (message.clone(), None),
         Wrong::Value(message) => {
@@ -30,11 +30,11 @@ pub(super) fn words(wrong: &Wrong, path: &[Step], found: &str) -> (String, Optio
         Wrong::UnknownKey { key, valid } => (format!("unknown key `{key}`"), Some(key_advice(key, valid))),
         Wrong::Missing { key } => {
             let mut child = path.to_vec();
-            child.push(Step::from(*key));
+            child.push(DocumentStep::from(*key));
             let table = match path.last() {
                 None => "the scenario".to_string(),
-                Some(Step::Key(k)) => format!("`{k}`"),
-                Some(Step::Index(_)) => "this entry".to_string(),
+                Some(DocumentStep::Key(k)) => format!("`{k}`"),
+                Some(DocumentStep::Index(_)) => "this entry".to_string(),
             };
             let form = at(&child).and_then(|s| s.form()).map(|f| format!("\nwrite {f}")).unwrap_or_default();
             (format!("{table} has no `{key}`"), about(&child).map(|a| format!("{a}{form}")))
@@ -158,11 +158,11 @@ fn unit_advice(message: &str) -> Option<String> {
 }
 
 /// What the key at the end of `path` means.
-fn about(path: &[Step]) -> Option<String> {
+fn about(path: &[DocumentStep]) -> Option<String> {
     let doc = at(path)?.doc?;
     let key = path.iter().rev().find_map(|s| match s {
-        Step::Key(k) => Some(k),
-        Step::Index(_) => None,
+        DocumentStep::Key(k) => Some(k),
+        DocumentStep::Index(_) => None,
     })?;
     Some(format!("`{key}`: {}", doc.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
@@ -173,18 +173,18 @@ struct Described {
     schema: Value,
 }
 
-fn at(path: &[Step]) -> Option<Described> {
+fn at(path: &[DocumentStep]) -> Option<Described> {
     let root = super::schema();
     let mut here = &root;
     let mut doc = None;
     for step in path {
         let table = resolve(&root, here)?;
         here = match step {
-            Step::Key(k) => table
+            DocumentStep::Key(k) => table
                 .get("properties")
                 .and_then(|p| p.get(k))
                 .or_else(|| table.get("additionalProperties"))?,
-            Step::Index(_) => table.get("items")?,
+            DocumentStep::Index(_) => table.get("items")?,
         };
         // An element of a list is described by its list.
         doc = here.get("description").and_then(Value::as_str).map(str::to_string).or(doc);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The processor of a host: it works on one frame at a time, sent or received, in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Processor {
+pub struct ProcessorSpec {
     /// Time for each frame that is sent.
     #[serde(default)]
     pub send: Span,
@@ -27,11 +27,11 @@ pub struct Processor {
     pub queue: QueueLimit,
 }
 
-impl Processor {
+impl ProcessorSpec {
     /// As an element is made from it.
     pub fn config(&self) -> path::ProcessorConfig {
         // Every field is named, so that a new one cannot be forgotten.
-        let Processor { send, receive, receive_ack, per_byte, queue } = *self;
+        let ProcessorSpec { send, receive, receive_ack, per_byte, queue } = *self;
         let receive_ack = receive_ack.unwrap_or(receive);
         path::ProcessorConfig { send, receive, receive_ack, per_byte, queue }
     }
@@ -40,7 +40,7 @@ impl Processor {
 /// Receive interrupts at the far end of a direction: frames wait until the machine there is told of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Interrupts {
+pub struct InterruptsSpec {
     /// From the first frame that waits to the interrupt.
     #[serde(default)]
     pub delay: Span,
@@ -53,10 +53,10 @@ pub struct Interrupts {
     pub jitter: Span,
 }
 
-impl Interrupts {
+impl InterruptsSpec {
     /// As an element is made from it.
     pub fn config(&self) -> path::InterruptsConfig {
-        let Interrupts { delay, frames, jitter } = *self;
+        let InterruptsSpec { delay, frames, jitter } = *self;
         path::InterruptsConfig { delay, frames: frames.unwrap_or(0), jitter }
     }
     /// How long a frame waits that comes alone, without the jitter.

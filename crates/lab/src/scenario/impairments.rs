@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Loss in bursts (Gilbert-Elliott): the line is good or bad, and may turn with each packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BurstLoss {
+pub struct BurstLossSpec {
     /// Probability that a good line turns bad: bursts begin every 1/`begin` packets.
     #[schemars(range(min = 0, max = 1))]
     pub begin: f64,
@@ -29,10 +29,10 @@ fn certain() -> f64 {
     1.0
 }
 
-impl BurstLoss {
+impl BurstLossSpec {
     /// As an element is made from it.
     pub const fn config(&self) -> path::BurstLossConfig {
-        let BurstLoss { begin, end, good, bad } = *self;
+        let BurstLossSpec { begin, end, good, bad } = *self;
         path::BurstLossConfig { begin, end, good, bad }
     }
     /// The loss in the long run, 0 to 1.
@@ -45,14 +45,14 @@ impl BurstLoss {
 /// A jump of the timestamp clocks of whatever sends into a direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ClockJump {
+pub struct ClockJumpSpec {
     /// When.
     pub at: Span,
     /// By how many ticks of the TCP timestamp clock; below 0: backward.
     pub ticks: i32,
 }
 
-impl ClockJump {
+impl ClockJumpSpec {
     /// As an element is made from it.
     pub fn jump(&self) -> path::Jump {
         path::Jump { at: Instant::ZERO + self.at, ticks: self.ticks.cast_unsigned() }

@@ -1,6 +1,6 @@
 //! Boxes on the way that look into TCP segments: `middlebox`, a firewall, and `ack_thinning`.
 
-use super::spec::{Flow, LinkSpec, Scenario};
+use super::spec::{FlowSpec, LinkSpec, Scenario};
 use farpace_path as path;
 use farpace_units::Span;
 use farpace_wire::TcpFlags;
@@ -14,14 +14,14 @@ use std::fmt;
 /// What a stateful firewall does to TCP segments. What is not a whole segment (another protocol, a fragment) passes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Middlebox {
+pub struct MiddleboxSpec {
     /// Options that are overwritten with NOPs: a list of kinds, or "unknown" for all but MSS, window scale, SACK and
     /// timestamps (2 to 5, 8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strip_options: Option<StripOptions>,
     /// The segments from which they are stripped; all if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub strip_options_on: Option<StripOn>,
+    pub strip_options_on: Option<StripOnSpec>,
     /// The three reserved bits of the header are cleared.
     pub clear_reserved: bool,
     /// The AE bit is cleared too (RFC 9768), as by boxes that count it among the reserved ones.
@@ -42,7 +42,7 @@ pub enum StripOptions {
 /// The segments from which options are stripped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum StripOn {
+pub enum StripOnSpec {
     /// Those with SYN.
     Syn,
     /// Those without SYN: data and ACKs.
@@ -52,11 +52,12 @@ pub enum StripOn {
     All,
 }
 
-impl Middlebox {
+impl MiddleboxSpec {
     /// As an element is made from it.
     pub fn config(&self) -> path::MiddleboxConfig {
         // Every field is named, so that a new one cannot be forgotten.
-        let Middlebox { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } = self;
+        let MiddleboxSpec { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
+            self;
         let bits = |cleared: bool, bits| if cleared { bits } else { TcpFlags::NONE };
         path::MiddleboxConfig {
             strip: match strip_options {
@@ -65,9 +66,9 @@ impl Middlebox {
                 Some(StripOptions::Kinds(kinds)) => kinds.clone(),
             },
             strip_on: match strip_options_on.unwrap_or_default() {
-                StripOn::Syn => path::StripOn::Syn,
-                StripOn::Data => path::StripOn::Data,
-                StripOn::All => path::StripOn::All,
+                StripOnSpec::Syn => path::StripOn::Syn,
+                StripOnSpec::Data => path::StripOn::Data,
+                StripOnSpec::All => path::StripOn::All,
             },
             clear: bits(*clear_reserved, path::MiddleboxConfig::RESERVED) | bits(*clear_ae, TcpFlags::AE),
             drop_without_ack: *drop_without_ack,
@@ -78,7 +79,7 @@ impl Middlebox {
 impl Scenario {
     /// True if a box on the path takes options of `kind` out of a flow's SYN or the answer: then the ends do not agree
     /// on what it offers.
-    pub(super) fn strips_offer(&self, flow: &Flow, kind: u8) -> bool {
+    pub(super) fn strips_offer(&self, flow: &FlowSpec, kind: u8) -> bool {
         let takes = |link: &LinkSpec| {
             [&link.forward, &link.backward].into_iter().filter_map(|d| d.middlebox.as_ref()).any(
                 |middlebox| {
@@ -96,7 +97,7 @@ impl Scenario {
 /// Thinning of acknowledgments: of the pure ACKs of a connection only the newest of several goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AckThinning {
+pub struct AckThinningSpec {
     /// One of so many goes on, from 2.
     #[schemars(range(min = 2))]
     pub every: u32,
@@ -109,7 +110,7 @@ fn default_hold() -> Span {
     Span::from_millis(5)
 }
 
-impl AckThinning {
+impl AckThinningSpec {
     /// The element that is made from it.
     pub const fn way(&self) -> path::AckThinningDirection {
         path::AckThinningDirection::new(self.every, self.hold)
@@ -145,7 +146,7 @@ impl<'de> Visitor<'de> for Reader {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<StripOptions, A::Error> {
         let mut kinds = BTreeSet::new();
-        while let Some(Kind(kind)) = seq.next_element()? {
+        while let Some(OptionKind(kind)) = seq.next_element()? {
             kinds.insert(kind);
         }
         Ok(StripOptions::Kinds(kinds))
@@ -153,22 +154,22 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// The kind of an option: 0 and 1 are none, but the end of the list and the filler.
-struct Kind(u8);
+struct OptionKind(u8);
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for OptionKind {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(Kind(0))
+        d.deserialize_any(OptionKind(0))
     }
 }
 
-impl Visitor<'_> for Kind {
-    type Value = Kind;
+impl Visitor<'_> for OptionKind {
+    type Value = OptionKind;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the kind of a TCP option, from 2 to 255")
     }
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Kind, E> {
+    fn visit_i64<E: Error>(self, n: i64) -> Result<OptionKind, E> {
         match u8::try_from(n) {
-            Ok(kind @ 2..) => Ok(Kind(kind)),
+            Ok(kind @ 2..) => Ok(OptionKind(kind)),
             _ => Err(E::invalid_value(Unexpected::Signed(n), &self)),
         }
     }

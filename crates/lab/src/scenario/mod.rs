@@ -27,20 +27,21 @@ mod spec;
 mod taps;
 mod topology;
 
-pub use aqm::{Aqm, CoDel, FqCoDel, Red};
+pub use aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
 pub use check::MAX_BINS;
 pub use datagrams::DatagramFlow;
-pub use error::{MAX_PROBLEMS, Place, Problem, ScenarioError};
+pub use error::{ErrorPlace, MAX_PROBLEMS, ScenarioError, ScenarioProblem};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
-pub use figures::{Bottleneck, Segment};
-pub use host_model::{Interrupts, Processor};
-pub use impairments::{BurstLoss, ClockJump};
-pub use middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
-pub use schedule::{MAX_STEPS, Schedule, Step};
+pub use figures::{PathBottleneck, SegmentSizes};
+pub use host_model::{InterruptsSpec, ProcessorSpec};
+pub use impairments::{BurstLossSpec, ClockJumpSpec};
+pub use middlebox::{AckThinningSpec, MiddleboxSpec, StripOnSpec, StripOptions};
+pub use schedule::{MAX_STEPS, ScheduleSpec, ScheduleStep};
 pub use spec::{
-    CaptureClock, Counts, Direction, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, Outage, Policer,
-    Reorder, ResolvedDirection, Router, Scenario, Switch, SwitchKind, Trace,
+    CaptureClock, Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, MtuChangeSpec, MtuSpec, OutageSpec,
+    PolicerCounts, PolicerSpec, ReorderSpec, ResolvedDirection, RouterSpec, Scenario, SwitchKind, SwitchSpec,
+    Trace,
 };
 pub use taps::{Tap, TapPlace};
 pub use topology::Hop;
@@ -103,16 +104,16 @@ impl Scenario {
         overrides: &[(String, String)],
         beside: Beside<'_>,
     ) -> Result<Scenario, ScenarioError> {
-        let source = error::Source { name, text, overrides };
-        let fail = |faults: Vec<error::Fault>| source.explain(faults);
+        let source = error::ScenarioText { name, text, overrides };
+        let fail = |faults: Vec<error::ScenarioFault>| source.explain(faults);
         if text.len() > MAX_TEXT.as_len() {
-            return Err(fail(vec![error::Fault::of_file(format!(
+            return Err(fail(vec![error::ScenarioFault::of_file(format!(
                 "the scenario is {} long; the limit is 1 MiB",
                 ByteCount::of_len(text.len())
             ))]));
         }
         if overrides.len() > MAX_OVERRIDES {
-            return Err(fail(vec![error::Fault::of_file(format!(
+            return Err(fail(vec![error::ScenarioFault::of_file(format!(
                 "{} overrides; the limit is {MAX_OVERRIDES}",
                 overrides.len()
             ))]));

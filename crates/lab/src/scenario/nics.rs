@@ -1,7 +1,7 @@
 //! Hosts with several network cards: which links are theirs, who shares an Ethernet, and which ways a flow takes.
 
-use super::figures::{Bottleneck, narrowest};
-use super::spec::{Direction, Flow, Scenario};
+use super::figures::{PathBottleneck, narrowest};
+use super::spec::{Direction, FlowSpec, Scenario};
 use super::topology::{Graph, Hop};
 use farpace_link::multi_nic::{MultiNicConfig, pair};
 use farpace_units::Rate;
@@ -56,7 +56,7 @@ impl Scenario {
 
     /// All ways of a flow's data, in the order of the sender's cards. More than one only between two hosts that tell each
     /// other of several cards.
-    pub fn paths(&self, flow: &Flow) -> Vec<Vec<Hop>> {
+    pub fn paths(&self, flow: &FlowSpec) -> Vec<Vec<Hop>> {
         let graph = Graph::of(self);
         let hops = |path: Vec<(Hop, &str)>| path.into_iter().map(|(hop, _)| hop).collect::<Vec<_>>();
         let tells = |host: &str| self.multi_nic(host).is_some_and(|config| config.extended_arp);
@@ -75,7 +75,7 @@ impl Scenario {
     }
 
     /// The links whose rates limit a flow, by name: one for each way that it takes.
-    pub fn bottleneck_links(&self, flow: &Flow) -> Vec<&str> {
+    pub fn bottleneck_links(&self, flow: &FlowSpec) -> Vec<&str> {
         let narrow = self.paths(flow).into_iter().filter_map(|hops| self.narrowest_on(flow, &hops));
         let mut names: Vec<&str> =
             narrow.filter_map(|b| self.links.get(b.hop.link)).map(|link| link.name.as_str()).collect();
@@ -84,23 +84,27 @@ impl Scenario {
     }
 
     /// What carries the least on one way.
-    pub(super) fn narrowest_on(&self, flow: &Flow, hops: &[Hop]) -> Option<Bottleneck> {
+    pub(super) fn narrowest_on(&self, flow: &FlowSpec, hops: &[Hop]) -> Option<PathBottleneck> {
         narrowest(&self.limits_on(flow, hops))
     }
 
     /// What several ways carry together, and how much of that each does. Where ways share a line, the wider takes what it
     /// can, the others what is left. None if a way has no limit.
-    pub(super) fn together(&self, flow: &Flow, paths: &[Vec<Hop>]) -> Option<(Bottleneck, Vec<Rate>)> {
-        let limits: Vec<Vec<Bottleneck>> = paths.iter().map(|hops| self.limits_on(flow, hops)).collect();
-        let narrow: Vec<Bottleneck> = limits.iter().map(|l| narrowest(l)).collect::<Option<_>>()?;
+    pub(super) fn together(
+        &self,
+        flow: &FlowSpec,
+        paths: &[Vec<Hop>],
+    ) -> Option<(PathBottleneck, Vec<Rate>)> {
+        let limits: Vec<Vec<PathBottleneck>> = paths.iter().map(|hops| self.limits_on(flow, hops)).collect();
+        let narrow: Vec<PathBottleneck> = limits.iter().map(|l| narrowest(l)).collect::<Option<_>>()?;
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.sort_by_key(|i| (std::cmp::Reverse(narrow[*i].goodput), *i));
         let mut used: BTreeMap<(Hop, bool), u64> = BTreeMap::new();
         let mut shares = vec![Rate::from_bits_per_sec(0); paths.len()];
-        let mut total = Bottleneck { is_policer: false, ways: 0, ..*narrow.get(*order.first()?)? };
+        let mut total = PathBottleneck { is_policer: false, ways: 0, ..*narrow.get(*order.first()?)? };
         let (mut rate, mut goodput) = (0_u64, 0_u64);
         for i in order {
-            let left = |l: &Bottleneck| {
+            let left = |l: &PathBottleneck| {
                 let all = l.goodput.bits_per_sec();
                 all.saturating_sub(used.get(&(l.hop, l.is_policer)).copied().unwrap_or(0))
             };

@@ -1,8 +1,8 @@
 //! From the tree to typed values: a serde deserializer whose errors keep what was wrong and where, so that
 //! messages can name the nearest valid word and the expected form.
 
-use super::document::{Entry, Node, Step, Value};
-use super::error::{Fault, Origin, Wrong};
+use super::document::{DocumentEntry, DocumentNode, DocumentStep, DocumentValue};
+use super::error::{Origin, ScenarioFault, Wrong};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
@@ -11,61 +11,63 @@ use serde::de::{
 use std::fmt::Display;
 
 /// Reads a typed value from the tree.
-pub(super) fn read<T: DeserializeOwned>(root: &Node) -> Result<T, Fault> {
+pub(super) fn read<T: DeserializeOwned>(root: &DocumentNode) -> Result<T, ScenarioFault> {
     T::deserialize(root)
 }
 
-impl de::Error for Fault {
+impl de::Error for ScenarioFault {
     fn custom<T: Display>(message: T) -> Self {
-        Fault::new(Wrong::Value(message.to_string()))
+        ScenarioFault::new(Wrong::Value(message.to_string()))
     }
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Fault::new(Wrong::Type { expected: expected.to_string() })
+        ScenarioFault::new(Wrong::Type { expected: expected.to_string() })
     }
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Fault::new(Wrong::Type { expected: expected.to_string() })
+        ScenarioFault::new(Wrong::Type { expected: expected.to_string() })
     }
     fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
-        Fault::new(Wrong::Length { len, expected: expected.to_string() })
+        ScenarioFault::new(Wrong::Length { len, expected: expected.to_string() })
     }
     fn unknown_variant(word: &str, valid: &'static [&'static str]) -> Self {
-        Fault::new(Wrong::UnknownWord { word: word.to_string(), valid })
+        ScenarioFault::new(Wrong::UnknownWord { word: word.to_string(), valid })
     }
     fn unknown_field(key: &str, valid: &'static [&'static str]) -> Self {
-        Fault::new(Wrong::UnknownKey { key: key.to_string(), valid })
+        ScenarioFault::new(Wrong::UnknownKey { key: key.to_string(), valid })
     }
     fn missing_field(key: &'static str) -> Self {
-        Fault::new(Wrong::Missing { key })
+        ScenarioFault::new(Wrong::Missing { key })
     }
 }
 
-impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for &'de DocumentNode {
+    type Error = ScenarioFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioFault> {
         let read = match &self.value {
-            Value::String(s) => visitor.visit_borrowed_str(s),
-            Value::Integer(i) => visitor.visit_i64(*i),
-            Value::Float(x) => visitor.visit_f64(*x),
-            Value::Boolean(b) => visitor.visit_bool(*b),
-            Value::Date(_) => Err(de::Error::invalid_type(Unexpected::Other("date"), &visitor)),
-            Value::Array(items) => {
+            DocumentValue::String(s) => visitor.visit_borrowed_str(s),
+            DocumentValue::Integer(i) => visitor.visit_i64(*i),
+            DocumentValue::Float(x) => visitor.visit_f64(*x),
+            DocumentValue::Boolean(b) => visitor.visit_bool(*b),
+            DocumentValue::Date(_) => Err(de::Error::invalid_type(Unexpected::Other("date"), &visitor)),
+            DocumentValue::Array(items) => {
                 let mut access = Items { items, next: 0 };
                 visitor.visit_seq(&mut access).and_then(|v| {
                     if access.next == items.len() {
                         Ok(v)
                     } else {
                         let expected = format!("a list of {}", access.next);
-                        Err(Fault::new(Wrong::Length { len: items.len(), expected }))
+                        Err(ScenarioFault::new(Wrong::Length { len: items.len(), expected }))
                     }
                 })
             }
-            Value::Table(entries) => visitor.visit_map(Entries { entries: entries.iter(), current: None }),
+            DocumentValue::Table(entries) => {
+                visitor.visit_map(Entries { entries: entries.iter(), current: None })
+            }
         };
         read.map_err(|f| f.or_at(&self.origin, Some(self)))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioFault> {
         visitor.visit_some(self)
     }
 
@@ -73,7 +75,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ScenarioFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -82,13 +84,15 @@ impl<'de> Deserializer<'de> for &'de Node {
         _: &'static str,
         valid: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ScenarioFault> {
         match &self.value {
-            Value::String(s) => {
-                let word: StrDeserializer<'_, Fault> = s.as_str().into_deserializer();
+            DocumentValue::String(s) => {
+                let word: StrDeserializer<'_, ScenarioFault> = s.as_str().into_deserializer();
                 visitor.visit_enum(word)
             }
-            _ => Err(Fault::new(Wrong::Type { expected: format!("one of {}", super::hint::list(valid)) })),
+            _ => Err(ScenarioFault::new(Wrong::Type {
+                expected: format!("one of {}", super::hint::list(valid)),
+            })),
         }
         .map_err(|f| f.or_at(&self.origin, Some(self)))
     }
@@ -100,19 +104,23 @@ impl<'de> Deserializer<'de> for &'de Node {
 }
 
 struct Items<'de> {
-    items: &'de [Node],
+    items: &'de [DocumentNode],
     next: usize,
 }
 
 impl<'de> SeqAccess<'de> for &mut Items<'de> {
-    type Error = Fault;
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    type Error = ScenarioFault;
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ScenarioFault> {
         let Some(item) = self.items.get(self.next) else { return Ok(None) };
         let index = self.next;
         self.next += 1;
         // A type may refuse the value after it has been read, as quantities do: the place is given here.
-        let read =
-            seed.deserialize(item).map_err(|f| f.or_at(&item.origin, Some(item)).under(Step::Index(index)));
+        let read = seed
+            .deserialize(item)
+            .map_err(|f| f.or_at(&item.origin, Some(item)).under(DocumentStep::Index(index)));
         read.map(Some)
     }
     fn size_hint(&self) -> Option<usize> {
@@ -121,25 +129,25 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
 }
 
 struct Entries<'de> {
-    entries: std::slice::Iter<'de, Entry>,
-    current: Option<&'de Entry>,
+    entries: std::slice::Iter<'de, DocumentEntry>,
+    current: Option<&'de DocumentEntry>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'de> {
-    type Error = Fault;
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    type Error = ScenarioFault;
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ScenarioFault> {
         let Some(entry) = self.entries.next() else { return Ok(None) };
         self.current = Some(entry);
-        let key: StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
+        let key: StrDeserializer<'_, ScenarioFault> = entry.key.as_str().into_deserializer();
         seed.deserialize(key).map(Some).map_err(|f| f.or_at(&entry.key_origin, None))
     }
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ScenarioFault> {
         match self.current.take() {
-            Some(Entry { key, node, .. }) => seed
+            Some(DocumentEntry { key, node, .. }) => seed
                 .deserialize(node)
-                .map_err(|f| f.or_at(&node.origin, Some(node)).under(Step::Key(key.clone()))),
+                .map_err(|f| f.or_at(&node.origin, Some(node)).under(DocumentStep::Key(key.clone()))),
             // serde asks for a key first; anything else is a fault of the reading type.
-            None => Err(Fault::new(Wrong::Value("a value was asked for before its key".into()))
+            None => Err(ScenarioFault::new(Wrong::Value("a value was asked for before its key".into()))
                 .or_at(&Origin::File, None)),
         }
     }

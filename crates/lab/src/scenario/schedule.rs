@@ -12,7 +12,7 @@ pub const MAX_STEPS: usize = 10_000;
 /// Steps of rate and delay. A frame has the rate at which it began to be sent; packets keep their order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Schedule {
+pub struct ScheduleSpec {
     /// The steps begin anew after this time; omitted: the last one holds to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Span>,
@@ -24,13 +24,13 @@ pub struct Schedule {
     pub file: Option<String>,
     /// The steps, in the order of time. Before the first one the link's own values hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScheduleStep>,
 }
 
 /// Rate and delay from a time on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ScheduleStep {
     /// From the start of the run, or of the period.
     pub at: Span,
     /// Rate from then on; omitted: as before.
@@ -45,7 +45,7 @@ const HEADER: &str = "at,rate,delay";
 
 /// Reads steps from CSV: the line `at,rate,delay`, then values with their units; an empty one is left as before.
 /// Lines that are empty or begin with `#` are skipped.
-pub(super) fn from_csv(text: &str) -> Result<Vec<Step>, String> {
+pub(super) fn from_csv(text: &str) -> Result<Vec<ScheduleStep>, String> {
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     match lines.next() {
@@ -64,7 +64,7 @@ pub(super) fn from_csv(text: &str) -> Result<Vec<Step>, String> {
         };
         let bad = |error: farpace_units::UnitError| format!("line {n}: {error}");
         let given = |text: &str| !text.is_empty();
-        steps.push(Step {
+        steps.push(ScheduleStep {
             at: at.parse().map_err(bad)?,
             rate: given(rate).then(|| rate.parse()).transpose().map_err(bad)?,
             delay: given(delay).then(|| delay.parse()).transpose().map_err(bad)?,
@@ -76,7 +76,9 @@ pub(super) fn from_csv(text: &str) -> Result<Vec<Step>, String> {
 impl Scenario {
     /// All schedules, and the keys that lead to them: the number of the link, and `forward` or `backward` if it is not
     /// of both directions.
-    pub(super) fn schedules(&mut self) -> impl Iterator<Item = (usize, Option<&'static str>, &mut Schedule)> {
+    pub(super) fn schedules(
+        &mut self,
+    ) -> impl Iterator<Item = (usize, Option<&'static str>, &mut ScheduleSpec)> {
         self.links.iter_mut().enumerate().flat_map(|(i, link)| {
             let [both, forward, backward] =
                 [&mut link.schedule, &mut link.forward.schedule, &mut link.backward.schedule];
@@ -89,14 +91,14 @@ impl Scenario {
 
 impl ResolvedDirection<'_> {
     /// Every rate and delay that this direction ever has, with all that was left out filled in; the first is at 0 s.
-    pub fn steps(&self) -> Vec<path::Step> {
-        let mut last = path::Step { at: Span::ZERO, rate: self.rate, delay: self.delay };
+    pub fn steps(&self) -> Vec<path::RateStep> {
+        let mut last = path::RateStep { at: Span::ZERO, rate: self.rate, delay: self.delay };
         let mut steps = Vec::new();
         for step in self.schedule.into_iter().flat_map(|s| &s.steps) {
             if steps.is_empty() && !step.at.is_zero() {
                 steps.push(last);
             }
-            last = path::Step {
+            last = path::RateStep {
                 at: step.at,
                 rate: step.rate.or(last.rate),
                 delay: step.delay.unwrap_or(last.delay),
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn csv_is_read_strictly() {
         let good = "# a pass\nat, rate, delay\n0 s, 10 Mbit/s, 30 ms\n\n15 s,,25 ms\n30 s,4 Mbit/s,\n";
-        let step = |at, mbit: Option<u64>, ms: Option<u64>| Step {
+        let step = |at, mbit: Option<u64>, ms: Option<u64>| ScheduleStep {
             at: Span::from_secs(at),
             rate: mbit.map(Rate::from_mbit),
             delay: ms.map(Span::from_millis),

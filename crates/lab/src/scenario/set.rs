@@ -1,18 +1,25 @@
 //! `--set path=value`: replaces values in the tree before it is read.
 
-use super::document::{Entry, Node, Value, parse_value};
-use super::error::{Fault, Origin};
+use super::document::{DocumentEntry, DocumentNode, DocumentValue, parse_value};
+use super::error::{Origin, ScenarioFault};
 use super::hint::{list, nearest};
 
 /// Puts `value` at the dotted `path`. Missing tables on the way are made; reading refuses them afterwards
 /// if nobody knows them. `index` is the number of the override, for messages.
-pub(super) fn apply(root: &mut Node, index: usize, path: &str, value: &str) -> Result<(), Fault> {
+pub(super) fn apply(
+    root: &mut DocumentNode,
+    index: usize,
+    path: &str,
+    value: &str,
+) -> Result<(), ScenarioFault> {
     let origin = Origin::Set(index);
-    let node = parse_value(value, &origin)
-        .unwrap_or_else(|| Node { origin: origin.clone(), value: Value::String(value.to_string()) });
+    let node = parse_value(value, &origin).unwrap_or_else(|| DocumentNode {
+        origin: origin.clone(),
+        value: DocumentValue::String(value.to_string()),
+    });
     let steps: Vec<&str> = path.split('.').map(str::trim).collect();
     if steps.iter().any(|s| s.is_empty()) || steps.len() > MAX_STEPS {
-        return Err(Fault::syntax(format!("`{path}` is not a path"), origin)
+        return Err(ScenarioFault::syntax(format!("`{path}` is not a path"), origin)
             .hinted("a path is words with dots between, like `links.wan.delay` or `flows.0.size`"));
     }
     put(root, &steps, &[], &node, &origin)
@@ -21,7 +28,13 @@ pub(super) fn apply(root: &mut Node, index: usize, path: &str, value: &str) -> R
 /// Deepest path. The deepest key of a scenario has six steps.
 const MAX_STEPS: usize = 16;
 
-fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origin) -> Result<(), Fault> {
+fn put(
+    at: &mut DocumentNode,
+    steps: &[&str],
+    done: &[&str],
+    node: &DocumentNode,
+    origin: &Origin,
+) -> Result<(), ScenarioFault> {
     let Some((step, rest)) = steps.split_first() else {
         *at = node.clone();
         return Ok(());
@@ -30,7 +43,7 @@ fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origi
     let here = if done.is_empty() { "the scenario".to_string() } else { format!("`{}`", done.join(".")) };
     let kind = at.describe();
     match &mut at.value {
-        Value::Array(items) => {
+        DocumentValue::Array(items) => {
             if *step == "*" {
                 return items.iter_mut().try_for_each(|item| put(item, rest, &walked, node, origin));
             }
@@ -41,7 +54,8 @@ fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origi
             match found.and_then(|i| items.get_mut(i)) {
                 Some(item) => put(item, rest, &walked, node, origin),
                 None => {
-                    let fault = Fault::syntax(format!("{here} has no element `{step}`"), origin.clone());
+                    let fault =
+                        ScenarioFault::syntax(format!("{here} has no element `{step}`"), origin.clone());
                     let known: Vec<&str> =
                         names.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
                     Err(fault.hinted(match (nearest(step, &known), items.len()) {
@@ -53,7 +67,7 @@ fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origi
                 }
             }
         }
-        Value::Table(entries) => {
+        DocumentValue::Table(entries) => {
             if *step == "*" {
                 return entries.iter_mut().try_for_each(|e| put(&mut e.node, rest, &walked, node, origin));
             }
@@ -63,24 +77,24 @@ fn put(at: &mut Node, steps: &[&str], done: &[&str], node: &Node, origin: &Origi
             // Machines cannot come into being here: without a link they would be of no use.
             if let ["hosts" | "routers" | "switches"] = done {
                 let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
-                let fault = Fault::syntax(format!("{here} has no `{step}`"), origin.clone());
+                let fault = ScenarioFault::syntax(format!("{here} has no `{step}`"), origin.clone());
                 return Err(match nearest(step, &known) {
                     Some(n) => fault.hinted(format!("did you mean `{n}`?")),
                     None => fault.hinted(format!("there are {}", list(&known))),
                 });
             }
-            let mut made = Node { origin: origin.clone(), value: Value::Table(Vec::new()) };
+            let mut made = DocumentNode { origin: origin.clone(), value: DocumentValue::Table(Vec::new()) };
             put(&mut made, rest, &walked, node, origin)?;
-            entries.push(Entry { key: step.to_string(), key_origin: origin.clone(), node: made });
+            entries.push(DocumentEntry { key: step.to_string(), key_origin: origin.clone(), node: made });
             Ok(())
         }
-        _ => Err(Fault::syntax(format!("{here} is {kind}: it has no `{step}`"), origin.clone())),
+        _ => Err(ScenarioFault::syntax(format!("{here} is {kind}: it has no `{step}`"), origin.clone())),
     }
 }
 
-fn name_of(node: &Node) -> Option<&str> {
+fn name_of(node: &DocumentNode) -> Option<&str> {
     match &node.child(&"name".into())?.value {
-        Value::String(s) => Some(s),
+        DocumentValue::String(s) => Some(s),
         _ => None,
     }
 }

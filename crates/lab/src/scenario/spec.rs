@@ -3,10 +3,10 @@
 
 use super::aqm::Aqm;
 use super::datagrams::DatagramFlow;
-use super::host_model::{Interrupts, Processor};
-use super::impairments::{BurstLoss, ClockJump};
-use super::middlebox::{AckThinning, Middlebox};
-use super::schedule::Schedule;
+use super::host_model::{InterruptsSpec, ProcessorSpec};
+use super::impairments::{BurstLossSpec, ClockJumpSpec};
+use super::middlebox::{AckThinningSpec, MiddleboxSpec};
+use super::schedule::ScheduleSpec;
 use farpace_link::multi_nic::MultiNicConfig;
 use farpace_link::pacing::PacingConfig;
 use farpace_path::QueueLimit;
@@ -39,17 +39,17 @@ pub struct Scenario {
     #[serde(default)]
     pub trace: Trace,
     /// The machines at the ends, by name. Each has one NIC, so one link, unless it has `multi_nic`.
-    pub hosts: BTreeMap<String, Host>,
+    pub hosts: BTreeMap<String, HostSpec>,
     /// The machines between, by name. They forward along the only path there is.
     #[serde(default)]
-    pub routers: BTreeMap<String, Router>,
+    pub routers: BTreeMap<String, RouterSpec>,
     /// What joins lines into one Ethernet, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub switches: BTreeMap<String, Switch>,
+    pub switches: BTreeMap<String, SwitchSpec>,
     /// The links between hosts, routers and switches.
     pub links: Vec<LinkSpec>,
     /// The transfers.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowSpec>,
     /// Streams of UDP datagrams beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datagrams: Vec<DatagramFlow>,
@@ -58,7 +58,7 @@ pub struct Scenario {
 /// A machine that sends and receives.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Host {
+pub struct HostSpec {
     /// IPv4 or IPv6 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
     pub address: Option<IpAddr>,
     /// Each of the host's links belongs to a network card of its own, in the order of the links, and all cards together are
@@ -67,19 +67,19 @@ pub struct Host {
     /// What its connections may hold; omitted: 16 GiB. Autotuned buffers reach a quarter of it.
     pub memory: Option<ByteCount>,
     /// What frames cost the host; omitted: nothing.
-    pub processor: Option<Processor>,
+    pub processor: Option<ProcessorSpec>,
 }
 
 /// A machine that forwards. It takes no time and has no keys of its own: rates, queues and policers belong
 /// to its links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Router {}
+pub struct RouterSpec {}
 
 /// What joins lines into one Ethernet. It takes no time: rates and queues belong to its links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Switch {
+pub struct SwitchSpec {
     /// A switch, which sends frames to where their receiver is, or a hub, which sends everything everywhere.
     pub kind: SwitchKind,
 }
@@ -121,7 +121,7 @@ pub struct LinkSpec {
     pub aqm: Option<Aqm>,
     /// Rate and delay over time, in place of the constant ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ScheduleSpec>,
     /// Bytes that each frame takes on the line beyond its own: 24 B are Ethernet's checksum, preamble and gap.
     /// With 0 B, short frames are not padded to Ethernet's minimum either.
     #[serde(default = "default_overhead")]
@@ -147,23 +147,23 @@ pub struct DirectionSpec {
     /// Active queue management in this direction, in place of the link's.
     pub aqm: Option<Aqm>,
     /// Rate and delay over time in this direction, in place of the link's.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ScheduleSpec>,
     /// How packets leave the first machine of this direction: evenly, each class at its rate. The line needs a `rate`; `queue`
     /// does not apply, as each class has a limit.
     pub pacing: Option<PacingConfig>,
     /// A firewall at the entrance, which strips options, clears bits and drops segments without ACK.
-    pub middlebox: Option<Middlebox>,
+    pub middlebox: Option<MiddleboxSpec>,
     /// At the entrance, of several pure ACKs only the newest goes on.
-    pub ack_thinning: Option<AckThinning>,
+    pub ack_thinning: Option<AckThinningSpec>,
     /// A token bucket at the entrance: it drops what exceeds its rate, and never queues.
-    pub policer: Option<Policer>,
+    pub policer: Option<PolicerSpec>,
     /// The longest IP packet that passes; omitted: any.
-    pub mtu: Option<Mtu>,
+    pub mtu: Option<MtuSpec>,
     /// Probability that a packet is lost.
     #[schemars(range(min = 0, max = 1))]
     pub loss: f64,
     /// Loss in bursts (Gilbert-Elliott).
-    pub burst_loss: Option<BurstLoss>,
+    pub burst_loss: Option<BurstLossSpec>,
     /// Probability that a bit is wrong when it arrives: an IP packet of n bytes is lost with 1 - (1 - this)^(8 n).
     #[schemars(range(min = 0, max = 1))]
     pub bit_errors: f64,
@@ -174,17 +174,17 @@ pub struct DirectionSpec {
     #[schemars(range(min = 0, max = 1))]
     pub corrupt: f64,
     /// Some packets are held back, so that later ones overtake them.
-    pub reorder: Option<Reorder>,
+    pub reorder: Option<ReorderSpec>,
     /// Each packet is delayed by a random time up to this; the order is kept.
     pub jitter: Span,
     /// Times when the link is down and drops everything, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub outages: Vec<Outage>,
+    pub outages: Vec<OutageSpec>,
     /// Jumps of the TCP timestamp clocks of whatever sends into this direction; their echoes are moved back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub clock_jumps: Vec<ClockJump>,
+    pub clock_jumps: Vec<ClockJumpSpec>,
     /// Receive interrupts of the card at the end of this direction.
-    pub interrupts: Option<Interrupts>,
+    pub interrupts: Option<InterruptsSpec>,
 }
 
 impl DirectionSpec {
@@ -196,7 +196,7 @@ impl DirectionSpec {
 /// A token bucket that drops. A packet passes if the bucket holds its length; the bucket begins full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Policer {
+pub struct PolicerSpec {
     /// Rate at which tokens come in.
     pub rate: Rate,
     /// Most tokens the bucket holds: what may pass at once after a rest.
@@ -209,13 +209,13 @@ pub struct Policer {
     pub phase: Span,
     /// Which bytes of a packet cost tokens.
     #[serde(default)]
-    pub counts: Counts,
+    pub counts: PolicerCounts,
 }
 
 /// An MTU: what is longer is dropped, or taken apart where IPv4 allows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Mtu {
+pub struct MtuSpec {
     /// Length of the longest IP packet that passes, header included, from 68 B.
     pub limit: ByteCount,
     /// The sender of what is dropped is not told by ICMP: a black hole.
@@ -223,13 +223,13 @@ pub struct Mtu {
     pub silent: bool,
     /// Later limits, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<MtuChange>,
+    pub changes: Vec<MtuChangeSpec>,
 }
 
 /// Another MTU from a time on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MtuChange {
+pub struct MtuChangeSpec {
     /// When it begins to hold.
     pub at: Span,
     /// Length of the longest IP packet that passes then.
@@ -239,7 +239,7 @@ pub struct MtuChange {
 /// Which bytes of a packet cost tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Counts {
+pub enum PolicerCounts {
     /// The IP packet.
     #[default]
     Ip,
@@ -250,7 +250,7 @@ pub enum Counts {
 /// Reordering: some packets are held back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Reorder {
+pub struct ReorderSpec {
     /// Probability that a packet is held back.
     #[schemars(range(min = 0, max = 1))]
     pub chance: f64,
@@ -261,7 +261,7 @@ pub struct Reorder {
 /// A time when a link is down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Outage {
+pub struct OutageSpec {
     /// When it begins.
     pub at: Span,
     /// How long it lasts.
@@ -271,7 +271,7 @@ pub struct Outage {
 /// A transfer from one host to another over one TCP connection. The sender opens it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Flow {
+pub struct FlowSpec {
     /// Name, unique among flows.
     pub name: String,
     /// The host that sends.
@@ -361,17 +361,17 @@ pub struct ResolvedDirection<'a> {
     /// The node that they go to.
     pub to: &'a str,
     /// The firewall at the entrance.
-    pub middlebox: Option<&'a Middlebox>,
+    pub middlebox: Option<&'a MiddleboxSpec>,
     /// How ACKs are thinned at the entrance.
-    pub ack_thinning: Option<&'a AckThinning>,
+    pub ack_thinning: Option<&'a AckThinningSpec>,
     /// The policer at the entrance.
-    pub policer: Option<&'a Policer>,
+    pub policer: Option<&'a PolicerSpec>,
     /// The longest packet that passes.
-    pub mtu: Option<&'a Mtu>,
+    pub mtu: Option<&'a MtuSpec>,
     /// Probability of loss, 0 to 1.
     pub loss: f64,
     /// Loss in bursts.
-    pub burst_loss: Option<&'a BurstLoss>,
+    pub burst_loss: Option<&'a BurstLossSpec>,
     /// Probability of a wrong bit on the line, 0 to 1.
     pub bit_errors: f64,
     /// Probability of arriving twice, 0 to 1.
@@ -379,21 +379,21 @@ pub struct ResolvedDirection<'a> {
     /// Probability of a flipped bit, 0 to 1.
     pub corrupt: f64,
     /// Reordering.
-    pub reorder: Option<&'a Reorder>,
+    pub reorder: Option<&'a ReorderSpec>,
     /// Greatest random delay that keeps the order.
     pub jitter: Span,
     /// Times without service, ordered and apart.
-    pub outages: &'a [Outage],
+    pub outages: &'a [OutageSpec],
     /// Jumps of the senders' timestamp clocks.
-    pub clock_jumps: &'a [ClockJump],
+    pub clock_jumps: &'a [ClockJumpSpec],
     /// Receive interrupts at the end.
-    pub interrupts: Option<&'a Interrupts>,
+    pub interrupts: Option<&'a InterruptsSpec>,
     /// The queue in front of the line.
     pub queue: QueueLimit,
     /// What manages it.
     pub aqm: Option<&'a Aqm>,
     /// Steps of rate and delay; before the first one `rate` and `delay` hold.
-    pub schedule: Option<&'a Schedule>,
+    pub schedule: Option<&'a ScheduleSpec>,
     /// How packets are paced; then `queue` does not hold.
     pub pacing: Option<&'a PacingConfig>,
     /// The line's rate; none: infinitely fast.

@@ -1,6 +1,6 @@
 //! The shape of the network: paths and routes.
 
-use super::spec::{Direction, Flow, LinkSpec, Scenario};
+use super::spec::{Direction, FlowSpec, LinkSpec, Scenario};
 use std::collections::{BTreeMap, VecDeque};
 
 /// One step of a path: over a link, in one direction.
@@ -26,12 +26,12 @@ impl Hop {
 
 /// A machine; of a host with several cards, one of them, by its link. Cards are ends of the network: nothing goes in by one
 /// and out by another. So ways that are parallel from host to host are no loops, and between two places there is one path.
-pub(super) type Place<'a> = (&'a str, usize);
+pub(super) type NodeKind<'a> = (&'a str, usize);
 
 /// Places and the links that lead away from each, in the order of their addition.
 pub(super) struct Graph<'a> {
     scenario: &'a Scenario,
-    edges: BTreeMap<Place<'a>, Vec<(Hop, Place<'a>)>>,
+    edges: BTreeMap<NodeKind<'a>, Vec<(Hop, NodeKind<'a>)>>,
 }
 
 impl<'a> Graph<'a> {
@@ -57,16 +57,16 @@ impl<'a> Graph<'a> {
     }
 
     /// Where `link` begins or ends at `node`.
-    pub fn place<'n>(&self, node: &'n str, link: usize) -> Place<'n> {
+    pub fn place<'n>(&self, node: &'n str, link: usize) -> NodeKind<'n> {
         (node, if self.scenario.multi_nic(node).is_some() { link } else { 0 })
     }
     /// A machine, by its first card.
-    fn first<'n>(&self, node: &'n str) -> Place<'n> {
+    fn first<'n>(&self, node: &'n str) -> NodeKind<'n> {
         (node, self.scenario.cards(node).first().map_or(0, |card| self.place(node, card.link).1))
     }
 
     /// For every other place that reaches `target`: the first hop of its way there, and the place which that hop leads to.
-    pub fn toward(&self, target: Place<'_>) -> BTreeMap<Place<'a>, (Hop, Place<'a>)> {
+    pub fn toward(&self, target: NodeKind<'_>) -> BTreeMap<NodeKind<'a>, (Hop, NodeKind<'a>)> {
         let mut routes = BTreeMap::new();
         let Some(&target) = self.edges.keys().find(|place| **place == target) else { return routes };
         let mut queue = VecDeque::from([target]);
@@ -83,7 +83,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The way between two places, as hops and the machines they lead to.
-    pub fn path(&self, from: Place<'_>, to: Place<'_>) -> Option<Vec<(Hop, &'a str)>> {
+    pub fn path(&self, from: NodeKind<'_>, to: NodeKind<'_>) -> Option<Vec<(Hop, &'a str)>> {
         let routes = self.toward(to);
         let mut path = Vec::new();
         let mut place = from;
@@ -104,7 +104,7 @@ impl<'a> Graph<'a> {
 impl Scenario {
     /// The way of a flow's data, in order. Its ACKs take the same links back. Between hosts with several cards, the widest
     /// of [all](Scenario::paths). Never empty in a scenario that has been checked.
-    pub fn path(&self, flow: &Flow) -> Vec<Hop> {
+    pub fn path(&self, flow: &FlowSpec) -> Vec<Hop> {
         let mut paths = self.paths(flow);
         if paths.len() > 1 {
             let widest = |hops: &Vec<Hop>| self.narrowest_on(flow, hops).map(|b| b.goodput);

@@ -2,14 +2,14 @@
 //! one to find what the failure needs.
 
 use super::paced::{self, Paced};
-use farpace_lab::scenario::{Outage, Policer};
+use farpace_lab::scenario::{OutageSpec, PolicerSpec};
 use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
-    AckControl, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, RequestRule, Rto, Settings,
+    AckControlMode, Congestion, DelayedAck, EcnMode, MtuProbing, Profile, RequestRule, Rto, Settings,
     TimeoutProcedure,
 };
-use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Rate, Span};
 use farpace_wire::tcp::TcpFlags;
 use std::fmt;
 
@@ -97,14 +97,14 @@ pub struct Way {
     pub queue: Packets,
     /// A card paces the line, with queues of its own.
     pub paced: Option<Paced>,
-    pub policer: Option<Policer>,
+    pub policer: Option<PolicerSpec>,
     pub loss: f64,
     pub burst: Option<BurstLossConfig>,
     pub corrupt: f64,
     pub duplicate: f64,
     pub reorder: Option<(f64, Span)>,
     pub jitter: Span,
-    pub outages: Vec<Outage>,
+    pub outages: Vec<OutageSpec>,
     pub mtu: Vec<MtuChange>,
     /// Nobody is told of packets that are too big.
     pub mtu_silent: bool,
@@ -127,25 +127,25 @@ const COARSE: Span = Span::from_millis(10);
 /// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
 const MAX_TICKS: u64 = 1 << 29;
 
-pub fn pick<T: Clone>(rng: &mut Stream, from: &[T]) -> T {
+pub fn pick<T: Clone>(rng: &mut RandomStream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
 /// A number from `least` to `most`, each power of two as likely as the next.
-pub fn spread(rng: &mut Stream, least: u64, most: u64) -> u64 {
+pub fn spread(rng: &mut RandomStream, least: u64, most: u64) -> u64 {
     let octaves = u64::from(most.max(1).ilog2() - least.max(1).ilog2()) + 1;
     let floor = least << rng.below(octaves).min(40);
     (floor + rng.below(floor.max(1))).clamp(least, most)
 }
 
-fn span(rng: &mut Stream, least: Span, most: Span) -> Span {
+fn span(rng: &mut RandomStream, least: Span, most: Span) -> Span {
     Span::from_micros(spread(rng, least.as_micros(), most.as_micros()))
 }
 
 /// Some of the time nothing.
-pub fn sometimes<T>(rng: &mut Stream, p: f64, some: impl FnOnce(&mut Stream) -> T) -> Option<T> {
+pub fn sometimes<T>(rng: &mut RandomStream, p: f64, some: impl FnOnce(&mut RandomStream) -> T) -> Option<T> {
     // Drawn in any case, so that one knob does not change all those after it.
-    let mut own = Stream::new(rng.next_u64(), "knob");
+    let mut own = RandomStream::new(rng.next_u64(), "knob");
     rng.chance(p).then(|| some(&mut own))
 }
 
@@ -171,7 +171,7 @@ impl fmt::Display for Knobs {
 impl Knobs {
     /// The trial of a seed.
     pub fn draw(seed: u64) -> Knobs {
-        let mut rng = Stream::new(seed, "knobs");
+        let mut rng = RandomStream::new(seed, "knobs");
         let heal = span(&mut rng, Span::from_secs(1), Span::from_secs(150));
         let ends = [end(&mut rng, heal), end(&mut rng, heal)];
         // Net/2 backs off to 64 timeouts and no further, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
@@ -203,7 +203,7 @@ impl Knobs {
             p.total = p.total.min(most).min(p.turn.saturating_mul(100));
         }
         // Dice of their own: a trial without cards is what it was before there were any.
-        let mut dice = Stream::new(seed, "cards");
+        let mut dice = RandomStream::new(seed, "cards");
         for (i, way) in ways.iter_mut().enumerate() {
             way.paced = paced::draw(&mut dice, way, &ends, i, connections);
         }
@@ -233,7 +233,7 @@ const TIMEOUTS: [TimeoutProcedure; 4] = [
 ];
 
 /// Any configuration that a scenario can ask for.
-fn end(rng: &mut Stream, heal: Span) -> End {
+fn end(rng: &mut RandomStream, heal: Span) -> End {
     let mss = pick(rng, &[88, 88, 536, 1000, 1460, 1460, 8960]);
     let segment = u64::from(mss);
     let receive = [segment, 2 * segment + 1, 10_000, 65_535, 70_001, 4_000_000, 4_000_000, 1 << 30];
@@ -267,12 +267,12 @@ fn end(rng: &mut Stream, heal: Span) -> End {
         timeout: sometimes(rng, 0.2, |r| pick(r, &TIMEOUTS)),
         undo: sometimes(rng, 0.1, |r| r.chance(0.5)),
         pacing: sometimes(rng, 0.2, |r| r.chance(0.5)),
-        ack_control: sometimes(rng, 0.5, |r| pick(r, &AckControl::ALL)),
+        ack_control: sometimes(rng, 0.5, |r| pick(r, &AckControlMode::ALL)),
         clock: sometimes(rng, 0.2, |r| Span::from_micros(pick(r, &[1, 1_000, 10_000, 500_000]))),
         ..Settings::default()
     };
     let rules = RequestRule::ALL.into_iter().filter(|_| rng.chance(0.3)).collect();
-    let asks = settings.ack_control.is_some_and(|control| control != AckControl::Off);
+    let asks = settings.ack_control.is_some_and(|control| control != AckControlMode::Off);
     let settings = Settings { ask_for: asks.then_some(rules), ..settings };
     // A floor above the clamp is refused.
     let cwnd_floor =
@@ -282,7 +282,7 @@ fn end(rng: &mut Stream, heal: Span) -> End {
     let historical = Settings { tail_loss_probe: None, timeout: None, undo: None, ..settings.clone() };
     let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();
     let jumps = sometimes(rng, 0.1, |r| {
-        let jump = |r: &mut Stream| Jump {
+        let jump = |r: &mut RandomStream| Jump {
             at: Instant::ZERO + Span::from_nanos(r.below(heal.as_nanos())),
             ticks: spread(r, 1, MAX_TICKS) as u32,
         };
@@ -292,7 +292,7 @@ fn end(rng: &mut Stream, heal: Span) -> End {
 }
 
 /// Who sends how much, when, and who hangs up.
-fn programs(rng: &mut Stream) -> [Program; 2] {
+fn programs(rng: &mut RandomStream) -> [Program; 2] {
     let total = spread(rng, 1, 3_000_000);
     let silent = Program {
         total: 0,
@@ -333,7 +333,7 @@ fn programs(rng: &mut Stream) -> [Program; 2] {
     programs
 }
 
-fn ways(rng: &mut Stream, heal: Span) -> [Way; 2] {
+fn ways(rng: &mut RandomStream, heal: Span) -> [Way; 2] {
     let rate = spread(rng, 20_000, 10_000_000_000);
     let asymmetry = sometimes(rng, 0.3, |r| spread(r, 2, 1_000)).unwrap_or(1);
     let delay = span(rng, Span::from_micros(10), Span::from_secs(1));
@@ -342,16 +342,16 @@ fn ways(rng: &mut Stream, heal: Span) -> [Way; 2] {
     [way(rng, rates[order], delay, heal), way(rng, rates[1 - order], delay, heal)]
 }
 
-fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
+fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
     // Queues of more than some seconds are a trouble of their own, which no end of a trial could be told for.
     let longest = (rate * 4 / (8 * 1_500)).clamp(2, 1_000);
-    let within = |r: &mut Stream| Span::from_nanos(r.below(heal.as_nanos()));
-    let chance = |r: &mut Stream, most: f64| {
+    let within = |r: &mut RandomStream| Span::from_nanos(r.below(heal.as_nanos()));
+    let chance = |r: &mut RandomStream, most: f64| {
         let unit = r.unit();
         unit * unit * most
     };
-    let mut outages: Vec<Outage> = sometimes(rng, 0.3, |r| {
-        let outage = |r: &mut Stream| Outage {
+    let mut outages: Vec<OutageSpec> = sometimes(rng, 0.3, |r| {
+        let outage = |r: &mut RandomStream| OutageSpec {
             at: within(r),
             lasts: span(r, Span::from_millis(10), Span::from_secs(60)),
         };
@@ -366,7 +366,7 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
         apart
     });
     let mut mtu: Vec<MtuChange> = sometimes(rng, 0.2, |r| {
-        let change = |r: &mut Stream| MtuChange {
+        let change = |r: &mut RandomStream| MtuChange {
             at: Instant::ZERO + within(r),
             mtu: ByteCount::new(pick(r, &[68, 140, 296, 576, 1_280, 1_400, 1_500, 9_000])),
         };
@@ -380,7 +380,7 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
         delay,
         queue: Packets::new(spread(rng, 2, longest) as u32),
         paced: None,
-        policer: sometimes(rng, 0.15, |r| Policer {
+        policer: sometimes(rng, 0.15, |r| PolicerSpec {
             rate: Rate::from_bits_per_sec((rate as f64 * (0.2 + 0.8 * r.unit())) as u64),
             burst: ByteCount::new(spread(r, 9_100, 200_000)),
             refill: Span::from_micros(r.below(3) * 1_000),
@@ -417,7 +417,7 @@ fn way(rng: &mut Stream, rate: u64, delay: Span, heal: Span) -> Way {
 
 /// What it takes away is only what asking for ACKs needs. A box that takes window scaling or timestamps away from one
 /// SYN of two leaves ends that disagree, and nothing that they could do about it.
-fn middlebox(rng: &mut Stream) -> MiddleboxConfig {
+fn middlebox(rng: &mut RandomStream) -> MiddleboxConfig {
     let experimental = rng.chance(0.5).then_some([253, 254]);
     MiddleboxConfig {
         strip: experimental.into_iter().flatten().collect(),

@@ -8,7 +8,7 @@ use super::program::Running;
 use farpace_lab::Payload;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::Config;
-use farpace_tcp::{Connection, Outgoing, PathError, Ports, Segment, State, Transmit};
+use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, PathError, Ports, Segment, Transmit};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Rate, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
@@ -184,7 +184,7 @@ impl Machine {
     fn service(&mut self, number: u32, cx: &mut Cx<'_>) {
         let (now, budget) = (cx.now(), self.budget);
         let Some(link) = self.live(number) else { return };
-        let mut out: Vec<Outgoing> = Vec::new();
+        let mut out: Vec<OutgoingSegment> = Vec::new();
         loop {
             link.program.act(now, &mut link.connection);
             let before = out.len();
@@ -205,7 +205,7 @@ impl Machine {
         let wanted = link.connection.wanted_rate();
         let departures = link.departures.clone();
         assert_eq!(link.connection.deadline(), link.connection.deadline(), "the deadline is pure");
-        if link.connection.state() == State::Closed {
+        if link.connection.state() == ConnectionState::Closed {
             link.program.act(now, &mut link.connection);
             assert_eq!(link.connection.deadline(), None, "a closed connection waits for nothing");
             self.alive.remove(&number);
@@ -274,7 +274,7 @@ impl Machine {
 }
 
 /// What every segment must fulfil, whatever was heard of the peer.
-fn inspect(out: &Outgoing, edge: Option<Seq>, connection: &Connection) {
+fn inspect(out: &OutgoingSegment, edge: Option<Seq>, connection: &Connection) {
     let Segment { header, payload, .. } = &out.segment;
     // What stands beyond a window that was taken back, a probe of it, and a reset are not bound by it.
     let bound = !payload.is_empty() && out.cause != Cause::WindowProbe && out.cause != Cause::Reset;

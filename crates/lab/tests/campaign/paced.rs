@@ -4,12 +4,12 @@ use super::knobs::{End, Way, pick, sometimes, spread};
 use farpace_lab::{Observer, WireId};
 use farpace_link::nic::PacingNic;
 use farpace_link::pacing::{
-    Burstiness, ClassConfig, ClassRate, Classifier, FCS, Filter, GapFrameKind, Gaps, PacingConfig,
+    Burstiness, ClassConfig, ClassFilter, ClassRate, Classifier, FCS, GapFrameKind, Gaps, PacingConfig,
     SchedulerKind, layer_2, on_the_line,
 };
 use farpace_path as path;
 use farpace_path::{Cx, Element, Inspection, Port, QueueLimit, Routes};
-use farpace_units::{ByteCount, Instant, Packets, Rate, Span, Stream};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Rate, Span};
 use farpace_wire::Packet;
 use farpace_wire::ethernet::ETHERNET_LEN;
 use std::net::Ipv4Addr;
@@ -43,7 +43,13 @@ const MIN_SHARE: u64 = 64;
 const SLOW_LINE: Rate = Rate::from_mbit(2);
 
 /// Some of the time, a card for a way of a trial with so many connections.
-pub fn draw(rng: &mut Stream, way: &Way, ends: &[End; 2], side: usize, connections: u32) -> Option<Paced> {
+pub fn draw(
+    rng: &mut RandomStream,
+    way: &Way,
+    ends: &[End; 2],
+    side: usize,
+    connections: u32,
+) -> Option<Paced> {
     let corrupt = way.corrupt > 0.0;
     sometimes(rng, 0.3, |r| {
         use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};
@@ -85,7 +91,7 @@ fn longest(ends: &[End; 2]) -> u64 {
     ends.iter().map(|end| u64::from(end.settings.mss.unwrap_or(1_460)) + 40).max().unwrap_or(1_500)
 }
 
-fn classes(r: &mut Stream, config: &mut PacingConfig, line: Rate) {
+fn classes(r: &mut RandomStream, config: &mut PacingConfig, line: Rate) {
     let line = line.bits_per_sec();
     let weights: Vec<u64> = (0..1 + r.below(5)).map(|_| spread(r, 1, 16)).collect();
     let load = MAX_LOAD * (0.2 + 0.8 * r.unit());
@@ -110,17 +116,20 @@ fn classes(r: &mut Stream, config: &mut PacingConfig, line: Rate) {
 }
 
 /// Connections by their ports, some by nothing but their protocol, some left to the default or to nobody.
-fn filters(r: &mut Stream, config: &mut PacingConfig, side: usize, connections: u32) {
+fn filters(r: &mut RandomStream, config: &mut PacingConfig, side: usize, connections: u32) {
     let names: Vec<String> = config.classes.iter().map(|class| class.name.clone()).collect();
     config.default = sometimes(r, 0.6, |r| pick(r, &names));
     for number in 0..connections.min(40) {
         let port = Some(FIRST_PORT + number as u16);
-        let filter = Filter { class: pick(r, &names), priority: r.below(3) as u16, ..Filter::default() };
+        let filter =
+            ClassFilter { class: pick(r, &names), priority: r.below(3) as u16, ..ClassFilter::default() };
         config.filters.push(match (r.below(5), side) {
             (0, _) => continue,
-            (1, _) => Filter { protocol: Some(farpace_link::pacing::Protocol::TCP), priority: 9, ..filter },
-            (_, 0) => Filter { src_port: port, ..filter },
-            _ => Filter { dst_port: port, ..filter },
+            (1, _) => {
+                ClassFilter { protocol: Some(farpace_link::pacing::Protocol::TCP), priority: 9, ..filter }
+            }
+            (_, 0) => ClassFilter { src_port: port, ..filter },
+            _ => ClassFilter { dst_port: port, ..filter },
         });
     }
 }

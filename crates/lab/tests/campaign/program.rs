@@ -3,7 +3,7 @@
 use super::knobs::{Close, Program, Read, Wait};
 use bytes::Bytes;
 use farpace_lab::Payload;
-use farpace_tcp::{CloseReason, Connection, Event};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::{ByteCount, Instant};
 
 /// The bytes of all streams of one end: those of connection number n begin at `n * STRIDE`.
@@ -70,14 +70,16 @@ impl Running {
             events += 1;
             assert!(events <= 8, "each event stands once");
             match event {
-                Event::Connected => self.connected = true,
-                Event::Readable => self.readable = true,
-                Event::PeerClosed => {
+                ConnectionEvent::Connected => self.connected = true,
+                ConnectionEvent::Readable => self.readable = true,
+                ConnectionEvent::PeerClosed => {
                     assert!(!self.peer_closed, "the peer closes once");
                     self.peer_closed = true;
                     self.last_progress = now;
                 }
-                Event::Closed(reason) => assert_eq!(self.ended.replace(reason), None, "closed once"),
+                ConnectionEvent::Closed(reason) => {
+                    assert_eq!(self.ended.replace(reason), None, "closed once")
+                }
                 _ => {}
             }
         }

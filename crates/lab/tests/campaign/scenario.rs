@@ -2,8 +2,8 @@
 
 use super::knobs::{Knobs, Program, Way};
 use farpace_lab::scenario::{
-    BurstLoss, ClockJump, DirectionSpec, Flow, Host, LinkSpec, Mtu, MtuChange, QueueLimit, Reorder, Scenario,
-    Trace,
+    BurstLossSpec, ClockJumpSpec, DirectionSpec, FlowSpec, HostSpec, LinkSpec, MtuChangeSpec, MtuSpec,
+    QueueLimit, ReorderSpec, Scenario, Trace,
 };
 use farpace_path::BurstLossConfig;
 use farpace_units::{ByteCount, Instant, Span};
@@ -14,7 +14,7 @@ pub fn text(knobs: &Knobs) -> String {
     let mut unsaid = Vec::new();
     let directions = [0, 1].map(|i| {
         let jumps = knobs.ends[i].jumps.iter();
-        let jump = |j: &farpace_path::Jump| ClockJump {
+        let jump = |j: &farpace_path::Jump| ClockJumpSpec {
             at: j.at.since(Instant::ZERO),
             ticks: j.ticks.cast_signed(),
         };
@@ -41,7 +41,7 @@ pub fn text(knobs: &Knobs) -> String {
             continue;
         }
         let (from, to) = [("client", "server"), ("server", "client")][i];
-        flows.push(Flow {
+        flows.push(FlowSpec {
             name: format!("from-{from}"),
             from: from.into(),
             to: to.into(),
@@ -71,7 +71,10 @@ pub fn text(knobs: &Knobs) -> String {
         seed: knobs.seed >> 1,
         duration: Span::from_secs(86_400),
         trace: Trace { bin: Span::from_secs(1), ..Trace::default() },
-        hosts: BTreeMap::from([("client".into(), Host::default()), ("server".into(), Host::default())]),
+        hosts: BTreeMap::from([
+            ("client".into(), HostSpec::default()),
+            ("server".into(), HostSpec::default()),
+        ]),
         routers: BTreeMap::new(),
         switches: BTreeMap::new(),
         links: vec![link],
@@ -107,15 +110,15 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
         queue: way.paced.is_none().then_some(QueueLimit::Packets(way.queue)),
         pacing: way.paced.as_ref().map(|paced| paced.config.clone()),
         policer: way.policer.clone(),
-        mtu: (!way.mtu.is_empty()).then(|| Mtu {
+        mtu: (!way.mtu.is_empty()).then(|| MtuSpec {
             limit: ByteCount::new(65_535),
             silent: way.mtu_silent,
             changes: (way.mtu.iter())
-                .map(|c| MtuChange { at: c.at.since(Instant::ZERO), limit: c.mtu })
+                .map(|c| MtuChangeSpec { at: c.at.since(Instant::ZERO), limit: c.mtu })
                 .collect(),
         }),
         loss: way.loss,
-        burst_loss: way.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLoss {
+        burst_loss: way.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLossSpec {
             begin,
             end,
             good,
@@ -123,7 +126,7 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
         }),
         duplicate: way.duplicate,
         corrupt: way.corrupt,
-        reorder: way.reorder.map(|(chance, extra)| Reorder { chance, extra }),
+        reorder: way.reorder.map(|(chance, extra)| ReorderSpec { chance, extra }),
         jitter: way.jitter,
         outages: way.outages.clone(),
         ..DirectionSpec::default()

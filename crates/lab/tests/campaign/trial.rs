@@ -6,7 +6,7 @@ use super::network;
 use super::paced::Meters;
 use farpace_lab::{ElementId, Observer, WireId, World};
 use farpace_path::{DropReason, Port};
-use farpace_tcp::{CloseReason, State};
+use farpace_tcp::{CloseReason, ConnectionState};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
@@ -198,7 +198,8 @@ fn is_done(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> bool {
     (0..knobs.connections).all(|number| {
         let links = both(world, ids, number);
         let over = |l: &&Link| {
-            matches!(l.connection.state(), State::Closed | State::TimeWait) && l.program.wake().is_none()
+            matches!(l.connection.state(), ConnectionState::Closed | ConnectionState::TimeWait)
+                && l.program.wake().is_none()
         };
         links.len() >= 2 && links.iter().all(over)
     })

@@ -41,17 +41,17 @@ mod segment;
 pub use config::{MultiNicConfig, OrderKind, Resequence};
 use flow::flow_of;
 pub use layer::{MultiNic, MultiNicStats};
-pub use nic_paths::{Delay, NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PerByte};
-pub use observer::{Late, Observer};
+pub use nic_paths::{NeighbourId, Nic, NicId, NicPath, NicPaths, NicSpec, PathDelay, PerByte};
+pub use observer::{Late, ReorderObserver};
 pub use order::{
-    Earliest, FlowHash, FlowId, Item, MAX_SKIPPED, Restraint, RoundRobin, SendOrder, Skip, WorkConserving,
-    make, skip_number,
+    Earliest, FlowHash, FlowId, MAX_SKIPPED, QueuedFrame, Restraint, RoundRobin, SendOrder, Skip,
+    WorkConserving, make, skip_number,
 };
 pub use pairing::pair;
-pub use predict::{Departure, predict};
+pub use predict::{PredictedDeparture, predict};
 pub use ratio::{Ratio, Slots};
 pub use resequencer::{RepairRequestTime, Resequencer};
-pub use segment::FlowKey;
+pub use segment::MultiNicFlowKey;
 
 /// Most cards of one machine: what a list of an extended ARP message may hold.
 pub const MAX_NICS: usize = 16;

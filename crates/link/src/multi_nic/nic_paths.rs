@@ -117,17 +117,17 @@ impl PerByte {
 
 /// How long a frame is under way, from the first bit that leaves our card to the last that arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delay {
+pub struct PathDelay {
     /// Whatever its length. Only differences between the lanes to one neighbour matter: it may lack what all have in common.
     pub fixed: Span,
     /// On all lines of the way, ours included, each of which sends it when it has it whole.
     pub per_byte: PerByte,
 }
 
-impl Delay {
+impl PathDelay {
     /// Over so many lines of one rate, without anything else.
-    pub fn of_lines(lines: u8, rate: Rate) -> Delay {
-        Delay { fixed: Span::ZERO, per_byte: PerByte::of(rate).times(lines.into()) }
+    pub fn of_lines(lines: u8, rate: Rate) -> PathDelay {
+        PathDelay { fixed: Span::ZERO, per_byte: PerByte::of(rate).times(lines.into()) }
     }
     /// For a frame that takes `bytes` of the line.
     #[inline]
@@ -150,7 +150,7 @@ pub struct NicPath {
     /// Time per byte at that rate.
     pub pace: PerByte,
     /// How long frames are under way.
-    pub delay: Delay,
+    pub delay: PathDelay,
     /// By how much they may come later than that: jitter, and what has been learned from frames that came too late.
     pub guard: Span,
     /// By how much a frame may come after its turn: the neighbour puts frames in order, and so little is nothing beside a round trip.
@@ -163,7 +163,7 @@ pub struct NicPath {
 
 impl NicPath {
     /// A lane of `rate` with nothing on it.
-    pub fn new(to: Option<MacAddr>, rate: Rate, delay: Delay) -> NicPath {
+    pub fn new(to: Option<MacAddr>, rate: Rate, delay: PathDelay) -> NicPath {
         let pace = PerByte::of(rate);
         NicPath {
             to,
@@ -345,7 +345,7 @@ impl NicPaths {
         let mut lanes = [None; MAX_NICS];
         if let Some(first) = self.first_up() {
             let rate = self.nics[first.index()].line.rate();
-            lanes[first.index()] = Some(NicPath::new(None, rate, Delay::of_lines(2, rate)));
+            lanes[first.index()] = Some(NicPath::new(None, rate, PathDelay::of_lines(2, rate)));
         }
         self.neighbours[NeighbourId::ORDINARY.0 as usize] = lanes;
     }

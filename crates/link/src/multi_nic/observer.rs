@@ -1,7 +1,7 @@
 //! Whether frames of several lanes come in the order in which they were sent, as far as TCP's numbers tell.
 
 use crate::multi_nic::probe::InboundPathId;
-use crate::multi_nic::segment::{FlowKey, Segment};
+use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
 use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::{Packet, TcpFlags};
@@ -43,24 +43,24 @@ impl Late {
 ///   earliest, because the ACK that tells of the hole must get back and the repetition here;
 /// * if it comes by the lane by which the hole was seen, it was not overtaken: frames of one lane do not overtake each other.
 #[derive(Clone, Debug, Default)]
-pub struct Observer {
+pub struct ReorderObserver {
     /// Empty until the first segment has come.
-    flows: Vec<Option<Flow>>,
+    flows: Vec<Option<ObservedFlow>>,
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
-    key: FlowKey,
+struct ObservedFlow {
+    key: MultiNicFlowKey,
     /// Nothing has come from here on.
     high: Seq,
     /// Segments that came above all before.
     advances: u32,
-    holes: ArrayVec<Hole, HOLES>,
+    holes: ArrayVec<ObservedHole, HOLES>,
 }
 
 /// Numbers that were passed over.
 #[derive(Clone, Copy, Debug)]
-struct Hole {
+struct ObservedHole {
     start: Seq,
     end: Seq,
     since: Instant,
@@ -71,7 +71,7 @@ struct Hole {
     advances: u32,
 }
 
-impl Observer {
+impl ReorderObserver {
     /// A frame came in by `lane`. `rtt` knows the round trips of lanes, as far as anybody does.
     #[inline]
     pub fn on_packet(
@@ -81,7 +81,7 @@ impl Observer {
         packet: &Packet,
         rtt: impl Fn(InboundPathId) -> Option<Span>,
     ) -> Option<Late> {
-        let segment = Segment::of(packet)?;
+        let segment = SegmentView::of(packet)?;
         if segment.len == 0 && !segment.flags.contains(TcpFlags::SYN) {
             return None;
         }
@@ -92,7 +92,7 @@ impl Observer {
         let begins = segment.flags.contains(TcpFlags::SYN);
         let Some(flow) = place.as_mut().filter(|flow| flow.key == segment.flow && !begins) else {
             let high = segment.end() + u32::from(begins);
-            *place = Some(Flow { key: segment.flow, high, advances: 0, holes: ArrayVec::new() });
+            *place = Some(ObservedFlow { key: segment.flow, high, advances: 0, holes: ArrayVec::new() });
             return None;
         };
         if segment.seq.before(flow.high) {
@@ -104,7 +104,7 @@ impl Observer {
             }
             let (start, end) = (flow.high, segment.seq);
             let (stamp, advances) = (stamp(packet), flow.advances);
-            flow.holes.push(Hole { start, end, since: now, by: lane, stamp, advances });
+            flow.holes.push(ObservedHole { start, end, since: now, by: lane, stamp, advances });
         }
         flow.high = segment.end();
         flow.advances = flow.advances.wrapping_add(1);
@@ -112,23 +112,23 @@ impl Observer {
     }
 }
 
-impl Flow {
+impl ObservedFlow {
     /// A segment below the highest: it fills a hole, or nothing.
     #[cold]
     fn below(
         &mut self,
         now: Instant,
         lane: InboundPathId,
-        segment: &Segment,
+        segment: &SegmentView,
         packet: &Packet,
         rtt: impl Fn(InboundPathId) -> Option<Span>,
     ) -> Option<Late> {
-        let has = |hole: &Hole| hole.start.before_eq(segment.seq) && segment.seq.before(hole.end);
+        let has = |hole: &ObservedHole| hole.start.before_eq(segment.seq) && segment.seq.before(hole.end);
         let at = self.holes.iter().position(has)?;
         let hole = self.holes.remove(at);
         let mut rest = |start: Seq, end: Seq| {
             if start.before(end) && !self.holes.is_full() {
-                self.holes.insert(at, Hole { start, end, ..hole });
+                self.holes.insert(at, ObservedHole { start, end, ..hole });
             }
         };
         rest(segment.end(), hole.end);
@@ -163,7 +163,7 @@ mod tests {
 
     /// Segments as (time in us, lane, number of the segment, timestamp); what is told of each as (lane, before, places, us).
     fn told(script: &[(u64, u16, u32, Option<u32>)]) -> Vec<Option<(u16, u16, u32, u64)>> {
-        let mut observer = Observer::default();
+        let mut observer = ReorderObserver::default();
         let each = script.iter().map(|&(us, lane, number, stamp)| {
             let packet = segment(0, 1, (u32::MAX - 2_000).wrapping_add(number * 1_000), 1_000, ACK, stamp);
             let now = Instant::from_nanos(us * 1_000);
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn nothing_is_told_of_what_fills_no_hole() {
         assert_eq!(told(&[(0, 0, 5, None), (1, 1, 1, None), (2, 1, 5, None)]), [None; 3]);
-        let mut observer = Observer::default();
+        let mut observer = ReorderObserver::default();
         let mut see = |lane, seq, len, flags| {
             let packet = segment(0, 1, seq, len, flags, None);
             observer.on_packet(Instant::ZERO, InboundPathId(lane), &packet, |_| None)
@@ -232,7 +232,7 @@ mod tests {
     /// Breaks: a table of flows grows without end, or a flow is taken for another that has its place.
     #[test]
     fn flows_share_a_bounded_table() {
-        let mut observer = Observer::default();
+        let mut observer = ReorderObserver::default();
         for round in 0..3_u32 {
             for port in 0..5_000 {
                 let packet = segment(0, port, u32::from(port) * 7_919 + round, 1, ACK, None);

@@ -1,6 +1,6 @@
 //! What an order would do: frames that are all there at once leave, and arrive.
 
-use super::order::{self, FlowId, Item};
+use super::order::{self, FlowId, QueuedFrame};
 use super::{MultiNicConfig, NeighbourId, NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// One frame of a [prediction](predict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct PredictedDeparture {
     /// Its place in the order of the stack, from 0.
     pub frame: u64,
     /// The card it leaves by.
@@ -19,10 +19,10 @@ pub struct Departure {
     pub arrives: Instant,
 }
 
-impl Departure {
+impl PredictedDeparture {
     /// All in the order of arrival, each with the number of frames that come after it in the stack's order and arrive before it.
     /// From 3 on a TCP that counts duplicate ACKs sends it again.
-    pub fn in_order_of_arrival(departures: &[Departure]) -> Vec<(Departure, usize)> {
+    pub fn in_order_of_arrival(departures: &[PredictedDeparture]) -> Vec<(PredictedDeparture, usize)> {
         let mut arrived = departures.to_vec();
         arrived.sort_by_key(|d| (d.arrives, d.frame));
         let mut seen = BTreeSet::new();
@@ -43,14 +43,14 @@ pub fn predict(
     neighbour: NeighbourId,
     frames: u64,
     bytes: ByteCount,
-) -> Vec<Departure> {
+) -> Vec<PredictedDeparture> {
     let config = MultiNicConfig { queue: Some(QueueLimit::Unlimited), ..config.clone() };
     let mut order = order::make::<u64>(&config, &lanes);
     let (mut now, mut refused, mut out) = (Instant::ZERO, Vec::new(), Vec::new());
     for frame in 0..frames {
         order.enqueue(
             now,
-            Item { frame, bytes, flow: FlowId(0), neighbour, copy: None },
+            QueuedFrame { frame, bytes, flow: FlowId(0), neighbour, copy: None },
             &lanes,
             &mut refused,
         );
@@ -64,7 +64,7 @@ pub fn predict(
                 {
                     let delay = lanes.path(neighbour, nic).map(|lane| lane.delay).unwrap_or_default();
                     let arrives = now + delay.of(item.bytes);
-                    out.push(Departure { frame: item.frame, nic, leaves: now, arrives });
+                    out.push(PredictedDeparture { frame: item.frame, nic, leaves: now, arrives });
                     lanes.send(now, nic, neighbour, item.bytes);
                     sent = true;
                 }

@@ -7,7 +7,7 @@ mod tests;
 pub use repair_requests::RepairRequestTime;
 
 use crate::multi_nic::repair::Missing;
-use crate::multi_nic::segment::{FlowKey, Segment};
+use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
 use crate::multi_nic::{NicId, Resequence};
 use arrayvec::ArrayVec;
 use farpace_units::{ByteCount, Instant, Span};
@@ -44,7 +44,7 @@ const FARTHEST: i32 = 1 << 30;
 pub struct Resequencer {
     limits: Resequence,
     /// Empty until the first segment has come.
-    flows: Vec<Option<Box<Flow>>>,
+    flows: Vec<Option<Box<ResequencedFlow>>>,
     /// When each flow that holds something must let go.
     agenda: BTreeSet<(Instant, usize)>,
     frames: u64,
@@ -55,15 +55,15 @@ pub struct Resequencer {
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
-    key: FlowKey,
+struct ResequencedFlow {
+    key: MultiNicFlowKey,
     /// For how long it has been there, of each pause at most the longest wait.
     active: Span,
     /// When that was last counted.
     counted: Instant,
     /// The next number, counted on beyond 2^32.
     next: u64,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HeldFrame>,
     /// Arrivals of what is held, and of some that are held no longer.
     arrivals: VecDeque<(Instant, u64)>,
     deadline: Option<Instant>,
@@ -72,7 +72,7 @@ struct Flow {
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldFrame {
     packet: Packet,
     end: u64,
     at: Instant,
@@ -111,7 +111,7 @@ impl Resequencer {
         ask: impl Fn(MacAddr) -> Option<RepairRequestTime>,
         out: &mut Vec<Packet>,
     ) {
-        let Some(segment) = Segment::of(&packet) else { return out.push(packet) };
+        let Some(segment) = SegmentView::of(&packet) else { return out.push(packet) };
         let ends = segment.flags.intersects(TcpFlags::SYN.with(TcpFlags::RST));
         if segment.len == 0 && !ends {
             return out.push(packet);
@@ -130,7 +130,7 @@ impl Resequencer {
                 self.plan(&mut flow, at);
             }
             if segment.flags.contains(TcpFlags::SYN) {
-                self.put(at, Box::new(Flow::new(now, &segment)));
+                self.put(at, Box::new(ResequencedFlow::new(now, &segment)));
             }
             return out.push(packet);
         }
@@ -149,7 +149,7 @@ impl Resequencer {
             }
         }
         let same = place.take().filter(|flow| flow.key == segment.flow);
-        let mut flow = same.unwrap_or_else(|| Box::new(Flow::new(now, &segment)));
+        let mut flow = same.unwrap_or_else(|| Box::new(ResequencedFlow::new(now, &segment)));
         let distance = segment.seq.distance(flow.next_seq());
         let start = flow.position(distance);
         let end = start.saturating_add(segment.len.into());
@@ -166,7 +166,7 @@ impl Resequencer {
             self.bytes += packet.len();
             flow.asking.look(now, self.limits.time, from, ask);
             flow.arrivals.push_back((now, start));
-            flow.held.insert(start, Held { packet, end, at: now });
+            flow.held.insert(start, HeldFrame { packet, end, at: now });
         } else {
             out.push(packet);
             if in_turn {
@@ -207,7 +207,7 @@ impl Resequencer {
     }
 
     /// Lets go of what came first in this flow until `len` more bytes have room. False: others hold too much.
-    fn make_room(&mut self, flow: &mut Flow, len: ByteCount, out: &mut Vec<Packet>) -> bool {
+    fn make_room(&mut self, flow: &mut ResequencedFlow, len: ByteCount, out: &mut Vec<Packet>) -> bool {
         while self.bytes + len > self.limits.bytes {
             let Some(first) = flow.held.keys().next().copied() else { return false };
             self.gave_up += 1;
@@ -216,7 +216,7 @@ impl Resequencer {
         true
     }
     /// Lets go of what is in order, and of what need not wait.
-    fn settle(&mut self, flow: &mut Flow, now: Instant, out: &mut Vec<Packet>) {
+    fn settle(&mut self, flow: &mut ResequencedFlow, now: Instant, out: &mut Vec<Packet>) {
         self.release(flow, flow.next, out);
         let active = flow.count(now, self.limits.time);
         let silent = self.limits.time * SILENT + MIN_SILENCE;
@@ -233,26 +233,26 @@ impl Resequencer {
         self.ask(flow, now, silent);
     }
     /// Lets go of all up to `upto`, and of what follows without a hole.
-    fn release(&mut self, flow: &mut Flow, upto: u64, out: &mut Vec<Packet>) {
+    fn release(&mut self, flow: &mut ResequencedFlow, upto: u64, out: &mut Vec<Packet>) {
         if upto != u64::MAX {
             flow.next = flow.next.max(upto);
         }
         while let Some(first) = flow.held.first_entry()
             && *first.key() <= flow.next.max(upto)
         {
-            let Held { packet, end, .. } = first.remove();
+            let HeldFrame { packet, end, .. } = first.remove();
             flow.next = flow.next.max(end);
             self.frames -= 1;
             self.bytes -= packet.len();
             out.push(packet);
         }
     }
-    fn put(&mut self, at: usize, flow: Box<Flow>) {
+    fn put(&mut self, at: usize, flow: Box<ResequencedFlow>) {
         if let Some(place) = self.flows.get_mut(at) {
             *place = Some(flow);
         }
     }
-    fn plan(&mut self, flow: &mut Flow, at: usize) {
+    fn plan(&mut self, flow: &mut ResequencedFlow, at: usize) {
         let deadline = flow.seen_at().map(|seen| seen + self.limits.time);
         let deadline = deadline.into_iter().chain(flow.asking.deadline()).min();
         if deadline != flow.deadline {
@@ -267,11 +267,11 @@ impl Resequencer {
     }
 }
 
-impl Flow {
-    fn new(now: Instant, segment: &Segment) -> Flow {
+impl ResequencedFlow {
+    fn new(now: Instant, segment: &SegmentView) -> ResequencedFlow {
         // Far from zero, so that what is behind has a number too.
         let first = segment.seq + u32::from(segment.flags.contains(TcpFlags::SYN));
-        Flow {
+        ResequencedFlow {
             key: segment.flow,
             active: Span::ZERO,
             counted: now,

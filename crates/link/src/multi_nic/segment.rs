@@ -8,16 +8,16 @@ use farpace_wire::{AddressPair, Packet, TcpFlags};
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowKey {
+pub struct MultiNicFlowKey {
     addresses: AddressPair,
     /// Source and destination.
     ports: u32,
 }
 
-impl FlowKey {
+impl MultiNicFlowKey {
     /// From this address and port to that; `ports` are source and destination, as they stand in the header.
-    pub const fn new(addresses: AddressPair, ports: u32) -> FlowKey {
-        FlowKey { addresses, ports }
+    pub const fn new(addresses: AddressPair, ports: u32) -> MultiNicFlowKey {
+        MultiNicFlowKey { addresses, ports }
     }
     /// Addresses and ports.
     pub const fn parts(&self) -> (AddressPair, u32) {
@@ -52,32 +52,32 @@ impl FlowKey {
 
 /// Which flow a segment acknowledges, and up to where. None: it acknowledges nothing.
 #[inline]
-pub(super) fn acknowledged(packet: &Packet) -> Option<(FlowKey, Seq)> {
+pub(super) fn acknowledged(packet: &Packet) -> Option<(MultiNicFlowKey, Seq)> {
     let (ip, tcp) = packet.ip_tcp().ok()?;
     let ports = u32::from(tcp.dst_port()) << 16 | u32::from(tcp.src_port());
-    let flow = FlowKey { addresses: ip.addresses().reversed(), ports };
+    let flow = MultiNicFlowKey { addresses: ip.addresses().reversed(), ports };
     tcp.flags().contains(TcpFlags::ACK).then_some((flow, tcp.ack()))
 }
 
 /// What a segment says of its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub flow: FlowKey,
+pub(super) struct SegmentView {
+    pub flow: MultiNicFlowKey,
     pub seq: Seq,
     /// Bytes of the stream; SYN and FIN are not counted.
     pub len: u32,
     pub flags: TcpFlags,
 }
 
-impl Segment {
+impl SegmentView {
     /// None: it is no whole segment of TCP.
     #[inline]
-    pub fn of(packet: &Packet) -> Option<Segment> {
+    pub fn of(packet: &Packet) -> Option<SegmentView> {
         let (ip, tcp) = packet.ip_tcp().ok()?;
         let ports = u32::from(tcp.src_port()) << 16 | u32::from(tcp.dst_port());
-        let flow = FlowKey { addresses: ip.addresses(), ports };
+        let flow = MultiNicFlowKey { addresses: ip.addresses(), ports };
         let len = u32::try_from(packet.payload().len()).unwrap_or(u32::MAX);
-        Some(Segment { flow, seq: tcp.seq(), len, flags: tcp.flags() })
+        Some(SegmentView { flow, seq: tcp.seq(), len, flags: tcp.flags() })
     }
     /// The first number behind it.
     pub fn end(&self) -> Seq {

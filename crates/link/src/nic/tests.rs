@@ -1,11 +1,11 @@
 use super::*;
 use crate::pacing::{
-    ClassConfig, ClassId, ClassRate, ClassSpec, ClassStats, Filter, GapFrameKind, Gaps, PacingError, Refused,
-    SHORTEST_GAP, Scheduler, SchedulerKind,
+    ClassConfig, ClassFilter, ClassId, ClassRate, ClassSpec, ClassStats, GapFrameKind, Gaps, PacingError,
+    Refused, SHORTEST_GAP, Scheduler, SchedulerKind,
 };
 use bytes::Bytes;
 use farpace_path::{Duplex, Effects, Element, QueueLimit};
-use farpace_units::{Packets, Stream};
+use farpace_units::{Packets, RandomStream};
 use farpace_wire::{AddressPair, Below, TcpHeader};
 use proptest::prelude::*;
 
@@ -75,13 +75,13 @@ struct Bed {
     came: u64,
     made: u64,
     effects: Effects,
-    rng: Stream,
+    rng: RandomStream,
 }
 
 impl Bed {
     fn new(way: PacingNic) -> Bed {
         let element = Duplex::new(Some(way), None);
-        let (effects, rng) = (Effects::default(), Stream::new(1, "bed"));
+        let (effects, rng) = (Effects::default(), RandomStream::new(1, "bed"));
         Bed { element, emitted: vec![], dropped: vec![], came: 0, made: 0, effects, rng }
     }
     fn packet(&mut self, now: Instant, packet: Packet) {
@@ -209,10 +209,10 @@ fn waits_are_obeyed() {
 #[test]
 fn a_timer_of_one_class_does_not_stop_another() {
     let class = |name: &str, rate| ClassConfig { name: name.to_owned(), rate, limit: None };
-    let to = |port: u16, class: &str| Filter {
+    let to = |port: u16, class: &str| ClassFilter {
         class: class.to_owned(),
         dst_port: Some(port),
-        ..Filter::default()
+        ..ClassFilter::default()
     };
     let slow = ClassRate::Fixed(Rate::from_mbit(1));
     let config = PacingConfig {
@@ -368,10 +368,10 @@ proptest! {
         let class = |name: &str, rate| ClassConfig { name: name.to_owned(), rate, limit: None };
         let classes =
             vec![class("a", part(share)), class("b", part((950 - share).max(1))), class("c", None)];
-        let to = |port: u16, class: &str| Filter {
+        let to = |port: u16, class: &str| ClassFilter {
             class: class.to_owned(),
             dst_port: Some(port),
-            ..Filter::default()
+            ..ClassFilter::default()
         };
         let filters = vec![to(0, "a"), to(1, "b")];
         let kinds = [

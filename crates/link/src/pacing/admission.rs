@@ -8,7 +8,7 @@ use farpace_wire::ethernet::{ETHERNET_LEN, MAX_ETHERNET_LEN};
 /// here with frames of the full MTU. (Classes of shorter frames need more: they come late if the line is full, which their
 /// counters show.)
 #[derive(Clone, Debug)]
-pub(crate) struct Admission {
+pub(crate) struct PacingAdmission {
     line: Rate,
     longest: ByteCount,
     /// Layer 2 and line bytes of a full frame.
@@ -18,7 +18,7 @@ pub(crate) struct Admission {
     sum: u128,
 }
 
-impl Admission {
+impl PacingAdmission {
     /// For a line that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
         if line.bits_per_sec() == 0 || line > super::LineClock::FASTEST {
@@ -29,11 +29,11 @@ impl Admission {
         }
         let frame = mtu + ByteCount::of_len(ETHERNET_LEN);
         let longest = mtu + ByteCount::of_len(MAX_ETHERNET_LEN);
-        Ok(Admission { line, longest, full: (layer_2(frame), on_the_line(frame)), bare: false, sum: 0 })
+        Ok(PacingAdmission { line, longest, full: (layer_2(frame), on_the_line(frame)), bare: false, sum: 0 })
     }
     /// The same as the paper has it (§3.4): the rates together are at most the line's.
     pub fn of_rates(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Admission { bare: true, ..Self::new(line, mtu)? })
+        Ok(PacingAdmission { bare: true, ..Self::new(line, mtu)? })
     }
     /// The line.
     pub const fn line(&self) -> Rate {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_line_is_full_to_the_bit() {
         let kbit = |n: u64| Rate::from_bits_per_sec(n * 1_000);
-        let mut line = Admission::new(kbit(1_538), ByteCount::new(1_500)).unwrap();
+        let mut line = PacingAdmission::new(kbit(1_538), ByteCount::new(1_500)).unwrap();
         line.replace(Rate::default(), kbit(1_000)).unwrap();
         line.replace(Rate::default(), kbit(518)).unwrap();
         let one = Rate::from_bits_per_sec(1);
@@ -88,7 +88,7 @@ mod tests {
         line.release(kbit(518));
         assert_eq!(line.replace(kbit(1_000), kbit(1_518)), Ok(()));
         assert_eq!(line.replace(kbit(1_518), Rate::default()), Err(PacingError::ZeroRate));
-        let mut papers = Admission::of_rates(kbit(1_538), ByteCount::new(1_500)).unwrap();
+        let mut papers = PacingAdmission::of_rates(kbit(1_538), ByteCount::new(1_500)).unwrap();
         papers.replace(Rate::default(), kbit(1_538)).unwrap();
         assert!(matches!(papers.replace(Rate::default(), one), Err(PacingError::RatesAboveLine { .. })));
     }

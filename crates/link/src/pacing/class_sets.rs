@@ -1,11 +1,11 @@
 //! Random sets of classes, and how bursty a scheduler makes them: the search for sets that are not paced precisely.
 
 use super::{
-    Burstiness, ClassKind, ClassSpec, Frame, Interval, PacingError, Scheduler, layer_2, on_the_line,
-    saturate_in_time,
+    Burstiness, ClassKind, ClassSpec, PacingError, PacingInterval, SaturatingFrame, Scheduler, layer_2,
+    on_the_line, saturate_in_time,
 };
 use farpace_path::QueueLimit;
-use farpace_units::{ByteCount, Rate, Stream};
+use farpace_units::{ByteCount, RandomStream, Rate};
 
 /// Classes that always have packets, on one line. Together, with all that surrounds their frames, they fit it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl ClassSet {
     pub const FULL: u32 = 1_514;
 
     /// 2 to 32 classes on 1 Gbit/s that use the line for 50 to 100 % of the time.
-    pub fn random(dice: &mut Stream) -> Self {
+    pub fn random(dice: &mut RandomStream) -> Self {
         let load = 0.5 + 0.5 * dice.unit();
         Self::with_load(dice, load)
     }
@@ -31,7 +31,7 @@ impl ClassSet {
     /// The same that use it for this part of the time, 0 to 1. Rates are log-uniform from 1 to 500 Mbit/s, and then scaled.
     /// In half of all sets the frames are full ones; in the others each class has frames of another length, 60 to
     /// 1514 B.
-    pub fn with_load(dice: &mut Stream, load: f64) -> Self {
+    pub fn with_load(dice: &mut RandomStream, load: f64) -> Self {
         let line = Rate::from_mbit(1_000);
         let count = 2 + dice.below(31);
         let mixed = dice.chance(0.5);
@@ -80,7 +80,7 @@ pub enum Before {
 /// The scheduler does not take a class.
 pub fn burstiness(
     set: &ClassSet,
-    scheduler: &mut dyn Scheduler<Frame>,
+    scheduler: &mut dyn Scheduler<SaturatingFrame>,
     before: Before,
     bytes: u64,
 ) -> Result<Vec<ByteCount>, PacingError> {
@@ -91,7 +91,9 @@ pub fn burstiness(
         let frame = layer_2(ByteCount::new((*len).into()));
         queues.push(match before {
             Before::Target => Burstiness::new(ByteCount::new(rate.bits_per_sec()), set.line.bits_per_sec()),
-            Before::Truncated => Burstiness::new(frame, Interval::new(*rate, set.line).after(frame, &mut 0)),
+            Before::Truncated => {
+                Burstiness::new(frame, PacingInterval::new(*rate, set.line).after(frame, &mut 0))
+            }
         });
     }
     saturate_in_time(scheduler, &ids, set.line, bytes, |class, at, len| {
@@ -110,7 +112,7 @@ mod tests {
     /// give another one.
     #[test]
     fn sets_fit_the_line() {
-        let mut dice = Stream::new(1, "class sets");
+        let mut dice = RandomStream::new(1, "class sets");
         for load in [0.5, 0.987, 1.0] {
             let mut again = dice.clone();
             let set = ClassSet::with_load(&mut dice, load);
@@ -126,7 +128,7 @@ mod tests {
     /// sets, the earliest deadline first in none.
     #[test]
     fn the_papers_order_is_not_always_precise() {
-        let mut dice = Stream::new(1, "class sets");
+        let mut dice = RandomStream::new(1, "class sets");
         let precise = ByteCount::new(2 * 1_518);
         let (mut psp_fails, mut edf_fails) = (0, 0);
         for i in 0..60 {

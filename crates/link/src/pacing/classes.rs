@@ -1,8 +1,8 @@
 //! Classes: queues with limits and counters, shared by all schedulers. Each scheduler adds a state of its own.
 
-use super::admission::Admission;
+use super::admission::PacingAdmission;
 use super::prefetch::prefetch;
-use super::{Interval, Paced, PacingError, Refusal, Refused};
+use super::{EnqueueRefusal, PacedFrame, PacingError, PacingInterval, Refused};
 use farpace_path::{Backlog, QueueLimit};
 use farpace_units::{ByteCount, Rate};
 
@@ -25,7 +25,7 @@ impl ClassId {
 pub enum ClassKind {
     /// At this rate of layer 2, guaranteed: all of them together fit the line.
     Paced(Rate),
-    /// Never faster than [`Paced::rate_hint`] of its latest packet says, and, like normal classes, in what others
+    /// Never faster than [`PacedFrame::rate_hint`] of its latest packet says, and, like normal classes, in what others
     /// leave. Without a hint, like a normal class.
     Follows,
     /// In what paced classes leave, in turn with other normal classes.
@@ -71,11 +71,11 @@ pub(crate) enum Tag {
 /// A class. Two cache lines hold all of it, so that a million idle ones take 128 MB.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
-pub(crate) struct Class<S> {
+pub(crate) struct ClassState<S> {
     /// What the scheduler knows of it.
     pub state: S,
     /// Of paced classes, and of those that follow once they have a hint.
-    pub interval: Interval,
+    pub interval: PacingInterval,
     /// In bytes of the line; see [`ClassStats::latest`].
     pub latest: u32,
     pub tag: Tag,
@@ -92,7 +92,7 @@ pub(crate) struct Class<S> {
     most_bytes: u64,
 }
 
-impl<S> Class<S> {
+impl<S> ClassState<S> {
     /// Where the packet is that is next.
     #[inline]
     pub fn first_packet(&self) -> PacketAt {
@@ -116,7 +116,7 @@ pub(crate) struct PacketAt(u32);
 
 /// A queued packet. It knows the length of the next one, so that taking a packet touches no other.
 #[derive(Debug)]
-struct Node<P> {
+struct ClassNode<P> {
     packet: Option<P>,
     next: u32,
     next_len: u32,
@@ -125,22 +125,22 @@ struct Node<P> {
 /// All classes of a scheduler, their packets, and what the line has been promised to them.
 #[derive(Debug)]
 pub(crate) struct Classes<P, S> {
-    admission: Admission,
-    classes: Vec<Class<S>>,
+    admission: PacingAdmission,
+    classes: Vec<ClassState<S>>,
     free: Vec<u32>,
-    nodes: Vec<Node<P>>,
+    nodes: Vec<ClassNode<P>>,
     /// The first of a list of nodes without packets.
     free_node: u32,
     backlog: Backlog,
 }
 
-impl<P: Paced, S: Default> Classes<P, S> {
+impl<P: PacedFrame, S: Default> Classes<P, S> {
     /// No classes, on a line that carries IP packets of up to `mtu` bytes.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Self::admitted_by(Admission::new(line, mtu)?))
+        Ok(Self::admitted_by(PacingAdmission::new(line, mtu)?))
     }
     /// No classes; this one says which there may be.
-    pub fn admitted_by(admission: Admission) -> Self {
+    pub fn admitted_by(admission: PacingAdmission) -> Self {
         Classes {
             admission,
             classes: Vec::new(),
@@ -183,9 +183,9 @@ impl<P: Paced, S: Default> Classes<P, S> {
             ClassKind::Normal => (Tag::Normal, self.line()),
         };
         let (most_bytes, most_packets) = spec.limit.bounds();
-        let class = Class {
+        let class = ClassState {
             state: S::default(),
-            interval: Interval::new(rate, self.line()),
+            interval: PacingInterval::new(rate, self.line()),
             latest: 0,
             tag,
             first: NONE,
@@ -212,11 +212,11 @@ impl<P: Paced, S: Default> Classes<P, S> {
     }
 
     #[inline]
-    pub fn get(&self, id: ClassId) -> Option<&Class<S>> {
+    pub fn get(&self, id: ClassId) -> Option<&ClassState<S>> {
         self.classes.get(id.index()).filter(|class| class.tag != Tag::Free)
     }
     #[inline]
-    pub fn get_mut(&mut self, id: ClassId) -> Option<&mut Class<S>> {
+    pub fn get_mut(&mut self, id: ClassId) -> Option<&mut ClassState<S>> {
         self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free)
     }
 
@@ -229,7 +229,7 @@ impl<P: Paced, S: Default> Classes<P, S> {
     }
 
     /// Changes the rate of a paced class. Returns the interval it had.
-    pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<Interval, PacingError> {
+    pub fn set_rate(&mut self, id: ClassId, rate: Rate) -> Result<PacingInterval, PacingError> {
         let line = self.line();
         let class = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free);
         let class = class.ok_or(PacingError::UnknownClass(id))?;
@@ -237,7 +237,7 @@ impl<P: Paced, S: Default> Classes<P, S> {
             return Err(PacingError::NotPaced(id));
         }
         self.admission.replace(class.interval.rate(), rate)?;
-        Ok(std::mem::replace(&mut class.interval, Interval::new(rate, line)))
+        Ok(std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
     }
 
     /// Ends a class; its packets come back.
@@ -257,18 +257,18 @@ impl<P: Paced, S: Default> Classes<P, S> {
     #[inline]
     pub fn push(&mut self, id: ClassId, packet: P) -> Result<bool, Refused<P>> {
         let Some(class) = self.classes.get_mut(id.index()).filter(|class| class.tag != Tag::Free) else {
-            return Err(Refused { packet, why: Refusal::UnknownClass });
+            return Err(Refused { packet, why: EnqueueRefusal::UnknownClass });
         };
         let bytes = packet.len();
         if bytes > self.admission.longest() {
-            return Err(Refused { packet, why: Refusal::TooLong });
+            return Err(Refused { packet, why: EnqueueRefusal::TooLong });
         }
         let len = bytes.get() as u32;
         if class.queued >= class.most_packets || class.queued_bytes + bytes.get() > class.most_bytes {
             class.dropped += 1;
-            return Err(Refused { packet, why: Refusal::Full });
+            return Err(Refused { packet, why: EnqueueRefusal::Full });
         }
-        let node = Node { packet: Some(packet), next: NONE, next_len: 0 };
+        let node = ClassNode { packet: Some(packet), next: NONE, next_len: 0 };
         let at = match self.nodes.get_mut(self.free_node as usize) {
             Some(free) => {
                 let at = std::mem::replace(&mut self.free_node, free.next);
@@ -318,7 +318,7 @@ impl<P: Paced, S: Default> Classes<P, S> {
         &mut self,
         id: ClassId,
         agrees: impl FnOnce(&S) -> bool,
-    ) -> Option<(P, ByteCount, &mut Class<S>)> {
+    ) -> Option<(P, ByteCount, &mut ClassState<S>)> {
         let class =
             self.classes.get_mut(id.index()).filter(|class| class.queued > 0 && agrees(&class.state))?;
         let packet = take_first(&mut self.nodes, &mut self.free_node, class)?;
@@ -332,12 +332,12 @@ impl<P: Paced, S: Default> Classes<P, S> {
 
     /// A class that [follows](ClassKind::Follows) has the rate of this hint from now on; without a new one it keeps what
     /// it has. Others do not listen. Returns the interval it had, if it has another now.
-    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) -> Option<Interval> {
+    pub fn follow(&mut self, id: ClassId, hint: Option<Rate>) -> Option<PacingInterval> {
         let (line, hint) = (self.line(), hint?);
         let class = self.get_mut(id).filter(|class| class.tag == Tag::Follows)?;
         let rate = hint.clamp(Rate::from_bits_per_sec(1), line);
         let changed = rate != class.interval.rate();
-        changed.then(|| std::mem::replace(&mut class.interval, Interval::new(rate, line)))
+        changed.then(|| std::mem::replace(&mut class.interval, PacingInterval::new(rate, line)))
     }
 
     /// The rate that a class may not exceed now; none if only the line limits it.
@@ -368,7 +368,11 @@ impl<P: Paced, S: Default> Classes<P, S> {
 
 /// Takes the first packet of a class that has one.
 #[inline]
-fn take_first<P, S>(nodes: &mut [Node<P>], free: &mut u32, class: &mut Class<S>) -> Option<(P, ByteCount)> {
+fn take_first<P, S>(
+    nodes: &mut [ClassNode<P>],
+    free: &mut u32,
+    class: &mut ClassState<S>,
+) -> Option<(P, ByteCount)> {
     let at = class.first;
     let node = nodes.get_mut(at as usize)?;
     let packet = node.packet.take()?;
@@ -387,7 +391,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    impl Paced for (u32, u64) {
+    impl PacedFrame for (u32, u64) {
         fn len(&self) -> ByteCount {
             ByteCount::new(self.1)
         }
@@ -409,7 +413,7 @@ mod tests {
                 if push {
                     let result = classes.push(id, (number, len));
                     if queue.len() == 5 {
-                        prop_assert_eq!(result, Err(Refused { packet: (number, len), why: Refusal::Full }));
+                        prop_assert_eq!(result, Err(Refused { packet: (number, len), why: EnqueueRefusal::Full }));
                     } else {
                         prop_assert_eq!(result, Ok(queue.is_empty()));
                         queue.push_back((number, len));
@@ -439,7 +443,7 @@ mod tests {
         let limit = QueueLimit::Bytes(ByteCount::new(1_000));
         let id = classes.add(ClassSpec { kind: ClassKind::Normal, limit }).unwrap();
         assert_eq!(classes.push(id, (0, 600)), Ok(true));
-        assert_eq!(classes.push(id, (1, 401)).unwrap_err().why, Refusal::Full);
+        assert_eq!(classes.push(id, (1, 401)).unwrap_err().why, EnqueueRefusal::Full);
         assert_eq!(classes.push(id, (2, 400)), Ok(false));
         assert_eq!(classes.stats(id).unwrap().dropped, 1);
     }
@@ -452,8 +456,8 @@ mod tests {
         assert_eq!(classes.add(normal(0)), Err(PacingError::ZeroLimit));
         let id = classes.add(normal(1)).unwrap();
         let why = |refused: Result<bool, Refused<(u32, u64)>>| refused.unwrap_err().why;
-        assert_eq!(why(classes.push(ClassId(7), (0, 60))), Refusal::UnknownClass);
-        assert_eq!(why(classes.push(id, (0, 1_523))), Refusal::TooLong);
+        assert_eq!(why(classes.push(ClassId(7), (0, 60))), EnqueueRefusal::UnknownClass);
+        assert_eq!(why(classes.push(id, (0, 1_523))), EnqueueRefusal::TooLong);
         assert_eq!(classes.push(id, (0, 1_522)), Ok(true), "a full frame with two VLAN tags");
         assert_eq!(classes.set_rate(id, Rate::from_mbit(1)), Err(PacingError::NotPaced(id)));
         assert!(Classes::<(u32, u64), ()>::new(Rate::default(), ByteCount::new(1_500)).is_err());

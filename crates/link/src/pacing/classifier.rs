@@ -6,9 +6,9 @@
 
 mod key;
 
-use super::config::{ConfigError, Filter, PacingConfig};
+use super::config::{ClassFilter, ConfigError, PacingConfig};
 use farpace_wire::Packet;
-use key::Key;
+use key::ClassifierKey;
 use std::collections::BTreeMap;
 
 /// Most filters of one device.
@@ -34,17 +34,17 @@ pub struct Classifier {
 /// Filters that look at the same bits.
 #[derive(Clone, Debug)]
 struct Shape {
-    mask: Key,
+    mask: ClassifierKey,
     /// The rank of the first filter.
     first: u32,
     /// What the bits must be, sorted, with the rank of the first filter that says so.
-    keys: Vec<(Key, u32)>,
+    keys: Vec<(ClassifierKey, u32)>,
 }
 
 impl Shape {
     /// The rank of its filter that matches `key`.
     #[inline]
-    fn find(&self, key: &Key) -> Option<u32> {
+    fn find(&self, key: &ClassifierKey) -> Option<u32> {
         let masked = key.and(&self.mask);
         self.keys.binary_search_by(|(k, _)| k.cmp(&masked)).ok().map(|at| self.keys[at].1)
     }
@@ -62,7 +62,7 @@ impl Classifier {
         let known: Vec<_> =
             known.filter_map(|f| places.get(f.class.as_str()).map(|at| (f, *at as u32))).collect();
         let classes = known.iter().map(|(_, class)| *class).collect();
-        let ranked = (0..).zip(known.iter().map(|(filter, _)| Key::of_filter(filter)));
+        let ranked = (0..).zip(known.iter().map(|(filter, _)| ClassifierKey::of_filter(filter)));
         Classifier { shapes: shapes(ranked), classes, default }
     }
 
@@ -72,7 +72,7 @@ impl Classifier {
         if self.shapes.is_empty() {
             return self.default;
         }
-        let key = Key::of_packet(packet);
+        let key = ClassifierKey::of_packet(packet);
         let mut best = u32::MAX;
         for shape in &self.shapes {
             // Nothing that follows can be earlier.
@@ -88,20 +88,20 @@ impl Classifier {
 }
 
 /// The places of filters in the order in which they are tried.
-pub(crate) fn ordered(filters: &[Filter]) -> Vec<usize> {
+pub(crate) fn ordered(filters: &[ClassFilter]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..filters.len()).collect();
     order.sort_by_key(|at| filters[*at].priority);
     order
 }
 
 /// Groups filters, each with its rank, by their masks.
-fn shapes(filters: impl Iterator<Item = (u32, (Key, Key))>) -> Vec<Shape> {
-    let mut by_mask: BTreeMap<Key, BTreeMap<Key, u32>> = BTreeMap::new();
+fn shapes(filters: impl Iterator<Item = (u32, (ClassifierKey, ClassifierKey))>) -> Vec<Shape> {
+    let mut by_mask: BTreeMap<ClassifierKey, BTreeMap<ClassifierKey, u32>> = BTreeMap::new();
     for (rank, (mask, value)) in filters {
         let first = by_mask.entry(mask).or_default().entry(value).or_insert(rank);
         *first = rank.min(*first);
     }
-    let shape = |(mask, keys): (Key, BTreeMap<Key, u32>)| {
+    let shape = |(mask, keys): (ClassifierKey, BTreeMap<ClassifierKey, u32>)| {
         let first = keys.values().min().copied().unwrap_or(u32::MAX);
         Shape { mask, first, keys: keys.into_iter().collect() }
     };
@@ -110,16 +110,16 @@ fn shapes(filters: impl Iterator<Item = (u32, (Key, Key))>) -> Vec<Shape> {
     shapes
 }
 
-impl Filter {
+impl ClassFilter {
     /// True if `packet` is one that the filter means. For many filters, [`Classifier`] is quicker.
     pub fn matches(&self, packet: &Packet) -> bool {
-        let (mask, value) = Key::of_filter(self);
-        Key::of_packet(packet).and(&mask) == value
+        let (mask, value) = ClassifierKey::of_filter(self);
+        ClassifierKey::of_packet(packet).and(&mask) == value
     }
 }
 
 /// What is wrong with filters beside the names of their classes.
-pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
+pub(crate) fn check(filters: &[ClassFilter], errors: &mut Vec<ConfigError>) {
     if filters.len() > MAX_FILTERS {
         let problem = format!("{} filters: a device has at most {MAX_FILTERS}", filters.len());
         errors.push(ConfigError::new(&["filters"], problem));
@@ -146,7 +146,7 @@ pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
             );
         }
     }
-    let shapes = shapes(filters.iter().map(|filter| (0, Key::of_filter(filter)))).len();
+    let shapes = shapes(filters.iter().map(|filter| (0, ClassifierKey::of_filter(filter)))).len();
     if shapes > MAX_SHAPES {
         let problem = format!(
             "the filters have {shapes} shapes (which keys they name, and how many bits of addresses): at most \
@@ -158,9 +158,9 @@ pub(crate) fn check(filters: &[Filter], errors: &mut Vec<ConfigError>) {
 
 /// Filters that never match because one before them takes all that they mean. None for filters that
 /// [`check`] refuses.
-pub(crate) fn covered(filters: &[Filter], warnings: &mut Vec<ConfigError>) {
+pub(crate) fn covered(filters: &[ClassFilter], warnings: &mut Vec<ConfigError>) {
     let order = ordered(filters);
-    let keys: Vec<_> = order.iter().map(|at| Key::of_filter(&filters[*at])).collect();
+    let keys: Vec<_> = order.iter().map(|at| ClassifierKey::of_filter(&filters[*at])).collect();
     let shapes = shapes((0..).zip(keys.iter().copied()));
     if filters.len() > MAX_FILTERS || shapes.len() > MAX_SHAPES {
         return;

@@ -1,6 +1,6 @@
 //! What people write about pacing: a TOML table, which is also a scenario's.
 
-use super::admission::Admission;
+use super::admission::PacingAdmission;
 use super::{GapFrameKind, LineClock, PacingError, Protocol};
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Rate, Span};
@@ -53,7 +53,7 @@ pub struct PacingConfig {
     pub classes: Vec<ClassConfig>,
     /// Which packets belong to which class; those of lower `priority` first, then in the order written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub filters: Vec<Filter>,
+    pub filters: Vec<ClassFilter>,
 }
 
 impl Default for PacingConfig {
@@ -177,7 +177,7 @@ impl JsonSchema for ClassRate {
 /// Which packets belong to a class: those that match all that is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct ClassFilter {
     /// The class.
     pub class: String,
     /// Lower ones are looked at first.
@@ -249,8 +249,8 @@ impl PacingConfig {
         }
         self.check_constants(&mut errors);
         let admission = match self.scheduler {
-            SchedulerKind::Psp => Admission::of_rates(full, self.mtu),
-            _ => Admission::new(full, self.mtu),
+            SchedulerKind::Psp => PacingAdmission::of_rates(full, self.mtu),
+            _ => PacingAdmission::new(full, self.mtu),
         };
         match admission {
             Err(PacingError::Line) => {}

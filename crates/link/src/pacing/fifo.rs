@@ -1,29 +1,29 @@
 //! No pacing at all: first come, first served.
 
 use super::classes::Classes;
-use super::{ClassId, ClassSpec, ClassStats, Next, Paced, PacingError, Refused, Scheduler};
+use super::{ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, Refused, Scheduler};
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
 use std::collections::VecDeque;
 
 /// One queue, whatever the class; classes have limits and are counted.
 #[derive(Debug)]
-pub struct Fifo<P> {
+pub struct FifoScheduler<P> {
     classes: Classes<P, ()>,
     order: VecDeque<ClassId>,
 }
 
-impl<P: Paced> Fifo<P> {
+impl<P: PacedFrame> FifoScheduler<P> {
     /// On a line of this rate that carries IP packets of up to `mtu` bytes.
     ///
     /// # Errors
     /// A line or an MTU that cannot be.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        Ok(Fifo { classes: Classes::new(line, mtu)?, order: VecDeque::new() })
+        Ok(FifoScheduler { classes: Classes::new(line, mtu)?, order: VecDeque::new() })
     }
 }
 
-impl<P: Paced> Scheduler<P> for Fifo<P> {
+impl<P: PacedFrame> Scheduler<P> for FifoScheduler<P> {
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
         self.classes.add(spec)
     }

@@ -15,9 +15,9 @@ const SILENT: Span = Span::from_secs(30);
 const SWEEP: Span = Span::from_secs(10);
 
 /// Addresses, protocol, ports.
-type Key = (IpAddr, IpAddr, u8, u16, u16);
+type PacedFlowKey = (IpAddr, IpAddr, u8, u16, u16);
 
-struct Flow {
+struct PacedFlow {
     class: ClassId,
     used: Instant,
 }
@@ -25,7 +25,7 @@ struct Flow {
 /// The connections of a class whose rate is theirs.
 pub(super) struct Flows {
     limit: QueueLimit,
-    flows: BTreeMap<Key, Flow>,
+    flows: BTreeMap<PacedFlowKey, PacedFlow>,
     next_sweep: Instant,
     /// Of those that have ended.
     ended: ClassStats,
@@ -69,7 +69,7 @@ impl Flows {
         }
         let spec = ClassSpec { kind: ClassKind::Follows, limit: self.limit };
         let class = scheduler.add_class(spec).ok()?;
-        self.flows.insert(key, Flow { class, used: now });
+        self.flows.insert(key, PacedFlow { class, used: now });
         Some(class)
     }
 
@@ -108,7 +108,7 @@ fn add(sum: &mut ClassStats, one: &ClassStats) {
     sum.rate = Rate::from_bits_per_sec(all);
 }
 
-fn key_of(packet: &Packet) -> Option<Key> {
+fn key_of(packet: &Packet) -> Option<PacedFlowKey> {
     let ip = packet.ip()?;
     let ports = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port()));
     let (src, dst) = ports.or_else(|_| packet.udp().map(|udp| (udp.src_port(), udp.dst_port()))).ok()?;

@@ -11,7 +11,8 @@
 
 use super::classes::Classes;
 use super::{
-    ClassId, ClassSpec, ClassStats, Interval, Next, Paced, PacingError, Refused, SHORTEST_FRAME, Scheduler,
+    ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, PacingInterval, Refused, SHORTEST_FRAME,
+    Scheduler,
 };
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -28,7 +29,7 @@ const REFILL_DELAY: Span = Span::from_millis(40);
 /// Flow queueing with timers. Each class is a flow; normal ones, and those that follow without a hint, have no timer.
 #[derive(Debug)]
 pub struct Fq<P> {
-    classes: Classes<P, Flow>,
+    classes: Classes<P, FqFlow>,
     slack: Span,
     quantum: i64,
     initial: i64,
@@ -42,19 +43,19 @@ pub struct Fq<P> {
 }
 
 #[derive(Debug, Default)]
-struct Flow {
+struct FqFlow {
     /// What it may send in this turn; none before its first packet.
     credit: Option<i64>,
     /// From when on it may send.
     next: Instant,
     /// When it last began to, after a pause.
     began: Instant,
-    place: Place,
+    place: FlowPosition,
 }
 
 /// Where a flow is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FlowPosition {
     /// It has never had a packet.
     #[default]
     Never,
@@ -64,7 +65,7 @@ enum Place {
     Waiting(Instant),
 }
 
-impl<P: Paced> Fq<P> {
+impl<P: PacedFrame> Fq<P> {
     /// On a line of this rate that carries IP packets of up to `mtu` bytes. Timers come up to `slack` late; a flow sends
     /// `quantum` in one go, two full frames (without check sequences) if that is not given, and 64 B at least.
     ///
@@ -104,11 +105,11 @@ impl<P: Paced> Fq<P> {
             if is_new && !self.old.is_empty() {
                 self.old.push_back(id);
             } else {
-                class.state.place = Place::Idle(now);
+                class.state.place = FlowPosition::Idle(now);
             }
         } else if limited && now < class.state.next {
             let at = class.state.next;
-            class.state.place = Place::Waiting(at);
+            class.state.place = FlowPosition::Waiting(at);
             self.waiting.insert((at, id));
         } else {
             match is_new {
@@ -151,8 +152,8 @@ impl<P: Paced> Fq<P> {
     }
 
     /// The rate of a class changes by `change`: what is left of its pause becomes longer or shorter.
-    fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, Flow>) -> T) -> T {
-        let interval = |classes: &Classes<P, Flow>| classes.get(id).map(|class| class.interval);
+    fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, FqFlow>) -> T) -> T {
+        let interval = |classes: &Classes<P, FqFlow>| classes.get(id).map(|class| class.interval);
         let before = interval(&self.classes);
         let done = change(&mut self.classes);
         if let (Some(before), Some(after)) = (before, interval(&self.classes))
@@ -163,7 +164,7 @@ impl<P: Paced> Fq<P> {
         done
     }
 
-    fn rescale(&mut self, id: ClassId, before: Interval, after: Interval) {
+    fn rescale(&mut self, id: ClassId, before: PacingInterval, after: PacingInterval) {
         let now = self.now;
         let Some(class) = self.classes.get_mut(id) else { return };
         let left = class.state.next.since(now);
@@ -171,16 +172,16 @@ impl<P: Paced> Fq<P> {
             return;
         }
         class.state.next = now + Span::from_nanos(after.rescaled(left.as_nanos(), before));
-        if let Place::Waiting(at) = class.state.place {
+        if let FlowPosition::Waiting(at) = class.state.place {
             let next = class.state.next;
-            class.state.place = Place::Waiting(next);
+            class.state.place = FlowPosition::Waiting(next);
             self.waiting.remove(&(at, id));
             self.waiting.insert((next, id));
         }
     }
 }
 
-impl<P: Paced> Scheduler<P> for Fq<P> {
+impl<P: PacedFrame> Scheduler<P> for Fq<P> {
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
         self.classes.add(spec)
     }
@@ -193,8 +194,8 @@ impl<P: Paced> Scheduler<P> for Fq<P> {
         let place = self.classes.get(class).map(|class| class.state.place);
         let packets = self.classes.remove(class)?;
         match place {
-            Some(Place::Waiting(at)) => drop(self.waiting.remove(&(at, class))),
-            Some(Place::Listed) => {
+            Some(FlowPosition::Waiting(at)) => drop(self.waiting.remove(&(at, class))),
+            Some(FlowPosition::Listed) => {
                 self.new.retain(|other| *other != class);
                 self.old.retain(|other| *other != class);
             }
@@ -215,17 +216,17 @@ impl<P: Paced> Scheduler<P> for Fq<P> {
         // It was not late: it had nothing to send.
         flow.next = flow.next.max(now);
         let listed = match flow.place {
-            Place::Never => false,
-            Place::Idle(since) => {
+            FlowPosition::Never => false,
+            FlowPosition::Idle(since) => {
                 if now.since(since) > REFILL_DELAY {
                     flow.credit = flow.credit.map(|credit| credit.max(quantum));
                 }
                 false
             }
-            Place::Listed | Place::Waiting(_) => true,
+            FlowPosition::Listed | FlowPosition::Waiting(_) => true,
         };
         if !listed {
-            flow.place = Place::Listed;
+            flow.place = FlowPosition::Listed;
             self.new.push_back(class);
         }
         Ok(())
@@ -237,7 +238,7 @@ impl<P: Paced> Scheduler<P> for Fq<P> {
             self.waiting.remove(&(at, id));
             self.old.push_back(id);
             if let Some(class) = self.classes.get_mut(id) {
-                class.state.place = Place::Listed;
+                class.state.place = FlowPosition::Listed;
             }
         }
         loop {

@@ -16,19 +16,19 @@ use farpace_units::{ByteCount, Rate};
 /// assert_eq!((three, rest), (10_000, 0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct PacingInterval {
     rate: u64,
     /// line / rate, and what is left over.
     whole: u64,
     left: u64,
 }
 
-impl Interval {
+impl PacingInterval {
     /// For a class of `rate` on a line of `line`. A rate of zero counts as 1 bit/s.
     pub const fn new(rate: Rate, line: Rate) -> Self {
         let (rate, line) = (rate.bits_per_sec(), line.bits_per_sec());
         let rate = if rate == 0 { 1 } else { rate };
-        Interval { rate, whole: line / rate, left: line % rate }
+        PacingInterval { rate, whole: line / rate, left: line % rate }
     }
     /// The rate it was made for.
     pub const fn rate(&self) -> Rate {
@@ -53,7 +53,7 @@ impl Interval {
     }
     /// What is left of a wait of `left` bytes that was counted for the rate of `before`: the same part of this
     /// interval. Rounded down.
-    pub fn rescaled(&self, left: u64, before: Interval) -> u64 {
+    pub fn rescaled(&self, left: u64, before: PacingInterval) -> u64 {
         let scaled = u128::from(left) * u128::from(before.rate) / u128::from(self.rate);
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
@@ -69,7 +69,7 @@ mod tests {
     fn the_papers_gaps() {
         let gap = |rate, len| {
             let mut rest = 0;
-            Interval::new(Rate::from_bits_per_sec(rate), Rate::from_mbit(1_000))
+            PacingInterval::new(Rate::from_bits_per_sec(rate), Rate::from_mbit(1_000))
                 .after(ByteCount::new(len), &mut rest)
                 - len
         };
@@ -84,7 +84,7 @@ mod tests {
         #[test]
         fn no_drift(rate in 1u64..=1_000_000_000_000, line in 1u64..=1_000_000_000_000, lens in prop::collection::vec(64u64..70_000, 1..60)) {
             let (rate, line) = (rate.min(line), rate.max(line));
-            let interval = Interval::new(Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(line));
+            let interval = PacingInterval::new(Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(line));
             let mut rest = 0;
             let sum: u128 = lens.iter().map(|l| u128::from(interval.after(ByteCount::new(*l), &mut rest))).sum();
             let bytes: u64 = lens.iter().sum();

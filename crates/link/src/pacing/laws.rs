@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// All schedulers there are: a new one is one more line.
 const SCHEDULERS: [(&str, New); 8] = [
-    ("fifo", |line, mtu| Ok(Box::new(Fifo::new(line, mtu)?))),
+    ("fifo", |line, mtu| Ok(Box::new(FifoScheduler::new(line, mtu)?))),
     ("psp", |line, mtu| Ok(Box::new(Psp::new(line, mtu)?))),
     ("token bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, None)?))),
     ("small bucket", |line, mtu| Ok(Box::new(TokenBucket::new(line, mtu, TICK, Some(ByteCount::new(1)))?))),
@@ -36,7 +36,7 @@ struct Numbered {
     hint: Option<Rate>,
 }
 
-impl Paced for Numbered {
+impl PacedFrame for Numbered {
     fn len(&self) -> ByteCount {
         ByteCount::new(self.len)
     }
@@ -200,15 +200,15 @@ impl Line {
     fn enqueue(&mut self, class: u32, packet: Numbered) -> Result<bool, TestCaseError> {
         let done = self.scheduler.enqueue(self.now, ClassId(class), packet);
         let Some(model) = self.model(class) else {
-            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::UnknownClass }));
+            prop_assert_eq!(done, Err(Refused { packet, why: EnqueueRefusal::UnknownClass }));
             return Ok(false);
         };
         let full = (model.queue.len() as u64) >= model.spec.limit.bounds().1;
         if packet.len > 1_522 {
-            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::TooLong }));
+            prop_assert_eq!(done, Err(Refused { packet, why: EnqueueRefusal::TooLong }));
         } else if full {
             model.stats.dropped += 1;
-            prop_assert_eq!(done, Err(Refused { packet, why: Refusal::Full }));
+            prop_assert_eq!(done, Err(Refused { packet, why: EnqueueRefusal::Full }));
         } else {
             prop_assert_eq!(done, Ok(()));
             model.queue.push_back(packet);

@@ -53,20 +53,20 @@ pub use burstiness::Burstiness;
 pub use class_sets::{Before, ClassSet, burstiness};
 pub use classes::{ClassId, ClassKind, ClassSpec, ClassStats, MAX_CLASSES};
 pub use classifier::{Classifier, MAX_FILTERS, MAX_SHAPES};
-pub use config::{ClassConfig, ClassRate, ConfigError, Filter, Gaps, PacingConfig, SchedulerKind};
+pub use config::{ClassConfig, ClassFilter, ClassRate, ConfigError, Gaps, PacingConfig, SchedulerKind};
 pub use edf::Edf;
-pub use fifo::Fifo;
+pub use fifo::FifoScheduler;
 pub use file::{MAX_TEXT, has_comments};
 pub use flows::MAX_FLOWS;
 pub use fq::Fq;
 pub use gap_frame::{GapFrameKind, GapFrames};
-pub use interval::Interval;
+pub use interval::PacingInterval;
 pub use line_clock::LineClock;
 pub use pacer::{NamedStats, Pacer};
-pub use plan::{ClassPlan, Pace, Plan};
+pub use plan::{ClassPlan, PacingPlan, PlannedRate};
 pub use protocol::Protocol;
 pub use psp::Psp;
-pub use saturate::{Frame, saturate, saturate_in_time};
+pub use saturate::{SaturatingFrame, saturate, saturate_in_time};
 pub use token_bucket::TokenBucket;
 
 use farpace_path::Backlog;
@@ -95,7 +95,7 @@ pub fn on_the_line(len: ByteCount) -> ByteCount {
 }
 
 /// Something that can be paced.
-pub trait Paced {
+pub trait PacedFrame {
     /// Bytes in memory: the frame without its check sequence.
     fn len(&self) -> ByteCount;
     /// Never: a frame has at least a header.
@@ -108,7 +108,7 @@ pub trait Paced {
     }
 }
 
-impl Paced for Packet {
+impl PacedFrame for Packet {
     fn len(&self) -> ByteCount {
         Packet::len(self)
     }
@@ -145,7 +145,7 @@ pub enum Next<P> {
 /// * Every packet that was accepted is given back once: by `dequeue` or by [`remove_class`](Scheduler::remove_class).
 /// * It is [`Next::Empty`] if and only if nothing is queued: an idle line carries no gap frames.
 /// * Packets of one class keep their order.
-pub trait Scheduler<P: Paced> {
+pub trait Scheduler<P: PacedFrame> {
     /// One more class.
     ///
     /// # Errors
@@ -181,12 +181,12 @@ pub struct Refused<P> {
     /// It.
     pub packet: P,
     /// Why.
-    pub why: Refusal,
+    pub why: EnqueueRefusal,
 }
 
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EnqueueRefusal {
     /// The queue of its class is full.
     Full,
     /// There is no such class.

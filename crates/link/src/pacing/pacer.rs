@@ -2,8 +2,8 @@
 
 use super::flows::Flows;
 use super::{
-    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, Fifo, Fq, Next,
-    PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind, TokenBucket,
+    ClassId, ClassKind, ClassRate, ClassSpec, ClassStats, Classifier, ConfigError, Edf, FifoScheduler, Fq,
+    Next, PacingConfig, PacingError, Psp, Refused, Scheduler, SchedulerKind, TokenBucket,
 };
 use farpace_path::Backlog;
 use farpace_units::{Instant, Rate};
@@ -116,7 +116,7 @@ fn refuse(error: PacingError) -> ConfigError {
 fn scheduler(config: &PacingConfig, line: Rate) -> Result<Box<dyn Scheduler<Packet>>, PacingError> {
     let line = config.line_rate(line);
     Ok(match config.scheduler {
-        SchedulerKind::Fifo => Box::new(Fifo::new(line, config.mtu)?),
+        SchedulerKind::Fifo => Box::new(FifoScheduler::new(line, config.mtu)?),
         SchedulerKind::Psp => Box::new(Psp::new(line, config.mtu)?),
         SchedulerKind::TokenBucket => {
             Box::new(TokenBucket::new(line, config.mtu, config.tick, config.burst)?)

@@ -1,7 +1,7 @@
 //! What a configuration means on a line: intervals, gaps, and how much of the line is promised.
 
 use super::pacer::REST;
-use super::{ClassRate, ConfigError, Interval, PacingConfig, SchedulerKind, layer_2, on_the_line};
+use super::{ClassRate, ConfigError, PacingConfig, PacingInterval, SchedulerKind, layer_2, on_the_line};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Rate, Span};
 use farpace_wire::ethernet::ETHERNET_LEN;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A configuration worked out, for people who want to know before anything is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct PacingPlan {
     /// The rate that the scheduler counts with.
     pub line: Rate,
     /// Bytes of layer 2 of a frame that carries a packet of the MTU.
@@ -46,12 +46,12 @@ pub struct ClassPlan {
     /// It takes what no filter matches.
     pub is_default: bool,
     /// Of classes with a rate of their own, unless the scheduler looks at none.
-    pub pace: Option<Pace>,
+    pub pace: Option<PlannedRate>,
 }
 
 /// How full frames of a class follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct PlannedRate {
     /// Bytes of the line from the start of a full frame to the start of the next, rounded down.
     pub interval: ByteCount,
     /// The same as time.
@@ -65,7 +65,7 @@ pub struct Pace {
     pub share: u64,
 }
 
-impl Plan {
+impl PacingPlan {
     /// What `config` means on a line of `line`.
     pub fn new(config: &PacingConfig, line: Rate) -> Self {
         let (errors, mut warnings) = (config.check(line), config.warnings());
@@ -86,7 +86,7 @@ impl Plan {
             );
             warnings.push(ConfigError::new(&["classes"], problem));
         }
-        Plan {
+        PacingPlan {
             line,
             full_frame,
             full_frame_on_the_line: wire,
@@ -120,7 +120,7 @@ fn classes(config: &PacingConfig, line: Rate) -> Vec<ClassPlan> {
         filters: filters.get(class.name.as_str()).copied().unwrap_or(0),
         is_default: config.default.as_ref() == Some(&class.name),
         pace: match class.rate {
-            Some(ClassRate::Fixed(rate)) if has_paces => Some(Pace::new(rate, line, config.mtu)),
+            Some(ClassRate::Fixed(rate)) if has_paces => Some(PlannedRate::new(rate, line, config.mtu)),
             _ => None,
         },
     });
@@ -135,16 +135,16 @@ fn classes(config: &PacingConfig, line: Rate) -> Vec<ClassPlan> {
     named.chain(rest).collect()
 }
 
-impl Pace {
+impl PlannedRate {
     /// Of a class of `rate` on a line of `line` that carries packets of `mtu` (eq. (2) of the paper, with what surrounds
     /// frames).
     pub fn new(rate: Rate, line: Rate, mtu: ByteCount) -> Self {
         let (full, wire) = full_frame(mtu);
-        let interval = ByteCount::new(Interval::new(rate, line).after(full, &mut 0));
+        let interval = ByteCount::new(PacingInterval::new(rate, line).after(full, &mut 0));
         let gap = interval - wire;
         let of_a_million = u128::from(rate.bits_per_sec()) * u128::from(wire.get()) * 1_000_000;
         let whole = u128::from(line.bits_per_sec().max(1)) * u128::from(full.get());
-        Pace {
+        PlannedRate {
             interval,
             interval_time: line.time_for(interval),
             gap,
@@ -158,8 +158,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> Plan {
-        Plan::new(&toml::from_str(text).unwrap(), Rate::from_mbit(1_000))
+    fn plan(text: &str) -> PacingPlan {
+        PacingPlan::new(&toml::from_str(text).unwrap(), Rate::from_mbit(1_000))
     }
 
     /// Breaks: what people are told of intervals, gaps and the line differs from what is sent. The numbers are those of
@@ -209,7 +209,7 @@ mod tests {
                 mtu: ByteCount::new(mtu),
                 ..toml::from_str("classes = [{ name = \"a\", rate = \"1 bit/s\" }]").unwrap()
             };
-            assert!(!Plan::new(&config, Rate::from_bits_per_sec(line)).errors.is_empty());
+            assert!(!PacingPlan::new(&config, Rate::from_bits_per_sec(line)).errors.is_empty());
         }
     }
 }

@@ -28,11 +28,11 @@
 //!
 //! One flaw of the original has no counterpart here: it did not count packets without a class.
 
-use super::admission::Admission;
+use super::admission::PacingAdmission;
 use super::classes::{Classes, Tag};
 use super::{
-    ClassId, ClassSpec, ClassStats, FCS, Interval, Next, PREAMBLE_AND_GAP, Paced, PacingError, Refused,
-    SHORTEST_GAP, Scheduler,
+    ClassId, ClassSpec, ClassStats, FCS, Next, PREAMBLE_AND_GAP, PacedFrame, PacingError, PacingInterval,
+    Refused, SHORTEST_GAP, Scheduler,
 };
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate};
@@ -44,7 +44,7 @@ const MIN_GAP: u64 = 64;
 /// The paper's scheduler.
 #[derive(Debug)]
 pub struct Psp<P> {
-    classes: Classes<P, Clock>,
+    classes: Classes<P, ByteClock>,
     /// G: bytes of the line sent so far.
     global: u64,
     /// Paced classes, the highest rate first.
@@ -55,27 +55,27 @@ pub struct Psp<P> {
 }
 
 #[derive(Debug)]
-struct Clock {
+struct ByteClock {
     /// C: the value of G from which on the next packet may go.
     class: u64,
     /// The class had nothing to send when it might have.
     stopped: bool,
 }
 
-impl Default for Clock {
+impl Default for ByteClock {
     fn default() -> Self {
-        Clock { class: 0, stopped: true }
+        ByteClock { class: 0, stopped: true }
     }
 }
 
-impl<P: Paced> Psp<P> {
+impl<P: PacedFrame> Psp<P> {
     /// On a line of this rate that carries IP packets of up to `mtu` bytes. Paced classes may have as much of it as
     /// there is, whatever surrounds their frames.
     ///
     /// # Errors
     /// A line or an MTU that cannot be.
     pub fn new(line: Rate, mtu: ByteCount) -> Result<Self, PacingError> {
-        let classes = Classes::admitted_by(Admission::of_rates(line, mtu)?);
+        let classes = Classes::admitted_by(PacingAdmission::of_rates(line, mtu)?);
         Ok(Psp { classes, global: 0, by_rate: Vec::new(), rest: Vec::new(), turn: 0 })
     }
 
@@ -124,7 +124,7 @@ impl<P: Paced> Psp<P> {
     }
 
     /// What is left of the interval of a class changes with its rate.
-    fn rescale(&mut self, id: ClassId, before: Interval) {
+    fn rescale(&mut self, id: ClassId, before: PacingInterval) {
         let global = self.global;
         if let Some(class) = self.classes.get_mut(id) {
             let left = class.state.class.saturating_sub(global);
@@ -135,7 +135,8 @@ impl<P: Paced> Psp<P> {
     }
 
     fn list(&mut self, id: ClassId) {
-        let paced = |classes: &Classes<P, Clock>, id| classes.get(id).is_some_and(|c| c.tag == Tag::Paced);
+        let paced =
+            |classes: &Classes<P, ByteClock>, id| classes.get(id).is_some_and(|c| c.tag == Tag::Paced);
         if paced(&self.classes, id) {
             let rate = |id: ClassId| Reverse(self.classes.rate(id));
             let place = self.by_rate.partition_point(|other| rate(*other) <= rate(id));
@@ -154,7 +155,7 @@ impl<P: Paced> Psp<P> {
     }
 }
 
-impl<P: Paced> Scheduler<P> for Psp<P> {
+impl<P: PacedFrame> Scheduler<P> for Psp<P> {
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
         let id = self.classes.add(spec)?;
         self.list(id);

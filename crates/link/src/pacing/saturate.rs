@@ -1,13 +1,13 @@
 //! A scheduler under full load: every class always has a packet, and the line is the clock.
 
-use super::{ClassId, LineClock, Next, Paced, Scheduler, on_the_line};
+use super::{ClassId, LineClock, Next, PacedFrame, Scheduler, on_the_line};
 use farpace_units::{ByteCount, Instant, Rate};
 
 /// A frame that is nothing but a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame(pub u32);
+pub struct SaturatingFrame(pub u32);
 
-impl Paced for Frame {
+impl PacedFrame for SaturatingFrame {
     fn len(&self) -> ByteCount {
         ByteCount::new(u64::from(self.0))
     }
@@ -18,7 +18,7 @@ impl Paced for Frame {
 /// began, and how long it is. For schedulers that fill the line with gaps; one that waits, or refuses a frame, ends
 /// the run. Returns the byte of the line that was reached.
 pub fn saturate(
-    scheduler: &mut dyn Scheduler<Frame>,
+    scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
     end: u64,
     sent: impl FnMut(usize, u64, ByteCount),
@@ -28,7 +28,7 @@ pub fn saturate(
 
 /// The same on a line of this rate with a time of day, for schedulers that wait: the line is idle then.
 pub fn saturate_in_time(
-    scheduler: &mut dyn Scheduler<Frame>,
+    scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
     line: Rate,
     end: u64,
@@ -38,7 +38,7 @@ pub fn saturate_in_time(
 }
 
 fn run(
-    scheduler: &mut dyn Scheduler<Frame>,
+    scheduler: &mut dyn Scheduler<SaturatingFrame>,
     classes: &[(ClassId, u32)],
     end: u64,
     clock: Option<LineClock>,
@@ -48,7 +48,7 @@ fn run(
     for (place, (id, len)) in classes.iter().enumerate() {
         places[id.index()] = place;
         for _ in 0..2 {
-            if scheduler.enqueue(Instant::ZERO, *id, Frame(*len)).is_err() {
+            if scheduler.enqueue(Instant::ZERO, *id, SaturatingFrame(*len)).is_err() {
                 return 0;
             }
         }

@@ -6,7 +6,7 @@
 //! speed of the line: at 500 Mbit/s and 1 ms that is 62.5 kB, 42 packets.
 
 use super::classes::{Classes, Tag};
-use super::{ClassId, ClassSpec, ClassStats, Next, Paced, PacingError, Refused, Scheduler};
+use super::{ClassId, ClassSpec, ClassStats, Next, PacedFrame, PacingError, Refused, Scheduler};
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::ethernet::MAX_ETHERNET_LEN;
@@ -21,7 +21,7 @@ const BYTE: u128 = 8 * 1_000_000_000;
 /// that follow, also in turn. If nothing may leave, it waits for the tick that covers a packet. A new bucket is full.
 #[derive(Debug)]
 pub struct TokenBucket<P> {
-    classes: Classes<P, Bucket>,
+    classes: Classes<P, ClassBucket>,
     tick: u64,
     burst: Option<ByteCount>,
     /// No bucket is smaller: each packet must fit.
@@ -36,7 +36,7 @@ pub struct TokenBucket<P> {
 }
 
 #[derive(Debug, Default)]
-struct Bucket {
+struct ClassBucket {
     /// Tokens missing: none in a full one.
     missing: u128,
     /// The tick that was the last to be added.
@@ -46,7 +46,7 @@ struct Bucket {
     waits: Option<Instant>,
 }
 
-impl Bucket {
+impl ClassBucket {
     /// The tick whose tokens cover a packet, if one that has not been added yet has to.
     fn tick_for(&self, len: ByteCount, holds: u128, per_tick: u128) -> Option<u64> {
         let short = (self.missing + u128::from(len.get()) * BYTE).saturating_sub(holds);
@@ -60,7 +60,7 @@ impl Bucket {
     }
 }
 
-impl<P: Paced> TokenBucket<P> {
+impl<P: PacedFrame> TokenBucket<P> {
     /// On a line of this rate that carries IP packets of up to `mtu` bytes, refilled every `tick`. A bucket holds `burst`;
     /// if that is not given, what a tick adds and one frame, so that nothing is lost of what is left over at a tick;
     /// in any case the longest frame there is.
@@ -151,7 +151,7 @@ impl<P: Paced> TokenBucket<P> {
     }
 
     /// The rate of a class changes by `change`: its tokens stay, as far as its bucket holds them then.
-    fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, Bucket>) -> T) -> T {
+    fn change_rate<T>(&mut self, id: ClassId, change: impl FnOnce(&mut Classes<P, ClassBucket>) -> T) -> T {
         let before = self.classes.rate(id);
         let done = change(&mut self.classes);
         let after = self.classes.rate(id);
@@ -177,7 +177,7 @@ impl<P: Paced> TokenBucket<P> {
     }
 }
 
-impl<P: Paced> Scheduler<P> for TokenBucket<P> {
+impl<P: PacedFrame> Scheduler<P> for TokenBucket<P> {
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
         self.classes.add(spec)
     }

@@ -1,8 +1,8 @@
 //! The first pass: which flows there are, and how much each has sent.
 
-use super::key::{Control, FlowKey, look};
-use super::line::{Closest, Line, assumed};
-use super::{MAX_FLOWS, MAX_INTERFACES, MIN_PACKETS, Question, Sighting};
+use super::key::{ControlFrame, FlowKey, look};
+use super::line::{Closest, LinkModel, assumed};
+use super::{MAX_FLOWS, MAX_INTERFACES, MIN_PACKETS, ProofQuestion, Sighting};
 use crate::pacing::{layer_2, on_the_line};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::MacAddr;
@@ -70,7 +70,7 @@ pub struct FlowTotals {
 
 /// Frames of MAC control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GapFrames {
+pub struct GapFrameTotals {
     /// PAUSE for no time: gap frames. How many.
     pub frames: u64,
     /// Bytes of layer 2 of gap frames.
@@ -89,7 +89,7 @@ pub struct InterfaceTotals {
     /// Bytes of the line that everything takes.
     pub line_bytes: ByteCount,
     /// Frames of MAC control.
-    pub gaps: GapFrames,
+    pub gaps: GapFrameTotals,
     /// A tick of its clock, as the capture says.
     pub(super) said_tick: Span,
     /// All times were whole microseconds.
@@ -99,7 +99,7 @@ pub struct InterfaceTotals {
 
 impl InterfaceTotals {
     /// The line, if frames have said anything about it.
-    pub fn line(&self) -> Option<Line> {
+    pub fn line(&self) -> Option<LinkModel> {
         assumed(self.senders.values().filter_map(Closest::most).max()?)
     }
     /// A tick of the clock: as the capture says, but a microsecond if all times are such.
@@ -112,7 +112,7 @@ impl InterfaceTotals {
 /// Counts.
 #[derive(Clone, Debug)]
 pub struct FirstPass {
-    pub(super) question: Question,
+    pub(super) question: ProofQuestion,
     pub(super) flows: Vec<FlowTotals>,
     pub(super) places: BTreeMap<FlowKey, usize>,
     /// The flow of the last frame: the next is often of the same.
@@ -125,7 +125,7 @@ pub struct FirstPass {
 
 impl FirstPass {
     /// Nothing seen.
-    pub fn new(question: Question) -> Self {
+    pub fn new(question: ProofQuestion) -> Self {
         FirstPass {
             question,
             flows: Vec::new(),
@@ -171,7 +171,7 @@ impl FirstPass {
         flow.final_bytes = (bytes, network);
     }
 
-    fn see_line(&mut self, frame: &Sighting<'_>, control: Option<Control>) {
+    fn see_line(&mut self, frame: &Sighting<'_>, control: Option<ControlFrame>) {
         if self.interfaces.len() >= MAX_INTERFACES && !self.interfaces.contains_key(&frame.interface) {
             return;
         }
@@ -185,12 +185,12 @@ impl FirstPass {
         interface.said_tick = interface.said_tick.max(frame.tick);
         interface.whole_micros &= frame.time.as_nanos().is_multiple_of(1_000);
         match control {
-            Some(Control::Gap) => {
+            Some(ControlFrame::Gap) => {
                 interface.gaps.frames += 1;
                 interface.gaps.bytes += bytes;
                 interface.gaps.line_bytes += line_bytes;
             }
-            Some(Control::Other) => interface.gaps.others += 1,
+            Some(ControlFrame::Other) => interface.gaps.others += 1,
             None => {}
         }
         // An address of zeros: a loopback, or a header that was made up. There is no line.
@@ -268,8 +268,8 @@ impl FirstPass {
         &self.unreadable
     }
     /// The line of an interface: as was said, or as its frames say.
-    pub fn line(&self, interface: u32) -> Option<Line> {
-        let said = self.question.line.map(|rate| Line { rate, assumed: false });
+    pub fn line(&self, interface: u32) -> Option<LinkModel> {
+        let said = self.question.line.map(|rate| LinkModel { rate, assumed: false });
         said.or_else(|| self.interfaces.get(&interface)?.line())
     }
     /// A tick of the clock of an interface: the coarser of what was said, and what the capture says.

@@ -57,10 +57,10 @@ const MIN_TCP_LEN: usize = 20;
 
 /// What a frame says about itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenFlows {
     pub key: FlowKey,
     /// MAC control, and whether it asks for silence; none if it is anything else.
-    pub control: Option<Control>,
+    pub control: Option<ControlFrame>,
     /// Bytes before the IP header.
     pub link_header: usize,
     /// Bytes of headers without TCP's options, where the frame is TCP and all of its header is there.
@@ -71,7 +71,7 @@ pub(super) struct Seen {
 
 /// A frame of MAC control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
+pub(super) enum ControlFrame {
     /// PAUSE for no time: it fills the line and says nothing.
     Gap,
     /// Anything else: PAUSE for some time, or other control.
@@ -79,7 +79,7 @@ pub(super) enum Control {
 }
 
 /// Reads as much as there is. None if not even the Ethernet header is there.
-pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<Seen> {
+pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<SeenFlows> {
     let (ethernet, link_header) = EthernetHeader::parse(bytes).ok()?;
     let mut vlans = [None; 2];
     for (place, tag) in vlans.iter_mut().zip(&ethernet.tags) {
@@ -92,7 +92,7 @@ pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<Seen> {
         _ => None,
     };
     let (src, dst, ether_type) = (ethernet.src, ethernet.dst, ethernet.ether_type);
-    let mut seen = Seen {
+    let mut seen = SeenFlows {
         key: FlowKey { interface, vlans, carries: Carries::Frames { src, dst, ether_type } },
         control: (ether_type == EtherType::MAC_CONTROL).then(|| control(rest)),
         link_header,
@@ -106,11 +106,11 @@ pub(super) fn look(interface: u32, bytes: &[u8]) -> Option<Seen> {
 }
 
 /// IEEE 802.3 §31B: an opcode of two bytes, 1 for PAUSE, and for how long.
-fn control(bytes: &[u8]) -> Control {
-    if bytes.starts_with(&[0, 1, 0, 0]) { Control::Gap } else { Control::Other }
+fn control(bytes: &[u8]) -> ControlFrame {
+    if bytes.starts_with(&[0, 1, 0, 0]) { ControlFrame::Gap } else { ControlFrame::Other }
 }
 
-fn look_into(seen: &mut Seen, ip: &IpView<'_>, transport: &[u8]) {
+fn look_into(seen: &mut SeenFlows, ip: &IpView<'_>, transport: &[u8]) {
     let (protocol, fragments) = (ip.protocol(), ip.is_fragment());
     let ports = transport.first_chunk::<4>().filter(|_| !fragments);
     seen.key.carries = match (protocol, ports) {
@@ -179,13 +179,13 @@ impl fmt::Display for FlowKey {
 /// Which flows are looked at: an address, a port, or both, of either end, or of the end that is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowFilter {
-    end: End,
+    end: EndFilter,
     address: Option<IpAddr>,
     port: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum EndFilter {
     Source,
     Destination,
     Either,
@@ -203,9 +203,9 @@ impl FromStr for FlowFilter {
     type Err = FilterError;
     fn from_str(text: &str) -> Result<Self, FilterError> {
         let (end, what) = match text.split_once(' ') {
-            Some(("src", rest)) => (End::Source, rest.trim()),
-            Some(("dst", rest)) => (End::Destination, rest.trim()),
-            _ => (End::Either, text),
+            Some(("src", rest)) => (EndFilter::Source, rest.trim()),
+            Some(("dst", rest)) => (EndFilter::Destination, rest.trim()),
+            _ => (EndFilter::Either, text),
         };
         let (address, port) = if let Ok(both) = what.parse::<SocketAddr>() {
             (Some(both.ip()), Some(both.port()))
@@ -223,9 +223,9 @@ impl fmt::Display for FlowFilter {
     /// As it can be read again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.end {
-            End::Source => "src ",
-            End::Destination => "dst ",
-            End::Either => "",
+            EndFilter::Source => "src ",
+            EndFilter::Destination => "dst ",
+            EndFilter::Either => "",
         })?;
         match (self.address, self.port) {
             (Some(address), Some(port)) => SocketAddr::new(address, port).fmt(f),
@@ -244,9 +244,9 @@ impl FlowFilter {
             Carries::Frames { .. } => return false,
         };
         let asked = match self.end {
-            End::Source => ends.get(..1),
-            End::Destination => ends.get(1..),
-            End::Either => ends.get(..),
+            EndFilter::Source => ends.get(..1),
+            EndFilter::Destination => ends.get(1..),
+            EndFilter::Either => ends.get(..),
         };
         asked.unwrap_or_default().iter().any(|(address, port)| {
             self.address.is_none_or(|wanted| wanted == *address)
@@ -296,9 +296,9 @@ mod tests {
     fn control_frames_and_vlans_are_told_apart() {
         let mut pause = [[1, 0x80, 0xc2, 0, 0, 1], [2; 6]].concat();
         pause.extend([0x88, 0x08, 0, 1, 0, 0]);
-        assert_eq!(look(0, &pause).unwrap().control, Some(Control::Gap));
+        assert_eq!(look(0, &pause).unwrap().control, Some(ControlFrame::Gap));
         pause[17] = 9;
-        assert_eq!(look(0, &pause).unwrap().control, Some(Control::Other));
+        assert_eq!(look(0, &pause).unwrap().control, Some(ControlFrame::Other));
         let mut tagged = frame(false);
         tagged.splice(12..12, [0x81, 0, 0xe0, 7]);
         let seen = look(3, &tagged).unwrap();

@@ -10,7 +10,7 @@ const FRAMES: u64 = 10;
 
 /// The line that frames were captured on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LinkModel {
     /// Its rate.
     pub rate: Rate,
     /// Nobody has said it: it is the slowest common line that carries what came closest together of one sender.
@@ -51,9 +51,9 @@ impl Closest {
 }
 
 /// The slowest common line that carries `rate`.
-pub(super) fn assumed(rate: Rate) -> Option<Line> {
+pub(super) fn assumed(rate: Rate) -> Option<LinkModel> {
     let rate = RATES.into_iter().map(Rate::from_mbit).find(|line| *line >= rate)?;
-    Some(Line { rate, assumed: true })
+    Some(LinkModel { rate, assumed: true })
 }
 
 #[cfg(test)]

@@ -31,15 +31,15 @@ mod trains;
 mod verdict;
 
 pub use clock::ClockError;
-pub use first_pass::{FirstPass, FlowTotals, GapFrames, InterfaceTotals, Totals};
+pub use first_pass::{FirstPass, FlowTotals, GapFrameTotals, InterfaceTotals, Totals};
 pub use intervals::Intervals;
 pub use key::{Carries, FilterError, FlowFilter, FlowKey};
-pub use line::Line;
+pub use line::LinkModel;
 pub use rates::{PerPackets, RATE_WINDOWS};
 pub use second_pass::{FlowProof, Peak, SecondPass};
 pub use timeline::Timeline;
-pub use trains::Train;
-pub use verdict::{Doubt, Verdict};
+pub use trains::CaptureTrain;
+pub use verdict::{Doubt, ProofVerdict};
 
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
@@ -73,14 +73,14 @@ pub struct Sighting<'a> {
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
+pub struct ProofQuestion {
     /// Only flows that one of these matches; all if there is none.
     pub flows: Vec<FlowFilter>,
     /// The rate that flows are held against, of layer 2; none: the mean rate of each.
     pub rate: Option<Rate>,
     /// The longest IP packet; none: the longest of each flow.
     pub mtu: Option<ByteCount>,
-    /// The rate of the line; none: what the frames themselves say ([`Line`]).
+    /// The rate of the line; none: what the frames themselves say ([`LinkModel`]).
     pub line: Option<Rate>,
     /// A tick of the clock, if it is coarser than the capture says.
     pub tick: Span,

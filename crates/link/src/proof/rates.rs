@@ -46,18 +46,21 @@ impl PerPackets {
 
 /// Measures it for all [`RATE_WINDOWS`].
 #[derive(Clone, Debug)]
-pub(super) struct Rates {
+pub(super) struct RateFacts {
     pub per: [PerPackets; RATE_WINDOWS.len()],
     past: Past<LONGEST>,
 }
 
-impl Default for Rates {
+impl Default for RateFacts {
     fn default() -> Self {
-        Rates { per: RATE_WINDOWS.map(|n| PerPackets { n, ..PerPackets::default() }), past: Past::default() }
+        RateFacts {
+            per: RATE_WINDOWS.map(|n| PerPackets { n, ..PerPackets::default() }),
+            past: Past::default(),
+        }
     }
 }
 
-impl Rates {
+impl RateFacts {
     /// A packet of so many bytes, not earlier than the one before.
     pub fn packet(&mut self, time: Instant, bytes: ByteCount) {
         for per in &mut self.per {
@@ -113,7 +116,7 @@ mod tests {
         fn as_a_plain_recount(packets in prop::collection::vec((0u64..3_000, 64u64..9_000), 0..60)) {
             let mut now = 0;
             let stamped: Vec<(u64, u64)> = packets.iter().map(|(gap, bytes)| { now += gap; (now, *bytes) }).collect();
-            let mut rates = Rates::default();
+            let mut rates = RateFacts::default();
             for (time, bytes) in &stamped {
                 rates.packet(Instant::from_nanos(*time), ByteCount::new(*bytes));
             }

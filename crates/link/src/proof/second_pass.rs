@@ -1,11 +1,11 @@
 //! The second pass: each flow before a line of its rate.
 
 use super::first_pass::{FirstPass, FlowTotals};
-use super::rates::Rates;
+use super::rates::RateFacts;
 use super::trains::Trains;
 use super::{
-    ClockError, Doubt, Intervals, Line, MAX_TIMELINES, MIN_PACKETS, PerPackets, RATE_WINDOWS, Sighting,
-    Timeline, Train, Verdict,
+    CaptureTrain, ClockError, Doubt, Intervals, LinkModel, MAX_TIMELINES, MIN_PACKETS, PerPackets,
+    ProofVerdict, RATE_WINDOWS, Sighting, Timeline,
 };
 use crate::pacing::{Burstiness, FCS, layer_2};
 use farpace_units::{ByteCount, Instant, Rate};
@@ -53,9 +53,9 @@ pub struct FlowProof {
     /// Times from frame to frame.
     pub intervals: Intervals,
     /// The longest train.
-    pub train: Train,
+    pub train: CaptureTrain,
     /// The line that trains are measured by.
-    pub line: Option<Line>,
+    pub line: Option<LinkModel>,
     /// What the clock leaves open.
     pub clock: ClockError,
     /// The queue over time, most of each bin, before a line of the rate asked for, or of the mean rate; of the largest flows.
@@ -63,7 +63,7 @@ pub struct FlowProof {
     /// Bytes of layer 2 over time; of the largest flows.
     pub bytes_over_time: Option<Timeline>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ProofVerdict,
 }
 
 impl FlowProof {
@@ -80,14 +80,14 @@ impl FlowProof {
 /// Measures.
 pub struct SecondPass {
     census: FirstPass,
-    flows: Vec<Flow>,
+    flows: Vec<FlowTrial>,
 }
 
 /// A flow under way.
-struct Flow {
-    mean: Option<Queue>,
-    given: Option<Queue>,
-    rates: Rates,
+struct FlowTrial {
+    mean: Option<LeakyBucket>,
+    given: Option<LeakyBucket>,
+    rates: RateFacts,
     intervals: Intervals,
     trains: Trains,
     /// Times do not go back here.
@@ -107,7 +107,8 @@ impl SecondPass {
                 *drawn = true;
             }
         }
-        let flows = census.flows.iter().zip(&drawn).map(|(flow, drawn)| Flow::new(&census, flow, *drawn));
+        let flows =
+            census.flows.iter().zip(&drawn).map(|(flow, drawn)| FlowTrial::new(&census, flow, *drawn));
         SecondPass { flows: flows.collect(), census }
     }
 
@@ -133,7 +134,7 @@ impl SecondPass {
     }
 }
 
-impl Flow {
+impl FlowTrial {
     fn new(census: &FirstPass, totals: &FlowTotals, drawn: bool) -> Self {
         let total = &totals.total;
         let (interface, given) = (totals.key.interface, census.question.rate);
@@ -141,17 +142,17 @@ impl Flow {
         let timeline = |bins: usize| Timeline::new(total.first, total.last, bins);
         let queue = |rate, q, is_judged: bool| {
             let over_time = (drawn && is_judged).then(|| timeline(QUEUE_BINS));
-            Queue { origin: total.first, q, over_time, bin: 0, peak: Peak { rate, ..Peak::default() } }
+            LeakyBucket { origin: total.first, q, over_time, bin: 0, peak: Peak { rate, ..Peak::default() } }
         };
         let mean = means.map(|(rate, _)| {
             let bytes = total.bytes - totals.final_bytes.0;
             queue(rate, Burstiness::new(bytes, total.duration().as_nanos()), given.is_none())
         });
         let rate_bins = (total.packets / PACKETS_PER_BIN).clamp(1, RATE_BINS);
-        Flow {
+        FlowTrial {
             mean,
             given: given.map(|rate| queue(rate, Burstiness::at(rate), true)),
-            rates: Rates::default(),
+            rates: RateFacts::default(),
             intervals: Intervals::default(),
             trains: Trains::new(census.line(interface).map(|line| line.rate), census.tick(interface)),
             now: None,
@@ -177,7 +178,7 @@ impl Flow {
     }
 
     fn finish(self, census: &FirstPass, totals: &FlowTotals, peer_mss: Option<u16>) -> FlowProof {
-        let Flow { mean, given, rates, intervals, trains, now: _, bytes_over_time } = self;
+        let FlowTrial { mean, given, rates, intervals, trains, now: _, bytes_over_time } = self;
         let question = &census.question;
         let (mean_rate, goodput) = FirstPass::means(totals).unzip();
         let full_frame = match question.mtu {
@@ -190,9 +191,9 @@ impl Flow {
         let clock = ClockError::new(tick, total.packets, total.duration(), judged_by, question.rate);
         let peak = given.as_ref().or(mean.as_ref()).map(|queue| queue.peak);
         let verdict = match doubt(totals, peer_mss, question.mtu, judged_by, &clock) {
-            Some(doubt) => Verdict::CannotTell(doubt),
-            None => peak.map_or(Verdict::CannotTell(Doubt::NoDuration), |peak| {
-                Verdict::of(peak.queue, full_frame, clock.queue)
+            Some(doubt) => ProofVerdict::CannotTell(doubt),
+            None => peak.map_or(ProofVerdict::CannotTell(Doubt::NoDuration), |peak| {
+                ProofVerdict::of(peak.queue, full_frame, clock.queue)
             }),
         };
         let (at_mean, mean_over_time) = mean.map(|queue| (queue.peak, queue.over_time)).unzip();
@@ -251,7 +252,7 @@ fn doubt(
 }
 
 /// A queue with its greatest value, and over time.
-struct Queue {
+struct LeakyBucket {
     origin: Instant,
     q: Burstiness,
     peak: Peak,
@@ -260,7 +261,7 @@ struct Queue {
     bin: usize,
 }
 
-impl Queue {
+impl LeakyBucket {
     fn arrive(&mut self, number: u64, time: Instant, bytes: ByteCount) {
         if let Some(timeline) = &mut self.over_time {
             // What is left of an earlier burst at the start of each bin since then.

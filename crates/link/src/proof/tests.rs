@@ -26,7 +26,7 @@ fn udp(time: u64, port: u16, len: u64) -> Frame {
     (time, bytes_of(&below().udp(1, header, Bytes::new()).unwrap()), len)
 }
 
-fn examine_at(question: &Question, frames: &[Frame], tick: Span) -> (Vec<FlowProof>, FirstPass) {
+fn examine_at(question: &ProofQuestion, frames: &[Frame], tick: Span) -> (Vec<FlowProof>, FirstPass) {
     let sighting = |number, frame: &'_ Frame| (number, Instant::from_nanos(frame.0), ByteCount::new(frame.2));
     let all: Vec<_> = frames.iter().zip(1..).map(|(frame, n)| (sighting(n, frame), frame)).collect();
     let mut census = FirstPass::new(question.clone());
@@ -41,7 +41,7 @@ fn examine_at(question: &Question, frames: &[Frame], tick: Span) -> (Vec<FlowPro
 }
 
 fn examine(frames: &[Frame]) -> FlowProof {
-    let (proofs, _) = examine_at(&Question::default(), frames, Span::from_nanos(1));
+    let (proofs, _) = examine_at(&ProofQuestion::default(), frames, Span::from_nanos(1));
     assert_eq!(proofs.len(), 1);
     proofs.into_iter().next().unwrap()
 }
@@ -56,7 +56,7 @@ fn full(times: impl IntoIterator<Item = u64>) -> Vec<Frame> {
 fn an_even_flow_is_precise() {
     // 1,518 B of layer 2 every 121,440 ns: 100 Mbit/s.
     let proof = examine(&full((0..1_000).map(|i| 5_000 + i * 121_440)));
-    assert_eq!(proof.verdict, Verdict::Precise);
+    assert_eq!(proof.verdict, ProofVerdict::Precise);
     assert_eq!(proof.mean, Some(Rate::from_mbit(100)));
     assert_eq!(proof.goodput, Some(Rate::from_bits_per_sec(98_814_229)), "1,500 of 1,518");
     let peak = *proof.peak().unwrap();
@@ -80,7 +80,7 @@ fn on_off_traffic_has_the_papers_queue() {
     // 100 frames at 1 Gbit/s of layer 2 (12,144 ns each), then silence: 100 Mbit/s over a period of 12.144 ms.
     let times = (0..40).flat_map(|period| (0..100).map(move |i| period * 12_144_000 + i * 12_144));
     let proof = examine(&full(times.chain([40 * 12_144_000])));
-    assert_eq!((proof.mean, proof.verdict), (Some(Rate::from_mbit(100)), Verdict::NotPrecise));
+    assert_eq!((proof.mean, proof.verdict), (Some(Rate::from_mbit(100)), ProofVerdict::NotPrecise));
     let (t, avg, max) = (12.144e-3, 100e6 / 8.0, 1e9 / 8.0);
     let papers = t * (avg / max) * (max - avg);
     let peak = proof.peak().unwrap();
@@ -90,7 +90,7 @@ fn on_off_traffic_has_the_papers_queue() {
     assert_eq!(peak.number, 100, "the last of the first burst");
     // 12,304 ns are a full frame on a line of 1 Gbit/s, 12,144 less: the line must be a faster one.
     assert_eq!(proof.line.map(|line| (line.rate, line.assumed)), Some((Rate::from_mbit(2_500), true)));
-    let question = Question { line: Some(Rate::from_mbit(1_000)), ..Question::default() };
+    let question = ProofQuestion { line: Some(Rate::from_mbit(1_000)), ..ProofQuestion::default() };
     let times = (0..40).flat_map(|period| (0..100).map(move |i| period * 12_144_000 + i * 12_144));
     let proof = &examine_at(&question, &full(times), Span::from_nanos(1)).0[0];
     assert_eq!((proof.train.packets, proof.train.number), (100, 1));
@@ -102,14 +102,14 @@ fn pauses_do_not_count_against_a_given_rate() {
     // 300 frames at 100 Mbit/s, a second of nothing, 300 frames.
     let times = (0..600u64).map(|i| i * 121_440 + if i < 300 { 0 } else { 1_000_000_000 });
     let frames = full(times);
-    assert_eq!(examine(&frames).verdict, Verdict::NotPrecise);
-    let question = Question { rate: Some(Rate::from_mbit(100)), ..Question::default() };
+    assert_eq!(examine(&frames).verdict, ProofVerdict::NotPrecise);
+    let question = ProofQuestion { rate: Some(Rate::from_mbit(100)), ..ProofQuestion::default() };
     let proof = &examine_at(&question, &frames, Span::from_nanos(1)).0[0];
-    assert_eq!(proof.verdict, Verdict::Precise);
+    assert_eq!(proof.verdict, ProofVerdict::Precise);
     assert_eq!(proof.at_rate.unwrap().queue, ByteCount::new(1_518));
     assert!(proof.at_mean.unwrap().queue > ByteCount::new(100_000), "it is still told");
-    let slower = Question { rate: Some(Rate::from_mbit(99)), ..Question::default() };
-    assert_eq!(examine_at(&slower, &frames, Span::from_nanos(1)).0[0].verdict, Verdict::NotPrecise);
+    let slower = ProofQuestion { rate: Some(Rate::from_mbit(99)), ..ProofQuestion::default() };
+    assert_eq!(examine_at(&slower, &frames, Span::from_nanos(1)).0[0].verdict, ProofVerdict::NotPrecise);
 }
 
 /// Breaks: a verdict where none can be given.
@@ -117,8 +117,8 @@ fn pauses_do_not_count_against_a_given_rate() {
 fn doubts_are_said() {
     let even = |n: u64| full((0..n).map(|i| i * 121_440));
     let long = |len: u64| -> Vec<Frame> { (0..200).map(|i| udp(i * 121_440, 7, len)).collect() };
-    let mtu = |mtu| Question { mtu: Some(ByteCount::new(mtu)), ..Question::default() };
-    let none = Question::default();
+    let mtu = |mtu| ProofQuestion { mtu: Some(ByteCount::new(mtu)), ..ProofQuestion::default() };
+    let none = ProofQuestion::default();
     let (fine, coarse) = (Span::from_nanos(1), Span::from_micros(130));
     for (question, frames, tick, expected) in [
         (&none, even(99), fine, "few_packets"),
@@ -134,7 +134,7 @@ fn doubts_are_said() {
     ] {
         let proof = &examine_at(question, &frames, tick).0[0];
         let name = match proof.verdict {
-            Verdict::CannotTell(doubt) => doubt.name(),
+            ProofVerdict::CannotTell(doubt) => doubt.name(),
             verdict => verdict.name(),
         };
         assert_eq!(name, expected, "{}", proof.verdict);
@@ -147,25 +147,25 @@ fn doubts_are_said() {
 fn the_clock_decides_close_cases() {
     let early = |by: u64| full((0..1_000).map(|i| if i == 500 { i * 121_440 - by } else { i * 121_440 }));
     let verdict = |by: u64, tick: u64| {
-        let question = Question { tick: Span::from_nanos(tick), ..Question::default() };
+        let question = ProofQuestion { tick: Span::from_nanos(tick), ..ProofQuestion::default() };
         examine_at(&question, &early(by), Span::from_nanos(1)).0[0].verdict
     };
-    assert_eq!(verdict(121_440, 1), Verdict::Precise, "two at once are two frames");
-    assert_eq!(verdict(0, 1), Verdict::Precise);
+    assert_eq!(verdict(121_440, 1), ProofVerdict::Precise, "two at once are two frames");
+    assert_eq!(verdict(0, 1), ProofVerdict::Precise);
     // 2.2 frames by a clock of 20 us: known to 2 x 250 B.
     let late = |tick: u64| {
         let times = (0..1_000u64).map(|i| match i {
             500..502 => 502 * 121_440 - 97_152,
             _ => i * 121_440,
         });
-        let question = Question { tick: Span::from_nanos(tick), ..Question::default() };
+        let question = ProofQuestion { tick: Span::from_nanos(tick), ..ProofQuestion::default() };
         let proof = examine_at(&question, &full(times), Span::from_nanos(1)).0.remove(0);
         (proof.peak_frames().unwrap(), proof.verdict)
     };
     let (frames, verdict) = late(1);
     assert!((2.19..2.21).contains(&frames), "{frames}");
-    assert_eq!(verdict, Verdict::NotPrecise);
-    assert_eq!(late(20_000).1, Verdict::CannotTell(Doubt::WithinClockError));
+    assert_eq!(verdict, ProofVerdict::NotPrecise);
+    assert_eq!(late(20_000).1, ProofVerdict::CannotTell(Doubt::WithinClockError));
 }
 
 /// Breaks: two flows are judged as one, or by each other's MTU; the larger one must come first.
@@ -176,7 +176,7 @@ fn flows_are_told_apart() {
         frames.push(udp(i * 100_000, 7, 1_514));
         frames.push(udp(i * 100_000 + 12_304, 8, 60));
     }
-    let (proofs, census) = examine_at(&Question::default(), &frames, Span::from_nanos(1));
+    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
     let shown: Vec<_> = proofs
         .iter()
         .map(|p| (p.totals.key.to_string(), p.full_frame.get(), p.totals.total.packets))
@@ -188,9 +188,9 @@ fn flows_are_told_apart() {
             ("UDP 10.0.0.1:8 > 10.0.0.2:9".to_owned(), 64, 200)
         ]
     );
-    assert!(proofs.iter().all(|p| p.verdict == Verdict::Precise));
+    assert!(proofs.iter().all(|p| p.verdict == ProofVerdict::Precise));
     assert_eq!(census.all().packets, 400);
-    let question = Question { flows: vec!["8".parse().unwrap()], ..Question::default() };
+    let question = ProofQuestion { flows: vec!["8".parse().unwrap()], ..ProofQuestion::default() };
     let (proofs, census) = examine_at(&question, &frames, Span::from_nanos(1));
     assert_eq!((proofs.len(), census.other().packets, census.all().packets), (1, 0, 400));
 }
@@ -210,8 +210,8 @@ fn gap_frames_are_counted_apart() {
         frames.push(udp(i * 24_608, 7, 1_514));
         frames.push((i * 24_608 + 12_304, bytes_of(&gap), 1_514));
     }
-    let (proofs, census) = examine_at(&Question::default(), &frames, Span::from_nanos(1));
-    assert_eq!((proofs.len(), proofs[0].verdict), (1, Verdict::Precise));
+    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
+    assert_eq!((proofs.len(), proofs[0].verdict), (1, ProofVerdict::Precise));
     let (_, interface) = census.interfaces().next().unwrap();
     assert_eq!(interface.gaps.frames, 200);
     assert_eq!(interface.gaps.bytes, ByteCount::new(200 * 1_518));
@@ -237,10 +237,10 @@ fn a_syn_tells_what_the_wire_takes() {
     let verdict = |payload| {
         let mut frames = vec![tcp(0, true, true, 0), tcp(10, false, true, 0)];
         frames.extend((1..300).map(|i| tcp(i * 1_000_000, true, false, payload)));
-        examine_at(&Question::default(), &frames, Span::from_nanos(1)).0[0].verdict
+        examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1)).0[0].verdict
     };
-    assert_eq!(verdict(1_448), Verdict::Precise);
-    let Verdict::CannotTell(Doubt::SuperSegments { longest, limit }) = verdict(2_896) else {
+    assert_eq!(verdict(1_448), ProofVerdict::Precise);
+    let ProofVerdict::CannotTell(Doubt::SuperSegments { longest, limit }) = verdict(2_896) else {
         panic!("{}", verdict(2_896));
     };
     assert_eq!((longest.get(), limit.get()), (54 + 2_896, 54 + 1_448));
@@ -253,7 +253,11 @@ fn a_clock_that_goes_back_is_an_error_of_the_clock() {
     let proof = examine(&full(times));
     assert_eq!(proof.totals.total.backwards, 164, "until the old time is reached again");
     assert_eq!(proof.totals.total.furthest_back, Span::from_nanos(20_000_000 - 121_440));
-    assert!(matches!(proof.verdict, Verdict::CannotTell(Doubt::CoarseClock { .. })), "{}", proof.verdict);
+    assert!(
+        matches!(proof.verdict, ProofVerdict::CannotTell(Doubt::CoarseClock { .. })),
+        "{}",
+        proof.verdict
+    );
 }
 
 /// Breaks: memory, by a capture with a flow per packet; frames beyond the limit vanish.
@@ -264,7 +268,7 @@ fn flows_are_limited() {
         frames.push(udp(i, i as u16, 1_514));
     }
     frames.push((0, vec![1, 2, 3], 60));
-    let (proofs, census) = examine_at(&Question::default(), &frames, Span::from_nanos(1));
+    let (proofs, census) = examine_at(&ProofQuestion::default(), &frames, Span::from_nanos(1));
     assert_eq!(proofs.len(), MAX_FLOWS);
     assert_eq!((census.other().packets, census.unreadable().packets), (5, 1));
     assert_eq!(proofs.iter().filter(|p| p.bytes_over_time.is_some()).count(), MAX_TIMELINES);
@@ -328,7 +332,7 @@ proptest! {
             }
             (time, bytes, u64::from(len))
         }).collect();
-        let question = Question { rate: rate.map(Rate::from_bits_per_sec), ..Question::default() };
+        let question = ProofQuestion { rate: rate.map(Rate::from_bits_per_sec), ..ProofQuestion::default() };
         let (proofs, census) = examine_at(&question, &frames, Span::from_nanos(tick));
         let gaps: u64 = census.interfaces().map(|(_, i)| i.gaps.frames + i.gaps.others).sum();
         let in_flows: u64 = proofs.iter().map(|p| p.totals.total.packets).sum();

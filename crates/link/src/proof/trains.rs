@@ -5,7 +5,7 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// Frames that follow each other as closely as the line lets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Train {
+pub struct CaptureTrain {
     /// How many frames; a frame alone is a train of one.
     pub packets: u64,
     /// Bytes of layer 2.
@@ -22,8 +22,8 @@ pub(super) struct Trains {
     /// None: nobody knows the line, and only frames at the same tick are back to back.
     line: Option<Rate>,
     tick: Span,
-    now: Train,
-    longest: Train,
+    now: CaptureTrain,
+    longest: CaptureTrain,
     last: (Instant, ByteCount),
 }
 
@@ -40,13 +40,13 @@ impl Trains {
             self.now.packets += 1;
             self.now.bytes += bytes;
         } else {
-            self.now = Train { packets: 1, bytes, number, time };
+            self.now = CaptureTrain { packets: 1, bytes, number, time };
         }
         if self.now.packets > self.longest.packets {
             self.longest = self.now;
         }
     }
-    pub fn longest(&self) -> Train {
+    pub fn longest(&self) -> CaptureTrain {
         self.longest
     }
 }

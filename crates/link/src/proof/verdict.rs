@@ -7,7 +7,7 @@ use std::fmt;
 /// Whether a flow is paced precisely: its queue before a line of its rate never holds more than two full frames (paper
 /// §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProofVerdict {
     /// It is.
     Precise,
     /// It is not.
@@ -82,32 +82,32 @@ impl fmt::Display for Doubt {
     }
 }
 
-impl Verdict {
+impl ProofVerdict {
     /// A name for programs.
     pub const fn name(&self) -> &'static str {
         match self {
-            Verdict::Precise => "precise",
-            Verdict::NotPrecise => "not_precise",
-            Verdict::CannotTell(_) => "cannot_tell",
+            ProofVerdict::Precise => "precise",
+            ProofVerdict::NotPrecise => "not_precise",
+            ProofVerdict::CannotTell(_) => "cannot_tell",
         }
     }
     /// From the greatest queue of a flow with full frames of `full` bytes, known but for `error`.
     pub(super) fn of(queue: ByteCount, full: ByteCount, error: ByteCount) -> Self {
         let allowed = ByteCount::new(full.get().saturating_mul(PRECISE_FRAMES));
         match () {
-            () if queue <= allowed => Verdict::Precise,
-            () if queue <= allowed + error => Verdict::CannotTell(Doubt::WithinClockError),
-            () => Verdict::NotPrecise,
+            () if queue <= allowed => ProofVerdict::Precise,
+            () if queue <= allowed + error => ProofVerdict::CannotTell(Doubt::WithinClockError),
+            () => ProofVerdict::NotPrecise,
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ProofVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Precise => f.write_str("precise"),
-            Verdict::NotPrecise => f.write_str("not precise"),
-            Verdict::CannotTell(why) => write!(f, "cannot tell: {why}"),
+            ProofVerdict::Precise => f.write_str("precise"),
+            ProofVerdict::NotPrecise => f.write_str("not precise"),
+            ProofVerdict::CannotTell(why) => write!(f, "cannot tell: {why}"),
         }
     }
 }

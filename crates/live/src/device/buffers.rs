@@ -11,7 +11,7 @@ const KEPT: usize = 256;
 /// Buffers of one size. What was read into one becomes [`Bytes`] without a copy; when the last of them is dropped, the buffer
 /// comes back.
 #[derive(Debug)]
-pub(crate) struct Buffers {
+pub(crate) struct FrameBuffers {
     size: usize,
     back: Arc<Mutex<Vec<Box<[u8]>>>>,
     /// What the next read goes into.
@@ -42,10 +42,10 @@ impl Drop for Lent {
     }
 }
 
-impl Buffers {
+impl FrameBuffers {
     /// Buffers of `size` bytes.
     pub fn new(size: usize) -> Self {
-        Buffers { size, back: Arc::default(), current: Vec::new() }
+        FrameBuffers { size, back: Arc::default(), current: Vec::new() }
     }
 
     /// Where the next read goes.
@@ -92,7 +92,7 @@ mod tests {
     /// Breaks: what was read is overwritten by the next read while somebody still holds it, or buffers never come back.
     #[test]
     fn buffers_come_back_when_nobody_holds_them() {
-        let mut buffers = Buffers::new(64 * 1024);
+        let mut buffers = FrameBuffers::new(64 * 1024);
         buffers.room().fill(1);
         let first = buffers.take(60_000);
         buffers.room().fill(2);

@@ -1,7 +1,7 @@
 //! AF_PACKET: the frames of an interface that the system has, beside the system's own use of it.
 
-use super::buffers::Buffers;
-use super::sys::{self, MAX, Received};
+use super::buffers::FrameBuffers;
+use super::sys::{self, MAX, ReceivedFrame};
 use super::virtio::{self, VIRTIO_LEN};
 use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name, removed};
 use bytes::{Bytes, BytesMut};
@@ -61,7 +61,7 @@ pub struct PacketSocket {
     index: u32,
     info: DeviceInfo,
     super_segments: bool,
-    buffers: Buffers,
+    buffers: FrameBuffers,
     counters: DeviceCounters,
     /// Packets for which there was no memory. The system forgets the number when it is asked for.
     dropped: Cell<u64>,
@@ -127,7 +127,7 @@ impl PacketSocket {
             index,
             info,
             super_segments: config.super_segments,
-            buffers: Buffers::new(LONGEST),
+            buffers: FrameBuffers::new(LONGEST),
             counters: DeviceCounters::default(),
             dropped: Cell::new(0),
             doubtful: false,
@@ -144,7 +144,12 @@ impl PacketSocket {
         }
     }
 
-    fn packet(&mut self, header: &[u8; VIRTIO_LEN], number: usize, received: Received) -> Option<Packet> {
+    fn packet(
+        &mut self,
+        header: &[u8; VIRTIO_LEN],
+        number: usize,
+        received: ReceivedFrame,
+    ) -> Option<Packet> {
         let mut bytes = self.buffers.take_at(number, received.len.saturating_sub(VIRTIO_LEN));
         if let Some(tag) = received.tag {
             bytes = tagged(&bytes, tag)?;
@@ -173,7 +178,7 @@ impl Device for PacketSocket {
     fn receive(&mut self, budget: usize, into: &mut Vec<Packet>) -> io::Result<()> {
         let budget = budget.min(MAX);
         let mut headers = [[0; VIRTIO_LEN]; MAX];
-        let mut about = [Received::default(); MAX];
+        let mut about = [ReceivedFrame::default(); MAX];
         let rooms = self.buffers.rooms(budget).iter_mut();
         let slices = headers.iter_mut().zip(rooms);
         let mut slices: Vec<_> =

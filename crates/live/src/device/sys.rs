@@ -17,7 +17,7 @@ pub(super) const MAX: usize = 64;
 
 /// What the system says about a packet that it has received.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Received {
+pub(super) struct ReceivedFrame {
     /// Bytes read, all slices together.
     pub len: usize,
     /// It was longer than the slices.
@@ -28,7 +28,7 @@ pub(super) struct Received {
 
 /// Room for one control message with [`libc::tpacket_auxdata`], aligned as the system wants it.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct ControlBuffer([u8; 64]);
 
 /// Sends packets, each as the bytes of its slices one after the other. Returns how many the system took; an error is about
 /// the first.
@@ -55,9 +55,9 @@ pub(super) fn send_many<const N: usize>(
 pub(super) fn receive_many<const N: usize>(
     fd: BorrowedFd<'_>,
     packets: &mut [[IoSliceMut<'_>; N]],
-    about: &mut [Received; MAX],
+    about: &mut [ReceivedFrame; MAX],
 ) -> Result<usize, Errno> {
-    const NO_CONTROL: Control = Control([0; 64]);
+    const NO_CONTROL: ControlBuffer = ControlBuffer([0; 64]);
     let mut controls = [NO_CONTROL; MAX];
     // SAFETY: as in `send_many`.
     let mut headers: [libc::mmsghdr; MAX] = unsafe { zeroed() };
@@ -79,7 +79,7 @@ pub(super) fn receive_many<const N: usize>(
     for (about, header) in about.iter_mut().zip(&headers[..received]) {
         let room = packets.first().map_or(0, |slices| slices.iter().map(|slice| slice.len()).sum());
         let len = header.msg_len as usize;
-        *about = Received { len: len.min(room), truncated: len > room, tag: tag(&header.msg_hdr) };
+        *about = ReceivedFrame { len: len.min(room), truncated: len > room, tag: tag(&header.msg_hdr) };
     }
     Ok(received)
 }

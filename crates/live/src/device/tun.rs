@@ -1,6 +1,6 @@
 //! TUN and TAP: what the kernel sends to an interface comes here, and what is written here the kernel receives by it.
 
-use super::buffers::Buffers;
+use super::buffers::FrameBuffers;
 use super::virtio::{self, VIRTIO_LEN};
 use super::{Device, DeviceCounters, DeviceError, DeviceInfo, is_interface_name, removed};
 use bytes::Bytes;
@@ -51,7 +51,7 @@ pub struct Tun {
     /// Its frames have Ethernet headers.
     tap: bool,
     offload: bool,
-    buffers: Buffers,
+    buffers: FrameBuffers,
     counters: DeviceCounters,
 }
 
@@ -118,7 +118,7 @@ impl Tun {
             info,
             tap: config.tap,
             offload: config.offload,
-            buffers: Buffers::new(VIRTIO_LEN + LONGEST),
+            buffers: FrameBuffers::new(VIRTIO_LEN + LONGEST),
             counters: DeviceCounters::default(),
         })
     }

@@ -99,7 +99,7 @@ impl UdpSocket {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// As [`send_to`](UdpSocket::send_to).
+    /// As [`send_to`](LiveUdpSocket::send_to).
     pub async fn send_to_async(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.set_nonblocking(true);
         loop {

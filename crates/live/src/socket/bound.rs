@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A TCP port of a host, to listen at or to connect from. Dropping it gives it back.
-pub struct Bound {
+pub struct BoundSocket {
     engine: Arc<dyn Engine>,
     id: BindId,
     at: SocketAddr,
 }
 
-impl Bound {
+impl BoundSocket {
     pub(super) fn open(engine: &Arc<dyn Engine>, bind: Bind) -> io::Result<Self> {
         let bound = ask(&**engine, move |host, _| {
             let id = host.bind(bind)?;
@@ -25,7 +25,7 @@ impl Bound {
             PortError::NotOurs(_) | PortError::NoneLeft => Errno::EADDRNOTAVAIL,
         })?;
         let at = at.unwrap_or(SocketAddr::new(bind.address, bind.port));
-        Ok(Bound { engine: engine.clone(), id, at })
+        Ok(BoundSocket { engine: engine.clone(), id, at })
     }
 
     /// Where it is.
@@ -43,7 +43,7 @@ impl Bound {
     }
 }
 
-impl Drop for Bound {
+impl Drop for BoundSocket {
     fn drop(&mut self) {
         let id = self.id;
         let _ = self.engine.run(Box::new(move |host, _| host.unbind(id)));

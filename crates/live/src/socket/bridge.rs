@@ -1,9 +1,9 @@
 //! The station's side of a stream: the application of its connection.
 
-use super::duplex::{Duplex, Farewell, Phase};
+use super::duplex::{Duplex, DuplexPhase, Farewell};
 use super::pipe::Pipe;
-use farpace_host::{Application, ConnectionId, Ends};
-use farpace_tcp::{CloseReason, Connection, Event, State};
+use farpace_host::{Application, ConnectionId, SocketEnds};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use farpace_units::{ByteCount, Instant};
 use nix::errno::Errno;
 use std::sync::Arc;
@@ -37,25 +37,25 @@ impl Bridge {
 }
 
 impl Application for Bridge {
-    fn on_begin(&mut self, id: ConnectionId, ends: Ends) {
+    fn on_begin(&mut self, id: ConnectionId, ends: SocketEnds) {
         if let Some(pipe) = &self.pipe {
             pipe.shared.with(|duplex| (duplex.id, duplex.ends) = (Some(id), Some(ends)));
         }
     }
 
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         let Some(pipe) = &self.pipe else { return };
         match event {
-            Event::Readable | Event::Writable | Event::Urgent => {
+            ConnectionEvent::Readable | ConnectionEvent::Writable | ConnectionEvent::Urgent => {
                 pipe.shared.with(|duplex| pump(duplex, connection))
             }
-            Event::PeerClosed => pipe.shared.with(|duplex| {
+            ConnectionEvent::PeerClosed => pipe.shared.with(|duplex| {
                 duplex.peer_closed = true;
                 pump(duplex, connection);
             }),
-            Event::Connected => {
+            ConnectionEvent::Connected => {
                 pipe.shared.with(|duplex| {
-                    (duplex.phase, duplex.was_open) = (Phase::Open, true);
+                    (duplex.phase, duplex.was_open) = (DuplexPhase::Open, true);
                     if duplex.rate_cap.is_some() {
                         connection.set_rate_cap(duplex.rate_cap);
                     }
@@ -67,11 +67,11 @@ impl Application for Bridge {
                     connection.abort();
                 }
             }
-            Event::Closed(reason) => {
+            ConnectionEvent::Closed(reason) => {
                 pipe.shared.with(|duplex| close(duplex, connection, reason));
                 self.pipe = None;
             }
-            Event::Unanswered | Event::PathTrouble => {}
+            ConnectionEvent::Unanswered | ConnectionEvent::SoftError => {}
         }
     }
 }
@@ -120,8 +120,8 @@ pub(super) fn pump(duplex: &mut Duplex, connection: &mut Connection) {
 }
 
 /// The peer has acknowledged our FIN.
-fn fin_is_known(state: State) -> bool {
-    matches!(state, State::FinWait2 | State::TimeWait | State::Closed)
+fn fin_is_known(state: ConnectionState) -> bool {
+    matches!(state, ConnectionState::FinWait2 | ConnectionState::TimeWait | ConnectionState::Closed)
 }
 
 fn take_in(duplex: &mut Duplex, connection: &mut Connection, limit: usize) {
@@ -146,7 +146,7 @@ fn close(duplex: &mut Duplex, connection: &mut Connection, reason: CloseReason) 
         CloseReason::Finished => None,
         // Both have closed, and both know: only TIME-WAIT was left to be cut short.
         CloseReason::Reset if duplex.flushed && duplex.peer_closed => None,
-        CloseReason::Reset if duplex.phase == Phase::Opening => Some(Errno::ECONNREFUSED),
+        CloseReason::Reset if duplex.phase == DuplexPhase::Opening => Some(Errno::ECONNREFUSED),
         // A peer that has said that it will send nothing more takes nothing more either; but where both have (LAST-ACK), it is a
         // reset as any other.
         CloseReason::Reset if duplex.peer_closed && !duplex.fin_sent => Some(Errno::EPIPE),

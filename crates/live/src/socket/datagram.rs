@@ -3,10 +3,10 @@
 use super::datagram_bridge::DatagramBridge;
 use super::engine::{Engine, ask};
 use super::registry::{Interrupt, Registry};
-use super::shared::{IoDirection, Readiness, Ready, Shared, Watch, deadline};
+use super::shared::{IoDirection, Readiness, ReadinessWatch, Ready, SharedState, deadline};
 use bytes::Bytes;
 use farpace_host::Bind;
-use farpace_host::ip::udp::{BindError, Datagram, IpFields, MAX_PAYLOAD, UdpId};
+use farpace_host::ip::udp::{BindError, IpFields, MAX_PAYLOAD, UdpDatagram, UdpId};
 use farpace_units::ByteCount;
 use nix::errno::Errno;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ const MAX_INCOMING: usize = 256;
 const MAX_OUTGOING: usize = 256;
 
 /// A UDP socket of a stack. Dropping it closes it.
-pub struct UdpSocket {
-    wire: Arc<Wire>,
+pub struct LiveUdpSocket {
+    wire: Arc<DatagramWire>,
     id: UdpId,
     local: SocketAddr,
     remote: Mutex<Option<SocketAddr>>,
@@ -32,17 +32,17 @@ pub struct UdpSocket {
 }
 
 /// What a socket and the station share.
-pub(super) struct Wire {
-    pub shared: Shared<Datagrams>,
+pub(super) struct DatagramWire {
+    pub shared: SharedState<DatagramQueue>,
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     place: u64,
 }
 
 #[derive(Default)]
-pub(super) struct Datagrams {
-    incoming: VecDeque<Datagram>,
-    pub outgoing: VecDeque<Outgoing>,
+pub(super) struct DatagramQueue {
+    incoming: VecDeque<UdpDatagram>,
+    pub outgoing: VecDeque<OutgoingDatagram>,
     pub kicked: bool,
     /// The host's socket holds more than was moved.
     starved: bool,
@@ -60,7 +60,7 @@ pub(super) struct Datagrams {
 
 /// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingDatagram {
     /// Where to.
     pub to: SocketAddr,
     /// From which address of the host; none: that of the socket, or the host chooses.
@@ -71,18 +71,18 @@ pub struct Outgoing {
     pub payload: Bytes,
 }
 
-impl Datagrams {
+impl DatagramQueue {
     pub fn has_room(&mut self) -> bool {
         self.starved = self.incoming.len() >= MAX_INCOMING;
         !self.starved
     }
-    pub fn push(&mut self, datagram: Datagram) {
+    pub fn push(&mut self, datagram: UdpDatagram) {
         self.incoming.push_back(datagram);
         self.arrivals += 1;
     }
 }
 
-impl Ready for Datagrams {
+impl Ready for DatagramQueue {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
         let troubled = self.trouble.is_some();
@@ -100,19 +100,19 @@ impl Ready for Datagrams {
     }
 }
 
-impl Interrupt for Wire {
+impl Interrupt for DatagramWire {
     fn interrupt(&self) {
         self.shared.interrupt();
     }
 }
 
-impl Drop for Wire {
+impl Drop for DatagramWire {
     fn drop(&mut self) {
         self.registry.leave(self.place);
     }
 }
 
-impl Wire {
+impl DatagramWire {
     /// Bytes that wait to be read, and to be sent.
     pub fn waiting(&self) -> (usize, usize) {
         self.shared.with(|box_| {
@@ -128,12 +128,17 @@ impl Wire {
     }
 }
 
-impl UdpSocket {
+impl LiveUdpSocket {
     pub(super) fn open(engine: &Arc<dyn Engine>, registry: &Arc<Registry>, bind: Bind) -> io::Result<Self> {
         let place = registry.reserve();
         let (engine, registry) = (engine.clone(), registry.clone());
-        let wire = Arc::new(Wire { shared: Shared::new(Datagrams::default()), engine, registry, place });
-        let weak: Weak<dyn Interrupt> = Arc::<Wire>::downgrade(&wire);
+        let wire = Arc::new(DatagramWire {
+            shared: SharedState::new(DatagramQueue::default()),
+            engine,
+            registry,
+            place,
+        });
+        let weak: Weak<dyn Interrupt> = Arc::<DatagramWire>::downgrade(&wire);
         wire.registry.enter(place, weak);
         let bridge = DatagramBridge(wire.clone());
         let opened = ask(&*wire.engine, move |host, _| {
@@ -145,7 +150,7 @@ impl UdpSocket {
             Ok::<_, Errno>((id, local))
         })?;
         let (id, local) = opened?;
-        Ok(UdpSocket {
+        Ok(LiveUdpSocket {
             wire,
             id,
             local,
@@ -177,13 +182,13 @@ impl UdpSocket {
     pub fn send_to(&self, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
         let payload = Bytes::copy_from_slice(payload);
         let len = payload.len();
-        self.send_with(Outgoing { to, from: None, ip: IpFields::default(), payload }).map(|()| len)
+        self.send_with(OutgoingDatagram { to, from: None, ip: IpFields::default(), payload }).map(|()| len)
     }
     /// The same with more to say.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to).
-    pub fn send_with(&self, datagram: Outgoing) -> io::Result<()> {
+    pub fn send_with(&self, datagram: OutgoingDatagram) -> io::Result<()> {
         let to = datagram.to;
         if datagram.payload.len() > MAX_PAYLOAD {
             return Err(Errno::EMSGSIZE.into());
@@ -229,7 +234,7 @@ impl UdpSocket {
     /// `WouldBlock`: there is none and the socket does not wait (any longer). Network down.
     /// [`Interrupted`](super::Interrupted).
     pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let Datagram { from, payload, .. } = self.recv()?;
+        let UdpDatagram { from, payload, .. } = self.recv()?;
         Ok((copy(&payload, buffer), from))
     }
     /// The same; the datagram stays.
@@ -237,7 +242,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let Datagram { from, payload, .. } = self.peek()?;
+        let UdpDatagram { from, payload, .. } = self.peek()?;
         Ok((copy(&payload, buffer), from))
     }
     /// The next datagram, without copying.
@@ -251,14 +256,14 @@ impl UdpSocket {
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
-    pub fn recv(&self) -> io::Result<Datagram> {
+    pub fn recv(&self) -> io::Result<UdpDatagram> {
         self.call(IoDirection::In, || self.next(true))
     }
     /// The same; the datagram stays.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
-    pub fn peek(&self) -> io::Result<Datagram> {
+    pub fn peek(&self) -> io::Result<UdpDatagram> {
         self.call(IoDirection::In, || self.next(false))
     }
     /// The error that waits, once (SO_ERROR).
@@ -270,7 +275,7 @@ impl UdpSocket {
         self.id
     }
 
-    fn next(&self, take: bool) -> io::Result<Datagram> {
+    fn next(&self, take: bool) -> io::Result<UdpDatagram> {
         let only = self.peer_addr();
         let (next, kick) = self.wire.shared.with(|box_| {
             // Of a connected socket nobody else is heard.
@@ -360,11 +365,11 @@ impl UdpSocket {
         self.wire.shared.readiness()
     }
     #[cfg(feature = "tokio")]
-    pub(super) fn shared(&self) -> &Shared<Datagrams> {
+    pub(super) fn shared(&self) -> &SharedState<DatagramQueue> {
         &self.wire.shared
     }
     /// From now on `watch` is told of its readiness.
-    pub fn watch(&self, watch: Box<dyn Watch>) {
+    pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.wire.shared.watch(watch);
     }
     /// From now on nobody is told.
@@ -379,7 +384,7 @@ fn copy(payload: &[u8], buffer: &mut [u8]) -> usize {
     len
 }
 
-impl Drop for UdpSocket {
+impl Drop for LiveUdpSocket {
     fn drop(&mut self) {
         let id = self.id;
         // An engine that has ended has closed it.

@@ -1,6 +1,6 @@
 //! The station's side of a UDP socket.
 
-use super::datagram::{Outgoing, Wire};
+use super::datagram::{DatagramWire, OutgoingDatagram};
 use farpace_host::DatagramProgram;
 use farpace_host::ip::icmp::SoftError;
 use farpace_units::Instant;
@@ -9,13 +9,13 @@ use nix::errno::Errno;
 use std::sync::Arc;
 
 /// Moves datagrams between the host's socket and the program's.
-pub(super) struct DatagramBridge(pub Arc<Wire>);
+pub(super) struct DatagramBridge(pub Arc<DatagramWire>);
 
 impl DatagramProgram for DatagramBridge {
     fn run(&mut self, _: Instant, socket: &mut farpace_host::UdpSocket<'_>) {
         self.0.shared.with(|box_| {
             box_.kicked = false;
-            while let Some(Outgoing { to, from, ip, payload }) = box_.outgoing.pop_front() {
+            while let Some(OutgoingDatagram { to, from, ip, payload }) = box_.outgoing.pop_front() {
                 // It says what the caller was told already, or that too many wait: UDP promises nothing.
                 let _ = socket.send_with(to, from, ip, payload);
             }

@@ -2,7 +2,7 @@
 
 use super::shared::{Readiness, Ready};
 use bytes::{Bytes, BytesMut};
-use farpace_host::{ConnectionId, Ends};
+use farpace_host::{ConnectionId, SocketEnds};
 use farpace_tcp::config::Config;
 use farpace_units::Rate;
 use nix::errno::Errno;
@@ -21,7 +21,7 @@ const LONGEST_PIECE: usize = 64 << 10;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum DuplexPhase {
     Opening,
     Open,
     Over,
@@ -47,11 +47,11 @@ pub(super) struct Manner {
 
 /// What lies between a program and the engine, and what each has told the other.
 pub(super) struct Duplex {
-    pub phase: Phase,
+    pub phase: DuplexPhase,
     /// It was open once.
     pub was_open: bool,
     pub id: Option<ConnectionId>,
-    pub ends: Option<Ends>,
+    pub ends: Option<SocketEnds>,
     // To the program
     pub incoming: VecDeque<Bytes>,
     pub incoming_bytes: usize,
@@ -109,7 +109,7 @@ pub(super) struct Duplex {
 impl Duplex {
     pub fn new(config: &Config) -> Self {
         Duplex {
-            phase: Phase::Opening,
+            phase: DuplexPhase::Opening,
             was_open: false,
             id: None,
             ends: None,
@@ -151,11 +151,11 @@ impl Duplex {
     /// Everything that came was handed out, or will never be.
     pub fn at_end(&self) -> bool {
         let empty = self.incoming.is_empty() && self.reader_bytes == 0;
-        empty && (self.deaf || self.phase == Phase::Over || (self.peer_closed && !self.more))
+        empty && (self.deaf || self.phase == DuplexPhase::Over || (self.peer_closed && !self.more))
     }
     /// Nothing can be written any more.
     pub fn write_ended(&self) -> bool {
-        self.fin || self.phase == Phase::Over
+        self.fin || self.phase == DuplexPhase::Over
     }
     /// Bytes that may come from the engine now.
     pub fn incoming_room(&self) -> usize {
@@ -262,8 +262,8 @@ impl Duplex {
     }
     /// It is over; `error` tells the program why, unless everything went well.
     pub fn end(&mut self, error: Option<Errno>) {
-        if self.phase != Phase::Over {
-            self.phase = Phase::Over;
+        if self.phase != DuplexPhase::Over {
+            self.phase = DuplexPhase::Over;
             self.error = error.or(self.error);
             self.more = false;
             drop(self.take_outgoing());
@@ -274,14 +274,14 @@ impl Duplex {
 impl Ready for Duplex {
     fn readiness(&self) -> Readiness {
         let failed = self.error.is_some();
-        let ended = self.phase == Phase::Over;
+        let ended = self.phase == DuplexPhase::Over;
         let there = self.reader_bytes + self.incoming_bytes;
         // No more than lies between the engine and the program can be waited for.
         let enough = there >= self.wanted || (there > 0 && self.incoming_room() == 0);
         let read_ended = ended || self.peer_closed || self.deaf;
         Readiness {
             readable: failed || (there > 0 && (enough || read_ended)) || self.at_end(),
-            writable: failed || self.write_ended() || (self.phase == Phase::Open && !self.full),
+            writable: failed || self.write_ended() || (self.phase == DuplexPhase::Open && !self.full),
             read_ended,
             over: ended || (self.fin && (self.peer_closed || self.deaf)),
             failed,

@@ -1,6 +1,6 @@
 //! How a stream ends when its program lets go of it.
 
-use super::duplex::{Farewell, Phase};
+use super::duplex::{DuplexPhase, Farewell};
 use super::pipe::Pipe;
 use super::shared::deadline;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(super) fn leave(pipe: &Arc<Pipe>, linger: Option<Duration>) -> bool {
             pipe.leave(Farewell::Close);
             let end = deadline(Some(time));
             loop {
-                let (done, over) = pipe.shared.with(|duplex| (duplex.flushed, duplex.phase == Phase::Over));
+                let (done, over) =
+                    pipe.shared.with(|duplex| (duplex.flushed, duplex.phase == DuplexPhase::Over));
                 if done || over {
                     return done;
                 }

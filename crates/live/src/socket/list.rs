@@ -3,7 +3,7 @@
 use super::bridge::Bridge;
 use super::datagram_bridge::DatagramBridge;
 use super::posix::TcpInfo;
-use super::snapshot::Snapshot;
+use super::snapshot::ConnectionSnapshot;
 use farpace_host::{BindId, Host};
 use farpace_units::Instant;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Acks {
 /// The protocol of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum ListedProtocol {
     /// TCP.
     #[default]
     Tcp,
@@ -40,21 +40,21 @@ pub enum Protocol {
     Udp,
 }
 
-impl Protocol {
+impl ListedProtocol {
     /// As `ss` writes it.
     pub const fn name(self) -> &'static str {
         match self {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
+            ListedProtocol::Tcp => "tcp",
+            ListedProtocol::Udp => "udp",
         }
     }
 }
 
 /// One socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SocketRow {
     /// TCP or UDP.
-    pub protocol: Protocol,
+    pub protocol: ListedProtocol,
     /// As `ss` writes it: `ESTAB`, `LISTEN`; of UDP `UNCONN` and `ESTAB`.
     pub state: String,
     /// Bytes that the program has not read; of a listener, connections that wait to be accepted.
@@ -87,7 +87,7 @@ pub struct Listing {
     /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// Its sockets: listeners, connections, UDP.
-    pub sockets: Vec<Row>,
+    pub sockets: Vec<SocketRow>,
     /// Sockets beyond [`MAX_ROWS`].
     pub left_out: u64,
 }
@@ -103,8 +103,8 @@ impl Listing {
             let (recv_q, send_q) = (waiting as u64, most as u64);
             let (local, state) = (listener.at, info.state_name().to_owned());
             let (peer, congestion, limit, acks) = (None, None, None, Acks::default());
-            let (protocol, dropped, info) = (Protocol::Tcp, 0, Some(info));
-            listing.push(|| Row {
+            let (protocol, dropped, info) = (ListedProtocol::Tcp, 0, Some(info));
+            listing.push(|| SocketRow {
                 protocol,
                 state,
                 recv_q,
@@ -122,11 +122,11 @@ impl Listing {
             listing.push(|| {
                 let between = host.application::<Bridge>(id).map(Bridge::between);
                 let (unread, waiting) = between.unwrap_or_default();
-                let seen = Snapshot::of(connection, now, waiting);
+                let seen = ConnectionSnapshot::of(connection, now, waiting);
                 let info = TcpInfo::of(&seen);
                 let counters = &seen.counters;
-                Row {
-                    protocol: Protocol::Tcp,
+                SocketRow {
+                    protocol: ListedProtocol::Tcp,
                     state: info.state_name().to_owned(),
                     recv_q: connection.readable().get().saturating_add(unread as u64),
                     send_q: connection.unacknowledged().get().saturating_add(waiting as u64),
@@ -155,8 +155,8 @@ impl Listing {
                 let own = peer.filter(|_| local.ip().is_unspecified());
                 let own = own.and_then(|peer| host.source_for(peer.ip()));
                 let local = own.map_or(local, |own| SocketAddr::new(own, local.port()));
-                Row {
-                    protocol: Protocol::Udp,
+                SocketRow {
+                    protocol: ListedProtocol::Udp,
                     state: if peer.is_some() { "ESTAB" } else { "UNCONN" }.to_owned(),
                     recv_q: host.udp().queued(id).get().saturating_add(unread as u64),
                     send_q: unsent as u64,
@@ -173,7 +173,7 @@ impl Listing {
         listing
     }
 
-    fn push(&mut self, row: impl FnOnce() -> Row) {
+    fn push(&mut self, row: impl FnOnce() -> SocketRow) {
         match self.sockets.len() < MAX_ROWS {
             true => self.sockets.push(row()),
             false => self.left_out += 1,

@@ -1,11 +1,11 @@
 //! Listeners: connections that wait to be accepted.
 
-use super::bound::Bound;
+use super::bound::BoundSocket;
 use super::bridge::Bridge;
 use super::engine::{Engine, ask, ended};
 use super::pipe::Pipe;
 use super::registry::{Interrupt, Registry};
-use super::shared::{IoDirection, Readiness, Ready, Shared, Watch, deadline};
+use super::shared::{IoDirection, Readiness, ReadinessWatch, Ready, SharedState, deadline};
 use super::stream::Stream;
 use farpace_host::{Application, BindId, ListenError, ListenSettings};
 use farpace_tcp::config::Config;
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Accepts connections to one port of a stack. Dropping it closes the port; connections that nobody has accepted are reset.
-pub struct Listener {
-    queue: Arc<Queue>,
-    bound: Arc<Bound>,
+pub struct LiveListener {
+    queue: Arc<AcceptQueue>,
+    bound: Arc<BoundSocket>,
     linger: Option<Duration>,
     nonblocking: AtomicBool,
     timeout: Mutex<Option<Duration>>,
@@ -44,8 +44,8 @@ pub struct Listening {
 }
 
 /// What a listener and the station share.
-pub(super) struct Queue {
-    pub shared: Shared<Waiting>,
+pub(super) struct AcceptQueue {
+    pub shared: SharedState<PendingConnections>,
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     place: u64,
@@ -54,7 +54,7 @@ pub(super) struct Queue {
 }
 
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingConnections {
     open: VecDeque<Arc<Pipe>>,
     closed: bool,
     /// Reset because too many waited.
@@ -63,7 +63,7 @@ pub(super) struct Waiting {
     accepted: u64,
 }
 
-impl Ready for Waiting {
+impl Ready for PendingConnections {
     fn readiness(&self) -> Readiness {
         let readable = self.closed || !self.open.is_empty();
         let (arrivals, reads) = (self.arrivals, self.accepted);
@@ -71,7 +71,7 @@ impl Ready for Waiting {
     }
 }
 
-impl Interrupt for Queue {
+impl Interrupt for AcceptQueue {
     fn interrupt(&self) {
         self.shared.interrupt();
     }
@@ -80,13 +80,13 @@ impl Interrupt for Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for AcceptQueue {
     fn drop(&mut self) {
         self.registry.leave(self.place);
     }
 }
 
-impl Queue {
+impl AcceptQueue {
     fn how(&self) -> MutexGuard<'_, Listening> {
         self.how.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ impl Queue {
 }
 
 /// Goes with the factory of the host's listener: tells whoever waits that the host is gone.
-struct ListenerGuard(Arc<Queue>);
+struct ListenerGuard(Arc<AcceptQueue>);
 
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
@@ -115,25 +115,25 @@ impl Drop for ListenerGuard {
     }
 }
 
-impl Listener {
+impl LiveListener {
     pub(super) fn open(
         engine: &Arc<dyn Engine>,
         registry: &Arc<Registry>,
-        bound: Arc<Bound>,
+        bound: Arc<BoundSocket>,
         how: Listening,
         linger: Option<Duration>,
     ) -> io::Result<Self> {
         let place = registry.reserve();
         let settings = ListenSettings { cookies: how.cookies, ..ListenSettings::new(how.config.clone()) };
-        let queue = Arc::new(Queue {
-            shared: Shared::new(Waiting::default()),
+        let queue = Arc::new(AcceptQueue {
+            shared: SharedState::new(PendingConnections::default()),
             engine: engine.clone(),
             registry: registry.clone(),
             place,
             id: bound.id(),
             how: Mutex::new(how),
         });
-        let weak: Weak<dyn Interrupt> = Arc::<Queue>::downgrade(&queue);
+        let weak: Weak<dyn Interrupt> = Arc::<AcceptQueue>::downgrade(&queue);
         registry.enter(place, weak);
         let (door, id) = (ListenerGuard(queue.clone()), bound.id());
         let opened = ask(&**engine, move |host, _| {
@@ -148,7 +148,13 @@ impl Listener {
             host.listen_on(id, settings, factory)
         })?;
         opened.map_err(|_: ListenError| Errno::EADDRINUSE)?;
-        Ok(Listener { queue, bound, linger, nonblocking: AtomicBool::new(false), timeout: Mutex::default() })
+        Ok(LiveListener {
+            queue,
+            bound,
+            linger,
+            nonblocking: AtomicBool::new(false),
+            timeout: Mutex::default(),
+        })
     }
 
     /// Connections that begin from now on are as `how` says.
@@ -205,8 +211,8 @@ impl Listener {
     }
 
     /// Connections as they come, for ever.
-    pub fn incoming(&self) -> Incoming<'_> {
-        Incoming(self)
+    pub fn incoming(&self) -> IncomingConnections<'_> {
+        IncomingConnections(self)
     }
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
@@ -237,7 +243,7 @@ impl Listener {
         self.queue.shared.readiness()
     }
     /// From now on `watch` is told of its readiness.
-    pub fn watch(&self, watch: Box<dyn Watch>) {
+    pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.queue.shared.watch(watch);
     }
     /// From now on nobody is told.
@@ -245,12 +251,12 @@ impl Listener {
         self.queue.shared.unwatch();
     }
     #[cfg(feature = "tokio")]
-    pub(super) fn shared(&self) -> &Shared<Waiting> {
+    pub(super) fn shared(&self) -> &SharedState<PendingConnections> {
         &self.queue.shared
     }
 }
 
-impl Drop for Listener {
+impl Drop for LiveListener {
     fn drop(&mut self) {
         let id = self.bound.id();
         // An engine that has ended has closed it.
@@ -265,10 +271,10 @@ impl Drop for Listener {
     }
 }
 
-/// The connections of a [`Listener`] as they come.
-pub struct Incoming<'a>(&'a Listener);
+/// The connections of a [`LiveListener`] as they come.
+pub struct IncomingConnections<'a>(&'a LiveListener);
 
-impl Iterator for Incoming<'_> {
+impl Iterator for IncomingConnections<'_> {
     type Item = io::Result<Stream>;
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.0.accept().map(|(stream, _)| stream))

@@ -21,7 +21,7 @@ const HEADERS: u16 = 40;
 /// # Ok::<(), farpace_live::socket::OptionsError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct SocketOptions {
     /// TCP: profile, congestion control, buffers, keep-alive and all else. Where it names no `mss`, that of the device holds.
     pub settings: Settings,
     /// Payload leaves at this rate at most.
@@ -68,9 +68,9 @@ pub enum OptionsError {
     },
 }
 
-impl Default for Options {
+impl Default for SocketOptions {
     fn default() -> Self {
-        Options {
+        SocketOptions {
             settings: Settings::default(),
             rate_cap: None,
             local_port: 0,
@@ -87,7 +87,7 @@ fn named<T: for<'de> Deserialize<'de>>(name: &str) -> Option<T> {
     T::deserialize(name).ok()
 }
 
-impl Options {
+impl SocketOptions {
     /// With this profile.
     ///
     /// # Errors
@@ -95,11 +95,11 @@ impl Options {
     pub fn profile(name: &str) -> Result<Self, OptionsError> {
         let profile: Profile = named(name).ok_or_else(|| OptionsError::Profile(name.to_owned()))?;
         let settings = Settings { profile: Some(profile), ..Settings::default() };
-        Ok(Options { settings, ..Options::default() })
+        Ok(SocketOptions { settings, ..SocketOptions::default() })
     }
     /// With these settings.
     pub fn of(settings: Settings) -> Self {
-        Options { settings, ..Options::default() }
+        SocketOptions { settings, ..SocketOptions::default() }
     }
     /// With this congestion control.
     ///
@@ -148,12 +148,12 @@ impl Options {
         self.backlog = Some(backlog);
         self
     }
-    /// See [`linger`](Options::linger).
+    /// See [`linger`](SocketOptions::linger).
     pub fn linger(mut self, linger: Option<Duration>) -> Self {
         self.linger = linger;
         self
     }
-    /// See [`connect_timeout`](Options::connect_timeout).
+    /// See [`connect_timeout`](SocketOptions::connect_timeout).
     pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.connect_timeout = timeout;
         self

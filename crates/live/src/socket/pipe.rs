@@ -1,10 +1,10 @@
-//! The program's side of a stream: reads and writes that never wait. Whoever may wait does so in [`Shared`].
+//! The program's side of a stream: reads and writes that never wait. Whoever may wait does so in [`DriverState`].
 
 use super::bridge::pump;
-use super::duplex::{Duplex, Farewell, Manner, Phase, SMALL_WRITE};
+use super::duplex::{Duplex, DuplexPhase, Farewell, Manner, SMALL_WRITE};
 use super::engine::{Engine, ended};
 use super::registry::{Interrupt, Registry};
-use super::shared::Shared;
+use super::shared::SharedState;
 use bytes::{Bytes, BytesMut};
 use farpace_tcp::config::Config;
 use farpace_units::Rate;
@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Locks, always in this order: `reader` or `writer`, then `shared`; and `shared` alone is taken by the station. Bytes are
 /// copied with `shared` free, but for short writes.
 pub(super) struct Pipe {
-    pub shared: Shared<Duplex>,
-    reader: Mutex<Reader>,
+    pub shared: SharedState<Duplex>,
+    reader: Mutex<PipeReader>,
     writer: Mutex<()>,
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
@@ -37,7 +37,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What was fetched and not handed out.
 #[derive(Default)]
-struct Reader {
+struct PipeReader {
     held: VecDeque<Bytes>,
     /// Offset in the stream of the first byte that is held, or of the next that will be.
     offset: u64,
@@ -48,12 +48,12 @@ struct Reader {
 
 /// What there is to read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum PipeStatus {
     Data,
     End,
 }
 
-impl Reader {
+impl PipeReader {
     fn held_bytes(&self) -> usize {
         self.held.iter().map(Bytes::len).sum()
     }
@@ -94,7 +94,7 @@ impl Pipe {
     ) -> Arc<Self> {
         let place = registry.reserve();
         let pipe = Arc::new(Pipe {
-            shared: Shared::new(Duplex::new(config)),
+            shared: SharedState::new(Duplex::new(config)),
             reader: Mutex::default(),
             writer: Mutex::default(),
             engine,
@@ -123,8 +123,8 @@ impl Pipe {
             let found = id.and_then(|id| {
                 host.with_connection(id, cx, |connection| {
                     pipe.shared.with(|duplex| match duplex.phase {
-                        Phase::Over => duplex.kicked = false,
-                        Phase::Opening | Phase::Open => pump(duplex, connection),
+                        DuplexPhase::Over => duplex.kicked = false,
+                        DuplexPhase::Opening | DuplexPhase::Open => pump(duplex, connection),
                     })
                 })
             });
@@ -139,10 +139,10 @@ impl Pipe {
 
     /// Fetches what has come, if nothing is left of what was fetched before, or if that is not enough. `again`: the call
     /// has something to return, so errors can wait.
-    fn fetch(self: &Arc<Self>, reader: &mut Reader, more: bool, again: bool) -> io::Result<Found> {
+    fn fetch(self: &Arc<Self>, reader: &mut PipeReader, more: bool, again: bool) -> io::Result<PipeStatus> {
         reader.skip_urgent();
         if !reader.held.is_empty() && !more {
-            return Ok(Found::Data);
+            return Ok(PipeStatus::Data);
         }
         let (found, kick) = self.shared.with(|duplex| {
             reader.held.append(&mut duplex.incoming);
@@ -153,13 +153,13 @@ impl Pipe {
             let kick = duplex.more && !duplex.kicked;
             duplex.kicked |= kick;
             let found = if !reader.held.is_empty() {
-                Ok(Found::Data)
+                Ok(PipeStatus::Data)
             } else if again {
                 Err(io::ErrorKind::WouldBlock.into())
             } else if let Some(error) = duplex.error.take() {
                 Err(error.into())
             } else if duplex.at_end() {
-                Ok(Found::End)
+                Ok(PipeStatus::End)
             } else {
                 Err(io::ErrorKind::WouldBlock.into())
             };
@@ -202,8 +202,8 @@ impl Pipe {
         let mut read = 0;
         while read < limit {
             match self.fetch(&mut reader, false, read > 0) {
-                Ok(Found::Data) => {}
-                Ok(Found::End) => return Ok(read),
+                Ok(PipeStatus::Data) => {}
+                Ok(PipeStatus::End) => return Ok(read),
                 Err(_) if read > 0 => return Ok(read),
                 Err(error) => return Err(error),
             }
@@ -227,8 +227,8 @@ impl Pipe {
     pub fn try_read_bytes(self: &Arc<Self>, limit: usize) -> io::Result<Option<Bytes>> {
         let mut reader = locked(&self.reader);
         match self.fetch(&mut reader, false, false)? {
-            Found::End => Ok(None),
-            Found::Data => {
+            PipeStatus::End => Ok(None),
+            PipeStatus::Data => {
                 let limit = reader.before_mark().map_or(limit, |ahead| limit.min(ahead));
                 let piece = reader.take(limit);
                 self.note_held(&reader);
@@ -241,7 +241,7 @@ impl Pipe {
     pub fn try_peek(self: &Arc<Self>, buffer: &mut [u8], skip: usize) -> io::Result<usize> {
         let mut reader = locked(&self.reader);
         let more = reader.held_bytes() < skip.saturating_add(buffer.len());
-        if self.fetch(&mut reader, more, false)? == Found::End {
+        if self.fetch(&mut reader, more, false)? == PipeStatus::End {
             return Ok(0);
         }
         let (mut at, mut skip) = (0, skip);
@@ -286,7 +286,7 @@ impl Pipe {
         reader.mark == Some(reader.offset)
     }
 
-    fn note_held(&self, reader: &Reader) {
+    fn note_held(&self, reader: &PipeReader) {
         let bytes = reader.held_bytes();
         self.shared.with(|duplex| {
             duplex.reader_bytes = bytes;
@@ -354,7 +354,7 @@ impl Pipe {
 
     fn written(self: &Arc<Self>, piece: Option<Bytes>, manner: Manner) {
         let kick = self.shared.with(|duplex| {
-            if duplex.phase == Phase::Over {
+            if duplex.phase == DuplexPhase::Over {
                 return false;
             }
             if let Some(piece) = piece {
@@ -377,7 +377,7 @@ impl Pipe {
     pub fn finish(self: &Arc<Self>) {
         if self.shared.with(|duplex| {
             duplex.fin = true;
-            duplex.phase != Phase::Over && !std::mem::replace(&mut duplex.kicked, true)
+            duplex.phase != DuplexPhase::Over && !std::mem::replace(&mut duplex.kicked, true)
         }) {
             self.kick();
         }
@@ -398,7 +398,7 @@ impl Pipe {
             (duplex.incoming_bytes, duplex.fin) = (0, true);
             let how = if unread { Farewell::Abort } else { how };
             duplex.farewell = Some(how);
-            duplex.phase != Phase::Over && !std::mem::replace(&mut duplex.kicked, true)
+            duplex.phase != DuplexPhase::Over && !std::mem::replace(&mut duplex.kicked, true)
         });
         drop(reader);
         if kick {
@@ -431,7 +431,7 @@ impl Duplex {
         if self.write_ended() {
             return Err(Errno::EPIPE.into());
         }
-        if self.phase == Phase::Opening {
+        if self.phase == DuplexPhase::Opening {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let room = self.outgoing_room();

@@ -40,13 +40,13 @@ pub(super) trait Interrupt: Send + Sync {
 }
 
 /// What else is to be called.
-pub(super) type Call = Box<dyn Fn() + Send + Sync>;
+pub(super) type RegistryCall = Box<dyn Fn() + Send + Sync>;
 
 /// The sockets of a stack.
 #[derive(Default)]
 pub(super) struct Registry {
     members: Mutex<Members>,
-    calls: Mutex<Vec<Call>>,
+    calls: Mutex<Vec<RegistryCall>>,
 }
 
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Registry {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|call| call());
     }
     /// [`interrupt_all`](Self::interrupt_all) calls this, too.
-    pub fn on_interrupt(&self, call: Call) {
+    pub fn on_interrupt(&self, call: RegistryCall) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
     /// See [`Interrupt::backlog`]; all of them.

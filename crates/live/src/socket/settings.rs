@@ -1,6 +1,6 @@
 //! Settings in words: `profile=linux ecn=on sack=false ask_for=rtt+flight-end`.
 
-use super::options::{Options, OptionsError};
+use super::options::{OptionsError, SocketOptions};
 use farpace_tcp::config::Settings;
 use farpace_units::Rate;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ const MAX_WORDS: usize = 256;
 /// Keys that are not of [`Settings`].
 const OWN_KEYS: [&str; 3] = ["cookies", "backlog", "rate_cap"];
 
-impl Options {
+impl SocketOptions {
     /// Takes over what `text` says: words `key=value`, with spaces or commas between them. Keys are those of [`Settings`], as
     /// scenarios have them, `cookies` and `backlog` of listeners, and `rate_cap`. A word without `=` names the profile. Values of a
     /// list have `+` between them; counts of packets and bytes need no unit; `on` and `off` are `true` and `false` where that is what is meant, and `key=default` takes a
@@ -139,13 +139,13 @@ fn refused(key: &str, value: &str, why: String) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_tcp::config::{AckControl, Congestion, EcnMode, MtuProbing, Profile, RequestRule};
+    use farpace_tcp::config::{AckControlMode, Congestion, EcnMode, MtuProbing, Profile, RequestRule};
     use farpace_units::{Packets, Span};
 
     /// Breaks: programs that choose how their connections are by name get other ones, or no reason why not.
     #[test]
     fn words_are_understood() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         let text = "linux,ecn=on sack=off timestamps=false\nwindow_scale=on mtu_probing=always cookies=off \
                     congestion=reno ack_control=safe ask_for=rtt+flight-end min_rto=10ms initial_window=4 abe_cap=default \
                     receive_buffer=1MB rate_cap=20Mbit/s backlog=7";
@@ -158,7 +158,7 @@ mod tests {
             window_scale: Some(true),
             mtu_probing: Some(MtuProbing::Always),
             congestion: Some(Congestion::Reno),
-            ack_control: Some(AckControl::Safe),
+            ack_control: Some(AckControlMode::Safe),
             ask_for: Some(vec![RequestRule::Rtt, RequestRule::FlightEnd]),
             min_rto: Some(Span::from_millis(10)),
             initial_window: Some(Packets::new(4)),
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((options.cookies, options.backlog), (false, Some(7)));
         assert_eq!(options.rate_cap, Some(Rate::from_bits_per_sec(20_000_000)));
         // What is said can be read again.
-        let mut again = Options::default();
+        let mut again = SocketOptions::default();
         again.set(&options.words()).unwrap();
         assert_eq!(again, options, "{}", options.words());
         options.set("sack=default ask_for=default cookies=on").unwrap();
@@ -182,7 +182,7 @@ mod tests {
     /// Breaks: a word that means nothing is passed over, or half of a text is taken.
     #[test]
     fn what_is_wrong_is_said_and_changes_nothing() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         for (text, said) in [
             ("sack=false nonsense=3", "nonsense"),
             ("sack=perhaps", "sack=perhaps"),
@@ -195,7 +195,7 @@ mod tests {
         ] {
             let error = options.set(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
-            assert_eq!(options, Options::default(), "{text}");
+            assert_eq!(options, SocketOptions::default(), "{text}");
         }
         assert!(options.set(&"sack=on ".repeat(300)).is_err());
     }

@@ -47,7 +47,7 @@ impl Readiness {
 /// Somebody who mirrors the readiness of a socket elsewhere: in a descriptor, in an event loop.
 ///
 /// Called with the socket locked, whenever its readiness has changed: it must be quick, and must not call the socket.
-pub trait Watch: Send {
+pub trait ReadinessWatch: Send {
     /// How it is now.
     fn update(&mut self, readiness: Readiness);
 }
@@ -75,29 +75,29 @@ impl From<Wake> for io::Error {
 }
 
 /// A value behind a lock, with everybody who waits for it to be ready.
-pub(super) struct Shared<T> {
-    inner: Mutex<Inner<T>>,
+pub(super) struct SharedState<T> {
+    inner: Mutex<WaitInner<T>>,
     changed: Condvar,
 }
 
-struct Inner<T> {
+struct WaitInner<T> {
     value: T,
     last: Readiness,
     /// Threads that wait.
     waiting: usize,
     interrupts: u64,
     wakers: [Option<Waker>; 2],
-    watch: Option<Box<dyn Watch>>,
+    watch: Option<Box<dyn ReadinessWatch>>,
 }
 
-impl<T: Ready> Shared<T> {
+impl<T: Ready> SharedState<T> {
     pub fn new(value: T) -> Self {
         let last = value.readiness();
-        let inner = Inner { value, last, waiting: 0, interrupts: 0, wakers: [None, None], watch: None };
-        Shared { inner: Mutex::new(inner), changed: Condvar::new() }
+        let inner = WaitInner { value, last, waiting: 0, interrupts: 0, wakers: [None, None], watch: None };
+        SharedState { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+    fn lock(&self) -> MutexGuard<'_, WaitInner<T>> {
         // Whoever panicked with the lock held has left a value that is whole enough: all of it is counted anew.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +170,7 @@ impl<T: Ready> Shared<T> {
     }
 
     /// From now on `watch` is told, beginning with how it is now.
-    pub fn watch(&self, mut watch: Box<dyn Watch>) {
+    pub fn watch(&self, mut watch: Box<dyn ReadinessWatch>) {
         let mut inner = self.lock();
         watch.update(inner.last);
         inner.watch = Some(watch);

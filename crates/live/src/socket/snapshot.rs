@@ -1,13 +1,13 @@
 //! What can be seen of a connection while it runs.
 
 use farpace_tcp::config::Congestion;
-use farpace_tcp::{Connection, Counters, Details, Inspection, Memory, State};
+use farpace_tcp::{Connection, ConnectionInspection, ConnectionMemory, ConnectionState, Counters, Details};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets};
 
 /// What keeps a sender from sending more just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum LimitedBy {
     /// The program has written nothing more.
     Program,
     /// The peer's receive window.
@@ -18,29 +18,29 @@ pub enum Limit {
     Nothing,
 }
 
-impl Limit {
+impl LimitedBy {
     /// In words.
     pub const fn name(self) -> &'static str {
         match self {
-            Limit::Program => "program",
-            Limit::ReceiveWindow => "receive window",
-            Limit::CongestionWindow => "congestion window",
-            Limit::Nothing => "nothing",
+            LimitedBy::Program => "program",
+            LimitedBy::ReceiveWindow => "receive window",
+            LimitedBy::CongestionWindow => "congestion window",
+            LimitedBy::Nothing => "nothing",
         }
     }
 }
 
 /// A connection at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct ConnectionSnapshot {
     /// State, windows, round trip, timeout.
-    pub inspection: Inspection,
+    pub inspection: ConnectionInspection,
     /// What both ends agreed on, the scoreboard, clocks, pacing.
     pub details: Details,
     /// What happened so far.
     pub counters: Counters,
     /// What it holds.
-    pub memory: Memory,
+    pub memory: ConnectionMemory,
     /// Congestion control.
     pub congestion: Congestion,
     /// Segments that are in flight, by the sender's own account.
@@ -48,7 +48,7 @@ pub struct Snapshot {
     /// Segments sent again so far.
     pub retransmitted: u64,
     /// What keeps it from sending more.
-    pub limit: Limit,
+    pub limit: LimitedBy,
     /// Written by the program and not taken by the engine.
     pub waiting: ByteCount,
     /// Receive buffer of the engine.
@@ -57,7 +57,7 @@ pub struct Snapshot {
     pub send_buffer: ByteCount,
 }
 
-impl Snapshot {
+impl ConnectionSnapshot {
     pub(super) fn of(connection: &Connection, now: Instant, waiting: usize) -> Self {
         let (inspection, memory) = (connection.inspect(), connection.memory());
         let counters = connection.counters().clone();
@@ -66,7 +66,7 @@ impl Snapshot {
         let mss = u64::from(inspection.mss);
         let in_flight = ByteCount::new(u64::from(inspection.in_flight.get()).saturating_mul(mss));
         let (config, details) = (connection.config(), connection.details(now));
-        Snapshot {
+        ConnectionSnapshot {
             limit: limit(&inspection, &memory, in_flight),
             retransmitted: again,
             in_flight,
@@ -82,15 +82,15 @@ impl Snapshot {
     }
 }
 
-fn limit(inspection: &Inspection, memory: &Memory, in_flight: ByteCount) -> Limit {
+fn limit(inspection: &ConnectionInspection, memory: &ConnectionMemory, in_flight: ByteCount) -> LimitedBy {
     let full = ByteCount::new(u64::from(inspection.mss));
-    if memory.send_bytes <= in_flight || inspection.state == State::Closed {
-        Limit::Program
+    if memory.send_bytes <= in_flight || inspection.state == ConnectionState::Closed {
+        LimitedBy::Program
     } else if in_flight + full > inspection.rwnd {
-        Limit::ReceiveWindow
+        LimitedBy::ReceiveWindow
     } else if inspection.in_flight + Packets::new(1) > inspection.cwnd {
-        Limit::CongestionWindow
+        LimitedBy::CongestionWindow
     } else {
-        Limit::Nothing
+        LimitedBy::Nothing
     }
 }

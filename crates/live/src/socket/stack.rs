@@ -1,12 +1,12 @@
 //! A TCP/IP stack of one's own: a host on a device in a thread, with sockets.
 
-use super::bound::Bound;
+use super::bound::BoundSocket;
 use super::bridge::Bridge;
-use super::datagram::UdpSocket;
+use super::datagram::LiveUdpSocket;
 use super::engine::{Engine, ask};
 use super::list::Listing;
-use super::listener::{Listener, Listening};
-use super::options::{DEFAULT_BACKLOG, Options};
+use super::listener::{Listening, LiveListener};
+use super::options::{DEFAULT_BACKLOG, SocketOptions};
 use super::pipe::Pipe;
 use super::posix::wall_now;
 use super::registry::Registry;
@@ -15,10 +15,10 @@ use crate::control::{ControlError, ControlSocket};
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 use crate::system::default_memory;
-use crate::{Capture, CaptureError};
-use farpace_host::{Bind, ConnectError, Host, Local, LocalLink, Secret};
+use crate::{LiveCapture, LiveCaptureError};
+use farpace_host::{Bind, ConnectError, Host, LocalAddress, LocalLink, Secret};
 use farpace_tcp::config::Config;
-use farpace_tcp::{Connection, State};
+use farpace_tcp::{Connection, ConnectionState};
 use farpace_units::{ByteCount, Rate};
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
@@ -44,7 +44,7 @@ pub enum StackError {
     Station(#[from] DriverError),
     /// There is no capture.
     #[error(transparent)]
-    Capture(#[from] CaptureError),
+    Capture(#[from] LiveCaptureError),
     /// The system gives no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[source] io::Error),
@@ -83,18 +83,18 @@ pub struct Besides {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Stack(Arc<Inner>);
+pub struct Stack(Arc<StackInner>);
 
-struct Inner {
+struct StackInner {
     engine: Arc<dyn Engine>,
     registry: Arc<Registry>,
     mtu: u16,
     /// Of a station: to be stopped with the stack.
-    thread: Mutex<Option<Running>>,
+    thread: Mutex<Option<RunningStack>>,
     control: Mutex<Option<ControlSocket>>,
 }
 
-struct Running {
+struct RunningStack {
     handle: Handle,
     thread: JoinHandle<Result<Stats, DriverError>>,
 }
@@ -163,7 +163,7 @@ impl Stack {
             }
             let mut station = Driver::of_host(host, device, wait)?;
             if let Some(path) = besides.capture {
-                Capture::begin(&path, "farpace", &mut station)?;
+                LiveCapture::begin(&path, "farpace", &mut station)?;
             }
             Ok(station)
         })
@@ -186,7 +186,7 @@ impl Stack {
         make: impl FnOnce() -> Result<Driver, E> + Send + 'static,
     ) -> Result<Self, E> {
         let (handle, thread) = Driver::spawn(name, make)?;
-        let running = Running { handle: handle.clone(), thread };
+        let running = RunningStack { handle: handle.clone(), thread };
         let stack = Stack::over(Arc::new(OnDriver(handle)), mtu);
         *stack.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         Ok(stack)
@@ -194,7 +194,13 @@ impl Stack {
     /// On an engine that somebody else runs.
     pub fn over(engine: Arc<dyn Engine>, mtu: u16) -> Self {
         let registry = Arc::default();
-        Stack(Arc::new(Inner { engine, registry, mtu, thread: Mutex::default(), control: Mutex::default() }))
+        Stack(Arc::new(StackInner {
+            engine,
+            registry,
+            mtu,
+            thread: Mutex::default(),
+            control: Mutex::default(),
+        }))
     }
 
     /// Listens at a port of an address, or of all addresses if it is unspecified (`::`: of both families). Port 0: the host
@@ -202,7 +208,7 @@ impl Stack {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable`: not an address of the host; `InvalidInput`: settings that contradict each other.
-    pub fn listen(&self, at: impl ToSocketAddrs, options: &Options) -> io::Result<Listener> {
+    pub fn listen(&self, at: impl ToSocketAddrs, options: &SocketOptions) -> io::Result<LiveListener> {
         let at = first(at)?;
         let how = Listening {
             config: self.config(options)?,
@@ -217,8 +223,8 @@ impl Stack {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable`: not an address of the host, or no port is left.
-    pub fn bind(&self, bind: Bind) -> io::Result<Bound> {
-        Bound::open(&self.0.engine, bind)
+    pub fn bind(&self, bind: Bind) -> io::Result<BoundSocket> {
+        BoundSocket::open(&self.0.engine, bind)
     }
     /// Listens at a port that was taken.
     ///
@@ -226,17 +232,17 @@ impl Stack {
     /// `AddrInUse`: another that shares the port listens there.
     pub fn listen_at(
         &self,
-        bound: Arc<Bound>,
+        bound: Arc<BoundSocket>,
         how: Listening,
         linger: Option<Duration>,
-    ) -> io::Result<Listener> {
-        Listener::open(&self.0.engine, &self.0.registry, bound, how, linger)
+    ) -> io::Result<LiveListener> {
+        LiveListener::open(&self.0.engine, &self.0.registry, bound, how, linger)
     }
     /// Opens a connection and waits until it is open.
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `HostUnreachable`, `NetworkUnreachable`, `AddrInUse`, `InvalidInput`.
-    pub fn connect(&self, to: impl ToSocketAddrs, options: &Options) -> io::Result<Stream> {
+    pub fn connect(&self, to: impl ToSocketAddrs, options: &SocketOptions) -> io::Result<Stream> {
         let stream = self.begin_connect(to, options)?;
         stream.finish_connect(options.connect_timeout)?;
         Ok(stream)
@@ -245,10 +251,10 @@ impl Stack {
     ///
     /// # Errors
     /// As [`connect`](Self::connect), as far as it is known at once.
-    pub fn begin_connect(&self, to: impl ToSocketAddrs, options: &Options) -> io::Result<Stream> {
+    pub fn begin_connect(&self, to: impl ToSocketAddrs, options: &SocketOptions) -> io::Result<Stream> {
         let to = first(to)?;
         let config = self.config(options)?;
-        let from = Local { port: options.local_port, ..Local::default() };
+        let from = LocalAddress { port: options.local_port, ..LocalAddress::default() };
         let stream = self.begin_connect_from(from, to, config, options.rate_cap)?;
         stream.set_linger(options.linger);
         Ok(stream)
@@ -259,7 +265,7 @@ impl Stack {
     /// As [`begin_connect`](Self::begin_connect).
     pub fn begin_connect_from(
         &self,
-        from: Local,
+        from: LocalAddress,
         to: SocketAddr,
         config: Config,
         rate_cap: Option<Rate>,
@@ -292,7 +298,7 @@ impl Stack {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable`: not an address of the host.
-    pub fn bind_udp(&self, at: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+    pub fn bind_udp(&self, at: impl ToSocketAddrs) -> io::Result<LiveUdpSocket> {
         let at = first(at)?;
         self.bind_udp_at(Bind { both_families: true, ..Bind::alone(at.ip(), at.port()) })
     }
@@ -300,12 +306,12 @@ impl Stack {
     ///
     /// # Errors
     /// As [`bind_udp`](Self::bind_udp).
-    pub fn bind_udp_at(&self, bind: Bind) -> io::Result<UdpSocket> {
-        UdpSocket::open(&self.0.engine, &self.0.registry, bind)
+    pub fn bind_udp_at(&self, bind: Bind) -> io::Result<LiveUdpSocket> {
+        LiveUdpSocket::open(&self.0.engine, &self.0.registry, bind)
     }
 
     /// Where a UDP socket is: if it is at all addresses and connected, the one that is used.
-    pub(super) fn local_of(&self, udp: &UdpSocket) -> SocketAddr {
+    pub(super) fn local_of(&self, udp: &LiveUdpSocket) -> SocketAddr {
         let local = udp.local_addr();
         let Some(peer) = udp.peer_addr().filter(|_| local.ip().is_unspecified()) else { return local };
         let own = self.call(move |host, _| host.source_for(peer.ip())).ok().flatten();
@@ -324,7 +330,7 @@ impl Stack {
     pub fn mtu(&self) -> u16 {
         self.0.mtu
     }
-    fn config(&self, options: &Options) -> io::Result<Config> {
+    fn config(&self, options: &SocketOptions) -> io::Result<Config> {
         options.resolve(self.0.mtu).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
     /// Work on its host, in the order in which it is given; returns what `work` returns.
@@ -381,10 +387,12 @@ impl Stack {
         loop {
             let left = self.call(|host, _| {
                 let busy = |c: &Connection| match c.state() {
-                    State::TimeWait | State::FinWait2 | State::Closed => false,
-                    State::FinWait1 | State::Closing | State::LastAck => true,
-                    State::SynSent | State::SynReceived => false,
-                    State::Established | State::CloseWait => !c.memory().send_bytes.is_zero(),
+                    ConnectionState::TimeWait | ConnectionState::FinWait2 | ConnectionState::Closed => false,
+                    ConnectionState::FinWait1 | ConnectionState::Closing | ConnectionState::LastAck => true,
+                    ConnectionState::SynSent | ConnectionState::SynReceived => false,
+                    ConnectionState::Established | ConnectionState::CloseWait => {
+                        !c.memory().send_bytes.is_zero()
+                    }
                 };
                 host.connections().any(|(_, connection)| busy(connection))
             });
@@ -404,7 +412,7 @@ impl Stack {
     pub fn stop(&self) -> Result<Stats, DriverError> {
         drop(self.0.control.lock().unwrap_or_else(PoisonError::into_inner).take());
         let running = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { handle, thread }) = running else { return Ok(Stats::default()) };
+        let Some(RunningStack { handle, thread }) = running else { return Ok(Stats::default()) };
         handle.stop();
         thread.join().unwrap_or_else(|_| Err(DriverError::Wait(io::Error::other("the thread has panicked"))))
     }

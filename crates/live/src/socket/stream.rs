@@ -1,13 +1,13 @@
 //! A TCP stream as programs use it.
 
-use super::duplex::Phase;
+use super::duplex::DuplexPhase;
 use super::engine::{ask, ended};
 use super::linger;
 use super::pipe::Pipe;
-use super::shared::{IoDirection, Readiness, Watch, deadline};
-use super::snapshot::Snapshot;
+use super::shared::{IoDirection, Readiness, ReadinessWatch, deadline};
+use super::snapshot::ConnectionSnapshot;
 use bytes::Bytes;
-use farpace_host::{Ends, Host};
+use farpace_host::{Host, SocketEnds};
 use farpace_path::Cx;
 use farpace_tcp::Connection;
 use nix::errno::Errno;
@@ -27,32 +27,32 @@ use std::time::Duration;
 /// Memory is bounded in both directions: 512 KiB each way, and the buffers of the engine. When a program does not read,
 /// the receive window closes; when the peer does not, writes wait.
 #[derive(Clone)]
-pub struct Stream(Arc<Inner>);
+pub struct Stream(Arc<StreamInner>);
 
-struct Inner {
+struct StreamInner {
     pipe: Arc<Pipe>,
     nonblocking: AtomicBool,
-    times: Mutex<Times>,
+    times: Mutex<StreamTimeouts>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Times {
+struct StreamTimeouts {
     read: Option<Duration>,
     write: Option<Duration>,
     linger: Option<Duration>,
 }
 
-impl Drop for Inner {
+impl Drop for StreamInner {
     fn drop(&mut self) {
         linger::leave(&self.pipe, self.times().linger);
     }
 }
 
-impl Inner {
-    fn times(&self) -> Times {
+impl StreamInner {
+    fn times(&self) -> StreamTimeouts {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn change(&self, change: impl FnOnce(&mut Times)) {
+    fn change(&self, change: impl FnOnce(&mut StreamTimeouts)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
     /// Tries until it need not wait, or must not.
@@ -85,8 +85,8 @@ fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
 
 impl Stream {
     pub(super) fn new(pipe: Arc<Pipe>, linger: Option<Duration>) -> Self {
-        let times = Mutex::new(Times { linger, ..Times::default() });
-        Stream(Arc::new(Inner { pipe, nonblocking: AtomicBool::new(false), times }))
+        let times = Mutex::new(StreamTimeouts { linger, ..StreamTimeouts::default() });
+        Stream(Arc::new(StreamInner { pipe, nonblocking: AtomicBool::new(false), times }))
     }
     pub(in crate::socket) fn pipe(&self) -> &Arc<Pipe> {
         &self.0.pipe
@@ -114,7 +114,7 @@ impl Stream {
     }
     /// True until the handshake is over, well or not.
     pub fn is_connecting(&self) -> bool {
-        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Opening)
+        self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Opening)
     }
 
     /// Reads into several buffers.
@@ -170,7 +170,7 @@ impl Stream {
             .0
             .pipe
             .shared
-            .with(|duplex| duplex.phase == Phase::Over || (duplex.flushed && duplex.peer_closed))
+            .with(|duplex| duplex.phase == DuplexPhase::Over || (duplex.flushed && duplex.peer_closed))
         {
             return Err(Errno::ENOTCONN.into());
         }
@@ -231,7 +231,7 @@ impl Stream {
         self.0.change(|times| times.write = timeout);
         Ok(())
     }
-    /// How long closing waits; see [`Options::linger`](super::Options).
+    /// How long closing waits; see [`SocketOptions::linger`](super::SocketOptions).
     pub fn set_linger(&self, linger: Option<Duration>) {
         self.0.change(|times| times.linger = linger);
     }
@@ -240,7 +240,7 @@ impl Stream {
     ///
     /// # Errors
     /// `NotConnected`: it has none yet.
-    pub fn ends(&self) -> io::Result<Ends> {
+    pub fn ends(&self) -> io::Result<SocketEnds> {
         self.0.pipe.shared.with(|duplex| duplex.ends).ok_or_else(|| Errno::ENOTCONN.into())
     }
     /// Our end.
@@ -270,7 +270,7 @@ impl Stream {
         self.0.pipe.shared.readiness()
     }
     /// From now on `watch` is told of its readiness, beginning with how it is now.
-    pub fn watch(&self, watch: Box<dyn Watch>) {
+    pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         self.0.pipe.shared.watch(watch);
     }
     /// From now on nobody is told.
@@ -286,9 +286,9 @@ impl Stream {
     ///
     /// # Errors
     /// `NotConnected`: it has not begun, or is long over.
-    pub fn inspect(&self) -> io::Result<Snapshot> {
+    pub fn inspect(&self) -> io::Result<ConnectionSnapshot> {
         let waiting = self.0.pipe.waiting_to_leave();
-        self.look(move |connection, now| Snapshot::of(connection, now, waiting))
+        self.look(move |connection, now| ConnectionSnapshot::of(connection, now, waiting))
     }
     /// Changes the connection while it runs: what [`Connection`] has setters for.
     ///
@@ -324,11 +324,11 @@ impl Stream {
     }
     /// Everything is over.
     pub(super) fn has_ended(&self) -> bool {
-        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over)
+        self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Over)
     }
     /// It is over and has never been open.
     pub(super) fn has_failed_to_open(&self) -> bool {
-        self.0.pipe.shared.with(|duplex| duplex.phase == Phase::Over && !duplex.was_open)
+        self.0.pipe.shared.with(|duplex| duplex.phase == DuplexPhase::Over && !duplex.was_open)
     }
     /// Reads are announced when so many bytes are there (SO_RCVLOWAT).
     pub(super) fn set_low_water(&self, bytes: usize) {

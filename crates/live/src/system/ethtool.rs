@@ -110,13 +110,13 @@ pub(crate) fn is_virtual(interface: &str) -> bool {
 
 /// `struct ethtool_value`.
 #[repr(C)]
-struct Value {
+struct EthtoolValue {
     command: u32,
     data: u32,
 }
 
 fn request(interface: &str, command: u32, data: u32) -> io::Result<u32> {
-    let mut value = Value { command, data };
+    let mut value = EthtoolValue { command, data };
     ask(interface, &mut value)?;
     Ok(value.data)
 }

@@ -1,7 +1,7 @@
 //! What processes have set on the machine, in files: whoever comes after one that was killed can take it away.
 
-use super::undo::Undo;
-use super::{Interface, SystemError, namespace};
+use super::undo::SystemUndo;
+use super::{SystemError, SystemInterface, namespace};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +34,7 @@ pub struct Journal {
     /// It is meant to stay when the process has ended.
     pub kept: bool,
     /// How each is taken away.
-    pub steps: Vec<Undo>,
+    pub steps: Vec<SystemUndo>,
     /// The file.
     #[serde(skip)]
     pub path: PathBuf,
@@ -104,7 +104,7 @@ impl Journal {
 
     /// Takes everything away, the last first, but for interfaces that are in `spared`. Steps that cannot be taken stay in the
     /// file.
-    pub(super) fn undo(&mut self, spared: &[Interface]) -> Result<(), Vec<SystemError>> {
+    pub(super) fn undo(&mut self, spared: &[SystemInterface]) -> Result<(), Vec<SystemError>> {
         let mut errors = Vec::new();
         let mut stay = Vec::new();
         let here = namespace::here().and_then(|here| namespace::number(&here)).ok();
@@ -178,10 +178,11 @@ pub fn clean(journal: &mut Journal) -> Result<(), Vec<SystemError>> {
     let others: Vec<_> =
         journals().into_iter().filter(|other| other.path != journal.path && other.is_alive()).collect();
     // An interface without a named namespace is that of its process alone.
-    let same =
-        |other: &Journal, interface: &Interface| interface.namespace.is_some() || other.home == journal.home;
-    let removed = |other: &Journal| -> Vec<Interface> {
-        let all = other.steps.iter().filter_map(Undo::removes);
+    let same = |other: &Journal, interface: &SystemInterface| {
+        interface.namespace.is_some() || other.home == journal.home
+    };
+    let removed = |other: &Journal| -> Vec<SystemInterface> {
+        let all = other.steps.iter().filter_map(SystemUndo::removes);
         all.filter(|interface| same(other, interface)).cloned().collect()
     };
     let spared: Vec<_> = others.iter().flat_map(removed).collect();

@@ -16,7 +16,7 @@ pub use ethtool::{Offload, offload};
 pub use journal::{Journal, clean, journals, state_folder};
 pub use memory::default_memory;
 pub use namespace::{Namespace, in_namespace};
-pub use undo::Undo;
+pub use undo::SystemUndo;
 
 use crate::device::is_interface_name;
 use serde::{Deserialize, Serialize};
@@ -74,21 +74,21 @@ impl SystemError {
 
 /// An interface in a network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Interface {
+pub struct SystemInterface {
     /// Name of the namespace; none: that of the process.
     pub namespace: Option<String>,
     /// Name of the interface.
     pub name: String,
 }
 
-impl Interface {
+impl SystemInterface {
     /// One in the namespace of the process.
     pub fn here(name: &str) -> Self {
-        Interface { namespace: None, name: name.to_owned() }
+        SystemInterface { namespace: None, name: name.to_owned() }
     }
     /// One in a namespace with a name.
     pub fn within(namespace: &str, name: &str) -> Self {
-        Interface { namespace: Some(namespace.to_owned()), name: name.to_owned() }
+        SystemInterface { namespace: Some(namespace.to_owned()), name: name.to_owned() }
     }
     /// True if it is there.
     pub fn exists(&self) -> bool {
@@ -96,7 +96,7 @@ impl Interface {
     }
 }
 
-impl fmt::Display for Interface {
+impl fmt::Display for SystemInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} in {namespace}", self.name),
@@ -143,7 +143,7 @@ impl Setup {
     }
 
     /// How each thing that was set is taken away, the first first.
-    pub fn steps(&self) -> Vec<Undo> {
+    pub fn steps(&self) -> Vec<SystemUndo> {
         self.locked(|journal| journal.steps.clone())
     }
 
@@ -152,7 +152,11 @@ impl Setup {
     }
 
     /// Writes down how it is undone, then does it.
-    fn step<T>(&self, undo: Undo, work: impl FnOnce() -> Result<T, SystemError>) -> Result<T, SystemError> {
+    fn step<T>(
+        &self,
+        undo: SystemUndo,
+        work: impl FnOnce() -> Result<T, SystemError>,
+    ) -> Result<T, SystemError> {
         self.locked(|journal| {
             journal.steps.push(undo);
             let done = journal.write().and_then(|()| work());
@@ -164,7 +168,7 @@ impl Setup {
         })
     }
 
-    fn ip(&self, undo: Undo, namespace: Option<&str>, line: &str) -> Result<(), SystemError> {
+    fn ip(&self, undo: SystemUndo, namespace: Option<&str>, line: &str) -> Result<(), SystemError> {
         self.step(undo, || tool::run(&tool::line("ip", namespace, line)).map(drop))
     }
 
@@ -179,11 +183,11 @@ impl Setup {
         if namespace::path(name).exists() {
             return Err(SystemError::InUse(format!("a network namespace `{name}`")));
         }
-        self.step(Undo::Namespace(name.to_owned()), || namespace::make(name))?;
+        self.step(SystemUndo::Namespace(name.to_owned()), || namespace::make(name))?;
         tool::run(&tool::line("ip", Some(name), "link set lo up")).map(drop)
     }
 
-    fn must_be_new(&self, interface: &Interface) -> Result<(), SystemError> {
+    fn must_be_new(&self, interface: &SystemInterface) -> Result<(), SystemError> {
         if !is_interface_name(&interface.name) {
             return Err(SystemError::BadName(interface.name.clone()));
         }
@@ -197,16 +201,16 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn veth(&self, a: &Interface, b: &Interface) -> Result<(), SystemError> {
+    pub fn veth(&self, a: &SystemInterface, b: &SystemInterface) -> Result<(), SystemError> {
         self.must_be_new(a)?;
         self.must_be_new(b)?;
-        let end = |end: &Interface| match &end.namespace {
+        let end = |end: &SystemInterface| match &end.namespace {
             Some(namespace) => format!("{} netns {namespace}", end.name),
             None => end.name.clone(),
         };
         // The other end goes with it.
         self.ip(
-            Undo::Link(a.clone()),
+            SystemUndo::Link(a.clone()),
             None,
             &format!("link add name {} type veth peer name {}", end(a), end(b)),
         )
@@ -216,31 +220,31 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn bridge(&self, bridge: &Interface, ports: &[&str]) -> Result<(), SystemError> {
+    pub fn bridge(&self, bridge: &SystemInterface, ports: &[&str]) -> Result<(), SystemError> {
         self.must_be_new(bridge)?;
         let namespace = bridge.namespace.as_deref();
         self.ip(
-            Undo::Link(bridge.clone()),
+            SystemUndo::Link(bridge.clone()),
             namespace,
             &format!("link add name {} type bridge", bridge.name),
         )?;
         for port in ports {
-            let port = Interface { namespace: bridge.namespace.clone(), name: (*port).to_owned() };
+            let port = SystemInterface { namespace: bridge.namespace.clone(), name: (*port).to_owned() };
             let undo = self.tool_undo(&port, "ip", &format!("link set dev {} nomaster", port.name));
             self.ip(undo, namespace, &format!("link set dev {} master {}", port.name, bridge.name))?;
         }
         self.up(bridge)
     }
 
-    fn tool_undo(&self, interface: &Interface, program: &str, line: &str) -> Undo {
-        Undo::Tool(interface.clone(), tool::line(program, interface.namespace.as_deref(), line))
+    fn tool_undo(&self, interface: &SystemInterface, program: &str, line: &str) -> SystemUndo {
+        SystemUndo::Tool(interface.clone(), tool::line(program, interface.namespace.as_deref(), line))
     }
 
     /// One more address of an interface, with the bits of its network. It is usable at once: no duplicate is looked for.
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn address(&self, interface: &Interface, address: IpAddr, bits: u8) -> Result<(), SystemError> {
+    pub fn address(&self, interface: &SystemInterface, address: IpAddr, bits: u8) -> Result<(), SystemError> {
         let what = format!("{address}/{bits} dev {}", interface.name);
         let nodad = if address.is_ipv6() { " nodad" } else { "" };
         let undo = self.tool_undo(interface, "ip", &format!("address delete {what}"));
@@ -251,7 +255,12 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn route(&self, interface: &Interface, to: &str, via: Option<IpAddr>) -> Result<(), SystemError> {
+    pub fn route(
+        &self,
+        interface: &SystemInterface,
+        to: &str,
+        via: Option<IpAddr>,
+    ) -> Result<(), SystemError> {
         let via = via.map_or(String::new(), |via| format!(" via {via}"));
         let family = if to.contains(':') || via.contains(':') { "-6 " } else { "" };
         let what = format!("{to}{via} dev {}", interface.name);
@@ -263,7 +272,7 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn up(&self, interface: &Interface) -> Result<(), SystemError> {
+    pub fn up(&self, interface: &SystemInterface) -> Result<(), SystemError> {
         let namespace = interface.namespace.as_deref();
         let up = format!("link set dev {} up", interface.name);
         let shown = tool::run(&tool::line("ip", namespace, &format!("-o link show dev {}", interface.name)))?;
@@ -280,7 +289,7 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn mtu(&self, interface: &Interface, mtu: u16) -> Result<(), SystemError> {
+    pub fn mtu(&self, interface: &SystemInterface, mtu: u16) -> Result<(), SystemError> {
         let namespace = interface.namespace.as_deref();
         let shown = tool::run(&tool::line("ip", namespace, &format!("-o link show dev {}", interface.name)))?;
         let before = shown.split_whitespace().skip_while(|word| *word != "mtu").nth(1).unwrap_or("1500");
@@ -293,7 +302,7 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn offload_off(&self, interface: &Interface) -> Result<Vec<Offload>, SystemError> {
+    pub fn offload_off(&self, interface: &SystemInterface) -> Result<Vec<Offload>, SystemError> {
         let what =
             |error| SystemError::System { what: format!("switch offloads of `{interface}` off"), error };
         let namespace = interface.namespace.as_deref();
@@ -303,7 +312,7 @@ impl Setup {
         })?;
         let on: Vec<_> = on.into_iter().flatten().collect();
         if !on.is_empty() {
-            self.step(Undo::Offload(interface.clone(), on.clone()), || {
+            self.step(SystemUndo::Offload(interface.clone(), on.clone()), || {
                 in_namespace(namespace, || {
                     on.iter().try_for_each(|which| set_offload(&interface.name, *which, false)).map_err(what)
                 })
@@ -321,8 +330,11 @@ impl Setup {
         if before == value {
             return Ok(());
         }
-        let undo =
-            Undo::Sysctl { namespace: namespace.map(str::to_owned), name: name.to_owned(), value: before };
+        let undo = SystemUndo::Sysctl {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            value: before,
+        };
         self.step(undo, || in_namespace(namespace, || sysctl::write(name, value)))
     }
 
@@ -330,7 +342,7 @@ impl Setup {
     ///
     /// # Errors
     /// See [`SystemError`].
-    pub fn qdisc(&self, interface: &Interface, words: &str) -> Result<(), SystemError> {
+    pub fn qdisc(&self, interface: &SystemInterface, words: &str) -> Result<(), SystemError> {
         let undo = self.tool_undo(interface, "tc", &format!("qdisc delete dev {} root", interface.name));
         let line = format!("qdisc add dev {} root {words}", interface.name);
         self.step(undo, || tool::run(&tool::line("tc", interface.namespace.as_deref(), &line)).map(drop))

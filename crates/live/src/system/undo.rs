@@ -2,7 +2,7 @@
 
 use super::ethtool::{Offload, set_offload};
 use super::namespace::in_namespace;
-use super::{Interface, SystemError, namespace, sysctl, tool};
+use super::{SystemError, SystemInterface, namespace, sysctl, tool};
 use nix::net::if_::if_nametoindex;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,9 +10,9 @@ use std::fmt;
 /// One step back. Each may be done twice, and when what it is about has gone already: then it does nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Undo {
+pub enum SystemUndo {
     /// Remove an interface that was made.
-    Link(Interface),
+    Link(SystemInterface),
     /// Remove a namespace that was made, with all that is in it.
     Namespace(String),
     /// Give a system parameter its value of before.
@@ -25,16 +25,16 @@ pub enum Undo {
         value: String,
     },
     /// Let an interface do again what it did before.
-    Offload(Interface, Vec<Offload>),
+    Offload(SystemInterface, Vec<Offload>),
     /// Run `ip` or `tc` on an interface.
-    Tool(Interface, Vec<String>),
+    Tool(SystemInterface, Vec<String>),
 }
 
-impl Undo {
+impl SystemUndo {
     /// The interface that goes when this is done, if one does.
-    pub(super) fn removes(&self) -> Option<&Interface> {
+    pub(super) fn removes(&self) -> Option<&SystemInterface> {
         match self {
-            Undo::Link(interface) => Some(interface),
+            SystemUndo::Link(interface) => Some(interface),
             _ => None,
         }
     }
@@ -42,11 +42,11 @@ impl Undo {
     /// The namespace with a name that it is about.
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
-            Undo::Namespace(name) => Some(name),
-            Undo::Sysctl { namespace, .. } => namespace.as_deref(),
-            Undo::Link(interface) | Undo::Offload(interface, _) | Undo::Tool(interface, _) => {
-                interface.namespace.as_deref()
-            }
+            SystemUndo::Namespace(name) => Some(name),
+            SystemUndo::Sysctl { namespace, .. } => namespace.as_deref(),
+            SystemUndo::Link(interface)
+            | SystemUndo::Offload(interface, _)
+            | SystemUndo::Tool(interface, _) => interface.namespace.as_deref(),
         }
     }
 
@@ -56,17 +56,17 @@ impl Undo {
     /// What the system says, if it is not that there is nothing to be done.
     pub(super) fn run(&self) -> Result<(), SystemError> {
         match self {
-            Undo::Link(interface) if exists(interface) => {
+            SystemUndo::Link(interface) if exists(interface) => {
                 let line = format!("link delete dev {}", interface.name);
                 let done = tool::run(&tool::line("ip", interface.namespace.as_deref(), &line)).map(drop);
                 // Somebody else may have been quicker.
                 done.or_else(|error| if exists(interface) { Err(error) } else { Ok(()) })
             }
-            Undo::Namespace(name) => namespace::delete(name),
-            Undo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
+            SystemUndo::Namespace(name) => namespace::delete(name),
+            SystemUndo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
                 in_namespace(namespace.as_deref(), || sysctl::write(name, value))
             }
-            Undo::Offload(interface, all) if exists(interface) => {
+            SystemUndo::Offload(interface, all) if exists(interface) => {
                 in_namespace(interface.namespace.as_deref(), || {
                     let on = |what: &Offload| set_offload(&interface.name, *what, true);
                     all.iter().try_for_each(on).map_err(|error| SystemError::System {
@@ -75,7 +75,7 @@ impl Undo {
                     })
                 })
             }
-            Undo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
+            SystemUndo::Tool(interface, arguments) if exists(interface) => match tool::run(arguments) {
                 // The address, route or qdisc has gone already.
                 Err(SystemError::Tool { said, .. }) if GONE.iter().any(|words| said.contains(words)) => {
                     Ok(())
@@ -102,26 +102,26 @@ fn there(namespace: Option<&str>) -> bool {
 }
 
 /// True if there is such an interface.
-pub(super) fn exists(interface: &Interface) -> bool {
+pub(super) fn exists(interface: &SystemInterface) -> bool {
     let look = || Ok(if_nametoindex(interface.name.as_str()).is_ok());
     there(interface.namespace.as_deref())
         && in_namespace(interface.namespace.as_deref(), look).unwrap_or(true)
 }
 
-impl fmt::Display for Undo {
+impl fmt::Display for SystemUndo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undo::Link(interface) => write!(f, "interface {interface}"),
-            Undo::Namespace(name) => write!(f, "network namespace {name}"),
-            Undo::Sysctl { namespace: None, name, value } => write!(f, "{name}, which was {value}"),
-            Undo::Sysctl { namespace: Some(namespace), name, value } => {
+            SystemUndo::Link(interface) => write!(f, "interface {interface}"),
+            SystemUndo::Namespace(name) => write!(f, "network namespace {name}"),
+            SystemUndo::Sysctl { namespace: None, name, value } => write!(f, "{name}, which was {value}"),
+            SystemUndo::Sysctl { namespace: Some(namespace), name, value } => {
                 write!(f, "{name} in {namespace}, which was {value}")
             }
-            Undo::Offload(interface, all) => {
+            SystemUndo::Offload(interface, all) => {
                 let all: Vec<_> = all.iter().map(|what| what.name()).collect();
                 write!(f, "{} of {interface}, which was on", all.join(", "))
             }
-            Undo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
+            SystemUndo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
         }
     }
 }

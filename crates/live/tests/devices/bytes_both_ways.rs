@@ -4,8 +4,8 @@ use bytes::Bytes;
 use farpace_host::{Application, Host, ListenSettings, LocalLink, Secret};
 use farpace_live::{Device, Driver, DriverError, Handle, Stats, Wait};
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Event};
-use farpace_units::{Instant, Stream};
+use farpace_tcp::{Connection, ConnectionEvent};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::MacAddr;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -34,8 +34,8 @@ struct Source {
 }
 
 impl Application for Source {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Connected | Event::Writable) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Connected | ConnectionEvent::Writable) {
             while self.sent < LENGTH {
                 let from = self.sent % PERIOD;
                 let mut chunk = self.pattern.slice(from..from + PERIOD.min(LENGTH - self.sent));
@@ -57,8 +57,8 @@ struct Sink {
 }
 
 impl Application for Sink {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Readable | Event::PeerClosed) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Readable | ConnectionEvent::PeerClosed) {
             connection.read(|bytes| {
                 for part in bytes.chunks(PERIOD) {
                     let from = self.read % PERIOD;
@@ -67,7 +67,7 @@ impl Application for Sink {
                 }
             });
         }
-        if event == Event::PeerClosed {
+        if event == ConnectionEvent::PeerClosed {
             let right = self.right && self.read == LENGTH;
             connection.write(&mut Bytes::from(vec![u8::from(right)]));
             connection.close();
@@ -83,7 +83,7 @@ pub fn station<D: Device + 'static>(
     let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
     Driver::spawn("station", move || -> Result<_, DriverError> {
         let device = open();
-        let mut host = Host::new(addresses[0], Secret::from_stream(&mut Stream::new(1, "test")));
+        let mut host = Host::new(addresses[0], Secret::from_stream(&mut RandomStream::new(1, "test")));
         addresses[1..].iter().for_each(|address| host.add_address(*address));
         if let Some(mac) = device.info().mac {
             host.join_link(mac, LocalLink::default());

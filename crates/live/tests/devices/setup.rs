@@ -2,8 +2,8 @@
 
 use crate::netns::alone;
 use farpace_live::system::{
-    Interface, Journal, Offload, Setup, SystemError, clean, in_namespace, journals, offload, state_folder,
-    sysctl,
+    Journal, Offload, Setup, SystemError, SystemInterface, clean, in_namespace, journals, offload,
+    state_folder, sysctl,
 };
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -39,9 +39,9 @@ fn set_all(setup: &Setup, what: &str) -> (String, String) {
     let (left, right) = names(what);
     setup.namespace(&left).unwrap();
     setup.namespace(&right).unwrap();
-    let (a, b) = (Interface::within(&left, "a"), Interface::within(&right, "b"));
+    let (a, b) = (SystemInterface::within(&left, "a"), SystemInterface::within(&right, "b"));
     setup.veth(&a, &b).unwrap();
-    let (c, d) = (Interface::here("c"), Interface::within(&left, "d"));
+    let (c, d) = (SystemInterface::here("c"), SystemInterface::within(&left, "d"));
     setup.veth(&c, &d).unwrap();
     for (end, address) in [(&a, "10.9.0.1"), (&b, "10.9.0.2"), (&c, "fd09::1")] {
         setup.mtu(end, 1400).unwrap();
@@ -52,7 +52,7 @@ fn set_all(setup: &Setup, what: &str) -> (String, String) {
     setup.route(&a, "default", Some("10.9.0.2".parse().unwrap())).unwrap();
     setup.route(&c, "fd10::/64", None).unwrap();
     setup.qdisc(&a, "tbf rate 100mbit burst 32k limit 1m").unwrap();
-    setup.bridge(&Interface::within(&left, "br"), &["d"]).unwrap();
+    setup.bridge(&SystemInterface::within(&left, "br"), &["d"]).unwrap();
     setup.sysctl(Some(&right), "net.ipv4.ip_forward", "1").unwrap();
     assert!(setup.offload_off(&a).unwrap().contains(&Offload::Tso));
     (left, right)
@@ -74,7 +74,9 @@ fn what_was_set_is_taken_away() {
         assert_ne!(everything(), before);
         setup.undo().unwrap();
         assert_eq!(everything(), before);
-        assert!(!Interface::within(&left, "lo").exists() && !Interface::within(&right, "lo").exists());
+        assert!(
+            !SystemInterface::within(&left, "lo").exists() && !SystemInterface::within(&right, "lo").exists()
+        );
     });
 }
 
@@ -83,7 +85,7 @@ fn what_was_set_is_taken_away() {
 fn what_was_there_is_as_it_was() {
     alone(|| {
         let outer = Setup::begin("outer").unwrap();
-        let (e, f) = (Interface::here("e"), Interface::here("f"));
+        let (e, f) = (SystemInterface::here("e"), SystemInterface::here("f"));
         outer.veth(&e, &f).unwrap();
         outer.address(&e, "10.8.0.1".parse().unwrap(), 24).unwrap();
         let state = || {
@@ -133,16 +135,16 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(everything(), before);
-        assert!(!Interface::within(&left, "lo").exists() && !journal.path.exists());
+        assert!(!SystemInterface::within(&left, "lo").exists() && !journal.path.exists());
         // Twice does no harm.
         clean(&mut journal).unwrap();
 
         let living = Setup::begin("living").unwrap();
-        living.veth(&Interface::here("c"), &Interface::here("d")).unwrap();
+        living.veth(&SystemInterface::here("c"), &SystemInterface::here("d")).unwrap();
         let stale = state_folder().join(format!("{}-stale.json", dead.id()));
         let mut stale = Journal { name: "stale".into(), steps: living.steps(), path: stale, ..journal };
         clean(&mut stale).unwrap();
-        assert!(Interface::here("c").exists(), "a living process has one of that name now");
+        assert!(SystemInterface::here("c").exists(), "a living process has one of that name now");
     });
 }
 
@@ -150,9 +152,9 @@ fn what_a_dead_process_left_is_found_and_taken_away() {
 #[test]
 fn the_same_name_elsewhere_is_another_interface() {
     alone(|| {
-        let c = Interface::here("c");
+        let c = SystemInterface::here("c");
         let setup = Setup::begin("dead").unwrap();
-        setup.veth(&c, &Interface::here("d")).unwrap();
+        setup.veth(&c, &SystemInterface::here("d")).unwrap();
         // The other test of this name may be at work.
         let home = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
         let mut journal = journals().into_iter().find(|journal| journal.home == home).unwrap();
@@ -162,7 +164,7 @@ fn the_same_name_elsewhere_is_another_interface() {
             scope.spawn(|| {
                 alone(|| {
                     let namesake = Setup::begin("namesake").unwrap();
-                    namesake.veth(&c, &Interface::here("d")).unwrap();
+                    namesake.veth(&c, &SystemInterface::here("d")).unwrap();
                     ready.wait();
                     end.wait();
                     assert!(c.exists());
@@ -181,7 +183,7 @@ fn the_same_name_elsewhere_is_another_interface() {
 fn names_in_use_are_refused() {
     alone(|| {
         let setup = Setup::begin("test").unwrap();
-        let (c, d, e) = (Interface::here("c"), Interface::here("d"), Interface::here("e"));
+        let (c, d, e) = (SystemInterface::here("c"), SystemInterface::here("d"), SystemInterface::here("e"));
         setup.veth(&c, &d).unwrap();
         let second = Setup::begin("test").unwrap();
         let error = second.veth(&e, &c).unwrap_err();

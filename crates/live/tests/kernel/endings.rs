@@ -6,7 +6,7 @@ use crate::programs::{Deaf, Echo, Rude, Sink, Source};
 use crate::stream::{read_all, write_all};
 use farpace_host::Application;
 use farpace_tcp::config::Settings;
-use farpace_tcp::{CloseReason, Connection, Event};
+use farpace_tcp::{CloseReason, Connection, ConnectionEvent};
 use farpace_units::Instant;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
@@ -109,11 +109,11 @@ fn we_close_our_window() {
 }
 
 /// Says what happens to a connection of ours.
-struct Teller(Sender<Event>);
+struct Teller(Sender<ConnectionEvent>);
 
 impl Application for Teller {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::PeerClosed {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::PeerClosed {
             connection.close();
         }
         self.0.send(event).unwrap();
@@ -138,15 +138,15 @@ fn opened_by_us() {
         open(6000);
         let (stream, from) = listener.accept().unwrap();
         assert_eq!(from.ip(), OURS);
-        assert_eq!(hear.recv().unwrap(), Event::Connected);
+        assert_eq!(hear.recv().unwrap(), ConnectionEvent::Connected);
         drop(stream);
         let last = std::iter::from_fn(|| hear.recv_timeout(Duration::from_secs(5)).ok());
-        let events: Vec<_> = last.take_while(|e| !matches!(e, Event::Closed(_))).collect();
-        assert!(events.contains(&Event::PeerClosed), "{events:?}");
+        let events: Vec<_> = last.take_while(|e| !matches!(e, ConnectionEvent::Closed(_))).collect();
+        assert!(events.contains(&ConnectionEvent::PeerClosed), "{events:?}");
         open(6001);
         let refused = std::iter::from_fn(|| hear.recv_timeout(Duration::from_secs(5)).ok());
         let refused: Vec<_> = refused.take(1).collect();
-        assert!(matches!(refused[..], [Event::Closed(CloseReason::Reset)]), "{refused:?}");
+        assert!(matches!(refused[..], [ConnectionEvent::Closed(CloseReason::Reset)]), "{refused:?}");
         machine.down();
     });
 }

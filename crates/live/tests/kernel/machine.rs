@@ -6,7 +6,7 @@ use farpace_live::{Driver, DriverError, Handle, Stats, Wait};
 use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Element, Port};
 use farpace_tcp::config::{Config, Settings};
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::thread::JoinHandle;
 
@@ -59,7 +59,7 @@ impl Machine {
             let (mtu, offload) = (plan.mtu, plan.offload);
             let tun = TunConfig { addresses, mtu, offload, ..TunConfig::new("fp0") };
             let tun = Tun::open(&tun).unwrap();
-            let mut host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "test")));
+            let mut host = Host::new(OURS, Secret::from_stream(&mut RandomStream::new(1, "test")));
             host.add_address(OURS6);
             let mut settings = ListenSettings::new(config(&plan.settings));
             (settings.accepted, settings.backlog) = (20_000, 2_000);

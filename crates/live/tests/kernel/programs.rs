@@ -3,7 +3,7 @@
 use crate::stream::pattern;
 use bytes::Bytes;
 use farpace_host::Application;
-use farpace_tcp::{Connection, Event};
+use farpace_tcp::{Connection, ConnectionEvent};
 use farpace_units::Instant;
 use std::collections::VecDeque;
 
@@ -24,8 +24,8 @@ impl Source {
 }
 
 impl Application for Source {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if matches!(event, Event::Connected | Event::Writable) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if matches!(event, ConnectionEvent::Connected | ConnectionEvent::Writable) {
             while self.sent < self.all {
                 let at = self.sent % self.pattern.len();
                 let end = self.pattern.len().min(at + self.all - self.sent);
@@ -44,12 +44,12 @@ impl Application for Source {
 pub struct Sink;
 
 impl Application for Sink {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
         match event {
-            Event::Readable => {
+            ConnectionEvent::Readable => {
                 connection.read(drop);
             }
-            Event::PeerClosed => {
+            ConnectionEvent::PeerClosed => {
                 connection.read(drop);
                 connection.close();
             }
@@ -67,8 +67,8 @@ pub struct Echo {
 }
 
 impl Application for Echo {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        self.peer_closed |= event == Event::PeerClosed;
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        self.peer_closed |= event == ConnectionEvent::PeerClosed;
         loop {
             while let Some(front) = self.waiting.front_mut() {
                 let taken = connection.write(front).as_len();
@@ -99,15 +99,15 @@ impl Application for Echo {
 pub struct Deaf;
 
 impl Application for Deaf {
-    fn on_event(&mut self, _: Instant, _: &mut Connection, _: Event) {}
+    fn on_event(&mut self, _: Instant, _: &mut Connection, _: ConnectionEvent) {}
 }
 
 /// Resets the connection as soon as something comes.
 pub struct Rude;
 
 impl Application for Rude {
-    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: Event) {
-        if event == Event::Readable {
+    fn on_event(&mut self, _: Instant, connection: &mut Connection, event: ConnectionEvent) {
+        if event == ConnectionEvent::Readable {
             connection.abort();
         }
     }

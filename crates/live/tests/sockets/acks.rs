@@ -3,7 +3,7 @@
 use crate::kernel::{KERNEL, stack};
 use crate::netns::alone;
 use crate::pair::pair;
-use farpace_live::socket::{Options, Stream};
+use farpace_live::socket::{SocketOptions, Stream};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Short messages, each sent when the one before was acknowledged.
 const MESSAGES: usize = 60;
 
-fn options(words: &str) -> Options {
-    let mut options = Options::default().nodelay(true);
+fn options(words: &str) -> SocketOptions {
+    let mut options = SocketOptions::default().nodelay(true);
     options.set(words).unwrap();
     options
 }

@@ -3,7 +3,7 @@
 use crate::kernel::{KERNEL, OURS, stack};
 use crate::netns::alone;
 use crate::pair::pattern;
-use farpace_live::socket::{Options, Stack, Stream};
+use farpace_live::socket::{SocketOptions, Stack, Stream};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{Backlog, listen};
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ fn crowd(count: usize) {
     std::fs::write("/proc/sys/net/core/somaxconn", "20000").unwrap();
     let stack = stack();
     let text = pattern(64 << 10);
-    let options = Options::default().backlog(count);
+    let options = SocketOptions::default().backlog(count);
 
     let ours = stack.listen((OURS, 7), &options).unwrap();
     let (begin, before) = (Instant::now(), resident());

@@ -1,7 +1,7 @@
 //! How connections end, and how they do not begin.
 
 use crate::pair::{A, B, pair, pattern, stacks};
-use farpace_live::socket::Options;
+use farpace_live::socket::SocketOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn read(stream: &farpace_live::socket::Stream) -> std::io::Result<usize> {
 #[test]
 fn nobody_listens() {
     let (a, _b) = stacks();
-    let refused = a.connect((B, 81), &Options::default()).err().unwrap();
+    let refused = a.connect((B, 81), &SocketOptions::default()).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
@@ -25,25 +25,28 @@ fn addresses_that_cannot_be() {
     for to in
         [A, IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST), "fd00::1".parse().unwrap()]
     {
-        let error = a.connect((to, 80), &Options::default()).err().unwrap();
+        let error = a.connect((to, 80), &SocketOptions::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::NetworkUnreachable, "{to}");
     }
-    assert_eq!(b.listen((A, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
-    let any = b.listen((B, 0), &Options::default()).unwrap();
+    assert_eq!(
+        b.listen((A, 80), &SocketOptions::default()).err().unwrap().kind(),
+        ErrorKind::AddrNotAvailable
+    );
+    let any = b.listen((B, 0), &SocketOptions::default()).unwrap();
     assert_ne!(any.local_addr().port(), 0);
-    assert!(a.connect(any.local_addr(), &Options::default()).is_ok());
-    let listener = b.listen((B, 80), &Options::default()).unwrap();
-    assert_eq!(b.listen((B, 80), &Options::default()).err().unwrap().kind(), ErrorKind::AddrInUse);
+    assert!(a.connect(any.local_addr(), &SocketOptions::default()).is_ok());
+    let listener = b.listen((B, 80), &SocketOptions::default()).unwrap();
+    assert_eq!(b.listen((B, 80), &SocketOptions::default()).err().unwrap().kind(), ErrorKind::AddrInUse);
     drop(listener);
-    b.listen((B, 80), &Options::default()).unwrap();
+    b.listen((B, 80), &SocketOptions::default()).unwrap();
 }
 
 /// Breaks: programs that choose their port, and those that choose one twice.
 #[test]
 fn a_local_port_of_ones_own() {
     let (a, b) = stacks();
-    let _listener = b.listen((B, 80), &Options::default()).unwrap();
-    let options = Options::default().local_port(4000);
+    let _listener = b.listen((B, 80), &SocketOptions::default()).unwrap();
+    let options = SocketOptions::default().local_port(4000);
     let stream = a.connect((B, 80), &options).unwrap();
     assert_eq!(stream.local_addr().unwrap().port(), 4000);
     assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::AddrNotAvailable);
@@ -52,7 +55,7 @@ fn a_local_port_of_ones_own() {
 /// Breaks: a server that does not notice that what it said was never read (RFC 2525 §2.17).
 #[test]
 fn leaving_with_something_unread_resets() {
-    let mut p = pair(&Options::default());
+    let mut p = pair(&SocketOptions::default());
     p.here.write_all(b"nobody will read this").unwrap();
     while !p.there.readiness().readable {
         std::thread::yield_now();
@@ -67,7 +70,7 @@ fn leaving_with_something_unread_resets() {
 /// Breaks: what was written is lost when the program leaves.
 #[test]
 fn what_was_written_arrives_after_the_program_has_left() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     let data = pattern(400_000);
     (&p.here).write_all(&data).unwrap();
     drop(p.here);
@@ -79,7 +82,7 @@ fn what_was_written_arrives_after_the_program_has_left() {
 /// Breaks: what came before a reset is lost, though it was acknowledged.
 #[test]
 fn what_came_before_a_reset_can_be_read() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     (&p.here).write_all(b"last words").unwrap();
     while !p.there.readiness().readable {
         std::thread::yield_now();
@@ -95,7 +98,7 @@ fn what_came_before_a_reset_can_be_read() {
 /// Breaks: SO_LINGER: a program that must know that the peer has everything, and one that wants no TIME-WAIT.
 #[test]
 fn lingering_waits_for_the_peer() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     (&p.here).write_all(&pattern(300_000)).unwrap();
     p.here.set_linger(Some(Duration::from_secs(10)));
     p.here.close().unwrap();
@@ -105,7 +108,7 @@ fn lingering_waits_for_the_peer() {
         300_000
     );
 
-    let p = pair(&Options::default().linger(Some(Duration::ZERO)));
+    let p = pair(&SocketOptions::default().linger(Some(Duration::ZERO)));
     drop(p.here);
     assert_eq!(read(&p.there).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(p.a.call(|host, _| host.open_connections()).unwrap(), 0, "no TIME-WAIT");
@@ -114,7 +117,7 @@ fn lingering_waits_for_the_peer() {
 /// Breaks: a peer that is gone keeps a connection for ever, though its program said how long it waits.
 #[test]
 fn a_peer_that_is_gone() {
-    let options = Options::default().user_timeout(Some(farpace_units::Span::from_millis(600)));
+    let options = SocketOptions::default().user_timeout(Some(farpace_units::Span::from_millis(600)));
     let p = pair(&options);
     p.b.stop().unwrap();
     let begin = Instant::now();
@@ -126,7 +129,7 @@ fn a_peer_that_is_gone() {
 /// Breaks: programs hang when their stack is gone.
 #[test]
 fn a_stack_that_has_ended() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read(&p.here));
         let acceptor = scope.spawn(|| p.listener.accept().err());
@@ -137,7 +140,7 @@ fn a_stack_that_has_ended() {
         assert_eq!(acceptor.join().unwrap().unwrap().kind(), ErrorKind::NetworkDown);
     });
     assert_eq!((&p.there).write(b"x").unwrap_err().kind(), ErrorKind::NetworkDown);
-    assert_eq!(p.a.connect((B, 80), &Options::default()).err().unwrap().kind(), ErrorKind::NetworkDown);
+    assert_eq!(p.a.connect((B, 80), &SocketOptions::default()).err().unwrap().kind(), ErrorKind::NetworkDown);
     assert_eq!(p.a.bind_udp((A, 9)).err().unwrap().kind(), ErrorKind::NetworkDown);
 }
 
@@ -145,8 +148,9 @@ fn a_stack_that_has_ended() {
 #[test]
 fn more_than_the_backlog_are_reset() {
     let (a, b) = stacks();
-    let listener = b.listen((B, 80), &Options::default().backlog(2)).unwrap();
-    let clients: Vec<_> = (0..5).map(|_| a.begin_connect((B, 80), &Options::default()).unwrap()).collect();
+    let listener = b.listen((B, 80), &SocketOptions::default().backlog(2)).unwrap();
+    let clients: Vec<_> =
+        (0..5).map(|_| a.begin_connect((B, 80), &SocketOptions::default()).unwrap()).collect();
     let end = Instant::now() + Duration::from_secs(5);
     while listener.refused() < 3 && Instant::now() < end {
         std::thread::yield_now();

@@ -2,7 +2,7 @@
 
 use crate::virtual_time::{OURS, Virtual};
 use bytes::Bytes;
-use farpace_live::socket::Options;
+use farpace_live::socket::SocketOptions;
 use farpace_path::{Cx, Element, Inspection, Port};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
@@ -61,7 +61,7 @@ impl Element for Shut {
 fn a_full_pipe_does_not_outlive_its_program() {
     for answers in [true, false] {
         let v = Virtual::opposite(move || Shut { window: 2_000, answers });
-        let options = Options::default().buffers(ByteCount::new(100_000), ByteCount::new(10_000));
+        let options = SocketOptions::default().buffers(ByteCount::new(100_000), ByteCount::new(10_000));
         let stream = v.stack.begin_connect((THEIRS, 80), &options).unwrap();
         v.pass(Span::from_millis(1));
         stream.set_nonblocking(true).unwrap();

@@ -3,7 +3,7 @@
 use crate::netns::alone;
 use crate::pair::pattern;
 use farpace_live::device::TunConfig;
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
 use std::io::{ErrorKind, Read, Write};
@@ -23,14 +23,14 @@ pub fn stack() -> Stack {
 fn a_hundred_megabytes_there_and_back() {
     alone(|| {
         let stack = stack();
-        let ours = stack.listen((OURS, 7), &Options::default()).unwrap();
+        let ours = stack.listen((OURS, 7), &SocketOptions::default()).unwrap();
         let theirs = TcpListener::bind((KERNEL, 7)).unwrap();
         let data = pattern(1 << 20);
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| echo(&mut ours.accept().unwrap().0));
             scope.spawn(|| echo(&mut theirs.accept().unwrap().0));
-            let client = stack.connect((KERNEL, 7), &Options::default()).unwrap();
+            let client = stack.connect((KERNEL, 7), &SocketOptions::default()).unwrap();
             scope.spawn({
                 let (mut client, data) = (client.clone(), &data);
                 move || {
@@ -85,11 +85,11 @@ fn echo<S: Read + Write>(stream: &mut S) {
 fn the_kernel_refuses_and_resets() {
     alone(|| {
         let stack = stack();
-        let refused = stack.connect((KERNEL, 9), &Options::default()).err().unwrap();
+        let refused = stack.connect((KERNEL, 9), &SocketOptions::default()).err().unwrap();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         assert_eq!(TcpStream::connect((OURS, 9)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         let theirs = TcpListener::bind((KERNEL, 7)).unwrap();
-        let mut stream = stack.connect((KERNEL, 7), &Options::default()).unwrap();
+        let mut stream = stack.connect((KERNEL, 7), &SocketOptions::default()).unwrap();
         let accepted = theirs.accept().unwrap().0;
         stream.write_all(b"never read").unwrap();
         accepted.peek(&mut [0]).unwrap();

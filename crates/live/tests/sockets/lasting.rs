@@ -1,7 +1,7 @@
 //! What a live host takes of its process, and gives back.
 
 use crate::pair::{A, B, pair, stacks};
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use std::io::{Read, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -29,8 +29,8 @@ fn settles(before: (usize, usize), what: &str) {
 }
 
 /// A host whose peer has gone without a word keeps its connection until a timeout says that it has: here a short one.
-fn options() -> Options {
-    let mut options = Options::default();
+fn options() -> SocketOptions {
+    let mut options = SocketOptions::default();
     options.set("user_timeout=1s fin_timeout=1s").unwrap();
     options
 }

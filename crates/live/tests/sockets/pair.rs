@@ -2,7 +2,7 @@
 
 use farpace_live::Wait;
 use farpace_live::device::{Device, DeviceCounters, DeviceInfo};
-use farpace_live::socket::{Listener, Options, Stack, Stream};
+use farpace_live::socket::{LiveListener, SocketOptions, Stack, Stream};
 use farpace_wire::Packet;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
@@ -120,12 +120,12 @@ pub fn stacks_on_line() -> (Stack, Stack, Line) {
 pub struct Pair {
     pub a: Stack,
     pub b: Stack,
-    pub listener: Listener,
+    pub listener: LiveListener,
     pub here: Stream,
     pub there: Stream,
 }
 
-pub fn pair(options: &Options) -> Pair {
+pub fn pair(options: &SocketOptions) -> Pair {
     let (a, b) = stacks();
     let listener = b.listen((B, 80), options).unwrap();
     let here = a.connect((B, 80), options).unwrap();

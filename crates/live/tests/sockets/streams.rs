@@ -2,8 +2,8 @@
 
 use crate::pair::{B, pair, pattern, stacks, stacks_on_line};
 use bytes::Bytes;
-use farpace_live::socket::{Limit, Options};
-use farpace_tcp::State;
+use farpace_live::socket::{LimitedBy, SocketOptions};
+use farpace_tcp::ConnectionState;
 use farpace_units::{ByteCount, Rate};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Breaks: the stream itself, in either direction or in both at once, whatever the sizes of reads and writes.
 #[test]
 fn both_directions_at_once_are_exact() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     let data = pattern(3_000_001);
     std::thread::scope(|scope| {
         for (stream, steps) in [(&p.here, [1, 7000, 100_000]), (&p.there, [70_000, 3, 9000])] {
@@ -41,7 +41,7 @@ fn both_directions_at_once_are_exact() {
 /// Breaks: programs that send from memory they have anyway, like file servers.
 #[test]
 fn pieces_go_without_copying() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     let data = Bytes::from(pattern(2_000_000));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -60,7 +60,7 @@ fn pieces_go_without_copying() {
 /// Breaks: protocols that end one direction to say that a request is complete.
 #[test]
 fn one_direction_goes_on_after_the_other_has_ended() {
-    let mut p = pair(&Options::default());
+    let mut p = pair(&SocketOptions::default());
     p.here.shutdown(Shutdown::Write).unwrap();
     assert_eq!(p.there.read(&mut [0; 9]).unwrap(), 0);
     assert_eq!((&p.here).write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -79,7 +79,7 @@ fn one_direction_goes_on_after_the_other_has_ended() {
 /// Breaks: memory. A writer whose peer does not read must wait before it has written more than all buffers hold.
 #[test]
 fn writes_wait_when_the_peer_does_not_read() {
-    let options = Options::default().buffers(ByteCount::new(200_000), ByteCount::new(300_000));
+    let options = SocketOptions::default().buffers(ByteCount::new(200_000), ByteCount::new(300_000));
     let p = pair(&options);
     p.here.set_nonblocking(true).unwrap();
     let data = pattern(100_000);
@@ -97,7 +97,7 @@ fn writes_wait_when_the_peer_does_not_read() {
     assert!((500_000..=1_000_000).contains(&written), "{written}");
     assert!(!p.here.readiness().writable);
     let seen = p.here.inspect().unwrap();
-    assert_eq!((seen.limit, seen.inspection.rwnd.get()), (Limit::ReceiveWindow, 0));
+    assert_eq!((seen.limit, seen.inspection.rwnd.get()), (LimitedBy::ReceiveWindow, 0));
     let (mut got, mut buffer) = (0, vec![0; 70_000]);
     while got < written {
         got += (&p.there).read(&mut buffer).unwrap();
@@ -110,8 +110,9 @@ fn writes_wait_when_the_peer_does_not_read() {
 fn a_thousand_connections_at_once() {
     const MANY: u32 = 1000;
     let (a, b) = stacks();
-    let listener = b.listen((B, 7), &Options::default()).unwrap();
-    let clients: Vec<_> = (0..MANY).map(|_| a.begin_connect((B, 7), &Options::default()).unwrap()).collect();
+    let listener = b.listen((B, 7), &SocketOptions::default()).unwrap();
+    let clients: Vec<_> =
+        (0..MANY).map(|_| a.begin_connect((B, 7), &SocketOptions::default()).unwrap()).collect();
     let servers: Vec<_> = listener.incoming().take(MANY as usize).map(Result::unwrap).collect();
     for (n, client) in clients.iter().enumerate() {
         client.finish_connect(Some(Duration::from_secs(20))).unwrap();
@@ -132,7 +133,7 @@ fn a_thousand_connections_at_once() {
 /// Breaks: what monitors and people see of a connection.
 #[test]
 fn a_look_inside_tells_the_truth() {
-    let p = pair(&Options::profile("modern").unwrap().congestion("reno").unwrap());
+    let p = pair(&SocketOptions::profile("modern").unwrap().congestion("reno").unwrap());
     (&p.here).write_all(&pattern(500_000)).unwrap();
     let mut got = vec![0; 500_000];
     (&p.there).read_exact(&mut got).unwrap();
@@ -143,17 +144,17 @@ fn a_look_inside_tells_the_truth() {
             break seen;
         }
     };
-    assert_eq!(seen.inspection.state, State::Established);
+    assert_eq!(seen.inspection.state, ConnectionState::Established);
     assert_eq!(seen.inspection.acknowledged.get(), 500_000);
     assert_eq!(seen.congestion, farpace_tcp::config::Congestion::Reno);
-    assert_eq!(seen.limit, Limit::Program);
+    assert_eq!(seen.limit, LimitedBy::Program);
     assert!(!seen.inspection.srtt.is_zero() && seen.inspection.mss == 1448);
 }
 
 /// Breaks: whoever shares a line and promised not to fill it.
 #[test]
 fn a_rate_cap_holds() {
-    let p = pair(&Options::default().rate_cap(Some(Rate::from_bits_per_sec(40_000_000))));
+    let p = pair(&SocketOptions::default().rate_cap(Some(Rate::from_bits_per_sec(40_000_000))));
     let begin = Instant::now();
     (&p.here).write_all(&pattern(1_000_000)).unwrap();
     let mut got = vec![0; 1_000_000];
@@ -166,8 +167,8 @@ fn a_rate_cap_holds() {
 #[test]
 fn what_waits_for_the_device_is_not_sent_again() {
     let (a, b, line) = stacks_on_line();
-    let listener = b.listen((B, 80), &Options::default()).unwrap();
-    let mut here = a.connect((B, 80), &Options::default()).unwrap();
+    let listener = b.listen((B, 80), &SocketOptions::default()).unwrap();
+    let mut here = a.connect((B, 80), &SocketOptions::default()).unwrap();
     let (mut there, _) = listener.accept().unwrap();
     here.write_all(b"a round trip").unwrap();
     there.read_exact(&mut [0; 12]).unwrap();

@@ -6,7 +6,7 @@ use farpace_live::socket::{Engine, Stack};
 use farpace_live::{Ended, HostJob};
 use farpace_path::world::{ElementId, World};
 use farpace_path::{Element, Port};
-use farpace_units::{Instant, Span, Stream};
+use farpace_units::{Instant, RandomStream, Span};
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ impl Virtual {
 
 fn run(peer: impl Element + 'static, orders: &Receiver<Order>) {
     let mut world = World::new(1);
-    let host = Host::new(OURS, Secret::from_stream(&mut Stream::new(1, "secret")));
+    let host = Host::new(OURS, Secret::from_stream(&mut RandomStream::new(1, "secret")));
     let host: ElementId = world.add("host", Box::new(host)).unwrap();
     let peer = world.add("peer", Box::new(peer)).unwrap();
     world.connect((host, Port(0)), (peer, Port(0))).unwrap();

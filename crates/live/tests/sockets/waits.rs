@@ -1,14 +1,14 @@
 //! Calls that wait, that do not, and that are called back.
 
 use crate::pair::{B, pair, stacks};
-use farpace_live::socket::{Interrupted, Options};
+use farpace_live::socket::{Interrupted, SocketOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 /// Breaks: event loops.
 #[test]
 fn a_non_blocking_stream_never_waits() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     p.there.set_nonblocking(true).unwrap();
     p.listener.set_nonblocking(true).unwrap();
     let mut byte = [0];
@@ -29,7 +29,7 @@ fn a_non_blocking_stream_never_waits() {
 /// Breaks: programs that look before they read.
 #[test]
 fn peeking_takes_nothing() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     (&p.here).write_all(b"hello").unwrap();
     let mut buffer = [0; 9];
     while p.there.available() < 5 {
@@ -51,7 +51,7 @@ fn peeking_takes_nothing() {
 /// Breaks: programs that wait for a while and then do something else.
 #[test]
 fn timeouts_end_waits() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     let time = Duration::from_millis(80);
     p.there.set_read_timeout(Some(time)).unwrap();
     p.listener.set_timeout(Some(time));
@@ -61,7 +61,7 @@ fn timeouts_end_waits() {
     assert_eq!(p.listener.accept().err().unwrap().kind(), ErrorKind::WouldBlock);
     let took = begin.elapsed();
     assert!(took >= 2 * time && took < 20 * time, "{took:?}");
-    let options = Options::default().connect_timeout(Some(time));
+    let options = SocketOptions::default().connect_timeout(Some(time));
     let (a, b) = stacks();
     b.stop().unwrap();
     assert_eq!(a.connect((B, 80), &options).err().unwrap().kind(), ErrorKind::TimedOut);
@@ -70,7 +70,7 @@ fn timeouts_end_waits() {
 /// Breaks: programs cannot end while a thread of theirs waits for the network.
 #[test]
 fn every_wait_can_be_interrupted() {
-    let p = pair(&Options::default());
+    let p = pair(&SocketOptions::default());
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| (&p.there).read(&mut [0]).unwrap_err());
         let acceptor = scope.spawn(|| p.listener.accept().err().unwrap());

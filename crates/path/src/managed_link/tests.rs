@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::harness::{Harness, ident, packet};
-use crate::{FqCoDel, FqCoDelConfig, Link, QueueLimit, Step};
+use crate::{FqCoDel, FqCoDelConfig, Link, QueueLimit, RateStep};
 use farpace_units::{ByteCount, Packets, Rate};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn at(us: u64) -> Instant {
 
 /// Steps of (time in us, Mbit/s, delay in us). A frame of 1000 B takes 8 us at 1 Gbit/s.
 fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkDirection {
-    let step = |(us, mbit, delay): &(u64, u64, u64)| Step {
+    let step = |(us, mbit, delay): &(u64, u64, u64)| RateStep {
         at: Span::from_micros(*us),
         rate: Some(Rate::from_mbit(*mbit)),
         delay: Span::from_micros(*delay),

@@ -3,7 +3,7 @@
 use super::{Backlog, QueueDiscipline};
 use crate::harness;
 use crate::{Cx, DropReason, Effects};
-use farpace_units::{Instant, Span, Stream};
+use farpace_units::{Instant, RandomStream, Span};
 use farpace_wire::{Ecn, Packet};
 
 /// A discipline, and what has become of its packets.
@@ -15,12 +15,12 @@ pub(super) struct Bench<Q> {
     pub came: u64,
     pub left: u64,
     effects: Effects,
-    rng: Stream,
+    rng: RandomStream,
 }
 
 impl<Q: QueueDiscipline> Bench<Q> {
     pub fn new(queue: Q) -> Self {
-        let (effects, rng) = (Effects::default(), Stream::new(1, "bench"));
+        let (effects, rng) = (Effects::default(), RandomStream::new(1, "bench"));
         Bench { queue, dropped: vec![], marked: vec![], came: 0, left: 0, effects, rng }
     }
     pub fn enqueue(&mut self, ms: u64, packet: Packet) {

@@ -38,7 +38,7 @@ impl CoDelConfig {
 pub struct CoDel {
     limit: QueueLimit,
     fifo: Fifo,
-    control: Control,
+    control: CoDelControl,
 }
 
 impl CoDel {
@@ -47,7 +47,11 @@ impl CoDel {
     /// # Errors
     /// A limit of nothing, or times that are none.
     pub fn new(limit: QueueLimit, config: CoDelConfig) -> Result<Self, QueueError> {
-        Ok(CoDel { limit: checked(limit)?, fifo: Fifo::default(), control: Control::new(config.check()?) })
+        Ok(CoDel {
+            limit: checked(limit)?,
+            fifo: Fifo::default(),
+            control: CoDelControl::new(config.check()?),
+        })
     }
 }
 
@@ -76,7 +80,7 @@ impl QueueDiscipline for CoDel {
 
 /// CoDel's state for one queue (RFC 8289 §5.2).
 #[derive(Clone, Debug)]
-pub(super) struct Control {
+pub(super) struct CoDelControl {
     config: CoDelConfig,
     /// Largest frame that has come: so much may wait however long it takes (`maxpacket_`).
     pub largest: ByteCount,
@@ -95,9 +99,9 @@ pub(super) struct Control {
 /// A packet, and whether it has waited so long that it may be dropped.
 type Candidate = Option<(Packet, bool)>;
 
-impl Control {
+impl CoDelControl {
     pub const fn new(config: CoDelConfig) -> Self {
-        Control {
+        CoDelControl {
             config,
             largest: ByteCount::ZERO,
             first_above: None,

@@ -1,6 +1,6 @@
 //! FQ-CoDel (RFC 8290): a queue for each flow, served in turn, each under CoDel's control.
 
-use super::codel::{CoDelConfig, Control};
+use super::codel::{CoDelConfig, CoDelControl};
 use super::fifo::Fifo;
 use super::flow::flow_hash;
 use super::{Backlog, QueueDiscipline, QueueError, checked};
@@ -53,7 +53,7 @@ pub struct FqCoDel {
 #[derive(Clone, Debug)]
 struct FlowQueue {
     fifo: Fifo,
-    control: Control,
+    control: CoDelControl,
     /// Bytes that it may still send in this turn; below zero if its last packet was longer.
     credits: i64,
     /// It stands in `new` or `old`.
@@ -69,7 +69,7 @@ impl FqCoDel {
         if config.quantum.is_zero() || config.flows == 0 || config.flows > FqCoDelConfig::MAX_FLOWS {
             return Err(QueueError::Rounds);
         }
-        let control = Control::new(config.codel.check()?);
+        let control = CoDelControl::new(config.codel.check()?);
         let flow = FlowQueue { fifo: Fifo::default(), control, credits: 0, listed: false };
         Ok(FqCoDel {
             config,

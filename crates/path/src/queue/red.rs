@@ -58,7 +58,7 @@ pub struct Red {
 }
 
 /// What is to happen to a packet that comes.
-enum Verdict {
+enum RedVerdict {
     Pass,
     /// Dropped, or marked if that is possible.
     Notify,
@@ -119,14 +119,14 @@ impl Red {
         }
     }
 
-    fn verdict(&mut self, cx: &mut Cx<'_>) -> Verdict {
+    fn verdict(&mut self, cx: &mut Cx<'_>) -> RedVerdict {
         let Some(p) = self.probability() else {
             self.count = None;
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         };
         if p >= 1.0 {
             self.count = Some(0);
-            return Verdict::Drop;
+            return RedVerdict::Drop;
         }
         // Counting spreads them evenly: the distance between two is uniform, 1 to 1/p - 1 as the paper's figure 2
         // counts (its section 7 says 1 to 1/p).
@@ -134,10 +134,10 @@ impl Red {
         let room = 1.0 - f64::from(count) * p;
         if room <= 0.0 || cx.rng().chance(p / room) {
             self.count = Some(0);
-            return Verdict::Notify;
+            return RedVerdict::Notify;
         }
         self.count = Some(count);
-        Verdict::Pass
+        RedVerdict::Pass
     }
 }
 
@@ -148,9 +148,9 @@ impl QueueDiscipline for Red {
             return cx.drop(packet, DropReason::QueueFull);
         }
         match self.verdict(cx) {
-            Verdict::Notify if self.config.ecn && packet.mark_ce() => self.marked += 1,
-            Verdict::Notify | Verdict::Drop => return cx.drop(packet, DropReason::Red),
-            Verdict::Pass => {}
+            RedVerdict::Notify if self.config.ecn && packet.mark_ce() => self.marked += 1,
+            RedVerdict::Notify | RedVerdict::Drop => return cx.drop(packet, DropReason::Red),
+            RedVerdict::Pass => {}
         }
         self.fifo.push(cx.now(), packet);
         self.idle_since = None;

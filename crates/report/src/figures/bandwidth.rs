@@ -1,9 +1,9 @@
 //! Bandwidth per time bin over a whole run (Figs. 1 and 8 of the paper on communication stops).
 
-use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
 use crate::scale::{Scale, number};
 use crate::svg::{Colour, Px, text_width};
-use crate::{BinnedSeries, Interval};
+use crate::{BinInterval, BinnedSeries};
 use farpace_units::{Instant, Rate, Span};
 
 /// One run in a bandwidth figure; each gets a panel of its own, because two that swing between nothing and
@@ -15,12 +15,12 @@ pub struct BandwidthSeries<'a> {
     /// What the meter counted.
     pub bins: &'a BinnedSeries,
     /// Stretches to shade, in order; see [`BinnedSeries::silences`].
-    pub silences: &'a [Interval],
+    pub silences: &'a [BinInterval],
 }
 
 /// A rate to draw as a dashed line: the policed rate, the line rate.
 #[derive(Clone, Debug)]
-pub struct Limit<'a> {
+pub struct RateLimit<'a> {
     /// Its name.
     pub label: &'a str,
     /// The rate.
@@ -29,11 +29,11 @@ pub struct Limit<'a> {
 
 /// Bandwidth per bin over time. Where several bins share a pixel column, the band spans the smallest to the
 /// largest of them and the line is their mean, so that neither peaks nor silences vanish.
-pub fn bandwidth(title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit<'_>]) -> Drawing {
+pub fn bandwidth(title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> Drawing {
     Drawing::of(|size| draw(size, title, series, limits))
 }
 
-fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit<'_>]) -> String {
+fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[RateLimit<'_>]) -> String {
     let end = series.iter().map(|s| s.bins.end()).max().unwrap_or(Instant::ZERO);
     let peak = series.iter().flat_map(|s| (0..s.bins.bytes().len()).map(|i| s.bins.rate(i))).max();
     let limit = limits.iter().map(|l| l.rate).max();
@@ -44,15 +44,17 @@ fn draw(size: Size, title: &str, series: &[BandwidthSeries<'_>], limits: &[Limit
     if series.iter().any(|s| s.bins.bytes().len() > many) {
         // Panels have colours of their own.
         let colour = if series.len() == 1 { Colour::Blue } else { Colour::Grey };
-        legend.push((Key::Area(colour, 0.4), "smallest to largest bin".to_owned()));
-        legend.push((Key::Line(colour, ""), "mean".to_owned()));
+        legend.push((LegendEntry::Area(colour, 0.4), "smallest to largest bin".to_owned()));
+        legend.push((LegendEntry::Line(colour, ""), "mean".to_owned()));
     }
     if series.iter().any(|s| !s.silences.is_empty()) {
-        legend
-            .push((Key::Area(Colour::Vermillion, SILENCE), "silent stretch (hardly any packet)".to_owned()));
+        legend.push((
+            LegendEntry::Area(Colour::Vermillion, SILENCE),
+            "silent stretch (hardly any packet)".to_owned(),
+        ));
     }
     for (limit, dash) in limits.iter().zip(DASHES.into_iter().cycle()) {
-        legend.push((Key::Line(Colour::Ink, dash), limit.label.to_owned()));
+        legend.push((LegendEntry::Line(Colour::Ink, dash), limit.label.to_owned()));
     }
     let height = if series.len() <= 1 { size.pick(230.0, 220.0) } else { 150.0 };
     let panels = series.iter().map(|s| PanelSpec {
@@ -121,7 +123,7 @@ fn round1(x: f64) -> f64 {
     (x * 10.0).round() / 10.0
 }
 
-fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[Interval]) {
+fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
     for s in silences.iter().take(10 * MAX_LABELS) {
         let (from, to) = (s.start.as_secs_f64(), s.end.as_secs_f64());
         let tip = format!("silent from {from:.2} s to {to:.2} s");
@@ -129,7 +131,7 @@ fn shade_silences(chart: &mut Chart, panel: &Panel, silences: &[Interval]) {
     }
 }
 
-fn label_silences(chart: &mut Chart, panel: &Panel, silences: &[Interval]) {
+fn label_silences(chart: &mut Chart, panel: &Panel, silences: &[BinInterval]) {
     for s in silences.iter().take(MAX_LABELS) {
         let (a, b) = (panel.px(s.start.as_secs_f64()), panel.px(s.end.as_secs_f64()));
         let text = format!("{:.1} s", s.span().as_secs_f64());

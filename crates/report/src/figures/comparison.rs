@@ -1,12 +1,12 @@
 //! Paper against measurement, one row per profile (Table 2 of the paper on communication stops as a picture).
 
-use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
 use crate::scale::{Scale, number};
 use crate::svg::{Colour, Px, text_width};
 
 /// A mean with the range it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct ComparedEstimate {
     /// The mean, or the only value.
     pub mean: f64,
     /// The smallest and largest value, if known.
@@ -19,7 +19,7 @@ pub struct ComparisonRow<'a> {
     /// Its name.
     pub label: &'a str,
     /// Its values, in the order of [`Sides`]: what a paper says, and what was measured.
-    pub values: [Option<Estimate>; 2],
+    pub values: [Option<ComparedEstimate>; 2],
 }
 
 /// What the two values of each row are, and what is said where one is missing.
@@ -63,9 +63,9 @@ fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[Compa
         size,
         title,
         legend: vec![
-            (Key::Circle(Colour::Grey, false), sides.names[0].to_owned()),
-            (Key::Circle(Colour::Blue, true), sides.names[1].to_owned()),
-            (Key::Line(Colour::Grey, ""), "range".to_owned()),
+            (LegendEntry::Circle(Colour::Grey, false), sides.names[0].to_owned()),
+            (LegendEntry::Circle(Colour::Blue, true), sides.names[1].to_owned()),
+            (LegendEntry::Line(Colour::Grey, ""), "range".to_owned()),
         ],
         panels: vec![PanelSpec {
             heading: String::new(),
@@ -98,7 +98,7 @@ fn draw(size: Size, title: &str, quantity: &str, sides: Sides<'_>, rows: &[Compa
     chart.finish()
 }
 
-fn whisker(chart: &mut Chart, panel: &Panel, y: f64, value: Result<Estimate, &str>, full: bool) {
+fn whisker(chart: &mut Chart, panel: &Panel, y: f64, value: Result<ComparedEstimate, &str>, full: bool) {
     let colour = if full { Colour::Blue } else { Colour::Grey };
     let e = match value {
         Ok(e) if e.mean.is_finite() => e,

@@ -1,8 +1,8 @@
 //! One value over a few named cases, one curve per algorithm: throughput over bit error rates.
 
-use super::Estimate;
+use super::ComparedEstimate;
 use super::lines::style;
-use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, SMALL, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, SMALL, Size};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
 
@@ -12,7 +12,7 @@ pub struct Curve<'a> {
     /// Its name.
     pub label: &'a str,
     /// One estimate per case; none where there was no measurement.
-    pub points: Vec<Option<Estimate>>,
+    pub points: Vec<Option<ComparedEstimate>>,
 }
 
 /// Curves over `cases`, which stand evenly spaced; whiskers show the range of each estimate. The labels name the
@@ -41,7 +41,7 @@ fn draw(
     let top = top.fold(0.0f64, f64::max) * 1.06;
     let legend = curves.iter().enumerate().map(|(i, c)| {
         let (colour, dash) = style(i);
-        (Key::Line(colour, dash), c.label.to_owned())
+        (LegendEntry::Line(colour, dash), c.label.to_owned())
     });
     let mut chart = Chart::new(ChartSpec {
         size,

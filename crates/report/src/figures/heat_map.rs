@@ -1,6 +1,6 @@
 //! Gains and losses over two lists of cases: the number in each field, and a colour as strong as it is large.
 
-use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::scale::{Scale, number};
 use crate::svg::{Colour, Px, escape, text_width};
 
@@ -42,9 +42,9 @@ fn draw(
     let values = rows.iter().flat_map(|r| r.values.iter().take(columns.len())).flatten();
     let largest = values.copied().filter(|v| v.is_finite()).fold(0.0f64, |top, v| top.max(v.abs()));
     let any_negative = rows.iter().flat_map(|r| &r.values).flatten().any(|v| *v < 0.0);
-    let mut legend = vec![(Key::Area(Colour::Blue, STRONGEST), positive.to_owned())];
+    let mut legend = vec![(LegendEntry::Area(Colour::Blue, STRONGEST), positive.to_owned())];
     if any_negative {
-        legend.push((Key::Area(Colour::Vermillion, STRONGEST), negative.to_owned()));
+        legend.push((LegendEntry::Area(Colour::Vermillion, STRONGEST), negative.to_owned()));
     }
     let mut chart = Chart::new(ChartSpec {
         size,

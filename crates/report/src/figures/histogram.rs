@@ -2,7 +2,7 @@
 //! millions is seen.
 
 use super::Level;
-use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px, escape};
 use std::fmt::Write;
@@ -50,7 +50,7 @@ fn draw(
     let ends = ends.filter(|v| *v > 0.0);
     let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
     let top = bars.iter().map(|bar| bar.count).max().unwrap_or(1) as f64;
-    let legend = mark.map(|mark| (Key::Line(Colour::Ink, DASH), mark.label.to_owned()));
+    let legend = mark.map(|mark| (LegendEntry::Line(Colour::Ink, DASH), mark.label.to_owned()));
     let mut chart = Chart::new(ChartSpec {
         size,
         title,

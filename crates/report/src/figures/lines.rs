@@ -1,6 +1,6 @@
 //! Several values over time in one panel: the windows of algorithms side by side, or what each delivers.
 
-use crate::chart::{Chart, ChartSpec, Drawing, Key, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, PanelSpec, Size};
 use crate::paths::StepLine;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
@@ -53,13 +53,13 @@ fn draw(
     let points = series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let (end, peak) = points.fold((0.0f64, 0.0f64), |(end, peak), p| (end.max(p.0), peak.max(p.1)));
     let top = peak.max(level.map_or(0.0, |l| l.value)) * 1.06;
-    let mut legend: Vec<(Key, String)> = Vec::new();
+    let mut legend: Vec<(LegendEntry, String)> = Vec::new();
     for (i, s) in series.iter().enumerate() {
         let (colour, dash) = style(i);
-        legend.push((Key::Line(colour, dash), s.label.to_owned()));
+        legend.push((LegendEntry::Line(colour, dash), s.label.to_owned()));
     }
     if let Some(level) = level {
-        legend.push((Key::Line(Colour::Ink, LEVEL), level.label.to_owned()));
+        legend.push((LegendEntry::Line(Colour::Ink, LEVEL), level.label.to_owned()));
     }
     let mut chart = Chart::new(ChartSpec {
         size,

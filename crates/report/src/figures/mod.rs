@@ -11,8 +11,8 @@ mod time_sequence;
 mod variables;
 mod window;
 
-pub use bandwidth::{BandwidthSeries, Limit, bandwidth};
-pub use comparison::{ComparisonRow, Estimate, Sides, comparison, comparison_of};
+pub use bandwidth::{BandwidthSeries, RateLimit, bandwidth};
+pub use comparison::{ComparedEstimate, ComparisonRow, Sides, comparison, comparison_of};
 pub use curves::{Curve, curves};
 pub use heat_map::{HeatRow, heat_map};
 pub use histogram::{Bar, histogram};
@@ -22,10 +22,10 @@ pub use time_sequence::time_sequence;
 pub use variables::variables;
 pub use window::window;
 
-use crate::chart::{Chart, Key, Panel};
+use crate::chart::{Chart, LegendEntry, Panel};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
-use crate::{Interval, StateBand};
+use crate::{BinInterval, StateBand};
 use farpace_trace::{Cause, Record, RecoveryState};
 
 /// How states look in the background.
@@ -38,12 +38,12 @@ fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {
 }
 
 /// Legend entries for the states that `bands` show.
-fn state_keys(bands: &[StateBand]) -> Vec<(Key, String)> {
+fn state_keys(bands: &[StateBand]) -> Vec<(LegendEntry, String)> {
     let shown = |s: &RecoveryState| bands.iter().any(|b| b.state == *s);
     let states = [RecoveryState::Recovery, RecoveryState::Loss].into_iter().filter(shown);
     states
         .filter_map(|s| {
-            state_colour(s).map(|(c, o)| (Key::Area(c, o), format!("{} state", capital(s.name()))))
+            state_colour(s).map(|(c, o)| (LegendEntry::Area(c, o), format!("{} state", capital(s.name()))))
         })
         .collect()
 }
@@ -75,19 +75,19 @@ fn capital(word: &str) -> String {
 }
 
 /// The time axis of `interval`, in seconds.
-fn time_axis(interval: Option<Interval>) -> Scale {
+fn time_axis(interval: Option<BinInterval>) -> Scale {
     interval.map_or(Scale::linear(0.0, 1.0), |i| Scale::linear(i.start.as_secs_f64(), i.end.as_secs_f64()))
 }
 
 /// The time from the first row to the last.
-fn covered(records: &[Record]) -> Option<Interval> {
+fn covered(records: &[Record]) -> Option<BinInterval> {
     let start = records.iter().map(|r| r.time).min()?;
     let end = records.iter().map(|r| r.time).max()?;
-    Some(Interval::new(start, end))
+    Some(BinInterval::new(start, end))
 }
 
 /// When the retransmission timer fired within `interval`, in seconds.
-fn timeouts_within(records: &[Record], interval: Option<Interval>) -> Vec<f64> {
+fn timeouts_within(records: &[Record], interval: Option<BinInterval>) -> Vec<f64> {
     let within = |r: &&Record| interval.is_some_and(|i| i.start <= r.time && r.time <= i.end);
     let fired = records.iter().filter(|r| r.cause == Some(Cause::TimerRto)).filter(within);
     fired.map(|r| r.time.as_secs_f64()).collect()
@@ -109,7 +109,7 @@ fn timeout_lines(chart: &mut Chart, timeouts: &[f64]) {
 }
 
 /// The legend entry for [`timeout_lines`], if there are any.
-fn timeout_key(timeouts: &[f64]) -> Option<(Key, String)> {
-    let key = (Key::Line(Colour::Orange, "5 3"), "retransmission timeout".to_owned());
+fn timeout_key(timeouts: &[f64]) -> Option<(LegendEntry, String)> {
+    let key = (LegendEntry::Line(Colour::Orange, "5 3"), "retransmission timeout".to_owned());
     (!timeouts.is_empty()).then_some(key)
 }

@@ -1,24 +1,24 @@
 //! Data sent, acknowledged and SACKed over time (Fig. 5 of the paper on communication stops).
 
 use super::{covered, time_axis, timeout_key, timeout_lines, timeouts_within};
-use crate::Interval;
-use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
-use crate::paths::{Marks, StepLine};
+use crate::BinInterval;
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
+use crate::paths::{PathMarks, StepLine};
 use crate::scale::Scale;
 use crate::svg::Colour;
-use farpace_trace::{Cause, Direction, Record};
+use farpace_trace::{Cause, Record, RecordDirection};
 use farpace_units::Seq;
 
 /// Sequence numbers in MB since `origin` (the first data byte) over `interval`, or over all of `records`:
 /// data sent for the first time and again, the cumulative ACK, and both ends of the first SACK block of each
 /// ACK, which RFC 2018 §4 reserves for the newest news.
-pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<Interval>) -> Drawing {
+pub fn time_sequence(title: &str, records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Drawing {
     let rows = Rows::of(records, origin, interval);
     Drawing::of(|size| draw(size, title, &rows))
 }
 
 /// A stretch of sequence space at a time, in seconds and MB.
-struct Piece {
+struct SequencePiece {
     time: f64,
     from: f64,
     to: f64,
@@ -26,18 +26,18 @@ struct Piece {
 
 #[derive(Default)]
 struct Rows {
-    interval: Option<Interval>,
-    sent: Vec<Piece>,
-    again: Vec<Piece>,
+    interval: Option<BinInterval>,
+    sent: Vec<SequencePiece>,
+    again: Vec<SequencePiece>,
     acked: Vec<(f64, f64)>,
-    sacked: Vec<Piece>,
+    sacked: Vec<SequencePiece>,
     timeouts: Vec<f64>,
 }
 
 const MB: f64 = 1e6;
 
 impl Rows {
-    fn of(records: &[Record], origin: Seq, interval: Option<Interval>) -> Rows {
+    fn of(records: &[Record], origin: Seq, interval: Option<BinInterval>) -> Rows {
         let interval = interval.or_else(|| covered(records));
         let mut rows = Rows { interval, timeouts: timeouts_within(records, interval), ..Rows::default() };
         let (Some(interval), Some(first)) = (interval, records.first()) else { return rows };
@@ -47,16 +47,20 @@ impl Rows {
         for r in records.iter().filter(|r| interval.start <= r.time && r.time <= interval.end) {
             let time = r.time.as_secs_f64();
             match r.direction {
-                Direction::Sent if !r.len.is_zero() => {
+                RecordDirection::Sent if !r.len.is_zero() => {
                     let from = place(r.seq);
-                    let piece = Piece { time, from, to: from + r.len.get() as f64 / MB };
+                    let piece = SequencePiece { time, from, to: from + r.len.get() as f64 / MB };
                     let again = r.cause.is_some_and(Cause::is_retransmission);
                     if again { rows.again.push(piece) } else { rows.sent.push(piece) }
                 }
-                Direction::Received => {
+                RecordDirection::Received => {
                     rows.acked.push((time, place(r.snd_una)));
                     if let Some(block) = r.sack.first() {
-                        rows.sacked.push(Piece { time, from: place(block.start), to: place(block.end) });
+                        rows.sacked.push(SequencePiece {
+                            time,
+                            from: place(block.start),
+                            to: place(block.end),
+                        });
                     }
                 }
                 _ => {}
@@ -82,11 +86,11 @@ impl Rows {
 
 fn draw(size: Size, title: &str, rows: &Rows) -> String {
     let mut legend = vec![
-        (Key::Mark(Colour::Blue), "data sent".to_owned()),
-        (Key::Mark(Colour::Vermillion), "data sent again".to_owned()),
-        (Key::Line(Colour::Ink, ""), "cumulative ACK".to_owned()),
-        (Key::Mark(Colour::Sky), "first SACK block: start".to_owned()),
-        (Key::Mark(Colour::Green), "first SACK block: end".to_owned()),
+        (LegendEntry::Mark(Colour::Blue), "data sent".to_owned()),
+        (LegendEntry::Mark(Colour::Vermillion), "data sent again".to_owned()),
+        (LegendEntry::Line(Colour::Ink, ""), "cumulative ACK".to_owned()),
+        (LegendEntry::Mark(Colour::Sky), "first SACK block: start".to_owned()),
+        (LegendEntry::Mark(Colour::Green), "first SACK block: end".to_owned()),
     ];
     legend.extend(timeout_key(&rows.timeouts));
     let mut chart = Chart::new(ChartSpec {
@@ -109,7 +113,7 @@ fn draw(size: Size, title: &str, rows: &Rows) -> String {
         chart.nothing("no data");
         return chart.finish();
     }
-    let whole = |p: &Piece| (p.time, p.from, p.to);
+    let whole = |p: &SequencePiece| (p.time, p.from, p.to);
     marks(&mut chart, &panel, rows.sent.iter().map(whole), Colour::Blue, 1.5);
     marks(
         &mut chart,
@@ -143,7 +147,7 @@ fn marks(
     colour: Colour,
     thickness: f64,
 ) {
-    let mut marks = Marks::new(panel);
+    let mut marks = PathMarks::new(panel);
     for (time, from, to) in pieces {
         if panel.shows_y(to) && panel.shows_y(from) {
             marks.cover(time, from, to);

@@ -1,12 +1,12 @@
 //! The sender's variables after each ACK (Fig. 6 of the paper on communication stops, its "epool" dump).
 
 use super::{covered, draw_states, state_keys, time_axis, timeout_key, timeout_lines, timeouts_within};
-use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
 use crate::paths::StepLine;
 use crate::scale::Scale;
 use crate::svg::Colour;
-use crate::{Interval, StateBand};
-use farpace_trace::{Direction, Record};
+use crate::{BinInterval, StateBand};
+use farpace_trace::{Record, RecordDirection};
 use farpace_units::{ByteCount, Packets};
 
 /// One variable: its name, look, and value after a row.
@@ -33,10 +33,10 @@ const WINDOW: [Variable; 2] = [
 /// Every variable of the connection after each ACK it processed within `interval` (or all of `records`), in
 /// segments. `ack` (SND.UNA) and `snd_nxt` are relative to the ACK at the beginning, in units of `mss`, as
 /// the paper draws them. The window has a logarithmic panel of its own, where 1 and 0 can be told apart.
-pub fn variables(title: &str, records: &[Record], mss: ByteCount, interval: Option<Interval>) -> Drawing {
+pub fn variables(title: &str, records: &[Record], mss: ByteCount, interval: Option<BinInterval>) -> Drawing {
     let interval = interval.or_else(|| covered(records));
     let shown = |r: &&Record| {
-        r.direction != Direction::Sent && interval.is_some_and(|i| i.start <= r.time && r.time <= i.end)
+        r.direction != RecordDirection::Sent && interval.is_some_and(|i| i.start <= r.time && r.time <= i.end)
     };
     let rows: Vec<&Record> = records.iter().filter(shown).collect();
     let timeouts = timeouts_within(records, interval);
@@ -49,17 +49,19 @@ fn draw(
     rows: &[&Record],
     timeouts: &[f64],
     mss: ByteCount,
-    interval: Option<Interval>,
+    interval: Option<BinInterval>,
 ) -> String {
     let mss = mss.get().max(1) as f64;
     let start = rows.first().map(|r| r.snd_una);
     let since = |seq: farpace_units::Seq| start.map_or(0.0, |s| f64::from(seq.distance(s)) / mss);
     let bands = states(rows);
     let mut legend = vec![
-        (Key::Line(Colour::Ink, "6 3"), "snd_nxt".to_owned()),
-        (Key::Line(Colour::Ink, ""), "ack".to_owned()),
+        (LegendEntry::Line(Colour::Ink, "6 3"), "snd_nxt".to_owned()),
+        (LegendEntry::Line(Colour::Ink, ""), "ack".to_owned()),
     ];
-    legend.extend(BELIEFS.iter().chain(&WINDOW).map(|v| (Key::Line(v.colour, v.dash), v.name.to_owned())));
+    legend.extend(
+        BELIEFS.iter().chain(&WINDOW).map(|v| (LegendEntry::Line(v.colour, v.dash), v.name.to_owned())),
+    );
     legend.extend(state_keys(&bands));
     legend.extend(timeout_key(timeouts));
     let peak = |vars: &[Variable]| {
@@ -129,7 +131,7 @@ fn states(rows: &[&Record]) -> Vec<StateBand> {
                 continue;
             }
         }
-        bands.push(StateBand { interval: Interval::new(row.time, row.time), state: row.state });
+        bands.push(StateBand { interval: BinInterval::new(row.time, row.time), state: row.state });
     }
     bands
 }

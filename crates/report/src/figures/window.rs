@@ -2,7 +2,7 @@
 //! communication stops).
 
 use super::{draw_states, state_keys};
-use crate::chart::{Chart, ChartSpec, Drawing, Key, Panel, PanelSpec, Size};
+use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Size};
 use crate::paths::StepLine;
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
@@ -19,14 +19,16 @@ fn draw(size: Size, title: &str, history: &WindowHistory) -> String {
     let peaks = [history.cwnd(), history.ssthresh()].into_iter().filter_map(|s| s.range().map(|r| r.1));
     let top = peaks.fold(10.0, f64::max) * 1.3;
     let mut legend = vec![
-        (Key::Line(Colour::Blue, ""), "congestion window (cwnd)".to_owned()),
-        (Key::Line(Colour::Green, "4 3"), "slow-start threshold (ssthresh)".to_owned()),
+        (LegendEntry::Line(Colour::Blue, ""), "congestion window (cwnd)".to_owned()),
+        (LegendEntry::Line(Colour::Green, "4 3"), "slow-start threshold (ssthresh)".to_owned()),
     ];
     let count = history.timeout_count();
     let plural = if count == 1 { "" } else { "s" };
     if count > 0 {
-        legend
-            .push((Key::Mark(Colour::Vermillion), format!("retransmission timeout ({count} time{plural})")));
+        legend.push((
+            LegendEntry::Mark(Colour::Vermillion),
+            format!("retransmission timeout ({count} time{plural})"),
+        ));
     }
     legend.extend(state_keys(history.bands()));
     let x = Scale::linear(0.0, history.end().as_secs_f64());

@@ -10,14 +10,14 @@ const MAX_QUICK: u32 = 16;
 
 /// The quick-ACK counter and the delayed-ACK timeout (ato).
 #[derive(Clone, Debug, Default)]
-pub struct QuickAck {
+pub struct QuickAck26 {
     quick: u32,
     /// None before the first data.
     ato: Option<Span>,
     last: Instant,
 }
 
-impl QuickAck {
+impl QuickAck26 {
     /// Data has arrived: until when its ACK may wait; none: not at all.
     pub fn on_data(&mut self, a: &DataArrival, full_size: u32) -> Option<Instant> {
         let since = a.now.since(self.last);

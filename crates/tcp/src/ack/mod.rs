@@ -61,17 +61,17 @@ pub struct DataArrival {
 /// The receiver's acknowledgment policy.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
-    form: Form,
+    form: AckForm,
     /// Largest payload seen: what "a full-size segment" means (RFC 5681 §4.2).
     full_size: u32,
 }
 
 #[derive(Clone, Debug)]
-enum Form {
+enum AckForm {
     AtOnce,
     Nth(nth::EveryNth),
     Bsd(bsd::FastTimer),
-    Linux26(linux26::QuickAck),
+    Linux26(linux26::QuickAck26),
     Linux(linux::QuickAck),
 }
 
@@ -79,12 +79,12 @@ impl AckPolicy {
     /// The policy that was chosen; `delay` and `every` change it where it can be changed.
     pub fn new(kind: DelayedAck, delay: Option<Span>, every: Option<Packets>) -> Self {
         let form = match kind {
-            DelayedAck::None => Form::AtOnce,
-            DelayedAck::Rfc5681 => Form::Nth(nth::EveryNth::second(delay)),
-            DelayedAck::Stretch => Form::Nth(nth::EveryNth::stretch(delay, every)),
-            DelayedAck::Bsd => Form::Bsd(bsd::FastTimer::new(delay)),
-            DelayedAck::Linux26 => Form::Linux26(linux26::QuickAck::default()),
-            DelayedAck::Linux => Form::Linux(linux::QuickAck::default()),
+            DelayedAck::None => AckForm::AtOnce,
+            DelayedAck::Rfc5681 => AckForm::Nth(nth::EveryNth::second(delay)),
+            DelayedAck::Stretch => AckForm::Nth(nth::EveryNth::stretch(delay, every)),
+            DelayedAck::Bsd => AckForm::Bsd(bsd::FastTimer::new(delay)),
+            DelayedAck::Linux26 => AckForm::Linux26(linux26::QuickAck26::default()),
+            DelayedAck::Linux => AckForm::Linux(linux::QuickAck::default()),
         };
         AckPolicy { form, full_size: 0 }
     }
@@ -93,11 +93,11 @@ impl AckPolicy {
     pub fn on_data(&mut self, a: &DataArrival) -> Decision {
         self.full_size = self.full_size.max(a.segment);
         let hold = match &mut self.form {
-            Form::AtOnce => None,
-            Form::Nth(form) => form.on_data(a, self.full_size),
-            Form::Bsd(form) => form.on_data(a),
-            Form::Linux26(form) => form.on_data(a, self.full_size),
-            Form::Linux(form) => form.on_data(a),
+            AckForm::AtOnce => None,
+            AckForm::Nth(form) => form.on_data(a, self.full_size),
+            AckForm::Bsd(form) => form.on_data(a),
+            AckForm::Linux26(form) => form.on_data(a, self.full_size),
+            AckForm::Linux(form) => form.on_data(a),
         };
         match hold {
             _ if a.disorder || a.duplicate => Decision::Now(Cause::AckOutOfOrder),
@@ -108,7 +108,7 @@ impl AckPolicy {
 
     /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are (Linux).
     pub fn on_early(&mut self, a: &DataArrival) {
-        if let Form::Linux(form) = &mut self.form {
+        if let AckForm::Linux(form) = &mut self.form {
             form.on_early(a);
         }
     }
@@ -116,15 +116,15 @@ impl AckPolicy {
     /// The peer's FIN has arrived in order, perhaps with data: when is it acknowledged?
     pub fn on_fin(&mut self, a: &DataArrival) -> Decision {
         let hold = match &mut self.form {
-            Form::Linux(form) => form.on_fin(a),
-            Form::AtOnce | Form::Nth(_) | Form::Bsd(_) | Form::Linux26(_) => None,
+            AckForm::Linux(form) => form.on_fin(a),
+            AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) | AckForm::Linux26(_) => None,
         };
         hold.map_or(Decision::Now(Cause::AckNow), Decision::Hold)
     }
 
     /// The peer asks for one ACK for so many segments from now on (TARR).
     pub fn set_rate(&mut self, segments: Packets) {
-        self.form = Form::Nth(nth::EveryNth::stretch(None, Some(segments.max(Packets::new(1)))));
+        self.form = AckForm::Nth(nth::EveryNth::stretch(None, Some(segments.max(Packets::new(1)))));
     }
 
     /// Largest payload of a segment so far, in bytes.
@@ -135,40 +135,40 @@ impl AckPolicy {
     /// An acknowledgment went out, alone or with data; `owed`: one was due, now or later.
     pub fn on_ack_sent(&mut self, owed: bool) {
         match &mut self.form {
-            Form::Linux26(form) => form.on_ack_sent(),
-            Form::Linux(form) => form.on_ack_sent(owed),
-            Form::AtOnce | Form::Nth(_) | Form::Bsd(_) => {}
+            AckForm::Linux26(form) => form.on_ack_sent(),
+            AckForm::Linux(form) => form.on_ack_sent(owed),
+            AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) => {}
         }
     }
 
     /// Data of our own went out.
     pub fn on_data_sent(&mut self, now: Instant) {
-        if let Form::Linux(form) = &mut self.form {
+        if let AckForm::Linux(form) = &mut self.form {
             form.on_data_sent(now);
         }
     }
 
     /// The time for which an acknowledgment was held back is over; `rto` is our own timeout.
     pub fn on_timer(&mut self, rto: Span) {
-        if let Form::Linux(form) = &mut self.form {
+        if let AckForm::Linux(form) = &mut self.form {
             form.on_timer(rto);
         }
     }
 
     /// The handshake is complete.
     pub fn begin(&mut self, mss: u32, window: u32) {
-        if let Form::Linux(form) = &mut self.form {
+        if let AckForm::Linux(form) = &mut self.form {
             form.begin(mss, window);
         }
     }
     /// For how long an ACK would be held back; zero where there is no such estimate.
     pub fn timeout(&self) -> Span {
-        if let Form::Linux(form) = &self.form { form.timeout() } else { Span::ZERO }
+        if let AckForm::Linux(form) = &self.form { form.timeout() } else { Span::ZERO }
     }
     /// What counts as a full-size segment of the peer, where full ones of our own have `mss` bytes of payload.
     pub fn segment(&self, mss: u32, window: u32) -> u32 {
         match &self.form {
-            Form::Linux(form) => form.segment(mss, window),
+            AckForm::Linux(form) => form.segment(mss, window),
             _ if self.full_size > 0 => self.full_size,
             _ => mss,
         }
@@ -177,23 +177,23 @@ impl AckPolicy {
     /// ACKs leave at once for a while, or wait as in a conversation (TCP_QUICKACK).
     pub fn set_quick(&mut self, quick: bool) {
         match &mut self.form {
-            Form::Linux(form) => form.set_quick(quick),
-            Form::Nth(form) => form.set_quick(quick),
-            Form::AtOnce | Form::Bsd(_) | Form::Linux26(_) => {}
+            AckForm::Linux(form) => form.set_quick(quick),
+            AckForm::Nth(form) => form.set_quick(quick),
+            AckForm::AtOnce | AckForm::Bsd(_) | AckForm::Linux26(_) => {}
         }
     }
 
     /// ACKs do not wait as in a conversation.
     pub fn is_quick(&self) -> bool {
         match &self.form {
-            Form::Linux(form) => form.is_quick(),
-            Form::Nth(form) => form.is_quick(),
-            Form::AtOnce | Form::Bsd(_) | Form::Linux26(_) => true,
+            AckForm::Linux(form) => form.is_quick(),
+            AckForm::Nth(form) => form.is_quick(),
+            AckForm::AtOnce | AckForm::Bsd(_) | AckForm::Linux26(_) => true,
         }
     }
 
     /// The application has read all there is. True: an acknowledgment that waits should go now.
     pub fn on_all_read(&self) -> bool {
-        matches!(&self.form, Form::Linux(form) if form.on_all_read())
+        matches!(&self.form, AckForm::Linux(form) if form.on_all_read())
     }
 }

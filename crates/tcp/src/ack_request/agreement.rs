@@ -1,11 +1,11 @@
 //! What both ends can, by the options of their SYNs.
 
-use crate::config::AckControl;
+use crate::config::AckControlMode;
 use farpace_wire::tcp::{self, CdlCapability, Tarr};
 
 /// How acknowledgments are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum RequestForm {
     /// Not at all.
     None,
     /// By the bit in place of ACK.
@@ -25,13 +25,13 @@ const OURS: CdlCapability =
     CdlCapability::ASKS.with(CdlCapability::CONFIRMS).with(CdlCapability::TELLS_DELAY);
 
 /// What an end offers in its SYN.
-pub(super) fn offer(control: AckControl) -> tcp::AckControl {
+pub(super) fn offer(control: AckControlMode) -> tcp::AckControl {
     let capability = match control {
-        AckControl::Safe => Some(OURS),
-        AckControl::Flag => Some(OURS.with(CdlCapability::FLAG)),
+        AckControlMode::Safe => Some(OURS),
+        AckControlMode::Flag => Some(OURS.with(CdlCapability::FLAG)),
         _ => None,
     };
-    let tarr = matches!(control, AckControl::Safe | AckControl::Flag | AckControl::Tarr);
+    let tarr = matches!(control, AckControlMode::Safe | AckControlMode::Flag | AckControlMode::Tarr);
     tcp::AckControl {
         cdl_allow: control.is_classic(),
         capability,
@@ -44,45 +44,46 @@ pub(super) fn offer(control: AckControl) -> tcp::AckControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Agreement {
     /// How this end asks.
-    pub ask: Form,
+    pub ask: RequestForm,
     /// How the peer may.
-    pub answer: Form,
+    pub answer: RequestForm,
 }
 
 impl Agreement {
     /// Before the peer's SYN.
-    pub fn before(control: AckControl) -> Self {
-        let ask = if control == AckControl::Unilateral { Form::Unilateral } else { Form::None };
-        Agreement { ask, answer: Form::None }
+    pub fn before(control: AckControlMode) -> Self {
+        let ask =
+            if control == AckControlMode::Unilateral { RequestForm::Unilateral } else { RequestForm::None };
+        Agreement { ask, answer: RequestForm::None }
     }
 
     /// With a peer whose SYN or SYN-ACK has these options.
-    pub fn of(control: AckControl, peer: &tcp::AckControl) -> Self {
+    pub fn of(control: AckControlMode, peer: &tcp::AckControl) -> Self {
         let ours = offer(control);
         if ours.cdl_allow && peer.cdl_allow {
-            return Agreement { ask: Form::Classic, answer: Form::Classic };
+            return Agreement { ask: RequestForm::Classic, answer: RequestForm::Classic };
         }
         if let (Some(ours), Some(theirs)) = (ours.capability, peer.capability) {
             let both = |bit: CdlCapability| ours.contains(bit) && theirs.contains(bit);
-            let form = if both(CdlCapability::FLAG) { Form::Flag } else { Form::Safe };
-            let may = |bit| if theirs.contains(bit) { form } else { Form::None };
+            let form = if both(CdlCapability::FLAG) { RequestForm::Flag } else { RequestForm::Safe };
+            let may = |bit| if theirs.contains(bit) { form } else { RequestForm::None };
             return Agreement { ask: may(CdlCapability::CONFIRMS), answer: may(CdlCapability::ASKS) };
         }
         if ours.tarr.is_some() && peer.tarr == Some(Tarr::Capable) {
-            return Agreement { ask: Form::Tarr, answer: Form::Tarr };
+            return Agreement { ask: RequestForm::Tarr, answer: RequestForm::Tarr };
         }
         Self::before(control)
     }
 
     /// What goes into our SYN-ACK: that part of our offer which the peer has made, too.
-    pub fn reply(self, control: AckControl) -> tcp::AckControl {
+    pub fn reply(self, control: AckControlMode) -> tcp::AckControl {
         let ours = offer(control);
         let any = |form| self.ask == form || self.answer == form;
-        let safe = any(Form::Safe) || any(Form::Flag);
+        let safe = any(RequestForm::Safe) || any(RequestForm::Flag);
         tcp::AckControl {
-            cdl_allow: any(Form::Classic),
+            cdl_allow: any(RequestForm::Classic),
             capability: ours.capability.filter(|_| safe),
-            tarr: ours.tarr.filter(|_| any(Form::Tarr)),
+            tarr: ours.tarr.filter(|_| any(RequestForm::Tarr)),
             ..tcp::AckControl::default()
         }
     }
@@ -95,8 +96,8 @@ mod tests {
     /// Breaks: who may ask whom and how, for every pair of settings: rows offer, columns reply.
     #[test]
     fn every_pair() {
-        use AckControl as C;
-        use Form as F;
+        use AckControlMode as C;
+        use RequestForm as F;
         let expected = |client: C, server: C| match (client, server) {
             (a, b) if a.is_classic() && b.is_classic() => F::Classic,
             (C::Flag, C::Flag) => F::Flag,
@@ -127,10 +128,10 @@ mod tests {
             capability: Some(CdlCapability::from_bits(bits)),
             ..tcp::AckControl::default()
         };
-        let of = |bits| Agreement::of(AckControl::Flag, &peer(bits));
-        assert_eq!(of(1), Agreement { ask: Form::None, answer: Form::Safe });
-        assert_eq!(of(2), Agreement { ask: Form::Safe, answer: Form::None });
-        assert_eq!(of(6), Agreement { ask: Form::Flag, answer: Form::None });
-        assert_eq!(of(0), Agreement { ask: Form::None, answer: Form::None });
+        let of = |bits| Agreement::of(AckControlMode::Flag, &peer(bits));
+        assert_eq!(of(1), Agreement { ask: RequestForm::None, answer: RequestForm::Safe });
+        assert_eq!(of(2), Agreement { ask: RequestForm::Safe, answer: RequestForm::None });
+        assert_eq!(of(6), Agreement { ask: RequestForm::Flag, answer: RequestForm::None });
+        assert_eq!(of(0), Agreement { ask: RequestForm::None, answer: RequestForm::None });
     }
 }

@@ -3,8 +3,8 @@
 //! Options are stripped, reserved bits cleared, and segments without ACK dropped, often on one way only, so that the
 //! handshake tells nothing of it. A request that gets lost must cost no more than the request.
 
-use super::Form;
-use crate::config::AckControl;
+use super::RequestForm;
+use crate::config::AckControlMode;
 use farpace_units::Instant;
 
 /// Requests in a row without an answer, while there never was one, after which the form is given up.
@@ -29,9 +29,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub fn new(control: AckControl) -> Self {
+    pub fn new(control: AckControlMode) -> Self {
         Guard {
-            literal: control == AckControl::ClassicLiteral,
+            literal: control == AckControlMode::ClassicLiteral,
             answered: false,
             unanswered: 0,
             strikes: 0,
@@ -47,8 +47,8 @@ impl Guard {
     }
 
     /// What is left of what was agreed on.
-    pub fn adapt(&self, form: Form) -> Form {
-        if form == Form::Flag && self.no_flag { Form::Safe } else { form }
+    pub fn adapt(&self, form: RequestForm) -> RequestForm {
+        if form == RequestForm::Flag && self.no_flag { RequestForm::Safe } else { form }
     }
 
     /// Segments without ACK have come through, or are believed to.
@@ -95,12 +95,12 @@ mod tests {
     /// Breaks: a stripped option or cleared bit ends the asking after four requests; lost ACKs of a working path do not.
     #[test]
     fn silence_ends_it() {
-        let mut g = Guard::new(AckControl::Safe);
+        let mut g = Guard::new(AckControlMode::Safe);
         (0..3).for_each(|_| g.on_unanswered(false));
         assert!(!g.forbids());
         g.on_unanswered(false);
         assert!(g.forbids());
-        let mut g = Guard::new(AckControl::Safe);
+        let mut g = Guard::new(AckControlMode::Safe);
         g.on_answered();
         (0..15).for_each(|_| g.on_unanswered(false));
         assert!(!g.forbids());
@@ -112,9 +112,9 @@ mod tests {
     /// Breaks: a box that clears the bit costs `flag` the bit, not the answers.
     #[test]
     fn the_option_comes_after_the_bit() {
-        let mut g = Guard::new(AckControl::Flag);
+        let mut g = Guard::new(AckControlMode::Flag);
         (0..20).for_each(|_| g.on_unanswered(true)); // most of them were under way
-        assert_eq!((g.adapt(Form::Flag), g.forbids()), (Form::Safe, false));
+        assert_eq!((g.adapt(RequestForm::Flag), g.forbids()), (RequestForm::Safe, false));
         (0..4).for_each(|_| g.on_unanswered(false));
         assert!(g.forbids());
     }
@@ -122,7 +122,7 @@ mod tests {
     /// Breaks: a black hole for segments without ACK, found in use: lost twice, with no answer between.
     #[test]
     fn two_strikes() {
-        let mut g = Guard::new(AckControl::Classic);
+        let mut g = Guard::new(AckControlMode::Classic);
         assert!(!g.is_proven());
         g.on_answered();
         assert!(g.is_proven());

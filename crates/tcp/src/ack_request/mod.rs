@@ -11,7 +11,7 @@ mod policy;
 mod requests;
 mod worth;
 
-pub(crate) use agreement::Form;
+pub(crate) use agreement::RequestForm;
 pub(crate) use answers::Answers;
 pub(crate) use policy::Moment;
 pub(crate) use requests::Mark;
@@ -21,13 +21,13 @@ use agreement::Agreement;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{self, TcpFlags};
 use guard::Guard;
-use policy::Policy;
+use policy::RequestPolicy;
 use requests::{Covered, Request, Requests};
 use worth::Worth;
 
 /// What an ACK says of requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RequestAnswer {
     /// Arrival.
     pub now: Instant,
     /// SEG.ACK, which is beyond SND.UNA.
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 
 /// An old byte that was sent to get an ACK, and is not answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Probe {
+pub(crate) struct AckRequestProbe {
     /// Its number.
     pub seq: Seq,
     /// First number after the data for which it was sent.
@@ -55,11 +55,11 @@ pub(crate) struct Probe {
 pub(crate) struct AckRequester {
     asking: AckRequests,
     agreement: Agreement,
-    policy: Policy,
+    policy: RequestPolicy,
     requests: Requests,
     guard: Guard,
     worth: Worth,
-    probe: Option<Probe>,
+    probe: Option<AckRequestProbe>,
     probed_at: Option<Instant>,
 }
 
@@ -69,7 +69,7 @@ impl AckRequester {
         AckRequester {
             asking,
             agreement: Agreement::before(asking.control),
-            policy: Policy::new(asking.when, asking.every),
+            policy: RequestPolicy::new(asking.when, asking.every),
             requests: Requests::default(),
             guard: Guard::new(asking.control),
             worth: Worth::default(),
@@ -101,40 +101,42 @@ impl AckRequester {
     /// Asking was agreed on. It may have been given up since.
     #[inline]
     pub fn asks(&self) -> bool {
-        self.agreement.ask != Form::None
+        self.agreement.ask != RequestForm::None
     }
 
     /// How this end asks now.
-    pub fn form(&self) -> Form {
-        if self.guard.forbids() { Form::None } else { self.guard.adapt(self.agreement.ask) }
+    pub fn form(&self) -> RequestForm {
+        if self.guard.forbids() { RequestForm::None } else { self.guard.adapt(self.agreement.ask) }
     }
 
     /// How the peer may ask.
-    pub fn answers(&self) -> Form {
+    pub fn answers(&self) -> RequestForm {
         self.agreement.answer
     }
 
     /// How the next new segment asks; none: it does not.
     pub fn mark(&self, now: Instant, moment: &Moment, srtt: Span) -> Option<Mark> {
         let form = self.form();
-        if form == Form::None || self.requests.is_full() {
+        if form == RequestForm::None || self.requests.is_full() {
             return None;
         }
         if !self.policy.wants(moment) || !self.worth.may_ask(self.policy.is_auto(moment)) {
             return None;
         }
         match form {
-            Form::None => None,
+            RequestForm::None => None,
             // What is missing is found by what has ACK set.
-            Form::Classic if self.guard.is_proven() => (moment.calm && !moment.fin).then_some(Mark::Bare),
-            Form::Classic | Form::Unilateral => {
+            RequestForm::Classic if self.guard.is_proven() => {
+                (moment.calm && !moment.fin).then_some(Mark::Bare)
+            }
+            RequestForm::Classic | RequestForm::Unilateral => {
                 // Each is a segment of its own: one a round trip, and one in two if none answers.
                 let wait = if self.probe.is_some() { srtt * 2 } else { srtt };
                 self.probed_at.is_none_or(|at| now.since(at) >= wait).then_some(Mark::Probe)
             }
-            Form::Flag => Some(Mark::Flag),
-            Form::Safe => Some(Mark::Option(tcp::AckControl { request: true, ..Default::default() })),
-            Form::Tarr => {
+            RequestForm::Flag => Some(Mark::Flag),
+            RequestForm::Safe => Some(Mark::Option(tcp::AckControl { request: true, ..Default::default() })),
+            RequestForm::Tarr => {
                 let tarr = Some(tcp::Tarr::Rate(0));
                 Some(Mark::Option(tcp::AckControl { tarr, ..Default::default() }))
             }
@@ -161,13 +163,13 @@ impl AckRequester {
                 return false;
             }
         }
-        self.probe = Some(Probe { seq, end, sent_at: now, measured: false });
+        self.probe = Some(AckRequestProbe { seq, end, sent_at: now, measured: false });
         self.probed_at = Some(now);
         true
     }
 
     /// The probe that is under way.
-    pub fn probe(&self) -> Option<Probe> {
+    pub fn probe(&self) -> Option<AckRequestProbe> {
         self.probe
     }
 
@@ -187,7 +189,7 @@ impl AckRequester {
     }
 
     /// Something was acknowledged: the round trip of a segment that had asked, if this ACK answers it.
-    pub fn on_ack(&mut self, a: &Answer) -> Option<Span> {
+    pub fn on_ack(&mut self, a: &RequestAnswer) -> Option<Span> {
         let Covered { newest, silent } = self.requests.on_ack(a.ack);
         if let Some(silent) = silent {
             self.worth.on_silent(a.now.since(silent.sent_at));

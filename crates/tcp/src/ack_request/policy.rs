@@ -26,15 +26,15 @@ pub(crate) struct Moment {
 
 /// The rules, and the count that one of them needs.
 #[derive(Clone, Debug)]
-pub(super) struct Policy {
+pub(super) struct RequestPolicy {
     when: RequestRules,
     every: Option<u32>,
     count: u32,
 }
 
-impl Policy {
+impl RequestPolicy {
     pub fn new(when: RequestRules, every: Option<Packets>) -> Self {
-        Policy { when, every: every.map(|n| n.get().max(1)), count: 0 }
+        RequestPolicy { when, every: every.map(|n| n.get().max(1)), count: 0 }
     }
 
     /// A segment asks if any of the rules says so.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn asks(when: &[RequestRule], every: Option<u32>, moments: &[Moment]) -> Vec<bool> {
-        let mut policy = Policy::new(when.iter().copied().collect(), every.map(Packets::new));
+        let mut policy = RequestPolicy::new(when.iter().copied().collect(), every.map(Packets::new));
         let mut ask = |m: &Moment| {
             let wants = policy.wants(m);
             policy.on_sent();

@@ -11,7 +11,7 @@
 
 use super::AckSample;
 use super::filters::{Tustin, TwoStages};
-use crate::config::{Abe as Settings, AbeFilter};
+use crate::config::{AbeConfig as Settings, AbeFilter};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Span};
 
@@ -36,12 +36,12 @@ pub struct Abe {
     pending: f64,
     handshake: Span,
     rtt_min: Option<Span>,
-    memory: Memory,
+    memory: AbeMemory,
 }
 
 /// What some filters keep besides BW.
 #[derive(Clone, Copy, Debug, Default)]
-struct Memory {
+struct AbeMemory {
     tustin: Tustin,
     two_stages: TwoStages,
     /// Westwood+: bytes in this window, and when it began.
@@ -64,7 +64,7 @@ impl Abe {
             pending: 0.0,
             handshake: Span::ZERO,
             rtt_min: None,
-            memory: Memory::default(),
+            memory: AbeMemory::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! BIC with the constants of Linux 2.6.17: a binary search for the window at which the last loss was.
 
-use super::{AckSample, CongestionControl, Cut, Event};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::window::Window;
 use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
@@ -121,8 +121,8 @@ impl CongestionControl for Bic {
         Packets::new(window.cwnd().get().max(self.last_max))
     }
 
-    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
-        if event == Event::EnterLoss {
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
+        if event == CongestionEvent::EnterLoss {
             *self = Bic::default();
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     fn loss_resets() {
         let mut bic = Bic::default();
         bic.ssthresh(Instant::ZERO, &window(1000, 2), Packets::new(1000), Cut::Timeout);
-        bic.on_event(Instant::ZERO, &mut window(1, 2), Event::EnterLoss);
+        bic.on_event(Instant::ZERO, &mut window(1, 2), CongestionEvent::EnterLoss);
         assert_eq!((bic.last_max, bic.loss_cwnd), (0, 0));
     }
 

@@ -2,7 +2,7 @@
 
 use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event, Pace};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, StartPace};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
 
@@ -17,7 +17,7 @@ const MAX_STEP: f64 = 1.5;
 
 /// A congestion avoidance stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Epoch {
+struct CubicEpoch {
     /// t_epoch, moved on by the time in which the window was not used.
     start: Instant,
     /// Arrival of the latest ACK of the stage.
@@ -30,11 +30,11 @@ struct Epoch {
 
 /// The undo set of RFC 9438 §4.9.2.
 #[derive(Clone, Copy, Debug)]
-struct Undo {
+struct CubicUndo {
     cwnd: u32,
     cwnd_prior: f64,
     w_max: Option<f64>,
-    epoch: Option<Epoch>,
+    epoch: Option<CubicEpoch>,
     after_timeout: bool,
 }
 
@@ -45,11 +45,11 @@ pub struct Cubic {
     /// None before the first reduction.
     w_max: Option<f64>,
     cwnd_prior: f64,
-    epoch: Option<Epoch>,
+    epoch: Option<CubicEpoch>,
     /// The next stage is the first one after a timeout.
     after_timeout: bool,
     fraction: Fraction,
-    undo: Option<Undo>,
+    undo: Option<CubicUndo>,
 }
 
 impl Cubic {
@@ -67,7 +67,7 @@ impl Cubic {
     }
 
     /// RFC 9438 §4.2, at the begin of a congestion avoidance stage.
-    fn begin_epoch(&mut self, now: Instant, cwnd: f64) -> Epoch {
+    fn begin_epoch(&mut self, now: Instant, cwnd: f64) -> CubicEpoch {
         if self.w_max.is_none() {
             self.cwnd_prior = cwnd; // §4.10: slow start ended without loss
         }
@@ -80,11 +80,11 @@ impl Cubic {
             }
         };
         self.after_timeout = false;
-        Epoch { start: now, last: now, k, w_est: cwnd }
+        CubicEpoch { start: now, last: now, k, w_est: cwnd }
     }
 
     /// W_cubic(t), RFC 9438 figure 1.
-    fn w_cubic(&self, epoch: &Epoch, t: Span) -> f64 {
+    fn w_cubic(&self, epoch: &CubicEpoch, t: Span) -> f64 {
         let d = t.as_secs_f64() - epoch.k;
         C * d * d * d + self.w_max.unwrap_or(0.0)
     }
@@ -134,7 +134,7 @@ impl CongestionControl for Cubic {
     fn ssthresh(&mut self, _: Instant, window: &Window, flight: Packets, cut: Cut) -> Packets {
         self.slow_start.on_cut();
         let cwnd = self.fraction.cwnd(window);
-        self.undo = Some(Undo {
+        self.undo = Some(CubicUndo {
             cwnd: window.cwnd().get(),
             cwnd_prior: self.cwnd_prior,
             w_max: self.w_max,
@@ -160,9 +160,9 @@ impl CongestionControl for Cubic {
         window.cwnd().max(Packets::new(self.undo.map_or(0, |u| u.cwnd)))
     }
 
-    fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            Event::Undo => {
+            CongestionEvent::Undo => {
                 // §4.9.2: unless the window has grown beyond what it was.
                 if let Some(undo) = self.undo.take()
                     && window.cwnd().get() <= undo.cwnd
@@ -173,7 +173,7 @@ impl CongestionControl for Cubic {
                     self.after_timeout = undo.after_timeout;
                 }
             }
-            Event::Restart(_) => {
+            CongestionEvent::Restart(_) => {
                 // Counted from the last ACK, as for any other time in which the window is not used, so that
                 // nothing is taken off twice.
                 if let Some(epoch) = &mut self.epoch {
@@ -181,11 +181,14 @@ impl CongestionControl for Cubic {
                     epoch.last = epoch.last.max(now);
                 }
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::EnterLoss | Event::Established(_) => {}
+            CongestionEvent::EnterRecovery
+            | CongestionEvent::ExitRecovery
+            | CongestionEvent::EnterLoss
+            | CongestionEvent::Established(_) => {}
         }
     }
 
-    fn pace(&self, window: &Window) -> Pace {
+    fn pace(&self, window: &Window) -> StartPace {
         self.slow_start.pace(window)
     }
 

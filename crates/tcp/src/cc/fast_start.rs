@@ -53,22 +53,22 @@ const MAX_INTERVALS_OF_ROUND: usize = 64;
 
 /// How fast segments leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct StartPace {
     /// In percent of a window a round trip.
     pub percent: u64,
     /// But not faster than this.
     pub most: Option<Rate>,
 }
 
-impl Pace {
+impl StartPace {
     /// For a window that is not growing, or grows slowly.
-    pub const STEADY: Pace = Pace { percent: 120, most: None };
+    pub const STEADY: StartPace = StartPace { percent: 120, most: None };
     /// For one that doubles. ln 2 / (1 - 1/2) is 1.39.
-    pub const DOUBLES: Pace = Pace { percent: 150, most: None };
+    pub const DOUBLES: StartPace = StartPace { percent: 150, most: None };
     /// For one that becomes four times as large. ln 4 / (1 - 1/4) is 1.85.
-    const QUADRUPLES: Pace = Pace { percent: 200, most: None };
+    const QUADRUPLES: StartPace = StartPace { percent: 200, most: None };
     /// For one that fills the path: faster would fill the queue while it is not yet all in flight.
-    const FULL: Pace = Pace { percent: 102, most: None };
+    const FULL: StartPace = StartPace { percent: 102, most: None };
 }
 
 /// How much larger the window is a round trip later.
@@ -200,20 +200,20 @@ impl FastStart {
     }
 
     /// How fast segments of `mss` bytes leave while slow start lasts.
-    pub fn pace(&self, cwnd: Packets, mss: u32) -> Pace {
+    pub fn pace(&self, cwnd: Packets, mss: u32) -> StartPace {
         let pace = match self.growth(cwnd) {
-            Growth::Quadruple => Pace::QUADRUPLES,
-            Growth::Double => Pace::DOUBLES,
-            Growth::Quarter => Pace::STEADY,
+            Growth::Quadruple => StartPace::QUADRUPLES,
+            Growth::Double => StartPace::DOUBLES,
+            Growth::Quarter => StartPace::STEADY,
         };
         let below = self.holds.is_some_and(|holds| f64::from(cwnd.get()) < FULL * holds);
         let most = below.then(|| Rate::from_bytes_per_sec_f64(MAX * self.rate * f64::from(mss)));
-        Pace { most, ..pace }
+        StartPace { most, ..pace }
     }
 
     /// The same after slow start has ended because the window [fills the path](Self::is_full), until the first loss.
-    pub fn full_pace() -> Pace {
-        Pace::FULL
+    pub fn full_pace() -> StartPace {
+        StartPace::FULL
     }
 
     /// The flight that told the rate was doubled already; true if it may be quadrupled.

@@ -14,7 +14,7 @@
 
 use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::window::Window;
 use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
@@ -30,7 +30,7 @@ const MAX_CHANGE: f64 = 0.2;
 
 /// The time between two cuts, and what the first of them has decided.
 #[derive(Clone, Copy, Debug)]
-struct Epoch {
+struct HtcpEpoch {
     /// The cut, moved on by the time in which the window was not used; none before the first ACK.
     start: Option<Instant>,
     /// Arrival of the latest ACK that might have raised the window.
@@ -53,9 +53,9 @@ pub struct HTcp {
     slow_start: SlowStart,
     fraction: Fraction,
     rtt_min: Span,
-    epoch: Epoch,
+    epoch: HtcpEpoch,
     /// Window and epoch before the last reduction.
-    prior: Option<(Packets, Epoch)>,
+    prior: Option<(Packets, HtcpEpoch)>,
 }
 
 /// Segments more each round trip, at `since` the last cut.
@@ -66,9 +66,9 @@ fn increase(since: Span, rtt_min: Span, beta: f64) -> f64 {
     2.0 * (f / scale.clamp(SCALE.0, SCALE.1)).max(1.0) * (1.0 - beta)
 }
 
-impl Epoch {
+impl HtcpEpoch {
     fn new() -> Self {
-        Epoch {
+        HtcpEpoch {
             start: None,
             last: Instant::ZERO,
             beta: BETA.0,
@@ -88,7 +88,7 @@ impl Epoch {
         // An epoch too short to measure says nothing of the throughput.
         let best_before = if self.best > 0.0 { self.best } else { self.best_before };
         let beta = ratio.clamp(BETA.0, BETA.1);
-        Epoch { start: Some(now), last: now, beta, best_before, ..Epoch::new() }
+        HtcpEpoch { start: Some(now), last: now, beta, best_before, ..HtcpEpoch::new() }
     }
 
     fn measure(&mut self, ack: &AckSample) {
@@ -121,7 +121,7 @@ impl HTcp {
             slow_start,
             fraction: Fraction::default(),
             rtt_min: Span::ZERO,
-            epoch: Epoch::new(),
+            epoch: HtcpEpoch::new(),
             prior: None,
         }
     }
@@ -163,20 +163,23 @@ impl CongestionControl for HTcp {
         window.cwnd().max(self.prior.map_or(Packets::ZERO, |(cwnd, _)| cwnd))
     }
 
-    fn on_event(&mut self, now: Instant, _: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, _: &mut Window, event: CongestionEvent) {
         match event {
-            Event::Undo => {
+            CongestionEvent::Undo => {
                 if let Some((_, epoch)) = self.prior.take() {
-                    self.epoch = Epoch { last: self.epoch.last, round: None, delivered: 0, ..epoch };
+                    self.epoch = HtcpEpoch { last: self.epoch.last, round: None, delivered: 0, ..epoch };
                 }
             }
-            Event::Restart(_) => {
+            CongestionEvent::Restart(_) => {
                 self.epoch.skip(now);
                 self.epoch.last = self.epoch.last.max(now);
                 self.epoch.round = None;
                 self.epoch.delivered = 0;
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::EnterLoss | Event::Established(_) => {}
+            CongestionEvent::EnterRecovery
+            | CongestionEvent::ExitRecovery
+            | CongestionEvent::EnterLoss
+            | CongestionEvent::Established(_) => {}
         }
     }
 

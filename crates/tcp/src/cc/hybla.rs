@@ -17,7 +17,7 @@
 
 use super::fraction::Fraction;
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event, Reno};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno};
 use crate::window::Window;
 use farpace_trace::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
@@ -101,8 +101,8 @@ impl CongestionControl for Hybla {
         self.reno.undo_cwnd(window)
     }
 
-    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
-        if let Event::Established(rtt) = event {
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
+        if let CongestionEvent::Established(rtt) = event {
             self.measure(rtt);
             window.set_cwnd(window.cwnd().max(Packets::new(self.rho as u32)));
         }
@@ -116,12 +116,12 @@ impl CongestionControl for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     /// A Hybla on a path with this round trip, in milliseconds.
     fn hybla(rtt: u64) -> Hybla {
         let mut cc = Hybla::new(SlowStart::new(None, None));
-        cc.on_event(Instant::ZERO, &mut window(10, 2), Event::Established(Span::from_millis(rtt)));
+        cc.on_event(Instant::ZERO, &mut window(10, 2), CongestionEvent::Established(Span::from_millis(rtt)));
         cc
     }
 
@@ -144,7 +144,11 @@ mod tests {
         for (rtt, cwnd) in [(600, 24), (240, 10), (0, 10)] {
             let mut w = window(10, 1000);
             let rtt = Span::from_millis(rtt);
-            Hybla::new(SlowStart::new(None, None)).on_event(Instant::ZERO, &mut w, Event::Established(rtt));
+            Hybla::new(SlowStart::new(None, None)).on_event(
+                Instant::ZERO,
+                &mut w,
+                CongestionEvent::Established(rtt),
+            );
             assert_eq!(w.cwnd().get(), cwnd, "{rtt:?}");
         }
     }
@@ -176,7 +180,7 @@ mod tests {
     fn congestion_avoidance() {
         for ratio in [1, 2, 8] {
             let (mut cc, mut w) = (hybla(100), window(100, 2));
-            Link::new(ratio).rounds(&mut cc, &mut w, 10);
+            TestLink::new(ratio).rounds(&mut cc, &mut w, 10);
             assert!((258..=260).contains(&w.cwnd().get()), "ratio {ratio}: {}", w.cwnd());
         }
         for state in [RecoveryState::Disorder, RecoveryState::Loss] {

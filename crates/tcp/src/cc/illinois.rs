@@ -9,7 +9,7 @@
 
 use super::rounds::SeqRounds;
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::rto::MinRtt;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
@@ -156,10 +156,10 @@ impl CongestionControl for Illinois {
         window.cwnd().max(self.prior.map_or(Packets::ZERO, |p| p.0))
     }
 
-    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
         match event {
-            Event::EnterLoss => self.gains = RENO,
-            Event::Undo => {
+            CongestionEvent::EnterLoss => self.gains = RENO,
+            CongestionEvent::Undo => {
                 if let Some((_, gains)) = self.prior.take() {
                     self.gains = gains;
                 }
@@ -176,7 +176,7 @@ impl CongestionControl for Illinois {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     fn after(da: f64, dm: f64) -> (f64, f64) {
         let mut gains = RENO;
@@ -222,7 +222,7 @@ mod tests {
             let mut cc = Illinois::new(SlowStart::new(None, None));
             cc.gains.alpha = alpha;
             let mut w = window(1000, 2);
-            Link::new(2).rounds(&mut cc, &mut w, 4);
+            TestLink::new(2).rounds(&mut cc, &mut w, 4);
             let grown = w.cwnd().get() - 1000;
             assert!(expected.contains(&grown), "{grown} with {alpha}");
             cc.update(Packets::new(14));
@@ -239,10 +239,10 @@ mod tests {
         let mut w = window(100, 2);
         assert_eq!(cc.ssthresh(Instant::ZERO, &w, Packets::new(80), Cut::FastRetransmit).get(), 60);
         assert_eq!(cc.ssthresh(Instant::ZERO, &w, Packets::new(200), Cut::Timeout).get(), 75);
-        cc.on_event(Instant::ZERO, &mut w, Event::EnterLoss);
+        cc.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
         assert_eq!(cc.gains, RENO);
         assert_eq!(cc.undo_cwnd(&window(1, 75)).get(), 100);
-        cc.on_event(Instant::ZERO, &mut w, Event::Undo);
+        cc.on_event(Instant::ZERO, &mut w, CongestionEvent::Undo);
         assert_eq!(cc.gains, gains);
     }
 }

@@ -10,7 +10,7 @@
 //! it runs on the ACK clock: a sender that waits for its application does not slow down.
 
 use super::rounds::SeqRounds;
-use super::{AckSample, CongestionControl, Cut, Event};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::rto::MinRtt;
 use crate::window::Window;
 use farpace_trace::RecoveryState;
@@ -31,7 +31,7 @@ const CURRENT_FILTER: usize = 4;
 
 /// Where it is between slowdowns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SlowdownPhase {
     /// The first slow start.
     Start,
     /// The next slowdown comes then.
@@ -45,7 +45,7 @@ enum Phase {
 /// State of LEDBAT++.
 #[derive(Clone, Debug)]
 pub struct LedbatPlusPlus {
-    phase: Phase,
+    phase: SlowdownPhase,
     /// Round trips of a slowdown.
     round: SeqRounds,
     base: MinRtt,
@@ -54,13 +54,13 @@ pub struct LedbatPlusPlus {
     /// The part of a segment by which the window should be larger, in -1..1.
     fraction: f64,
     /// Window and phase before the last reduction.
-    prior: Option<(Packets, Phase)>,
+    prior: Option<(Packets, SlowdownPhase)>,
 }
 
 impl Default for LedbatPlusPlus {
     fn default() -> Self {
         LedbatPlusPlus {
-            phase: Phase::Start,
+            phase: SlowdownPhase::Start,
             round: SeqRounds::default(),
             base: MinRtt::default(),
             current: [Span::ZERO; CURRENT_FILTER],
@@ -95,7 +95,7 @@ impl LedbatPlusPlus {
     }
 
     fn slow_start(&mut self, window: &mut Window, ack: &AckSample) {
-        if self.phase == Phase::Start && self.delay() > TARGET * 3 / 4 {
+        if self.phase == SlowdownPhase::Start && self.delay() > TARGET * 3 / 4 {
             window.set_ssthresh(window.cwnd()); // LP §4.3
             return self.leave_start(ack);
         }
@@ -120,12 +120,12 @@ impl LedbatPlusPlus {
     }
 
     fn leave_start(&mut self, ack: &AckSample) {
-        self.phase = Phase::Steady { slowdown_at: ack.now + ack.srtt * SLOWDOWN_ROUNDS };
+        self.phase = SlowdownPhase::Steady { slowdown_at: ack.now + ack.srtt * SLOWDOWN_ROUNDS };
     }
 
     /// The slowdown is over: the next one comes nine times as long from now.
     fn schedule(&mut self, now: Instant, since: Instant) {
-        self.phase = Phase::Steady { slowdown_at: now + now.since(since) * SLOWDOWN_INTERVAL };
+        self.phase = SlowdownPhase::Steady { slowdown_at: now + now.since(since) * SLOWDOWN_INTERVAL };
     }
 }
 
@@ -142,23 +142,27 @@ impl CongestionControl for LedbatPlusPlus {
         if !ack.cwnd_limited || ack.acked.is_zero() {
             return;
         }
-        if let Phase::Frozen { since, rounds } = self.phase {
+        if let SlowdownPhase::Frozen { since, rounds } = self.phase {
             // By round trips, not by time: the one that was measured last has the queue in it.
             let rounds = rounds - u64::from(self.round.on_ack(ack));
-            self.phase = if rounds > 0 { Phase::Frozen { since, rounds } } else { Phase::Climbing { since } };
+            self.phase = if rounds > 0 {
+                SlowdownPhase::Frozen { since, rounds }
+            } else {
+                SlowdownPhase::Climbing { since }
+            };
             return;
         }
         if window.cwnd() < window.ssthresh() {
             return self.slow_start(window, ack);
         }
         match self.phase {
-            Phase::Start => self.leave_start(ack),
-            Phase::Climbing { since } => self.schedule(ack.now, since),
-            Phase::Steady { slowdown_at } if ack.now >= slowdown_at => {
+            SlowdownPhase::Start => self.leave_start(ack),
+            SlowdownPhase::Climbing { since } => self.schedule(ack.now, since),
+            SlowdownPhase::Steady { slowdown_at } if ack.now >= slowdown_at => {
                 window.set_ssthresh(window.cwnd());
                 window.set_cwnd(Packets::new(MIN_CWND));
                 self.fraction = 0.0;
-                self.phase = Phase::Frozen { since: ack.now, rounds: SLOWDOWN_ROUNDS };
+                self.phase = SlowdownPhase::Frozen { since: ack.now, rounds: SLOWDOWN_ROUNDS };
                 self.round = SeqRounds::default();
                 self.round.on_ack(ack);
                 return;
@@ -173,15 +177,15 @@ impl CongestionControl for LedbatPlusPlus {
         self.fraction = 0.0;
         let mut cwnd = window.cwnd();
         match self.phase {
-            Phase::Frozen { since, .. } => {
+            SlowdownPhase::Frozen { since, .. } => {
                 // What is lost was sent by the window before, and that is what has to come down.
                 if cwnd.get() <= MIN_CWND {
                     cwnd = window.ssthresh();
                 }
                 self.schedule(now, since);
             }
-            Phase::Climbing { since } => self.schedule(now, since),
-            Phase::Start | Phase::Steady { .. } => {}
+            SlowdownPhase::Climbing { since } => self.schedule(now, since),
+            SlowdownPhase::Start | SlowdownPhase::Steady { .. } => {}
         }
         Packets::new((cwnd.min(flight).get() / 2).max(2))
     }
@@ -194,8 +198,8 @@ impl CongestionControl for LedbatPlusPlus {
         window.cwnd().max(self.prior.map_or(Packets::ZERO, |p| p.0))
     }
 
-    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
-        if let (Event::Undo, Some((_, phase))) = (event, self.prior) {
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
+        if let (CongestionEvent::Undo, Some((_, phase))) = (event, self.prior) {
             self.phase = phase;
             self.prior = None;
         }

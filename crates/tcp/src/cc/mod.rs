@@ -42,7 +42,7 @@ pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use farpace::Farpace;
-pub use fast_start::{FastStart, Pace, SHORT_RTT};
+pub use fast_start::{FastStart, SHORT_RTT, StartPace};
 pub use highspeed::HighSpeed;
 pub use htcp::HTcp;
 pub use hybla::Hybla;
@@ -151,7 +151,7 @@ impl AckSample {
 
 /// Something congestion control should know besides ACKs and cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CongestionEvent {
     /// Fast recovery begins; the cut has been asked for.
     EnterRecovery,
     /// Fast recovery is over.
@@ -207,7 +207,7 @@ pub trait CongestionControl: Send {
         false
     }
     /// Something happened.
-    fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: Event) {}
+    fn on_event(&mut self, _now: Instant, _window: &mut Window, _event: CongestionEvent) {}
     /// A segment was sent, or several at once, of which it may be told the first and the last alone.
     fn on_sent(&mut self, _window: &mut Window, _sent: &SentSample) {}
     /// A segment was found lost. Comes after the event that this causes and before the `on_ack` of the same ACK; only
@@ -232,8 +232,8 @@ pub trait CongestionControl: Send {
         None
     }
     /// How fast segments leave where they are paced by growth.
-    fn pace(&self, window: &Window) -> Pace {
-        if window.cwnd() < window.ssthresh() { Pace::DOUBLES } else { Pace::STEADY }
+    fn pace(&self, window: &Window) -> StartPace {
+        if window.cwnd() < window.ssthresh() { StartPace::DOUBLES } else { StartPace::STEADY }
     }
     /// The bandwidth that it has estimated, if it estimates one; for the trace.
     fn bandwidth(&self) -> Option<Rate> {

@@ -1,6 +1,6 @@
 //! Laws that hold for every congestion control, whatever happens to a connection and in whatever order.
 
-use super::{AckSample, CongestionControl, Cut, Event, SentSample, make};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample, make};
 use crate::config::{Abc, Congestion, Profile, Settings};
 use crate::segments::{Segments, Tags};
 use crate::window::Window;
@@ -139,7 +139,7 @@ impl Model {
                 self.segments.mark_retransmitted(index, self.now, self.next);
             } else {
                 if self.segments.is_empty() {
-                    self.cc.on_event(self.now, &mut self.window, Event::Restart(self.rtt));
+                    self.cc.on_event(self.now, &mut self.window, CongestionEvent::Restart(self.rtt));
                 }
                 self.segments.push(self.next, MSS, self.now);
                 self.next += MSS;
@@ -245,14 +245,14 @@ impl Model {
                 if !self.recovering() {
                     self.cut(Cut::FastRetransmit);
                     self.state = RecoveryState::Recovery;
-                    self.cc.on_event(self.now, &mut self.window, Event::EnterRecovery);
+                    self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterRecovery);
                 }
                 self.ack(Packets::ZERO, true);
             }
             Operation::Recovered => {
                 if self.recovering() {
                     self.state = RecoveryState::Open;
-                    self.cc.on_event(self.now, &mut self.window, Event::ExitRecovery);
+                    self.cc.on_event(self.now, &mut self.window, CongestionEvent::ExitRecovery);
                 }
             }
             Operation::Ecn => {
@@ -272,7 +272,7 @@ impl Model {
                 if self.loss_based() {
                     self.window.set_cwnd(Packets::new(1));
                 }
-                self.cc.on_event(self.now, &mut self.window, Event::EnterLoss);
+                self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss);
                 self.tell_losses();
             }
             Operation::Undo => self.undo(),
@@ -280,7 +280,7 @@ impl Model {
                 self.arrive(u32::MAX, false);
                 self.now += time;
                 let cwnd = self.window.cwnd();
-                self.cc.on_event(self.now, &mut self.window, Event::Restart(time));
+                self.cc.on_event(self.now, &mut self.window, CongestionEvent::Restart(time));
                 // BBR may leave ProbeRTT, and then gives the window back.
                 let kept = self.window.cwnd() == cwnd || !self.loss_based();
                 assert!(kept, "a pause does not change the window");
@@ -310,7 +310,7 @@ impl Model {
             self.window.set_cwnd(self.cc.undo_cwnd(&self.window));
             self.window.set_ssthresh(ssthresh);
         }
-        self.cc.on_event(self.now, &mut self.window, Event::Undo);
+        self.cc.on_event(self.now, &mut self.window, CongestionEvent::Undo);
         // Reno by ACKs keeps only the half of the window, which may have been odd.
         let least = if forgetful { Packets::new(1) } else { cwnd - Packets::new(1) };
         assert!(

@@ -57,7 +57,7 @@ impl CongestionControl for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     /// Breaks: congestion avoidance: a segment per round trip, whatever the receiver's ACK ratio, and no more
     /// than one for a stretch ACK.
@@ -66,7 +66,7 @@ mod tests {
         for ratio in [1, 2, 8] {
             let mut reno = Reno::new(SlowStart::new(None, None));
             let mut w = window(100, 2);
-            Link::new(ratio).rounds(&mut reno, &mut w, 50);
+            TestLink::new(ratio).rounds(&mut reno, &mut w, 50);
             assert!((149..=150).contains(&w.cwnd().get()), "ratio {ratio}: {}", w.cwnd());
         }
         let mut w = window(10, 2);

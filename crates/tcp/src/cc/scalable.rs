@@ -66,7 +66,7 @@ impl CongestionControl for Scalable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     /// Breaks: growth by a hundredth a round trip, whatever the ACK ratio, and never less than Reno's segment.
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         for ratio in [1, 2, 8] {
             let grown = |cwnd, rounds| {
                 let (mut cc, mut w) = (Scalable::new(SlowStart::new(None, None)), window(cwnd, 2));
-                Link::new(ratio).rounds(&mut cc, &mut w, rounds);
+                TestLink::new(ratio).rounds(&mut cc, &mut w, rounds);
                 w.cwnd().get()
             };
             // 1000 * 1.01^20 = 1220.2 counted a window at a time, a little more by single ACKs: 1000 e^0.2 = 1221.4.

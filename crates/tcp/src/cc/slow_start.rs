@@ -1,7 +1,7 @@
 //! Slow start by what is acknowledged (RFC 5681 §3.1, RFC 3465), with HyStart++ if wanted.
 
 use super::AckSample;
-use super::fast_start::{FastStart, Pace};
+use super::fast_start::{FastStart, StartPace};
 use super::hystart::HyStart;
 use crate::window::Window;
 use farpace_trace::RecoveryState;
@@ -43,17 +43,17 @@ impl SlowStart {
     }
 
     /// How fast segments leave, for a window that grows like this.
-    pub fn pace(&self, window: &Window) -> Pace {
+    pub fn pace(&self, window: &Window) -> StartPace {
         if window.cwnd() >= window.ssthresh() {
-            return if self.full { FastStart::full_pace() } else { Pace::STEADY };
+            return if self.full { FastStart::full_pace() } else { StartPace::STEADY };
         }
         if window.ssthresh() != Packets::MAX {
-            return Pace::DOUBLES;
+            return StartPace::DOUBLES;
         }
         if self.hystart.as_ref().is_some_and(HyStart::doubts) {
-            return Pace::STEADY;
+            return StartPace::STEADY;
         }
-        self.fast.as_ref().map_or(Pace::DOUBLES, |fast| fast.pace(window.cwnd(), window.mss()))
+        self.fast.as_ref().map_or(StartPace::DOUBLES, |fast| fast.pace(window.cwnd(), window.mss()))
     }
 
     /// The window has been cut: what the start told is no longer of use.

@@ -15,8 +15,8 @@
 //! the reduction goes through the recovery's own (PRR).
 
 use super::abe::Abe;
-use super::{AckSample, CongestionControl, Cut, Event};
-use crate::config::Abe as Settings;
+use super::{AckSample, CongestionControl, CongestionEvent, Cut};
+use crate::config::AbeConfig as Settings;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate};
 
@@ -115,23 +115,25 @@ impl CongestionControl for Star {
         window.cwnd().max(self.before.0)
     }
 
-    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            Event::Established(rtt) => {
+            CongestionEvent::Established(rtt) => {
                 self.begin(window);
                 self.abe.on_established(rtt);
             }
-            Event::EnterRecovery | Event::ExitRecovery if !self.robust && !self.target.is_zero() => {
+            CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery
+                if !self.robust && !self.target.is_zero() =>
+            {
                 window.set_cwnd(self.target);
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 // The paper's footnote 1 (b): slow start from the first window.
                 self.target = Packets::ZERO;
                 self.reno = f64::from(self.initial.get().max(1));
                 window.set_cwnd(self.initial);
             }
-            Event::Undo => self.reno = self.before.1.max(self.reno),
-            Event::EnterRecovery | Event::ExitRecovery | Event::Restart(_) => {}
+            CongestionEvent::Undo => self.reno = self.before.1.max(self.reno),
+            CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery | CongestionEvent::Restart(_) => {}
         }
     }
 
@@ -168,7 +170,7 @@ mod tests {
     }
 
     fn established(mut star: Star, w: &mut Window) -> Star {
-        star.on_event(Instant::ZERO, w, Event::Established(Span::from_millis(500)));
+        star.on_event(Instant::ZERO, w, CongestionEvent::Established(Span::from_millis(500)));
         star
     }
 
@@ -192,9 +194,9 @@ mod tests {
         ack(&mut star, &mut w, 0, u32::MAX);
         let ssthresh = star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::FastRetransmit);
         w.set_ssthresh(ssthresh);
-        star.on_event(Instant::ZERO, &mut w, Event::EnterRecovery);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterRecovery);
         assert_eq!((ssthresh.get(), w.cwnd().get()), (500, 500));
-        star.on_event(Instant::ZERO, &mut w, Event::ExitRecovery);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
         assert!(ack(&mut star, &mut w, 1, u32::MAX) >= 1_100);
     }
 
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(ack(&mut star, &mut w, 0, u32::MAX), 1_000, "600 + 500, but at most 2 · 500");
         w.set_ssthresh(star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::FastRetransmit));
         w.set_cwnd(w.ssthresh());
-        star.on_event(Instant::ZERO, &mut w, Event::ExitRecovery);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
         assert_eq!(ack(&mut star, &mut w, 1, u32::MAX), 801, "600.5 / 2 + 1 + 500");
         assert_eq!(star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::Ecn).get(), 400);
     }
@@ -219,10 +221,10 @@ mod tests {
         let cwnd = ack(&mut star, &mut w, 0, u32::MAX);
         w.set_ssthresh(star.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::Timeout));
         w.set_cwnd(Packets::new(1));
-        star.on_event(Instant::ZERO, &mut w, Event::EnterLoss);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
         assert_eq!(w.cwnd().get(), 10);
         assert_eq!(star.undo_cwnd(&w).get(), cwnd);
-        star.on_event(Instant::ZERO, &mut w, Event::Undo);
+        star.on_event(Instant::ZERO, &mut w, CongestionEvent::Undo);
         assert_eq!(star.reno, 11.0);
     }
 }

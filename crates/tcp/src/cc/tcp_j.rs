@@ -4,8 +4,8 @@
 //! is taken from STAR, which has it from TCP-J.
 
 use super::abe::Abe;
-use super::{AckSample, CongestionControl, Cut, Event, Reno, SlowStart};
-use crate::config::Abe as Settings;
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno, SlowStart};
+use crate::config::AbeConfig as Settings;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate};
 
@@ -57,20 +57,23 @@ impl CongestionControl for TcpJ {
         window.cwnd().max(self.before)
     }
 
-    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            Event::Established(rtt) => {
+            CongestionEvent::Established(rtt) => {
                 self.initial = window.cwnd();
                 self.abe.on_established(rtt);
             }
-            Event::EnterRecovery | Event::ExitRecovery if !self.target.is_zero() => {
+            CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery if !self.target.is_zero() => {
                 window.set_cwnd(self.target);
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 self.target = Packets::ZERO;
                 window.set_cwnd(self.initial); // footnote 1 (b) of the STAR paper
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::Undo | Event::Restart(_) => {}
+            CongestionEvent::EnterRecovery
+            | CongestionEvent::ExitRecovery
+            | CongestionEvent::Undo
+            | CongestionEvent::Restart(_) => {}
         }
     }
 
@@ -100,7 +103,7 @@ mod tests {
         let settings = Settings { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None };
         let mut j = TcpJ::new(SlowStart::new(None, None), settings);
         let mut w = window(10, 2);
-        j.on_event(Instant::ZERO, &mut w, Event::Established(Span::from_millis(500)));
+        j.on_event(Instant::ZERO, &mut w, CongestionEvent::Established(Span::from_millis(500)));
         w.set_cwnd(Packets::new(400));
         for ms in [0, 4] {
             let ack = AckSample::of(Instant::ZERO + Span::from_millis(1_000 + ms), Packets::new(2));
@@ -110,10 +113,10 @@ mod tests {
         assert_eq!(w.cwnd().get(), 400, "Reno");
         // 2896 bytes in 4 ms and 500 ms: 250 segments.
         w.set_ssthresh(j.ssthresh(Instant::ZERO, &w, w.cwnd(), Cut::FastRetransmit));
-        j.on_event(Instant::ZERO, &mut w, Event::EnterRecovery);
+        j.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterRecovery);
         assert_eq!((w.ssthresh().get(), w.cwnd().get()), (250, 250));
         assert_eq!(j.undo_cwnd(&w).get(), 400);
-        j.on_event(Instant::ZERO, &mut w, Event::EnterLoss);
+        j.on_event(Instant::ZERO, &mut w, CongestionEvent::EnterLoss);
         assert_eq!(w.cwnd().get(), 10);
     }
 }

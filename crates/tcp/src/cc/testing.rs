@@ -1,6 +1,6 @@
 //! What the tests of several algorithms need: windows, a path without losses, and a bottleneck.
 
-use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::config::Abc;
 use crate::segments::{Segments, Tags};
 use crate::window::Window;
@@ -17,17 +17,17 @@ pub fn window(cwnd: u32, ssthresh: u32) -> Window {
 
 /// A path with one round-trip time whose receiver acknowledges every so many segments; a sender that always
 /// has something to send.
-pub struct Link {
+pub struct TestLink {
     pub ratio: u32,
     pub rtt: Span,
     pub now: Instant,
     pub una: Seq,
 }
 
-impl Link {
+impl TestLink {
     /// A round trip of 100 ms, and `ratio` segments an ACK.
     pub fn new(ratio: u32) -> Self {
-        Link { ratio, rtt: Span::from_millis(100), now: Instant::from_nanos(1), una: Seq::new(1) }
+        TestLink { ratio, rtt: Span::from_millis(100), now: Instant::from_nanos(1), una: Seq::new(1) }
     }
 
     /// The next ACK.
@@ -60,14 +60,14 @@ impl Link {
 
 /// Something sent: which row of the queue, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sent {
+struct TestSegment {
     row: u64,
     at: Instant,
 }
 
 /// A paced sender with ideal recovery over a line with a drop-tail queue: what is dropped is known as soon as
 /// something sent later has arrived.
-pub struct Bottleneck<C> {
+pub struct TestBottleneck<C> {
     pub cc: C,
     pub window: Window,
     pub segments: Segments,
@@ -86,8 +86,8 @@ pub struct Bottleneck<C> {
     /// A recovery is under way until this row is acknowledged.
     pub recovery: Option<u64>,
     line: Serialiser,
-    arrivals: BTreeMap<(Instant, u64), Sent>,
-    dropped: Vec<Sent>,
+    arrivals: BTreeMap<(Instant, u64), TestSegment>,
+    dropped: Vec<TestSegment>,
     next_send: Instant,
     next: Seq,
     sent: u64,
@@ -96,14 +96,14 @@ pub struct Bottleneck<C> {
     base: u64,
 }
 
-impl<C: CongestionControl> Bottleneck<C> {
+impl<C: CongestionControl> TestBottleneck<C> {
     /// A new connection over a path whose queue holds one bandwidth-delay product.
     pub fn new(cc: C, mbit: u64, rtt_ms: u64) -> Self {
         let (rate, rtt) = (Rate::from_mbit(mbit), Span::from_millis(rtt_ms));
         let mut segments = Segments::default();
         segments.measure_rates();
         let now = Instant::from_nanos(1_000_000_000);
-        Bottleneck {
+        TestBottleneck {
             cc,
             window: window(10, u32::MAX),
             segments,
@@ -191,7 +191,7 @@ impl<C: CongestionControl> Bottleneck<C> {
             index
         } else {
             if self.segments.is_empty() {
-                self.cc.on_event(at, &mut self.window, Event::Restart(at.since(self.next_send)));
+                self.cc.on_event(at, &mut self.window, CongestionEvent::Restart(at.since(self.next_send)));
             }
             self.segments.push(self.next, MSS, at);
             self.next += MSS;
@@ -205,7 +205,7 @@ impl<C: CongestionControl> Bottleneck<C> {
             self.next_send = at + rate.time_for(len);
         }
         self.sent += 1;
-        let sent = Sent { row: self.base + index as u64, at };
+        let sent = TestSegment { row: self.base + index as u64, at };
         let chance = self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every);
         if chance || self.queue() > f64::from(self.buffer) {
             self.drops += 1;
@@ -258,17 +258,17 @@ impl<C: CongestionControl> Bottleneck<C> {
         }
         if lost > 0 && self.recovery.is_none() {
             self.recovery = Some(self.base + self.segments.len() as u64);
-            self.cc.on_event(at, &mut self.window, Event::EnterRecovery);
+            self.cc.on_event(at, &mut self.window, CongestionEvent::EnterRecovery);
         }
         if self.recovery.is_some_and(|point| self.base >= point) {
             self.recovery = None;
-            self.cc.on_event(at, &mut self.window, Event::ExitRecovery);
+            self.cc.on_event(at, &mut self.window, CongestionEvent::ExitRecovery);
         }
         self.tell(before, delivered, lost);
     }
 
     fn tell(&mut self, before: Packets, delivered: u32, lost: u32) {
-        let Bottleneck { cc, window, segments, .. } = self;
+        let TestBottleneck { cc, window, segments, .. } = self;
         segments.take_losses(|l| cc.on_lost(self.now, window, &l));
         let ack = AckSample {
             snd_una: segments.row(0).map_or(self.next, |r| r.seq),
@@ -295,7 +295,7 @@ impl<C: CongestionControl> Bottleneck<C> {
         self.segments.lose_all(false);
         let flight = self.segments.packets_out();
         self.cc.ssthresh(self.now, &self.window, flight, Cut::Timeout);
-        self.cc.on_event(self.now, &mut self.window, Event::EnterLoss);
+        self.cc.on_event(self.now, &mut self.window, CongestionEvent::EnterLoss);
         self.recovery = Some(self.base + self.segments.len() as u64);
     }
 }

@@ -7,7 +7,7 @@
 
 use super::rounds::SeqRounds;
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event, Reno};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno};
 use crate::rto::MinRtt;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
@@ -115,10 +115,11 @@ impl CongestionControl for Vegas {
         self.reno.undo_cwnd(window)
     }
 
-    fn on_event(&mut self, _: Instant, _: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, _: &mut Window, event: CongestionEvent) {
         // What was measured in a recovery says nothing of the window that follows. A cut changes nothing else here, so
         // that an undo has nothing more to put back. Restart is no reason: with a window of two each ACK empties it.
-        if matches!(event, Event::ExitRecovery | Event::EnterLoss | Event::Undo) {
+        if matches!(event, CongestionEvent::ExitRecovery | CongestionEvent::EnterLoss | CongestionEvent::Undo)
+        {
             (self.round, self.least, self.samples) = (SeqRounds::default(), None, 0);
         }
     }

@@ -79,7 +79,7 @@ impl CongestionControl for Veno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     /// A Veno that has seen these round trips in milliseconds.
     fn veno(least: u64, smoothed: u64) -> Veno {
@@ -118,7 +118,7 @@ mod tests {
     fn growth_by_queue() {
         for (smoothed, grown) in [(100, 20), (110, 10)] {
             let (mut cc, mut w) = (veno(100, smoothed), window(100, 2));
-            Link::new(2).rounds(&mut cc, &mut w, 20);
+            TestLink::new(2).rounds(&mut cc, &mut w, 20);
             assert!(w.cwnd().get().abs_diff(100 + grown) <= 1, "SRTT {smoothed} ms: {}", w.cwnd());
         }
     }

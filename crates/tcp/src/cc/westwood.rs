@@ -10,13 +10,13 @@
 
 use super::filters::Tustin;
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionControl, Cut, Event, Reno};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
 
 /// Tustin's filter over the rates of single ACKs, segments/s.
 #[derive(Clone, Debug, Default)]
-struct Filter {
+struct WestwoodFilter {
     /// Arrival of the latest ACK; none before the first one.
     last: Option<Instant>,
     /// Segments of ACKs that came at the same time as `last`; no rate can be made of them alone.
@@ -24,7 +24,7 @@ struct Filter {
     b: Tustin,
 }
 
-impl Filter {
+impl WestwoodFilter {
     fn on_acked(&mut self, ack: &AckSample) {
         let Some(last) = self.last else {
             self.last = Some(ack.now);
@@ -51,7 +51,7 @@ pub(super) fn window_for(rate: f64, rtt_min: Span) -> Packets {
 #[derive(Clone, Debug)]
 pub struct Westwood {
     reno: Reno,
-    filter: Filter,
+    filter: WestwoodFilter,
     rtt_min: Option<Span>,
     /// The threshold by the measured bandwidth at the cut whose recovery is under way.
     measured: Option<Packets>,
@@ -60,7 +60,12 @@ pub struct Westwood {
 impl Westwood {
     /// Westwood that grows like this below its threshold.
     pub fn new(slow_start: SlowStart) -> Self {
-        Westwood { reno: Reno::new(slow_start), filter: Filter::default(), rtt_min: None, measured: None }
+        Westwood {
+            reno: Reno::new(slow_start),
+            filter: WestwoodFilter::default(),
+            rtt_min: None,
+            measured: None,
+        }
     }
 
     /// b RTTmin; none before something is measured.
@@ -100,15 +105,17 @@ impl CongestionControl for Westwood {
         self.reno.undo_cwnd(window)
     }
 
-    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            Event::ExitRecovery => {
+            CongestionEvent::ExitRecovery => {
                 if let Some(threshold) = self.measured.take() {
                     window.set_ssthresh(threshold);
                 }
             }
-            Event::EnterLoss | Event::Undo => self.measured = None,
-            Event::EnterRecovery | Event::Restart(_) | Event::Established(_) => {}
+            CongestionEvent::EnterLoss | CongestionEvent::Undo => self.measured = None,
+            CongestionEvent::EnterRecovery
+            | CongestionEvent::Restart(_)
+            | CongestionEvent::Established(_) => {}
         }
     }
 
@@ -161,7 +168,7 @@ mod tests {
             w.set_ssthresh(ssthresh);
             w.set_cwnd(ssthresh.min(w.cwnd()));
             assert!(cc.undo_cwnd(&w).get() == cwnd);
-            cc.on_event(Instant::ZERO, &mut w, Event::ExitRecovery);
+            cc.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
             [ssthresh, w.cwnd(), w.ssthresh()].map(Packets::get)
         };
         assert_eq!(cut(80, Cut::FastRetransmit), [50, 50, 50]);
@@ -175,11 +182,11 @@ mod tests {
     /// Breaks: a threshold of a recovery that a timeout or an undo has ended, which would come back later.
     #[test]
     fn forgets_a_broken_recovery() {
-        for event in [Event::EnterLoss, Event::Undo] {
+        for event in [CongestionEvent::EnterLoss, CongestionEvent::Undo] {
             let (mut cc, mut w) = (fed(&[(0, 1), (2, 1), (4, 1)]), window(80, 70));
             cc.ssthresh(Instant::ZERO, &w, Packets::new(80), Cut::FastRetransmit);
             cc.on_event(Instant::ZERO, &mut w, event);
-            cc.on_event(Instant::ZERO, &mut w, Event::ExitRecovery);
+            cc.on_event(Instant::ZERO, &mut w, CongestionEvent::ExitRecovery);
             assert_eq!(w.ssthresh().get(), 70, "{event:?}");
         }
     }

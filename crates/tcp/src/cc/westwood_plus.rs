@@ -14,7 +14,7 @@
 use super::filters::TwoStages;
 use super::slow_start::SlowStart;
 use super::westwood::window_for;
-use super::{AckSample, CongestionControl, Cut, Event, Reno};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Span};
 
@@ -23,7 +23,7 @@ const MIN_WINDOW: Span = Span::from_millis(50);
 
 /// A low-pass of the second order over the rates of round trips.
 #[derive(Clone, Debug, Default)]
-struct Filter {
+struct WestwoodPlusFilter {
     /// Begin of the present window; none before the first ACK.
     start: Option<Instant>,
     /// Segments in it.
@@ -32,7 +32,7 @@ struct Filter {
     b: TwoStages,
 }
 
-impl Filter {
+impl WestwoodPlusFilter {
     fn on_acked(&mut self, now: Instant, delivered: Packets, rtt: Span) {
         let Some(start) = self.start else {
             self.start = Some(now);
@@ -53,7 +53,7 @@ impl Filter {
 #[derive(Clone, Debug)]
 pub struct WestwoodPlus {
     reno: Reno,
-    filter: Filter,
+    filter: WestwoodPlusFilter,
     /// The latest round trip.
     rtt: Span,
     rtt_min: Option<Span>,
@@ -70,7 +70,7 @@ impl WestwoodPlus {
     pub fn new(slow_start: SlowStart) -> Self {
         WestwoodPlus {
             reno: Reno::new(slow_start),
-            filter: Filter::default(),
+            filter: WestwoodPlusFilter::default(),
             rtt: Span::ZERO,
             rtt_min: None,
             renew: false,
@@ -123,33 +123,33 @@ impl CongestionControl for WestwoodPlus {
         self.reno.undo_cwnd(window)
     }
 
-    fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, window: &mut Window, event: CongestionEvent) {
         match event {
-            Event::ExitRecovery => {
+            CongestionEvent::ExitRecovery => {
                 if let Some(threshold) = self.threshold().filter(|_| self.recovery) {
                     window.set_ssthresh(threshold);
                     window.set_cwnd(threshold);
                 }
                 self.recovery = false;
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 self.recovery = false;
                 self.renew = true;
                 self.rtt_min_before = self.rtt_min;
             }
-            Event::Undo => {
+            CongestionEvent::Undo => {
                 // The delay that made the timer fire is no new path.
                 self.recovery = false;
                 self.renew = false;
                 self.rtt_min = self.rtt_min.into_iter().chain(self.rtt_min_before.take()).min();
             }
-            Event::Established(rtt) => {
+            CongestionEvent::Established(rtt) => {
                 self.filter.start = Some(now);
                 if !rtt.is_zero() {
                     self.measure(rtt);
                 }
             }
-            Event::EnterRecovery | Event::Restart(_) => {}
+            CongestionEvent::EnterRecovery | CongestionEvent::Restart(_) => {}
         }
     }
 

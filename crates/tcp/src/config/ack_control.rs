@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How the sender asks for ACKs at once, and how the receiver answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AckControl {
+pub enum AckControlMode {
     /// Neither asks nor answers.
     #[default]
     Off,
@@ -49,21 +49,21 @@ pub enum RequestRule {
     Auto,
 }
 
-impl AckControl {
+impl AckControlMode {
     /// All of them.
-    pub const ALL: [AckControl; 7] = [
-        AckControl::Off,
-        AckControl::Classic,
-        AckControl::ClassicLiteral,
-        AckControl::Safe,
-        AckControl::Flag,
-        AckControl::Tarr,
-        AckControl::Unilateral,
+    pub const ALL: [AckControlMode; 7] = [
+        AckControlMode::Off,
+        AckControlMode::Classic,
+        AckControlMode::ClassicLiteral,
+        AckControlMode::Safe,
+        AckControlMode::Flag,
+        AckControlMode::Tarr,
+        AckControlMode::Unilateral,
     ];
 
     /// One of the two forms with segments that have no ACK flag.
     pub const fn is_classic(self) -> bool {
-        matches!(self, AckControl::Classic | AckControl::ClassicLiteral)
+        matches!(self, AckControlMode::Classic | AckControlMode::ClassicLiteral)
     }
 }
 
@@ -106,7 +106,7 @@ impl FromIterator<RequestRule> for RequestRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckRequests {
     /// How.
-    pub control: AckControl,
+    pub control: AckControlMode,
     /// When.
     pub when: RequestRules,
     /// And every so many segments; none: no such rule.
@@ -117,7 +117,12 @@ pub struct AckRequests {
 
 impl Default for AckRequests {
     fn default() -> Self {
-        AckRequests { control: AckControl::Off, when: RequestRules::default(), every: None, bit: DEFAULT_BIT }
+        AckRequests {
+            control: AckControlMode::Off,
+            when: RequestRules::default(),
+            every: None,
+            bit: DEFAULT_BIT,
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub enum WindowGrowth {
 
 /// Receive and send buffers of a profile, unless settings say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffers {
+pub struct BufferConfig {
     /// Receive buffer: bounds the window announced.
     pub receive: BufferSize,
     /// Send buffer: bytes written and not acknowledged.
@@ -71,7 +71,7 @@ const LINUX_RECEIVE: BufferSize =
 /// tcp_wmem of Linux 6.x.
 const LINUX_SEND: BufferSize = BufferSize::auto(ByteCount::new(16_384), ByteCount::new(4 << 20));
 /// The historical profiles: their papers state windows, not autotuning.
-const HISTORICAL: Buffers = Buffers {
+const HISTORICAL: BufferConfig = BufferConfig {
     receive: BufferSize::fixed(ByteCount::new(4_000_000)),
     send: BufferSize::fixed(ByteCount::new(16_000_000)),
     growth: WindowGrowth::Ahead,
@@ -79,7 +79,7 @@ const HISTORICAL: Buffers = Buffers {
 
 impl Profile {
     /// Its buffers.
-    pub const fn buffers(self) -> Buffers {
+    pub const fn buffers(self) -> BufferConfig {
         match self {
             Profile::Linux2617
             | Profile::Linux2617Ab
@@ -89,14 +89,14 @@ impl Profile {
             | Profile::Linux2624
             | Profile::Net2 => HISTORICAL,
             Profile::Linux => {
-                Buffers { receive: LINUX_RECEIVE, send: LINUX_SEND, growth: WindowGrowth::Linux }
+                BufferConfig { receive: LINUX_RECEIVE, send: LINUX_SEND, growth: WindowGrowth::Linux }
             }
             Profile::NewReno
             | Profile::Rfc6675
             | Profile::Prr
             | Profile::RackTlp
             | Profile::Modern
-            | Profile::Farpace => Buffers {
+            | Profile::Farpace => BufferConfig {
                 receive: BufferSize::auto(INITIAL_WINDOW, MAX_WINDOW),
                 send: BufferSize::auto(INITIAL_SEND_BUFFER, MAX_SEND_BUFFER),
                 growth: WindowGrowth::Ahead,

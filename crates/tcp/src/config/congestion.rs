@@ -1,6 +1,6 @@
 //! The congestion controls by name.
 
-use super::{Abe, AbeFilter};
+use super::{AbeConfig, AbeFilter};
 use farpace_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,15 +110,15 @@ impl Congestion {
     }
 
     /// How it estimates the bandwidth unless told otherwise: literally as TCP-J and TCP-STAR print it, or robustly.
-    pub(super) const fn abe(self) -> Abe {
+    pub(super) const fn abe(self) -> AbeConfig {
         match self {
             Congestion::StarRobust => {
-                Abe { filter: AbeFilter::Tsw, first_interval: Span::ZERO, cap: Some(2.0) }
+                AbeConfig { filter: AbeFilter::Tsw, first_interval: Span::ZERO, cap: Some(2.0) }
             }
             Congestion::TcpJ => {
-                Abe { filter: AbeFilter::None, first_interval: Span::from_micros(1), cap: None }
+                AbeConfig { filter: AbeFilter::None, first_interval: Span::from_micros(1), cap: None }
             }
-            _ => Abe { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None },
+            _ => AbeConfig { filter: AbeFilter::None, first_interval: Span::from_millis(1), cap: None },
         }
     }
 

@@ -9,8 +9,8 @@ mod switches;
 mod tuning;
 
 use ack_control::DEFAULT_BIT;
-pub use ack_control::{AckControl, AckRequests, RequestRule, RequestRules};
-pub use buffers::{BufferSize, Buffers, WindowGrowth};
+pub use ack_control::{AckControlMode, AckRequests, RequestRule, RequestRules};
+pub use buffers::{BufferConfig, BufferSize, WindowGrowth};
 pub use congestion::Congestion;
 pub use profile::Profile;
 pub use settings::{Settings, SettingsError};
@@ -68,7 +68,7 @@ pub struct Config {
     /// Most segments by which one ACK raises the window in slow start (L of RFC 3465); none: what it acknowledges.
     pub slow_start_limit: Option<Packets>,
     /// Bandwidth estimation of TCP-J and TCP-STAR.
-    pub abe: Abe,
+    pub abe: AbeConfig,
     /// Fast start: the first slow start is faster while the window is far below what the path holds.
     pub fast_start: bool,
     /// Segments leave at a rate, or as the window allows.

@@ -1,9 +1,10 @@
 //! Settings: a profile and what differs from it, as people write them.
 
 use super::{
-    Abc, Abe, AbeFilter, AckControl, AckRequests, BufferSize, Config, Congestion, DEFAULT_BIT, DelayedAck,
-    Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux, Linux26, LostRtx, MAX_MSS, MAX_WINDOW, MIN_MSS,
-    Modern, MtuProbing, Pacing, Profile, Recovery, Reduction, RequestRule, Rto, SackSort, TimeoutProcedure,
+    Abc, AbeConfig, AbeFilter, AckControlMode, AckRequests, BufferSize, Config, Congestion, DEFAULT_BIT,
+    DelayedAck, Detection, DsackScope, EcnMode, Hint, KeepAlive, Linux, Linux26, LostRtx, MAX_MSS,
+    MAX_WINDOW, MIN_MSS, Modern, MtuProbing, Pacing, Profile, Recovery, Reduction, RequestRule, Rto,
+    SackSort, TimeoutProcedure,
 };
 use farpace_units::{Amount, ByteCount, Packets, Span};
 use schemars::JsonSchema;
@@ -29,7 +30,7 @@ pub struct Settings {
     /// Segments for each acknowledgment (with delayed_ack stretch; default 8).
     pub ack_every: Option<Packets>,
     /// How this end asks for ACKs that are not held back, and answers such requests (default: off).
-    pub ack_control: Option<AckControl>,
+    pub ack_control: Option<AckControlMode>,
     /// Which segments ask (default, with ack_control: auto).
     pub ask_for: Option<Vec<RequestRule>>,
     /// Besides, every so many segments ask.
@@ -462,7 +463,7 @@ fn abe(
     filter: Option<AbeFilter>,
     first_interval: Option<Span>,
     cap: Option<f64>,
-) -> Result<Abe, SettingsError> {
+) -> Result<AbeConfig, SettingsError> {
     let keys = [
         ("abe_filter", filter.is_some()),
         ("abe_first_interval", first_interval.is_some()),
@@ -475,7 +476,7 @@ fn abe(
         return Err(SettingsError::Range { key: "abe_cap", expected: "from 0 to 1000000" });
     }
     let own = congestion.abe();
-    Ok(Abe {
+    Ok(AbeConfig {
         filter: filter.unwrap_or(own.filter),
         first_interval: first_interval.unwrap_or(own.first_interval),
         cap: cap.or(own.cap).filter(|cap| *cap > 0.0),
@@ -530,17 +531,17 @@ fn check_delays(
 
 /// The control of ACKs with these changes.
 fn asking(
-    control: Option<AckControl>,
+    control: Option<AckControlMode>,
     when: Option<&[RequestRule]>,
     every: Option<Packets>,
     bit: Option<u8>,
 ) -> Result<AckRequests, SettingsError> {
     let control = control.unwrap_or_default();
     let keys = [("ask_for", when.is_some()), ("ask_every", every.is_some()), ("cdl_bit", bit.is_some())];
-    if let Some((key, _)) = keys.iter().find(|(_, given)| *given && control == AckControl::Off) {
+    if let Some((key, _)) = keys.iter().find(|(_, given)| *given && control == AckControlMode::Off) {
         return Err(SettingsError::Range { key, expected: "used with an ack_control" });
     }
-    if bit.is_some() && !control.is_classic() && control != AckControl::Flag {
+    if bit.is_some() && !control.is_classic() && control != AckControlMode::Flag {
         return Err(SettingsError::Range {
             key: "cdl_bit",
             expected: "used with ack_control classic, classic-literal or flag",
@@ -552,7 +553,8 @@ fn asking(
     if every.is_some_and(Packets::is_zero) {
         return Err(SettingsError::Range { key: "ask_every", expected: "at least 1 packet" });
     }
-    let default = if control == AckControl::Off || every.is_some() { &[][..] } else { &[RequestRule::Auto] };
+    let default =
+        if control == AckControlMode::Off || every.is_some() { &[][..] } else { &[RequestRule::Auto] };
     Ok(AckRequests {
         control,
         when: when.unwrap_or(default).iter().copied().collect(),

@@ -109,7 +109,7 @@ pub enum AbeFilter {
 
 /// Available bandwidth estimation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Abe {
+pub struct AbeConfig {
     /// Filter.
     pub filter: AbeFilter,
     /// The interval that is taken for the first ACK, which has no predecessor; zero: the handshake's round trip.

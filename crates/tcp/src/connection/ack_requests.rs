@@ -1,9 +1,9 @@
 //! Requests for acknowledgments, and answers to them, in the headers of a connection (CDL, TARR).
 
 use super::Connection;
-use crate::ack_request::{Answer, Form, Mark, Moment};
+use crate::ack_request::{Mark, Moment, RequestAnswer, RequestForm};
 use crate::recovery::SendView;
-use crate::segment::{Outgoing, Segment};
+use crate::segment::{OutgoingSegment, Segment};
 use crate::segments::Tags;
 use bytes::Bytes;
 use farpace_trace::{Cause, RecoveryState};
@@ -17,7 +17,7 @@ const ANSWER_ROOM: u64 = 12;
 
 /// What an ACK tells of requests, for the input of recovery.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RequestReport {
     /// The round trip of a segment that asked.
     pub undelayed: Option<Span>,
     /// The ACK is the answer to a probe, and no duplicate.
@@ -78,12 +78,12 @@ impl Connection {
     }
 
     /// The old byte that makes the peer answer for the data before it.
-    pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+    pub(super) fn send_ack_probe(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
         let seq = self.snd_una - 1;
         if !self.solicitor.on_probe_sent(now, seq, self.snd_nxt) {
             return;
         }
-        self.mark = (self.solicitor.form() == Form::Classic).then_some(Mark::Bare);
+        self.mark = (self.solicitor.form() == RequestForm::Classic).then_some(Mark::Bare);
         self.emit(now, out, seq, TcpFlags::ACK, Bytes::from_static(&[0]), Cause::AckProbe);
     }
 
@@ -104,15 +104,19 @@ impl Connection {
 
     /// What an ACK says of our requests. `advanced`: it acknowledges something new.
     #[inline]
-    pub(super) fn read_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
-        if self.solicitor.asks() { self.find_answer(now, segment, advanced) } else { Told::default() }
+    pub(super) fn read_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> RequestReport {
+        if self.solicitor.asks() {
+            self.find_answer(now, segment, advanced)
+        } else {
+            RequestReport::default()
+        }
     }
 
-    fn find_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> Told {
+    fn find_answer(&mut self, now: Instant, segment: &Segment, advanced: bool) -> RequestReport {
         let h = &segment.header;
-        let mut told = Told::default();
+        let mut told = RequestReport::default();
         if advanced {
-            let answer = Answer {
+            let answer = RequestAnswer {
                 now,
                 ack: h.ack,
                 confirms: self.confirmation(segment),
@@ -125,7 +129,13 @@ impl Connection {
         told
     }
 
-    fn read_probe_answer(&mut self, now: Instant, segment: &Segment, advanced: bool, told: &mut Told) {
+    fn read_probe_answer(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        advanced: bool,
+        told: &mut RequestReport,
+    ) {
         let Some(probe) = self.solicitor.probe() else { return };
         let h = &segment.header;
         if !h.ack.after(probe.seq) {
@@ -138,12 +148,12 @@ impl Connection {
         }
         // A receiver may answer an old byte without ACK though it knows nothing of the bit.
         let answered = match self.solicitor.form() {
-            Form::Classic => self.confirmation(segment).is_some(),
+            RequestForm::Classic => self.confirmation(segment).is_some(),
             _ => told.answers_probe,
         };
         if answered {
             told.undelayed = told.undelayed.or(self.solicitor.on_probe_answered(now, true));
-        } else if !self.sack && self.solicitor.form() == Form::Unilateral {
+        } else if !self.sack && self.solicitor.form() == RequestForm::Unilateral {
             // Nobody says so, but the ACK for the data before it cannot have been held back beyond it; another may follow.
             told.answers_probe = segment.payload.is_empty() && h.ack == self.snd_una && !advanced;
             if told.answers_probe || (advanced && h.ack.after_eq(probe.end)) {
@@ -159,10 +169,10 @@ impl Connection {
         let flag = flags.contains(self.solicitor.bit().with(TcpFlags::ACK));
         let option = segment.header.options.ack_control.confirmation.and_then(AckDelay::span);
         match self.solicitor.form() {
-            Form::Classic => flag.then_some(Span::ZERO),
-            Form::Flag => option.or((flag && segment.payload.is_empty()).then_some(Span::ZERO)),
-            Form::Safe => option,
-            Form::None | Form::Tarr | Form::Unilateral => None,
+            RequestForm::Classic => flag.then_some(Span::ZERO),
+            RequestForm::Flag => option.or((flag && segment.payload.is_empty()).then_some(Span::ZERO)),
+            RequestForm::Safe => option,
+            RequestForm::None | RequestForm::Tarr | RequestForm::Unilateral => None,
         }
     }
 
@@ -172,7 +182,7 @@ impl Connection {
     pub(super) fn is_bare_request(&self, h: &TcpHeader, data: bool) -> bool {
         let others =
             TcpFlags::ACK | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::PSH | TcpFlags::URG;
-        data && self.solicitor.answers() == Form::Classic
+        data && self.solicitor.answers() == RequestForm::Classic
             && h.flags.contains(self.solicitor.bit())
             && !h.flags.intersects(others)
     }
@@ -180,7 +190,7 @@ impl Connection {
     /// Looks whether a segment asks; [`answer_request`](Self::answer_request) decides what comes of it.
     #[inline]
     pub(super) fn read_request(&mut self, segment: &Segment) {
-        if self.solicitor.answers() != Form::None {
+        if self.solicitor.answers() != RequestForm::None {
             self.find_request(segment);
         }
     }
@@ -190,11 +200,11 @@ impl Connection {
         let control = &h.options.ack_control;
         let asked = match self.solicitor.answers() {
             _ if !data => false,
-            Form::None | Form::Unilateral => false,
-            Form::Classic => self.is_bare_request(h, data),
-            Form::Flag => control.request || h.flags.contains(self.solicitor.bit()),
-            Form::Safe => control.request,
-            Form::Tarr => control.tarr == Some(Tarr::Rate(0)),
+            RequestForm::None | RequestForm::Unilateral => false,
+            RequestForm::Classic => self.is_bare_request(h, data),
+            RequestForm::Flag => control.request || h.flags.contains(self.solicitor.bit()),
+            RequestForm::Safe => control.request,
+            RequestForm::Tarr => control.tarr == Some(Tarr::Rate(0)),
         };
         self.counters.requests += u64::from(asked);
         if asked {
@@ -206,7 +216,7 @@ impl Connection {
     /// An acceptable segment sets how many segments an ACK is for from now on. Not before: nobody who merely knows the
     /// ports may set it.
     pub(super) fn read_rate(&mut self, segment: &Segment) {
-        if self.solicitor.answers() == Form::Tarr
+        if self.solicitor.answers() == RequestForm::Tarr
             && !segment.payload.is_empty()
             && let Some(Tarr::Rate(rate @ 1..)) = segment.header.options.ack_control.tarr
         {
@@ -231,7 +241,7 @@ impl Connection {
         }
         let view = SendView { segments: &self.segments, cwnd: self.window.cwnd(), can_send_new: false };
         let short = self.unsent() > 0 && self.unsent() + ANSWER_ROOM <= u64::from(self.mss);
-        let carries = matches!(self.solicitor.answers(), Form::Safe | Form::Flag)
+        let carries = matches!(self.solicitor.answers(), RequestForm::Safe | RequestForm::Flag)
             && short
             && self.new_data_fits()
             && self.recovery.may_send_new(&self.segments, self.window.cwnd())
@@ -270,17 +280,19 @@ impl Connection {
         }
         let Some(since) = self.answering.owed else { return true };
         match self.solicitor.answers() {
-            Form::Classic if mark.is_none() => *flags = flags.with(self.solicitor.bit()),
-            Form::Flag if payload == 0 && self.answering.by_flag => *flags = flags.with(self.solicitor.bit()),
-            Form::Safe | Form::Flag => {
+            RequestForm::Classic if mark.is_none() => *flags = flags.with(self.solicitor.bit()),
+            RequestForm::Flag if payload == 0 && self.answering.by_flag => {
+                *flags = flags.with(self.solicitor.bit())
+            }
+            RequestForm::Safe | RequestForm::Flag => {
                 let fits = payload as u64 + ANSWER_ROOM <= u64::from(self.mss);
                 if payload > 0 && !fits {
                     return false;
                 }
                 control.confirmation = Some(AckDelay::of(now.since(since)));
             }
-            Form::Tarr => {}
-            Form::Classic | Form::None | Form::Unilateral => return false,
+            RequestForm::Tarr => {}
+            RequestForm::Classic | RequestForm::None | RequestForm::Unilateral => return false,
         }
         self.answering.owed = None;
         self.counters.confirmations += 1;

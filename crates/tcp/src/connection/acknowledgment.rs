@@ -1,6 +1,6 @@
 //! The acknowledgment field of a segment (RFC 9293 §3.10.7.4, fifth check).
 
-use super::{CloseReason, Connection, Event, State};
+use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
@@ -192,15 +192,15 @@ impl Connection {
         let room = self.writable_share().get();
         let useful = room >= (self.buffer.limit().get() / 4).min(USEFUL_ROOM) || self.buffer.len().is_zero();
         if room > 0 && useful && !self.fin_queued {
-            self.tell(Event::Writable);
+            self.tell(ConnectionEvent::Writable);
         }
     }
 
     fn on_fin_acknowledged(&mut self, now: Instant) {
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
-            State::Closing => self.enter_time_wait(now),
-            State::LastAck => self.finish(CloseReason::Finished),
+            ConnectionState::FinWait1 => self.state = ConnectionState::FinWait2,
+            ConnectionState::Closing => self.enter_time_wait(now),
+            ConnectionState::LastAck => self.finish(CloseReason::Finished),
             _ => {}
         }
     }

@@ -1,14 +1,14 @@
 //! A segment arrives (RFC 9293 §3.10.7).
 
-use super::log::Entry;
-use super::{CloseReason, Connection, Event, State};
+use super::log::LogEntry;
+use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::ack::{DataArrival, Decision};
 use crate::cc;
 use crate::config::Recovery;
-use crate::receive::Arrival;
+use crate::receive::ArrivedData;
 use crate::rto::RttSample;
 use crate::segment::Segment;
-use farpace_trace::{Cause, Direction, RecoveryState};
+use farpace_trace::{Cause, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpOptions};
 
@@ -42,9 +42,9 @@ impl Connection {
             self.end_more();
         }
         match self.state {
-            State::Closed => {}
-            State::SynSent => self.on_segment_syn_sent(now, &segment),
-            State::TimeWait => self.on_segment_time_wait(now, &segment),
+            ConnectionState::Closed => {}
+            ConnectionState::SynSent => self.on_segment_syn_sent(now, &segment),
+            ConnectionState::TimeWait => self.on_segment_time_wait(now, &segment),
             _ => self.on_segment_synchronized(now, segment),
         }
         self.note_causes(now);
@@ -93,7 +93,7 @@ impl Connection {
         } else {
             // Simultaneous open: answer with a SYN-ACK.
             self.ecn.on_syn(h.flags, segment.ecn);
-            self.state = State::SynReceived;
+            self.state = ConnectionState::SynReceived;
             self.syn_pending = Some(Cause::SynRetransmit);
         }
         self.note_received(now, segment);
@@ -101,13 +101,13 @@ impl Connection {
 
     /// `by` completes the handshake.
     fn established(&mut self, now: Instant, by: &Segment) {
-        self.state = State::Established;
+        self.state = ConnectionState::Established;
         self.statistics.established(now);
         self.rto_deadline = None;
         self.progress(now);
         self.syn_pending = None;
         let rtt = self.syn_sent_at.filter(|_| !self.syn_retransmitted).map(|sent| now.since(sent));
-        self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt.unwrap_or_default()));
+        self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Established(rtt.unwrap_or_default()));
         if self.config.is_linux() {
             self.linux.looks_again();
             if !self.opened_actively() {
@@ -116,8 +116,8 @@ impl Connection {
                 self.counters.segments_received = 1 + u64::from(by.segments());
             }
             self.established_as_linux(now, rtt, by);
-            self.tell(Event::Connected);
-            self.tell(Event::Writable);
+            self.tell(ConnectionEvent::Connected);
+            self.tell(ConnectionEvent::Writable);
             return;
         }
         match (self.syn_sent_at, rtt) {
@@ -137,8 +137,8 @@ impl Connection {
             (None, _) => {} // a cookie came back: nothing was measured, nothing lost
         }
         self.tune_send_buffer();
-        self.tell(Event::Connected);
-        self.tell(Event::Writable);
+        self.tell(ConnectionEvent::Connected);
+        self.tell(ConnectionEvent::Writable);
     }
 
     /// §3.10.7.4, with the checks of RFC 7323 (PAWS) and RFC 5961 (challenge ACKs) in their places.
@@ -151,13 +151,13 @@ impl Connection {
             self.counters.unacceptable += 1;
             return;
         }
-        if self.state == State::SynReceived && self.answers_wrongly(&segment) {
+        if self.state == ConnectionState::SynReceived && self.answers_wrongly(&segment) {
             if !reset {
                 self.reset_pending = Some((segment.header.ack, Seq::default()));
             }
             return;
         }
-        if self.state == State::FinWait2
+        if self.state == ConnectionState::FinWait2
             && self.config.is_linux()
             && self.is_orphan()
             && !reset
@@ -190,7 +190,7 @@ impl Connection {
             // RFC 5961 §4.2. In SYN-RECEIVED a repeated SYN means that our SYN-ACK was lost, and a SYN-ACK that
             // the peer has opened at the same time: what it acknowledges is processed below, the SYN is old.
             match self.state {
-                State::SynReceived if segment.header.seq == self.irs => {
+                ConnectionState::SynReceived if segment.header.seq == self.irs => {
                     if !flags.contains(TcpFlags::ACK) {
                         if self.config.is_linux() {
                             if !self.may_answer(now) {
@@ -216,7 +216,7 @@ impl Connection {
             self.counters.unacceptable += 1;
             return;
         }
-        let opening = self.state == State::SynReceived;
+        let opening = self.state == ConnectionState::SynReceived;
         if opening {
             let ack = segment.header.ack;
             if ack.before_eq(self.iss) || ack.after(self.snd_nxt) {
@@ -229,7 +229,10 @@ impl Connection {
             self.snd_una = self.iss + 1;
             self.established(now, &segment);
         }
-        if self.config.is_linux() && self.state == State::Closing && segment.header.ack == self.snd_nxt {
+        if self.config.is_linux()
+            && self.state == ConnectionState::Closing
+            && segment.header.ack == self.snd_nxt
+        {
             self.update_ts_recent(now, &segment); // what is left of the connection goes on with it
         }
         if !self.on_acknowledgment(now, &segment, opening) {
@@ -267,7 +270,10 @@ impl Connection {
 
     /// A reset that stands where the peer's FIN stood: a peer that forgets its FIN sends such (Linux: tcp_reset_check).
     fn resets_after_fin(&self, segment: &Segment) -> bool {
-        let closed = matches!(self.state, State::CloseWait | State::LastAck | State::Closing);
+        let closed = matches!(
+            self.state,
+            ConnectionState::CloseWait | ConnectionState::LastAck | ConnectionState::Closing
+        );
         closed && segment.header.seq + 1 == self.rcv_nxt
     }
 
@@ -279,10 +285,10 @@ impl Connection {
         let window = self.rcv_adv.bytes_since(self.rcv_nxt);
         let inside = |s: Seq| s.after_eq(self.rcv_nxt) && s.before(self.rcv_nxt + window);
         // In SYN-RECEIVED the peer's SYN itself may come again.
-        if self.state == State::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
+        if self.state == ConnectionState::SynReceived && segment.header.flags.contains(TcpFlags::SYN) {
             return seq == self.irs;
         }
-        if self.state == State::SynReceived && self.config.is_linux() && !self.opened_actively() {
+        if self.state == ConnectionState::SynReceived && self.config.is_linux() && !self.opened_actively() {
             return self.lies_in_window(seq, segment.sequence_length(), window);
         }
         if self.config.is_linux() && !reset {
@@ -361,7 +367,7 @@ impl Connection {
         if !segment.payload.is_empty() && end.before_eq(self.rcv_nxt) {
             // All of it is old: tell the sender (RFC 2883) and be quick for a while.
             self.counters.duplicates += u64::from(segment.segments());
-            if self.sack && !(self.config.is_linux() && self.state == State::SynReceived) {
+            if self.sack && !(self.config.is_linux() && self.state == ConnectionState::SynReceived) {
                 let end = seq + segment.sequence_length();
                 self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
             }
@@ -371,7 +377,7 @@ impl Connection {
         }
         self.answer(now, segment, true);
         let end = seq + segment.sequence_length();
-        let whole = self.config.is_linux() && self.state != State::SynReceived;
+        let whole = self.config.is_linux() && self.state != ConnectionState::SynReceived;
         let old = whole && end != seq && seq.before(self.rcv_nxt);
         if old && self.sack && self.ack_now == Some(Cause::AckUnacceptable) {
             self.islands.set_duplicate(seq, end.earlier(self.rcv_nxt));
@@ -417,7 +423,10 @@ impl Connection {
         let count = u64::from(segment.segments());
         let (seq, ack, mut data) = (segment.header.seq, segment.header.ack, segment.payload);
         let mut fin_at = fin.then(|| seq + data.len() as u32);
-        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+        if !matches!(
+            self.state,
+            ConnectionState::Established | ConnectionState::FinWait1 | ConnectionState::FinWait2
+        ) {
             // The peer has closed already; only its FIN may come again.
             if self.config.is_linux() {
                 let end = seq + data.len() as u32;
@@ -471,7 +480,7 @@ impl Connection {
                 return; // neither it nor its FIN has come
             }
             match self.reassembly.insert(before + u64::from(ahead), fresh) {
-                Arrival::InOrder => {
+                ArrivedData::InOrder => {
                     if self.sack && self.config.is_linux() {
                         // What it has in common with what waited (tcp_ofo_queue).
                         self.islands.set_filled(seq + len as u32);
@@ -481,9 +490,9 @@ impl Connection {
                     self.counters.bytes_received += ByteCount::new(moved);
                     self.islands.advance(self.rcv_nxt);
                     self.patience.data_came(now);
-                    self.tell(Event::Readable);
+                    self.tell(ConnectionEvent::Readable);
                 }
-                Arrival::OutOfOrder => {
+                ArrivedData::OutOfOrder => {
                     disorder = true;
                     ahead_of_turn = true;
                     self.counters.out_of_order += count;
@@ -494,7 +503,7 @@ impl Connection {
                         self.islands.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
-                Arrival::Duplicate => {
+                ArrivedData::Duplicate => {
                     duplicate = true;
                     if self.config.is_linux() && ahead > 0 {
                         ahead_of_turn = true;
@@ -509,7 +518,7 @@ impl Connection {
                         self.islands.set_duplicate(seq, known.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
-                Arrival::Refused => disorder = true,
+                ArrivedData::Refused => disorder = true,
             }
         }
         if let Some(at) = fin_at {
@@ -600,7 +609,7 @@ impl Connection {
         self.rcv_nxt += 1;
         arrival.unacknowledged += 1;
         // Only while the program may still close is there an answer to wait for.
-        let waits = self.state == State::Established && !arrival.disorder && !arrival.duplicate;
+        let waits = self.state == ConnectionState::Established && !arrival.disorder && !arrival.duplicate;
         let decision = if waits { self.ack_policy.on_fin(arrival) } else { Decision::Now(Cause::AckNow) };
         if self.answer_request(now) {
             self.ack_now = Some(Cause::AckAsked);
@@ -608,15 +617,15 @@ impl Connection {
             self.obey(decision);
         }
         self.state = match self.state {
-            State::Established => State::CloseWait,
-            State::FinWait1 => State::Closing,
-            State::FinWait2 => {
+            ConnectionState::Established => ConnectionState::CloseWait,
+            ConnectionState::FinWait1 => ConnectionState::Closing,
+            ConnectionState::FinWait2 => {
                 self.enter_time_wait(now);
-                State::TimeWait
+                ConnectionState::TimeWait
             }
             other => other,
         };
-        self.tell(Event::PeerClosed);
+        self.tell(ConnectionEvent::PeerClosed);
     }
 
     /// Whatever is to be sent may wait until the other segments that arrived with the last one have been taken, too:
@@ -628,12 +637,12 @@ impl Connection {
     pub fn may_wait(&self) -> bool {
         let open = matches!(
             self.state,
-            State::Established
-                | State::CloseWait
-                | State::FinWait1
-                | State::FinWait2
-                | State::Closing
-                | State::LastAck
+            ConnectionState::Established
+                | ConnectionState::CloseWait
+                | ConnectionState::FinWait1
+                | ConnectionState::FinWait2
+                | ConnectionState::Closing
+                | ConnectionState::LastAck
         );
         open && matches!(self.ack_now, None | Some(Cause::AckNow | Cause::AckWindow))
             && !self.islands.any()
@@ -647,8 +656,8 @@ impl Connection {
         if self.log.is_none() {
             return;
         }
-        let entry = Entry {
-            direction: Direction::Received,
+        let entry = LogEntry {
+            direction: RecordDirection::Received,
             seq: segment.header.seq,
             len: segment.payload.len(),
             ack: segment.header.ack,

@@ -1,7 +1,7 @@
-//! A closer look at a connection than [`Inspection`](super::Inspection) gives, for people and for TCP_INFO.
+//! A closer look at a connection than [`ConnectionInspection`](super::ConnectionInspection) gives, for people and for TCP_INFO.
 
 use super::Connection;
-use super::statistics::Times;
+use super::statistics::LimitTimes;
 use crate::recovery::Tallies;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use farpace_wire::tcp::TCP_LEN;
@@ -68,7 +68,7 @@ pub struct Details {
     /// Marks, D-SACKs, reordering.
     pub tallies: Tallies,
     /// How long what was sending, and what timeouts have cost.
-    pub times: Times,
+    pub times: LimitTimes,
     /// For how long an ACK is held back; zero before there is an estimate.
     pub ack_timeout: Span,
     /// What counts as a full segment of the peer, in bytes of payload.

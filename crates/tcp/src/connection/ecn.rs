@@ -1,9 +1,9 @@
 //! Explicit congestion notification: the classic form (RFC 3168), the accurate one (RFC 9768), and that of DCTCP
 //! (RFC 8257 §3.2).
 
-use super::{Connection, State};
+use super::{Connection, ConnectionState};
 use crate::config::EcnMode;
-use crate::segment::{Outgoing, Segment};
+use crate::segment::{OutgoingSegment, Segment};
 use bytes::Bytes;
 use farpace_trace::Cause;
 use farpace_units::{Instant, Packets, Seq};
@@ -295,8 +295,9 @@ impl Connection {
 
     /// RFC 8257 §3.2: the mark of the latest data was another than that of the data before it. What came before is
     /// acknowledged on its own, with the mark that it had.
-    pub(super) fn send_before_change(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
-        let Some(until) = self.ecn.before_change.take().filter(|_| self.state != State::Closed) else {
+    pub(super) fn send_before_change(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
+        let Some(until) = self.ecn.before_change.take().filter(|_| self.state != ConnectionState::Closed)
+        else {
             return;
         };
         let (next, due) = (std::mem::replace(&mut self.rcv_nxt, until), self.ack_now);

@@ -1,10 +1,10 @@
 //! The header around what is sent: acknowledgment, window, options, and what the trace says of it.
 
-use super::log::Entry;
-use super::{Connection, State, TIMESTAMP_BYTES};
-use crate::segment::{Outgoing, Segment};
+use super::log::LogEntry;
+use super::{Connection, ConnectionState, TIMESTAMP_BYTES};
+use crate::segment::{OutgoingSegment, Segment};
 use bytes::Bytes;
-use farpace_trace::{Cause, Direction};
+use farpace_trace::{Cause, RecordDirection};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::tcp::{
     AckControl, MAX_OPTIONS_LEN, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps,
@@ -15,7 +15,7 @@ impl Connection {
     pub(super) fn emit(
         &mut self,
         now: Instant,
-        out: &mut Vec<Outgoing>,
+        out: &mut Vec<OutgoingSegment>,
         seq: Seq,
         flags: TcpFlags,
         payload: Bytes,
@@ -91,8 +91,8 @@ impl Connection {
             self.last_sent = now;
         }
         if self.log.is_some() {
-            let entry = Entry {
-                direction: Direction::Sent,
+            let entry = LogEntry {
+                direction: RecordDirection::Sent,
                 seq,
                 len: payload.len(),
                 ack: header.ack,
@@ -101,7 +101,7 @@ impl Connection {
             };
             self.note(now, &entry);
         }
-        out.push(Outgoing {
+        out.push(OutgoingSegment {
             segment: Segment { header, payload, ecn, segment_size: 0 },
             cause,
             number: None,
@@ -122,7 +122,7 @@ impl Connection {
 
     /// The window field, and with it the right edge that is promised.
     pub(super) fn announce(&mut self, syn: bool) -> u16 {
-        if self.state == State::SynSent || (syn && self.state == State::Closed) {
+        if self.state == ConnectionState::SynSent || (syn && self.state == ConnectionState::Closed) {
             return self.receive.size().min(u32::from(u16::MAX)) as u16;
         }
         if self.shortage.closed && !syn {

@@ -1,7 +1,7 @@
 //! How long a connection waits for a peer that is silent: keep-alive, the user timeout, and when to give up.
 
 use super::orphan::Orphan;
-use super::{Connection, Event, State};
+use super::{Connection, ConnectionEvent, ConnectionState};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Span};
 
@@ -111,14 +111,17 @@ impl Connection {
     }
 
     fn waits(&self) -> bool {
-        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         opening || !self.segments.is_empty() || (self.has_unsent() && self.is_open())
     }
 
     pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
         let settings = self.config.keep_alive?;
         let idle = self.segments.is_empty()
-            && matches!(self.state, State::Established | State::CloseWait | State::FinWait2);
+            && matches!(
+                self.state,
+                ConnectionState::Established | ConnectionState::CloseWait | ConnectionState::FinWait2
+            );
         idle.then(|| match self.patience.probes {
             0 => self.patience.heard_at + settings.idle,
             _ => self.patience.probed_at + settings.interval,
@@ -153,7 +156,7 @@ impl Connection {
 
     /// Ends the connection; a peer that is there after all learns of it.
     pub(super) fn give_up(&mut self) {
-        if !matches!(self.state, State::SynSent | State::SynReceived) {
+        if !matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
         self.time_out();
@@ -162,7 +165,7 @@ impl Connection {
     /// Linux: the retransmission timer has fired once more. True: what goes again has done so for as long as the program wants.
     pub(super) fn is_past_user_timeout(&mut self, now: Instant) -> bool {
         let Some(limit) = self.config.user_timeout.filter(|_| self.config.is_linux()) else { return false };
-        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         let first = if opening { self.syn_sent_at } else { self.patience.again_since };
         if self.timeouts_in_row == 0 {
             self.patience.again_since = Some(now);
@@ -183,14 +186,14 @@ impl Connection {
 
     /// The retransmission timer has fired once more. True: it was the last time.
     pub(super) fn retries_exhausted(&mut self, now: Instant) -> bool {
-        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         if self.snd_wnd == 0 && !opening {
             // A peer that has taken its window back and says so is not gone (RFC 9293 §3.8.6, SHLD-17).
             return self.is_silent(now);
         }
         self.timeouts_in_row += 1;
         if self.timeouts_in_row == R1 {
-            self.tell(Event::Unanswered);
+            self.tell(ConnectionEvent::Unanswered);
         }
         self.is_enough(now, self.timeouts_in_row)
     }
@@ -199,14 +202,14 @@ impl Connection {
     fn is_enough(&self, now: Instant, expiries: u32) -> bool {
         let waited = self.patience.waiting_since.map_or(Span::ZERO, |since| now.since(since));
         match self.state {
-            State::SynSent => match self.config.tuning.syn_retries {
+            ConnectionState::SynSent => match self.config.tuning.syn_retries {
                 Some(most) => expiries > most,
                 None => waited >= SYN_R2,
             },
-            State::SynReceived if self.deferred => {
+            ConnectionState::SynReceived if self.deferred => {
                 expiries > MAX_SYN_ACKS.max(self.config.tuning.defer_accept)
             }
-            State::SynReceived => expiries > MAX_SYN_ACKS,
+            ConnectionState::SynReceived => expiries > MAX_SYN_ACKS,
             _ => expiries > MAX_TIMEOUTS && waited >= R2,
         }
     }
@@ -215,7 +218,7 @@ impl Connection {
     /// the timer starts anew, after longer and longer times, and once more when the segment has left. A host that never lets it
     /// go ends the connection as a peer does that never answers.
     pub(super) fn waits_for_departure(&mut self, now: Instant) -> bool {
-        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         let segments = &self.segments;
         let inside = if opening { segments.is_inside(self.syn_number) } else { segments.waits_inside(0) };
         if inside {
@@ -258,7 +261,7 @@ impl Connection {
     fn is_silent(&mut self, now: Instant) -> bool {
         self.patience.unanswered += 1;
         if self.patience.unanswered == R1 {
-            self.tell(Event::Unanswered);
+            self.tell(ConnectionEvent::Unanswered);
         }
         self.patience.unanswered > MAX_TIMEOUTS && now.since(self.patience.heard_at) >= R2
     }

@@ -5,10 +5,10 @@
 //! Every segment still leaves on its own, unless the device cuts bursts itself.
 
 use super::transmit::{Blocked, Transmit, expect};
-use super::{Connection, State};
+use super::{Connection, ConnectionState};
 use crate::recovery::{Grant, Pushed};
 use crate::rto::RttSample;
-use crate::segment::{Outgoing, Segment};
+use crate::segment::{OutgoingSegment, Segment};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
@@ -171,7 +171,12 @@ impl Connection {
     }
 
     /// Retransmissions and new data, in Linux's order. `full`: no more than that in `out`.
-    pub(super) fn fill_linux(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
+    pub(super) fn fill_linux(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<OutgoingSegment>,
+        full: usize,
+    ) -> Transmit {
         self.linux.deferred = false;
         let mut result = Transmit::Idle;
         let looks = !self.linux.idle || self.recovery.probes_new();
@@ -263,7 +268,13 @@ impl Connection {
     }
 
     /// Sends new data. `at_once`: Nagle's algorithm does not hold it.
-    fn push_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize, at_once: bool) -> Transmit {
+    fn push_new(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<OutgoingSegment>,
+        full: usize,
+        at_once: bool,
+    ) -> Transmit {
         if std::mem::take(&mut self.linux.begins) && self.segments.is_empty() {
             self.restart_linux(now);
         }
@@ -387,7 +398,7 @@ impl Connection {
     }
 
     /// Sends the burst under way (zero bytes: a FIN alone) in segments that leave together, `room` of them at most.
-    fn send_burst(&mut self, now: Instant, out: &mut Vec<Outgoing>, room: usize) {
+    fn send_burst(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, room: usize) {
         let mss = self.linux.mss;
         for _ in 0..room {
             let Some((left, several, begun)) = self.linux.burst.take() else { break };
@@ -424,7 +435,7 @@ impl Connection {
     }
 
     /// A window that is too small for a segment is probed with what it takes (`tcp_write_wakeup`). False: it takes nothing.
-    pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
+    pub(super) fn probe_with_data(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
         let len = u64::from(self.usable_window()).min(self.unsent()).min(u64::from(self.mss));
         if len == 0 || !self.segments.is_empty() {
             return false;
@@ -519,6 +530,6 @@ impl Connection {
 
     /// States in which Linux's output is used.
     pub(super) fn sends_as_linux(&self) -> bool {
-        self.config.is_linux() && self.state != State::Closed
+        self.config.is_linux() && self.state != ConnectionState::Closed
     }
 }

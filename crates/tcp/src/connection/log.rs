@@ -1,7 +1,7 @@
 //! Records of what a connection does, made only when somebody asked for them.
 
 use super::Connection;
-use farpace_trace::{Cause, Direction, Record};
+use farpace_trace::{Cause, Record, RecordDirection};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::tcp::SackBlocks;
 
@@ -23,8 +23,8 @@ impl Log {
 }
 
 /// The part of a record that is about a segment.
-pub(super) struct Entry<'a> {
-    pub direction: Direction,
+pub(super) struct LogEntry<'a> {
+    pub direction: RecordDirection,
     pub seq: Seq,
     pub len: usize,
     pub ack: Seq,
@@ -35,7 +35,7 @@ pub(super) struct Entry<'a> {
 impl Connection {
     /// Makes a record, if anybody wants records.
     #[cold]
-    pub(super) fn note(&mut self, now: Instant, entry: &Entry<'_>) {
+    pub(super) fn note(&mut self, now: Instant, entry: &LogEntry<'_>) {
         if let Some(log) = &mut self.log {
             log.records.push(Record {
                 time: now,
@@ -68,8 +68,8 @@ impl Connection {
 
     /// A record without a segment: a timer or a change of the window.
     pub(super) fn note_internal(&mut self, now: Instant, cause: Cause) {
-        let entry = Entry {
-            direction: Direction::Internal,
+        let entry = LogEntry {
+            direction: RecordDirection::Internal,
             seq: self.snd_nxt,
             len: 0,
             ack: self.rcv_nxt,

@@ -30,9 +30,9 @@ use crate::ack::AckPolicy;
 use crate::ack_request::{AckRequester, Answers, Mark};
 use crate::cc::{self, CongestionControl};
 use crate::config::{Abc, Config, DelayedAck, Recovery};
-use crate::receive::{Reassembly, ReceiveWindow, SackBlockList};
+use crate::receive::{ReceiveWindow, SackBlockList, StreamReassembly};
 use crate::recovery::{self, Context, LossRecovery};
-use crate::rto::{Clock, MinRtt, RtoEstimator, Timed};
+use crate::rto::{MinRtt, RtoEstimator, TcpClock, Timed};
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::send_buffer::SendBuffer;
@@ -48,11 +48,14 @@ pub use details::Details;
 pub use orphan::MIN_ORPHAN_RATE;
 pub use path::{FLOOR_IPV4, FLOOR_IPV6, PathError};
 pub use pressure::Pressure;
-pub use resume::Resumed;
-pub use statistics::Times;
+pub use resume::ResumedConnection;
+pub use statistics::LimitTimes;
 pub use timers::Reason;
 pub use transmit::{Blocked, Transmit};
-pub use view::{CauseCounts, CloseReason, Counters, Event, Inspection, Memory, Ports, State};
+pub use view::{
+    CauseCounts, CloseReason, ConnectionEvent, ConnectionInspection, ConnectionMemory, ConnectionState,
+    Counters, Ports,
+};
 
 /// One TCP connection, sans-IO.
 ///
@@ -94,7 +97,7 @@ pub use view::{CauseCounts, CloseReason, Counters, Event, Inspection, Memory, Po
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Connection {
-    state: State,
+    state: ConnectionState,
     ports: Ports,
     config: Arc<Config>,
     // Send sequence space (RFC 9293 §3.3.1)
@@ -147,7 +150,7 @@ pub struct Connection {
     persist: timers::Persist,
     hold: cork::Cork,
     linux: linux::LinuxOutput,
-    pacer: pacer::Pacer,
+    pacer: pacer::ConnectionPacer,
     patience: keep_alive::KeepAlive,
     statistics: statistics::Statistics,
     ecn: ecn::EcnState,
@@ -164,7 +167,7 @@ pub struct Connection {
     rcv_wscale: u8,
     receive: ReceiveWindow,
     shortage: pressure::Shortage,
-    reassembly: Reassembly,
+    reassembly: StreamReassembly,
     islands: SackBlockList,
     /// Sequence number of the peer's FIN, once it is known.
     peer_fin: Option<Seq>,
@@ -197,7 +200,7 @@ pub struct Connection {
     opened_at: Instant,
     /// In TIME-WAIT.
     time_wait: Option<Box<TimeWait>>,
-    events: VecDeque<Event>,
+    events: VecDeque<ConnectionEvent>,
     counters: Counters,
     /// Reductions and the like of the call under way, for the trace.
     causes: Vec<Cause>,
@@ -215,7 +218,7 @@ impl Connection {
     /// Opens a connection actively: the first `poll_transmit` gives the SYN. `iss` is the initial sequence
     /// number, to be hard to guess outside of a lab (RFC 6528).
     pub fn connect(now: Instant, config: &Config, ports: Ports, iss: Seq) -> Self {
-        let mut c = Self::new(now, config, ports, iss, State::SynSent);
+        let mut c = Self::new(now, config, ports, iss, ConnectionState::SynSent);
         c.syn_pending = Some(Cause::Syn);
         c.statistics.open_actively();
         c
@@ -224,7 +227,7 @@ impl Connection {
     /// Opens a connection passively, for a SYN that arrived at a listener: the first `poll_transmit` gives
     /// the SYN-ACK.
     pub fn accept(now: Instant, config: &Config, ports: Ports, iss: Seq, syn: &Segment) -> Self {
-        let mut c = Self::new(now, config, ports, iss, State::SynReceived);
+        let mut c = Self::new(now, config, ports, iss, ConnectionState::SynReceived);
         c.counters.segments_received += 1;
         c.ecn.on_syn(syn.header.flags, syn.ecn);
         c.learn_from_syn(now, syn);
@@ -232,7 +235,7 @@ impl Connection {
         c
     }
 
-    fn new(now: Instant, config: &Config, ports: Ports, iss: Seq, state: State) -> Self {
+    fn new(now: Instant, config: &Config, ports: Ports, iss: Seq, state: ConnectionState) -> Self {
         let mss = u32::from(config.mss);
         let opens = config.delayed_ack == DelayedAck::Linux;
         let mut receive = ReceiveWindow::new(config.receive_buffer, config.window_growth, opens, mss);
@@ -245,7 +248,7 @@ impl Connection {
             Recovery::Linux(_) | Recovery::Modern(_) | Recovery::NewReno => Abc::Off,
         };
         let cc = cc::make(config, iss.get());
-        let pacer = pacer::Pacer::new(cc.as_ref());
+        let pacer = pacer::ConnectionPacer::new(cc.as_ref());
         Connection {
             state,
             ports,
@@ -276,7 +279,7 @@ impl Connection {
             window: Window::new(Packets::new(1), config.initial_ssthresh, config.cwnd_clamp, abc, mss),
             recovery: recovery::make(config.recovery, config.sack),
             cc,
-            rto: RtoEstimator::new(config.rto, config.min_rto, Clock::new(config.clock)),
+            rto: RtoEstimator::new(config.rto, config.min_rto, TcpClock::new(config.clock)),
             min_rtt: MinRtt::default(),
             timed: Timed::default(),
             limited_at: None,
@@ -298,7 +301,7 @@ impl Connection {
             rcv_nxt: Seq::default(),
             rcv_adv: Seq::default(),
             rcv_wscale,
-            reassembly: Reassembly::new(ByteCount::new(u64::from(receive.size()))),
+            reassembly: StreamReassembly::new(ByteCount::new(u64::from(receive.size()))),
             receive,
             shortage: pressure::Shortage::default(),
             islands: SackBlockList::default(),
@@ -376,7 +379,7 @@ impl Connection {
     /// Takes as much of the front of `data` as the send buffer has room for; `data` keeps the rest.
     /// Nothing is taken once the sending side is closed.
     pub fn write(&mut self, data: &mut Bytes) -> ByteCount {
-        if self.fin_queued || matches!(self.state, State::Closed | State::TimeWait) {
+        if self.fin_queued || matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait) {
             return ByteCount::ZERO;
         }
         let taken = self.write_limited(data);
@@ -412,7 +415,7 @@ impl Connection {
     pub fn close(&mut self) {
         self.fin_queued = true;
         self.linux.looks_again();
-        if self.state == State::SynSent && self.buffer.len().is_zero() {
+        if self.state == ConnectionState::SynSent && self.buffer.len().is_zero() {
             self.finish(CloseReason::Finished);
         }
     }
@@ -420,7 +423,7 @@ impl Connection {
     /// The same, with the last of what was written. It is taken whole, beyond [`Config::send_buffer`] if need be: who closes
     /// may be about to leave, and from here on the connection needs nobody to end ([`is_orphan`](Connection::is_orphan)).
     pub fn close_after(&mut self, last: impl IntoIterator<Item = Bytes>) {
-        if !self.fin_queued && !matches!(self.state, State::Closed | State::TimeWait) {
+        if !self.fin_queued && !matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait) {
             last.into_iter().for_each(|data| self.buffer.write_last(data));
         }
         self.close();
@@ -445,7 +448,11 @@ impl Connection {
         // RFC 9293 §3.10.5: whoever has both closed needs no reset.
         if !matches!(
             self.state,
-            State::Closed | State::SynSent | State::Closing | State::LastAck | State::TimeWait
+            ConnectionState::Closed
+                | ConnectionState::SynSent
+                | ConnectionState::Closing
+                | ConnectionState::LastAck
+                | ConnectionState::TimeWait
         ) {
             self.reset_pending = Some((self.snd_nxt, self.rcv_nxt));
         }
@@ -457,7 +464,7 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// Of what it has sent, this number ([`Outgoing::number`](crate::Outgoing::number)) and those before it have left the
+    /// Of what it has sent, this number ([`OutgoingSegment::number`](crate::OutgoingSegment::number)) and those before it have left the
     /// queues of the host. From the first call on, others count as waiting there: they are not sent again, and the
     /// retransmission timer does not take them for lost (as in Linux, which asks whether a packet's memory is still in use). Call
     /// it before the other calls if numbers have left meanwhile. Without this, all leaves at once.
@@ -467,11 +474,11 @@ impl Connection {
     }
 
     /// The next thing the application should hear.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ConnectionEvent> {
         self.events.pop_front()
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: ConnectionEvent) {
         if !self.events.contains(&event) {
             self.events.push_back(event);
         }
@@ -493,10 +500,10 @@ impl Connection {
 
     /// Everything ends here.
     fn finish(&mut self, reason: CloseReason) {
-        if self.state == State::Closed {
+        if self.state == ConnectionState::Closed {
             return;
         }
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
         self.rto_deadline = None;
         self.ack_now = None;
         self.ack_by = None;
@@ -507,11 +514,11 @@ impl Connection {
         self.syn_pending = None;
         self.segments = Segments::default();
         self.buffer.clear();
-        self.tell(Event::Closed(reason));
+        self.tell(ConnectionEvent::Closed(reason));
     }
 
     /// State of RFC 9293.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         self.state
     }
 
@@ -526,8 +533,8 @@ impl Connection {
     }
 
     /// A snapshot for samplers, reports and people.
-    pub fn inspect(&self) -> Inspection {
-        Inspection {
+    pub fn inspect(&self) -> ConnectionInspection {
+        ConnectionInspection {
             state: self.state,
             recovery: self.recovery.state(),
             cwnd: self.window.cwnd(),
@@ -547,8 +554,8 @@ impl Connection {
     }
 
     /// What it holds, for tests of its limits and for people who have many.
-    pub fn memory(&self) -> Memory {
-        Memory {
+    pub fn memory(&self) -> ConnectionMemory {
+        ConnectionMemory {
             rows: self.segments.len(),
             send_bytes: self.buffer.len(),
             send_chunks: self.buffer.chunks(),

@@ -2,7 +2,7 @@
 //! that never closes, or that keeps its window closed, could hold as many as it likes (sockstress).
 
 use super::keep_alive::R2;
-use super::{Connection, State};
+use super::{Connection, ConnectionState};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Rate};
 
@@ -28,7 +28,9 @@ impl Connection {
     /// (R2 of RFC 9293 §3.8.3), however well the peer answers with a closed window. It ends also when its data takes longer
     /// than these 100 s and what [`MIN_ORPHAN_RATE`] allows.
     pub fn is_orphan(&self) -> bool {
-        self.deaf && self.fin_queued && !matches!(self.state, State::TimeWait | State::Closed)
+        self.deaf
+            && self.fin_queued
+            && !matches!(self.state, ConnectionState::TimeWait | ConnectionState::Closed)
     }
 
     /// Ends an orphan before its time, because there are too many. A peer that is still there gets a reset. Other
@@ -50,7 +52,7 @@ impl Connection {
     pub(super) fn orphan_deadline(&self) -> Option<Instant> {
         let Orphan { since, until } = self.patience.orphan.filter(|_| self.is_orphan())?;
         Some(match self.state {
-            State::FinWait2 => since + self.config.fin_timeout,
+            ConnectionState::FinWait2 => since + self.config.fin_timeout,
             _ => until.min(since + self.config.fin_timeout.max(R2)),
         })
     }
@@ -58,6 +60,10 @@ impl Connection {
     pub(super) fn on_orphan_timeout(&mut self, now: Instant) {
         self.note_internal(now, Cause::TimerOrphan);
         // As for an abort: whoever has both closed needs no reset (RFC 9293 §3.10.5).
-        if matches!(self.state, State::Closing | State::LastAck) { self.time_out() } else { self.give_up() }
+        if matches!(self.state, ConnectionState::Closing | ConnectionState::LastAck) {
+            self.time_out()
+        } else {
+            self.give_up()
+        }
     }
 }

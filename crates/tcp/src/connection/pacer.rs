@@ -2,7 +2,7 @@
 //! because it is about the same empty line: when a sender has run out of data.
 
 use super::{Blocked, Connection, Transmit};
-use crate::cc::{CongestionControl, Pace, SHORT_RTT};
+use crate::cc::{CongestionControl, SHORT_RTT, StartPace};
 use crate::config::Pacing;
 use crate::segments::Segments;
 use farpace_trace::RecoveryState;
@@ -27,7 +27,7 @@ const UNPACED_WINDOW: Packets = Packets::new(32);
 /// The first segment of a quantum waits until the line is free, the others follow at once. So the rate holds over
 /// any time longer than two quanta; a line that stood still gains no credit.
 #[derive(Debug)]
-pub(super) struct Pacer {
+pub(super) struct ConnectionPacer {
     line: Option<Serialiser>,
     /// The user's own limit.
     cap: Option<Rate>,
@@ -40,9 +40,9 @@ pub(super) struct Pacer {
     empty_since: Option<Instant>,
 }
 
-impl Pacer {
+impl ConnectionPacer {
     pub fn new(cc: &dyn CongestionControl) -> Self {
-        Pacer {
+        ConnectionPacer {
             line: None,
             cap: None,
             burst: ByteCount::ZERO,
@@ -194,7 +194,8 @@ impl Connection {
             return None;
         }
         let recovers = self.recovery.state() == RecoveryState::Recovery;
-        let Pace { percent, most } = if recovers { Pace::STEADY } else { self.cc.pace(&self.window) };
+        let StartPace { percent, most } =
+            if recovers { StartPace::STEADY } else { self.cc.pace(&self.window) };
         let bytes = u64::from(cwnd.get()) * u64::from(self.mss);
         let rate = Rate::of(ByteCount::new(bytes.saturating_mul(percent) / 100), srtt);
         Some(most.map_or(rate, |most| rate.min(most)))
@@ -230,14 +231,14 @@ impl Connection {
 mod tests {
     use super::*;
 
-    fn pacer(mbit: u64) -> Pacer {
-        let mut pacer = Pacer::new(&crate::cc::PerAckReno);
+    fn pacer(mbit: u64) -> ConnectionPacer {
+        let mut pacer = ConnectionPacer::new(&crate::cc::PerAckReno);
         pacer.set_rate(Some(Rate::from_mbit(mbit)));
         pacer
     }
 
     /// Sends full segments as fast as it may for this long; returns how many, and the largest burst.
-    fn run(pacer: &mut Pacer, mbit: u64, time: Span) -> (u64, u64) {
+    fn run(pacer: &mut ConnectionPacer, mbit: u64, time: Span) -> (u64, u64) {
         let (mut now, mut sent, mut largest) = (Instant::from_nanos(5), 0, 0);
         let end = now + time;
         while now < end {

@@ -1,6 +1,6 @@
 //! What the network reports about the path, and the segment size that the path carries (RFC 1191, 4821, 8201).
 
-use super::{CloseReason, Connection, Event, State};
+use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::config::MtuProbing;
 use crate::recovery::Resegmented;
 use farpace_trace::Cause;
@@ -50,7 +50,7 @@ const RAISE_AFTER: Span = Span::from_secs(600);
 
 /// A segment that tries a larger size.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct PathMtuProbe {
     seq: Seq,
     len: u32,
 }
@@ -64,7 +64,7 @@ pub(super) struct PathMtu {
     high: u32,
     /// `high` itself was in use once: it is tried before anything else.
     high_worked: bool,
-    probe: Option<Probe>,
+    probe: Option<PathMtuProbe>,
     /// Probes of one size that got lost.
     lost_probes: u8,
     /// When `high` goes up to the ceiling again.
@@ -97,15 +97,15 @@ impl Connection {
     /// * [`TooBig`](PathError::TooBig) makes segments smaller, but not below [`FLOOR_IPV4`] or [`FLOOR_IPV6`], and
     ///   sends what was too big again.
     /// * [`Unreachable`](PathError::Unreachable) ends a connection that is still being opened if it is hard; every
-    ///   other report is remembered, told as [`Event::SoftError`], and becomes the reason if the connection times out.
+    ///   other report is remembered, told as [`ConnectionEvent::SoftError`], and becomes the reason if the connection times out.
     pub fn on_path_error(&mut self, now: Instant, error: PathError, quoted_seq: Seq) {
         // Linux also takes what stands right behind that: an ACK of our own.
         let behind = self.config.is_linux() && quoted_seq == self.snd_nxt;
         let outstanding = quoted_seq.after_eq(self.snd_una) && (quoted_seq.before(self.snd_nxt) || behind);
-        if !outstanding || matches!(self.state, State::Closed | State::TimeWait) {
+        if !outstanding || matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait) {
             return;
         }
-        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let opening = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         self.linux.may_stay_idle();
         match error {
             PathError::TooBig { mtu } => self.on_too_big(now, mtu),
@@ -113,7 +113,7 @@ impl Connection {
             PathError::Unreachable { hard: true } if opening => self.finish(CloseReason::Unreachable),
             PathError::Unreachable { .. } | PathError::Discarded => {
                 self.soft_error = true;
-                self.tell(Event::PathTrouble);
+                self.tell(ConnectionEvent::SoftError);
             }
         }
         debug_assert_eq!(self.segments.check(), Ok(()));
@@ -157,7 +157,9 @@ impl Connection {
     }
 
     fn on_too_big(&mut self, now: Instant, mtu: u32) {
-        if matches!(self.state, State::SynSent | State::SynReceived) || self.path.reports >= MAX_REPORTS {
+        if matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)
+            || self.path.reports >= MAX_REPORTS
+        {
             return;
         }
         let known = match mtu {
@@ -295,7 +297,7 @@ impl Connection {
 
     /// The segment that was just sent is a probe.
     pub(super) fn probe_sent(&mut self, seq: Seq, len: u32) {
-        self.path.probe = Some(Probe { seq, len });
+        self.path.probe = Some(PathMtuProbe { seq, len });
     }
 
     /// An acknowledgment was processed while a probe was under way. `calm`: before it no loss was being repaired.

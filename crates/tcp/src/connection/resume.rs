@@ -1,6 +1,6 @@
 //! A connection that begins with the third segment of the handshake (SYN cookies, RFC 4987 §3.6).
 
-use super::{Connection, Ports, State};
+use super::{Connection, ConnectionState, Ports};
 use crate::config::Config;
 use crate::segment::Segment;
 use farpace_units::{Instant, Seq};
@@ -9,7 +9,7 @@ use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 /// What is known of a handshake of which nothing was kept: the host has found it in the cookie, in the timestamp
 /// that came back, and in the segment itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resumed {
+pub struct ResumedConnection {
     /// Our initial sequence number: the cookie.
     pub iss: Seq,
     /// The peer's initial sequence number.
@@ -28,9 +28,15 @@ impl Connection {
     /// Opens a connection passively with the segment that acknowledges our SYN-ACK, where the SYN-ACK was sent without
     /// keeping anything. It is ESTABLISHED at once if `ack` fits `resumed`; then `ack` has been processed, its data
     /// included. Our timestamps go on from the one that `ack` echoes.
-    pub fn resume(now: Instant, config: &Config, ports: Ports, resumed: &Resumed, ack: &Segment) -> Self {
-        let Resumed { iss, irs, mss, window_scale, sack, timestamps } = *resumed;
-        let mut c = Self::new(now, config, ports, iss, State::SynReceived);
+    pub fn resume(
+        now: Instant,
+        config: &Config,
+        ports: Ports,
+        resumed: &ResumedConnection,
+        ack: &Segment,
+    ) -> Self {
+        let ResumedConnection { iss, irs, mss, window_scale, sack, timestamps } = *resumed;
+        let mut c = Self::new(now, config, ports, iss, ConnectionState::SynReceived);
         let options = TcpOptions {
             mss: Some(mss),
             window_scale,

@@ -1,12 +1,12 @@
 //! What Linux counts for TCP_INFO and nobody else needs: how long what was sending, and what timeouts have cost.
 
-use super::{Blocked, Connection, State, Transmit};
+use super::{Blocked, Connection, ConnectionState, Transmit};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Span};
 
 /// What held a sender with data back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sending {
+enum SendingState {
     /// Nothing was unsent or unacknowledged.
     #[default]
     Nothing,
@@ -19,7 +19,7 @@ enum Sending {
 /// Times and counts since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
-    sending: Sending,
+    sending: SendingState,
     since: Instant,
     busy: Span,
     limited: Span,
@@ -35,7 +35,7 @@ pub(super) struct Statistics {
 
 /// The same, to read. Names are those of `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct LimitTimes {
     /// Something was unsent or unacknowledged.
     pub busy: Span,
     /// Of that, the peer's window held data back.
@@ -84,18 +84,18 @@ impl Statistics {
         }
     }
 
-    fn times(&self, now: Instant) -> Times {
+    fn times(&self, now: Instant) -> LimitTimes {
         let (mut busy, mut limited) = (self.busy, self.limited);
         let still = now.since(self.since);
         match self.sending {
-            Sending::Nothing => {}
-            Sending::Busy => busy += still,
-            Sending::ReceiveWindow => {
+            SendingState::Nothing => {}
+            SendingState::Busy => busy += still,
+            SendingState::ReceiveWindow => {
                 busy += still;
                 limited += still;
             }
         }
-        Times {
+        LimitTimes {
             busy,
             receive_window_limited: limited,
             timeouts: self.timeouts,
@@ -110,9 +110,9 @@ impl Connection {
     pub(super) fn note_sending(&mut self, now: Instant, result: Transmit) {
         let waits = !self.segments.is_empty() || self.has_unsent();
         let sending = match result {
-            _ if !waits => Sending::Nothing,
-            Transmit::Blocked(Blocked::ReceiveWindow) => Sending::ReceiveWindow,
-            _ => Sending::Busy,
+            _ if !waits => SendingState::Nothing,
+            Transmit::Blocked(Blocked::ReceiveWindow) => SendingState::ReceiveWindow,
+            _ => SendingState::Busy,
         };
         if sending == self.statistics.sending {
             return;
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// How long what was sending, as Linux counts it.
-    pub(super) fn times(&self, now: Instant) -> Times {
+    pub(super) fn times(&self, now: Instant) -> LimitTimes {
         self.statistics.times(now)
     }
 
@@ -154,7 +154,7 @@ impl Connection {
 
     /// Segments known to have arrived; the SYN, or what answered the SYN-ACK, is the first.
     pub(super) fn delivered(&self) -> u64 {
-        let opened = !matches!(self.state, State::SynSent | State::SynReceived);
+        let opened = !matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         self.recovery.tallies().delivered + u64::from(opened)
     }
 }

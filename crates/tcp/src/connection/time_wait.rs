@@ -1,15 +1,15 @@
 //! TIME-WAIT of a connection that a host has not put into its table yet: there is something to read, or no host.
 
-use super::{CloseReason, Connection, State};
+use super::{CloseReason, Connection, ConnectionState};
 use crate::segment::Segment;
-use crate::time_wait::{Outcome, Remains, TimeWait};
+use crate::time_wait::{Remains, TimeWait, TimeWaitOutcome};
 use farpace_trace::Cause;
 use farpace_units::{Instant, Seq};
 
 impl Connection {
     /// Both ends have closed.
     pub(super) fn enter_time_wait(&mut self, now: Instant) {
-        self.state = State::TimeWait;
+        self.state = ConnectionState::TimeWait;
         self.rto_deadline = None;
         let window = self.announce(false);
         let fresh = now.since(self.ts_recent_at) < self.ts_recent_life();
@@ -33,18 +33,18 @@ impl Connection {
         let ports = self.ports;
         let Some(row) = &mut self.time_wait else { return };
         match row.on_segment(now, ports, segment) {
-            Outcome::Ignored => {}
-            Outcome::Answer(_) => {
+            TimeWaitOutcome::Ignored => {}
+            TimeWaitOutcome::Answer(_) => {
                 self.counters.unacceptable += 1;
                 self.ack_now = Some(Cause::AckUnacceptable);
             }
-            Outcome::Ended => self.finish(CloseReason::Reset),
+            TimeWaitOutcome::Ended => self.finish(CloseReason::Reset),
         }
         self.note_received(now, segment);
     }
 
     /// What is left of a connection in TIME-WAIT with nothing to read or to send, for a table of a host. The connection is
-    /// [`Closed`](State::Closed) then, with [`CloseReason::Finished`]. None: it is needed as it is.
+    /// [`Closed`](ConnectionState::Closed) then, with [`CloseReason::Finished`]. None: it is needed as it is.
     pub fn take_time_wait(&mut self) -> Option<TimeWait> {
         let needed =
             !self.reassembly.readable().is_zero() || self.ack_now.is_some() || self.reset_pending.is_some();

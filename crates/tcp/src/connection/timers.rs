@@ -1,6 +1,6 @@
 //! Deadlines, and what happens when they come.
 
-use super::{CloseReason, Connection, State};
+use super::{CloseReason, Connection, ConnectionState};
 use crate::config::Rto;
 use crate::recovery::{Expiry, RecoveryTimer};
 use farpace_trace::{Cause, RecoveryState};
@@ -184,7 +184,7 @@ impl Connection {
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        let handshake = matches!(self.state, State::SynSent | State::SynReceived);
+        let handshake = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         if self.waits_for_departure(now) {
             self.note_internal(now, Cause::TimerRto);
             return;
@@ -220,7 +220,7 @@ impl Connection {
         }
         self.note_internal(now, Cause::TimerRto);
         let linear = self.config.is_linux()
-            && self.state == State::SynSent
+            && self.state == ConnectionState::SynSent
             && self.statistics.timeouts() <= MAX_LINEAR_SYNS;
         if !linear {
             self.rto.back_off(); // RFC 6298 §5.5
@@ -232,7 +232,7 @@ impl Connection {
 
     /// The one timer of Linux's recovery is the retransmission timer too, but for SYNs.
     pub(super) fn start_retransmission_timer(&mut self, at: Instant) {
-        let handshake = matches!(self.state, State::SynSent | State::SynReceived);
+        let handshake = matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived);
         let recovery_has_it = self.config.is_linux() && !handshake;
         self.rto_deadline = (!recovery_has_it).then_some(at);
         if recovery_has_it {

@@ -1,12 +1,12 @@
 //! What a connection sends, and in which order: control, retransmissions, new data, acknowledgments.
 
-use super::{Connection, State};
-use crate::ack_request::{Form, Mark};
+use super::{Connection, ConnectionState};
+use crate::ack_request::{Mark, RequestForm};
 use crate::cc::{self, SentSample};
 use crate::config::MAX_SUPER_SEGMENT;
-use crate::recovery::{SendView, Sent};
-use crate::segment::Outgoing;
-use crate::segments::{Row, Tags};
+use crate::recovery::{SendView, SentKind};
+use crate::segment::OutgoingSegment;
+use crate::segments::{SegmentRow, Tags};
 use bytes::Bytes;
 use farpace_trace::Cause;
 use farpace_units::{Instant, Seq};
@@ -38,7 +38,7 @@ pub enum Blocked {
 
 impl Connection {
     /// Appends up to `budget` segments to `out` (zero counts as one), as far as windows and data allow.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, budget: usize) -> Transmit {
         let before = out.len();
         let result = self.fill(now, out, budget);
         self.note_causes(now);
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    fn fill(&mut self, now: Instant, out: &mut Vec<Outgoing>, budget: usize) -> Transmit {
+    fn fill(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, budget: usize) -> Transmit {
         let full = out.len().saturating_add(budget.max(1));
         if let Some((seq, ack)) = self.reset_pending.take() {
             let known = ack != Seq::default();
@@ -100,7 +100,7 @@ impl Connection {
         result
     }
 
-    fn probe_window(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+    fn probe_window(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
         if !self.sends_as_linux() || !self.probe_with_data(now, out) {
             // An old number makes the peer answer with its window. RFC 9293 §3.8.6.1 leaves the form open; with a byte of
             // new data a peer that does take it would cut our segments at odd places, and the byte would need a row.
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Retransmissions, then new data.
-    fn fill_as_usual(&mut self, now: Instant, out: &mut Vec<Outgoing>, full: usize) -> Transmit {
+    fn fill_as_usual(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, full: usize) -> Transmit {
         if self.segments.is_empty() && !self.probe_due && !self.has_unsent() {
             return self.ran_out(); // who only receives asks for nothing more
         }
@@ -142,12 +142,16 @@ impl Connection {
     pub(super) fn is_open(&self) -> bool {
         matches!(
             self.state,
-            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck
+            ConnectionState::Established
+                | ConnectionState::CloseWait
+                | ConnectionState::FinWait1
+                | ConnectionState::Closing
+                | ConnectionState::LastAck
         )
     }
 
-    fn send_pure_ack(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
-        if matches!(self.state, State::Closed | State::SynSent) {
+    fn send_pure_ack(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) {
+        if matches!(self.state, ConnectionState::Closed | ConnectionState::SynSent) {
             self.ack_now = None;
         } else if let Some(cause) = self.ack_now {
             self.emit(now, out, self.acceptable_number(), TcpFlags::ACK, Bytes::new(), cause);
@@ -165,8 +169,8 @@ impl Connection {
         if self.snd_nxt.bytes_since(edge) >= slack { edge } else { self.snd_nxt }
     }
 
-    fn send_syn(&mut self, now: Instant, out: &mut Vec<Outgoing>, cause: Cause) {
-        let flags = if self.state == State::SynSent {
+    fn send_syn(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, cause: Cause) {
+        let flags = if self.state == ConnectionState::SynSent {
             TcpFlags::SYN.with(self.ecn.offer(cause == Cause::SynRetransmit))
         } else {
             TcpFlags::SYN.with(TcpFlags::ACK).with(self.ecn.answer())
@@ -183,7 +187,7 @@ impl Connection {
     }
 
     /// Sends one segment again, if recovery grants one that fits the peer's window.
-    pub(super) fn send_retransmission(&mut self, now: Instant, out: &mut Vec<Outgoing>) -> bool {
+    pub(super) fn send_retransmission(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>) -> bool {
         let view = SendView {
             segments: &self.segments,
             cwnd: self.window.cwnd(),
@@ -249,12 +253,12 @@ impl Connection {
     }
 
     /// A short segment takes those behind it along that fit (Linux: tcp_retrans_collapse).
-    fn join_short(&mut self, index: usize) -> Option<Row> {
+    fn join_short(&mut self, index: usize) -> Option<SegmentRow> {
         if !self.config.is_linux() {
             return None;
         }
         let una = self.snd_una;
-        let payload = |row: &Row, fin: Option<Seq>| {
+        let payload = |row: &SegmentRow, fin: Option<Seq>| {
             row.end().bytes_since(row.seq.later(una)) - u32::from(fin.is_some_and(|f| row.end() == f + 1))
         };
         let edge = self.snd_una + self.snd_wnd;
@@ -282,7 +286,7 @@ impl Connection {
 
     /// Tells recovery and congestion control of a segment that is being sent.
     fn tell_sent(&mut self, now: Instant, index: usize, fresh: bool) {
-        let sent = Sent {
+        let sent = SentKind {
             now,
             index,
             fresh,
@@ -390,7 +394,7 @@ impl Connection {
         usable == 0 || (u64::from(usable) < unsent.min(u64::from(self.mss)) && usable < self.max_window / 2)
     }
 
-    fn send_new(&mut self, now: Instant, out: &mut Vec<Outgoing>, len: u32) {
+    fn send_new(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, len: u32) {
         let (moment, mark) = self.request_for(now, len);
         // The option comes off the segment that carries it, not on top of it (RFC 6691 §2).
         let len = mark.map_or(len, |m| len.min(self.mss - m.cost()));
@@ -473,13 +477,13 @@ impl Connection {
             self.fin_seq = Some(seq + len);
             sequence_length += 1;
             self.state = match self.state {
-                State::CloseWait => State::LastAck,
-                _ => State::FinWait1,
+                ConnectionState::CloseWait => ConnectionState::LastAck,
+                _ => ConnectionState::FinWait1,
             };
         }
         if self.segments.is_empty() {
             let idle = now.since(self.last_sent);
-            self.cc.on_event(now, &mut self.window, cc::Event::Restart(idle));
+            self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Restart(idle));
         }
         self.segments.push(seq, sequence_length, now);
         self.timed.on_sent(seq, now);
@@ -509,7 +513,7 @@ impl Connection {
         let alone = len != self.mss
             || limit < 2 * len
             || self.solicitor.asks()
-            || self.solicitor.answers() != Form::None
+            || self.solicitor.answers() != RequestForm::None
             || self.urgent_pointer(self.snd_nxt).is_some()
             || !self.ecn.may_be_cut();
         if alone { len } else { self.buffer.run(start, len, limit / len * len) }
@@ -517,7 +521,7 @@ impl Connection {
 }
 
 /// What was just put out is sent again until it is acknowledged.
-pub(super) fn expect(out: &mut [Outgoing], number: u32) {
+pub(super) fn expect(out: &mut [OutgoingSegment], number: u32) {
     if let Some(sent) = out.last_mut() {
         sent.number = Some(number);
     }

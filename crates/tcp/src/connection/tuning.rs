@@ -1,6 +1,6 @@
 //! What can be changed while a connection lives.
 
-use super::{Connection, State};
+use super::{Connection, ConnectionState};
 use crate::cc;
 use crate::config::{Config, KeepAlive};
 use farpace_trace::Cause;
@@ -54,9 +54,12 @@ impl Connection {
             self.segments.measure_rates();
         }
         self.pacer.follow(self.cc.as_ref());
-        if !matches!(self.state, State::SynSent | State::SynReceived | State::Closed) {
+        if !matches!(
+            self.state,
+            ConnectionState::SynSent | ConnectionState::SynReceived | ConnectionState::Closed
+        ) {
             let rtt = self.rto.srtt();
-            self.cc.on_event(now, &mut self.window, cc::Event::Established(rtt));
+            self.cc.on_event(now, &mut self.window, cc::CongestionEvent::Established(rtt));
         }
         self.set_pace();
     }

@@ -1,6 +1,6 @@
 //! The program's limit of what waits to be sent for the first time (TCP_NOTSENT_LOWAT).
 
-use super::{Connection, Event};
+use super::{Connection, ConnectionEvent};
 use bytes::Bytes;
 use farpace_units::ByteCount;
 
@@ -30,7 +30,7 @@ impl Connection {
         if self.unsent_refused && self.config.tuning.unsent_limit.is_none_or(below) {
             self.unsent_refused = false;
             if !self.fin_queued && !self.buffer.room().is_zero() {
-                self.tell(Event::Writable);
+                self.tell(ConnectionEvent::Writable);
             }
         }
     }

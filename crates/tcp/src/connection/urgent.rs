@@ -1,6 +1,6 @@
 //! Urgent data (RFC 9293 §3.8.5, RFC 6093): a pointer into the stream, whose bytes stay in line.
 
-use super::{Connection, Event, State};
+use super::{Connection, ConnectionEvent, ConnectionState};
 use bytes::Bytes;
 use farpace_units::{ByteCount, Seq};
 use farpace_wire::tcp::TcpFlags;
@@ -57,7 +57,10 @@ impl Connection {
 
     /// RFC 9293 §3.10.7.4, sixth check.
     pub(super) fn on_urgent(&mut self, flags: TcpFlags, seq: Seq, pointer: u16) {
-        let may = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        let may = matches!(
+            self.state,
+            ConnectionState::Established | ConnectionState::FinWait1 | ConnectionState::FinWait2
+        );
         if !flags.contains(TcpFlags::URG) || !may {
             return;
         }
@@ -67,7 +70,7 @@ impl Connection {
         let up = self.reassembly.next() + u64::from(ahead);
         if ahead > 0 && up > self.urgent.received {
             self.urgent.received = up;
-            self.tell(Event::Urgent);
+            self.tell(ConnectionEvent::Urgent);
         }
     }
 }

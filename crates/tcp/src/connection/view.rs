@@ -5,7 +5,7 @@ use farpace_units::{ByteCount, Packets, Rate, Span};
 
 /// The states of RFC 9293 §3.3.2, without LISTEN, which belongs to the host's listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum ConnectionState {
     /// SYN sent, nothing heard.
     SynSent,
     /// SYN received and answered.
@@ -28,10 +28,10 @@ pub enum State {
     Closed,
 }
 
-impl State {
+impl ConnectionState {
     /// The peer may still send data.
     pub(crate) const fn receives(self) -> bool {
-        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+        matches!(self, ConnectionState::Established | ConnectionState::FinWait1 | ConnectionState::FinWait2)
     }
 }
 
@@ -53,7 +53,7 @@ pub enum CloseReason {
 
 /// What an application should hear of. Each stands at most once in the queue, so it cannot grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// The handshake is complete.
     Connected,
     /// There is something to read.
@@ -67,7 +67,7 @@ pub enum Event {
     /// Three retransmissions in a row were not answered (R1 of RFC 9293 §3.8.3): another route may help.
     Unanswered,
     /// The network has reported trouble on the way, which may pass (RFC 9293 §3.9.2.2).
-    PathTrouble,
+    SoftError,
     /// The connection is over.
     Closed(CloseReason),
 }
@@ -184,9 +184,9 @@ impl Default for Counters {
 
 /// What can be seen of a connection from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inspection {
+pub struct ConnectionInspection {
     /// State of RFC 9293.
-    pub state: State,
+    pub state: ConnectionState,
     /// Congestion state.
     pub recovery: RecoveryState,
     /// Congestion window.
@@ -219,7 +219,7 @@ pub struct Inspection {
 
 /// What a connection holds besides itself; each of these has a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct ConnectionMemory {
     /// Rows of the retransmission queue, one for each outstanding segment.
     pub rows: usize,
     /// Bytes written by the application and not acknowledged, at most the send buffer.

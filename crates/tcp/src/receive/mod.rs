@@ -6,6 +6,6 @@ mod round_trip;
 mod sack_block_list;
 mod window;
 
-pub use reassembly::{Arrival, Reassembly, SMALLEST_MEAN_CHUNK};
+pub use reassembly::{ArrivedData, SMALLEST_MEAN_CHUNK, StreamReassembly};
 pub use sack_block_list::SackBlockList;
 pub use window::{LINUX_INITIAL_WINDOW, ReceiveWindow};

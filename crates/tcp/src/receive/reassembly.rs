@@ -21,7 +21,7 @@ struct QueuedRange {
 
 /// What became of a segment's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ArrivedData {
     /// It moved the front of the stream.
     InOrder,
     /// It waits beyond a hole.
@@ -34,7 +34,7 @@ pub enum Arrival {
 
 /// The receive stream. Offsets count payload bytes from the first one of the connection.
 #[derive(Debug, Default)]
-pub struct Reassembly {
+pub struct StreamReassembly {
     /// In order, not read yet.
     ready: VecDeque<Bytes>,
     ready_bytes: u64,
@@ -47,10 +47,10 @@ pub struct Reassembly {
     buffer: u64,
 }
 
-impl Reassembly {
+impl StreamReassembly {
     /// An empty stream with a window of `buffer` bytes.
     pub fn new(buffer: ByteCount) -> Self {
-        Reassembly { buffer: buffer.get(), ..Reassembly::default() }
+        StreamReassembly { buffer: buffer.get(), ..StreamReassembly::default() }
     }
     /// The window has `buffer` bytes now. What waits already stays.
     pub fn set_buffer(&mut self, buffer: ByteCount) {
@@ -87,27 +87,27 @@ impl Reassembly {
     }
 
     /// Takes the payload that begins at offset `start`. The caller has cut it to the window.
-    pub fn insert(&mut self, start: u64, data: Bytes) -> Arrival {
+    pub fn insert(&mut self, start: u64, data: Bytes) -> ArrivedData {
         let end = start + data.len() as u64;
         if end <= self.next {
-            return Arrival::Duplicate;
+            return ArrivedData::Duplicate;
         }
         let fresh = start.max(self.next);
         if fresh == self.next && self.islands.is_empty() {
             self.deliver(data.slice((fresh - start) as usize..));
-            return Arrival::InOrder;
+            return ArrivedData::InOrder;
         }
         if fresh != self.next && self.is_full_of_pieces() {
-            return Arrival::Refused;
+            return ArrivedData::Refused;
         }
         if !self.fill(start, fresh, end, &data) {
-            return Arrival::Duplicate;
+            return ArrivedData::Duplicate;
         }
         if fresh > self.next {
-            return Arrival::OutOfOrder;
+            return ArrivedData::OutOfOrder;
         }
         self.join();
-        Arrival::InOrder
+        ArrivedData::InOrder
     }
 
     fn deliver(&mut self, data: Bytes) {
@@ -258,13 +258,13 @@ mod tests {
             let stream: Vec<u8> = (0..400u32).map(|i| (i * 7 + seed as u32) as u8).collect();
             // Everything arrives in the end.
             pieces.extend((0..400).step_by(40).map(|s| (s, 40)));
-            let mut r = Reassembly::new(ByteCount::new(4_000));
+            let mut r = StreamReassembly::new(ByteCount::new(4_000));
             let mut got = Vec::new();
             for (start, len) in pieces {
                 let end = (start as usize + len).min(stream.len());
                 let before = r.next();
                 let arrival = r.insert(start, Bytes::copy_from_slice(&stream[start as usize..end]));
-                prop_assert_eq!(arrival == Arrival::InOrder, r.next() > before);
+                prop_assert_eq!(arrival == ArrivedData::InOrder, r.next() > before);
                 if seed % 2 == 0 {
                     r.read(|b| got.extend_from_slice(&b));
                 }
@@ -279,20 +279,20 @@ mod tests {
     /// Breaks: D-SACK depends on knowing a complete duplicate.
     #[test]
     fn duplicates_are_told_apart() {
-        let mut r = Reassembly::new(ByteCount::new(4_000));
+        let mut r = StreamReassembly::new(ByteCount::new(4_000));
         let data = |n| Bytes::from(vec![1u8; n]);
-        assert_eq!(r.insert(10, data(10)), Arrival::OutOfOrder);
-        assert_eq!(r.insert(12, data(4)), Arrival::Duplicate);
-        assert_eq!(r.insert(15, data(10)), Arrival::OutOfOrder, "part of it is new");
-        assert_eq!(r.insert(0, data(10)), Arrival::InOrder);
+        assert_eq!(r.insert(10, data(10)), ArrivedData::OutOfOrder);
+        assert_eq!(r.insert(12, data(4)), ArrivedData::Duplicate);
+        assert_eq!(r.insert(15, data(10)), ArrivedData::OutOfOrder, "part of it is new");
+        assert_eq!(r.insert(0, data(10)), ArrivedData::InOrder);
         assert_eq!(r.next(), 25);
-        assert_eq!(r.insert(0, data(25)), Arrival::Duplicate);
+        assert_eq!(r.insert(0, data(25)), ArrivedData::Duplicate);
     }
 
     /// Breaks: a program that reads slowly: what it did not ask for is lost, or read twice.
     #[test]
     fn what_is_not_read_stays() {
-        let mut r = Reassembly::new(ByteCount::new(4_000));
+        let mut r = StreamReassembly::new(ByteCount::new(4_000));
         r.insert(0, Bytes::from_static(b"abc"));
         r.insert(3, Bytes::from_static(b"defgh"));
         let mut got = Vec::new();
@@ -306,15 +306,15 @@ mod tests {
     /// Breaks: a peer could make us hold any number of tiny chunks.
     #[test]
     fn tiny_segments_are_bounded() {
-        let mut r = Reassembly::new(ByteCount::new(4_000));
+        let mut r = StreamReassembly::new(ByteCount::new(4_000));
         let most = ALWAYS_WAITING as u64 + 4_000 / SMALLEST_MEAN_CHUNK;
         for i in 0..most {
-            assert_eq!(r.insert(10 + 2 * i, Bytes::from_static(b"x")), Arrival::OutOfOrder);
+            assert_eq!(r.insert(10 + 2 * i, Bytes::from_static(b"x")), ArrivedData::OutOfOrder);
         }
-        assert_eq!(r.insert(9, Bytes::from_static(b"x")), Arrival::Refused);
+        assert_eq!(r.insert(9, Bytes::from_static(b"x")), ArrivedData::Refused);
         assert_eq!(
             r.insert(0, Bytes::from_static(b"0123456789")),
-            Arrival::InOrder,
+            ArrivedData::InOrder,
             "the front always moves"
         );
     }

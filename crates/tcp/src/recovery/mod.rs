@@ -12,8 +12,8 @@ pub use sack::SackRecovery;
 
 use crate::cc::{AckSample, CongestionControl, Cut};
 use crate::config;
-use crate::rto::{MinRtt, RtoEstimator, RttSample, Source};
-use crate::segments::{Acknowledged, Row, Segments, Tags};
+use crate::rto::{MinRtt, RtoEstimator, RttSample, RttSource};
+use crate::segments::{Acknowledged, SegmentRow, Segments, Tags};
 use crate::window::Window;
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
@@ -91,16 +91,16 @@ impl Context<'_> {
     pub(crate) fn drop_acknowledged_each(
         &mut self,
         ack: &AckInput<'_>,
-        see: impl FnMut(&Row, Tags, u32),
+        see: impl FnMut(&SegmentRow, Tags, u32),
     ) -> Acknowledged {
         let done = self.segments.acknowledge_each(ack.snd_una, see);
         if !done.packets.is_zero() {
             // A timestamp is valid even for retransmissions (RFC 7323 §4); without one Karn's rule holds.
             let measured = done.first_sent_at.filter(|_| !done.retransmitted).map(|t| ack.now.since(t));
             let sample = match self.rto.source() {
-                Source::Segment => measured.or(ack.rtt_by_timestamp),
-                Source::Timestamp => ack.rtt_by_timestamp.or(measured),
-                Source::Timed => ack.rtt_by_timestamp.or(ack.timed_at.map(|at| ack.now.since(at))),
+                RttSource::Segment => measured.or(ack.rtt_by_timestamp),
+                RttSource::Timestamp => ack.rtt_by_timestamp.or(measured),
+                RttSource::Timed => ack.rtt_by_timestamp.or(ack.timed_at.map(|at| ack.now.since(at))),
             };
             // Of the least round trip timestamps say too little: within a tick of theirs it is zero.
             self.sample_rtt(ack, sample, measured);
@@ -110,7 +110,7 @@ impl Context<'_> {
 
     /// Takes a round trip in that a SACK told of a segment sent once.
     pub(crate) fn sample_sacked(&mut self, ack: &AckInput<'_>, rtt: Span) {
-        let timed = self.rto.source() == Source::Timed;
+        let timed = self.rto.source() == RttSource::Timed;
         self.sample_rtt(ack, (!timed).then_some(rtt), Some(rtt));
     }
 
@@ -227,7 +227,7 @@ pub struct Grant {
 
 /// A segment that was just sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct SentKind {
     /// When.
     pub now: Instant,
     /// Index in the retransmission queue.
@@ -336,7 +336,7 @@ pub trait LossRecovery: Send {
     /// A segment to send again now, if one may be.
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant>;
     /// A segment was sent.
-    fn on_sent(&mut self, sent: &Sent, segments: &Segments);
+    fn on_sent(&mut self, sent: &SentKind, segments: &Segments);
     /// The retransmission timer fired. Afterwards the head of the queue is sent again.
     fn on_timeout(&mut self, expiry: &Expiry, cx: &mut Context<'_>);
     /// Recovery's own next deadline, and which timer it is. Pure.

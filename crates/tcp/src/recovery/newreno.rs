@@ -1,7 +1,7 @@
 //! Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582), with limited transmit (RFC 3042).
 
-use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, Sent};
-use crate::cc::{AckSample, Cut, Event};
+use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, SentKind};
+use crate::cc::{AckSample, CongestionEvent, Cut};
 use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq};
@@ -73,7 +73,7 @@ impl LossRecovery for NewReno {
                 let cwnd = Packets::new(cx.window.ssthresh().get().min(flight.max(1) + 1));
                 cx.reduce_to(cwnd);
                 self.state = RecoveryState::Open;
-                cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery);
+                cx.cc.on_event(ack.now, cx.window, CongestionEvent::ExitRecovery);
             }
             RecoveryState::Recovery => {
                 // Partial acknowledgment: the next hole, and a window deflated by what has left.
@@ -112,7 +112,7 @@ impl LossRecovery for NewReno {
         room.then_some(Grant { index, cause })
     }
 
-    fn on_sent(&mut self, sent: &Sent, _: &Segments) {
+    fn on_sent(&mut self, sent: &SentKind, _: &Segments) {
         self.timed_out &= sent.fresh;
     }
 
@@ -124,7 +124,7 @@ impl LossRecovery for NewReno {
         cx.reduce_to(Packets::new(1));
         cx.window.cwnd_cnt = 0;
         cx.window.bytes_acked = 0;
-        cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
+        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss);
         self.state = RecoveryState::Loss;
         self.recover = Some(expiry.snd_nxt);
         self.dup_acks = 0;
@@ -142,7 +142,7 @@ impl LossRecovery for NewReno {
             Resegmented::ProbeLost { alone: true } if self.state == RecoveryState::Recovery => {
                 cx.reduce_to(self.before.0);
                 cx.window.set_ssthresh(self.before.1);
-                cx.cc.on_event(at.now, cx.window, Event::Undo);
+                cx.cc.on_event(at.now, cx.window, CongestionEvent::Undo);
                 self.state = RecoveryState::Disorder;
             }
             Resegmented::ProbeLost { .. } => {}
@@ -202,7 +202,7 @@ impl NewReno {
                 }
                 cx.window.cwnd_cnt = 0;
                 cx.reduce_to(cx.window.ssthresh() + Packets::new(DUP_THRESH));
-                cx.cc.on_event(ack.now, cx.window, Event::EnterRecovery);
+                cx.cc.on_event(ack.now, cx.window, CongestionEvent::EnterRecovery);
                 self.recover = Some(ack.snd_nxt);
                 self.state = RecoveryState::Recovery;
                 Self::retransmit_head(cx.segments);

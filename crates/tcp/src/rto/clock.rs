@@ -10,17 +10,17 @@ const TIMESTAMP: Span = Span::from_millis(1);
 ///
 /// Where no tick was chosen round trips and timers are exact, and timestamps count milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub struct TcpClock {
     /// In nanoseconds; none: exact.
     tick: Option<NonZeroU64>,
 }
 
-impl Clock {
+impl TcpClock {
     /// A clock of this tick (not zero); none: exact.
     pub const fn new(tick: Option<Span>) -> Self {
         match tick {
-            Some(tick) => Clock { tick: NonZeroU64::new(tick.as_nanos()) },
-            None => Clock { tick: None },
+            Some(tick) => TcpClock { tick: NonZeroU64::new(tick.as_nanos()) },
+            None => TcpClock { tick: None },
         }
     }
 
@@ -79,29 +79,29 @@ mod tests {
     /// Breaks: what a coarse clock sees of a round trip: only the ticks in it, so 2 ms may be one and 499 ms none.
     #[test]
     fn ticks_count() {
-        let clock = Clock::new(Some(Span::from_millis(500)));
+        let clock = TcpClock::new(Some(Span::from_millis(500)));
         for (sent, now, ticks) in [(0, 499, 0), (499, 501, 1), (500, 1000, 1), (100, 1600, 3), (7, 7, 0)] {
             let seen = clock.measure(at(now), Span::from_millis(now - sent));
             assert_eq!(seen, Span::from_millis(500 * ticks), "{sent} to {now} ms");
         }
-        assert_eq!(Clock::default().measure(at(499), Span::from_nanos(7)), Span::from_nanos(7));
+        assert_eq!(TcpClock::default().measure(at(499), Span::from_nanos(7)), Span::from_nanos(7));
     }
 
     /// Breaks: the retransmission timer of a coarse clock fires at its ticks, and never too early.
     #[test]
     fn timers_wait_for_a_tick() {
-        let clock = Clock::new(Some(Span::from_millis(500)));
+        let clock = TcpClock::new(Some(Span::from_millis(500)));
         assert_eq!([0, 1, 500, 501].map(|ms| clock.tick_from(at(ms))), [0, 500, 500, 1000].map(at));
         assert_eq!(clock.tick_from(Instant::FAR_FUTURE), Instant::FAR_FUTURE);
-        assert_eq!(Clock::default().tick_from(at(1)), at(1));
+        assert_eq!(TcpClock::default().tick_from(at(1)), at(1));
     }
 
     /// Breaks: TSval: milliseconds unless a clock was chosen, and round the circle of 32 bits.
     #[test]
     fn timestamps() {
-        let micros = Clock::new(Some(Span::from_micros(1)));
+        let micros = TcpClock::new(Some(Span::from_micros(1)));
         assert_eq!(micros.timestamp(at(3)), 3_000);
         assert_eq!(micros.timestamp(at(4_294_968)), 704, "2^32 us are 4294.967296 s");
-        assert_eq!(Clock::default().timestamp(at(7)), 7);
+        assert_eq!(TcpClock::default().timestamp(at(7)), 7);
     }
 }

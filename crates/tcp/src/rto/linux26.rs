@@ -7,7 +7,7 @@ const RTO_MIN: Span = Span::from_millis(200);
 
 /// The kernel's estimator. `srtt` is kept times 8, the deviations times 4.
 #[derive(Clone, Debug)]
-pub struct Linux26 {
+pub struct Linux26Rto {
     /// What it counts in.
     unit: Span,
     floor: u64,
@@ -23,7 +23,7 @@ pub struct Linux26 {
     rtt_seq: Seq,
 }
 
-impl Default for Linux26 {
+impl Default for Linux26Rto {
     /// That of 2.6, with HZ = 1000.
     fn default() -> Self {
         let three = Span::from_secs(3);
@@ -31,7 +31,7 @@ impl Default for Linux26 {
     }
 }
 
-impl Linux26 {
+impl Linux26Rto {
     /// That of today, with this floor (`tcp_rto_min_us`).
     pub fn of_today(floor: Span) -> Self {
         // RFC 6298 §2.1 and §5.7.
@@ -40,7 +40,7 @@ impl Linux26 {
 
     fn counting(unit: Span, floor: Span, initial: Span, initial_after_syn_timeout: Span) -> Self {
         let floor = floor.as_nanos() / unit.as_nanos();
-        Linux26 {
+        Linux26Rto {
             unit,
             floor,
             initial,
@@ -137,7 +137,7 @@ mod tests {
     /// Breaks: the kernel's timeouts, which decide how often the paper's transfers stop.
     #[test]
     fn floor_first_sample_and_decay() {
-        let mut e = Linux26::default();
+        let mut e = Linux26Rto::default();
         assert_eq!(e.rto(), Span::from_secs(3));
         e.sample(Span::from_millis(10), at(0), at(100));
         assert_eq!(e.rto(), Span::from_millis(210), "10 ms and the floor");
@@ -156,7 +156,7 @@ mod tests {
     /// Breaks: a sample of zero must not stop the estimator.
     #[test]
     fn zero_counts_as_one_millisecond() {
-        let mut e = Linux26::default();
+        let mut e = Linux26Rto::default();
         e.sample(Span::ZERO, at(0), at(1));
         assert_eq!(e.srtt(), Span::from_millis(1));
     }

@@ -9,8 +9,8 @@ mod rfc6298;
 mod timed;
 
 pub use cdl::Cdl;
-pub use clock::Clock;
-pub use linux26::Linux26;
+pub use clock::TcpClock;
+pub use linux26::Linux26Rto;
 pub use min_rtt::MinRtt;
 pub use net2::Net2;
 pub use rfc6298::Rfc6298;
@@ -37,7 +37,7 @@ pub struct RttSample {
 
 /// Which of the round trips that an ACK tells an estimator takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum RttSource {
     /// Of the first segment that it acknowledges; by timestamp where that was sent twice.
     Segment,
     /// By timestamp wherever there are any, else of the segment.
@@ -50,18 +50,18 @@ pub enum Source {
 /// have it: it doubles at each expiry and ends with the next valid sample (Karn).
 #[derive(Clone, Debug)]
 pub struct RtoEstimator {
-    kind: Kind,
+    kind: SampleKind,
     backoff: u32,
-    clock: Clock,
+    clock: TcpClock,
     /// The timeout in force: every segment asks for it, and few things change it.
     rto: Span,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum SampleKind {
     Rfc6298(Rfc6298),
-    Linux26(Linux26),
-    Linux(Linux26),
+    Linux26(Linux26Rto),
+    Linux(Linux26Rto),
     Net2(Net2),
     Cdl(Box<Cdl>),
 }
@@ -71,14 +71,14 @@ pub const MAX_RTO: Span = Span::from_secs(120);
 
 impl RtoEstimator {
     /// An estimator without a sample.
-    pub fn new(kind: config::Rto, min_rto: Span, clock: Clock) -> Self {
+    pub fn new(kind: config::Rto, min_rto: Span, clock: TcpClock) -> Self {
         let tick = clock.tick();
         let kind = match kind {
-            config::Rto::Rfc6298 => Kind::Rfc6298(Rfc6298::new(min_rto, tick)),
-            config::Rto::Linux26 => Kind::Linux26(Linux26::default()),
-            config::Rto::Linux => Kind::Linux(Linux26::of_today(min_rto)),
-            config::Rto::Net2 => Kind::Net2(Net2::new(tick)),
-            config::Rto::Cdl => Kind::Cdl(Box::new(Cdl::new(min_rto, tick))),
+            config::Rto::Rfc6298 => SampleKind::Rfc6298(Rfc6298::new(min_rto, tick)),
+            config::Rto::Linux26 => SampleKind::Linux26(Linux26Rto::default()),
+            config::Rto::Linux => SampleKind::Linux(Linux26Rto::of_today(min_rto)),
+            config::Rto::Net2 => SampleKind::Net2(Net2::new(tick)),
+            config::Rto::Cdl => SampleKind::Cdl(Box::new(Cdl::new(min_rto, tick))),
         };
         let mut estimator = RtoEstimator { kind, backoff: 0, clock, rto: Span::ZERO };
         estimator.settle();
@@ -86,7 +86,7 @@ impl RtoEstimator {
     }
 
     /// The clock in use.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> TcpClock {
         self.clock
     }
 
@@ -96,34 +96,34 @@ impl RtoEstimator {
         let shown = |span| self.clock.measure(s.now, span);
         let s = RttSample { rtt: shown(s.rtt), undelayed: s.undelayed.map(shown), ..*s };
         match &mut self.kind {
-            Kind::Rfc6298(e) => e.sample(s.rtt),
-            Kind::Linux26(e) | Kind::Linux(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
-            Kind::Net2(e) => e.sample(s.rtt),
-            Kind::Cdl(e) => e.sample(&s),
+            SampleKind::Rfc6298(e) => e.sample(s.rtt),
+            SampleKind::Linux26(e) | SampleKind::Linux(e) => e.sample(s.rtt, s.snd_una, s.snd_nxt),
+            SampleKind::Net2(e) => e.sample(s.rtt),
+            SampleKind::Cdl(e) => e.sample(&s),
         }
         self.settle();
     }
 
     /// The least that the timeout is above the round trip, from the next sample on (Linux: TCP_RTO_MIN_US).
     pub fn set_least(&mut self, least: Span) {
-        if let Kind::Linux(e) = &mut self.kind {
+        if let SampleKind::Linux(e) = &mut self.kind {
             e.set_floor(least);
         }
     }
 
     /// Which samples it wants.
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> RttSource {
         match self.kind {
-            Kind::Rfc6298(_) | Kind::Cdl(_) | Kind::Linux(_) => Source::Segment,
-            Kind::Linux26(_) => Source::Timestamp,
-            Kind::Net2(_) => Source::Timed,
+            SampleKind::Rfc6298(_) | SampleKind::Cdl(_) | SampleKind::Linux(_) => RttSource::Segment,
+            SampleKind::Linux26(_) => RttSource::Timestamp,
+            SampleKind::Net2(_) => RttSource::Timed,
         }
     }
 
     /// True: every segment that the timer guards has asked for an ACK at once, so the receiver holds none back. Say so
     /// before the timer is set; only `cdl` heeds it.
     pub fn set_guarded_asked(&mut self, asked: bool) {
-        if let Kind::Cdl(e) = &mut self.kind {
+        if let SampleKind::Cdl(e) = &mut self.kind {
             e.set_guarded_asked(asked);
             self.settle();
         }
@@ -137,7 +137,7 @@ impl RtoEstimator {
     /// The timer fired: wait twice as long next time.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);
-        if let Kind::Net2(e) = &mut self.kind {
+        if let SampleKind::Net2(e) = &mut self.kind {
             e.on_timeout(self.backoff);
         }
         self.settle();
@@ -147,11 +147,11 @@ impl RtoEstimator {
     /// the SYN has left it, until something was measured.
     pub fn restart_after_syn_timeout(&mut self) {
         match &mut self.kind {
-            Kind::Rfc6298(e) => e.restart_after_syn_timeout(),
-            Kind::Cdl(e) => e.restart_after_syn_timeout(),
-            Kind::Linux26(_) => {}
-            Kind::Linux(e) => e.restart_after_syn_timeout(),
-            Kind::Net2(_) => return,
+            SampleKind::Rfc6298(e) => e.restart_after_syn_timeout(),
+            SampleKind::Cdl(e) => e.restart_after_syn_timeout(),
+            SampleKind::Linux26(_) => {}
+            SampleKind::Linux(e) => e.restart_after_syn_timeout(),
+            SampleKind::Net2(_) => return,
         }
         self.backoff = 0;
         self.settle();
@@ -164,13 +164,13 @@ impl RtoEstimator {
 
     fn settle(&mut self) {
         let base = match &self.kind {
-            Kind::Rfc6298(e) => e.rto(),
-            Kind::Linux26(e) | Kind::Linux(e) => e.rto(),
-            Kind::Net2(e) => {
+            SampleKind::Rfc6298(e) => e.rto(),
+            SampleKind::Linux26(e) | SampleKind::Linux(e) => e.rto(),
+            SampleKind::Net2(e) => {
                 self.rto = e.rto(self.backoff);
                 return;
             }
-            Kind::Cdl(e) => e.rto(),
+            SampleKind::Cdl(e) => e.rto(),
         };
         self.rto = (base * (1u64 << self.backoff)).min(MAX_RTO);
     }
@@ -178,7 +178,7 @@ impl RtoEstimator {
     /// When a timer that is set now fires: at a tick, and not before the timeout is over. BSD counts the ticks that come,
     /// so its timer may fire up to a tick earlier.
     pub fn deadline(&self, now: Instant) -> Instant {
-        if let Kind::Net2(_) = self.kind {
+        if let SampleKind::Net2(_) = self.kind {
             let tick = self.clock.tick();
             return Instant::ZERO + tick * self.clock.ticks(now) + self.rto();
         }
@@ -188,37 +188,37 @@ impl RtoEstimator {
     /// The least that the timeout is above zero, or above the round trip.
     pub fn least(&self) -> Span {
         match &self.kind {
-            Kind::Rfc6298(e) => e.min(),
-            Kind::Linux26(e) | Kind::Linux(e) => e.floor(),
-            Kind::Net2(_) | Kind::Cdl(_) => Span::ZERO,
+            SampleKind::Rfc6298(e) => e.min(),
+            SampleKind::Linux26(e) | SampleKind::Linux(e) => e.floor(),
+            SampleKind::Net2(_) | SampleKind::Cdl(_) => Span::ZERO,
         }
     }
 
     /// Smoothed round-trip time; zero before the first sample.
     pub fn srtt(&self) -> Span {
         match &self.kind {
-            Kind::Rfc6298(e) => e.srtt(),
-            Kind::Linux26(e) | Kind::Linux(e) => e.srtt(),
-            Kind::Net2(e) => e.srtt(),
-            Kind::Cdl(e) => e.srtt(),
+            SampleKind::Rfc6298(e) => e.srtt(),
+            SampleKind::Linux26(e) | SampleKind::Linux(e) => e.srtt(),
+            SampleKind::Net2(e) => e.srtt(),
+            SampleKind::Cdl(e) => e.srtt(),
         }
     }
 
     /// Its variation (for Linux 2.6: the part that is added to srtt, i.e. four deviations or the floor).
     pub fn rttvar(&self) -> Span {
         match &self.kind {
-            Kind::Rfc6298(e) => e.rttvar(),
-            Kind::Linux26(e) => e.rttvar(),
-            Kind::Linux(e) => e.deviation(),
-            Kind::Net2(e) => e.rttvar(),
-            Kind::Cdl(e) => e.rttvar(),
+            SampleKind::Rfc6298(e) => e.rttvar(),
+            SampleKind::Linux26(e) => e.rttvar(),
+            SampleKind::Linux(e) => e.deviation(),
+            SampleKind::Net2(e) => e.rttvar(),
+            SampleKind::Cdl(e) => e.rttvar(),
         }
     }
 
     /// Smoothed round-trip time of ACKs that were not held back, if the estimator keeps them apart and had any.
     pub fn undelayed_srtt(&self) -> Option<Span> {
         match &self.kind {
-            Kind::Cdl(e) => e.undelayed_srtt(),
+            SampleKind::Cdl(e) => e.undelayed_srtt(),
             _ => None,
         }
     }
@@ -233,7 +233,7 @@ mod tests {
     /// never before the timeout is over.
     #[test]
     fn deadlines() {
-        let (ms, tick) = (Span::from_millis, Clock::new(Some(Span::from_millis(500))));
+        let (ms, tick) = (Span::from_millis, TcpClock::new(Some(Span::from_millis(500))));
         let at = |now| Instant::ZERO + ms(now);
         let table = [
             (Rto::Net2, tick, 0, 6_000),
@@ -241,7 +241,7 @@ mod tests {
             (Rto::Net2, tick, 500, 6_500),
             (Rto::Rfc6298, tick, 0, 1_000),
             (Rto::Rfc6298, tick, 1, 1_500),
-            (Rto::Cdl, Clock::default(), 1, 1_001),
+            (Rto::Cdl, TcpClock::default(), 1, 1_001),
         ];
         for (kind, clock, now, fires) in table {
             let e = RtoEstimator::new(kind, ms(200), clock);
@@ -252,7 +252,7 @@ mod tests {
     /// Breaks: estimators that count ticks get them, and not the exact time: 499 ms across no tick are none.
     #[test]
     fn samples_are_read_off_the_clock() {
-        let mut e = RtoEstimator::new(Rto::Net2, Span::ZERO, Clock::new(Some(Span::from_millis(500))));
+        let mut e = RtoEstimator::new(Rto::Net2, Span::ZERO, TcpClock::new(Some(Span::from_millis(500))));
         let (now, una) = (Instant::ZERO + Span::from_millis(499), Seq::new(0));
         let rtt = Span::from_millis(499);
         let sample = RttSample { now, rtt, undelayed: None, snd_una: una, snd_nxt: una };

@@ -12,7 +12,7 @@ pub use rates::{LostSegment, RateSample};
 
 use crate::trim::{start, trim};
 use farpace_units::{Instant, Packets, Seq, Span};
-use rates::Rates;
+use rates::DeliveryRates;
 use std::collections::VecDeque;
 
 /// What is known of a segment. Legal sets: none, S, L, R, L|R, S|R, each with or without EVER_R.
@@ -50,7 +50,7 @@ impl Tags {
 
 /// What is kept of one outstanding segment besides its tags.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct SegmentRow {
     /// First sequence number.
     pub seq: Seq,
     /// Sequence length: payload, plus one for FIN.
@@ -64,10 +64,10 @@ pub struct Row {
     last: u32,
 }
 
-impl Row {
+impl SegmentRow {
     /// It was just sent for the first time.
     pub(crate) fn new(seq: Seq, len: u32, sent_at: Instant) -> Self {
-        Row { seq, len, sent_at, rtx_nxt: seq, last: 0 }
+        SegmentRow { seq, len, sent_at, rtx_nxt: seq, last: 0 }
     }
     /// Its last retransmission was found lost.
     pub fn lost_again(&self) -> bool {
@@ -96,7 +96,7 @@ pub struct Acknowledged {
 /// is both lost and SACKed, rows are contiguous, `left_out <= packets_out`.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
-    rows: VecDeque<Row>,
+    rows: VecDeque<SegmentRow>,
     tags: VecDeque<u8>,
     sacked_out: u32,
     lost_out: u32,
@@ -111,7 +111,7 @@ pub struct Segments {
     /// Not greater than the least `rtx_nxt` of any row with R, so that most ACKs need not look.
     rtx_nxt_floor: Option<Seq>,
     /// Delivery-rate samples, if congestion control wants them.
-    rates: Option<Box<Rates>>,
+    rates: Option<Box<DeliveryRates>>,
     /// Transmissions so far.
     transmissions: u32,
     /// The latest of them that has left the host; none: all have.
@@ -157,7 +157,7 @@ impl Segments {
         self.rows.is_empty()
     }
     /// The row at `index`.
-    pub fn row(&self, index: usize) -> Option<&Row> {
+    pub fn row(&self, index: usize) -> Option<&SegmentRow> {
         self.rows.get(index)
     }
     /// The tags at `index`; none beyond the end.
@@ -166,7 +166,7 @@ impl Segments {
     }
     /// The last row's end, if there is one.
     pub fn end(&self) -> Option<Seq> {
-        self.rows.back().map(Row::end)
+        self.rows.back().map(SegmentRow::end)
     }
 
     /// Index of the first row with `row.seq >= seq`; `len()` if there is none.
@@ -243,7 +243,7 @@ impl Segments {
             start(&mut self.rows);
             start(&mut self.tags);
         }
-        self.rows.push_back(Row { last: self.transmissions << 1, ..Row::new(seq, len, now) });
+        self.rows.push_back(SegmentRow { last: self.transmissions << 1, ..SegmentRow::new(seq, len, now) });
         self.tags.push_back(0);
         if self.rates.is_some() {
             self.push_rate(now);
@@ -278,7 +278,11 @@ impl Segments {
 
     /// The same; rows that go are shown to `see` first, in order, with how many they stand for: of rows without tags that
     /// follow each other the last may stand for all but the first.
-    pub fn acknowledge_each(&mut self, ack: Seq, mut see: impl FnMut(&Row, Tags, u32)) -> Acknowledged {
+    pub fn acknowledge_each(
+        &mut self,
+        ack: Seq,
+        mut see: impl FnMut(&SegmentRow, Tags, u32),
+    ) -> Acknowledged {
         let mut done = self.acknowledge_run(ack, &mut see);
         while let (Some(row), Some(&tag)) = (self.rows.front(), self.tags.front()) {
             if row.end().after(ack) {
@@ -520,7 +524,7 @@ impl Segments {
     /// From now on delivery rates are measured.
     pub fn measure_rates(&mut self) {
         if self.rates.is_none() {
-            self.rates = Some(Box::new(Rates::new(self.rows.len())));
+            self.rates = Some(Box::new(DeliveryRates::new(self.rows.len())));
         }
     }
 

@@ -4,14 +4,14 @@
 //! delivered until then; when it arrives, the difference over the time is a sample of the rate. Volumes are
 //! counted in segments, as the congestion window is; the rate is taken from bytes.
 
-use super::Row;
+use super::SegmentRow;
 use crate::trim::trim;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use std::collections::VecDeque;
 
 /// What was known when a segment was last sent (P.* of the draft).
 #[derive(Clone, Copy, Debug, Default)]
-struct Snapshot {
+struct RateSnapshot {
     delivered: u64,
     delivered_bytes: u64,
     delivered_at: Instant,
@@ -26,7 +26,7 @@ struct Snapshot {
 /// The newest segment that arrived since the last sample.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    snapshot: Snapshot,
+    snapshot: RateSnapshot,
     sent_at: Instant,
     end: Seq,
     /// It was sent only once: its round trip is known.
@@ -77,8 +77,8 @@ pub struct LostSegment {
 
 /// The column, and the counters of the connection (C.* of the draft).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates {
-    snapshots: VecDeque<Snapshot>,
+pub(super) struct DeliveryRates {
+    snapshots: VecDeque<RateSnapshot>,
     delivered: u64,
     delivered_bytes: u64,
     delivered_at: Instant,
@@ -91,11 +91,11 @@ pub(super) struct Rates {
     losses: Vec<LostSegment>,
 }
 
-impl Rates {
+impl DeliveryRates {
     /// A column for `rows` segments that were sent before it existed; they give no samples.
     pub fn new(rows: usize) -> Self {
-        let unknown = Snapshot { done: true, ..Snapshot::default() };
-        Rates { snapshots: std::iter::repeat_n(unknown, rows).collect(), ..Rates::default() }
+        let unknown = RateSnapshot { done: true, ..RateSnapshot::default() };
+        DeliveryRates { snapshots: std::iter::repeat_n(unknown, rows).collect(), ..DeliveryRates::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -138,12 +138,12 @@ impl Rates {
     }
 
     /// Draft §4.1.2.2: OnPacketSent.
-    fn snapshot(&mut self, now: Instant, in_flight: Packets) -> Snapshot {
+    fn snapshot(&mut self, now: Instant, in_flight: Packets) -> RateSnapshot {
         if in_flight.get() <= 1 {
             // Nothing was on the way: the interval begins here.
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
-        Snapshot {
+        RateSnapshot {
             delivered: self.delivered,
             delivered_bytes: self.delivered_bytes,
             delivered_at: self.delivered_at,
@@ -156,7 +156,7 @@ impl Rates {
     }
 
     /// Draft §4.1.2.3: UpdateRateSample. `once`: it was never retransmitted.
-    pub fn on_delivered(&mut self, index: usize, row: &Row, once: bool) {
+    pub fn on_delivered(&mut self, index: usize, row: &SegmentRow, once: bool) {
         let Some(snapshot) = self.snapshots.get_mut(index) else { return };
         if std::mem::replace(&mut snapshot.done, true) {
             return;
@@ -174,7 +174,7 @@ impl Rates {
         }
     }
 
-    pub fn on_lost(&mut self, index: usize, row: &Row) {
+    pub fn on_lost(&mut self, index: usize, row: &SegmentRow) {
         let Some(snapshot) = self.snapshots.get(index) else { return };
         self.lost += 1;
         self.losses.push(LostSegment {

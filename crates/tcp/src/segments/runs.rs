@@ -1,7 +1,7 @@
 //! Many rows at once. A super-segment is dozens of rows, and one acknowledgment takes as many away: most of them have the same to
 //! say, which is nothing.
 
-use super::{Acknowledged, Row, Segments, Tags};
+use super::{Acknowledged, SegmentRow, Segments, Tags};
 use farpace_units::{Instant, Packets, Seq};
 
 impl Segments {
@@ -14,7 +14,7 @@ impl Segments {
         let last = self.transmissions << 1;
         let row = |n| {
             let seq = seq + n * len;
-            Row { last, ..Row::new(seq, len, now) }
+            SegmentRow { last, ..SegmentRow::new(seq, len, now) }
         };
         self.rows.extend((0..count).map(row));
         self.tags.extend(std::iter::repeat_n(0, count as usize));
@@ -25,7 +25,7 @@ impl Segments {
     pub(super) fn acknowledge_run(
         &mut self,
         ack: Seq,
-        see: &mut impl FnMut(&Row, Tags, u32),
+        see: &mut impl FnMut(&SegmentRow, Tags, u32),
     ) -> Acknowledged {
         let mut done = Acknowledged::default();
         if self.rates.is_some() {
@@ -121,7 +121,7 @@ mod tests {
             }
             segments.check().unwrap();
             let mut single = segments.clone();
-            let ends = (0..segments.len()).filter_map(|i| single.row(i)).map(Row::end);
+            let ends = (0..segments.len()).filter_map(|i| single.row(i)).map(SegmentRow::end);
             let ack = start + ack;
             let acks: Vec<Seq> = ends.filter(|end| !end.after(ack)).chain([ack]).collect();
             let one = acknowledged(&mut segments, &[ack]);

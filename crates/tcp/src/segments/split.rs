@@ -1,6 +1,6 @@
 //! Rows cut in pieces: a smaller segment size also holds for what is outstanding.
 
-use super::{Row, Segments, Tags, is_waiting};
+use super::{SegmentRow, Segments, Tags, is_waiting};
 use farpace_units::Seq;
 
 impl Segments {
@@ -11,7 +11,7 @@ impl Segments {
         if len == 0 || len >= row.len {
             return;
         }
-        let rest = Row { seq: row.seq + len, len: row.len - len, ..*row };
+        let rest = SegmentRow { seq: row.seq + len, len: row.len - len, ..*row };
         row.len = len;
         self.rows.insert(index + 1, rest);
         self.tags.insert(index + 1, tag);
@@ -111,7 +111,7 @@ impl Segments {
             if n + 1 == tiles {
                 tag |= pushed;
             }
-            self.rows.push_back(Row { seq, len, ..first });
+            self.rows.push_back(SegmentRow { seq, len, ..first });
             self.tags.push_back(tag);
         }
         for (row, tag) in tail {
@@ -124,7 +124,7 @@ impl Segments {
     /// Bursts with a segment of more than `most` payload bytes are lost; so were their retransmissions. They keep their
     /// length until they are sent again. True: there was one.
     pub fn lose_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
-        let payload = |r: &Row| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
+        let payload = |r: &SegmentRow| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
         let (mut any, mut at) = (false, 0);
         while at < self.rows.len() {
             let end = self.burst_end(at);
@@ -148,7 +148,7 @@ impl Segments {
     /// of our FIN, which counts no byte. True if there was such a row: then indices have changed.
     pub fn split_longer(&mut self, most: u32, fin: Option<Seq>) -> bool {
         let most = most.max(1);
-        let payload = |r: &Row| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
+        let payload = |r: &SegmentRow| r.len - u32::from(fin.is_some_and(|f| r.end() == f + 1));
         if !self.rows.iter().any(|r| payload(r) > most) {
             return false;
         }
@@ -161,9 +161,9 @@ impl Segments {
                 tag = (tag & !Tags::RETRANSMITTED.0) | Tags::LOST.0;
             }
             while payload(&row) > most {
-                self.rows.push_back(Row { len: most, ..row });
+                self.rows.push_back(SegmentRow { len: most, ..row });
                 self.tags.push_back(tag & !Tags::PUSHED.0);
-                row = Row { seq: row.seq + most, len: row.len - most, ..row };
+                row = SegmentRow { seq: row.seq + most, len: row.len - most, ..row };
             }
             self.rows.push_back(row);
             self.tags.push_back(tag);

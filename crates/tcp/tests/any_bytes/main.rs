@@ -6,7 +6,7 @@
 mod driver;
 
 use driver::{Driver, From, LONGEST, Op, Start, decode};
-use farpace_tcp::State;
+use farpace_tcp::ConnectionState;
 use farpace_tcp::config::Profile;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -87,7 +87,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// What the sequences have reached: a test that only ever sees dead connections would be none.
-fn play(start: Start, ops: &[Op], seen: &RefCell<BTreeSet<State>>) {
+fn play(start: Start, ops: &[Op], seen: &RefCell<BTreeSet<ConnectionState>>) {
     let mut driver = Driver::new(start);
     for op in ops {
         driver.act(op);
@@ -127,7 +127,7 @@ proptest! {
 }
 
 /// How to get into each state, from the client's side.
-fn ways() -> Vec<(State, bool, Vec<Op>)> {
+fn ways() -> Vec<(ConnectionState, bool, Vec<Op>)> {
     let near = |flags: u16, ack: i32| Op::Near {
         flags,
         from: From::Left,
@@ -141,17 +141,17 @@ fn ways() -> Vec<(State, bool, Vec<Op>)> {
     let open = |more: &[Op]| [vec![syn_ack.clone(), Op::Write(700)], more.to_vec()].concat();
     let all = near(0x10, 701);
     vec![
-        (State::SynSent, true, vec![]),
-        (State::SynReceived, false, vec![]),
-        (State::Established, false, vec![ack.clone()]),
-        (State::Established, true, open(&[])),
-        (State::FinWait1, true, open(&[Op::Close])),
-        (State::CloseWait, true, open(std::slice::from_ref(&fin))),
-        (State::LastAck, true, open(&[fin.clone(), Op::Close])),
-        (State::Closing, true, open(&[Op::Close, fin.clone()])),
-        (State::FinWait2, true, open(&[Op::Close, all.clone()])),
-        (State::TimeWait, true, open(&[Op::Close, all, fin])),
-        (State::Closed, true, vec![Op::Abort]),
+        (ConnectionState::SynSent, true, vec![]),
+        (ConnectionState::SynReceived, false, vec![]),
+        (ConnectionState::Established, false, vec![ack.clone()]),
+        (ConnectionState::Established, true, open(&[])),
+        (ConnectionState::FinWait1, true, open(&[Op::Close])),
+        (ConnectionState::CloseWait, true, open(std::slice::from_ref(&fin))),
+        (ConnectionState::LastAck, true, open(&[fin.clone(), Op::Close])),
+        (ConnectionState::Closing, true, open(&[Op::Close, fin.clone()])),
+        (ConnectionState::FinWait2, true, open(&[Op::Close, all.clone()])),
+        (ConnectionState::TimeWait, true, open(&[Op::Close, all, fin])),
+        (ConnectionState::Closed, true, vec![Op::Abort]),
     ]
 }
 

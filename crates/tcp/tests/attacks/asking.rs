@@ -2,9 +2,9 @@
 
 use super::bed::*;
 use bytes::Bytes;
-use farpace_tcp::config::{AckControl, DelayedAck, Profile, RequestRule, Rto, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports, Segment, Transmit};
-use farpace_units::{ByteCount, Instant, Packets, Seq, Span, Stream};
+use farpace_tcp::config::{AckControlMode, DelayedAck, Profile, RequestRule, Rto, Settings};
+use farpace_tcp::{Connection, OutgoingSegment, Ports, Segment, Transmit};
+use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::{self, AckDelay, CdlCapability, Tarr, TcpFlags, TcpOptions};
 
 const BUFFER: u64 = 100_000;
@@ -24,10 +24,10 @@ fn capable() -> TcpOptions {
     TcpOptions { ack_control, ..offer(FULL as u16 + 12) }
 }
 
-fn settings_of(control: AckControl) -> Settings {
+fn settings_of(control: AckControlMode) -> Settings {
     Settings {
         ack_control: Some(control),
-        ask_for: (control != AckControl::Off).then(|| vec![RequestRule::Everything]),
+        ask_for: (control != AckControlMode::Off).then(|| vec![RequestRule::Everything]),
         receive_buffer: Some(ByteCount::new(BUFFER)),
         ..settings(Profile::Modern)
     }
@@ -40,13 +40,13 @@ fn victim(settings: &Settings) -> Victim {
 const BIT: TcpFlags = TcpFlags::RESERVED_4;
 
 /// The segment asks in the way to which `control` answers.
-fn ask(control: AckControl, segment: &mut Segment) {
+fn ask(control: AckControlMode, segment: &mut Segment) {
     let h = &mut segment.header;
     match control {
-        AckControl::Classic | AckControl::ClassicLiteral => h.flags = BIT,
-        AckControl::Flag => h.flags = h.flags | BIT,
-        AckControl::Tarr => h.options.ack_control.tarr = Some(Tarr::Rate(0)),
-        AckControl::Off | AckControl::Safe | AckControl::Unilateral => {
+        AckControlMode::Classic | AckControlMode::ClassicLiteral => h.flags = BIT,
+        AckControlMode::Flag => h.flags = h.flags | BIT,
+        AckControlMode::Tarr => h.options.ack_control.tarr = Some(Tarr::Rate(0)),
+        AckControlMode::Off | AckControlMode::Safe | AckControlMode::Unilateral => {
             h.options.ack_control.request = true;
         }
     }
@@ -80,7 +80,7 @@ fn acks_under(settings: &Settings, kind: Kind, asks: bool) -> u64 {
         v.c.read(|_| ());
         v.drain();
     }
-    let asked = if asks && !matches!(control, AckControl::Off | AckControl::Unilateral) {
+    let asked = if asks && !matches!(control, AckControlMode::Off | AckControlMode::Unilateral) {
         u64::from(SEGMENTS)
     } else {
         0
@@ -103,7 +103,7 @@ fn a_flood_of_requests_earns_a_bounded_number_of_answers() {
         ("out of order", |n, next| (next + 1 + n % 300 * 100, 50)),
         ("the same out of order", |_, next| (next + 1_000, FULL)),
     ];
-    for control in AckControl::ALL {
+    for control in AckControlMode::ALL {
         for delayed_ack in DelayedAck::ALL {
             let settings = Settings { delayed_ack: Some(delayed_ack), ..settings_of(control) };
             for (what, kind) in in_order {
@@ -114,7 +114,7 @@ fn a_flood_of_requests_earns_a_bounded_number_of_answers() {
                     asked <= plain + bound,
                     "{control:?} {delayed_ack:?}, {what}: {asked} ACKs, {plain} without"
                 );
-                let answers = !matches!(control, AckControl::Off | AckControl::Unilateral);
+                let answers = !matches!(control, AckControlMode::Off | AckControlMode::Unilateral);
                 let held = delayed_ack != DelayedAck::None && plain < bound / 2;
                 assert!(
                     !(answers && held) || asked > plain,
@@ -136,12 +136,12 @@ fn a_flood_of_requests_earns_a_bounded_number_of_answers() {
 #[test]
 fn a_mirror_that_asks_gets_no_storm() {
     let _alone = alone();
-    for control in AckControl::ALL {
+    for control in AckControlMode::ALL {
         let mut now = Instant::ZERO;
         let config = config(&settings_of(control));
         let mut c = Connection::connect(now, &config, Ports { local: 7, remote: 7 }, ISS);
         c.write(&mut Bytes::from(vec![1; 50_000]));
-        let (mut mirrored, mut out): (u64, Vec<Outgoing>) = (0, Vec::new());
+        let (mut mirrored, mut out): (u64, Vec<OutgoingSegment>) = (0, Vec::new());
         let end = now + Span::from_secs(60);
         while now < end {
             while let Transmit::Sent(_) = c.poll_transmit(now, &mut out, 64) {}
@@ -160,7 +160,7 @@ fn a_mirror_that_asks_gets_no_storm() {
 }
 
 /// Whatever an answer can say, in all forms at once.
-fn forge(segment: &mut Segment, rng: &mut Stream) {
+fn forge(segment: &mut Segment, rng: &mut RandomStream) {
     let delays = [0, 1, 100, 2_499, 2_500, 12_499, 60_000, 0xfffe, 0xffff];
     let delay = delays.get(rng.below(delays.len() as u64) as usize).copied().unwrap_or_default();
     let h = &mut segment.header;
@@ -181,11 +181,11 @@ fn forge(segment: &mut Segment, rng: &mut Stream) {
 fn forged_confirmations_earn_nothing() {
     let _alone = alone();
     const MIN_RTO: Span = Span::from_millis(200);
-    for control in AckControl::ALL {
+    for control in AckControlMode::ALL {
         for rto in [Rto::Rfc6298, Rto::Net2, Rto::Cdl, Rto::Linux26] {
             let settings = Settings { rto: Some(rto), min_rto: Some(MIN_RTO), ..settings_of(control) };
             let mut v = victim(&settings);
-            let mut rng = Stream::new(14, "forged");
+            let mut rng = RandomStream::new(14, "forged");
             for step in 0..2_000u32 {
                 if v.c.inspect().in_flight.is_zero() {
                     v.write(20_000);
@@ -222,7 +222,7 @@ fn forged_confirmations_earn_nothing() {
                 assert!(undelayed.is_none_or(|u| !u.is_zero()), "{control:?} {rto:?}: {undelayed:?}");
                 assert!(c.confirmed <= c.asked, "{control:?} {rto:?}: {} of {}", c.confirmed, c.asked);
             }
-            if control == AckControl::Off {
+            if control == AckControlMode::Off {
                 assert_eq!((v.c.counters().asked, v.c.counters().confirmed), (0, 0));
             }
         }
@@ -234,11 +234,11 @@ fn forged_confirmations_earn_nothing() {
 #[test]
 fn confirmations_of_the_past_do_nothing() {
     let _alone = alone();
-    for control in AckControl::ALL {
+    for control in AckControlMode::ALL {
         let mut v = victim(&settings_of(control));
         v.write(10_000);
         let before = v.c.inspect();
-        let mut rng = Stream::new(15, "past");
+        let mut rng = RandomStream::new(15, "past");
         for n in 0..1_000u32 {
             v.now += Span::from_micros(10);
             let mut segment = v.ack(v.una - 1 - n % 2_000, 65_535);
@@ -269,13 +269,13 @@ fn requests_are_remembered_up_to_a_limit() {
         assert!(v.c.inspect().in_flight.get() >= SEGMENTS - 10, "{control:?}: {}", v.c.inspect().in_flight);
         (heap() - before, v.c.counters().asked)
     };
-    let (plain, _) = cost(AckControl::Off);
-    for control in AckControl::ALL {
+    let (plain, _) = cost(AckControlMode::Off);
+    for control in AckControlMode::ALL {
         let (bytes, asked) = cost(control);
         println!("{control:?}: {asked} requests, {bytes} B on the heap, {plain} B without");
         assert!(asked <= 4_096 + 1, "{control:?}: {asked} requests");
         assert!(bytes < plain + 4_096 * 128 + 100_000, "{control:?}: {bytes} B, {plain} B without");
-        let every = matches!(control, AckControl::Safe | AckControl::Flag | AckControl::Tarr);
+        let every = matches!(control, AckControlMode::Safe | AckControlMode::Flag | AckControlMode::Tarr);
         assert!(!every || asked == 4_096, "{control:?}: {asked} requests");
     }
 }
@@ -292,8 +292,8 @@ fn with_rate(v: &Victim, seq: Seq, len: u32, rate: u8) -> Segment {
 fn rates_hold_back_no_longer_than_the_hold_time() {
     let _alone = alone();
     for delayed_ack in DelayedAck::ALL {
-        let mut v = victim(&Settings { delayed_ack: Some(delayed_ack), ..settings_of(AckControl::Tarr) });
-        let mut rng = Stream::new(16, "rates");
+        let mut v = victim(&Settings { delayed_ack: Some(delayed_ack), ..settings_of(AckControlMode::Tarr) });
+        let mut rng = RandomStream::new(16, "rates");
         for n in 0..2_000u32 {
             let rate = [127, 1, 0, 127, 2][rng.below(5) as usize];
             let rate = if n < 100 { 127 } else { rate };
@@ -316,7 +316,8 @@ fn rates_hold_back_no_longer_than_the_hold_time() {
 #[test]
 fn nobody_from_outside_sets_the_rate() {
     let _alone = alone();
-    let mut v = victim(&Settings { delayed_ack: Some(DelayedAck::None), ..settings_of(AckControl::Tarr) });
+    let mut v =
+        victim(&Settings { delayed_ack: Some(DelayedAck::None), ..settings_of(AckControlMode::Tarr) });
     let blind = [
         with_rate(&v, v.acked + 0x4000_0000, 100, 127),
         with_rate(&v, v.acked - 100_000, 100, 127),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use farpace_tcp::config::{Config, Profile, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports, Segment, State, Transmit};
+use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, Ports, Segment, Transmit};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -98,7 +98,7 @@ impl Victim {
             TcpHeader { seq: IRS, ack: v.nxt, flags, window: 65_535, options, ..TcpHeader::default() };
         v.give(Segment { header, ..Segment::default() });
         v.una = v.nxt;
-        assert_eq!(v.c.state(), State::Established);
+        assert_eq!(v.c.state(), ConnectionState::Established);
         // The window of a SYN is not scaled; this one is.
         let update = v.ack(v.una, 65_535);
         v.give(update);
@@ -130,18 +130,18 @@ impl Victim {
     }
 
     /// Hands a segment over and takes what comes back.
-    pub fn give(&mut self, segment: Segment) -> Vec<Outgoing> {
+    pub fn give(&mut self, segment: Segment) -> Vec<OutgoingSegment> {
         self.c.on_segment(self.now, segment);
         self.drain()
     }
 
-    pub fn drain(&mut self) -> Vec<Outgoing> {
+    pub fn drain(&mut self) -> Vec<OutgoingSegment> {
         let mut out = Vec::new();
         while let Transmit::Sent(n) = self.c.poll_transmit(self.now, &mut out, 64) {
             assert!(n > 0);
         }
         self.sent += out.len() as u64;
-        for Outgoing { segment, .. } in &out {
+        for OutgoingSegment { segment, .. } in &out {
             let h = &segment.header;
             if !h.flags.contains(TcpFlags::RST) {
                 self.nxt = self.nxt.later(h.seq + segment.sequence_length());
@@ -187,7 +187,7 @@ impl Victim {
     }
 
     pub fn is_open(&self) -> bool {
-        self.c.state() == State::Established
+        self.c.state() == ConnectionState::Established
     }
 }
 

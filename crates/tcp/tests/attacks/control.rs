@@ -3,8 +3,8 @@
 use super::bed::*;
 use bytes::Bytes;
 use farpace_tcp::config::Profile;
-use farpace_tcp::{Connection, Ports, Segment, State, Transmit};
-use farpace_units::{Instant, Seq, Span, Stream};
+use farpace_tcp::{Connection, ConnectionState, Ports, Segment, Transmit};
+use farpace_units::{Instant, RandomStream, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 
 /// Answers that a storm may get in a second (RFC 5961 §7).
@@ -17,7 +17,7 @@ fn only_the_exact_reset_resets() {
     let _alone = alone();
     for profile in Profile::ALL {
         let mut v = Victim::connected(&config(&settings(profile)), offer(1460));
-        let (mut rng, sent) = (Stream::new(11, "reset"), v.sent);
+        let (mut rng, sent) = (RandomStream::new(11, "reset"), v.sent);
         for n in 0..50_000u32 {
             v.now += Span::from_micros(20);
             let offset = match n {
@@ -33,7 +33,7 @@ fn only_the_exact_reset_resets() {
         assert!(v.sent - sent <= ANSWERS_PER_SECOND, "{profile:?}: {} answers in a second", v.sent - sent);
         let reset = v.segment(TcpFlags::RST, v.acked, v.una, 0);
         v.give(reset);
-        assert_eq!(v.c.state(), State::Closed);
+        assert_eq!(v.c.state(), ConnectionState::Closed);
     }
 }
 
@@ -43,7 +43,7 @@ fn no_syn_resets() {
     let _alone = alone();
     for profile in Profile::ALL {
         let mut v = Victim::connected(&config(&settings(profile)), offer(1460));
-        let (mut rng, sent, before) = (Stream::new(12, "syn"), v.sent, heap());
+        let (mut rng, sent, before) = (RandomStream::new(12, "syn"), v.sent, heap());
         for n in 0..20_000u32 {
             v.now += Span::from_micros(50);
             let seq = if n < 100 { v.acked - 50 + n } else { Seq::new(rng.next_u64() as u32) };
@@ -91,7 +91,7 @@ fn a_mirror_gets_no_storm() {
 fn embryonic_connections_are_small_and_die() {
     let _alone = alone();
     let config = config(&settings(Profile::Modern));
-    let mut rng = Stream::new(13, "embryo");
+    let mut rng = RandomStream::new(13, "embryo");
     let before = heap();
     let mut all = Vec::new();
     const NUMBER: u64 = 1_000;
@@ -109,14 +109,14 @@ fn embryonic_connections_are_small_and_die() {
     let mut segments = 0;
     for mut c in all {
         let (mut now, mut out) = (Instant::ZERO, Vec::new());
-        while c.state() != State::Closed {
+        while c.state() != ConnectionState::Closed {
             while let Transmit::Sent(_) = c.poll_transmit(now, &mut out, 64) {}
             let Some((at, _)) = c.deadline() else { break };
             now = at;
             c.on_deadline(now);
         }
         segments += out.len() as u64;
-        assert_eq!(c.state(), State::Closed, "nobody answers");
+        assert_eq!(c.state(), ConnectionState::Closed, "nobody answers");
         assert!(now < Instant::ZERO + Span::from_secs(200), "it lived until {now}");
     }
     assert!(segments <= NUMBER * 7, "{segments} answers to {NUMBER} SYNs");

@@ -1,13 +1,13 @@
 //! Attacks on the receiving side.
 
 use super::bed::*;
-use farpace_tcp::State;
+use farpace_tcp::ConnectionState;
 use farpace_tcp::config::{Profile, Settings};
-use farpace_units::{ByteCount, Packets, Seq, Span, Stream};
+use farpace_units::{ByteCount, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpOptions, Timestamps};
 
 /// Which place comes at step n.
-type Order = fn(u64, &mut Stream) -> u64;
+type Order = fn(u64, &mut RandomStream) -> u64;
 type Plan = fn(u64) -> u64;
 
 /// What tiny out-of-order segments may cost: the receive buffer once more for the books, and some.
@@ -33,7 +33,7 @@ fn tiny_segments_out_of_order_are_bounded() {
     ];
     for (order, place) in orders {
         let mut v = Victim::connected(&config(&settings), offer(1460));
-        let (start, before, mut rng) = (v.acked, heap(), Stream::new(1, order));
+        let (start, before, mut rng) = (v.acked, heap(), RandomStream::new(1, order));
         let what = format!("single bytes {order}");
         assert_flat(&what, STEPS, |n| {
             // Never the first byte: nothing can be delivered.
@@ -89,7 +89,7 @@ fn segments_across_many_islands_are_bounded() {
     for n in 0..4_000 {
         v.give(v.data(start + 2 + 2 * n, vec![3]));
     }
-    let mut rng = Stream::new(3, "covers");
+    let mut rng = RandomStream::new(3, "covers");
     assert_flat("segments of 1400 B over all of them", 20_000, |_| {
         let at = start + 1 + rng.below(8_000) as u32;
         v.give(v.data(at, vec![3; 1_400]));
@@ -103,7 +103,7 @@ fn segments_across_many_islands_are_bounded() {
 fn blind_data_needs_an_acknowledgment_that_fits() {
     let _alone = alone();
     let mut v = Victim::connected(&config(&settings(Profile::Modern)), offer(1460));
-    let mut rng = Stream::new(4, "blind");
+    let mut rng = RandomStream::new(4, "blind");
     let window = 65_535u64 << 14;
     let mut taken = 0;
     const GUESSES: u64 = 20_000;
@@ -137,7 +137,7 @@ fn injected_timestamps_do_not_poison() {
     };
     for profile in today() {
         let mut v = Victim::connected(&config(&settings(profile)), offer(1460));
-        let mut rng = Stream::new(5, "poison");
+        let mut rng = RandomStream::new(5, "poison");
         for _ in 0..10_000 {
             // Anywhere in the window but at its left edge, and anywhere out of it.
             let at = match rng.chance(0.7) {
@@ -162,7 +162,7 @@ fn injected_timestamps_do_not_poison() {
 fn urgent_garbage_changes_nothing() {
     let _alone = alone();
     let mut v = Victim::connected(&config(&settings(Profile::Modern)), offer(1460));
-    let (mut rng, before, mut got) = (Stream::new(6, "urgent"), heap(), 0u64);
+    let (mut rng, before, mut got) = (RandomStream::new(6, "urgent"), heap(), 0u64);
     for n in 0..20_000u64 {
         let mut segment = v.data(v.acked, vec![n as u8; 10]);
         segment.header.flags = TcpFlags::ACK | TcpFlags::URG;
@@ -198,7 +198,7 @@ fn nothing_beyond_the_window_is_kept() {
     v.drain();
     let fin = v.segment(TcpFlags::FIN | TcpFlags::ACK, v.acked, v.una, 1);
     v.give(fin);
-    assert_eq!(v.c.state(), State::CloseWait);
+    assert_eq!(v.c.state(), ConnectionState::CloseWait);
     let before = heap();
     for n in 0..5_000u32 {
         v.give(v.data(v.acked + n % 50_000, vec![1; 1_000]));

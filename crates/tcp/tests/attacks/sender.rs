@@ -1,9 +1,9 @@
 //! Attacks on the sending side.
 
 use super::bed::*;
-use farpace_tcp::State;
+use farpace_tcp::ConnectionState;
 use farpace_tcp::config::{BufferSize, Congestion, Profile, Recovery, Settings};
-use farpace_units::{ByteCount, Packets, Seq, Span, Stream};
+use farpace_units::{ByteCount, Packets, RandomStream, Seq, Span};
 
 /// In debug builds the queue is counted anew with every call, which costs more than all else.
 const SEGMENTS: u32 = if cfg!(debug_assertions) { 3_000 } else { 80_000 };
@@ -71,7 +71,7 @@ fn blocks_downwards_and_again_are_bounded() {
             v.give(v.ack_with(una, 65_535, &[(start, start + size)]));
         });
         let what = format!("{profile:?}: the same blocks again");
-        let mut rng = Stream::new(7, "again");
+        let mut rng = RandomStream::new(7, "again");
         assert_flat(&what, u64::from(SEGMENTS), |_| {
             let mut block = || {
                 let start = una + rng.below(u64::from(SEGMENTS)) as u32 * size;
@@ -92,7 +92,7 @@ fn garbage_blocks_are_survived() {
         let mut v = in_flight(profile, 1460, 200);
         // It may send smaller ones, later.
         let size = u64::from(v.c.inspect().mss);
-        let mut rng = Stream::new(8, "blocks");
+        let mut rng = RandomStream::new(8, "blocks");
         let before = heap();
         for _ in 0..5_000 {
             let mut edge = || match rng.below(4) {
@@ -166,7 +166,7 @@ fn acknowledgments_that_trickle_on_an_orphan() {
         };
         let mut v = left(102_400);
         let begin = v.now;
-        while v.c.state() != State::Closed {
+        while v.c.state() != ConnectionState::Closed {
             v.wait(Span::from_secs(50));
             let ack = v.una + 1;
             v.una = ack;
@@ -193,7 +193,7 @@ fn windows_that_shrink_and_grow_are_respected() {
     for profile in Profile::ALL {
         let settings = Settings { window_scale: Some(false), ..settings(profile) };
         let mut v = Victim::connected(&config(&settings), offer(1460));
-        let mut rng = Stream::new(9, "windows");
+        let mut rng = RandomStream::new(9, "windows");
         let before = heap();
         v.write(2_000_000);
         let mut edge = v.una + 65_535;
@@ -297,7 +297,7 @@ fn reports_of_duplicates_are_bounded() {
         v.write(3_000_000);
         let most = v.c.inspect().cwnd.get();
         let before = heap();
-        let mut rng = Stream::new(10, "duplicates");
+        let mut rng = RandomStream::new(10, "duplicates");
         for n in 0..5_000u32 {
             let size = v.c.inspect().mss;
             let old = v.una - size * (1 + rng.below(20) as u32);

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use farpace_tcp::{Connection, Outgoing, Reason, Transmit};
+use farpace_tcp::{Connection, OutgoingSegment, Reason, Transmit};
 use farpace_units::Instant;
 
 /// More segments than any one call may give.
@@ -32,7 +32,7 @@ pub fn for_seeds(file: &str, name: &str, n: u64, test: impl Fn(u64)) {
 }
 
 /// Drains `poll_transmit`, a few segments at a time, and checks what it promises.
-pub fn drain(c: &mut Connection, now: Instant, budget: usize) -> Vec<Outgoing> {
+pub fn drain(c: &mut Connection, now: Instant, budget: usize) -> Vec<OutgoingSegment> {
     let mut out = Vec::new();
     loop {
         let before = out.len();
@@ -51,7 +51,7 @@ pub fn drain(c: &mut Connection, now: Instant, budget: usize) -> Vec<Outgoing> {
 }
 
 /// Calls `on_deadline` at its time, drains, and checks the deadline law.
-pub fn expire(c: &mut Connection, now: Instant, budget: usize) -> Vec<Outgoing> {
+pub fn expire(c: &mut Connection, now: Instant, budget: usize) -> Vec<OutgoingSegment> {
     c.on_deadline(now);
     let out = drain(c, now, budget);
     let next: Option<(Instant, Reason)> = c.deadline();

@@ -6,7 +6,7 @@ use crate::common::{drain, expire};
 use bytes::Bytes;
 use farpace_tcp::config::Settings;
 use farpace_tcp::{Connection, Ecn, Ports, Segment};
-use farpace_units::{ByteCount, Instant, Rate, Seq, Serialiser, Span, Stream};
+use farpace_units::{ByteCount, Instant, RandomStream, Rate, Seq, Serialiser, Span};
 use std::collections::BTreeMap;
 
 /// Bytes of headers on the line: IPv4, TCP with timestamps, Ethernet without preamble.
@@ -75,7 +75,7 @@ pub struct World {
     sent: u64,
     /// Most segments that left at one instant.
     pub largest_burst: usize,
-    dice: Stream,
+    dice: RandomStream,
     events: BTreeMap<(Instant, u64), Event>,
     number: u64,
     delivered: ByteCount,
@@ -109,7 +109,7 @@ impl World {
             drops: 0,
             sent: 0,
             largest_burst: 0,
-            dice: Stream::new(7, "losses"),
+            dice: RandomStream::new(7, "losses"),
             events: BTreeMap::new(),
             number: 0,
             delivered: ByteCount::ZERO,

@@ -25,7 +25,7 @@
 use super::common::{drain, expire};
 use bytes::Bytes;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
-use farpace_tcp::{Connection, Ecn, Outgoing, PathError, Ports, Segment};
+use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{
@@ -44,7 +44,7 @@ const LOOKS: [&str; 7] = ["state", "recovery", "cwnd", "ssthresh", "rto", "event
 pub struct Script {
     pub connection: Connection,
     now: Instant,
-    sent: VecDeque<(Instant, Outgoing)>,
+    sent: VecDeque<(Instant, OutgoingSegment)>,
     written: u32,
     read: u32,
 }
@@ -353,7 +353,7 @@ pub fn segment(text: &str) -> Segment {
     Segment { header: h, payload: payload(seq.wrapping_sub(1) % (1 << 30), len), ecn, segment_size: 0 }
 }
 
-fn show(o: &Outgoing) -> String {
+fn show(o: &OutgoingSegment) -> String {
     let h = &o.segment.header;
     let sack: Vec<_> =
         h.options.sack.iter().map(|b| (b.start - PEER_ISS.get(), b.end - PEER_ISS.get())).collect();

@@ -1,11 +1,11 @@
 //! Asking for acknowledgments that are not held back, and answering (CDL §4.2 to 4.4 of the thesis, TARR).
 
 use crate::script::{Script, plain};
-use farpace_tcp::config::{AckControl, RequestRule, Settings};
+use farpace_tcp::config::{AckControlMode, RequestRule, Settings};
 use farpace_units::Packets;
 
 /// A peer of ours that asks by `control` whenever a rule of `ask_for` says so.
-pub fn asking(control: AckControl, ask_for: &[RequestRule]) -> Settings {
+pub fn asking(control: AckControlMode, ask_for: &[RequestRule]) -> Settings {
     Settings {
         ack_control: Some(control),
         ask_for: Some(ask_for.to_vec()),
@@ -18,7 +18,7 @@ pub fn asking(control: AckControl, ask_for: &[RequestRule]) -> Settings {
 /// acknowledgment number all the same, and only what is asked for differs.
 #[test]
 fn classic_literal_sender() {
-    let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[RequestRule::Rtt]));
+    let mut s = Script::connect(&asking(AckControlMode::ClassicLiteral, &[RequestRule::Rtt]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -40,7 +40,7 @@ fn classic_literal_sender() {
 #[test]
 fn classic_needs_the_option_of_both() {
     for reply in ["", "can 15", "tarr"] {
-        let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[RequestRule::Everything]));
+        let mut s = Script::connect(&asking(AckControlMode::ClassicLiteral, &[RequestRule::Everything]));
         s.run(&format!(
             "0   > S 0 allow
              10         < S. 0 ack 1 mss 1000 {reply}
@@ -51,7 +51,7 @@ fn classic_needs_the_option_of_both() {
         ));
     }
     // Nor does a SYN-ACK have it if the SYN did not.
-    let mut s = Script::accept(&asking(AckControl::Classic, &[]), "S 0 mss 1000 can 15 tarr");
+    let mut s = Script::accept(&asking(AckControlMode::Classic, &[]), "S 0 mss 1000 can 15 tarr");
     s.run("0 > S. 0 ack 1");
 }
 
@@ -59,7 +59,7 @@ fn classic_needs_the_option_of_both() {
 /// answers at once; an ordinary one is held back.
 #[test]
 fn classic_receiver() {
-    let mut s = Script::accept(&asking(AckControl::Classic, &[]), "S 0 mss 1000 allow");
+    let mut s = Script::accept(&asking(AckControlMode::Classic, &[]), "S 0 mss 1000 allow");
     s.run(
         "0   > S. 0 ack 1 allow
          10         < . 1 ack 1
@@ -89,7 +89,7 @@ fn bare_segments_out_of_place() {
          500 ! quiet",
     );
     assert_eq!(s.connection.counters().unacceptable, 2);
-    let mut s = Script::accept(&asking(AckControl::Classic, &[]), "S 0 mss 1000 allow");
+    let mut s = Script::accept(&asking(AckControlMode::Classic, &[]), "S 0 mss 1000 allow");
     s.run(
         "0   > S. 0 ack 1 allow
          10         < . 1 ack 1
@@ -108,7 +108,7 @@ fn bare_segments_out_of_place() {
 /// confirmation that nobody asked for measures nothing.
 #[test]
 fn false_confirmations() {
-    let mut s = Script::connect(&asking(AckControl::ClassicLiteral, &[]));
+    let mut s = Script::connect(&asking(AckControlMode::ClassicLiteral, &[]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -123,7 +123,7 @@ fn false_confirmations() {
          30         < .D 1 ack 1001",
     );
     assert_eq!(s.connection.counters().confirmed, 0);
-    let mut s = Script::connect(&asking(AckControl::Safe, &[]));
+    let mut s = Script::connect(&asking(AckControlMode::Safe, &[]));
     s.run(
         "0   > S 0 can 11 tarr
          10         < S. 0 ack 1 mss 1000 can 11
@@ -141,7 +141,7 @@ fn false_confirmations() {
 /// data go so.
 #[test]
 fn classic_tries_the_path_first() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Classic, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -165,7 +165,7 @@ fn classic_tries_the_path_first() {
 /// Breaks: a path that drops segments without ACK, or clears the bit, costs four probes of one byte.
 #[test]
 fn classic_gives_up_on_a_path_that_does_not_answer() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Classic, &[RequestRule::Everything]));
     s.run("0   > S 0 allow\n 10  < S. 0 ack 1 mss 1000 allow\n 10  > . 1 ack 1");
     for i in 0..8 {
         let (at, seq) = (100 + 100 * i, 1 + 1000 * i);
@@ -185,7 +185,8 @@ fn classic_gives_up_on_a_path_that_does_not_answer() {
 /// that are lost alone end the asking.
 #[test]
 fn lost_bare_segments_go_again_with_ack() {
-    let settings = Settings { sack: Some(true), ..asking(AckControl::ClassicLiteral, &[RequestRule::Rtt]) };
+    let settings =
+        Settings { sack: Some(true), ..asking(AckControlMode::ClassicLiteral, &[RequestRule::Rtt]) };
     let settings = Settings { profile: Some(farpace_tcp::config::Profile::Prr), ..settings };
     let mut s = Script::connect(&settings);
     s.run(
@@ -218,7 +219,7 @@ fn lost_bare_segments_go_again_with_ack() {
 /// less the time for which the peer has held it back.
 #[test]
 fn safe_sender() {
-    let settings = Settings { rto: None, ..asking(AckControl::Safe, &[RequestRule::Rtt]) };
+    let settings = Settings { rto: None, ..asking(AckControlMode::Safe, &[RequestRule::Rtt]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 can 11 tarr
@@ -240,7 +241,7 @@ fn safe_sender() {
 /// Breaks: the safe form at the receiver: the answer leaves at once and says that it does; an ordinary ACK does not.
 #[test]
 fn safe_receiver() {
-    let mut s = Script::accept(&asking(AckControl::Safe, &[]), "S 0 mss 1000 can 3");
+    let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 can 3");
     s.run(
         "0   > S. 0 ack 1 can 11
          10         < . 1 ack 1
@@ -260,7 +261,7 @@ fn safe_receiver() {
 /// Breaks: an answer rides on short data that is to be sent anyway, and goes before data that has no room for it.
 #[test]
 fn answers_on_data() {
-    let mut s = Script::accept(&asking(AckControl::Safe, &[]), "S 0 mss 1000 can 3");
+    let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 can 3");
     s.run(
         "0   > S. 0 ack 1 can 11
          10         < . 1 ack 1
@@ -285,7 +286,7 @@ fn answers_on_data() {
 /// Breaks: an option that is stripped ends the requests after four; a peer that confirms none is sent no more.
 #[test]
 fn safe_gives_up_after_four() {
-    let mut s = Script::connect(&asking(AckControl::Safe, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Safe, &[RequestRule::Everything]));
     s.run("0   > S 0 can 11 tarr\n 10  < S. 0 ack 1 mss 1000 can 11\n 10  > . 1 ack 1");
     for i in 0..6 {
         let (at, seq) = (100 + 100 * i, 1 + 500 * i);
@@ -303,7 +304,7 @@ fn safe_gives_up_after_four() {
 /// Breaks: the bit beside ACK, its answer, and the option in its place where the bit is cleared on the way.
 #[test]
 fn flag_form_and_its_fallback() {
-    let mut s = Script::connect(&asking(AckControl::Flag, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Flag, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 can 15 tarr
          10         < S. 0 ack 1 mss 1000 can 15
@@ -313,7 +314,7 @@ fn flag_form_and_its_fallback() {
          20         < .D 1 ack 1001",
     );
     assert_eq!(s.connection.counters().confirmed, 1);
-    let mut s = Script::connect(&asking(AckControl::Flag, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Flag, &[RequestRule::Everything]));
     s.run("0   > S 0 can 15 tarr\n 10  < S. 0 ack 1 mss 1000 can 15\n 10  > . 1 ack 1");
     for i in 0..9 {
         let (at, seq) = (100 + 100 * i, 1 + 500 * i);
@@ -326,7 +327,7 @@ fn flag_form_and_its_fallback() {
             seq + 500
         ));
     }
-    let mut s = Script::accept(&asking(AckControl::Flag, &[]), "S 0 mss 1000 can 7");
+    let mut s = Script::accept(&asking(AckControlMode::Flag, &[]), "S 0 mss 1000 can 7");
     s.run(
         "0   > S. 0 ack 1 can 15
          10         < . 1 ack 1
@@ -341,7 +342,7 @@ fn flag_form_and_its_fallback() {
 /// otherwise, and disorder is acknowledged at once all the same.
 #[test]
 fn tarr_both_ways() {
-    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[RequestRule::Rtt]) };
+    let settings = Settings { timestamps: Some(true), ..asking(AckControlMode::Tarr, &[RequestRule::Rtt]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 ts 0/0 tarr
@@ -355,7 +356,7 @@ fn tarr_both_ways() {
          40         < . 1 ack 2957 ts 530/10",
     );
     assert_eq!((s.connection.counters().asked, s.connection.counters().confirmed), (1, 1));
-    let mut s = Script::accept(&asking(AckControl::Safe, &[]), "S 0 mss 1000 tarr");
+    let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 tarr");
     s.run(
         "0   > S. 0 ack 1 tarr
          10         < . 1 ack 1
@@ -384,7 +385,7 @@ fn unilateral_asks_with_an_old_byte() {
         profile: Some(farpace_tcp::config::Profile::Prr),
         sack: Some(true),
         undo: Some(true),
-        ..asking(AckControl::Unilateral, &[RequestRule::Rtt])
+        ..asking(AckControlMode::Unilateral, &[RequestRule::Rtt])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -416,7 +417,7 @@ fn options_side_by_side() {
         profile: Some(farpace_tcp::config::Profile::Prr),
         sack: Some(true),
         timestamps: Some(true),
-        ..asking(AckControl::Safe, &[RequestRule::Everything])
+        ..asking(AckControlMode::Safe, &[RequestRule::Everything])
     };
     let mut s = Script::accept(&settings, "S 0 mss 1012 sackok ts 500/0 can 3");
     s.run(

@@ -2,13 +2,13 @@
 
 use crate::asking::asking;
 use crate::script::Script;
-use farpace_tcp::config::{AckControl, MtuProbing, Profile, RequestRule, Rto, Settings};
+use farpace_tcp::config::{AckControlMode, MtuProbing, Profile, RequestRule, Rto, Settings};
 use farpace_units::{Packets, Span};
 
 /// Breaks: a path that drops SYNs with options it does not know: the third SYN has none.
 #[test]
 fn the_third_syn_offers_nothing() {
-    let mut s = Script::connect(&asking(AckControl::Safe, &[]));
+    let mut s = Script::connect(&asking(AckControlMode::Safe, &[]));
     s.run(
         "0    > S 0 can 11 tarr
          1000 > S 0 can 11 tarr
@@ -25,7 +25,7 @@ fn a_probe_of_the_mtu_does_not_ask() {
         mtu_probing: Some(MtuProbing::Always),
         mss: Some(1400),
         initial_window: Some(Packets::new(9)),
-        ..asking(AckControl::Safe, &[RequestRule::Everything])
+        ..asking(AckControlMode::Safe, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -51,7 +51,7 @@ fn losses_of_all_kinds_are_no_strike() {
         sack: Some(true),
         ask_every: Some(Packets::new(2)),
         initial_window: Some(Packets::new(12)),
-        ..asking(AckControl::ClassicLiteral, &[])
+        ..asking(AckControlMode::ClassicLiteral, &[])
     };
     let mut s = Script::connect(&settings);
     s.run("0   > S 0 allow sackok\n 10  < S. 0 ack 1 mss 1000 allow sackok win 60000\n 10  > . 1 ack 1");
@@ -84,7 +84,7 @@ fn losses_of_all_kinds_are_no_strike() {
 #[test]
 fn bare_segments_have_no_fin() {
     let settings =
-        Settings { nagle: Some(true), ..asking(AckControl::ClassicLiteral, &[RequestRule::Everything]) };
+        Settings { nagle: Some(true), ..asking(AckControlMode::ClassicLiteral, &[RequestRule::Everything]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 allow
@@ -105,7 +105,7 @@ fn nothing_is_bare_while_something_is_missing() {
     let settings = Settings {
         profile: Some(Profile::Prr),
         sack: Some(true),
-        ..asking(AckControl::ClassicLiteral, &[RequestRule::Everything])
+        ..asking(AckControlMode::ClassicLiteral, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(
@@ -127,7 +127,7 @@ fn nothing_is_bare_while_something_is_missing() {
 /// as those that are answered.
 #[test]
 fn an_old_answer_proves_nothing() {
-    let mut s = Script::connect(&asking(AckControl::Classic, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Classic, &[RequestRule::Everything]));
     s.run(
         "0   > S 0 allow
          10         < S. 0 ack 1 mss 1000 allow
@@ -150,7 +150,7 @@ fn an_old_answer_proves_nothing() {
 /// once.
 #[test]
 fn the_answer_to_an_old_byte_is_no_duplicate() {
-    let mut s = Script::connect(&asking(AckControl::Unilateral, &[RequestRule::Everything]));
+    let mut s = Script::connect(&asking(AckControlMode::Unilateral, &[RequestRule::Everything]));
     s.run(
         "0   > S 0
          10         < S. 0 ack 1 mss 1000
@@ -170,7 +170,9 @@ fn the_answer_to_an_old_byte_is_no_duplicate() {
 /// Breaks: two ends that answer each other's ACKs, for ever.
 #[test]
 fn an_ack_without_data_is_not_answered() {
-    for (control, peer, flags) in [(AckControl::Safe, "can 3", "."), (AckControl::Flag, "can 7", ".D")] {
+    for (control, peer, flags) in
+        [(AckControlMode::Safe, "can 3", "."), (AckControlMode::Flag, "can 7", ".D")]
+    {
         let mut s = Script::accept(&asking(control, &[]), &format!("S 0 mss 1000 {peer}"));
         s.run(&format!("0 > S. 0 ack 1 can {}", if flags == "." { 11 } else { 15 }));
         s.run(&format!("10 < . 1 ack 1\n 20 < {flags} 1 ack 1 asks\n 500 ! quiet"));
@@ -181,7 +183,7 @@ fn an_ack_without_data_is_not_answered() {
 /// Breaks: an answer is a segment of its own though short data leaves at the same moment.
 #[test]
 fn an_answer_rides_on_short_data() {
-    let settings = Settings { nagle: Some(true), ..asking(AckControl::Safe, &[]) };
+    let settings = Settings { nagle: Some(true), ..asking(AckControlMode::Safe, &[]) };
     let mut s = Script::accept(&settings, "S 0 mss 1000 can 3");
     s.run(
         "0   > S. 0 ack 1 can 11
@@ -199,7 +201,7 @@ fn an_answer_rides_on_short_data() {
 /// Breaks: a rate that was not agreed on is heeded.
 #[test]
 fn a_rate_needs_the_agreement() {
-    let mut s = Script::accept(&asking(AckControl::Safe, &[]), "S 0 mss 1000 can 3");
+    let mut s = Script::accept(&asking(AckControlMode::Safe, &[]), "S 0 mss 1000 can 3");
     s.run(
         "0   > S. 0 ack 1 can 11
          10         < . 1 ack 1
@@ -213,7 +215,7 @@ fn a_rate_needs_the_agreement() {
 /// sending, measures nothing.
 #[test]
 fn tarr_answers_are_inferred_with_care() {
-    let settings = Settings { timestamps: Some(true), ..asking(AckControl::Tarr, &[RequestRule::Rtt]) };
+    let settings = Settings { timestamps: Some(true), ..asking(AckControlMode::Tarr, &[RequestRule::Rtt]) };
     for (ack, confirmed) in [("981 ts 520/10", 1), ("1969 ts 520/10", 0), ("981 ts 520/9", 0)] {
         let mut s = Script::connect(&settings);
         s.run(&format!(
@@ -235,7 +237,7 @@ fn tarr_answers_are_inferred_with_care() {
 fn the_hold_time_comes_off() {
     for (held, undelayed) in [(0, 30), (10, 20), (40, 30)] {
         let settings =
-            Settings { rto: Some(Rto::Cdl), ..asking(AckControl::Safe, &[RequestRule::Everything]) };
+            Settings { rto: Some(Rto::Cdl), ..asking(AckControlMode::Safe, &[RequestRule::Everything]) };
         let mut s = Script::connect(&settings);
         s.run(&format!(
             "0   > S 0 can 11 tarr
@@ -253,7 +255,8 @@ fn the_hold_time_comes_off() {
 /// Breaks: after a timeout an ACK confirms a segment of which a copy may be under way (Karn).
 #[test]
 fn a_timeout_voids_all_requests() {
-    let settings = Settings { nagle: Some(false), ..asking(AckControl::Safe, &[RequestRule::Everything]) };
+    let settings =
+        Settings { nagle: Some(false), ..asking(AckControlMode::Safe, &[RequestRule::Everything]) };
     let mut s = Script::connect(&settings);
     s.run(
         "0   > S 0 can 11 tarr
@@ -277,7 +280,7 @@ fn the_answer_to_an_old_byte_undoes_nothing() {
         sack: Some(true),
         undo: Some(true),
         initial_window: Some(Packets::new(6)),
-        ..asking(AckControl::Unilateral, &[RequestRule::Everything])
+        ..asking(AckControlMode::Unilateral, &[RequestRule::Everything])
     };
     let mut s = Script::connect(&settings);
     s.run(

@@ -84,11 +84,11 @@ fn discarded_packets_end_nothing() {
     let mut s = Script::established(&plain(), 9000);
     s.run("10 ! write 10\n 10 > . 1+10 ack 1");
     s.connection.on_path_error(at(10), PathError::Discarded, Seq::new(u32::MAX - 1_999));
-    s.run("10 ! event PathTrouble\n 10 ! state Established");
+    s.run("10 ! event SoftError\n 10 ! state Established");
     let mut s = Script::connect(&plain());
     s.run("0 > S 0");
     s.connection.on_path_error(at(5), PathError::Discarded, Seq::new(u32::MAX - 2_000));
-    s.run("5 ! event PathTrouble\n 5 ! state SynSent");
+    s.run("5 ! event SoftError\n 5 ! state SynSent");
 }
 
 /// Breaks: RFC 9293 MUST-34, MUST-35, SHLD-15, SHLD-16: a peer takes back what it offered: nothing new is sent, what was sent

@@ -3,7 +3,7 @@
 
 use crate::script::{Script, plain};
 use farpace_tcp::config::{Config, Congestion, Profile, Settings, Tuning};
-use farpace_tcp::{Connection, Event, Ports, Segment, State};
+use farpace_tcp::{Connection, ConnectionEvent, ConnectionState, Ports, Segment};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 
@@ -120,7 +120,7 @@ fn a_syn_is_repeated_as_often_as_asked() {
         let mut now = Instant::ZERO;
         let mut c = Connection::connect(now, &config, Ports { local: 1, remote: 2 }, Seq::new(5));
         let sent = run(&mut c, &mut now, Instant::ZERO + Span::from_secs(600));
-        assert_eq!((sent.len() as u32, c.state()), (retries + 1, State::Closed));
+        assert_eq!((sent.len() as u32, c.state()), (retries + 1, ConnectionState::Closed));
     }
 }
 
@@ -142,21 +142,21 @@ fn a_connection_opens_when_it_has_something_to_say() {
         let mut now = Instant::ZERO;
         assert_eq!(run(&mut c, &mut now, Instant::ZERO).len(), 1);
         c.on_segment(now + Span::from_millis(1), ack(b""));
-        assert_eq!(c.state(), State::SynReceived);
+        assert_eq!(c.state(), ConnectionState::SynReceived);
         c
     };
     let mut c = begun();
     let mut now = Instant::ZERO + Span::from_millis(2);
     c.on_segment(now, ack(b"hello"));
-    assert_eq!(c.state(), State::Established);
-    assert_eq!(std::iter::from_fn(|| c.poll_event()).next(), Some(Event::Connected));
+    assert_eq!(c.state(), ConnectionState::Established);
+    assert_eq!(std::iter::from_fn(|| c.poll_event()).next(), Some(ConnectionEvent::Connected));
     // Silence: one timeout passes without a SYN-ACK, the second sends one, and the ACK for that opens.
     let mut c = begun();
     let sent = run(&mut c, &mut now, Instant::ZERO + Span::from_secs(4));
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(sent[0].1.header.flags.contains(TcpFlags::SYN));
     c.on_segment(now, ack(b""));
-    assert_eq!(c.state(), State::Established);
+    assert_eq!(c.state(), ConnectionState::Established);
 }
 
 /// Breaks: TCP_NOTSENT_LOWAT: more is taken than the program wants unsent, or it is not told when there is room again.
@@ -175,7 +175,7 @@ fn what_is_unsent_is_limited() {
     let mut out = Vec::new();
     s.connection.poll_transmit(Instant::ZERO + Span::from_millis(10), &mut out, 64);
     assert_eq!(out.len(), 2);
-    assert_eq!(std::iter::from_fn(|| s.connection.poll_event()).last(), Some(Event::Writable));
+    assert_eq!(std::iter::from_fn(|| s.connection.poll_event()).last(), Some(ConnectionEvent::Writable));
     assert_eq!(s.connection.write(&mut data).get(), 2_000, "500 wait for Nagle");
 }
 

@@ -77,7 +77,7 @@ fn reports_about_other_segments_are_ignored() {
          30         < . 1 ack 2001",
     );
     assert_eq!(s.connection.poll_event().map(|e| format!("{e:?}")), Some("Connected".into()));
-    assert!(!std::iter::from_fn(|| s.connection.poll_event()).any(|e| format!("{e:?}") == "PathTrouble"));
+    assert!(!std::iter::from_fn(|| s.connection.poll_event()).any(|e| format!("{e:?}") == "SoftError"));
 }
 
 /// Breaks: the floor: no report makes segments so small that the connection drowns in headers; and a router that does
@@ -124,7 +124,7 @@ fn unreachable() {
          20   ! unreachable 1
          21   ! unreachable-hard 1
          21   ! state Established
-         21   ! event PathTrouble
+         21   ! event SoftError
          210  > . 1+10 ack 1
          610  > . 1+10 ack 1
          1010 > R. 11 ack 1

@@ -3,13 +3,13 @@
 use crate::full;
 use crate::script::{Script, plain, segment};
 use farpace_tcp::config::Settings;
-use farpace_tcp::{Connection, Ports, Resumed, State};
+use farpace_tcp::{Connection, ConnectionState, Ports, ResumedConnection};
 use farpace_units::{Instant, Seq, Span};
 
 const ISS: Seq = Seq::new(u32::MAX - 2_000);
 const IRS: Seq = Seq::new(700_000);
 
-fn resume(settings: &Settings, resumed: &Resumed, ack: &str) -> Connection {
+fn resume(settings: &Settings, resumed: &ResumedConnection, ack: &str) -> Connection {
     let config = settings.resolve().expect("settings");
     let now = Instant::ZERO + Span::from_secs(5);
     Connection::resume(now, &config, Ports { local: 1, remote: 2 }, resumed, &segment(ack))
@@ -19,13 +19,19 @@ fn resume(settings: &Settings, resumed: &Resumed, ack: &str) -> Connection {
 /// cookie held, and its data counts.
 #[test]
 fn a_cookie_comes_back() {
-    let resumed =
-        Resumed { iss: ISS, irs: IRS, mss: 1400, window_scale: Some(3), sack: true, timestamps: Some(77) };
+    let resumed = ResumedConnection {
+        iss: ISS,
+        irs: IRS,
+        mss: 1400,
+        window_scale: Some(3),
+        sack: true,
+        timestamps: Some(77),
+    };
     // Our SYN-ACK had the timestamp 9000.
     let settings = Settings { rto: Some(farpace_tcp::config::Rto::Rfc6298), ..full() };
     let mut c = resume(&settings, &resumed, ". 1+10 ack 1 win 500 ts 80/9000");
     let i = c.inspect();
-    assert_eq!((i.state, i.mss, i.rwnd.get()), (State::Established, 1000 - 12, 4000));
+    assert_eq!((i.state, i.mss, i.rwnd.get()), (ConnectionState::Established, 1000 - 12, 4000));
     assert_eq!(i.rto, Span::from_secs(1), "nothing was measured, and nothing was lost");
     assert_eq!(c.read(drop).get(), 10);
     let mut data = bytes::Bytes::from_static(b"answer");
@@ -45,12 +51,16 @@ fn a_cookie_comes_back() {
 /// Breaks: a peer without options, and a segment that does not fit: then the connection is no further than SYN-RECEIVED.
 #[test]
 fn a_cookie_without_options() {
-    let bare = Resumed { iss: ISS, irs: IRS, mss: 536, window_scale: None, sack: false, timestamps: None };
+    let bare =
+        ResumedConnection { iss: ISS, irs: IRS, mss: 536, window_scale: None, sack: false, timestamps: None };
     let mut c = resume(&full(), &bare, ". 1 ack 1 win 500");
-    assert_eq!((c.state(), c.inspect().mss, c.inspect().rwnd.get()), (State::Established, 536, 500));
+    assert_eq!(
+        (c.state(), c.inspect().mss, c.inspect().rwnd.get()),
+        (ConnectionState::Established, 536, 500)
+    );
     assert!(crate::common::drain(&mut c, Instant::ZERO + Span::from_secs(5), 9).is_empty());
     let c = resume(&full(), &bare, ". 1 ack 900 win 500");
-    assert_eq!(c.state(), State::SynReceived);
+    assert_eq!(c.state(), ConnectionState::SynReceived);
     assert!(c.deadline().is_some(), "it ends some day");
 }
 

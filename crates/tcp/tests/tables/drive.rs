@@ -3,7 +3,7 @@
 use super::model::Model;
 use bytes::Bytes;
 use farpace_tcp::config::{Config, Profile, Settings};
-use farpace_tcp::{Connection, Outgoing, Ports, Reason, Segment, State};
+use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, Ports, Reason, Segment};
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
@@ -35,13 +35,13 @@ fn config(timestamps: bool) -> Config {
 
 impl Subject {
     /// A connection in `state`, with unacknowledged data if `flight`, where the state allows it.
-    pub fn new(state: State, flight: bool, timestamps: bool, iss: Seq, irs: Seq) -> Subject {
+    pub fn new(state: ConnectionState, flight: bool, timestamps: bool, iss: Seq, irs: Seq) -> Subject {
         let ports = Ports { local: 1, remote: 2 };
         let config = config(timestamps);
         let clock = irs.get().rotate_left(7);
         let start = Instant::ZERO + Span::from_secs(5);
         let model = Model {
-            state: State::SynSent,
+            state: ConnectionState::SynSent,
             iss,
             snd_una: iss,
             snd_nxt: iss,
@@ -51,7 +51,7 @@ impl Subject {
             edge: Seq::default(),
             ts_recent: None,
         };
-        let mut s = if state == State::SynReceived {
+        let mut s = if state == ConnectionState::SynReceived {
             let options = options(timestamps, clock);
             let header = TcpHeader {
                 seq: irs,
@@ -67,9 +67,9 @@ impl Subject {
             let connection = Connection::connect(start, &config, ports, iss);
             Subject { connection, model, now: start, clock }
         };
-        s.model.ts_recent = (timestamps && state != State::SynSent).then_some(clock);
+        s.model.ts_recent = (timestamps && state != ConnectionState::SynSent).then_some(clock);
         s.drain();
-        if !matches!(state, State::SynSent | State::SynReceived) {
+        if !matches!(state, ConnectionState::SynSent | ConnectionState::SynReceived) {
             s.walk(state, flight);
         }
         assert_eq!(s.connection.state(), state);
@@ -79,7 +79,7 @@ impl Subject {
     }
 
     /// From SYN-SENT to where it is wanted.
-    fn walk(&mut self, state: State, flight: bool) {
+    fn walk(&mut self, state: ConnectionState, flight: bool) {
         self.take(TcpFlags::SYN | TcpFlags::ACK, true);
         if flight {
             self.connection.write(&mut Bytes::from(vec![1; FLIGHT]));
@@ -91,25 +91,25 @@ impl Subject {
             s.drain();
         };
         match state {
-            State::FinWait1 => close(self),
-            State::FinWait2 => {
+            ConnectionState::FinWait1 => close(self),
+            ConnectionState::FinWait2 => {
                 close(self);
                 self.take(TcpFlags::ACK, true);
             }
-            State::CloseWait => self.take(fin, false),
-            State::Closing => {
+            ConnectionState::CloseWait => self.take(fin, false),
+            ConnectionState::Closing => {
                 close(self);
                 self.take(fin, false);
             }
-            State::LastAck => {
+            ConnectionState::LastAck => {
                 self.take(fin, false);
                 close(self);
             }
-            State::TimeWait => {
+            ConnectionState::TimeWait => {
                 close(self);
                 self.take(fin, true);
             }
-            State::Closed => {
+            ConnectionState::Closed => {
                 self.connection.abort();
                 self.drain();
             }
@@ -140,10 +140,10 @@ impl Subject {
     }
 
     /// Takes what the connection sends, and what the model can learn of it.
-    pub fn drain(&mut self) -> Vec<Outgoing> {
+    pub fn drain(&mut self) -> Vec<OutgoingSegment> {
         let mut out = Vec::new();
         while self.connection.poll_transmit(self.now, &mut out, 8) == farpace_tcp::Transmit::Sent(8) {}
-        for Outgoing { segment, .. } in &out {
+        for OutgoingSegment { segment, .. } in &out {
             let h = &segment.header;
             if h.flags.contains(TcpFlags::RST) {
                 continue;

@@ -8,23 +8,23 @@ mod model;
 
 use bytes::Bytes;
 use drive::{PEER_WINDOW, Subject, options};
-use farpace_tcp::{Segment, State};
+use farpace_tcp::{ConnectionState, Segment};
 use farpace_units::Seq;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use model::{Expected, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 
-const STATES: [State; 10] = [
-    State::SynSent,
-    State::SynReceived,
-    State::Established,
-    State::FinWait1,
-    State::FinWait2,
-    State::CloseWait,
-    State::Closing,
-    State::LastAck,
-    State::TimeWait,
-    State::Closed,
+const STATES: [ConnectionState; 10] = [
+    ConnectionState::SynSent,
+    ConnectionState::SynReceived,
+    ConnectionState::Established,
+    ConnectionState::FinWait1,
+    ConnectionState::FinWait2,
+    ConnectionState::CloseWait,
+    ConnectionState::Closing,
+    ConnectionState::LastAck,
+    ConnectionState::TimeWait,
+    ConnectionState::Closed,
 ];
 
 /// Flags and payload.
@@ -82,7 +82,7 @@ fn numbers() -> Vec<Seq> {
 }
 
 /// What came of it.
-fn outcome(s: &mut Subject, segment: Segment) -> Result<(Vec<Reply>, State, u32), String> {
+fn outcome(s: &mut Subject, segment: Segment) -> Result<(Vec<Reply>, ConnectionState, u32), String> {
     let before = s.model;
     s.connection.on_segment(s.now, segment);
     let sent = s.drain();
@@ -115,7 +115,7 @@ fn outcome(s: &mut Subject, segment: Segment) -> Result<(Vec<Reply>, State, u32)
     Ok((replies, s.connection.state(), delivered))
 }
 
-fn agrees(expected: &Expected, replies: &[Reply], state: State, delivered: u32) -> bool {
+fn agrees(expected: &Expected, replies: &[Reply], state: ConnectionState, delivered: u32) -> bool {
     let [reply] = replies else { return false };
     let fits = expected.replies.iter().any(|e| match (e, reply) {
         (Reply::AckInTime(a), Reply::Ack(b)) => a == b,
@@ -127,7 +127,7 @@ fn agrees(expected: &Expected, replies: &[Reply], state: State, delivered: u32) 
 /// Failures by rule, so that one wrong rule is one line, and how often each rule was asked.
 #[derive(Default)]
 struct Findings {
-    wrong: BTreeMap<(&'static str, State), (u64, String)>,
+    wrong: BTreeMap<(&'static str, ConnectionState), (u64, String)>,
     asked: BTreeMap<&'static str, u64>,
 }
 
@@ -177,7 +177,7 @@ fn every_state_under_every_segment_at_every_place() {
             // One connection tells where things are; each segment gets a fresh one.
             let m = Subject::new(state, flight, false, iss, *irs).model;
             let (left, edge) =
-                if state == State::SynSent { (*irs, *irs + 8_000) } else { (m.rcv_nxt, m.edge) };
+                if state == ConnectionState::SynSent { (*irs, *irs + 8_000) } else { (m.rcv_nxt, m.edge) };
             for (flags, len) in kinds() {
                 for (place, seq) in places(left, edge, *irs, len as u32) {
                     for (ack_place, ack) in [
@@ -214,8 +214,10 @@ fn every_state_under_every_segment_at_every_place() {
 #[test]
 fn every_state_under_every_timestamp() {
     let mut findings = Findings::default();
-    let seen: BTreeSet<_> =
-        STATES.into_iter().filter(|s| !matches!(s, State::SynSent | State::Closed)).collect();
+    let seen: BTreeSet<_> = STATES
+        .into_iter()
+        .filter(|s| !matches!(s, ConnectionState::SynSent | ConnectionState::Closed))
+        .collect();
     for irs in numbers() {
         let iss = irs + 12_345;
         for state in &seen {

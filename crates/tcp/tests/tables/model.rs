@@ -1,7 +1,7 @@
 //! What a segment must bring about, as rules: a small model written from RFC 9293 §3.10.7, RFC 5961 and RFC 7323. It
 //! knows nothing of the engine.
 
-use farpace_tcp::{Segment, State};
+use farpace_tcp::{ConnectionState, Segment};
 use farpace_units::Seq;
 use farpace_wire::tcp::TcpFlags;
 
@@ -23,7 +23,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     pub replies: Vec<Reply>,
-    pub states: Vec<State>,
+    pub states: Vec<ConnectionState>,
     pub delivered: u32,
     /// The rule that decided, for the report.
     pub rule: &'static str,
@@ -32,7 +32,7 @@ pub struct Expected {
 /// A connection as RFC 9293 §3.3.1 describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
-    pub state: State,
+    pub state: ConnectionState,
     pub iss: Seq,
     pub snd_una: Seq,
     pub snd_nxt: Seq,
@@ -50,7 +50,7 @@ impl Model {
     fn stay(&self, rule: &'static str, replies: &[Reply]) -> Expected {
         Expected { replies: replies.to_vec(), states: vec![self.state], delivered: 0, rule }
     }
-    fn go(&self, rule: &'static str, reply: Reply, state: State) -> Expected {
+    fn go(&self, rule: &'static str, reply: Reply, state: ConnectionState) -> Expected {
         Expected { replies: vec![reply], states: vec![state], delivered: 0, rule }
     }
 
@@ -58,8 +58,8 @@ impl Model {
     pub fn answer(&self, segment: &Segment) -> Expected {
         match self.state {
             // §3.10.7.1 is the host's: a connection that is over says nothing.
-            State::Closed => self.stay("CLOSED", &[Reply::Nothing]),
-            State::SynSent => self.syn_sent(segment),
+            ConnectionState::Closed => self.stay("CLOSED", &[Reply::Nothing]),
+            ConnectionState::SynSent => self.syn_sent(segment),
             _ => self.synchronized(segment),
         }
     }
@@ -73,16 +73,16 @@ impl Model {
         match () {
             () if ack && !fits && reset => self.stay("SYN-SENT 1: bad ACK with RST", &[Reply::Nothing]),
             () if ack && !fits => self.stay("SYN-SENT 1: bad ACK", &[Reply::Reset(h.ack)]),
-            () if reset && ack => self.go("SYN-SENT 2: RST", Reply::Nothing, State::Closed),
+            () if reset && ack => self.go("SYN-SENT 2: RST", Reply::Nothing, ConnectionState::Closed),
             () if reset => self.stay("SYN-SENT 2: RST without ACK", &[Reply::Nothing]),
             () if syn && ack => Expected {
                 // Text that comes with it may be kept or left to come again.
                 replies: vec![Reply::Ack(h.seq + 1), Reply::Ack(h.seq + segment.sequence_length())],
-                states: vec![State::Established],
+                states: vec![ConnectionState::Established],
                 delivered: 0,
                 rule: "SYN-SENT 4: SYN-ACK",
             },
-            () if syn => self.go("SYN-SENT 4: SYN", Reply::SynAck, State::SynReceived),
+            () if syn => self.go("SYN-SENT 4: SYN", Reply::SynAck, ConnectionState::SynReceived),
             () => self.stay("SYN-SENT 5", &[Reply::Nothing]),
         }
     }
@@ -117,7 +117,7 @@ impl Model {
         if has(TcpFlags::RST) {
             if syn {
                 // Nobody sends both; whoever drops it loses nothing.
-                let states = vec![self.state, State::Closed];
+                let states = vec![self.state, ConnectionState::Closed];
                 let replies = vec![answer, Reply::Nothing];
                 return Expected { replies, states, delivered: 0, rule: "2: RST with SYN" };
             }
@@ -126,22 +126,22 @@ impl Model {
                 Fit::No => self.stay("2: RST outside of the window", &[Reply::Nothing]),
                 Fit::Edge => self.stay("2: RST at the right edge", &[Reply::Nothing]),
                 Fit::Yes if h.seq == self.rcv_nxt => {
-                    self.go("2: RST with the exact number", Reply::Nothing, State::Closed)
+                    self.go("2: RST with the exact number", Reply::Nothing, ConnectionState::Closed)
                 }
                 Fit::Yes => self.stay("2: RST in the window", &[answer]),
             };
         }
-        if self.state == State::SynReceived && syn {
+        if self.state == ConnectionState::SynReceived && syn {
             // The SYN itself again: our answer was lost. Any other: RFC 9293 lets a passive open go back to LISTEN,
             // RFC 5961 §4.2 answers.
             return if h.seq == self.irs && !ack {
                 self.stay("SYN again", &[Reply::SynAck, answer])
             } else if h.seq == self.irs && h.ack == self.snd_nxt {
                 // Simultaneous open: the peer's SYN-ACK acknowledges our SYN.
-                self.go("SYN-ACK after SYN", answer, State::Established)
+                self.go("SYN-ACK after SYN", answer, ConnectionState::Established)
             } else {
                 let replies = vec![answer, Reply::Nothing, Reply::Reset(h.ack)];
-                let states = vec![self.state, State::Closed];
+                let states = vec![self.state, ConnectionState::Closed];
                 Expected { replies, states, delivered: 0, rule: "SYN-RECEIVED: another SYN" }
             };
         }
@@ -164,7 +164,7 @@ impl Model {
         match fit {
             Fit::No => return self.stay("1: not acceptable", &[answer]),
             // Either way, if it changes nothing.
-            Fit::Edge if !ack || h.ack == self.snd_una && self.state != State::SynReceived => {
+            Fit::Edge if !ack || h.ack == self.snd_una && self.state != ConnectionState::SynReceived => {
                 return self.stay("1: at the right edge", &[answer, Reply::Nothing]);
             }
             Fit::Edge | Fit::Yes => {}
@@ -186,14 +186,14 @@ impl Model {
         let answer = Reply::Ack(self.rcv_nxt);
         let acks_all = h.ack == self.snd_nxt;
         let mut state = self.state;
-        if state == State::SynReceived {
+        if state == ConnectionState::SynReceived {
             if h.ack.before_eq(self.snd_una) || h.ack.after(self.snd_nxt) {
                 return self.stay("5: SYN-RECEIVED, bad ACK", &[Reply::Reset(h.ack)]);
             }
-            state = State::Established;
+            state = ConnectionState::Established;
         } else if h.ack.after(self.snd_nxt) {
             return self.stay("5: ACK of what was not sent", &[answer]);
-        } else if h.ack.before(self.snd_una - self.max_snd_wnd) && self.state == State::TimeWait {
+        } else if h.ack.before(self.snd_una - self.max_snd_wnd) && self.state == ConnectionState::TimeWait {
             // Nothing is left that an old acknowledgment could harm.
             return self.stay("5: old ACK in TIME-WAIT", &[answer, Reply::Nothing]);
         } else if h.ack.before(self.snd_una - self.max_snd_wnd) {
@@ -201,14 +201,16 @@ impl Model {
         }
         if acks_all {
             state = match state {
-                State::FinWait1 => State::FinWait2,
-                State::Closing => State::TimeWait,
-                State::LastAck => return self.go("5: LAST-ACK", Reply::Nothing, State::Closed),
+                ConnectionState::FinWait1 => ConnectionState::FinWait2,
+                ConnectionState::Closing => ConnectionState::TimeWait,
+                ConnectionState::LastAck => {
+                    return self.go("5: LAST-ACK", Reply::Nothing, ConnectionState::Closed);
+                }
                 other => other,
             };
         }
         let (fin, len) = (h.flags.contains(TcpFlags::FIN), segment.payload.len() as u32);
-        if len == 0 && !fin && self.state == State::TimeWait && h.seq != self.rcv_nxt {
+        if len == 0 && !fin && self.state == ConnectionState::TimeWait && h.seq != self.rcv_nxt {
             // Not the peer's last ACK: whoever sends this has another idea of the connection.
             return self.stay("5: an acknowledgment in the window of TIME-WAIT", &[answer]);
         }
@@ -220,7 +222,10 @@ impl Model {
                 rule: "5: an acknowledgment",
             };
         }
-        if !matches!(state, State::Established | State::FinWait1 | State::FinWait2) {
+        if !matches!(
+            state,
+            ConnectionState::Established | ConnectionState::FinWait1 | ConnectionState::FinWait2
+        ) {
             // Nothing can come after the peer's FIN; it is ignored, or answered.
             return Expected {
                 replies: vec![answer, Reply::Nothing],
@@ -243,9 +248,9 @@ impl Model {
         let delivered = if cut.after(self.rcv_nxt) { cut.bytes_since(self.rcv_nxt) } else { 0 };
         if fin {
             let next = match state {
-                State::Established => State::CloseWait,
-                State::FinWait1 => State::Closing,
-                _ => State::TimeWait,
+                ConnectionState::Established => ConnectionState::CloseWait,
+                ConnectionState::FinWait1 => ConnectionState::Closing,
+                _ => ConnectionState::TimeWait,
             };
             let reply = Reply::Ack(self.rcv_nxt + delivered + 1);
             return Expected { delivered, ..self.go("8: FIN", reply, next) };

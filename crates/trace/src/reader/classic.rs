@@ -1,6 +1,6 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap): one header, one link type, then packets.
 
-use super::{CaptureError, CaptureReader, CapturedPacket, Interface, MAX_BLOCK};
+use super::{CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK};
 use crate::pcapng::InterfaceId;
 use farpace_units::ByteCount;
 use std::io::Read;
@@ -26,15 +26,15 @@ fn magic(start: &[u8]) -> Option<(bool, u8)> {
 
 impl<R: Read> CaptureReader<R> {
     /// Takes the first bytes of the file for a classic header, if they are one, and reads the rest of it. False if not.
-    pub(super) fn begin_classic(&mut self) -> Result<bool, CaptureError> {
+    pub(super) fn begin_classic(&mut self) -> Result<bool, CaptureReadError> {
         let Some((big_endian, resolution)) = magic(&self.block) else { return Ok(false) };
         self.classic = true;
         self.big_endian = big_endian;
         if !self.fill(FILE_HEADER)? {
-            return Err(CaptureError::Truncated { offset: self.offset });
+            return Err(CaptureReadError::Truncated { offset: self.offset });
         }
         let link = self.u32_at(20);
-        self.interfaces.push(Interface {
+        self.interfaces.push(CaptureInterface {
             name: None,
             description: None,
             link_type: link as u16,
@@ -48,23 +48,27 @@ impl<R: Read> CaptureReader<R> {
     }
 
     /// The next packet of a classic file.
-    pub(super) fn next_classic(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
+    pub(super) fn next_classic(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureReadError> {
         self.offset += self.block.len() as u64;
         let offset = self.offset;
         self.block.clear();
         if !self.fill(RECORD_HEADER)? {
-            return if self.block.is_empty() { Ok(None) } else { Err(CaptureError::Truncated { offset }) };
+            return if self.block.is_empty() {
+                Ok(None)
+            } else {
+                Err(CaptureReadError::Truncated { offset })
+            };
         }
         let [seconds, fraction, length, original] = [0, 4, 8, 12].map(|at| self.u32_at(at));
         if length as usize > MAX_BLOCK {
-            return Err(CaptureError::BlockTooLong { offset, length });
+            return Err(CaptureReadError::BlockTooLong { offset, length });
         }
         if !self.fill(RECORD_HEADER + length as usize)? {
-            return Err(CaptureError::Truncated { offset });
+            return Err(CaptureReadError::Truncated { offset });
         }
-        let late = CaptureError::TimeOutOfRange { offset };
+        let late = CaptureReadError::TimeOutOfRange { offset };
         let interface =
-            self.interfaces.first().ok_or(CaptureError::UnknownInterface { offset, interface: 0 })?;
+            self.interfaces.first().ok_or(CaptureReadError::UnknownInterface { offset, interface: 0 })?;
         let ticks = 10u64.pow(u32::from(interface.resolution)) * u64::from(seconds) + u64::from(fraction);
         Ok(Some(CapturedPacket {
             interface: InterfaceId(0),
@@ -94,7 +98,7 @@ mod tests {
         bytes
     }
 
-    fn count(bytes: &[u8]) -> Result<usize, CaptureError> {
+    fn count(bytes: &[u8]) -> Result<usize, CaptureReadError> {
         let mut reader = CaptureReader::new(bytes)?;
         let mut packets = 0;
         while reader.next_packet()?.is_some() {
@@ -132,7 +136,7 @@ mod tests {
         for cut in 4..=whole.len() {
             match (count(&whole[..cut]), ends.iter().position(|&end| end == cut)) {
                 (Ok(packets), Some(expected)) => assert_eq!(packets, expected),
-                (Err(CaptureError::Truncated { .. }), None) => {}
+                (Err(CaptureReadError::Truncated { .. }), None) => {}
                 (other, _) => panic!("{cut}: {other:?}"),
             }
         }

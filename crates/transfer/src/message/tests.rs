@@ -4,61 +4,62 @@ use proptest::prelude::*;
 fn path() -> impl Strategy<Value = RelPath> {
     "[a-z]{1,8}(/[a-z.]{1,8}x){0,3}".prop_map(|text| RelPath::new(text.as_bytes()).unwrap())
 }
-fn fault() -> impl Strategy<Value = Fault> {
-    (0..16_u8, "[ -~]{0,60}").prop_map(|(code, text)| Fault::new(Code::of(code), text))
+fn fault() -> impl Strategy<Value = TransferFault> {
+    (0..16_u8, "[ -~]{0,60}").prop_map(|(code, text)| TransferFault::new(Code::of(code), text))
 }
 fn time() -> impl Strategy<Value = FileTime> {
     (any::<i64>(), 0..1_000_000_000_u32).prop_map(|(seconds, nanos)| FileTime { seconds, nanos })
 }
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = FileEntry> {
     let kind = prop_oneof![
-        (0..=MAX_SIZE).prop_map(|size| Kind::File { size }),
-        Just(Kind::Directory),
-        proptest::collection::vec(any::<u8>(), 0..40).prop_map(|target| Kind::Link { target }),
+        (0..=MAX_SIZE).prop_map(|size| EntryKind::File { size }),
+        Just(EntryKind::Directory),
+        proptest::collection::vec(any::<u8>(), 0..40).prop_map(|target| EntryKind::Link { target }),
     ];
-    (path(), kind, 0..0o1000_u16, time()).prop_map(|(path, kind, mode, modified)| Entry {
+    (path(), kind, 0..0o1000_u16, time()).prop_map(|(path, kind, mode, modified)| FileEntry {
         path,
         kind,
         mode,
         modified,
     })
 }
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn verdict() -> impl Strategy<Value = FileVerdict> {
     prop_oneof![
-        Just(Verdict::Send),
-        (any::<u64>(), any::<Hash>()).prop_map(|(offset, hash)| Verdict::Resume { offset, hash }),
-        (any::<Hash>(), any::<bool>()).prop_map(|(hash, replace)| Verdict::Have { hash, replace }),
-        Just(Verdict::Made),
-        fault().prop_map(Verdict::Refused),
+        Just(FileVerdict::Send),
+        (any::<u64>(), any::<Hash>()).prop_map(|(offset, hash)| FileVerdict::Resume { offset, hash }),
+        (any::<Hash>(), any::<bool>()).prop_map(|(hash, replace)| FileVerdict::Have { hash, replace }),
+        Just(FileVerdict::Made),
+        fault().prop_map(FileVerdict::Refused),
     ]
 }
-fn message() -> impl Strategy<Value = Message> {
+fn message() -> impl Strategy<Value = TransferMessage> {
     prop_oneof![
-        Just(Message::Ready),
-        Just(Message::Finish),
-        Just(Message::Busy),
-        (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>(), any::<Hash>())
-            .prop_map(|(entries, bytes, roots, sender)| Message::Summary { entries, bytes, roots, sender }),
+        Just(TransferMessage::Ready),
+        Just(TransferMessage::Finish),
+        Just(TransferMessage::Busy),
+        (0..MAX_ENTRIES, 0..MAX_SIZE, any::<u32>(), any::<Hash>()).prop_map(
+            |(entries, bytes, roots, sender)| TransferMessage::Summary { entries, bytes, roots, sender }
+        ),
         (any::<u64>(), proptest::collection::vec(entry(), 0..20))
-            .prop_map(|(first, entries)| Message::Offer { first, entries }),
+            .prop_map(|(first, entries)| TransferMessage::Offer { first, entries }),
         (any::<u64>(), proptest::collection::vec(verdict(), 0..20))
-            .prop_map(|(first, verdicts)| Message::Answers { first, verdicts }),
-        any::<(u64, u64)>().prop_map(|(index, offset)| Message::Begin { index, offset }),
-        any::<u64>().prop_map(|len| Message::Hole { len }),
-        any::<Hash>().prop_map(|hash| Message::End { hash }),
-        fault().prop_map(Message::Abandon),
-        (path(), 0..0o1000_u16, time()).prop_map(|(path, mode, modified)| Message::Seal {
+            .prop_map(|(first, verdicts)| TransferMessage::Answers { first, verdicts }),
+        any::<(u64, u64)>().prop_map(|(index, offset)| TransferMessage::Begin { index, offset }),
+        any::<u64>().prop_map(|len| TransferMessage::Hole { len }),
+        any::<Hash>().prop_map(|hash| TransferMessage::End { hash }),
+        fault().prop_map(TransferMessage::Abandon),
+        (path(), 0..0o1000_u16, time()).prop_map(|(path, mode, modified)| TransferMessage::Seal {
             path,
             mode,
             modified
         }),
         (any::<u64>(), proptest::option::of(fault()))
-            .prop_map(|(index, fault)| Message::Done { index, fault }),
+            .prop_map(|(index, fault)| TransferMessage::Done { index, fault }),
         any::<(u64, u64, u32)>().prop_map(|(files, bytes, time)| {
             let time = Duration::from_nanos(time.into());
-            Message::Finished { files, bytes, disk: time, hash: time * 2, waited: time * 3 }
+            TransferMessage::Finished { files, bytes, disk: time, hash: time * 2, waited: time * 3 }
         }),
-        fault().prop_map(Message::Failed),
+        fault().prop_map(TransferMessage::Failed),
     ]
 }
 
@@ -67,7 +68,7 @@ proptest! {
     #[test]
     fn messages_come_back(message in message()) {
         let (kind, payload) = message.encode();
-        prop_assert_eq!(Message::decode(kind, &payload), Ok(message));
+        prop_assert_eq!(TransferMessage::decode(kind, &payload), Ok(message));
     }
 
     /// Breaks: a peer crashes us with a message, or gets one taken that is too short or too long.
@@ -76,17 +77,17 @@ proptest! {
         let (kind, mut payload) = message.encode();
         if !payload.is_empty() {
             let short = &payload[..cut.index(payload.len())];
-            prop_assert!(Message::decode(kind, short).is_err());
+            prop_assert!(TransferMessage::decode(kind, short).is_err());
         }
         payload.push(0);
-        prop_assert!(Message::decode(kind, &payload).is_err());
+        prop_assert!(TransferMessage::decode(kind, &payload).is_err());
     }
 
     /// Breaks: any bytes crash the decoder.
     #[test]
     fn any_bytes_are_read(kind in any::<u8>(), payload in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(message) = Message::decode(kind, &payload) {
-            prop_assert!(Message::decode(kind, &message.encode().1).is_ok());
+        if let Ok(message) = TransferMessage::decode(kind, &payload) {
+            prop_assert!(TransferMessage::decode(kind, &message.encode().1).is_ok());
         }
     }
 }
@@ -94,26 +95,30 @@ proptest! {
 /// Breaks: a receiver prints what a sender wrote to trick its terminal.
 #[test]
 fn texts_have_no_control_characters() {
-    let fault = Fault { code: Code::Other, text: "\u{1b}[2Jgone\n\u{202e}".to_owned() };
-    let (kind, payload) = Message::Failed(fault).encode();
-    let Ok(Message::Failed(read)) = Message::decode(kind, &payload) else { panic!("not read") };
+    let fault = TransferFault { code: Code::Other, text: "\u{1b}[2Jgone\n\u{202e}".to_owned() };
+    let (kind, payload) = TransferMessage::Failed(fault).encode();
+    let Ok(TransferMessage::Failed(read)) = TransferMessage::decode(kind, &payload) else {
+        panic!("not read")
+    };
     assert_eq!(read.text, "?[2Jgone??");
 }
 
 /// Breaks: an offer of too many entries costs a receiver memory without limit.
 #[test]
 fn too_many_entries_are_refused() {
-    let verdicts = vec![Verdict::Made; MAX_OFFER + 1];
-    let (kind, payload) = Message::Answers { first: 0, verdicts }.encode();
-    assert_eq!(Message::decode(kind, &payload), Err("more entries at once than allowed"));
+    let verdicts = vec![FileVerdict::Made; MAX_OFFER + 1];
+    let (kind, payload) = TransferMessage::Answers { first: 0, verdicts }.encode();
+    assert_eq!(TransferMessage::decode(kind, &payload), Err("more entries at once than allowed"));
 }
 
 /// Breaks: permissions such as set-user-id travel.
 #[test]
 fn only_nine_bits_of_permissions_travel() {
     let path = RelPath::new(b"x").unwrap();
-    let seal = Message::Seal { path, mode: 0o4777, modified: FileTime::default() };
+    let seal = TransferMessage::Seal { path, mode: 0o4777, modified: FileTime::default() };
     let (kind, payload) = seal.encode();
-    let Ok(Message::Seal { mode, .. }) = Message::decode(kind, &payload) else { panic!("not read") };
+    let Ok(TransferMessage::Seal { mode, .. }) = TransferMessage::decode(kind, &payload) else {
+        panic!("not read")
+    };
     assert_eq!(mode, 0o777);
 }

@@ -1,7 +1,7 @@
 //! How much may be stored: bytes of all transfers together, and what must stay free on the file system.
 
 use super::os;
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, TransferFault};
 use crate::limits::{LOOK_AT_DISK, MIN_FREE_FOR_STRANGERS};
 use farpace_units::ByteCount;
 use rustix::fs as sys;
@@ -26,33 +26,36 @@ pub enum MinFree {
 
 /// What is left of it.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct StorageBudget {
     max: Option<ByteCount>,
     min_free: Option<MinFree>,
     used: AtomicU64,
 }
 
-impl Budget {
+impl StorageBudget {
     pub fn new(max: Option<ByteCount>, min_free: Option<MinFree>) -> Self {
-        Budget { max, min_free, used: AtomicU64::new(0) }
+        StorageBudget { max, min_free, used: AtomicU64::new(0) }
     }
     fn left(&self) -> u64 {
         self.max.map_or(u64::MAX, |max| max.get().saturating_sub(self.used.load(Ordering::Relaxed)))
     }
-    fn exceeded(&self) -> Fault {
+    fn exceeded(&self) -> TransferFault {
         let max = self.max.map_or(0, ByteCount::get);
-        Fault::new(Code::Limit, format_args!("the receiver takes {max} bytes in all (its --max-bytes)"))
+        TransferFault::new(
+            Code::Limit,
+            format_args!("the receiver takes {max} bytes in all (its --max-bytes)"),
+        )
     }
     /// Whether a file of this size can be taken.
-    pub fn allows(&self, size: u64) -> Result<(), Fault> {
+    pub fn allows(&self, size: u64) -> Result<(), TransferFault> {
         if size > self.left() { Err(self.exceeded()) } else { Ok(()) }
     }
     /// Takes the place of one name.
-    pub fn name(&self, on: impl AsFd, stranger: bool) -> Result<(), Fault> {
+    pub fn name(&self, on: impl AsFd, stranger: bool) -> Result<(), TransferFault> {
         self.take(UNIT)?;
         self.look(on, 0, stranger)
     }
-    fn take(&self, bytes: u64) -> Result<(), Fault> {
+    fn take(&self, bytes: u64) -> Result<(), TransferFault> {
         if self.max.is_none() {
             return Ok(());
         }
@@ -67,7 +70,7 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
     /// Whether the file system has enough left when `more` bytes have been written to it.
-    pub fn look(&self, on: impl AsFd, more: u64, stranger: bool) -> Result<(), Fault> {
+    pub fn look(&self, on: impl AsFd, more: u64, stranger: bool) -> Result<(), TransferFault> {
         let limit = self.min_free.or(stranger.then_some(MIN_FREE_FOR_STRANGERS));
         let Some(limit) = limit else { return Ok(()) };
         let disk = sys::fstatvfs(on).map_err(|errno| os(errno, "cannot see how much is free"))?;
@@ -81,7 +84,7 @@ impl Budget {
         };
         // Some file systems count no files.
         if free < bytes || (disk.f_files > 0 && disk.f_favail < names) {
-            return Err(Fault::new(
+            return Err(TransferFault::new(
                 Code::NoSpace,
                 format_args!("the receiver keeps {bytes} bytes of its disk free (its --min-free)"),
             ));
@@ -92,7 +95,7 @@ impl Budget {
 
 /// What one file has taken of a budget.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct BudgetAccount {
     /// Of the budget.
     taken: u64,
     /// All blocks before this byte are paid for.
@@ -103,21 +106,26 @@ pub(super) struct Account {
     has_holes: Option<bool>,
 }
 
-impl Account {
+impl BudgetAccount {
     /// An account of a file that is there up to `at`.
-    pub fn begin(budget: &Budget, file: &File, at: u64, stranger: bool) -> Result<Account, Fault> {
+    pub fn begin(
+        budget: &StorageBudget,
+        file: &File,
+        at: u64,
+        stranger: bool,
+    ) -> Result<BudgetAccount, TransferFault> {
         budget.name(file, stranger)?;
-        Ok(Account { taken: UNIT, paid_to: at.next_multiple_of(UNIT), ..Account::default() })
+        Ok(BudgetAccount { taken: UNIT, paid_to: at.next_multiple_of(UNIT), ..BudgetAccount::default() })
     }
     /// Bytes are about to be written at `at`.
     pub fn data(
         &mut self,
-        budget: &Budget,
+        budget: &StorageBudget,
         file: &File,
         at: u64,
         len: u64,
         stranger: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransferFault> {
         let from = (at - at % UNIT).max(self.paid_to);
         let to = at.saturating_add(len).saturating_add(UNIT - 1) / UNIT * UNIT;
         let bytes = to.saturating_sub(from);
@@ -133,12 +141,12 @@ impl Account {
     /// A hole is about to be made at `at`. It costs nothing where the file system has holes.
     pub fn hole(
         &mut self,
-        budget: &Budget,
+        budget: &StorageBudget,
         file: &File,
         at: u64,
         len: u64,
         stranger: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransferFault> {
         if len >= SHORT_HOLE && self.has_holes.is_none() {
             self.has_holes = Some(has_holes(file, at));
         }
@@ -149,7 +157,7 @@ impl Account {
         self.data(budget, file, at, len, stranger)
     }
     /// The file is gone.
-    pub fn close(self, budget: &Budget) {
+    pub fn close(self, budget: &StorageBudget) {
         if budget.max.is_some() {
             budget.give_back(self.taken);
         }
@@ -175,8 +183,8 @@ mod tests {
     #[test]
     fn blocks_are_counted_once_and_given_back() {
         let file = tempfile::tempfile().unwrap();
-        let budget = Budget::new(Some(ByteCount::new(10 * UNIT)), None);
-        let mut account = Account::begin(&budget, &file, 0, false).unwrap();
+        let budget = StorageBudget::new(Some(ByteCount::new(10 * UNIT)), None);
+        let mut account = BudgetAccount::begin(&budget, &file, 0, false).unwrap();
         let mut data = |at, len| account.data(&budget, &file, at, len, false).is_ok();
         assert!(data(0, 1) && data(1, 4_095) && data(4_096, 1));
         assert_eq!(budget.left(), 7 * UNIT);
@@ -195,13 +203,14 @@ mod tests {
     #[test]
     fn some_of_a_disk_stays_free() {
         let file = tempfile::tempfile().unwrap();
-        let look = |min_free, stranger| Budget::new(None, min_free).look(&file, 0, stranger);
+        let look = |min_free, stranger| StorageBudget::new(None, min_free).look(&file, 0, stranger);
         assert!(look(None, false).is_ok());
         assert!(look(Some(MinFree::Bytes(ByteCount::new(1))), false).is_ok());
         let fault = look(Some(MinFree::Bytes(ByteCount::new(u64::MAX))), false).unwrap_err();
         assert_eq!(fault.code, Code::NoSpace);
         assert!(look(Some(MinFree::Percent(100)), false).is_err());
-        let more = Budget::new(None, Some(MinFree::Bytes(ByteCount::new(1)))).look(&file, u64::MAX, false);
+        let more =
+            StorageBudget::new(None, Some(MinFree::Bytes(ByteCount::new(1)))).look(&file, u64::MAX, false);
         assert!(more.is_err(), "what is about to be written counts");
     }
 }

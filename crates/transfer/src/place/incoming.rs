@@ -2,7 +2,7 @@
 //! end.
 
 use super::{lock, os};
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_PARTIALS;
 use crate::path::PARTIAL;
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 pub(super) const NAME: &str = ".strangers.farpace-part";
 
 /// Opens it; makes it if it is not there.
-pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, Fault> {
+pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, TransferFault> {
     // Whoever ends at the same moment may take it away again.
     for _ in 0..3 {
         if let Some(dir) = existing(root)? {
@@ -26,11 +26,11 @@ pub(super) fn open(root: &OwnedFd) -> Result<OwnedFd, Fault> {
             Err(errno) => return Err(os(errno, "cannot make the directory for partial files")),
         }
     }
-    Err(Fault::new(Code::Busy, "the directory for partial files comes and goes"))
+    Err(TransferFault::new(Code::Busy, "the directory for partial files comes and goes"))
 }
 
 /// Opens it if it is there and is ours alone.
-pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, Fault> {
+pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, TransferFault> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match sys::openat(root, NAME, flags, Mode::empty()) {
         Ok(dir) => dir,
@@ -41,7 +41,7 @@ pub(super) fn existing(root: &OwnedFd) -> Result<Option<OwnedFd>, Fault> {
         sys::fstat(&dir).map_err(|errno| os(errno, "cannot look at the directory for partial files"))?;
     let is_open_to_others = Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH);
     if stat.st_uid != rustix::process::geteuid().as_raw() || is_open_to_others {
-        return Err(Fault::new(
+        return Err(TransferFault::new(
             Code::Permission,
             format_args!("{NAME} belongs to others or lets them write"),
         ));

@@ -4,7 +4,7 @@
 //! the key, and of key and content. So nobody else can be told what a file contains, and the sender itself only of a
 //! content that it has sent.
 
-use crate::fault::Fault;
+use crate::fault::TransferFault;
 use crate::line::SenderKey;
 use crate::message::Hash;
 use crate::path::{self, RelPath};
@@ -22,7 +22,7 @@ pub(crate) struct Stranger(SenderKey);
 
 impl Stranger {
     /// A sender with this key. One without a key gets one that nobody knows.
-    pub fn new(key: SenderKey) -> Result<Self, Fault> {
+    pub fn new(key: SenderKey) -> Result<Self, TransferFault> {
         let mut own = key;
         if key == [0; 32] {
             rustix::rand::getrandom(&mut own, rustix::rand::GetRandomFlags::empty())

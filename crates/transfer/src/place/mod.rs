@@ -10,13 +10,13 @@ mod mark;
 mod partial;
 mod tree;
 
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_PARTIALS;
-use crate::line::Shared;
-use crate::message::{Entry, FileTime, Kind, Verdict};
+use crate::line::LineState;
+use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict};
 use crate::path::RelPath;
-use crate::pipeline::{Prefix, hash_prefix};
-use budget::{Account, Budget};
+use crate::pipeline::{PartialPrefix, hash_prefix};
+use budget::{BudgetAccount, StorageBudget};
 use farpace_units::ByteCount;
 use rustix::fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ pub(crate) use partial::Partial;
 
 /// What a receiver lets senders do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct WritePolicy {
     /// Files that are there may be replaced.
     pub overwrite: bool,
     /// Files are on the disk, not only handed to the system, before they are acknowledged.
@@ -53,10 +53,10 @@ pub struct Policy {
     pub keep_partial: Duration,
 }
 
-impl Default for Policy {
+impl Default for WritePolicy {
     /// Replaces nothing, takes no hidden names from strangers, and keeps their partial files for a day.
     fn default() -> Self {
-        Policy {
+        WritePolicy {
             overwrite: false,
             sync: false,
             rename: None,
@@ -69,11 +69,11 @@ impl Default for Policy {
 }
 
 /// The directory to write to.
-pub struct Place {
+pub struct Destination {
     root: OwnedFd,
     device: u64,
-    policy: Policy,
-    budget: Budget,
+    policy: WritePolicy,
+    budget: StorageBudget,
     /// Permissions that new files do not get.
     umask: u16,
     /// Partial files of strangers, roughly: those that others have left are counted now and then.
@@ -97,7 +97,7 @@ impl Peer {
 
 /// What is to be done with an entry.
 pub(crate) struct Judged {
-    pub verdict: Verdict,
+    pub verdict: FileVerdict,
     /// The file is to come.
     pub wanted: Option<Wanted>,
     /// A directory whose permissions and time this sender may set when it is complete.
@@ -108,33 +108,33 @@ pub(crate) struct Judged {
 
 /// A file that was offered and is wanted.
 pub(crate) struct Wanted {
-    pub entry: Entry,
-    pub resumed: Option<Box<Resumed>>,
+    pub entry: FileEntry,
+    pub resumed: Option<Box<ResumedFile>>,
 }
 
 /// The beginning of a file that is there.
-pub(crate) struct Resumed {
+pub(crate) struct ResumedFile {
     file: File,
-    pub prefix: Prefix,
+    pub prefix: PartialPrefix,
     pub offset: u64,
 }
 
-fn os(errno: Errno, what: &str) -> Fault {
-    Fault::of(&errno.into(), what)
+fn os(errno: Errno, what: &str) -> TransferFault {
+    TransferFault::of(&errno.into(), what)
 }
 
-impl Place {
+impl Destination {
     /// A place in the directory `dir`, which must be there.
     ///
     /// # Errors
     /// It is not there, no directory, or may not be opened.
-    pub fn new(dir: &Path, policy: Policy) -> Result<Place, Fault> {
+    pub fn new(dir: &Path, policy: WritePolicy) -> Result<Destination, TransferFault> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let about = |errno| os(errno, &dir.to_string_lossy());
         let root = sys::open(dir, flags, Mode::empty()).map_err(about)?;
         let device = sys::fstat(&root).map_err(about)?.st_dev;
-        let budget = Budget::new(policy.max_bytes, policy.min_free);
-        let place = Place { root, device, policy, budget, umask: umask(), left: AtomicUsize::new(0) };
+        let budget = StorageBudget::new(policy.max_bytes, policy.min_free);
+        let place = Destination { root, device, policy, budget, umask: umask(), left: AtomicUsize::new(0) };
         place.expire();
         Ok(place)
     }
@@ -152,26 +152,26 @@ impl Place {
     }
 
     /// The path that `path` gets here.
-    fn here(&self, path: &RelPath, peer: &Peer) -> Result<RelPath, Fault> {
+    fn here(&self, path: &RelPath, peer: &Peer) -> Result<RelPath, TransferFault> {
         if peer.is_stranger() && !self.policy.hidden && path.is_hidden() {
             let text = "names that begin with a dot are only taken with a token, or if the receiver has --allow-hidden";
-            return Err(Fault::new(Code::Path, text));
+            return Err(TransferFault::new(Code::Path, text));
         }
         match &self.policy.rename {
-            Some(name) => path.renamed(name).map_err(|why| Fault::new(Code::Path, why)),
+            Some(name) => path.renamed(name).map_err(|why| TransferFault::new(Code::Path, why)),
             None => Ok(path.clone()),
         }
     }
 
     /// The directory that `path` is in.
-    fn parent(&self, path: &RelPath, peer: &Peer) -> Result<OwnedFd, Fault> {
+    fn parent(&self, path: &RelPath, peer: &Peer) -> Result<OwnedFd, TransferFault> {
         let parent = tree::directory(&self.root, path.split().0)?;
         // Their partial files are elsewhere, and get their names by a rename.
         if peer.is_stranger() && path.split().0.is_some() {
             let stat = sys::fstat(&parent).map_err(|errno| os(errno, "cannot look at its directory"))?;
             if stat.st_dev != self.device {
                 let text = "its directory is on another file system, which is only written to with a token";
-                return Err(Fault::new(Code::Path, text));
+                return Err(TransferFault::new(Code::Path, text));
             }
         }
         Ok(parent)
@@ -181,22 +181,22 @@ impl Place {
     /// hashed, and says whether to go on; `may_resume` says whether a partial file may be kept open.
     pub(crate) fn judge(
         &self,
-        entry: Entry,
+        entry: FileEntry,
         peer: &Peer,
         may_resume: bool,
-        shared: &Shared,
+        shared: &LineState,
         meanwhile: impl FnMut() -> bool,
     ) -> Judged {
         let judged = self.here(&entry.path, peer).and_then(|path| {
             let parent = self.parent(&path, peer)?;
             match &entry.kind {
-                Kind::Directory => self
+                EntryKind::Directory => self
                     .make_directory(&parent, path.split().1, entry.mode, peer)
-                    .map(|sealable| (Verdict::Made, None, sealable)),
-                Kind::Link { target } => {
-                    self.make_link(&parent, &path, target, peer).map(|()| (Verdict::Made, None, false))
+                    .map(|sealable| (FileVerdict::Made, None, sealable)),
+                EntryKind::Link { target } => {
+                    self.make_link(&parent, &path, target, peer).map(|()| (FileVerdict::Made, None, false))
                 }
-                Kind::File { size } => {
+                EntryKind::File { size } => {
                     self.budget.allows(*size)?;
                     let file = (&parent, &path, *size);
                     let (verdict, prefix) = self.judge_file(file, peer, may_resume, shared, meanwhile)?;
@@ -205,14 +205,16 @@ impl Place {
             }
         });
         let (verdict, prefix, sealable) =
-            judged.unwrap_or_else(|fault| (Verdict::Refused(fault), None, false));
+            judged.unwrap_or_else(|fault| (FileVerdict::Refused(fault), None, false));
         let hashed = prefix.as_ref().map_or(0, |(_, prefix)| prefix.data);
         let wanted = match &verdict {
-            Verdict::Resume { offset, .. } => prefix.map(|(file, prefix)| {
-                let resumed = Some(Box::new(Resumed { file, prefix, offset: *offset }));
+            FileVerdict::Resume { offset, .. } => prefix.map(|(file, prefix)| {
+                let resumed = Some(Box::new(ResumedFile { file, prefix, offset: *offset }));
                 Wanted { entry, resumed }
             }),
-            Verdict::Send | Verdict::Have { replace: true, .. } => Some(Wanted { entry, resumed: None }),
+            FileVerdict::Send | FileVerdict::Have { replace: true, .. } => {
+                Some(Wanted { entry, resumed: None })
+            }
             _ => None,
         };
         Judged { verdict, wanted, sealable, hashed }
@@ -224,9 +226,9 @@ impl Place {
         (parent, path, size): (&OwnedFd, &RelPath, u64),
         peer: &Peer,
         may_resume: bool,
-        shared: &Shared,
+        shared: &LineState,
         mut meanwhile: impl FnMut() -> bool,
-    ) -> Result<(Verdict, Option<(File, Prefix)>), Fault> {
+    ) -> Result<(FileVerdict, Option<(File, PartialPrefix)>), TransferFault> {
         match sys::statat(parent, path.split().1, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(os(errno, "cannot look at it")),
@@ -236,7 +238,7 @@ impl Place {
                     let there = self.content(parent, path, size, peer, shared, &mut meanwhile);
                     if let Some((file, prefix)) = there {
                         let hash = prefix.hasher.result();
-                        let verdict = Verdict::Have { hash, replace: self.policy.overwrite };
+                        let verdict = FileVerdict::Have { hash, replace: self.policy.overwrite };
                         return Ok((verdict, Some((file, prefix))));
                     }
                 }
@@ -249,27 +251,27 @@ impl Place {
             Peer::Proved => (None, path.partial_name()),
             Peer::Stranger(stranger) => match incoming::existing(&self.root)? {
                 Some(dir) => (Some(dir), stranger.partial_name(path)),
-                None => return Ok((Verdict::Send, None)),
+                None => return Ok((FileVerdict::Send, None)),
             },
         };
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match sys::openat(dir.as_ref().unwrap_or(parent), name, flags, Mode::empty()) {
             Ok(file) if may_resume => File::from(file),
             // It will be told when it is written.
-            _ => return Ok((Verdict::Send, None)),
+            _ => return Ok((FileVerdict::Send, None)),
         };
         lock(&file)?;
         let offset = own(&file).map_or(0, |len| len.min(size));
         if offset == 0 {
-            return Ok((Verdict::Send, None));
+            return Ok((FileVerdict::Send, None));
         }
         let prefix = hash_prefix(&file, offset, shared, meanwhile);
-        match prefix.map_err(|error| Fault::of(&error, "cannot read its partial file"))? {
+        match prefix.map_err(|error| TransferFault::of(&error, "cannot read its partial file"))? {
             Some(prefix) => {
-                let verdict = Verdict::Resume { offset, hash: prefix.hasher.result() };
+                let verdict = FileVerdict::Resume { offset, hash: prefix.hasher.result() };
                 Ok((verdict, Some((file, prefix))))
             }
-            None => Ok((Verdict::Send, None)),
+            None => Ok((FileVerdict::Send, None)),
         }
     }
 
@@ -280,9 +282,9 @@ impl Place {
         path: &RelPath,
         size: u64,
         peer: &Peer,
-        shared: &Shared,
+        shared: &LineState,
         meanwhile: &mut impl FnMut() -> bool,
-    ) -> Option<(File, Prefix)> {
+    ) -> Option<(File, PartialPrefix)> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(sys::openat(parent, path.split().1, flags, Mode::empty()).ok()?);
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -304,7 +306,13 @@ impl Place {
     }
 
     /// Makes a directory; true if its permissions and time may be set later.
-    fn make_directory(&self, parent: &OwnedFd, name: &OsStr, mode: u16, peer: &Peer) -> Result<bool, Fault> {
+    fn make_directory(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        mode: u16,
+        peer: &Peer,
+    ) -> Result<bool, TransferFault> {
         self.budget.name(parent, peer.is_stranger())?;
         let open = || {
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -333,7 +341,13 @@ impl Place {
         }
     }
 
-    fn make_link(&self, parent: &OwnedFd, path: &RelPath, target: &[u8], peer: &Peer) -> Result<(), Fault> {
+    fn make_link(
+        &self,
+        parent: &OwnedFd,
+        path: &RelPath,
+        target: &[u8],
+        peer: &Peer,
+    ) -> Result<(), TransferFault> {
         tree::may_link(&self.root, path, target)?;
         self.budget.name(parent, peer.is_stranger())?;
         let (name, target) = (path.split().1, OsStr::from_bytes(target));
@@ -361,14 +375,17 @@ impl Place {
     }
 
     /// Opens the partial file of a file that was wanted, at `offset`: 0, or where it is to be resumed.
-    pub(crate) fn open(&self, wanted: Wanted, peer: &Peer, offset: u64) -> Result<Partial, Fault> {
+    pub(crate) fn open(&self, wanted: Wanted, peer: &Peer, offset: u64) -> Result<Partial, TransferFault> {
         let Wanted { entry, resumed } = wanted;
         let path = self.here(&entry.path, peer)?;
         let parent = self.parent(&path, peer)?;
         let (dir, name) = match peer {
             Peer::Proved => {
                 let dir = parent.try_clone();
-                (dir.map_err(|error| Fault::of(&error, "cannot open its directory"))?, path.partial_name())
+                (
+                    dir.map_err(|error| TransferFault::of(&error, "cannot open its directory"))?,
+                    path.partial_name(),
+                )
             }
             Peer::Stranger(stranger) => (incoming::open(&self.root)?, stranger.partial_name(&path)),
         };
@@ -377,15 +394,16 @@ impl Place {
             None => create(&dir, &name)?,
         };
         let begin = || {
-            file.set_len(offset).map_err(|error| Fault::of(&error, "cannot shorten its partial file"))?;
-            Account::begin(&self.budget, &file, offset, peer.is_stranger())
+            file.set_len(offset)
+                .map_err(|error| TransferFault::of(&error, "cannot shorten its partial file"))?;
+            BudgetAccount::begin(&self.budget, &file, offset, peer.is_stranger())
         };
         let account = begin().inspect_err(|_| {
             if offset == 0 {
                 let _ = sys::unlinkat(&dir, name.as_str(), AtFlags::empty());
             }
         })?;
-        let size = if let Kind::File { size } = entry.kind { size } else { 0 };
+        let size = if let EntryKind::File { size } = entry.kind { size } else { 0 };
         Ok(Partial {
             parent,
             path,
@@ -417,7 +435,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Destination {
     fn drop(&mut self) {
         // The directory of partial files goes if it is empty.
         self.expire();
@@ -425,7 +443,7 @@ impl Drop for Place {
 }
 
 /// There is something else of this name. What it is, strangers need not know.
-fn exists(kind: FileType, peer: &Peer) -> Fault {
+fn exists(kind: FileType, peer: &Peer) -> TransferFault {
     let text = match (kind, peer) {
         (_, Peer::Stranger(_)) => {
             "there is something of this name, which is not compared without a token; the receiver does not overwrite"
@@ -433,11 +451,11 @@ fn exists(kind: FileType, peer: &Peer) -> Fault {
         (FileType::Directory, _) => "there is a directory of this name",
         _ => "there is another file of this name; the receiver does not overwrite",
     };
-    Fault::new(Code::Exists, text)
+    TransferFault::new(Code::Exists, text)
 }
 
 /// Makes a partial file, or takes one of ours that is there. It is locked.
-fn create(dir: &OwnedFd, name: &str) -> Result<File, Fault> {
+fn create(dir: &OwnedFd, name: &str) -> Result<File, TransferFault> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let new = || {
         let flags = flags | OFlags::CREATE | OFlags::EXCL;
@@ -467,9 +485,9 @@ fn own(file: &File) -> Option<u64> {
     (metadata.is_file() && is_ours).then_some(metadata.len())
 }
 
-fn lock(file: &impl AsFd) -> Result<(), Fault> {
+fn lock(file: &impl AsFd) -> Result<(), TransferFault> {
     sys::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
-        Errno::WOULDBLOCK => Fault::new(Code::Busy, "another transfer is writing it"),
+        Errno::WOULDBLOCK => TransferFault::new(Code::Busy, "another transfer is writing it"),
         _ => os(errno, "cannot lock it"),
     })
 }

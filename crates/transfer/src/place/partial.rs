@@ -1,8 +1,8 @@
 //! A file that is being written: it has another name until it is whole and verified.
 
-use super::budget::Account;
-use super::{Peer, Place, os, times};
-use crate::fault::{Code, Fault};
+use super::budget::BudgetAccount;
+use super::{Destination, Peer, os, times};
+use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_DATA;
 use crate::message::{FileTime, Hash};
 use crate::path::RelPath;
@@ -23,7 +23,7 @@ pub(crate) struct Partial {
     pub(super) name: String,
     pub(super) file: File,
     pub(super) peer: Peer,
-    pub(super) account: Account,
+    pub(super) account: BudgetAccount,
     pub(super) mode: u16,
     pub(super) modified: FileTime,
     pub(super) size: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// The next bytes.
-    pub fn write(&mut self, place: &Place, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn write(&mut self, place: &Destination, bytes: &[u8]) -> Result<(), TransferFault> {
         debug_assert!(bytes.len() <= MAX_DATA);
         let stranger = self.peer.is_stranger();
         self.account.data(&place.budget, &self.file, self.at, bytes.len() as u64, stranger)?;
         self.file.write_all_at(bytes, self.at).map_err(|error| {
-            let mut fault = Fault::of(&error, "cannot write it");
+            let mut fault = TransferFault::of(&error, "cannot write it");
             if fault.code == Code::NoSpace {
                 fault.text = format!(
                     "the disk is full: {} of {} bytes of {} are there",
@@ -50,7 +50,7 @@ impl Partial {
         Ok(())
     }
     /// The next bytes are zeros.
-    pub fn skip(&mut self, place: &Place, len: u64) -> Result<(), Fault> {
+    pub fn skip(&mut self, place: &Destination, len: u64) -> Result<(), TransferFault> {
         let stranger = self.peer.is_stranger();
         self.account.hole(&place.budget, &self.file, self.at, len, stranger)?;
         self.at = self.at.saturating_add(len);
@@ -58,10 +58,10 @@ impl Partial {
     }
 
     /// Gives it its name: it is whole, and `content` is its verified hash.
-    pub fn keep(self, place: &Place, content: &Hash) -> Result<(), Fault> {
+    pub fn keep(self, place: &Destination, content: &Hash) -> Result<(), TransferFault> {
         let Partial { parent, path, dir, name, file, peer, mode, modified, size, .. } = &self;
         // A hole at the end has not been written.
-        let fault = |error: &io::Error, what| Fault::of(error, what);
+        let fault = |error: &io::Error, what| TransferFault::of(error, what);
         file.set_len(*size).map_err(|error| fault(&error, "cannot write it"))?;
         if let Peer::Stranger(stranger) = peer {
             stranger.mark(file, Some(content));
@@ -96,12 +96,12 @@ impl Partial {
         }
     }
     /// It is of no use: nobody will want to resume it.
-    pub fn discard(self, place: &Place) {
+    pub fn discard(self, place: &Destination) {
         let _ = sys::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
         self.account.close(&place.budget);
     }
     /// The transfer ends here. What has been written stays to be resumed; holes at its end are written, too.
-    pub fn leave(self, place: &Place) {
+    pub fn leave(self, place: &Destination) {
         if self.at == 0 {
             return self.discard(place);
         }

@@ -1,7 +1,7 @@
 //! Directories and links below the root, looked up in the tree as it is and never through a link.
 
 use super::os;
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_PATH;
 use crate::path::RelPath;
 use rustix::fs::{self as sys, Mode, OFlags, ResolveFlags};
@@ -14,14 +14,15 @@ const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::PATH).union(OFlags::CLOEXEC);
 
 /// Opens the directory `path` below `root`, none: `root` itself. It fails at a link on the way.
-pub(super) fn directory(root: &OwnedFd, path: Option<&[u8]>) -> Result<OwnedFd, Fault> {
+pub(super) fn directory(root: &OwnedFd, path: Option<&[u8]>) -> Result<OwnedFd, TransferFault> {
     let Some(path) = path else {
-        return root.try_clone().map_err(|error| Fault::of(&error, "cannot open the directory"));
+        return root.try_clone().map_err(|error| TransferFault::of(&error, "cannot open the directory"));
     };
     beneath(root, path).map_err(|errno| match errno {
-        Errno::LOOP | Errno::NOTDIR | Errno::XDEV => {
-            Fault::new(Code::Path, "a directory on its way is a link or a file here; links are not followed")
-        }
+        Errno::LOOP | Errno::NOTDIR | Errno::XDEV => TransferFault::new(
+            Code::Path,
+            "a directory on its way is a link or a file here; links are not followed",
+        ),
         _ => os(errno, "cannot open its directory"),
     })
 }
@@ -53,8 +54,8 @@ fn name_by_name(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
 /// A target may go up as far as the root, and then down. `..` after a name is taken only if that name is a directory that
 /// is there: a link in its place could be moved elsewhere by whoever makes it, a directory cannot. What the target
 /// leads to now is resolved by the kernel, which follows all links and says when one leads out.
-pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<(), Fault> {
-    let refuse = |why: &str| Err(Fault::new(Code::Path, why));
+pub(super) fn may_link(root: &OwnedFd, path: &RelPath, target: &[u8]) -> Result<(), TransferFault> {
+    let refuse = |why: &str| Err(TransferFault::new(Code::Path, why));
     if target.is_empty() || target.len() > MAX_PATH || target.contains(&0) {
         return refuse("the link has no target that can be");
     }

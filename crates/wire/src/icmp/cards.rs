@@ -1,7 +1,7 @@
 //! The list of a machine's network cards in neighbour discovery: an option that who does not know it skips.
 
 use super::neighbour::{SOURCE_LINK, TARGET_LEN, TARGET_LINK, options};
-use super::{CHECKSUM_AT, ICMP_LEN, Icmp, Neighbour};
+use super::{CHECKSUM_AT, ICMP_LEN, Icmp, NeighbourDiscovery};
 use crate::arp::{Extension, ExtensionError};
 use crate::ethernet::MacAddr;
 use crate::ip::{AddressPair, PROTOCOL_ICMPV6};
@@ -19,8 +19,8 @@ const PAYLOAD_LEN_AT: usize = 4;
 pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionError> {
     let (Some(ip), Ok(Icmp::Neighbour(message))) = (packet.ipv6(), packet.icmp()) else { return Ok(None) };
     let (owner, first) = match message {
-        Neighbour::Solicitation { source_link, .. } => (ip.src(), source_link),
-        Neighbour::Advertisement { target, target_link, .. } => (target, target_link),
+        NeighbourDiscovery::Solicitation { source_link, .. } => (ip.src(), source_link),
+        NeighbourDiscovery::Advertisement { target, target_link, .. } => (target, target_link),
     };
     let Some(first) = first else { return Ok(None) };
     for option in options(packet.payload().get(ICMP_LEN + TARGET_LEN..).unwrap_or_default()).flatten() {
@@ -41,8 +41,8 @@ pub fn neighbour_cards(packet: &Packet) -> Result<Option<Extension>, ExtensionEr
 pub fn with_cards(packet: &Packet, mac: MacAddr, extension: Option<&Extension>) -> Option<Packet> {
     let (ip, Ok(Icmp::Neighbour(message))) = (packet.ipv6()?, packet.icmp()) else { return None };
     let link = match message {
-        Neighbour::Solicitation { source_link, .. } => source_link.map(|_| SOURCE_LINK),
-        Neighbour::Advertisement { target_link, .. } => target_link.map(|_| TARGET_LINK),
+        NeighbourDiscovery::Solicitation { source_link, .. } => source_link.map(|_| SOURCE_LINK),
+        NeighbourDiscovery::Advertisement { target_link, .. } => target_link.map(|_| TARGET_LINK),
     }?;
     let (fixed, rest) = packet.payload().split_at_checked(ICMP_LEN + TARGET_LEN)?;
     let mut out = fixed.to_vec();

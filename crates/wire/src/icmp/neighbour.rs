@@ -22,7 +22,7 @@ const OVERRIDE: u8 = 0x20;
 /// A message of neighbour discovery. Options other than the link-layer address are skipped; a list of cards is read by
 /// [`neighbour_cards`](super::neighbour_cards).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Neighbour {
+pub enum NeighbourDiscovery {
     /// Who has the target address?
     Solicitation {
         /// Whom it is about.
@@ -45,9 +45,9 @@ pub enum Neighbour {
     },
 }
 
-impl Neighbour {
+impl NeighbourDiscovery {
     /// Reads what follows the word of flags of a message of type `kind`.
-    pub(super) fn parse(kind: u8, flags: u8, bytes: &[u8]) -> Result<Neighbour, WireError> {
+    pub(super) fn parse(kind: u8, flags: u8, bytes: &[u8]) -> Result<NeighbourDiscovery, WireError> {
         let Some((octets, options)) = bytes.split_first_chunk::<TARGET_LEN>() else {
             let (need, have) = (super::ICMP_LEN + TARGET_LEN, super::ICMP_LEN + bytes.len());
             return Err(WireError::Truncated { layer: Layer::Icmp, need, have });
@@ -55,9 +55,9 @@ impl Neighbour {
         let target = Ipv6Addr::from(*octets);
         Ok(match kind {
             SOLICITATION => {
-                Neighbour::Solicitation { target, source_link: link_address(SOURCE_LINK, options)? }
+                NeighbourDiscovery::Solicitation { target, source_link: link_address(SOURCE_LINK, options)? }
             }
-            _ => Neighbour::Advertisement {
+            _ => NeighbourDiscovery::Advertisement {
                 target,
                 target_link: link_address(TARGET_LINK, options)?,
                 router: flags & ROUTER != 0,
@@ -71,10 +71,10 @@ impl Neighbour {
     pub(super) fn encode(&self) -> (u8, u8, Vec<u8>) {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (kind, flags, target, option, link) = match *self {
-            Neighbour::Solicitation { target, source_link } => {
+            NeighbourDiscovery::Solicitation { target, source_link } => {
                 (SOLICITATION, 0, target, SOURCE_LINK, source_link)
             }
-            Neighbour::Advertisement { target, target_link, router, solicited, overrides } => {
+            NeighbourDiscovery::Advertisement { target, target_link, router, solicited, overrides } => {
                 let flags = bit(router, ROUTER) | bit(solicited, SOLICITED) | bit(overrides, OVERRIDE);
                 (ADVERTISEMENT, flags, target, TARGET_LINK, target_link)
             }

@@ -1,7 +1,7 @@
 //! How packets meet devices: without an Ethernet header where there is none, without copies where that can be, and as
 //! super-segments that a card cuts or has put together.
 
-use super::{Checksum, HEADER_ROOM, Inner, Packet};
+use super::{Checksum, HEADER_ROOM, Packet, PacketInner};
 use crate::departure::OfOriginal;
 use crate::error::{Layer, WireError};
 use crate::ethernet::{self, ETHERNET_LEN, EtherType, MacAddr};
@@ -81,7 +81,7 @@ impl Packet {
         let mut header = [0; HEADER_ROOM];
         header[..extra].copy_from_slice(&below[..extra]);
         header[extra..extra + found].copy_from_slice(&bytes[..found]);
-        Ok(Packet(Box::new(Inner {
+        Ok(Packet(Box::new(PacketInner {
             payload: bytes.slice(found..network + end),
             header,
             header_len: (extra + found) as u8,

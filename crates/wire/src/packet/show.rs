@@ -1,10 +1,10 @@
 //! A packet as one line for people.
 
-use super::{Network, Packet};
+use super::{NetworkHeader, Packet};
 use crate::arp::{Arp, ArpOperation};
 use crate::error::WireError;
 use crate::ethernet::EtherType;
-use crate::icmp::{Icmp, Neighbour};
+use crate::icmp::{Icmp, NeighbourDiscovery};
 use crate::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::pause::PauseFrame;
 use std::fmt::{Debug, Formatter, Result};
@@ -15,17 +15,17 @@ impl Debug for Packet {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let len = self.0.payload.len();
         match self.network() {
-            Ok(Network::Ip(ip)) => self.ip_line(&ip, f),
-            Ok(Network::Other(EtherType::ARP)) => match self.arp() {
+            Ok(NetworkHeader::Ip(ip)) => self.ip_line(&ip, f),
+            Ok(NetworkHeader::Other(EtherType::ARP)) => match self.arp() {
                 Ok(arp) => arp_line(&arp, f),
                 Err(why) => write!(f, "ARP ({why}) len {len}"),
             },
-            Ok(Network::Other(EtherType::MAC_CONTROL)) => match PauseFrame::parse(&self.0.payload) {
+            Ok(NetworkHeader::Other(EtherType::MAC_CONTROL)) => match PauseFrame::parse(&self.0.payload) {
                 Ok(PauseFrame { opcode: PauseFrame::PAUSE, time }) => write!(f, "PAUSE {time} len {len}"),
                 Ok(PauseFrame { opcode, .. }) => write!(f, "MAC control {opcode:#06x} len {len}"),
                 Err(why) => write!(f, "MAC control ({why}) len {len}"),
             },
-            Ok(Network::Other(ether_type)) => write!(f, "EtherType {ether_type:?} len {len}"),
+            Ok(NetworkHeader::Other(ether_type)) => write!(f, "EtherType {ether_type:?} len {len}"),
             Err(why) => write!(f, "malformed ({why}) len {}", self.frame_len()),
         }
     }
@@ -88,8 +88,8 @@ fn icmp_line(icmp: &Icmp<'_>, f: &mut Formatter<'_>) -> Result {
         Icmp::TooBig { mtu, .. } => write!(f, "too big, MTU {mtu}"),
         Icmp::TimeExceeded { code, .. } => write!(f, "time exceeded {code}"),
         Icmp::ParameterProblem { code, pointer, .. } => write!(f, "parameter problem {code} at {pointer}"),
-        Icmp::Neighbour(Neighbour::Solicitation { target, .. }) => write!(f, "who has {target}"),
-        Icmp::Neighbour(Neighbour::Advertisement { target, target_link, .. }) => match target_link {
+        Icmp::Neighbour(NeighbourDiscovery::Solicitation { target, .. }) => write!(f, "who has {target}"),
+        Icmp::Neighbour(NeighbourDiscovery::Advertisement { target, target_link, .. }) => match target_link {
             Some(mac) => write!(f, "{target} is at {mac}"),
             None => write!(f, "{target} is here"),
         },

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use farpace_units::Seq;
 use farpace_wire::tcp::{AckControl, AckDelay, CdlCapability, Tarr};
 use farpace_wire::{
-    AddressPair, Below, Icmp, IpVersion, MacAddr, Neighbour, Packet, SackBlock, TcpFlags, TcpHeader,
+    AddressPair, Below, Icmp, IpVersion, MacAddr, NeighbourDiscovery, Packet, SackBlock, TcpFlags, TcpHeader,
     TcpOptions, Timestamps, UdpHeader, Unreachable,
 };
 use proptest::collection::vec;
@@ -144,8 +144,14 @@ pub fn icmp(version: IpVersion) -> impl Strategy<Value = Icmp<'static>> {
         |([solicitation, router, solicited, overrides], target, link)| {
             let target = target.into();
             Icmp::Neighbour(match solicitation {
-                true => Neighbour::Solicitation { target, source_link: link },
-                false => Neighbour::Advertisement { target, target_link: link, router, solicited, overrides },
+                true => NeighbourDiscovery::Solicitation { target, source_link: link },
+                false => NeighbourDiscovery::Advertisement {
+                    target,
+                    target_link: link,
+                    router,
+                    solicited,
+                    overrides,
+                },
             })
         },
     );

@@ -5,7 +5,7 @@ use crate::grid::contender::name;
 use crate::grid::measure::endless;
 use crate::scenario::load;
 use anyhow::{Result, anyhow, bail};
-use farpace_lab::scenario::{Flow, Scenario};
+use farpace_lab::scenario::{FlowSpec, Scenario};
 use farpace_tcp::config::Congestion;
 use farpace_units::Span;
 use std::fmt;
@@ -161,7 +161,7 @@ impl Plan {
     }
 }
 
-fn with(flow: &Flow, congestion: Congestion) -> Flow {
+fn with(flow: &FlowSpec, congestion: Congestion) -> FlowSpec {
     let mut flow = flow.clone();
     flow.sender.congestion = Some(congestion);
     flow

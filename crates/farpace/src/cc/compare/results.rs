@@ -4,7 +4,7 @@ use super::plan::{Company, Job, Plan};
 use crate::grid::Measurement;
 use crate::grid::contender::name;
 use crate::statistics::{Summary, jain};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_tcp::config::Congestion;
 use serde_json::{Value, json};
 
@@ -69,13 +69,13 @@ impl Results {
     /// For terminal and report.
     pub fn table(&self, plan: &Plan) -> Table {
         let columns = vec![
-            Column::text("congestion control"),
-            Column::number("goodput", "Mbit/s"),
-            Column::number("delay", "ms, mean"),
-            Column::number("", "ms, 95 %"),
-            Column::number("retransmitted", "%"),
-            Column::number("fairness", "Jain"),
-            Column::number("CUBIC keeps", "%"),
+            TableColumn::text("congestion control"),
+            TableColumn::number("goodput", "Mbit/s"),
+            TableColumn::number("delay", "ms, mean"),
+            TableColumn::number("", "ms, 95 %"),
+            TableColumn::number("retransmitted", "%"),
+            TableColumn::number("fairness", "Jain"),
+            TableColumn::number("CUBIC keeps", "%"),
         ];
         let seeds = plan.seeds;
         let title = format!(
@@ -86,7 +86,7 @@ impl Results {
         );
         let mut table = Table::new(&title, columns);
         for l in &self.lines {
-            let cell = |s: &Summary, decimals| Cell::from(s.text(decimals));
+            let cell = |s: &Summary, decimals| TableCell::from(s.text(decimals));
             table.row(vec![
                 l.name.as_str().into(),
                 cell(&l.goodput, 2),

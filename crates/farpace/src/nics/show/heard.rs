@@ -5,7 +5,7 @@ use crate::show::frame;
 use crate::terminal;
 use anyhow::{Context, Result};
 use farpace_link::multi_nic::arp::{ArpObserver, ObservedHost, Probed};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_trace::{CaptureReader, CapturedPacket};
 use farpace_units::Instant;
 use farpace_wire::{Extension, MacAddr};
@@ -52,17 +52,17 @@ pub fn cards(list: &Extension) -> String {
 }
 
 fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
-    let seconds = |at: Instant| Cell::Number(at.since(first).as_secs_f64(), Some(3));
+    let seconds = |at: Instant| TableCell::Number(at.since(first).as_secs_f64(), Some(3));
     let columns = vec![
-        Column::text("address"),
-        Column::text("at"),
-        Column::text("cards"),
-        Column::text("can"),
-        Column::number("generation", ""),
-        Column::number("since", "s"),
-        Column::number("last", "s"),
-        Column::number("messages", ""),
-        Column::number("lists", ""),
+        TableColumn::text("address"),
+        TableColumn::text("at"),
+        TableColumn::text("cards"),
+        TableColumn::text("can"),
+        TableColumn::number("generation", ""),
+        TableColumn::number("since", "s"),
+        TableColumn::number("last", "s"),
+        TableColumn::number("messages", ""),
+        TableColumn::number("lists", ""),
     ];
     let mut table = Table::new("Machines", columns);
     for (address, heard) in onlooker.machines() {
@@ -91,11 +91,11 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
     }
     if !onlooker.lanes().is_empty() {
         let columns = vec![
-            Column::text("from"),
-            Column::text("to"),
-            Column::number("probes", ""),
-            Column::number("unanswered", "%"),
-            Column::number("least round trip", "ms"),
+            TableColumn::text("from"),
+            TableColumn::text("to"),
+            TableColumn::number("probes", ""),
+            TableColumn::number("unanswered", "%"),
+            TableColumn::number("least round trip", "ms"),
         ];
         let mut table = Table::new("Ways that are probed", columns);
         for ((from, to), lane) in onlooker.lanes() {
@@ -103,9 +103,10 @@ fn to_text(onlooker: &ArpObserver, first: Instant) -> String {
                 from.to_string().into(),
                 to.to_string().into(),
                 lane.probes.into(),
-                unanswered(lane).map_or_else(|| "-".into(), |share| Cell::Number(share * 100.0, Some(1))),
+                unanswered(lane)
+                    .map_or_else(|| "-".into(), |share| TableCell::Number(share * 100.0, Some(1))),
                 lane.least_rtt
-                    .map_or_else(|| "-".into(), |rtt| Cell::Number(rtt.as_secs_f64() * 1e3, Some(3))),
+                    .map_or_else(|| "-".into(), |rtt| TableCell::Number(rtt.as_secs_f64() * 1e3, Some(3))),
             ]);
         }
         text += "\n";

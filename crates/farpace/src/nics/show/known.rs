@@ -5,7 +5,7 @@ use crate::{scenario, terminal};
 use anyhow::{Result, bail};
 use farpace_lab::{Inputs, Run};
 use farpace_link::multi_nic::{MultiNic, NicId, NicPath};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::MacAddr;
 use serde_json::{Value, json};
@@ -71,16 +71,16 @@ fn host_text(host: &str, nics: &MultiNic) -> String {
     let mut table = Table::new(
         &format!("Neighbours of {host}, and the ways to them"),
         vec![
-            Column::text("neighbour"),
-            Column::text("can"),
-            Column::number("generation", ""),
-            Column::text("card"),
-            Column::text("to"),
-            Column::text("works"),
-            Column::number("rate", "Mbit/s"),
-            Column::number("delay", "ms"),
-            Column::number("guard", "ms"),
-            Column::number("share", "%"),
+            TableColumn::text("neighbour"),
+            TableColumn::text("can"),
+            TableColumn::number("generation", ""),
+            TableColumn::text("card"),
+            TableColumn::text("to"),
+            TableColumn::text("works"),
+            TableColumn::number("rate", "Mbit/s"),
+            TableColumn::number("delay", "ms"),
+            TableColumn::number("guard", "ms"),
+            TableColumn::number("share", "%"),
         ],
     );
     let mut any = false;
@@ -96,10 +96,10 @@ fn host_text(host: &str, nics: &MultiNic) -> String {
                 format!("nic{}", nic.0).into(),
                 to.to_string().into(),
                 if lane.up { "yes" } else { "no" }.into(),
-                Cell::Number(lane.rate.as_mbit_f64(), Some(1)),
-                Cell::Number(lane.delay.of(FULL).as_secs_f64() * 1e3, Some(3)),
-                Cell::Number(lane.guard.as_secs_f64() * 1e3, Some(3)),
-                Cell::Number(share(lane, &all) * 100.0, Some(2)),
+                TableCell::Number(lane.rate.as_mbit_f64(), Some(1)),
+                TableCell::Number(lane.delay.of(FULL).as_secs_f64() * 1e3, Some(3)),
+                TableCell::Number(lane.guard.as_secs_f64() * 1e3, Some(3)),
+                TableCell::Number(share(lane, &all) * 100.0, Some(2)),
             ]);
         }
     }

@@ -1,12 +1,12 @@
 //! Captures, read twice: first for totals, then for the queue at the exact mean rate.
 
 use super::Args;
-use super::progress::Reading;
+use super::progress::ReadProgress;
 use crate::interrupt;
 use crate::show::frame::to_ethernet;
 use anyhow::{Context, Result, bail};
 use farpace_link::proof::{FirstPass, FlowProof, SecondPass, Sighting};
-use farpace_trace::{CaptureError, CaptureReader, Interface};
+use farpace_trace::{CaptureInterface, CaptureReadError, CaptureReader};
 use farpace_units::{ByteCount, Instant, Span};
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -28,7 +28,7 @@ pub struct Examined {
     /// The counts.
     pub census: FirstPass,
     /// All that the file declares, by their numbers.
-    pub interfaces: Vec<Interface>,
+    pub interfaces: Vec<CaptureInterface>,
     /// The time of the file's first packet: times are told from here.
     pub start: Instant,
     /// Packets of the file before and after what was asked for.
@@ -124,7 +124,7 @@ struct Pass {
     last: Instant,
     outside: u64,
     cut: Option<String>,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<CaptureInterface>,
 }
 
 /// Reads at most `most` packets; `see` gets those of the time that was asked for. None if it was interrupted.
@@ -136,7 +136,7 @@ fn pass(
     see: &mut dyn FnMut(&Sighting<'_>),
 ) -> Result<Option<Pass>> {
     let opened = File::open(file)?;
-    let mut reading = Reading::new(args.quiet, file, number, opened.metadata()?.len());
+    let mut reading = ReadProgress::new(args.quiet, file, number, opened.metadata()?.len());
     let mut reader = CaptureReader::new(BufReader::with_capacity(1 << 16, reading.count(opened)))?;
     let (mut packets, mut outside, mut last) = (0, 0, Instant::ZERO);
     let (mut start, mut cut) = (None, None);
@@ -147,7 +147,7 @@ fn pass(
         let captured = match reader.next_packet() {
             Ok(Some(captured)) => captured,
             Ok(None) => break,
-            Err(error @ CaptureError::Truncated { .. }) => {
+            Err(error @ CaptureReadError::Truncated { .. }) => {
                 cut = Some(error.to_string());
                 break;
             }
@@ -207,7 +207,7 @@ struct InterfaceFormat {
 }
 
 impl InterfaceFormat {
-    fn of(interface: &Interface) -> Self {
+    fn of(interface: &CaptureInterface) -> Self {
         let fcs = ByteCount::new(u64::from(interface.fcs_bytes));
         InterfaceFormat { link_type: interface.link_type, tick: interface.tick(), fcs }
     }

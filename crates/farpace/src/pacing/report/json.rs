@@ -2,7 +2,7 @@
 
 use super::input::Examined;
 use super::words;
-use farpace_link::proof::{FlowKey, FlowProof, Line, MAX_TIMELINES, Peak, Totals, Verdict};
+use farpace_link::proof::{FlowKey, FlowProof, LinkModel, MAX_TIMELINES, Peak, ProofVerdict, Totals};
 use farpace_units::Rate;
 use serde_json::{Value, json};
 
@@ -87,8 +87,8 @@ fn flow(examined: &Examined, proof: &FlowProof, with_bins: bool) -> Value {
         intervals.bins().map(bin).collect::<Value>()
     });
     let (doubt, reason) = match &proof.verdict {
-        Verdict::CannotTell(doubt) => (Some(doubt.name()), Some(doubt.to_string())),
-        Verdict::Precise | Verdict::NotPrecise => (None, None),
+        ProofVerdict::CannotTell(doubt) => (Some(doubt.name()), Some(doubt.to_string())),
+        ProofVerdict::Precise | ProofVerdict::NotPrecise => (None, None),
     };
     json!({
         "flow": proof.totals.key.to_string(),
@@ -133,6 +133,6 @@ fn flow(examined: &Examined, proof: &FlowProof, with_bins: bool) -> Value {
     })
 }
 
-fn line(line: Option<Line>) -> Value {
+fn line(line: Option<LinkModel>) -> Value {
     json!(line.map(|line| json!({ "rate_bit_s": line.rate.bits_per_sec(), "assumed": line.assumed })))
 }

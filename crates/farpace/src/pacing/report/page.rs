@@ -2,7 +2,7 @@
 
 use super::input::Examined;
 use super::{Args, figures, tables, words};
-use farpace_link::proof::Verdict;
+use farpace_link::proof::ProofVerdict;
 use farpace_report::{Figure, Page};
 use std::fmt::Write;
 
@@ -39,9 +39,11 @@ pub fn page(args: &Args, all: &[Examined]) -> (String, Vec<Figure>) {
         for (f, flow) in examined.flows.iter().take(MAX_SECTIONS).enumerate() {
             page.heading(&words::flow(examined, flow));
             let verdict = match flow.verdict {
-                Verdict::Precise => "Paced precisely".to_owned(),
-                Verdict::NotPrecise => "Not paced precisely".to_owned(),
-                Verdict::CannotTell(why) => format!("Whether it is paced precisely cannot be told: {why}"),
+                ProofVerdict::Precise => "Paced precisely".to_owned(),
+                ProofVerdict::NotPrecise => "Not paced precisely".to_owned(),
+                ProofVerdict::CannotTell(why) => {
+                    format!("Whether it is paced precisely cannot be told: {why}")
+                }
             };
             page.paragraph(&format!("{verdict}. {}", words::peak(examined, flow)));
             for figure in figures::of_flow(examined, flow, &format!("figures/{c}-{f}")) {

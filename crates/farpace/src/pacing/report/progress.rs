@@ -15,7 +15,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(3);
 
 /// The reading of one file.
-pub struct Reading {
+pub struct ReadProgress {
     stopwatch: Stopwatch,
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -25,7 +25,7 @@ pub struct Reading {
     read: Rc<Cell<u64>>,
 }
 
-impl Reading {
+impl ReadProgress {
     /// Nothing is shown yet; nothing ever, if `quiet`. `pass`: the file is read for the first or the second time.
     pub fn new(quiet: bool, file: &Path, pass: u32, size: u64) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
@@ -42,12 +42,12 @@ impl Reading {
             .filter(|c| !c.is_control())
             .collect();
         let name = format!("{name}, reading {pass} of 2");
-        Reading { stopwatch: Stopwatch::start(), bar, quiet, next, name, size, read: Rc::default() }
+        ReadProgress { stopwatch: Stopwatch::start(), bar, quiet, next, name, size, read: Rc::default() }
     }
 
     /// Counts what is read of `file`.
     pub fn count<R: Read>(&self, file: R) -> impl Read + use<R> {
-        Counted { file, read: Rc::clone(&self.read) }
+        CountingReader { file, read: Rc::clone(&self.read) }
     }
 
     /// So many packets have been read.
@@ -80,12 +80,12 @@ impl Reading {
     }
 }
 
-struct Counted<R> {
+struct CountingReader<R> {
     file: R,
     read: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let bytes = self.file.read(buffer)?;
         self.read.set(self.read.get() + bytes as u64);

@@ -4,7 +4,7 @@ use super::input::Examined;
 use super::words;
 use crate::run::words::grouped;
 use farpace_link::proof::{FlowProof, PerPackets};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Rate;
 
 /// Flows in a table; JSON has all.
@@ -46,26 +46,26 @@ fn shown(examined: &Examined) -> impl Iterator<Item = &FlowProof> {
 pub fn flows(examined: &Examined) -> Table {
     let given = examined.flows.iter().any(|flow| flow.at_rate.is_some());
     let mut columns = vec![
-        Column::text("flow"),
-        Column::number("packets", ""),
-        Column::number("mean rate", "Mbit/s"),
-        Column::number("IP alone", "Mbit/s"),
+        TableColumn::text("flow"),
+        TableColumn::number("packets", ""),
+        TableColumn::number("mean rate", "Mbit/s"),
+        TableColumn::number("IP alone", "Mbit/s"),
     ];
     if given {
-        columns.push(Column::number("held against", "Mbit/s"));
+        columns.push(TableColumn::number("held against", "Mbit/s"));
     }
     columns.extend([
-        Column::number("queue, most", "B"),
-        Column::number("known to", "B"),
-        Column::number("queue, most", "frames"),
-        Column::number("at", "s"),
-        Column::number("packet", ""),
-        Column::text("precise?"),
+        TableColumn::number("queue, most", "B"),
+        TableColumn::number("known to", "B"),
+        TableColumn::number("queue, most", "frames"),
+        TableColumn::number("at", "s"),
+        TableColumn::number("packet", ""),
+        TableColumn::text("precise?"),
     ]);
     let mut table = Table::new("Flows: the queue before a line of their rate", columns);
     for flow in shown(examined) {
         let peak = flow.peak();
-        let mut row: Vec<Cell> = vec![
+        let mut row: Vec<TableCell> = vec![
             words::flow(examined, flow).into(),
             flow.totals.total.packets.into(),
             mbit(flow.mean),
@@ -77,8 +77,8 @@ pub fn flows(examined: &Examined) -> Table {
         row.extend([
             peak.map(|p| p.queue.get()).into(),
             peak.map(|_| flow.clock.queue.get()).into(),
-            flow.peak_frames().map_or(Cell::Missing, |frames| Cell::Number(frames, Some(2))),
-            peak.map_or(Cell::Missing, |p| Cell::Number(examined.seconds(p.time), Some(6))),
+            flow.peak_frames().map_or(TableCell::Missing, |frames| TableCell::Number(frames, Some(2))),
+            peak.map_or(TableCell::Missing, |p| TableCell::Number(examined.seconds(p.time), Some(6))),
             peak.map(|p| p.number).into(),
             flow.verdict.to_string().into(),
         ]);
@@ -90,13 +90,13 @@ pub fn flows(examined: &Examined) -> Table {
 /// The rate per n packets.
 pub fn rates(examined: &Examined) -> Table {
     let columns = vec![
-        Column::text("flow"),
-        Column::number("n", "packets"),
-        Column::number("least", "Mbit/s"),
-        Column::number("mean", "Mbit/s"),
-        Column::number("most", "Mbit/s"),
-        Column::number("known to", "Mbit/s"),
-        Column::number("no time at all", "times"),
+        TableColumn::text("flow"),
+        TableColumn::number("n", "packets"),
+        TableColumn::number("least", "Mbit/s"),
+        TableColumn::number("mean", "Mbit/s"),
+        TableColumn::number("most", "Mbit/s"),
+        TableColumn::number("known to", "Mbit/s"),
+        TableColumn::number("no time at all", "times"),
     ];
     let mut table = Table::new("Rate per n packets", columns);
     for flow in shown(examined) {
@@ -123,31 +123,31 @@ pub fn rates(examined: &Examined) -> Table {
 /// Intervals and trains.
 pub fn trains(examined: &Examined) -> Table {
     let columns = vec![
-        Column::text("flow"),
-        Column::number("interval, least", "us"),
-        Column::number("median", "us"),
-        Column::number("most", "us"),
-        Column::number("different values", ""),
-        Column::number("longest train", "frames"),
-        Column::number("of", "B"),
-        Column::number("at", "s"),
-        Column::number("packet", ""),
-        Column::text("line"),
+        TableColumn::text("flow"),
+        TableColumn::number("interval, least", "us"),
+        TableColumn::number("median", "us"),
+        TableColumn::number("most", "us"),
+        TableColumn::number("different values", ""),
+        TableColumn::number("longest train", "frames"),
+        TableColumn::number("of", "B"),
+        TableColumn::number("at", "s"),
+        TableColumn::number("packet", ""),
+        TableColumn::text("line"),
     ];
     let mut table = Table::new("Times from frame to frame, and frames back to back on the line", columns);
     for flow in shown(examined) {
         let Some((least, most)) = flow.intervals.range() else { continue };
-        let micros = |span: farpace_units::Span| Cell::Number(span.as_nanos() as f64 / 1e3, None);
+        let micros = |span: farpace_units::Span| TableCell::Number(span.as_nanos() as f64 / 1e3, None);
         let train = flow.train;
         table.row(vec![
             words::flow(examined, flow).into(),
             micros(least),
-            flow.intervals.median().map_or(Cell::Missing, micros),
+            flow.intervals.median().map_or(TableCell::Missing, micros),
             micros(most),
-            flow.intervals.distinct().map_or("more than 16".into(), |d| Cell::from(d.len() as u64)),
+            flow.intervals.distinct().map_or("more than 16".into(), |d| TableCell::from(d.len() as u64)),
             train.packets.into(),
             train.bytes.get().into(),
-            Cell::Number(examined.seconds(train.time), Some(6)),
+            TableCell::Number(examined.seconds(train.time), Some(6)),
             train.number.into(),
             words::line(flow.line).into(),
         ]);
@@ -156,11 +156,11 @@ pub fn trains(examined: &Examined) -> Table {
 }
 
 /// Five digits: rates that differ by a check sequence must not look the same.
-fn mbit(rate: Option<Rate>) -> Cell {
-    rate.map_or(Cell::Missing, |rate| {
+fn mbit(rate: Option<Rate>) -> TableCell {
+    rate.map_or(TableCell::Missing, |rate| {
         let value = rate.as_mbit_f64();
         let decimals =
             [10_000.0, 1_000.0, 100.0, 10.0, 1.0].iter().take_while(|bound| value < **bound).count();
-        Cell::Number(value, Some(decimals as u8))
+        TableCell::Number(value, Some(decimals as u8))
     })
 }

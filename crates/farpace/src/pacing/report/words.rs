@@ -2,7 +2,7 @@
 
 use super::input::Examined;
 use crate::run::words::grouped;
-use farpace_link::proof::{FlowProof, Line, Verdict};
+use farpace_link::proof::{FlowProof, LinkModel, ProofVerdict};
 use farpace_report::number;
 use farpace_units::{Rate, Span};
 
@@ -38,10 +38,12 @@ pub fn time(span: Span) -> String {
 }
 
 /// A line, and whether somebody has said it.
-pub fn line(line: Option<Line>) -> String {
+pub fn line(line: Option<LinkModel>) -> String {
     match line {
-        Some(Line { rate, assumed: false }) => rate.to_string(),
-        Some(Line { rate, assumed: true }) => format!("{rate} (assumed: the slowest common one that fits)"),
+        Some(LinkModel { rate, assumed: false }) => rate.to_string(),
+        Some(LinkModel { rate, assumed: true }) => {
+            format!("{rate} (assumed: the slowest common one that fits)")
+        }
         None => "unknown".to_owned(),
     }
 }
@@ -79,7 +81,7 @@ pub fn verdict(all: &[Examined]) -> (String, bool) {
         text.push_str(&format!(": {}", parts.join(", ")));
     }
     text.push('.');
-    let worst = flows().filter(|(_, f)| f.verdict == Verdict::NotPrecise);
+    let worst = flows().filter(|(_, f)| f.verdict == ProofVerdict::NotPrecise);
     let worst =
         worst.max_by(|a, b| a.1.peak_frames().unwrap_or(0.0).total_cmp(&b.1.peak_frames().unwrap_or(0.0)));
     if let Some((examined, flow)) = worst {

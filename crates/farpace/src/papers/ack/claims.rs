@@ -4,10 +4,10 @@ use super::cases::{Policy, Route};
 use super::clocks::{self, Asks};
 use super::results::Results;
 use super::thesis::MORE_ACKS;
-use farpace_report::Claim;
+use farpace_report::ReproductionClaim;
 
 /// All claims.
-pub fn claims(results: &Results) -> Vec<Claim> {
+pub fn claims(results: &Results) -> Vec<ReproductionClaim> {
     vec![
         all_gain(results),
         slow_start_best(results),
@@ -23,13 +23,13 @@ pub fn claims(results: &Results) -> Vec<Claim> {
     ]
 }
 
-fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> Claim {
+fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> ReproductionClaim {
     let mut evidence = evidence.join("; ");
     if let Some(why) = why(id).filter(|_| !holds) {
         evidence.push_str(". Why: ");
         evidence.push_str(why);
     }
-    Claim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
+    ReproductionClaim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
 }
 
 /// What is known of the reason, where a claim did not come out when this was written.
@@ -71,7 +71,7 @@ fn both(of: impl Fn(Route) -> Vec<String>) -> Vec<String> {
     Route::ALL.into_iter().flat_map(of).collect()
 }
 
-fn all_gain(results: &Results) -> Claim {
+fn all_gain(results: &Results) -> ReproductionClaim {
     let gains = |route| asking().all(|policy| results.gain(route, policy) > 0.0);
     claim(
         "every-policy-gains",
@@ -81,7 +81,7 @@ fn all_gain(results: &Results) -> Claim {
     )
 }
 
-fn slow_start_best(results: &Results) -> Claim {
+fn slow_start_best(results: &Results) -> ReproductionClaim {
     let best = |route| {
         let gain = |policy| results.gain(route, policy);
         asking().all(|p| gain(Policy::SlowStart) >= gain(p))
@@ -94,7 +94,7 @@ fn slow_start_best(results: &Results) -> Claim {
     )
 }
 
-fn ranking(results: &Results) -> Claim {
+fn ranking(results: &Results) -> ReproductionClaim {
     let every = [Policy::Every(2), Policy::Every(3), Policy::Every(4)];
     let ranked = |route| {
         let gain = |policy| results.gain(route, policy);
@@ -116,7 +116,7 @@ fn ranking(results: &Results) -> Claim {
     )
 }
 
-fn uneven(results: &Results) -> Claim {
+fn uneven(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = asking().map(|policy| {
         let [even, uneven] = Route::ALL.map(|route| results.gain(route, policy));
@@ -137,7 +137,7 @@ fn uneven(results: &Results) -> Claim {
     )
 }
 
-fn traffic(results: &Results) -> Claim {
+fn traffic(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = asking().map(|policy| {
         let more = results.more_acks(Route::Even, policy);
@@ -149,7 +149,7 @@ fn traffic(results: &Results) -> Claim {
     claim("ack-traffic", "ACKs become more by 10 to 20 % (section 7.3)", holds, says)
 }
 
-fn confirmed(results: &Results) -> Claim {
+fn confirmed(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for policy in asking() {
@@ -164,7 +164,7 @@ fn confirmed(results: &Results) -> Claim {
     claim("confirmed", text, holds, says)
 }
 
-fn timestamps(results: &Results) -> Claim {
+fn timestamps(results: &Results) -> ReproductionClaim {
     let of = |ts| results.row(Route::Even, Policy::Rtt, ts, |m| m.delivered);
     let (without, with) = (of(false), of(true));
     claim(
@@ -175,7 +175,7 @@ fn timestamps(results: &Results) -> Claim {
     )
 }
 
-fn round_trips(results: &Results) -> Claim {
+fn round_trips(results: &Results) -> ReproductionClaim {
     let error = |clock, asks| {
         let case = clocks::case(clock, asks);
         results.over(&case, |m| m.round_trips.as_ref().map_or(f64::NAN, |s| s.error)).mean
@@ -194,7 +194,7 @@ fn repaired(results: &Results, clock: &str, asks: Asks) -> f64 {
     clocks::repaired(results, &clocks::case(clock, asks)).mean
 }
 
-fn finer(results: &Results) -> Claim {
+fn finer(results: &Results) -> ReproductionClaim {
     let old = clocks::repaired(results, &clocks::bsd()).mean;
     let mut last = old;
     let mut holds = true;
@@ -210,7 +210,7 @@ fn finer(results: &Results) -> Claim {
     claim("finer-clock-sooner", text, holds && last < old, says)
 }
 
-fn false_timeouts(results: &Results) -> Claim {
+fn false_timeouts(results: &Results) -> ReproductionClaim {
     let timeouts = |clock, asks| results.over(&clocks::case(clock, asks), |m| m.timeouts).mean;
     let mut holds = true;
     let says = clocks::CLOCKS.map(|clock| {
@@ -222,7 +222,7 @@ fn false_timeouts(results: &Results) -> Claim {
     claim("no-false-timeouts", text, holds, says.into())
 }
 
-fn sooner(results: &Results) -> Claim {
+fn sooner(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = clocks::CLOCKS.map(|clock| {
         let [without, timed, end] = Asks::ALL.map(|asks| repaired(results, clock, asks));

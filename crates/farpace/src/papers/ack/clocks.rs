@@ -2,7 +2,7 @@
 
 use super::cases::{Case, MSS, Policy, Route};
 use super::results::Results;
-use farpace_report::{Cell, Column, Curve, Figure, Table, curves};
+use farpace_report::{Curve, Figure, Table, TableCell, TableColumn, curves};
 use farpace_units::Span;
 
 /// Ticks, as scenarios write them. The first is BSD's.
@@ -89,14 +89,14 @@ const MARGIN: Span = Span::from_millis(10);
 /// The table of chapter 6.
 pub fn table(results: &Results) -> Table {
     let columns = vec![
-        Column::text("clock"),
-        Column::text("asks for"),
-        Column::number("SRTT less path", "ms"),
-        Column::number("error of SRTT", "ms"),
-        Column::number("RTO", "ms"),
-        Column::number("longest round trip", "ms"),
-        Column::number("timeouts without loss", "in 10 s"),
-        Column::number("tail repaired after", "s"),
+        TableColumn::text("clock"),
+        TableColumn::text("asks for"),
+        TableColumn::number("SRTT less path", "ms"),
+        TableColumn::number("error of SRTT", "ms"),
+        TableColumn::number("RTO", "ms"),
+        TableColumn::number("longest round trip", "ms"),
+        TableColumn::number("timeouts without loss", "in 10 s"),
+        TableColumn::number("tail repaired after", "s"),
     ];
     let mut table =
         Table::new("Clocks (chapter 6, where the thesis has no numbers): means over all phases", columns);
@@ -125,8 +125,8 @@ pub fn table(results: &Results) -> Table {
     table
 }
 
-fn number(value: f64, decimals: u8) -> Cell {
-    if value.is_finite() { Cell::Number(value, Some(decimals)) } else { Cell::Missing }
+fn number(value: f64, decimals: u8) -> TableCell {
+    if value.is_finite() { TableCell::Number(value, Some(decimals)) } else { TableCell::Missing }
 }
 
 /// How long the repair of a lost tail took, in seconds.

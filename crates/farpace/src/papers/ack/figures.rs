@@ -5,7 +5,7 @@ use super::results::Results;
 use super::tables::label;
 use super::thesis::{Printed, TABLE_2};
 use super::{clocks, sensitivity};
-use farpace_report::{ComparisonRow, Estimate, Figure, Level, TimeLine, comparison, lines};
+use farpace_report::{ComparedEstimate, ComparisonRow, Figure, Level, TimeLine, comparison, lines};
 
 /// Bins of the rate over time, in seconds.
 const BIN: f64 = 0.5;
@@ -45,7 +45,7 @@ fn table_2(
             ComparisonRow {
                 label,
                 values: [
-                    paper.map(|mean| Estimate { mean, range: None }),
+                    paper.map(|mean| ComparedEstimate { mean, range: None }),
                     measured.mean.is_finite().then(|| measured.estimate()),
                 ],
             }

@@ -4,7 +4,7 @@ use super::cases::{Case, Policy, Route};
 use super::measure::Measurement;
 use super::plan::Plan;
 use super::sensitivity;
-use farpace_report::Estimate;
+use farpace_report::ComparedEstimate;
 use std::collections::BTreeMap;
 
 /// Over the phases of one case.
@@ -38,8 +38,8 @@ impl Range {
     }
 
     /// For figures.
-    pub fn estimate(&self) -> Estimate {
-        Estimate { mean: self.mean, range: Some((self.least, self.most)) }
+    pub fn estimate(&self) -> ComparedEstimate {
+        ComparedEstimate { mean: self.mean, range: Some((self.least, self.most)) }
     }
 }
 

@@ -5,7 +5,7 @@ use super::clocks::{self, Asks};
 use super::results::Results;
 use super::tables::label;
 use super::thesis::{COLUMNS, FIRST_ROUND_TRIP, Printed, TABLE_1, TABLE_2};
-use farpace_report::Row;
+use farpace_report::ReproductionRow;
 
 /// What the thesis leaves open and holds for every row.
 pub fn assumptions(results: &Results) -> Vec<String> {
@@ -33,7 +33,7 @@ pub fn assumptions(results: &Results) -> Vec<String> {
 const NO_ROUTE: &str = "The tables do not say which path they are of: 25+25 ms";
 
 /// All rows.
-pub fn rows(results: &Results) -> Vec<Row> {
+pub fn rows(results: &Results) -> Vec<ReproductionRow> {
     let mut rows = Rows { all: Vec::new(), assumptions: assumptions(results) };
     for (table, printed) in [("table5.1", &TABLE_1[..]), ("table5.2", &TABLE_2)] {
         for row in printed {
@@ -85,7 +85,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
 const MIN: &str = "No least timeout (1 ms), but for BSD's estimator: two ticks of 500 ms";
 
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<ReproductionRow>,
     assumptions: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Rows {
     fn add(&mut self, id: &str, text: String, unit: &str, paper: Option<f64>, measured: f64, more: &[&str]) {
         let mut assumptions = self.assumptions.clone();
         assumptions.extend(more.iter().map(|a| (*a).to_owned()));
-        self.all.push(Row {
+        self.all.push(ReproductionRow {
             id: id.to_owned(),
             quantity: text,
             unit: unit.to_owned(),

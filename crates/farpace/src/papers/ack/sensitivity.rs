@@ -3,7 +3,7 @@
 use super::cases::{Case, Policy, Route};
 use super::results::Results;
 use super::thesis::TABLE_2;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 
 /// Settings of both ends or of the network, with the values to try. The base is the scenario's.
 const TURNED: [(&str, &str, &[&str]); 6] = [
@@ -56,16 +56,16 @@ pub fn cases() -> Vec<Case> {
 
 /// What each policy delivers on the even path, for each value.
 pub fn table(results: &Results) -> Table {
-    let mut columns = vec![Column::text("what"), Column::text("value")];
-    columns.extend(POLICIES.map(|policy| Column::number(policy.label(), "kB")));
-    columns.push(Column::number("CDL, RTT", "(thesis: 104)"));
-    columns.push(Column::number("drops, RTT + slow start", "packets"));
+    let mut columns = vec![TableColumn::text("what"), TableColumn::text("value")];
+    columns.extend(POLICIES.map(|policy| TableColumn::number(policy.label(), "kB")));
+    columns.push(TableColumn::number("CDL, RTT", "(thesis: 104)"));
+    columns.push(TableColumn::number("drops, RTT + slow start", "packets"));
     let mut table = Table::new("What the thesis leaves open: delivered, 25+25 ms", columns);
     let mut row = |what: &str, value: &str, cases: [Case; POLICIES.len()]| {
-        let mut row: Vec<Cell> = vec![what.into(), value.into()];
-        row.extend(cases.iter().map(|c| Cell::from(results.over(c, |m| m.delivered).text())));
-        row.extend(cases.get(1).map(|c| Cell::from(results.over(c, |m| m.asked).text())));
-        row.extend(cases.last().map(|c| Cell::from(results.over(c, |m| m.dropped).text())));
+        let mut row: Vec<TableCell> = vec![what.into(), value.into()];
+        row.extend(cases.iter().map(|c| TableCell::from(results.over(c, |m| m.delivered).text())));
+        row.extend(cases.get(1).map(|c| TableCell::from(results.over(c, |m| m.asked).text())));
+        row.extend(cases.last().map(|c| TableCell::from(results.over(c, |m| m.dropped).text())));
         table.row(row);
     };
     row("as assumed", "", POLICIES.map(|policy| Case::new(Route::Even, policy, false)));

@@ -5,7 +5,7 @@ use super::results::Results;
 use super::thesis::{COLUMNS, Printed, TABLE_1, TABLE_2};
 use super::{clocks, sensitivity};
 use crate::papers::claims_text;
-use farpace_report::{Cell, Column, Reproduction, Table};
+use farpace_report::{Reproduction, Table, TableCell, TableColumn};
 
 /// What a row is called.
 pub fn label(printed: &Printed) -> String {
@@ -21,19 +21,21 @@ fn against(
     paper: bool,
     case: impl Fn(&Printed) -> Case,
 ) -> Table {
-    let mut columns = vec![Column::text("asks for"), Column::text("")];
-    columns.extend(COLUMNS.iter().map(|q| Column::number(q.name, q.unit)));
+    let mut columns = vec![TableColumn::text("asks for"), TableColumn::text("")];
+    columns.extend(COLUMNS.iter().map(|q| TableColumn::number(q.name, q.unit)));
     let mut table = Table::new(title, columns);
     for printed in rows {
         if paper && printed.numbers.iter().any(Option::is_some) {
-            let mut row: Vec<Cell> = vec![label(printed).into(), "thesis".into()];
-            row.extend(printed.numbers.map(|n| n.map_or(Cell::Missing, |n| Cell::Number(n, Some(0)))));
+            let mut row: Vec<TableCell> = vec![label(printed).into(), "thesis".into()];
+            row.extend(
+                printed.numbers.map(|n| n.map_or(TableCell::Missing, |n| TableCell::Number(n, Some(0)))),
+            );
             table.row(row);
         }
-        let mut row: Vec<Cell> = vec![label(printed).into(), "measured".into()];
+        let mut row: Vec<TableCell> = vec![label(printed).into(), "measured".into()];
         row.extend(COLUMNS.iter().map(|q| {
             let range = results.over(&case(printed), q.of);
-            Cell::from(range.text())
+            TableCell::from(range.text())
         }));
         table.row(row);
     }
@@ -64,16 +66,16 @@ pub fn four(results: &Results) -> Table {
 
 /// What each policy gains, and what it costs.
 pub fn costs(results: &Results) -> Table {
-    let mut columns = vec![Column::text("asks for")];
+    let mut columns = vec![TableColumn::text("asks for")];
     for route in Route::ALL {
-        columns.push(Column::number(&format!("delivered, {}", route.name()), "kB"));
-        columns.push(Column::number("more than none", "kB"));
+        columns.push(TableColumn::number(&format!("delivered, {}", route.name()), "kB"));
+        columns.push(TableColumn::number("more than none", "kB"));
     }
-    columns.push(Column::number("ACKs", "per MB"));
-    columns.push(Column::number("more ACKs than none", "%"));
+    columns.push(TableColumn::number("ACKs", "per MB"));
+    columns.push(TableColumn::number("more ACKs than none", "%"));
     let mut table = Table::new("Gain and cost: mean (least-most) over the phases of the ticks", columns);
     for policy in Policy::ALL {
-        let mut row: Vec<Cell> = vec![policy.label().into()];
+        let mut row: Vec<TableCell> = vec![policy.label().into()];
         for route in Route::ALL {
             let delivered = results.delivered(route, policy);
             row.push(delivered.text().into());
@@ -87,8 +89,8 @@ pub fn costs(results: &Results) -> Table {
     table
 }
 
-fn signed(value: f64, decimals: usize) -> Cell {
-    if value.is_finite() { format!("{value:+.decimals$}").into() } else { Cell::Missing }
+fn signed(value: f64, decimals: usize) -> TableCell {
+    if value.is_finite() { format!("{value:+.decimals$}").into() } else { TableCell::Missing }
 }
 
 /// All tables, in order.

@@ -4,7 +4,7 @@ use super::case::{Case, Measured};
 use super::results::Results;
 use super::sets::{JITTERED, Receiver, Set, TCPS};
 use crate::statistics::jain;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 
 /// What one transfer reaches of the sum of what the lines carry, in percent; NaN if it was not measured.
 pub fn share(results: &Results, set: &Set, case: &Case) -> f64 {
@@ -25,19 +25,19 @@ pub fn orders(results: &Results, receiver: Receiver) -> Table {
         }
         Receiver::Resequences => "The same, the receiving host puts frames in order",
     };
-    let mut columns = vec![Column::text("cards")];
-    columns.extend(results.plan.orders.iter().map(|order| Column::number(order, "")));
-    columns.push(Column::number("widest alone", ""));
+    let mut columns = vec![TableColumn::text("cards")];
+    columns.extend(results.plan.orders.iter().map(|order| TableColumn::number(order, "")));
+    columns.push(TableColumn::number("widest alone", ""));
     let mut table = Table::new(title, columns);
     for set in sets(results) {
-        let mut row: Vec<Cell> = vec![set.name.into()];
+        let mut row: Vec<TableCell> = vec![set.name.into()];
         row.extend(results.plan.orders.iter().map(|order| {
             let case = set.case(order, receiver);
             let share = share(results, set, &case);
             let text = |m: &Measured| format!("{share:.1} ({})", percent(m.spurious_percent()));
-            Cell::from(results.case(&case).map(text))
+            TableCell::from(results.case(&case).map(text))
         }));
-        row.push(Cell::Number(share(results, set, &set.single()), Some(1)));
+        row.push(TableCell::Number(share(results, set, &set.single()), Some(1)));
         table.row(row);
     }
     table
@@ -54,27 +54,27 @@ fn percent(value: f64) -> String {
 /// `earliest` in detail.
 pub fn earliest(results: &Results) -> Table {
     let columns = vec![
-        Column::text("cards"),
-        Column::text("receiver"),
-        Column::number("sum of the lines", "Mbit/s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("sent again", "segments"),
-        Column::number("for nothing", "segments"),
-        Column::number("timeouts", ""),
-        Column::number("delay above the least", "ms, mean"),
-        Column::number("in 99 %", "ms"),
-        Column::number("delay of the widest alone", "ms, mean"),
+        TableColumn::text("cards"),
+        TableColumn::text("receiver"),
+        TableColumn::number("sum of the lines", "Mbit/s"),
+        TableColumn::number("goodput", "Mbit/s"),
+        TableColumn::number("sent again", "segments"),
+        TableColumn::number("for nothing", "segments"),
+        TableColumn::number("timeouts", ""),
+        TableColumn::number("delay above the least", "ms, mean"),
+        TableColumn::number("in 99 %", "ms"),
+        TableColumn::number("delay of the widest alone", "ms, mean"),
     ];
     let mut table = Table::new("The order \"earliest\" in detail", columns);
     for set in sets(results) {
         for receiver in Receiver::BOTH {
             let Some(m) = results.case(&set.case("earliest", receiver)) else { continue };
-            let number = |value: f64| Cell::Number(value, Some(2));
+            let number = |value: f64| TableCell::Number(value, Some(2));
             table.row(vec![
                 set.name.into(),
                 receiver.id().into(),
-                Cell::Number(set.payload(), Some(1)),
-                Cell::Number(m.total(), Some(1)),
+                TableCell::Number(set.payload(), Some(1)),
+                TableCell::Number(m.total(), Some(1)),
                 m.resent.into(),
                 m.again.into(),
                 m.timeouts.into(),
@@ -89,18 +89,18 @@ pub fn earliest(results: &Results) -> Table {
 
 /// `earliest` with TCPs that take other things for a loss.
 pub fn tcps(results: &Results) -> Table {
-    let mut columns = vec![Column::text("cards"), Column::number("modern", "")];
-    columns.extend(TCPS.map(|profile| Column::number(profile, "")));
+    let mut columns = vec![TableColumn::text("cards"), TableColumn::number("modern", "")];
+    columns.extend(TCPS.map(|profile| TableColumn::number(profile, "")));
     let title =
         "The order \"earliest\" under other TCPs: share of the sum in % (sent again for nothing in %)";
     let mut table = Table::new(title, columns);
     for set in results.plan.sets.iter().filter(|set| results.case(&set.tcp(TCPS[0])).is_some()) {
         let cases = [set.case("earliest", Receiver::Stock)].into_iter().chain(TCPS.map(|tcp| set.tcp(tcp)));
-        let mut row: Vec<Cell> = vec![set.name.into()];
+        let mut row: Vec<TableCell> = vec![set.name.into()];
         row.extend(cases.map(|case| {
             let share = share(results, set, &case);
             let text = |m: &Measured| format!("{share:.1} ({})", percent(m.spurious_percent()));
-            Cell::from(results.case(&case).map(text))
+            TableCell::from(results.case(&case).map(text))
         }));
         table.row(row);
     }
@@ -110,12 +110,12 @@ pub fn tcps(results: &Results) -> Table {
 /// Two transfers at once, and datagrams.
 pub fn others(results: &Results) -> Table {
     let columns = vec![
-        Column::text("cards"),
-        Column::number("two transfers, of the sum", "%"),
-        Column::number("each", "Mbit/s"),
-        Column::number("Jain's index", ""),
-        Column::number("datagrams, of the sum", "%"),
-        Column::number("out of order", "%"),
+        TableColumn::text("cards"),
+        TableColumn::number("two transfers, of the sum", "%"),
+        TableColumn::number("each", "Mbit/s"),
+        TableColumn::number("Jain's index", ""),
+        TableColumn::number("datagrams, of the sum", "%"),
+        TableColumn::number("out of order", "%"),
     ];
     let mut table =
         Table::new("The order \"earliest\": two transfers with resequencing, and datagrams", columns);
@@ -126,10 +126,10 @@ pub fn others(results: &Results) -> Table {
         let each: Vec<String> = two.goodput.iter().map(|g| format!("{g:.1}")).collect();
         table.row(vec![
             set.name.into(),
-            Cell::Number(two.total() * 100.0 / set.payload(), Some(1)),
+            TableCell::Number(two.total() * 100.0 / set.payload(), Some(1)),
             each.join(" / ").into(),
-            Cell::Number(jain(&two.goodput), Some(3)),
-            Cell::Number(udp.udp.unwrap_or(f64::NAN) * 100.0 / set.datagrams(), Some(1)),
+            TableCell::Number(jain(&two.goodput), Some(3)),
+            TableCell::Number(udp.udp.unwrap_or(f64::NAN) * 100.0 / set.datagrams(), Some(1)),
             percent(udp.late * 100.0).into(),
         ]);
     }

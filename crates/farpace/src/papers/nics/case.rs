@@ -4,7 +4,7 @@ use super::host::Host;
 use crate::interrupt;
 use anyhow::{Result, anyhow, bail};
 use farpace_lab::scenario::Scenario;
-use farpace_lab::{Inputs, Run, Sample, VerifyError};
+use farpace_lab::{FlowSample, Inputs, Run, VerifyError};
 use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::fmt;
@@ -226,7 +226,7 @@ impl Readings {
         let (windows, trips, rates) = (Vec::new(), Vec::new(), Vec::new());
         Readings { from, curves, delivered, windows, trips, least: f64::MAX, rates, last: Instant::ZERO }
     }
-    fn take(&mut self, sample: &Sample) {
+    fn take(&mut self, sample: &FlowSample) {
         let at = sample.time.as_secs_f64();
         if sample.time > self.from
             && let Some(delivered) = self.delivered.get_mut(sample.flow)

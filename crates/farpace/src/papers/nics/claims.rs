@@ -8,7 +8,7 @@ use super::plan::{FIG_10, at_90, at_99, fig_10};
 use super::printed::{ALONE, CONVENTIONAL, FEWER, GAIN, UDP, UNOBSERVED, WINDOW};
 use super::results::Results;
 use super::sets::{Receiver, Set};
-use farpace_report::Claim;
+use farpace_report::ReproductionClaim;
 
 /// The narrow card's share in percent, and how near to it retransmissions are to be.
 const NARROW: (f64, f64) = (10.0, 1.0);
@@ -23,7 +23,7 @@ const BELOW: f64 = 0.5;
 const MOVED_MS: f64 = 100.0;
 
 /// All claims.
-pub fn claims(results: &Results) -> Vec<Claim> {
+pub fn claims(results: &Results) -> Vec<ReproductionClaim> {
     vec![
         collapse(results),
         best(results, "best-90", &BEST_90, at_90),
@@ -39,13 +39,13 @@ pub fn claims(results: &Results) -> Vec<Claim> {
     ]
 }
 
-fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> Claim {
+fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> ReproductionClaim {
     let mut evidence = evidence.join("; ");
     if let Some(why) = why(id).filter(|_| !holds) {
         evidence.push_str(". Why: ");
         evidence.push_str(why);
     }
-    Claim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
+    ReproductionClaim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
 }
 
 /// What is known of the reason, where a claim did not come out when this was written.
@@ -69,7 +69,7 @@ fn why(id: &str) -> Option<&'static str> {
     })
 }
 
-fn collapse(results: &Results) -> Claim {
+fn collapse(results: &Results) -> ReproductionClaim {
     let none = at_90(CONVENTIONAL.skip);
     let (mbit, udp) = (results.goodput(&none), udp(results, "90/10"));
     let resent = results.of(&none, |m| m.resent_percent());
@@ -92,7 +92,7 @@ struct BestSkip {
 const BEST_90: BestSkip = BestSkip { skip: 8, text: "At 90/10 the best skip number is 8 (within one)" };
 const BEST_99: BestSkip = BestSkip { skip: 18, text: "At 99.6/0.4 the best skip number is 18 (within one)" };
 
-fn best(results: &Results, id: &str, what: &BestSkip, of: fn(u16) -> Case) -> Claim {
+fn best(results: &Results, id: &str, what: &BestSkip, of: fn(u16) -> Case) -> ReproductionClaim {
     let (skip, mbit) = results.best(of);
     let near = what.skip.saturating_sub(2)..=what.skip.saturating_add(2);
     let near: Vec<String> = near
@@ -104,7 +104,7 @@ fn best(results: &Results, id: &str, what: &BestSkip, of: fn(u16) -> Case) -> Cl
     claim(id, what.text, skip.abs_diff(what.skip) <= 1, says)
 }
 
-fn gain(results: &Results) -> Claim {
+fn gain(results: &Results) -> ReproductionClaim {
     let (skip, mbit) = results.best(at_90);
     let (none, gain) = (results.goodput(&at_90(0)), results.gain());
     let text = format!("At the best skip number it is at least {GAIN} times as fast as without order");
@@ -112,21 +112,21 @@ fn gain(results: &Results) -> Claim {
     claim("gain", &text, gain >= GAIN, vec![says])
 }
 
-fn fewer(results: &Results) -> Claim {
+fn fewer(results: &Results) -> ReproductionClaim {
     let [none, some] = FIG_10.map(|skip| results.of(&at_90(skip), |m| m.resent_percent()));
     let fewer = (1.0 - some / none) * 100.0;
     let text = format!("At S = 8 at least {FEWER} % fewer segments are sent again than without order");
     claim("fewer", &text, fewer >= FEWER, vec![format!("{none:.2} % and {some:.2} %: {fewer:.1} % fewer")])
 }
 
-fn window(results: &Results) -> Claim {
+fn window(results: &Results) -> ReproductionClaim {
     let [none, some] = FIG_10.map(|skip| results.of(&fig_10(skip), |m| m.window));
     let text = "At S = 8 the window is at least three times as large as without order (Fig. 10)";
     let says = format!("{none:.1} and {some:.1} segments of the receiver's 22: {:.1} times", some / none);
     claim("window", text, some >= WINDOW * none, vec![says])
 }
 
-fn beats_alone(results: &Results) -> Claim {
+fn beats_alone(results: &Results) -> ReproductionClaim {
     let (both, alone) = (results.goodput(&at_99(UNOBSERVED.skip)), results.goodput(&Case::alone(IDLE)));
     let text = format!(
         "With 99.6/0.4 and S = 18 it is faster than the wide card alone (paper {} and {ALONE} Mbit/s)",
@@ -148,7 +148,7 @@ fn shares<'a>(
     })
 }
 
-fn wired(results: &Results) -> Claim {
+fn wired(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = shares(results, Receiver::Stock, |set| set.is_switched() && set.jitter_us == 0);
     let says = says.map(|(share, again, set)| {
@@ -161,7 +161,7 @@ fn wired(results: &Results) -> Claim {
     claim("sum-wired", text, holds, says)
 }
 
-fn wan(results: &Results) -> Claim {
+fn wan(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = shares(results, Receiver::Resequences, |set| !set.is_switched());
     let says = says.map(|(share, again, set)| {
@@ -173,7 +173,7 @@ fn wan(results: &Results) -> Claim {
     claim("sum-wan", text, holds, says)
 }
 
-fn never_below(results: &Results) -> Claim {
+fn never_below(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for set in beyond::sets(results) {
@@ -195,7 +195,7 @@ fn never_below(results: &Results) -> Claim {
     claim("never-below", text, holds, says)
 }
 
-fn failover(results: &Results) -> Claim {
+fn failover(results: &Results) -> ReproductionClaim {
     let quick = results.plan.is_quick();
     let measured = results.case(&failure::case(quick));
     let mut holds = true;

@@ -7,7 +7,7 @@ use super::plan::{FIG_10, at_90, at_99, fig_10};
 use super::printed::{BEST, CONVENTIONAL};
 use super::results::Results;
 use super::sets::Receiver;
-use farpace_report::{Curve, Estimate, Figure, HeatRow, Level, TimeLine, curves, heat_map, lines};
+use farpace_report::{ComparedEstimate, Curve, Figure, HeatRow, Level, TimeLine, curves, heat_map, lines};
 
 /// Time of Fig. 10 that is drawn, in seconds, from the middle on: single cuts can be seen.
 const WINDOWS: f64 = 0.1;
@@ -17,8 +17,8 @@ pub fn all(results: &Results) -> Vec<Figure> {
     vec![goodput(results), again(results), windows(results), orders(results), failure(results)]
 }
 
-fn point(mean: f64) -> Option<Estimate> {
-    mean.is_finite().then_some(Estimate { mean, range: None })
+fn point(mean: f64) -> Option<ComparedEstimate> {
+    mean.is_finite().then_some(ComparedEstimate { mean, range: None })
 }
 
 fn over_skips(

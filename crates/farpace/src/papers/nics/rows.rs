@@ -9,7 +9,7 @@ use super::plan::{FIG_10, RATIOS, at_90, at_99, fig_10};
 use super::printed::{ALONE, BEST, CONVENTIONAL, GAIN, UDP, UNOBSERVED, WINDOW};
 use super::results::Results;
 use super::sets::Receiver;
-use farpace_report::Row;
+use farpace_report::ReproductionRow;
 
 /// What the paper leaves open and holds for all of its runs.
 pub fn assumptions(results: &Results) -> Vec<String> {
@@ -36,7 +36,7 @@ pub const WIRES: &str = "Stacks of today (profile modern, CUBIC), hosts that tak
                      house; 1448 of each 1538 B of a line are payload";
 
 /// All rows.
-pub fn rows(results: &Results) -> Vec<Row> {
+pub fn rows(results: &Results) -> Vec<ReproductionRow> {
     let mut rows = Rows { all: Vec::new(), assumptions: assumptions(results) };
     let again = |m: &Measured| m.resent_percent();
     for (ratio, of) in [(RATIOS[0], at_90 as fn(u16) -> Case), (RATIOS[1], at_99)] {
@@ -128,7 +128,7 @@ fn beyond_rows(results: &Results, rows: &mut Rows) {
 }
 
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<ReproductionRow>,
     assumptions: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ impl Rows {
     fn add(&mut self, id: &str, text: String, unit: &str, paper: Option<f64>, measured: f64, more: &[&str]) {
         let mut assumptions = self.assumptions.clone();
         assumptions.extend(more.iter().map(|a| (*a).to_owned()));
-        self.all.push(Row {
+        self.all.push(ReproductionRow {
             id: id.to_owned(),
             quantity: text,
             unit: unit.to_owned(),

@@ -9,33 +9,33 @@ use super::results::Results;
 use super::sets::Receiver;
 use super::{beyond, turns};
 use crate::papers::claims_text;
-use farpace_report::{Cell, Column, Reproduction, Table};
+use farpace_report::{Reproduction, Table, TableCell, TableColumn};
 
 /// What the paper prints, and the same here.
 pub fn printed(results: &Results) -> Table {
     let columns = vec![
-        Column::text("what"),
-        Column::number("paper", "Mbit/s"),
-        Column::number("here", "Mbit/s"),
-        Column::number("paper", "% again"),
-        Column::number("here", "% again"),
+        TableColumn::text("what"),
+        TableColumn::number("paper", "Mbit/s"),
+        TableColumn::number("here", "Mbit/s"),
+        TableColumn::number("paper", "% again"),
+        TableColumn::number("here", "% again"),
     ];
     let mut table = Table::new("What the paper prints", columns);
     for (row, of) in [(&CONVENTIONAL, at_90 as fn(u16) -> Case), (&BEST, at_90), (&UNOBSERVED, at_99)] {
         let case = of(row.skip);
         table.row(vec![
             format!("TCP, {}, S = {}", row.ratio, row.skip).into(),
-            Cell::Number(row.mbit, Some(0)),
-            Cell::Number(results.goodput(&case), Some(0)),
-            row.resent.map_or(Cell::Missing, |r| Cell::Number(r, Some(2))),
-            Cell::Number(results.of(&case, |m| m.resent_percent()), Some(2)),
+            TableCell::Number(row.mbit, Some(0)),
+            TableCell::Number(results.goodput(&case), Some(0)),
+            row.resent.map_or(TableCell::Missing, |r| TableCell::Number(r, Some(2))),
+            TableCell::Number(results.of(&case, |m| m.resent_percent()), Some(2)),
         ]);
     }
     let alone = results.goodput(&Case::alone(IDLE));
     let others = [("TCP, the wide card alone", ALONE, alone), ("UDP, 90/10", UDP, udp(results, RATIOS[0]))];
     for (what, paper, here) in others {
-        let (paper, here) = (Cell::Number(paper, Some(0)), Cell::Number(here, Some(0)));
-        table.row(vec![what.into(), paper, here, Cell::Missing, Cell::Missing]);
+        let (paper, here) = (TableCell::Number(paper, Some(0)), TableCell::Number(here, Some(0)));
+        table.row(vec![what.into(), paper, here, TableCell::Missing, TableCell::Missing]);
     }
     table
 }
@@ -43,23 +43,23 @@ pub fn printed(results: &Results) -> Table {
 /// Fig. 9 as numbers.
 pub fn skips(results: &Results) -> Table {
     let columns = vec![
-        Column::number("S", ""),
-        Column::number("90/10, observed", "Mbit/s"),
-        Column::number("sent again", "%"),
-        Column::number("mean window", "segments"),
-        Column::number("99.6/0.4", "Mbit/s"),
-        Column::number("sent again", "%"),
+        TableColumn::number("S", ""),
+        TableColumn::number("90/10, observed", "Mbit/s"),
+        TableColumn::number("sent again", "%"),
+        TableColumn::number("mean window", "segments"),
+        TableColumn::number("99.6/0.4", "Mbit/s"),
+        TableColumn::number("sent again", "%"),
     ];
     let mut table = Table::new("Skip numbers (Fig. 9)", columns);
     for skip in &results.plan.skips {
         let [first, second] = [at_90(*skip), at_99(*skip)];
-        let again = |case: &Case| Cell::Number(results.of(case, |m| m.resent_percent()), Some(2));
+        let again = |case: &Case| TableCell::Number(results.of(case, |m| m.resent_percent()), Some(2));
         table.row(vec![
             u64::from(*skip).into(),
-            Cell::Number(results.goodput(&first), Some(1)),
+            TableCell::Number(results.goodput(&first), Some(1)),
             again(&first),
-            Cell::Number(results.of(&first, |m| m.window), Some(1)),
-            Cell::Number(results.goodput(&second), Some(1)),
+            TableCell::Number(results.of(&first, |m| m.window), Some(1)),
+            TableCell::Number(results.goodput(&second), Some(1)),
             again(&second),
         ]);
     }

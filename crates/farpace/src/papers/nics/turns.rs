@@ -4,7 +4,7 @@ use super::case::{Case, Kind};
 use super::host::{Host, IDLE, OBSERVED};
 use super::plan::RATIOS;
 use super::results::Results;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 
 /// An assumption: what it is, the machine, and settings, in which S, S+1 and S+2 stand for numbers.
 struct Turn {
@@ -135,20 +135,20 @@ pub fn measured(results: &Results) -> bool {
 /// What comes of each.
 pub fn table(results: &Results) -> Table {
     let columns = vec![
-        Column::text("what is turned"),
-        Column::number("S = 0", "Mbit/s (% again)"),
-        Column::number("S = 2", "Mbit/s (% again)"),
-        Column::number("S = 8", "Mbit/s (% again)"),
-        Column::number("best S", ""),
-        Column::number("with it", "Mbit/s"),
-        Column::number("gain", "times"),
-        Column::number("99.6/0.4, S = 18", "Mbit/s"),
-        Column::number("wide card alone", "Mbit/s"),
+        TableColumn::text("what is turned"),
+        TableColumn::number("S = 0", "Mbit/s (% again)"),
+        TableColumn::number("S = 2", "Mbit/s (% again)"),
+        TableColumn::number("S = 8", "Mbit/s (% again)"),
+        TableColumn::number("best S", ""),
+        TableColumn::number("with it", "Mbit/s"),
+        TableColumn::number("gain", "times"),
+        TableColumn::number("99.6/0.4, S = 18", "Mbit/s"),
+        TableColumn::number("wide card alone", "Mbit/s"),
     ];
     let mut table =
         Table::new("What the paper leaves open, one by one: 90/10, unless said otherwise", columns);
     for turn in &TURNS {
-        let both = |skip: u16| -> Cell {
+        let both = |skip: u16| -> TableCell {
             let case = turn.at_90(skip);
             let text = |m: &super::case::Measured| format!("{:.0} ({:.1})", m.total(), m.resent_percent());
             results.case(&case).map(text).into()
@@ -162,10 +162,10 @@ pub fn table(results: &Results) -> Table {
             both(2),
             both(8),
             u64::from(skip).into(),
-            Cell::Number(best, Some(0)),
-            Cell::Number(best / results.goodput(&turn.at_90(0)), Some(2)),
-            Cell::Number(results.goodput(&turn.at_99()), Some(0)),
-            Cell::Number(results.goodput(&turn.alone()), Some(0)),
+            TableCell::Number(best, Some(0)),
+            TableCell::Number(best / results.goodput(&turn.at_90(0)), Some(2)),
+            TableCell::Number(results.goodput(&turn.at_99()), Some(0)),
+            TableCell::Number(results.goodput(&turn.alone()), Some(0)),
         ]);
     }
     table

@@ -8,7 +8,7 @@ use super::results::Results;
 use super::sets::{PRECISE, Set};
 use super::switching;
 use super::transfers::Case;
-use farpace_report::Claim;
+use farpace_report::ReproductionClaim;
 
 /// The paper's own: effective rates are within so much of the target (§4.4.1).
 const EFFECTIVE: f64 = 0.005;
@@ -21,7 +21,7 @@ const ABOUT: f64 = 0.15;
 const UNDISTURBED: f64 = 3.0;
 
 /// All claims.
-pub fn claims(results: &Results) -> Vec<Claim> {
+pub fn claims(results: &Results) -> Vec<ReproductionClaim> {
     vec![
         precise(
             results,
@@ -46,13 +46,13 @@ pub fn claims(results: &Results) -> Vec<Claim> {
     ]
 }
 
-fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> Claim {
+fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> ReproductionClaim {
     let mut evidence = evidence.join("; ");
     if let Some(why) = why(id).filter(|_| !holds) {
         evidence.push_str(". Why: ");
         evidence.push_str(why);
     }
-    Claim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
+    ReproductionClaim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
 }
 
 /// What is known of the reason, where a claim did not come out when this was written.
@@ -84,7 +84,7 @@ fn all_rows(results: &Results, pace: Pace) -> Vec<(String, Option<Class>)> {
     single.chain([("96 of 10M".to_owned(), results.many(pace))]).chain(five).collect()
 }
 
-fn precise(results: &Results, pace: Pace, text: &str) -> Claim {
+fn precise(results: &Results, pace: Pace, text: &str) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for (name, class) in all_rows(results, pace) {
@@ -95,7 +95,7 @@ fn precise(results: &Results, pace: Pace, text: &str) -> Claim {
     claim(&format!("precise-{}", pace.id()), text, holds, says)
 }
 
-fn effective(results: &Results) -> Claim {
+fn effective(results: &Results) -> ReproductionClaim {
     let mut worst: (f64, u64) = (0.0, 0);
     let mut holds = true;
     for rate in FIG_6 {
@@ -119,7 +119,7 @@ fn effective(results: &Results) -> Claim {
     )
 }
 
-fn exact(results: &Results) -> Claim {
+fn exact(results: &Results) -> ReproductionClaim {
     let mut says = Vec::new();
     let mut errors = Vec::new();
     for pace in EXACT {
@@ -138,7 +138,7 @@ fn exact(results: &Results) -> Claim {
     claim("exact", text, holds, says)
 }
 
-fn never_above(results: &Results) -> Claim {
+fn never_above(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for row in &TABLE_2 {
@@ -158,7 +158,7 @@ fn never_above(results: &Results) -> Claim {
     )
 }
 
-fn undisturbed(results: &Results) -> Claim {
+fn undisturbed(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for pace in EXACT {
@@ -189,7 +189,7 @@ fn by_fifo(results: &Results, pace: Pace, paper: Option<&[(f64, u64); 5]>) -> Ve
     FIFOS.iter().enumerate().map(one).collect()
 }
 
-fn no_loss(results: &Results) -> Claim {
+fn no_loss(results: &Results) -> ReproductionClaim {
     let none = |pace| FIFOS.iter().all(|fifo| results.lost(&Case::one(pace, *fifo)) == 0.0);
     let mut says = by_fifo(results, Pace::Psp, Some(&PSPACER));
     says.push(format!("edf: {}", by_fifo(results, Pace::Edf, None).join(", ")));
@@ -197,7 +197,7 @@ fn no_loss(results: &Results) -> Claim {
     claim("no-loss", text, none(Pace::Psp) && none(Pace::Edf), says)
 }
 
-fn reaches(results: &Results) -> Claim {
+fn reaches(results: &Results) -> ReproductionClaim {
     let near = |pace| {
         FIFOS.iter().zip(PSPACER).all(|(fifo, (goodput, _))| {
             (results.goodput(&Case::one(pace, *fifo)) / goodput - 1.0).abs() <= REACHES
@@ -214,7 +214,7 @@ fn rises(results: &Results, pace: Pace) -> bool {
     all.windows(2).all(|w| matches!(w, [a, b] if *b >= *a * (1.0 - REACHES)))
 }
 
-fn unlimited(results: &Results) -> Claim {
+fn unlimited(results: &Results) -> ReproductionClaim {
     let cases = FIFOS.map(|fifo| Case::one(Pace::None, fifo));
     let lossy = cases.iter().all(|case| results.lost(case) > 0.0);
     let slow = cases.iter().zip(PSPACER).all(|(case, paced)| results.goodput(case) < paced.0);
@@ -228,14 +228,14 @@ fn unlimited(results: &Results) -> Claim {
     )
 }
 
-fn token_bucket(results: &Results) -> Claim {
+fn token_bucket(results: &Results) -> ReproductionClaim {
     let lost = FIFOS.map(|fifo| results.lost(&Case::one(Pace::TokenBucket, fifo)) > 0.0);
     let holds = lost == [true, true, true, true, false] && rises(results, Pace::TokenBucket);
     let text = "The token bucket loses with every FIFO up to 1 MB, not with 4 MB, and the smaller the FIFO, the slower it is (Table 5)";
     claim("token-bucket", text, holds, by_fifo(results, Pace::TokenBucket, Some(&TOKEN_BUCKET)))
 }
 
-fn slow_start(results: &Results) -> Claim {
+fn slow_start(results: &Results) -> ReproductionClaim {
     let lost = FIG_8.map(|pace| results.transfer(&plan::slow_start(pace)).and_then(|t| t.first_lost));
     let says = FIG_8.iter().zip(lost).map(|(pace, at)| match at {
         Some(at) => format!("{pace} loses first at {at:.2} s"),
@@ -261,7 +261,7 @@ fn pair(results: &Results, first: Pace, second: Pace) -> (Vec<f64>, f64, String)
 /// Payload that 200 Mbit/s of layer 2 carry.
 const SHARE: f64 = 200.0 * 1_448.0 / 1_518.0;
 
-fn paced_pair(results: &Results) -> Claim {
+fn paced_pair(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for pace in EXACT {
@@ -283,7 +283,7 @@ fn both(results: &Results, first: Pace, second: Pace) -> f64 {
     later.map(|(_, mbit)| mbit).sum::<f64>() / bins as f64
 }
 
-fn bucket_pair(results: &Results) -> Claim {
+fn bucket_pair(results: &Results) -> ReproductionClaim {
     let (_, lost, text) = pair(results, Pace::TokenBucket, Pace::TokenBucket);
     let both = both(results, Pace::TokenBucket, Pace::TokenBucket);
     let says = vec![text, format!("frames behind the FIFO {both:.1} Mbit/s in all")];
@@ -291,7 +291,7 @@ fn bucket_pair(results: &Results) -> Claim {
     claim("bucket-pair", claims, lost > 0.0 && both < 200.0, says)
 }
 
-fn mixed_pairs(results: &Results) -> Claim {
+fn mixed_pairs(results: &Results) -> ReproductionClaim {
     let pairs = [pair(results, Pace::Psp, Pace::TokenBucket), pair(results, Pace::TokenBucket, Pace::Psp)];
     let held =
         |goodput: &[f64], paced: usize| goodput.get(paced).is_some_and(|g| *g >= SHARE * (1.0 - ABOUT));
@@ -308,14 +308,14 @@ fn above(results: &Results, of: fn(&Set) -> f64) -> (usize, f64) {
     (results.sets.iter().filter(|s| of(s) > PRECISE).count(), worst)
 }
 
-fn order_is_not_enough(results: &Results) -> Claim {
+fn order_is_not_enough(results: &Results) -> ReproductionClaim {
     let (count, worst) = above(results, |s| s.psp);
     let says = format!("{count} of {} random sets above 2 MTU, the worst {worst:.2} MTU", results.sets.len());
     let text = "Not in the paper: its order, highest rate first, is not precise for every set of classes";
     claim("order-is-not-enough", text, count > 0, vec![says])
 }
 
-fn deadlines_are(results: &Results) -> Claim {
+fn deadlines_are(results: &Results) -> ReproductionClaim {
     let (count, worst) = above(results, |s| s.edf);
     let says = format!("{count} of the same {} sets, the worst {worst:.2} MTU", results.sets.len());
     let text = "Not in the paper: earliest deadline first is precise for all of them";

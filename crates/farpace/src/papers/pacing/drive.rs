@@ -2,7 +2,7 @@
 
 use super::pace::{FRAME, LINE, Pace};
 use anyhow::{Result, bail};
-use farpace_link::pacing::{ClassId, Frame, LineClock, Next, Scheduler, on_the_line};
+use farpace_link::pacing::{ClassId, LineClock, Next, SaturatingFrame, Scheduler, on_the_line};
 use farpace_units::{ByteCount, Instant};
 
 /// A class that always has two full frames queued from one byte of the line to another.
@@ -51,8 +51,8 @@ pub fn drive(pace: Pace, sources: &[Source], end: u64, mut sent: impl FnMut(usiz
     Ok(())
 }
 
-fn offer(scheduler: &mut dyn Scheduler<Frame>, now: Instant, class: ClassId) -> Result<()> {
-    let frame = Frame(u32::try_from(FRAME.get()).unwrap_or(u32::MAX));
+fn offer(scheduler: &mut dyn Scheduler<SaturatingFrame>, now: Instant, class: ClassId) -> Result<()> {
+    let frame = SaturatingFrame(u32::try_from(FRAME.get()).unwrap_or(u32::MAX));
     match scheduler.enqueue(now, class, frame) {
         Ok(()) => Ok(()),
         Err(refused) => bail!("a frame was refused: {:?}", refused.why),

@@ -8,7 +8,7 @@ use super::rows::table_5;
 use super::sets::{PRECISE, Set};
 use super::switching;
 use super::transfers::Case;
-use farpace_report::{Curve, Estimate, Figure, Level, TimeLine, curves, lines};
+use farpace_report::{ComparedEstimate, Curve, Figure, Level, TimeLine, curves, lines};
 
 /// All figures, in the order of the page.
 pub fn all(results: &Results) -> Vec<Figure> {
@@ -24,8 +24,8 @@ pub fn all(results: &Results) -> Vec<Figure> {
     figures
 }
 
-fn point(mean: f64) -> Option<Estimate> {
-    mean.is_finite().then_some(Estimate { mean, range: None })
+fn point(mean: f64) -> Option<ComparedEstimate> {
+    mean.is_finite().then_some(ComparedEstimate { mean, range: None })
 }
 
 fn rates(results: &Results) -> Figure {

@@ -3,8 +3,8 @@
 use super::drive::{Source, drive};
 use super::pace::{FRAME, LINE, Pace};
 use anyhow::{Result, bail};
-use farpace_link::pacing::{Burstiness, Interval, layer_2};
-use farpace_units::{ByteCount, Rate, Stream};
+use farpace_link::pacing::{Burstiness, PacingInterval, layer_2};
+use farpace_units::{ByteCount, RandomStream, Rate};
 use std::fmt;
 
 /// Ticks of the paper's clock in a second: 59.6 ns each.
@@ -89,9 +89,10 @@ impl Case {
 
     /// In all phases but the first one each class begins at some time within its interval.
     fn sources(&self, phase: u64) -> Vec<Source> {
-        let mut dice = Stream::new(phase, "papers pacing phases");
+        let mut dice = RandomStream::new(phase, "papers pacing phases");
         let source = |rate: &u64| {
-            let interval = Interval::new(Rate::from_bits_per_sec(*rate), LINE).after(layer_2(FRAME), &mut 0);
+            let interval =
+                PacingInterval::new(Rate::from_bits_per_sec(*rate), LINE).after(layer_2(FRAME), &mut 0);
             let from = if phase == 0 { 0 } else { dice.below(interval.max(1)) };
             Source { rate: *rate, from, to: u64::MAX }
         };
@@ -139,7 +140,7 @@ fn class(pace: Pace, rate: u64, starts: &[u64]) -> Result<Class> {
         Pace::Edf => Burstiness::new(ByteCount::new(rate), LINE.bits_per_sec()),
         // It cuts the time between two frames to whole bytes of the line.
         Pace::Psp => {
-            let interval = Interval::new(Rate::from_bits_per_sec(rate), LINE);
+            let interval = PacingInterval::new(Rate::from_bits_per_sec(rate), LINE);
             Burstiness::new(frame, interval.after(frame, &mut 0))
         }
         _ => Burstiness::new(ByteCount::new(intervals * frame.get()), bytes),

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 use farpace_link::pacing::{
-    ClassId, ClassKind, ClassSpec, Edf, Fifo, Fq, Frame, Gaps, PacingConfig, Psp, Scheduler, TokenBucket,
+    ClassId, ClassKind, ClassSpec, Edf, FifoScheduler, Fq, Gaps, PacingConfig, Psp, SaturatingFrame,
+    Scheduler, TokenBucket,
 };
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Packets, Rate, Span};
@@ -78,10 +79,10 @@ impl Pace {
     ///
     /// # Errors
     /// Rates that do not fit; a pacing that has no rates.
-    pub fn scheduler(self, rates: &[u64]) -> Result<(Box<dyn Scheduler<Frame>>, Vec<ClassId>)> {
+    pub fn scheduler(self, rates: &[u64]) -> Result<(Box<dyn Scheduler<SaturatingFrame>>, Vec<ClassId>)> {
         let refused = |error| anyhow!("{self}: {error}");
-        let mut scheduler: Box<dyn Scheduler<Frame>> = match self {
-            Pace::None => Box::new(Fifo::new(LINE, MTU).map_err(refused)?),
+        let mut scheduler: Box<dyn Scheduler<SaturatingFrame>> = match self {
+            Pace::None => Box::new(FifoScheduler::new(LINE, MTU).map_err(refused)?),
             Pace::Psp => Box::new(Psp::new(LINE, MTU).map_err(refused)?),
             Pace::Edf => Box::new(Edf::new(LINE, MTU, Gaps::Frames, Span::ZERO).map_err(refused)?),
             Pace::TokenBucket => {

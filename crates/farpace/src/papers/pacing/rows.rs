@@ -11,7 +11,7 @@ use super::sensitivity::{self, TODAY};
 use super::sets::PRECISE;
 use super::switching;
 use super::transfers::Case;
-use farpace_report::Row;
+use farpace_report::ReproductionRow;
 
 /// What the paper leaves open and holds for every row.
 pub fn assumptions() -> Vec<String> {
@@ -54,7 +54,7 @@ pub fn of_transfers() -> Vec<String> {
 }
 
 /// All rows.
-pub fn rows(results: &Results) -> Vec<Row> {
+pub fn rows(results: &Results) -> Vec<ReproductionRow> {
     let mut rows = Rows { all: Vec::new() };
     for pace in EXACT {
         for row in &TABLE_2 {
@@ -190,7 +190,7 @@ pub const SETS: &str = "2 to 32 classes on 1 Gbit/s, rates log-uniform over 1 to
                         (for PSPacer: that it has, cut off to whole bytes), MTU: 1518 B";
 
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<ReproductionRow>,
 }
 
 impl Rows {
@@ -256,7 +256,14 @@ impl Rows {
         let mut assumptions = assumptions();
         assumptions.extend(more.iter().cloned());
         let measured = Some(measured).filter(|m| m.is_finite());
-        self.all.push(Row { id, quantity: text, unit: unit.to_owned(), paper, measured, assumptions });
+        self.all.push(ReproductionRow {
+            id,
+            quantity: text,
+            unit: unit.to_owned(),
+            paper,
+            measured,
+            assumptions,
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use super::pace::Pace;
 use super::printed::FIFOS;
 use super::results::Results;
 use super::transfers::Case;
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::Span;
 
 /// A setting: what it is, and the keys that make it.
@@ -69,15 +69,15 @@ pub fn cells() -> Vec<Case> {
 
 /// What the size of the bucket, which the paper does not state, does.
 pub fn buckets(results: &Results) -> Table {
-    let mut columns = vec![Column::text("bucket")];
+    let mut columns = vec![TableColumn::text("bucket")];
     for fifo in FIFOS {
-        columns.push(Column::number(&format!("{fifo} kB"), "Mbit/s / lost"));
+        columns.push(TableColumn::number(&format!("{fifo} kB"), "Mbit/s / lost"));
     }
     let title =
         format!("The token bucket by what it holds and by FIFO, transfers of {}", results.plan.beyond);
     let mut table = Table::new(&title, columns);
     for burst in BUCKETS {
-        let mut row: Vec<Cell> = vec![burst.unwrap_or("62.5 kB (1 ms)").into()];
+        let mut row: Vec<TableCell> = vec![burst.unwrap_or("62.5 kB (1 ms)").into()];
         row.extend(FIFOS.map(|fifo| cell(results, &bucket(burst, fifo))));
         table.row(row);
     }
@@ -86,14 +86,14 @@ pub fn buckets(results: &Results) -> Table {
 
 /// What comes of each setting.
 pub fn table(results: &Results) -> Table {
-    let mut columns = vec![Column::text("what is turned")];
+    let mut columns = vec![TableColumn::text("what is turned")];
     for (pace, fifo) in PLACES {
-        columns.push(Column::number(&format!("{pace}, {fifo} kB"), "Mbit/s / lost"));
+        columns.push(TableColumn::number(&format!("{pace}, {fifo} kB"), "Mbit/s / lost"));
     }
     let title = format!("Table 5 with other assumptions, transfers of {}", results.plan.beyond);
     let mut table = Table::new(&title, columns);
     for turn in &TURNS {
-        let mut row: Vec<Cell> = vec![turn.what.into()];
+        let mut row: Vec<TableCell> = vec![turn.what.into()];
         row.extend(PLACES.map(|place| cell(results, &case(turn, place))));
         table.row(row);
     }
@@ -101,8 +101,8 @@ pub fn table(results: &Results) -> Table {
 }
 
 /// Goodput and losses of a transfer.
-pub fn cell(results: &Results, case: &Case) -> Cell {
-    results.transfer(case).map_or(Cell::Missing, |t| {
+pub fn cell(results: &Results, case: &Case) -> TableCell {
+    results.transfer(case).map_or(TableCell::Missing, |t| {
         format!("{} / {}", farpace_report::number(t.goodput.iter().sum()), t.lost).into()
     })
 }
@@ -164,14 +164,14 @@ pub fn beyond() -> Vec<Case> {
 
 /// Table 5 with what there is today.
 pub fn today(results: &Results) -> Table {
-    let mut columns = vec![Column::text("sender")];
+    let mut columns = vec![TableColumn::text("sender")];
     for fifo in FIFOS {
-        columns.push(Column::number(&format!("{fifo} kB"), "Mbit/s / lost"));
+        columns.push(TableColumn::number(&format!("{fifo} kB"), "Mbit/s / lost"));
     }
     let title = format!("Table 5 beyond the paper, transfers of {}", results.plan.beyond);
     let mut table = Table::new(&title, columns);
     for today in TODAY {
-        let mut row: Vec<Cell> = vec![today.label().into()];
+        let mut row: Vec<TableCell> = vec![today.label().into()];
         row.extend(FIFOS.map(|fifo| cell(results, &today.case(fifo))));
         table.row(row);
     }

@@ -3,8 +3,8 @@
 use super::pace::{MTU, Pace};
 use crate::interrupt;
 use anyhow::{Result, anyhow};
-use farpace_link::pacing::{Before, ClassSet, Frame, Scheduler, burstiness, layer_2};
-use farpace_units::{ByteCount, Stream};
+use farpace_link::pacing::{Before, ClassSet, SaturatingFrame, Scheduler, burstiness, layer_2};
+use farpace_units::{ByteCount, RandomStream};
 
 /// The sets depend on this alone.
 const SEED: u64 = 1;
@@ -33,7 +33,7 @@ pub struct Set {
 /// # Errors
 /// A set that does not fit its line.
 pub fn search(count: u32) -> Result<Option<Vec<Set>>> {
-    let mut dice = Stream::new(SEED, "papers pacing sets");
+    let mut dice = RandomStream::new(SEED, "papers pacing sets");
     let mut found = Vec::new();
     for number in 0..count {
         if interrupt::asked() {
@@ -52,7 +52,7 @@ pub fn search(count: u32) -> Result<Option<Vec<Set>>> {
 }
 
 fn most(set: &ClassSet, pace: Pace, before: Before) -> Result<f64> {
-    let (mut scheduler, _): (Box<dyn Scheduler<Frame>>, _) = pace.scheduler(&[])?;
+    let (mut scheduler, _): (Box<dyn Scheduler<SaturatingFrame>>, _) = pace.scheduler(&[])?;
     let all = burstiness(set, scheduler.as_mut(), before, BYTES).map_err(|e| anyhow!("{e}"))?;
     let full = layer_2(ByteCount::new(u64::from(ClassSet::FULL)));
     debug_assert_eq!((full.get() as f64, MTU), (FULL, ClassSet::MTU));

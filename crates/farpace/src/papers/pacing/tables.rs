@@ -10,17 +10,20 @@ use super::sensitivity::{self, cell};
 use super::sets::{PRECISE, Set};
 use super::transfers::Case;
 use crate::papers::claims_text;
-use farpace_report::{Cell, Column, Reproduction, Table, number};
+use farpace_report::{Reproduction, Table, TableCell, TableColumn, number};
 
 fn bandwidth(title: &str, first: &[&str]) -> Table {
-    let mut columns: Vec<Column> = first.iter().map(|name| Column::text(name)).collect();
-    columns.extend([Column::number("paper: least, greatest, mean", "bit/s"), Column::number("Q", "MTU")]);
+    let mut columns: Vec<TableColumn> = first.iter().map(|name| TableColumn::text(name)).collect();
+    columns.extend([
+        TableColumn::number("paper: least, greatest, mean", "bit/s"),
+        TableColumn::number("Q", "MTU"),
+    ]);
     for pace in EXACT {
         columns.extend([
-            Column::number(&format!("{pace}: least, greatest, mean"), "bit/s"),
-            Column::number("Q by that clock", "MTU"),
-            Column::number("Q", "MTU"),
-            Column::number("error", "ppm"),
+            TableColumn::number(&format!("{pace}: least, greatest, mean"), "bit/s"),
+            TableColumn::number("Q by that clock", "MTU"),
+            TableColumn::number("Q", "MTU"),
+            TableColumn::number("error", "ppm"),
         ]);
     }
     Table::new(title, columns)
@@ -39,22 +42,22 @@ fn digits(value: f64) -> String {
     }
 }
 
-fn bandwidth_row(table: &mut Table, head: Vec<Cell>, row: &Bandwidth, classes: [Option<&Class>; 2]) {
+fn bandwidth_row(table: &mut Table, head: Vec<TableCell>, row: &Bandwidth, classes: [Option<&Class>; 2]) {
     let sign = if row.unit < 1e6 { "K" } else { "M" };
     let mut cells = head;
     cells.push(three(row.numbers, sign).into());
-    cells.push(Cell::Number(row.burstiness, Some(0)));
+    cells.push(TableCell::Number(row.burstiness, Some(0)));
     for class in classes {
         let Some(class) = class else {
-            cells.extend([Cell::Missing, Cell::Missing, Cell::Missing, Cell::Missing]);
+            cells.extend([TableCell::Missing, TableCell::Missing, TableCell::Missing, TableCell::Missing]);
             continue;
         };
         let s = class.bandwidth[row.n - 1];
         let numbers = [s.least, s.most, s.mean].map(|n| n / row.unit);
         cells.push(three(numbers, sign).into());
-        cells.push(Cell::Number(class.counted, Some(0)));
-        cells.push(Cell::Number(class.burstiness, Some(3)));
-        cells.push(Cell::Text(format!("{:+.1}", class.error_ppm)));
+        cells.push(TableCell::Number(class.counted, Some(0)));
+        cells.push(TableCell::Number(class.burstiness, Some(3)));
+        cells.push(TableCell::Text(format!("{:+.1}", class.error_ppm)));
     }
     table.row(cells);
 }
@@ -95,15 +98,15 @@ pub fn five(results: &Results) -> Table {
 /// What else may pace 500 Mbit/s.
 pub fn others(results: &Results) -> Table {
     let columns = vec![
-        Column::text("one flow of 500 Mbit/s"),
-        Column::number("Q", "MTU"),
-        Column::number("error", "ppm"),
+        TableColumn::text("one flow of 500 Mbit/s"),
+        TableColumn::number("Q", "MTU"),
+        TableColumn::number("error", "ppm"),
     ];
     let mut table = Table::new("Burstiness of what paces by timers", columns);
     for pace in [Pace::Psp, Pace::Edf, Pace::Fq, Pace::TokenBucket] {
         let class = results.single(pace, 500_000_000);
-        let q = class.map_or(Cell::Missing, |c| Cell::Number(c.burstiness, Some(2)));
-        let error = class.map_or(Cell::Missing, |c| format!("{:+.0}", c.error_ppm).into());
+        let q = class.map_or(TableCell::Missing, |c| TableCell::Number(c.burstiness, Some(2)));
+        let error = class.map_or(TableCell::Missing, |c| format!("{:+.0}", c.error_ppm).into());
         table.row(vec![pace.label().into(), q, error]);
     }
     table
@@ -111,18 +114,18 @@ pub fn others(results: &Results) -> Table {
 
 /// Table 5.
 pub fn fifos(results: &Results) -> Table {
-    let mut columns = vec![Column::text("FIFO")];
+    let mut columns = vec![TableColumn::text("FIFO")];
     for pace in TABLE_5 {
         if table_5(pace).is_some() {
-            columns.push(Column::number(&format!("{pace}: paper"), "Mbit/s / lost"));
+            columns.push(TableColumn::number(&format!("{pace}: paper"), "Mbit/s / lost"));
         }
-        columns.push(Column::number(pace.label(), "Mbit/s / lost"));
+        columns.push(TableColumn::number(pace.label(), "Mbit/s / lost"));
     }
     let title =
         format!("Table 5: TCP through a FIFO, goodput and packets lost, transfers of {}", results.plan.time);
     let mut table = Table::new(&title, columns);
     for (i, fifo) in FIFOS.into_iter().enumerate() {
-        let mut row: Vec<Cell> = vec![format!("{fifo} kB").into()];
+        let mut row: Vec<TableCell> = vec![format!("{fifo} kB").into()];
         for pace in TABLE_5 {
             if let Some((goodput, lost)) = table_5(pace).and_then(|t| t.get(i)) {
                 row.push(format!("{} / {lost}", number(*goodput)).into());
@@ -137,25 +140,27 @@ pub fn fifos(results: &Results) -> Table {
 /// Fig. 9.
 pub fn pairs(results: &Results) -> Table {
     let columns = vec![
-        Column::text("flow A + flow B"),
-        Column::number("A", "Mbit/s"),
-        Column::number("B", "Mbit/s"),
-        Column::number("lost", "packets"),
-        Column::number("timeouts", ""),
+        TableColumn::text("flow A + flow B"),
+        TableColumn::number("A", "Mbit/s"),
+        TableColumn::number("B", "Mbit/s"),
+        TableColumn::number("lost", "packets"),
+        TableColumn::number("timeouts", ""),
     ];
     let mut table = Table::new("Fig. 9: two flows held to 200 Mbit/s each, FIFO of 32 kB, goodput", columns);
     for (first, second) in PAIRS {
         let case = Case::two(first, second);
         let transfer = results.transfer(&case);
         let of = |flow: usize| {
-            transfer.and_then(|t| t.goodput.get(flow)).map_or(Cell::Missing, |g| Cell::Number(*g, Some(1)))
+            transfer
+                .and_then(|t| t.goodput.get(flow))
+                .map_or(TableCell::Missing, |g| TableCell::Number(*g, Some(1)))
         };
         table.row(vec![
             format!("{first} + {second}").into(),
             of(0),
             of(1),
-            transfer.map_or(Cell::Missing, |t| t.lost.into()),
-            transfer.map_or(Cell::Missing, |t| t.timeouts.into()),
+            transfer.map_or(TableCell::Missing, |t| t.lost.into()),
+            transfer.map_or(TableCell::Missing, |t| t.timeouts.into()),
         ]);
     }
     table
@@ -175,12 +180,12 @@ pub fn sets(results: &Results) -> Table {
         if bad.len() > LISTED { format!("; the worst {LISTED}") } else { String::new() }
     );
     let columns = vec![
-        Column::text("set"),
-        Column::number("line", "% used"),
-        Column::number("PSPacer", "MTU"),
-        Column::number("edf", "MTU"),
-        Column::number("classes", ""),
-        Column::text("Mbit/s (x B, if not full frames)"),
+        TableColumn::text("set"),
+        TableColumn::number("line", "% used"),
+        TableColumn::number("PSPacer", "MTU"),
+        TableColumn::number("edf", "MTU"),
+        TableColumn::number("classes", ""),
+        TableColumn::text("Mbit/s (x B, if not full frames)"),
     ];
     let mut table = Table::new(&title, columns);
     for set in bad.into_iter().take(LISTED) {
@@ -191,9 +196,9 @@ pub fn sets(results: &Results) -> Table {
         let classes: Vec<String> = set.classes.iter().map(class).collect();
         table.row(vec![
             format!("{}", set.number).into(),
-            Cell::Number(set.load * 100.0, Some(1)),
-            Cell::Number(set.psp, Some(2)),
-            Cell::Number(set.edf, Some(2)),
+            TableCell::Number(set.load * 100.0, Some(1)),
+            TableCell::Number(set.psp, Some(2)),
+            TableCell::Number(set.edf, Some(2)),
             (set.classes.len() as u64).into(),
             classes.join(", ").into(),
         ]);

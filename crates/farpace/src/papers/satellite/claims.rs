@@ -4,7 +4,7 @@ use super::plan::{ALGORITHMS, NEIGHBOURS, label};
 use super::results::{Results, mean_bandwidth, mean_window};
 use super::rows::{ESTIMATE, GAINS};
 use crate::grid::{Ber, Queue};
-use farpace_report::Claim;
+use farpace_report::ReproductionClaim;
 
 /// "Equal", "almost the same": within so much.
 const ALMOST: f64 = 0.05;
@@ -16,7 +16,7 @@ const FAIR: f64 = 0.95;
 const AGREES: f64 = 0.2;
 
 /// All claims.
-pub fn claims(results: &Results) -> Vec<Claim> {
+pub fn claims(results: &Results) -> Vec<ReproductionClaim> {
     vec![
         single_highest(results),
         gains(results),
@@ -35,13 +35,13 @@ pub fn claims(results: &Results) -> Vec<Claim> {
     ]
 }
 
-fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> Claim {
+fn claim(id: &str, text: &str, holds: bool, evidence: Vec<String>) -> ReproductionClaim {
     let mut evidence = evidence.join("; ");
     if let Some(why) = why(id).filter(|_| !holds) {
         evidence.push_str(". Why: ");
         evidence.push_str(why);
     }
-    Claim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
+    ReproductionClaim { id: id.to_owned(), text: text.to_owned(), holds, evidence }
 }
 
 /// What is known of the reason, where a claim did not come out when this was written.
@@ -76,7 +76,7 @@ fn best<'a>(values: impl Iterator<Item = (&'a str, f64)>) -> (&'a str, f64) {
     values.fold(("nobody", f64::MIN), |best, v| if v.1 > best.1 { v } else { best })
 }
 
-fn single_highest(results: &Results) -> Claim {
+fn single_highest(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = Ber::ALL.map(|ber| {
         let star = results.single("star", ber).goodput(0);
@@ -92,7 +92,7 @@ fn single_highest(results: &Results) -> Claim {
     )
 }
 
-fn gains(results: &Results) -> Claim {
+fn gains(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = GAINS.map(|(other, paper)| {
         let gain = results.gain(other);
@@ -105,7 +105,7 @@ fn gains(results: &Results) -> Claim {
     claim("gains", text, holds, says.into())
 }
 
-fn window_kept(results: &Results) -> Claim {
+fn window_kept(results: &Results) -> ReproductionClaim {
     let window = |name| mean_window(results.single(name, Ber::E7).readings(0)).unwrap_or(f64::NAN);
     let star = window("star");
     let (name, other) = best(others().map(|(n, l)| (l, window(n))));
@@ -115,7 +115,7 @@ fn window_kept(results: &Results) -> Claim {
     claim("window-kept", text, star > other && star >= 562.5, says)
 }
 
-fn fills_first(results: &Results) -> Claim {
+fn fills_first(results: &Results) -> ReproductionClaim {
     let star = results.fills_at("star");
     let mut holds = star.is_some_and(|s| s <= 2.0);
     let mut says = vec![format!("STAR {}", seconds(star))];
@@ -133,7 +133,7 @@ fn seconds(time: Option<f64>) -> String {
     time.map_or_else(|| "never".to_owned(), |s| format!("{s:.2} s"))
 }
 
-fn others_alike(results: &Results) -> Claim {
+fn others_alike(results: &Results) -> ReproductionClaim {
     let goodput = |name| results.single(name, Ber::Zero).goodput(0).mean;
     let values: Vec<(&str, f64)> = others().map(|(n, l)| (l, goodput(n))).collect();
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v.1), h.max(v.1)));
@@ -144,7 +144,7 @@ fn others_alike(results: &Results) -> Claim {
     claim("error-free-alike", text, high <= low * (1.0 + ALMOST) && goodput("star") > high, says)
 }
 
-fn recovers_first(results: &Results) -> Claim {
+fn recovers_first(results: &Results) -> ReproductionClaim {
     let star = results.recovers_after("star");
     let mut holds = star.is_some_and(|s| s <= 2.0);
     let mut says = vec![format!("STAR {}", seconds(star))];
@@ -158,7 +158,7 @@ fn recovers_first(results: &Results) -> Claim {
     claim("recovers-first", text, holds, says)
 }
 
-fn total_highest(results: &Results) -> Claim {
+fn total_highest(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = Ber::ALL.map(|ber| {
         let total = |name| results.pair(name, name, ber, Queue::Large).total().mean;
@@ -170,7 +170,7 @@ fn total_highest(results: &Results) -> Claim {
     claim("two-highest", text, holds, says.into())
 }
 
-fn small_queue(results: &Results) -> Claim {
+fn small_queue(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = Ber::ALL.map(|ber| {
         let total = |name| results.pair(name, name, ber, Queue::Small).total().mean;
@@ -183,7 +183,7 @@ fn small_queue(results: &Results) -> Claim {
     claim("small-queue", text, holds, says.into())
 }
 
-fn slightly_below_j(results: &Results) -> Claim {
+fn slightly_below_j(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = Ber::ALL.map(|ber| {
         let total = |name| results.pair(name, name, ber, Queue::Small).total().mean;
@@ -195,7 +195,7 @@ fn slightly_below_j(results: &Results) -> Claim {
     claim("slightly-below-tcp-j", text, holds, says.into())
 }
 
-fn equal(results: &Results) -> Claim {
+fn equal(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let says = Queue::ROUTER.map(|queue| {
         let fairness = Ber::ALL.map(|ber| {
@@ -209,7 +209,7 @@ fn equal(results: &Results) -> Claim {
     claim("equal-shares", text, holds, says.into())
 }
 
-fn estimate(results: &Results) -> Claim {
+fn estimate(results: &Results) -> ReproductionClaim {
     let cell = results.pair("star", "star", Ber::E8, Queue::Large);
     let means = [0, 1].map(|f| mean_bandwidth(cell.readings(f)).unwrap_or(f64::NAN));
     let holds = means.iter().all(|m| (m / ESTIMATE - 1.0).abs() <= AGREES);
@@ -217,7 +217,7 @@ fn estimate(results: &Results) -> Claim {
     claim("estimate-too-high", text, holds, vec![means.map(|m| format!("{m:.1} Mbit/s")).join(", ")])
 }
 
-fn beside_j(results: &Results) -> Claim {
+fn beside_j(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for queue in Queue::ROUTER {
@@ -233,7 +233,7 @@ fn beside_j(results: &Results) -> Claim {
     claim("beside-tcp-j", text, holds, says)
 }
 
-fn beside_highspeed(results: &Results) -> Claim {
+fn beside_highspeed(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for queue in Queue::ROUTER {
@@ -249,7 +249,7 @@ fn beside_highspeed(results: &Results) -> Claim {
     claim("beside-hstcp", text, holds, says)
 }
 
-fn neighbours(results: &Results) -> Claim {
+fn neighbours(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let mut says = Vec::new();
     for name in NEIGHBOURS {

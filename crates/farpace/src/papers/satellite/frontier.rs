@@ -8,7 +8,7 @@ use crate::grid::{Ber, Contender, Queue, Satellite};
 use crate::outdir::OutDir;
 use crate::terminal;
 use anyhow::Result;
-use farpace_report::{Cell as Shown, Column, Page, Table};
+use farpace_report::{Page, Table, TableCell as Shown, TableColumn};
 use farpace_tcp::config::Congestion;
 use serde_json::{Value, json};
 
@@ -179,13 +179,13 @@ fn fixed(value: f64, decimals: u8) -> Shown {
 /// The worst of each, then goodput by place.
 fn tables(wanted: &[Congestion], places: &[Compared]) -> Vec<Table> {
     let columns = vec![
-        Column::text("congestion control"),
-        Column::number("goodput", "least, of best"),
-        Column::number("goodput", "mean, of best"),
-        Column::number("loss", "most, of least"),
-        Column::number("delay", "most, of least"),
-        Column::number("fairness", "least Jain"),
-        Column::number("CUBIC keeps", "least, %"),
+        TableColumn::text("congestion control"),
+        TableColumn::number("goodput", "least, of best"),
+        TableColumn::number("goodput", "mean, of best"),
+        TableColumn::number("loss", "most, of least"),
+        TableColumn::number("delay", "most, of least"),
+        TableColumn::number("fairness", "least Jain"),
+        TableColumn::number("CUBIC keeps", "least, %"),
     ];
     let mut worst = Table::new("The worst of each over all places", columns);
     for c in wanted {
@@ -207,9 +207,9 @@ fn tables(wanted: &[Congestion], places: &[Compared]) -> Vec<Table> {
     for flows in [1, 2] {
         for queue in Queue::ROUTER {
             let here = || places.iter().filter(|p| p.place.flows == flows && p.place.queue == queue);
-            let mut columns = vec![Column::text("congestion control")];
+            let mut columns = vec![TableColumn::text("congestion control")];
             let unit = "of best, loss %, ms";
-            columns.extend(here().map(|p| Column::number(&format!("BER {}", p.place.ber.name()), unit)));
+            columns.extend(here().map(|p| TableColumn::number(&format!("BER {}", p.place.ber.name()), unit)));
             let plural = if flows == 1 { "" } else { "s" };
             let mut table = Table::new(&format!("{flows} flow{plural}, queue {}", queue.name()), columns);
             let mut best: Vec<Shown> = vec!["best, Mbit/s".into()];

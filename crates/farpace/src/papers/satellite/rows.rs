@@ -3,7 +3,7 @@
 use super::plan::{ALGORITHMS, NEIGHBOURS, label};
 use super::results::{Results, mean_bandwidth, mean_window};
 use crate::grid::{Ber, Queue};
-use farpace_report::Row;
+use farpace_report::ReproductionRow;
 
 /// How much faster than another STAR is at 1e-8, in percent (§4.2.1).
 pub const GAINS: [(&str, f64); 4] =
@@ -46,7 +46,7 @@ const TWO: &str = "Both flows start together, the second one up to 3.7 s later: 
 const ONE_SECOND: &str = "All ACKs that the receiver sends in one second, after three quarters of the time, are lost (\"about 1 s\" from 45 s on)";
 
 /// All rows.
-pub fn rows(results: &Results) -> Vec<Row> {
+pub fn rows(results: &Results) -> Vec<ReproductionRow> {
     let mut rows = Rows { all: Vec::new(), assumptions: assumptions(results) };
     for (other, paper) in GAINS {
         let (id, name) = (format!("gain/{other}"), label(other));
@@ -120,7 +120,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
 }
 
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<ReproductionRow>,
     assumptions: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Rows {
     fn add(&mut self, id: &str, text: String, unit: &str, paper: Option<f64>, measured: f64, more: &[&str]) {
         let mut assumptions = self.assumptions.clone();
         assumptions.extend(more.iter().map(|a| (*a).to_owned()));
-        self.all.push(Row {
+        self.all.push(ReproductionRow {
             id: id.to_owned(),
             quantity: text,
             unit: unit.to_owned(),

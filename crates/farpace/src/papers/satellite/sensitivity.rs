@@ -3,7 +3,7 @@
 
 use super::results::Results;
 use crate::grid::{Ber, Contender, Queue, Satellite};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 
 /// Filters of the bandwidth samples.
 const FILTERS: [&str; 6] = ["none", "ewma-ack", "tustin", "westwood-plus", "tsw", "delivery-rate"];
@@ -38,12 +38,12 @@ pub fn burst_cells() -> Vec<Satellite> {
 
 /// Two flows behind 15 kB without errors, by the rate at which their bursts reach the queue.
 pub fn bursts(results: &Results) -> Table {
-    let mut columns = vec![Column::text("access link")];
-    columns.extend(senders().map(|(name, _)| Column::number(name, "Mbit/s (timeouts)")));
+    let mut columns = vec![TableColumn::text("access link")];
+    columns.extend(senders().map(|(name, _)| TableColumn::number(name, "Mbit/s (timeouts)")));
     let mut table =
         Table::new("Two flows together, queue 15 kB, BER 0: how fast bursts reach the queue", columns);
     for access in ACCESS {
-        let mut row: Vec<Cell> = vec![format!("{access} Mbit/s").into()];
+        let mut row: Vec<TableCell> = vec![format!("{access} Mbit/s").into()];
         row.extend(senders().map(|(_, sender)| {
             let runs = results.cell(&burst(sender, access));
             let timeouts = runs.over(|m| m.flows.iter().map(|f| f.timeouts as f64).sum());
@@ -69,11 +69,11 @@ pub fn filter_cells() -> Vec<Satellite> {
 /// What a filter in both does to STAR and TCP-J: neither paper prints one.
 pub fn filters(results: &Results) -> Table {
     let columns = vec![
-        Column::text("filter of both"),
-        Column::number("STAR alone", "Mbit/s"),
-        Column::number("TCP-J alone", "Mbit/s"),
-        Column::number("gain (paper +13.5)", "%"),
-        Column::number("beside each other, 625 kB", "Mbit/s"),
+        TableColumn::text("filter of both"),
+        TableColumn::number("STAR alone", "Mbit/s"),
+        TableColumn::number("TCP-J alone", "Mbit/s"),
+        TableColumn::number("gain (paper +13.5)", "%"),
+        TableColumn::number("beside each other, 625 kB", "Mbit/s"),
     ];
     let mut table = Table::new("STAR and TCP-J at BER 1e-8: which filter", columns);
     for filter in FILTERS {
@@ -83,7 +83,7 @@ pub fn filters(results: &Results) -> Table {
             filter.into(),
             star.goodput(0).text(2).into(),
             j.goodput(0).text(2).into(),
-            if gain.is_finite() { format!("{gain:+.1}").into() } else { Cell::Missing },
+            if gain.is_finite() { format!("{gain:+.1}").into() } else { TableCell::Missing },
             format!("{:.2} / {:.2}", both.goodput(0).mean, both.goodput(1).mean).into(),
         ]);
     }
@@ -105,17 +105,18 @@ pub fn cells() -> Vec<Satellite> {
 
 /// Goodput of a single STAR flow for each setting, one seed.
 pub fn table(results: &Results) -> Table {
-    let mut columns = vec![Column::text("filter"), Column::text("first interval"), Column::text("cap")];
-    columns.extend(BERS.map(|ber| Column::number(&format!("BER {}", ber.name()), "Mbit/s")));
+    let mut columns =
+        vec![TableColumn::text("filter"), TableColumn::text("first interval"), TableColumn::text("cap")];
+    columns.extend(BERS.map(|ber| TableColumn::number(&format!("BER {}", ber.name()), "Mbit/s")));
     let mut table = Table::new("STAR alone, one seed: filter x first interval x cap", columns);
     for filter in FILTERS {
         for first in FIRST {
             for cap in CAPS {
                 let goodput = BERS.map(|ber| {
                     let mean = results.cell(&cell(filter, first, cap, ber)).goodput(0).mean;
-                    if mean.is_finite() { Cell::Number(mean, Some(2)) } else { Cell::Missing }
+                    if mean.is_finite() { TableCell::Number(mean, Some(2)) } else { TableCell::Missing }
                 });
-                let mut row: Vec<Cell> = vec![
+                let mut row: Vec<TableCell> = vec![
                     filter.into(),
                     first.unwrap_or("handshake").into(),
                     cap.map_or("none".to_owned(), |c| format!("{c} BDP")).into(),

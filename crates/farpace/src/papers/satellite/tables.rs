@@ -6,17 +6,17 @@ use super::rows::GAINS;
 use super::sensitivity;
 use crate::grid::{Ber, Queue};
 use crate::papers::claims_text;
-use farpace_report::{Cell, Column, Reproduction, Table};
+use farpace_report::{Reproduction, Table, TableCell, TableColumn};
 
 /// One column per bit error rate.
 fn over_ber(title: &str, first: &str, unit: &str) -> Table {
-    let mut columns = vec![Column::text(first)];
-    columns.extend(Ber::ALL.map(|ber| Column::number(&format!("BER {}", ber.name()), unit)));
+    let mut columns = vec![TableColumn::text(first)];
+    columns.extend(Ber::ALL.map(|ber| TableColumn::number(&format!("BER {}", ber.name()), unit)));
     Table::new(title, columns)
 }
 
-fn row(table: &mut Table, head: &str, cell: impl Fn(Ber) -> Cell) {
-    let mut row: Vec<Cell> = vec![head.into()];
+fn row(table: &mut Table, head: &str, cell: impl Fn(Ber) -> TableCell) {
+    let mut row: Vec<TableCell> = vec![head.into()];
     row.extend(Ber::ALL.map(cell));
     table.row(row);
 }
@@ -24,17 +24,18 @@ fn row(table: &mut Table, head: &str, cell: impl Fn(Ber) -> Cell) {
 /// The gains at 1e-8.
 pub fn gains(results: &Results) -> Table {
     let columns = vec![
-        Column::text("STAR over"),
-        Column::number("paper", "%"),
-        Column::number("measured", "%"),
-        Column::number("95 % confidence", "± points"),
+        TableColumn::text("STAR over"),
+        TableColumn::number("paper", "%"),
+        TableColumn::number("measured", "%"),
+        TableColumn::number("95 % confidence", "± points"),
     ];
     let mut table = Table::new("How much faster STAR is alone at BER 1e-8", columns);
     for (other, paper) in GAINS {
         let gain = results.gain(other);
-        let measured = if gain.is_finite() { Cell::from(format!("{gain:+.1}")) } else { Cell::Missing };
+        let measured =
+            if gain.is_finite() { TableCell::from(format!("{gain:+.1}")) } else { TableCell::Missing };
         let ci95 = results.gain_ci95(other);
-        let interval = if ci95.is_finite() { Cell::Number(ci95, Some(1)) } else { Cell::Missing };
+        let interval = if ci95.is_finite() { TableCell::Number(ci95, Some(1)) } else { TableCell::Missing };
         table.row(vec![label(other).into(), format!("{paper:+.1}").into(), measured, interval]);
     }
     table
@@ -52,13 +53,13 @@ pub fn single(results: &Results) -> Table {
 /// Figs. 7 and 8.
 pub fn times(results: &Results) -> Table {
     let columns = vec![
-        Column::text("algorithm"),
-        Column::number("window fills the path", "s"),
-        Column::number("back after lost ACKs", "s"),
-        Column::number("timeouts then", ""),
+        TableColumn::text("algorithm"),
+        TableColumn::number("window fills the path", "s"),
+        TableColumn::number("back after lost ACKs", "s"),
+        TableColumn::number("timeouts then", ""),
     ];
     let mut table = Table::new("A single flow without errors (Figs. 7, 8)", columns);
-    let number = |value: Option<f64>| value.map_or(Cell::Missing, |v| Cell::Number(v, Some(2)));
+    let number = |value: Option<f64>| value.map_or(TableCell::Missing, |v| TableCell::Number(v, Some(2)));
     for (name, label) in ALGORITHMS {
         let timeouts = results.cell(&super::plan::blackout(name)).flow(0).map(|f| f.timeouts);
         let (filled, after) = (number(results.fills_at(name)), number(results.recovers_after(name)));
@@ -83,9 +84,9 @@ pub fn shares(results: &Results, queue: Queue) -> Table {
     let figures = if queue == Queue::Large { "12, 19" } else { "16, 20" };
     let title = format!("Each of two flows, queue {} (Figs. {figures}): goodput, Jain's index", queue.name());
     let mut table = over_ber(&title, "flows", "Mbit/s");
-    let text = |cell: Runs<'_>, fairness: bool| -> Cell {
+    let text = |cell: Runs<'_>, fairness: bool| -> TableCell {
         if cell.0.is_empty() {
-            return Cell::Missing;
+            return TableCell::Missing;
         }
         let shares = format!("{:.2} / {:.2}", cell.goodput(0).mean, cell.goodput(1).mean);
         if fairness { format!("{shares} ({:.3})", cell.fairness().mean).into() } else { shares.into() }

@@ -3,15 +3,15 @@
 use super::measure::{Measurement, Stop};
 use super::plan::{MAIN_WINDOW, SMALL_WINDOW, Variant as V};
 use super::results::{Group, Results, SECOND};
-use farpace_report::Claim;
+use farpace_report::ReproductionClaim;
 use farpace_trace::{Cause, RecoveryState};
 
 /// What the paper calls 96 %: of the policed rate, which counts headers, 1448/1500 is payload.
 const SATURATED: f64 = 96.0;
 
 /// All claims.
-pub fn claims(results: &Results) -> Vec<Claim> {
-    let mut claims: Vec<Claim> = results.windows.iter().map(|w| order(results, *w)).collect();
+pub fn claims(results: &Results) -> Vec<ReproductionClaim> {
+    let mut claims: Vec<ReproductionClaim> = results.windows.iter().map(|w| order(results, *w)).collect();
     claims.push(saturates(results));
     claims.push(patient_stops(results));
     claims.push(cured_do_not_stop(results));
@@ -25,11 +25,11 @@ pub fn claims(results: &Results) -> Vec<Claim> {
     claims
 }
 
-fn claim(id: &str, text: String, holds: bool, evidence: String) -> Claim {
-    Claim { id: id.to_owned(), text, holds, evidence }
+fn claim(id: &str, text: String, holds: bool, evidence: String) -> ReproductionClaim {
+    ReproductionClaim { id: id.to_owned(), text, holds, evidence }
 }
 
-fn order(results: &Results, window: u32) -> Claim {
+fn order(results: &Results, window: u32) -> ReproductionClaim {
     let [old, newer, fix] = super::plan::TABLE_2.map(|v| results.deep(v, window));
     let [a, b, c] = [&old, &newer, &fix].map(|g| g.goodput().mean);
     let holds = a < b && b <= c;
@@ -56,7 +56,7 @@ fn order(results: &Results, window: u32) -> Claim {
     claim(&format!("order/window-{window}"), text, holds, evidence)
 }
 
-fn saturates(results: &Results) -> Claim {
+fn saturates(results: &Results) -> ReproductionClaim {
     let fix = results.main(V::Fix);
     let (least, timeouts) = (fix.efficiency().min, fix.timeouts().max);
     let text = format!(
@@ -79,7 +79,7 @@ fn stops_in(group: &Group, states: &[RecoveryState]) -> usize {
 
 const STUCK: [RecoveryState; 2] = [RecoveryState::Recovery, RecoveryState::Loss];
 
-fn patient_stops(results: &Results) -> Claim {
+fn patient_stops(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let evidence = results.windows.iter().map(|window| {
         let group = results.deep(V::Linux2617, *window);
@@ -97,7 +97,7 @@ fn patient_stops(results: &Results) -> Claim {
     claim("patient-stops", text.to_owned(), holds, evidence.join("; "))
 }
 
-fn cured_do_not_stop(results: &Results) -> Claim {
+fn cured_do_not_stop(results: &Results) -> ReproductionClaim {
     let mut holds = true;
     let evidence = results.windows.iter().map(|window| {
         let says = [V::Linux2622, V::Fix].map(|variant| {
@@ -119,7 +119,7 @@ fn cured_do_not_stop(results: &Results) -> Claim {
 }
 
 /// Stricter than the paper's words: a few packets per round trip are hardly better than one.
-fn cured_do_not_crawl(results: &Results) -> Claim {
+fn cured_do_not_crawl(results: &Results) -> ReproductionClaim {
     let (mut holds, mut fix) = (true, true);
     let evidence = results.windows.iter().map(|window| {
         let says = [V::Linux2622, V::Fix].map(|variant| {
@@ -172,7 +172,7 @@ fn pair(results: &Results, with: V, without: V, window: u32) -> (Group, Group) {
     (with, without)
 }
 
-fn abc_alone(results: &Results) -> Claim {
+fn abc_alone(results: &Results) -> ReproductionClaim {
     let (with, without) = pair(results, V::FixAbcBuggy, V::Fix, SMALL_WINDOW);
     let (main, main_without) = pair(results, V::FixAbcBuggy, V::Fix, MAIN_WINDOW);
     let in_loss = stops_in(&with, &[RecoveryState::Loss]);
@@ -210,7 +210,7 @@ fn verdict(slower: bool) -> &'static str {
     }
 }
 
-fn sort_in_fix(results: &Results) -> Claim {
+fn sort_in_fix(results: &Results) -> ReproductionClaim {
     let mut says = Vec::new();
     let mut holds = false;
     for window in [SMALL_WINDOW, MAIN_WINDOW] {
@@ -234,7 +234,7 @@ fn sort_in_fix(results: &Results) -> Claim {
     claim("sort-alone-in-fix", text.to_owned(), holds, evidence)
 }
 
-fn sort_alone(results: &Results) -> Claim {
+fn sort_alone(results: &Results) -> ReproductionClaim {
     let (with, without) = pair(results, V::Linux2624SortBuggy, V::Linux2624, MAIN_WINDOW);
     let clean = [V::Linux2624, V::Fix].map(|v| results.main(v));
     let holds = slower_than_all(&with, &clean);
@@ -259,7 +259,7 @@ fn mean_sent(group: &Group, cause: Cause) -> f64 {
     sum as f64 / group.runs.len().max(1) as f64
 }
 
-fn one_pass_alone(results: &Results) -> Claim {
+fn one_pass_alone(results: &Results) -> ReproductionClaim {
     let (with, without) = pair(results, V::Linux2622, V::Fix, MAIN_WINDOW);
     let slower = slower_than_all(&with, &[results.main(V::Fix)]);
     let holds = slower && with.timeouts().min > 0.0 && without.timeouts().max == 0.0;
@@ -311,7 +311,7 @@ fn compare(results: &Results, others: &[(V, u32)]) -> (bool, Vec<String>) {
     (holds, says)
 }
 
-fn remedies_agree(results: &Results) -> Claim {
+fn remedies_agree(results: &Results) -> ReproductionClaim {
     let others = [(V::FixMaxEnd, MAIN_WINDOW), (V::Linux2624, MAIN_WINDOW), (V::FixMaxEnd, SMALL_WINDOW)];
     let (holds, says) = compare(results, &others);
     let text = "While no ACK is lost, the three ways to find lost retransmissions (remedies A and B of the paper, and \
@@ -319,7 +319,7 @@ fn remedies_agree(results: &Results) -> Claim {
     claim("remedies-agree", text.to_owned(), holds, says.join("; "))
 }
 
-fn remedy_of_2624_agrees(results: &Results) -> Claim {
+fn remedy_of_2624_agrees(results: &Results) -> ReproductionClaim {
     let (holds, says) = compare(results, &[(V::Linux2624, SMALL_WINDOW)]);
     let mut evidence = says.join("; ");
     if !holds {

@@ -10,8 +10,8 @@ use super::{Args, tables};
 use crate::papers::Report;
 use anyhow::Result;
 use farpace_report::{
-    BandwidthSeries, ComparisonRow, Drawing, Estimate, Figure, FlightRecorder, Interval, Limit, Page,
-    Reproduction, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
+    BandwidthSeries, BinInterval, ComparedEstimate, ComparisonRow, Drawing, Figure, FlightRecorder, Page,
+    RateLimit, Reproduction, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
 };
 use farpace_trace::{Record, RecordSink};
 use farpace_units::{ByteCount, Span};
@@ -122,8 +122,8 @@ fn compare(results: &Results) -> Figure {
             ComparisonRow {
                 label: variant.label(),
                 values: [
-                    paper.map(|p| Estimate { mean: p.time[0], range: Some((p.time[2], p.time[1])) }),
-                    Some(Estimate { mean: time.mean, range: Some((time.min, time.max)) }),
+                    paper.map(|p| ComparedEstimate { mean: p.time[0], range: Some((p.time[2], p.time[1])) }),
+                    Some(ComparedEstimate { mean: time.mean, range: Some((time.min, time.max)) }),
                 ],
             }
         })
@@ -139,7 +139,7 @@ fn compare(results: &Results) -> Figure {
     )
 }
 
-const LIMITS: [Limit<'static>; 1] = [Limit { label: "policed rate", rate: POLICED }];
+const LIMITS: [RateLimit<'static>; 1] = [RateLimit { label: "policed rate", rate: POLICED }];
 
 fn patient(run: Option<&Measurement>) -> Figure {
     let silences = run.map(crawls).unwrap_or_default();
@@ -162,7 +162,7 @@ fn patient(run: Option<&Measurement>) -> Figure {
 
 fn cured(results: &Results) -> Figure {
     let groups = [V::Linux2622, V::Fix].map(|v| (v.label(), results.main(v)));
-    let runs: Vec<(&str, &Measurement, Vec<Interval>)> =
+    let runs: Vec<(&str, &Measurement, Vec<BinInterval>)> =
         groups.iter().filter_map(|(label, group)| group.slowest().map(|m| (*label, m, crawls(m)))).collect();
     let series: Vec<BandwidthSeries<'_>> = runs
         .iter()
@@ -261,8 +261,8 @@ fn verdict(results: &Results, reproduction: &Reproduction) -> (String, bool) {
 
 /// Assumptions and their effect.
 fn open_points(results: &Results) -> farpace_report::Table {
-    use farpace_report::{Column, Table};
-    let mut table = Table::new("", vec![Column::text("assumed"), Column::text("effect")]);
+    use farpace_report::{Table, TableColumn};
+    let mut table = Table::new("", vec![TableColumn::text("assumed"), TableColumn::text("effect")]);
     let means = |variant: V| {
         let means =
             results.windows.iter().map(|w| format!("{:.1} s at {w}", results.deep(variant, *w).time().mean));

@@ -4,7 +4,7 @@ use super::Args;
 use anyhow::{Context, Result};
 use farpace_lab::Payload;
 use farpace_lab::scenario::Scenario;
-use farpace_units::{ByteCount, Stream};
+use farpace_units::{ByteCount, RandomStream};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub fn prepare(args: &Args, scenario: &Scenario, directory: &Path) -> Result<Sou
 /// `size` pseudo-random bytes that do not repeat.
 fn make(path: &Path, seed: u64, size: ByteCount) -> std::io::Result<()> {
     let mut file = File::create(path)?;
-    let mut dice = Stream::new(seed, "payload file");
+    let mut dice = RandomStream::new(seed, "payload file");
     let mut block = vec![0; 1 << 20];
     let mut left = size.as_len();
     while left > 0 {

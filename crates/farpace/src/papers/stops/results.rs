@@ -2,7 +2,7 @@
 
 use super::measure::{Measurement, Stop};
 use super::plan::{Burst, Key, MAIN_WINDOW, Plan, Variant};
-use farpace_report::Interval;
+use farpace_report::BinInterval;
 use farpace_units::{ByteCount, Rate, Span};
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ pub const SECOND: Span = Span::from_secs(1);
 pub const POLICED: Rate = Rate::from_mbit(500);
 
 /// When a transfer crawled or stood still, for a second or more.
-pub fn crawls(m: &Measurement) -> Vec<Interval> {
+pub fn crawls(m: &Measurement) -> Vec<BinInterval> {
     let limit = POLICED.bytes_in(m.bandwidth.bin()).get() / CRAWL;
     m.bandwidth.silences(ByteCount::new(limit), SECOND)
 }

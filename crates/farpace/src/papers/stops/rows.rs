@@ -2,7 +2,7 @@
 
 use super::plan::{Burst, Key, SMALL_WINDOW, TABLE_2, Variant};
 use super::results::{Group, Results};
-use farpace_report::Row;
+use farpace_report::ReproductionRow;
 
 /// A line of the paper's Table 2.
 pub struct Printed {
@@ -54,7 +54,7 @@ fn window_assumption(window: u32) -> String {
 }
 
 /// All rows.
-pub fn rows(results: &Results) -> Vec<Row> {
+pub fn rows(results: &Results) -> Vec<ReproductionRow> {
     let mut rows = Vec::new();
     for window in &results.windows {
         for variant in TABLE_2 {
@@ -109,12 +109,19 @@ fn all(results: &Results, window: u32) -> Vec<String> {
     all
 }
 
-fn row(id: &str, quantity: String, unit: &str, paper: Option<f64>, measured: f64) -> Row {
+fn row(id: &str, quantity: String, unit: &str, paper: Option<f64>, measured: f64) -> ReproductionRow {
     let measured = Some(measured).filter(|m| m.is_finite());
-    Row { id: id.to_owned(), quantity, unit: unit.to_owned(), paper, measured, assumptions: Vec::new() }
+    ReproductionRow {
+        id: id.to_owned(),
+        quantity,
+        unit: unit.to_owned(),
+        paper,
+        measured,
+        assumptions: Vec::new(),
+    }
 }
 
-fn table_2(results: &Results, variant: Variant, window: u32, rows: &mut Vec<Row>) {
+fn table_2(results: &Results, variant: Variant, window: u32, rows: &mut Vec<ReproductionRow>) {
     let group = results.deep(variant, window);
     let paper = printed(variant);
     let time = group.time();
@@ -144,7 +151,7 @@ fn table_2(results: &Results, variant: Variant, window: u32, rows: &mut Vec<Row>
     }
 }
 
-fn switches(results: &Results, key: &Key, group: &Group, rows: &mut Vec<Row>) {
+fn switches(results: &Results, key: &Key, group: &Group, rows: &mut Vec<ReproductionRow>) {
     let cells = [
         ("time-mean", "completion time, mean", "s", group.time().mean),
         ("timeouts", "retransmission timeouts, mean", "", group.timeouts().mean),

@@ -5,17 +5,17 @@ use super::plan::{Burst, Key, TABLE_2, Variant};
 use super::results::{Group, Results, Spread};
 use super::rows::{SHALLOW, printed};
 use crate::papers::claims_text;
-use farpace_report::{Cell, Column, Reproduction, Table};
+use farpace_report::{Reproduction, Table, TableCell, TableColumn};
 
 /// Table 2 with one window: paper beside measurement.
 pub fn table_2(results: &Results, window: u32) -> Table {
     let columns = vec![
-        Column::text("profile"),
-        Column::number("time: paper", "mean/max/min/sd, s"),
-        Column::number("measured", "mean/max/min/sd, s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("timeouts", "mean"),
-        Column::number("least efficiency", "%"),
+        TableColumn::text("profile"),
+        TableColumn::number("time: paper", "mean/max/min/sd, s"),
+        TableColumn::number("measured", "mean/max/min/sd, s"),
+        TableColumn::number("goodput", "Mbit/s"),
+        TableColumn::number("timeouts", "mean"),
+        TableColumn::number("least efficiency", "%"),
     ];
     let runs = results.deep(Variant::Fix, window).runs.len();
     let mut table = Table::new(
@@ -39,7 +39,7 @@ pub fn table_2(results: &Results, window: u32) -> Table {
 }
 
 /// `paper | measured`.
-fn beside(paper: Option<f64>, measured: f64, decimals: usize) -> Cell {
+fn beside(paper: Option<f64>, measured: f64, decimals: usize) -> TableCell {
     let paper = paper.map_or_else(|| "–".to_owned(), |p| format!("{p:.decimals$}"));
     format!("{paper} | {measured:.decimals$}").into()
 }
@@ -51,13 +51,13 @@ fn times(s: Spread) -> String {
 /// The shallow bucket.
 pub fn shallow(results: &Results) -> Table {
     let columns = vec![
-        Column::text("profile"),
-        Column::number("time: paper", "s"),
-        Column::number("measured", "mean, s"),
-        Column::number("efficiency: paper", "%"),
-        Column::number("measured", "mean, %"),
-        Column::number("timeouts", "mean"),
-        Column::number("longest silence", "s"),
+        TableColumn::text("profile"),
+        TableColumn::number("time: paper", "s"),
+        TableColumn::number("measured", "mean, s"),
+        TableColumn::number("efficiency: paper", "%"),
+        TableColumn::number("measured", "mean, %"),
+        TableColumn::number("timeouts", "mean"),
+        TableColumn::number("longest silence", "s"),
     ];
     let mut table = Table::new("Bucket of 256 kB, receive window of 1554 packets", columns);
     for variant in TABLE_2 {
@@ -66,10 +66,10 @@ pub fn shallow(results: &Results) -> Table {
         table.row(vec![
             variant.label().into(),
             paper.map(|p| format!("about {:.0}", p.0)).into(),
-            Cell::Number(group.time().mean, Some(1)),
+            TableCell::Number(group.time().mean, Some(1)),
             paper.map(|p| p.1).into(),
-            Cell::Number(group.efficiency().mean, Some(1)),
-            Cell::Number(group.timeouts().mean, Some(1)),
+            TableCell::Number(group.efficiency().mean, Some(1)),
+            TableCell::Number(group.timeouts().mean, Some(1)),
             silence(&group),
         ]);
     }
@@ -79,13 +79,13 @@ pub fn shallow(results: &Results) -> Table {
 /// Every variant with one window, defects alone and remedies, over the same phases.
 pub fn switches(results: &Results, window: u32) -> Table {
     let columns = vec![
-        Column::text("sender"),
-        Column::number("time", "mean, s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("timeouts", "mean"),
-        Column::number("longest crawl", "below 2 %, s"),
-        Column::number("longest silence", "s"),
-        Column::text("mostly in"),
+        TableColumn::text("sender"),
+        TableColumn::number("time", "mean, s"),
+        TableColumn::number("goodput", "Mbit/s"),
+        TableColumn::number("timeouts", "mean"),
+        TableColumn::number("longest crawl", "below 2 %, s"),
+        TableColumn::number("longest silence", "s"),
+        TableColumn::text("mostly in"),
     ];
     let variants = results.variants(window);
     let least =
@@ -98,10 +98,10 @@ pub fn switches(results: &Results, window: u32) -> Table {
         let group = results.deep(variant, window).matching(&least);
         table.row(vec![
             variant.label().into(),
-            Cell::Number(group.time().mean, Some(2)),
-            Cell::Number(group.goodput().mean, Some(1)),
-            Cell::Number(group.timeouts().mean, Some(1)),
-            group.crawl().map_or("none".into(), |s| Cell::Number(s, Some(1))),
+            TableCell::Number(group.time().mean, Some(2)),
+            TableCell::Number(group.goodput().mean, Some(1)),
+            TableCell::Number(group.timeouts().mean, Some(1)),
+            group.crawl().map_or("none".into(), |s| TableCell::Number(s, Some(1))),
             silence(&group),
             group.longest().map(|s| state_name(s.state)).into(),
         ]);
@@ -109,8 +109,8 @@ pub fn switches(results: &Results, window: u32) -> Table {
     table
 }
 
-fn silence(group: &Group) -> Cell {
-    group.longest().map_or("none".into(), |s| Cell::Number(s.span.as_secs_f64(), Some(2)))
+fn silence(group: &Group) -> TableCell {
+    group.longest().map_or("none".into(), |s| TableCell::Number(s.span.as_secs_f64(), Some(2)))
 }
 
 /// Windows at which single switches were turned.

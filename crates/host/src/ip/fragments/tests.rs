@@ -50,8 +50,10 @@ fn raw(offset: usize, more: bool, data: &[u8], protocol: u8) -> Packet {
 }
 
 /// What became of fragments that come one after the other: the reason for each that is dropped.
-fn reasons(parts: impl IntoIterator<Item = Packet>) -> (Vec<FragmentDrop>, Reassembly, Option<Whole>) {
-    let (mut reassembly, mut dropped, mut whole) = (Reassembly::default(), Vec::new(), None);
+fn reasons(
+    parts: impl IntoIterator<Item = Packet>,
+) -> (Vec<FragmentDrop>, FragmentReassembly, Option<Whole>) {
+    let (mut reassembly, mut dropped, mut whole) = (FragmentReassembly::default(), Vec::new(), None);
     for part in parts {
         whole = reassembly.on_fragment(at(0), part, &mut dropped).or(whole);
     }
@@ -72,7 +74,7 @@ proptest! {
         // The last one comes once: what comes after completion would begin a new datagram.
         let last = parts.swap_remove(seed as usize % count);
         let mut order: Vec<_> = parts.into_iter().chain(repeated).filter(|p| frame(p) != frame(&last)).collect();
-        let mut dice = farpace_units::Stream::new(seed, "order");
+        let mut dice = farpace_units::RandomStream::new(seed, "order");
         for n in (1..order.len()).rev() {
             order.swap(n, dice.below(n as u64 + 1) as usize);
         }
@@ -91,7 +93,7 @@ proptest! {
     fn any_fragments_are_accounted_for(
         parts in prop::collection::vec((0usize..20, any::<bool>(), 0usize..40, 0u8..2, 0u64..20_000), 0..60),
     ) {
-        let (mut reassembly, mut dropped, mut parts_of_whole) = (Reassembly::default(), Vec::new(), 0);
+        let (mut reassembly, mut dropped, mut parts_of_whole) = (FragmentReassembly::default(), Vec::new(), 0);
         let (mut now, mut in_) = (at(0), 0);
         for (offset, more, len, protocol, wait) in parts {
             if offset == 0 && !more {
@@ -178,7 +180,7 @@ fn fragments_that_no_honest_sender_makes() {
 /// Breaks: bounded memory, whatever comes: datagrams, fragments in one, bytes.
 #[test]
 fn limits() {
-    let mut reassembly = Reassembly::default();
+    let mut reassembly = FragmentReassembly::default();
     let mut dropped = Vec::new();
     for ident in 0..2000u16 {
         let first = fragment(datagram(false, ident, 2000), 1500, 0).unwrap().swap_remove(0);
@@ -194,7 +196,7 @@ fn limits() {
     let (dropped, reassembly, _) = reasons(many);
     assert_eq!((dropped, reassembly.held()), (vec![FragmentDrop::TooMany; MAX_FRAGMENTS + 1], 0));
 
-    let mut reassembly = Reassembly::default();
+    let mut reassembly = FragmentReassembly::default();
     let mut dropped = Vec::new();
     for ident in 0..200 {
         for part in fragment(datagram(true, ident, 60_000), 1500, ident.into()).unwrap().into_iter().skip(1) {
@@ -208,7 +210,7 @@ fn limits() {
 /// Breaks: fragments of datagrams that never come together stay for ever; or their sender cannot be told.
 #[test]
 fn time_is_limited() {
-    let mut reassembly = Reassembly::default();
+    let mut reassembly = FragmentReassembly::default();
     let mut dropped = Vec::new();
     let mut parts = fragment(datagram(false, 1, 4000), 1500, 0).unwrap();
     let first = parts.swap_remove(0);

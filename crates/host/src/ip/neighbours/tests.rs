@@ -25,17 +25,19 @@ fn todo(cache: &mut Neighbours) -> Vec<String> {
     let mut list = Vec::new();
     while let Some(action) = cache.poll() {
         list.push(match action {
-            Action::Ask { target, to: None } => format!("ask all for {target}"),
-            Action::Ask { target, to: Some(to) } => format!("ask {to} for {target}"),
-            Action::Send { packet, to } => format!("send {} to {to}", packet.payload().len()),
-            Action::Failed { target, packet } => format!("fail {} to {target}", packet.payload().len()),
+            NeighbourAction::Ask { target, to: None } => format!("ask all for {target}"),
+            NeighbourAction::Ask { target, to: Some(to) } => format!("ask {to} for {target}"),
+            NeighbourAction::Send { packet, to } => format!("send {} to {to}", packet.payload().len()),
+            NeighbourAction::Failed { target, packet } => {
+                format!("fail {} to {target}", packet.payload().len())
+            }
         });
     }
     list
 }
 
-fn answered() -> Heard {
-    Heard::Answered { solicited: true, overrides: true }
+fn answered() -> NeighbourFact {
+    NeighbourFact::Answered { solicited: true, overrides: true }
 }
 
 /// Breaks: a first packet is lost, or overtaken by later ones, while its neighbour is asked for.
@@ -51,7 +53,7 @@ fn packets_wait_for_the_answer() {
     assert_eq!(todo(&mut cache), ["send 1 to 02:00:00:00:00:02", "send 2 to 02:00:00:00:00:02"]);
     assert_eq!((cache.held(), cache.deadline()), (0, None));
     assert!(matches!(cache.resolve(at(6), ip(1), packet(3)), Resolved::Known(B, _)));
-    assert_eq!(cache.state(ip(1)), Some(State::Reachable));
+    assert_eq!(cache.state(ip(1)), Some(NeighbourState::Reachable));
 }
 
 /// Breaks: a silent neighbour is asked for ever, or packets for it stay in memory; or one that comes up later is
@@ -81,12 +83,12 @@ fn three_questions_then_it_fails() {
 #[test]
 fn a_stale_neighbour_is_used_and_checked() {
     let mut cache = Neighbours::default();
-    cache.on_heard(at(0), ip(1), B, Heard::AskedUs);
-    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(State::Stale), None));
+    cache.on_heard(at(0), ip(1), B, NeighbourFact::AskedUs);
+    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(NeighbourState::Stale), None));
     assert_eq!(cache.lookup(at(0), ip(1)), Some(B));
-    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(State::Delay), Some(at(5000))));
+    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(NeighbourState::Delay), Some(at(5000))));
     cache.confirm(at(4000), ip(1));
-    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(State::Reachable), None));
+    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(NeighbourState::Reachable), None));
     assert_eq!(cache.lookup(at(33_999), ip(1)), Some(B));
     assert_eq!(cache.deadline(), None);
     assert_eq!(cache.lookup(at(34_000), ip(1)), Some(B));
@@ -100,18 +102,18 @@ fn a_stale_neighbour_is_used_and_checked() {
     assert_eq!((cache.state(ip(1)), cache.deadline(), cache.held()), (None, None, 0));
 
     // One that answers stays.
-    cache.on_heard(at(50_000), ip(1), B, Heard::AskedUs);
+    cache.on_heard(at(50_000), ip(1), B, NeighbourFact::AskedUs);
     cache.lookup(at(50_000), ip(1));
     cache.on_deadline(at(55_000));
     cache.on_heard(at(55_001), ip(1), B, answered());
-    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(State::Reachable), None));
+    assert_eq!((cache.state(ip(1)), cache.deadline()), (Some(NeighbourState::Reachable), None));
 }
 
 /// Breaks: RFC 4861 §7.2.5 and RFC 826: who may change what. Above all that nobody fills the cache with answers
 /// to questions that were never asked.
 #[test]
 fn what_is_believed() {
-    let told = |solicited, overrides| Heard::Answered { solicited, overrides };
+    let told = |solicited, overrides| NeighbourFact::Answered { solicited, overrides };
     let known = || {
         let mut cache = Neighbours::default();
         cache.resolve(at(0), ip(1), packet(1));
@@ -121,14 +123,14 @@ fn what_is_believed() {
     };
     // (heard, from a MAC address that is another one) -> (address, state)
     for (heard, mac, expected) in [
-        (told(false, false), A, (A, State::Reachable)),
-        (told(false, false), B, (A, State::Stale)),
-        (told(true, false), B, (A, State::Stale)),
-        (told(false, true), A, (A, State::Reachable)),
-        (told(false, true), B, (B, State::Stale)),
-        (told(true, true), B, (B, State::Stale)), // It was not asked.
-        (Heard::AskedUs, A, (A, State::Reachable)),
-        (Heard::AskedUs, B, (B, State::Stale)),
+        (told(false, false), A, (A, NeighbourState::Reachable)),
+        (told(false, false), B, (A, NeighbourState::Stale)),
+        (told(true, false), B, (A, NeighbourState::Stale)),
+        (told(false, true), A, (A, NeighbourState::Reachable)),
+        (told(false, true), B, (B, NeighbourState::Stale)),
+        (told(true, true), B, (B, NeighbourState::Stale)), // It was not asked.
+        (NeighbourFact::AskedUs, A, (A, NeighbourState::Reachable)),
+        (NeighbourFact::AskedUs, B, (B, NeighbourState::Stale)),
     ] {
         let mut cache = known();
         cache.on_heard(at(1), ip(1), mac, heard);
@@ -140,16 +142,16 @@ fn what_is_believed() {
         cache.on_heard(at(0), ip(2), B, heard);
     }
     for mac in [MacAddr::BROADCAST, MacAddr::default(), MacAddr([1, 0, 0x5e, 0, 0, 1])] {
-        cache.on_heard(at(0), ip(2), mac, Heard::AskedUs);
+        cache.on_heard(at(0), ip(2), mac, NeighbourFact::AskedUs);
     }
-    cache.on_heard(at(0), [255; 4].into(), B, Heard::AskedUs);
-    cache.on_heard(at(0), [224, 0, 0, 1].into(), B, Heard::AskedUs);
+    cache.on_heard(at(0), [255; 4].into(), B, NeighbourFact::AskedUs);
+    cache.on_heard(at(0), [224, 0, 0, 1].into(), B, NeighbourFact::AskedUs);
     assert!(cache.is_empty());
     // Entered by hand, never changed.
     cache.resolve(at(0), ip(3), packet(7));
     cache.insert_static(at(0), ip(3), A);
     cache.on_heard(at(1), ip(3), B, answered());
-    cache.on_heard(at(1), ip(3), B, Heard::AskedUs);
+    cache.on_heard(at(1), ip(3), B, NeighbourFact::AskedUs);
     assert_eq!((cache.lookup(at(1), ip(3)), cache.deadline()), (Some(A), None));
     assert_eq!(todo(&mut cache), ["ask all for 10.1.0.3", "send 7 to 02:00:00:00:00:01"]);
 }
@@ -159,7 +161,7 @@ fn what_is_believed() {
 fn a_scan_forgets_only_itself() {
     let mut cache = Neighbours::default();
     for n in 0..10 {
-        cache.on_heard(at(0), ip(n), A, Heard::AskedUs);
+        cache.on_heard(at(0), ip(n), A, NeighbourFact::AskedUs);
     }
     cache.insert_static(at(0), ip(10), A);
     let mut failed = 0;
@@ -178,7 +180,7 @@ fn a_scan_forgets_only_itself() {
     cache.resolve(at(3001), ip(1), packet(1));
     cache.resolve(at(3001), ip(9999), packet(1));
     cache.resolve(at(3002), ip(9998), packet(1));
-    assert_eq!(cache.state(ip(9999)), Some(State::Incomplete), "younger than the failed ones");
+    assert_eq!(cache.state(ip(9999)), Some(NeighbourState::Incomplete), "younger than the failed ones");
     // One neighbour keeps the latest packets.
     let mut cache = Neighbours::default();
     for n in 0..MAX_WAITING {
@@ -192,7 +194,7 @@ fn a_scan_forgets_only_itself() {
 #[derive(Clone, Debug)]
 enum Step {
     Resolve(u16),
-    Heard(u16, bool, Heard),
+    Heard(u16, bool, NeighbourFact),
     Confirm(u16),
     Lookup(u16),
     Wait(u64),
@@ -200,8 +202,9 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let heard = prop_oneof![
-        Just(Heard::AskedUs),
-        any::<(bool, bool)>().prop_map(|(solicited, overrides)| Heard::Answered { solicited, overrides }),
+        Just(NeighbourFact::AskedUs),
+        any::<(bool, bool)>()
+            .prop_map(|(solicited, overrides)| NeighbourFact::Answered { solicited, overrides }),
     ];
     prop_oneof![
         3 => (0u16..4).prop_map(Step::Resolve),
@@ -228,7 +231,7 @@ proptest! {
                             prop_assert!(mac == A || mac == B);
                             out += 1;
                         }
-                        Resolved::Waits => prop_assert_eq!(cache.state(ip(n)), Some(State::Incomplete)),
+                        Resolved::Waits => prop_assert_eq!(cache.state(ip(n)), Some(NeighbourState::Incomplete)),
                         Resolved::Dropped(_) | Resolved::Failed(_) => out += 1,
                     }
                 }
@@ -243,17 +246,17 @@ proptest! {
                         cache.on_deadline(now);
                         prop_assert!(cache.deadline().is_none_or(|next| next > now));
                         while let Some(action) = cache.poll() {
-                            out += u64::from(!matches!(action, Action::Ask { .. }));
+                            out += u64::from(!matches!(action, NeighbourAction::Ask { .. }));
                         }
                     }
                     now = until;
                 }
             }
             while let Some(action) = cache.poll() {
-                out += u64::from(!matches!(action, Action::Ask { .. }));
+                out += u64::from(!matches!(action, NeighbourAction::Ask { .. }));
             }
             prop_assert_eq!(in_, out + cache.held());
-            let timed = |n| matches!(cache.state(ip(n)), Some(State::Incomplete | State::Delay | State::Probe));
+            let timed = |n| matches!(cache.state(ip(n)), Some(NeighbourState::Incomplete | NeighbourState::Delay | NeighbourState::Probe));
             prop_assert_eq!(cache.deadline().is_some(), (0..4).any(timed));
         }
         prop_assert_eq!((cache.held(), cache.deadline()), (0, None), "after a minute of silence");

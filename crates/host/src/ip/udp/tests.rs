@@ -39,7 +39,7 @@ fn a_datagram_finds_its_socket() {
     assert_eq!((udp.no_socket(), udp.received(one)), (2, 1));
     let ready: Vec<_> = std::iter::from_fn(|| udp.poll_ready()).collect();
     assert_eq!(ready, [one, all, all6]);
-    let expected = Datagram {
+    let expected = UdpDatagram {
         at: now(),
         from: address("10.0.0.1:9"),
         to: address("10.0.0.2:53"),

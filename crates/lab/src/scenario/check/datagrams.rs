@@ -1,6 +1,6 @@
 //! The rules of datagram flows.
 
-use super::{Checker, Step, list};
+use super::{Checker, DocumentStep, list};
 use crate::scenario::{DatagramFlow, MAX_FLOWS};
 use std::collections::BTreeMap;
 

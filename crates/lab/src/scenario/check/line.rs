@@ -1,16 +1,16 @@
 //! Rules of what makes a line: `aqm`, `schedule`, and the files beside the scenario that schedules come from.
 
-use super::super::aqm::{Aqm, CoDel, FqCoDel, Red};
-use super::super::document::Step;
-use super::super::schedule::{MAX_STEPS, Schedule, from_csv};
+use super::super::aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
+use super::super::document::DocumentStep;
+use super::super::schedule::{MAX_STEPS, ScheduleSpec, from_csv};
 use super::super::spec::{Direction, LinkSpec, Scenario};
 use super::super::{Beside, MAX_TEXT};
-use super::{Checker, Finding};
+use super::{CheckFinding, Checker};
 use farpace_path::FqCoDelConfig;
 use farpace_units::{ByteCount, Span};
 
 /// Puts the steps of all files in the place of the files.
-pub(in super::super) fn fetch(scenario: &mut Scenario, beside: Beside<'_>) -> Vec<Finding> {
+pub(in super::super) fn fetch(scenario: &mut Scenario, beside: Beside<'_>) -> Vec<CheckFinding> {
     let mut found = Vec::new();
     for (i, way, schedule) in scenario.schedules() {
         let Some(file) = schedule.file.clone() else { continue };
@@ -29,10 +29,10 @@ pub(in super::super) fn fetch(scenario: &mut Scenario, beside: Beside<'_>) -> Ve
         match steps {
             Ok(steps) => (schedule.file, schedule.steps) = (None, steps),
             Err(message) => {
-                let way = way.map(Step::from);
-                let path = [Step::from("links"), Step::from(i)].into_iter().chain(way);
+                let way = way.map(DocumentStep::from);
+                let path = [DocumentStep::from("links"), DocumentStep::from(i)].into_iter().chain(way);
                 let path = path.chain(["schedule".into(), "file".into()]).collect();
-                found.push(Finding { path, at_key: false, message, hint: None });
+                found.push(CheckFinding { path, at_key: false, message, hint: None });
             }
         }
     }
@@ -40,7 +40,7 @@ pub(in super::super) fn fetch(scenario: &mut Scenario, beside: Beside<'_>) -> Ve
 }
 
 impl Checker<'_> {
-    pub(super) fn line(&mut self, at: &[Step], aqm: Option<&Aqm>, schedule: Option<&Schedule>) {
+    pub(super) fn line(&mut self, at: &[DocumentStep], aqm: Option<&Aqm>, schedule: Option<&ScheduleSpec>) {
         if let Some(aqm) = aqm {
             self.aqm(&below(at, &["aqm"]), aqm);
         }
@@ -57,7 +57,7 @@ impl Checker<'_> {
         ] {
             let d = link.direction(way);
             if d.aqm.is_some() && d.fastest().is_none() {
-                let at = [Step::from("links"), Step::from(i)];
+                let at = [DocumentStep::from("links"), DocumentStep::from(i)];
                 let at = if own.aqm.is_some() { below(&at, &[key, "aqm"]) } else { below(&at, &["aqm"]) };
                 self.key(at, "on an infinitely fast line nothing queues").hint("give the link a `rate`");
                 return;
@@ -65,7 +65,7 @@ impl Checker<'_> {
         }
     }
 
-    fn aqm(&mut self, at: &[Step], aqm: &Aqm) {
+    fn aqm(&mut self, at: &[DocumentStep], aqm: &Aqm) {
         // Every field is named, so that a new one cannot be forgotten.
         let Aqm { red, codel, fq_codel } = aqm;
         match [red.is_some(), codel.is_some(), fq_codel.is_some()].iter().filter(|given| **given).count() {
@@ -82,10 +82,10 @@ impl Checker<'_> {
         if let Some(red) = red {
             self.red(&below(at, &["red"]), red);
         }
-        if let Some(CoDel { target, interval, ecn: _ }) = codel {
+        if let Some(CoDelSpec { target, interval, ecn: _ }) = codel {
             self.times(&below(at, &["codel"]), *target, *interval);
         }
-        if let Some(FqCoDel { target, interval, ecn: _, quantum, flows }) = fq_codel {
+        if let Some(FqCoDelSpec { target, interval, ecn: _, quantum, flows }) = fq_codel {
             let at = below(at, &["fq_codel"]);
             self.times(&at, *target, *interval);
             if *quantum == ByteCount::ZERO {
@@ -98,8 +98,8 @@ impl Checker<'_> {
         }
     }
 
-    fn red(&mut self, at: &[Step], red: &Red) {
-        let Red { min, max, max_p, weight, gentle: _, ecn: _ } = red;
+    fn red(&mut self, at: &[DocumentStep], red: &RedSpec) {
+        let RedSpec { min, max, max_p, weight, gentle: _, ecn: _ } = red;
         if min.is_zero() {
             self.value(below(at, &["min"]), "a lower threshold of 0 packets is not possible");
         } else if max <= min {
@@ -117,7 +117,7 @@ impl Checker<'_> {
         }
     }
 
-    fn times(&mut self, at: &[Step], target: Span, interval: Span) {
+    fn times(&mut self, at: &[DocumentStep], target: Span, interval: Span) {
         if target.is_zero() {
             self.value(below(at, &["target"]), "a target of 0 s is never met").hint("5 ms is usual");
         } else if target >= interval {
@@ -129,8 +129,8 @@ impl Checker<'_> {
         }
     }
 
-    fn schedule(&mut self, at: &[Step], schedule: &Schedule) {
-        let Schedule { period, reorders: _, file: _, steps } = schedule;
+    fn schedule(&mut self, at: &[DocumentStep], schedule: &ScheduleSpec) {
+        let ScheduleSpec { period, reorders: _, file: _, steps } = schedule;
         if steps.is_empty() {
             self.value(at.to_vec(), "a schedule without steps changes nothing")
                 .hint("give it `steps`, or a `file` that holds them");
@@ -147,7 +147,9 @@ impl Checker<'_> {
         }
         let mut last: Option<Span> = None;
         for (n, step) in steps.iter().enumerate() {
-            let step_at = |key: &str| [below(at, &["steps"]), vec![Step::from(n), Step::from(key)]].concat();
+            let step_at = |key: &str| {
+                [below(at, &["steps"]), vec![DocumentStep::from(n), DocumentStep::from(key)]].concat()
+            };
             if last.is_some_and(|last| step.at <= last) {
                 self.value(
                     step_at("at"),
@@ -173,6 +175,6 @@ impl Checker<'_> {
     }
 }
 
-fn below(at: &[Step], keys: &[&str]) -> Vec<Step> {
-    at.iter().cloned().chain(keys.iter().map(|key| Step::from(*key))).collect()
+fn below(at: &[DocumentStep], keys: &[&str]) -> Vec<DocumentStep> {
+    at.iter().cloned().chain(keys.iter().map(|key| DocumentStep::from(*key))).collect()
 }

@@ -1,14 +1,14 @@
 //! Rules of `middlebox` and `ack_thinning`: each has to do something.
 
-use super::super::document::Step;
-use super::super::middlebox::{AckThinning, Middlebox, StripOptions};
+use super::super::document::DocumentStep;
+use super::super::middlebox::{AckThinningSpec, MiddleboxSpec, StripOptions};
 use super::Checker;
 
 impl Checker<'_> {
-    pub(super) fn middlebox(&mut self, at: &[Step], middlebox: &Middlebox) {
-        let below = |key: &str| [at, &[Step::from(key)]].concat();
+    pub(super) fn middlebox(&mut self, at: &[DocumentStep], middlebox: &MiddleboxSpec) {
+        let below = |key: &str| [at, &[DocumentStep::from(key)]].concat();
         // Every field is named, so that a new one cannot be forgotten.
-        let Middlebox { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
+        let MiddleboxSpec { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
             middlebox;
         match strip_options {
             Some(StripOptions::Kinds(kinds)) if kinds.is_empty() => {
@@ -27,9 +27,9 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn ack_thinning(&mut self, at: &[Step], thinning: &AckThinning) {
-        let below = |key: &str| [at, &[Step::from(key)]].concat();
-        let AckThinning { every, hold } = thinning;
+    pub(super) fn ack_thinning(&mut self, at: &[DocumentStep], thinning: &AckThinningSpec) {
+        let below = |key: &str| [at, &[DocumentStep::from(key)]].concat();
+        let AckThinningSpec { every, hold } = thinning;
         if *every < 2 {
             self.value(below("every"), format!("one of {every} ACKs thins nothing"))
                 .hint("it must be at least 2; leave `ack_thinning` out for none");

@@ -1,7 +1,7 @@
 //! Rules of hosts with several network cards, of processors and of interrupts.
 
-use super::super::document::Step;
-use super::super::host_model::Interrupts;
+use super::super::document::DocumentStep;
+use super::super::host_model::InterruptsSpec;
 use super::super::spec::Direction;
 use super::super::topology::Hop;
 use super::Checker;
@@ -46,7 +46,7 @@ impl Checker<'_> {
     fn multi_nic(&mut self, host: &str, config: &MultiNicConfig) {
         let cards = self.s.cards(host).len();
         let at = |keys: &[&str]| {
-            let keys = keys.iter().map(|key| Step::from(*key));
+            let keys = keys.iter().map(|key| DocumentStep::from(*key));
             path!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
         };
         if let Some(ratio) = &config.ratio {
@@ -83,9 +83,9 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn interrupts(&mut self, at: &[Step], interrupts: &Interrupts) {
-        let Interrupts { delay, frames, jitter } = interrupts;
-        let below = |key: &str| [at, &[Step::from(key)]].concat();
+    pub(super) fn interrupts(&mut self, at: &[DocumentStep], interrupts: &InterruptsSpec) {
+        let InterruptsSpec { delay, frames, jitter } = interrupts;
+        let below = |key: &str| [at, &[DocumentStep::from(key)]].concat();
         for (key, time) in [("delay", *delay), ("jitter", *jitter)] {
             if time > MAX_TIME {
                 self.value(below(key), format!("no interrupt takes {time}"))
@@ -156,6 +156,6 @@ impl Checker<'_> {
 }
 
 /// The end of a link at which a card is.
-fn end(card: &Hop) -> Vec<Step> {
+fn end(card: &Hop) -> Vec<DocumentStep> {
     path!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
 }

@@ -1,6 +1,6 @@
 //! Rules of `pacing`: a line that can be paced, and what the configuration itself has to keep.
 
-use super::super::document::Step;
+use super::super::document::DocumentStep;
 use super::super::spec::{Direction, DirectionSpec, LinkSpec};
 use super::Checker;
 use farpace_link::pacing::{ClassRate, FCS, PREAMBLE_AND_GAP};
@@ -16,8 +16,8 @@ impl Checker<'_> {
         for (key, way, own) in ways {
             let d = link.direction(way);
             let Some(config) = d.pacing else { continue };
-            let at = [Step::from("links"), Step::from(i), Step::from(key)];
-            let below = |key: &str| [&at[..], &[Step::from(key)]].concat();
+            let at = [DocumentStep::from("links"), DocumentStep::from(i), DocumentStep::from(key)];
+            let below = |key: &str| [&at[..], &[DocumentStep::from(key)]].concat();
             if let Some(key) = managed(own, link) {
                 self.key(below("pacing"), format!("a line is paced or has `{key}`, not both"))
                     .hint(format!("leave `pacing` or `{key}` out; classes have limits of their own"));
@@ -29,7 +29,7 @@ impl Checker<'_> {
             let ethernet = FCS + PREAMBLE_AND_GAP;
             if d.overhead != ethernet {
                 self.value(
-                    vec![Step::from("links"), Step::from(i), Step::from("overhead")],
+                    vec![DocumentStep::from("links"), DocumentStep::from(i), DocumentStep::from("overhead")],
                     format!("pacing counts the {ethernet} that Ethernet takes around each frame"),
                 )
                 .hint("leave `overhead` out");
@@ -53,8 +53,8 @@ impl Checker<'_> {
                 Some(rate) => {
                     for error in config.check(rate) {
                         let steps = error.at.iter().map(|step| match step.parse::<usize>() {
-                            Ok(index) => Step::from(index),
-                            Err(_) => Step::from(step.as_str()),
+                            Ok(index) => DocumentStep::from(index),
+                            Err(_) => DocumentStep::from(step.as_str()),
                         });
                         let path = below("pacing").into_iter().chain(steps).collect();
                         self.value(path, error.problem);

@@ -1,6 +1,6 @@
 //! Words for what makes a line: the discipline of its queue and its schedule.
 
-use super::super::aqm::{Aqm, CoDel, FqCoDel, Red};
+use super::super::aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
 use super::super::spec::ResolvedDirection;
 use super::{Span, percent};
 
@@ -9,7 +9,7 @@ pub(super) fn aqm(d: &ResolvedDirection<'_>) -> Option<String> {
     let ecn = |ecn: bool| if ecn { "marks (of senders that take part in ECN) or drops" } else { "drops" };
     match d.aqm? {
         Aqm { red: Some(red), .. } => {
-            let Red { min, max, max_p, weight: _, gentle, ecn: marks } = red;
+            let RedSpec { min, max, max_p, weight: _, gentle, ecn: marks } = red;
             let beyond = if *gentle {
                 format!("and up to all of them at {} more", max)
             } else {
@@ -21,11 +21,11 @@ pub(super) fn aqm(d: &ResolvedDirection<'_>) -> Option<String> {
                 percent(*max_p)
             ))
         }
-        Aqm { codel: Some(CoDel { target, interval, ecn: marks }), .. } => Some(format!(
+        Aqm { codel: Some(CoDelSpec { target, interval, ecn: marks }), .. } => Some(format!(
             "Its queue is under CoDel: it {} when packets have waited for more than {target} throughout {interval}.",
             ecn(*marks)
         )),
-        Aqm { fq_codel: Some(FqCoDel { target, interval, ecn: marks, quantum, flows }), .. } => {
+        Aqm { fq_codel: Some(FqCoDelSpec { target, interval, ecn: marks, quantum, flows }), .. } => {
             Some(format!(
                 "Its queue is under FQ-CoDel: {flows} queues for the flows, {quantum} of each in turn. It {} in those whose \
              packets have waited for more than {target} throughout {interval}.",

@@ -1,11 +1,11 @@
 //! Words for boxes that look into TCP segments.
 
-use super::super::middlebox::{AckThinning, Middlebox, StripOn, StripOptions};
+use super::super::middlebox::{AckThinningSpec, MiddleboxSpec, StripOnSpec, StripOptions};
 use super::super::spec::ResolvedDirection;
 
 /// What a middlebox does; none if there is none.
 pub(super) fn middlebox(d: &ResolvedDirection<'_>) -> Option<String> {
-    let Middlebox { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
+    let MiddleboxSpec { strip_options, strip_options_on, clear_reserved, clear_ae, drop_without_ack } =
         d.middlebox?;
     let mut parts = Vec::new();
     if let Some(options) = strip_options {
@@ -17,9 +17,9 @@ pub(super) fn middlebox(d: &ResolvedDirection<'_>) -> Option<String> {
             }
         };
         let from = match strip_options_on.unwrap_or_default() {
-            StripOn::Syn => "segments with SYN",
-            StripOn::Data => "segments without SYN",
-            StripOn::All => "all segments",
+            StripOnSpec::Syn => "segments with SYN",
+            StripOnSpec::Data => "segments without SYN",
+            StripOnSpec::All => "all segments",
         };
         parts.push(format!("strips {which} from {from}"));
     }
@@ -37,7 +37,7 @@ pub(super) fn middlebox(d: &ResolvedDirection<'_>) -> Option<String> {
 
 /// How ACKs are thinned; none if they are not.
 pub(super) fn ack_thinning(d: &ResolvedDirection<'_>) -> Option<String> {
-    let AckThinning { every, hold } = d.ack_thinning?;
+    let AckThinningSpec { every, hold } = d.ack_thinning?;
     Some(format!(
         "Before it ACKs are thinned: of {every} pure ACKs of a connection that come within {hold} the newest goes on. A \
          round trip whose ACK comes back this way takes up to {hold} longer, and windows open in larger steps."

@@ -1,9 +1,9 @@
 //! Words for machines: several network cards, processors, interrupts.
 
 use super::super::figures::ETHERNET_HEADER;
-use super::super::host_model::Interrupts;
-use super::super::spec::{Host, ResolvedDirection, Scenario};
-use super::{Page, rate, time};
+use super::super::host_model::InterruptsSpec;
+use super::super::spec::{HostSpec, ResolvedDirection, Scenario};
+use super::{ExplainPage, rate, time};
 use farpace_link::multi_nic::{MultiNicConfig, OrderKind};
 use farpace_units::{ByteCount, Rate, Span};
 
@@ -11,7 +11,7 @@ use farpace_units::{ByteCount, Rate, Span};
 const FULL: ByteCount = ByteCount::new(1_514);
 
 /// What is worth telling of hosts.
-pub(super) fn machines(page: &mut Page, s: &Scenario) {
+pub(super) fn machines(page: &mut ExplainPage, s: &Scenario) {
     let mut told = s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some() || host.processor.is_some());
     if told.clone().next().is_none() {
         return;
@@ -21,7 +21,7 @@ pub(super) fn machines(page: &mut Page, s: &Scenario) {
     told.by_ref().for_each(|(name, host)| machine(page, s, name, host));
 }
 
-fn machine(page: &mut Page, s: &Scenario, name: &str, host: &Host) {
+fn machine(page: &mut ExplainPage, s: &Scenario, name: &str, host: &HostSpec) {
     if let Some(config) = &host.multi_nic {
         let cards = s.cards(name);
         let mut total = 0_u64;
@@ -121,7 +121,7 @@ fn neighbours(config: &MultiNicConfig) -> String {
 
 /// When the receiver of a direction takes frames; none if at once.
 pub(super) fn interrupts(d: &ResolvedDirection<'_>) -> Option<String> {
-    let Interrupts { delay, frames, jitter } = d.interrupts?;
+    let InterruptsSpec { delay, frames, jitter } = d.interrupts?;
     let or = frames.map_or(String::new(), |n| format!(" or when {n} wait"));
     let late = if jitter.is_zero() { String::new() } else { format!(", up to {jitter} later") };
     Some(format!("At {} frames are taken {delay} after the first that waits{or}{late}.", d.to))

@@ -1,7 +1,7 @@
 //! Between a stack's address resolution and the wire.
 
-use crate::multi_nic::arp::message::{Message, announcement, cut, list, said_by};
-use crate::multi_nic::arp::{ArpStats, Cache, Learned, Refusal};
+use crate::multi_nic::arp::message::{ArpMessage, announcement, cut, list, said_by};
+use crate::multi_nic::arp::{ArpRefusal, ArpStats, Cache, Learned};
 use farpace_units::{Instant, Span};
 use farpace_wire::{Extension, MAX_LISTED_NICS, MacAddr, NicFlags, NicKind, NicList, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,7 +14,7 @@ pub const MAX_OWN_ADDRESSES: usize = 16;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum AnnouncerAction {
     /// Send this to everybody, by all cards that work. Whoever gets it twice learns nothing new.
     Send(Packet),
     /// A neighbour has other cards.
@@ -97,7 +97,7 @@ impl ArpAnnouncer {
     /// A packet leaves the stack. Returns it as it is to be sent, with our list if it is a message that says where we are. It is to
     /// leave before what [`poll`](Self::poll) gives.
     pub fn outgoing(&mut self, now: Instant, packet: Packet) -> Packet {
-        let (Some(message), Some(&(first, _))) = (Message::read(&packet), self.cards.first()) else {
+        let (Some(message), Some(&(first, _))) = (ArpMessage::read(&packet), self.cards.first()) else {
             return packet;
         };
         let Some((own, mac)) = message.from else {
@@ -130,13 +130,13 @@ impl ArpAnnouncer {
 
     /// A packet comes in. Returns it as the stack shall see it.
     pub fn incoming(&mut self, now: Instant, packet: Packet) -> Packet {
-        let Some(message) = Message::read(&packet) else { return packet };
+        let Some(message) = ArpMessage::read(&packet) else { return packet };
         let Some((address, mac)) = message.from else { return packet };
         let list = list(&packet);
         let is_plain = list == Ok(None);
         if self.ours.contains(&mac) {
             if !is_plain {
-                self.cache.stats.refuse(Refusal::OurCard);
+                self.cache.stats.refuse(ArpRefusal::OurCard);
             }
         } else {
             // If somebody else has an address of ours now, it is not ours to announce until the stack uses it again.
@@ -152,9 +152,9 @@ impl ArpAnnouncer {
     }
 
     /// What is to be done.
-    pub fn poll(&mut self) -> Option<Action> {
-        let learned = self.cache.poll().map(Action::Learned);
-        learned.or_else(|| self.unsent.pop_front().map(Action::Send))
+    pub fn poll(&mut self) -> Option<AnnouncerAction> {
+        let learned = self.cache.poll().map(AnnouncerAction::Learned);
+        learned.or_else(|| self.unsent.pop_front().map(AnnouncerAction::Send))
     }
 
     /// When [`on_deadline`](Self::on_deadline) is to be called.

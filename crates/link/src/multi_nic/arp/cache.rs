@@ -1,6 +1,6 @@
 //! What is believed of the cards of neighbours.
 
-use crate::multi_nic::arp::{ArpStats, Refusal};
+use crate::multi_nic::arp::{ArpRefusal, ArpStats};
 use farpace_units::{Instant, Span};
 use farpace_wire::{Extension, ExtensionError, MacAddr, NicFlags, NicList};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -161,7 +161,7 @@ impl Cache {
         };
         match self.judge(now, &list, ours) {
             Ok(()) => self.learn(now, list),
-            Err(Refusal::Unsolicited) if is_question => {
+            Err(ArpRefusal::Unsolicited) if is_question => {
                 if self.set_aside.len() >= MAX_SET_ASIDE {
                     self.set_aside.pop_front();
                 }
@@ -217,25 +217,25 @@ impl Cache {
         &self.stats
     }
 
-    fn judge(&self, now: Instant, list: &Extension, ours: &BTreeSet<MacAddr>) -> Result<(), Refusal> {
+    fn judge(&self, now: Instant, list: &Extension, ours: &BTreeSet<MacAddr>) -> Result<(), ArpRefusal> {
         if list.senders.iter().any(|(mac, _)| ours.contains(mac)) {
-            return Err(Refusal::OurCard);
+            return Err(ArpRefusal::OurCard);
         }
         if !self.is_expected(now, list.owner) {
-            return Err(Refusal::Unsolicited);
+            return Err(ArpRefusal::Unsolicited);
         }
         let id = self.whose(list);
         let is_another = |mac: &MacAddr| self.owners.get(mac).is_some_and(|owner| Some(*owner) != id);
         if list.senders.iter().any(|(mac, _)| is_another(mac)) {
-            return Err(Refusal::TakenCard);
+            return Err(ArpRefusal::TakenCard);
         }
         if let Some(known) = id.and_then(|id| self.machines.get(&id)) {
             if known.generation == list.generation {
                 let is_same = known.cards == list.senders && known.flags == list.flags;
-                return if is_same { Ok(()) } else { Err(Refusal::SameGeneration) };
+                return if is_same { Ok(()) } else { Err(ArpRefusal::SameGeneration) };
             }
             if !is_newer(list.generation, known.generation) {
-                return Err(Refusal::OlderGeneration);
+                return Err(ArpRefusal::OlderGeneration);
             }
         }
         // An ordinary neighbour's card is not another machine's. Only the first may be: at another of its addresses the machine
@@ -246,7 +246,7 @@ impl Cache {
         };
         let mut new = list.senders.iter().skip(1).filter(|(mac, _)| !self.owners.contains_key(mac));
         if new.any(|(mac, _)| is_ordinary(mac)) {
-            return Err(Refusal::TakenCard);
+            return Err(ArpRefusal::TakenCard);
         }
         Ok(())
     }

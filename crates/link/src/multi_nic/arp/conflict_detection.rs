@@ -1,6 +1,6 @@
 //! An IPv4 address is probed for before it is used, announced, and defended (RFC 5227).
 
-use farpace_units::{Instant, Span, Stream};
+use farpace_units::{Instant, RandomStream, Span};
 use farpace_wire::{Arp, ArpOperation, MacAddr, Packet};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -46,8 +46,8 @@ pub enum ConflictAction {
 pub struct ConflictDetection {
     address: Ipv4Addr,
     mac: MacAddr,
-    dice: Stream,
-    phase: Phase,
+    dice: RandomStream,
+    phase: AcdPhase,
     conflicts: u32,
     /// When it was last defended.
     defended: Option<Instant>,
@@ -55,7 +55,7 @@ pub struct ConflictDetection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum AcdPhase {
     /// So many probes have been sent; at this time comes the next, or all have gone unanswered.
     Probing { sent: u8, next: Instant },
     /// So many announcements have been sent; at this time comes the next.
@@ -68,8 +68,8 @@ enum Phase {
 
 impl ConflictDetection {
     /// Begins to probe for `address`, for a stack that sends by `mac`.
-    pub fn new(now: Instant, address: Ipv4Addr, mac: MacAddr, dice: Stream) -> ConflictDetection {
-        let phase = Phase::Held;
+    pub fn new(now: Instant, address: Ipv4Addr, mac: MacAddr, dice: RandomStream) -> ConflictDetection {
+        let phase = AcdPhase::Held;
         let mut claim = ConflictDetection {
             address,
             mac,
@@ -87,12 +87,12 @@ impl ConflictDetection {
     /// usable until then.
     pub fn restart(&mut self, now: Instant) {
         let wait = self.between(Span::ZERO, PROBE_WAIT);
-        self.phase = Phase::Probing { sent: 0, next: now + wait };
+        self.phase = AcdPhase::Probing { sent: 0, next: now + wait };
     }
 
     /// True if the stack may use the address: nothing may leave with it before.
     pub const fn is_usable(&self) -> bool {
-        matches!(self.phase, Phase::Announcing { .. } | Phase::Held)
+        matches!(self.phase, AcdPhase::Announcing { .. } | AcdPhase::Held)
     }
     /// The address.
     pub const fn address(&self) -> Ipv4Addr {
@@ -109,14 +109,14 @@ impl ConflictDetection {
             return;
         }
         match self.phase {
-            Phase::Probing { .. } if has_it || wants_it => {
+            AcdPhase::Probing { .. } if has_it || wants_it => {
                 self.conflict(mac);
-                self.phase = Phase::Taken { until: now + self.patience() };
+                self.phase = AcdPhase::Taken { until: now + self.patience() };
             }
-            Phase::Announcing { .. } | Phase::Held if has_it => {
+            AcdPhase::Announcing { .. } | AcdPhase::Held if has_it => {
                 self.conflict(mac);
                 if self.defended.is_some_and(|at| now.since(at) <= DEFEND_INTERVAL) {
-                    self.phase = Phase::Taken { until: now + RATE_LIMIT_INTERVAL };
+                    self.phase = AcdPhase::Taken { until: now + RATE_LIMIT_INTERVAL };
                     self.actions.push_back(ConflictAction::Abandoned(self.address));
                 } else {
                     self.defended = Some(now);
@@ -134,10 +134,10 @@ impl ConflictDetection {
     /// When [`on_deadline`](Self::on_deadline) is to be called.
     pub const fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Probing { next, .. } | Phase::Announcing { next, .. } | Phase::Taken { until: next } => {
-                Some(next)
-            }
-            Phase::Held => None,
+            AcdPhase::Probing { next, .. }
+            | AcdPhase::Announcing { next, .. }
+            | AcdPhase::Taken { until: next } => Some(next),
+            AcdPhase::Held => None,
         }
     }
     /// Sends the next probe or announcement, or begins anew.
@@ -146,7 +146,7 @@ impl ConflictDetection {
             return;
         }
         self.phase = match self.phase {
-            Phase::Probing { sent, .. } if sent < PROBE_NUM => {
+            AcdPhase::Probing { sent, .. } if sent < PROBE_NUM => {
                 let probe = Arp::request(self.mac, Ipv4Addr::UNSPECIFIED, self.address);
                 self.actions.push_back(ConflictAction::Send(probe.packet(MacAddr::BROADCAST)));
                 let sent = sent + 1;
@@ -154,26 +154,28 @@ impl ConflictDetection {
                     true => self.between(PROBE_MIN, PROBE_MAX),
                     false => ANNOUNCE_WAIT,
                 };
-                Phase::Probing { sent, next: now + wait }
+                AcdPhase::Probing { sent, next: now + wait }
             }
-            Phase::Probing { .. } => {
+            AcdPhase::Probing { .. } => {
                 self.defended = None;
                 self.actions.push_back(ConflictAction::Usable(self.address));
                 self.announce();
-                Phase::Announcing { sent: 1, next: now + ANNOUNCE_INTERVAL }
+                AcdPhase::Announcing { sent: 1, next: now + ANNOUNCE_INTERVAL }
             }
-            Phase::Announcing { sent, .. } => {
+            AcdPhase::Announcing { sent, .. } => {
                 self.announce();
                 match sent + 1 {
-                    sent if sent < ANNOUNCE_NUM => Phase::Announcing { sent, next: now + ANNOUNCE_INTERVAL },
-                    _ => Phase::Held,
+                    sent if sent < ANNOUNCE_NUM => {
+                        AcdPhase::Announcing { sent, next: now + ANNOUNCE_INTERVAL }
+                    }
+                    _ => AcdPhase::Held,
                 }
             }
-            Phase::Taken { .. } => {
+            AcdPhase::Taken { .. } => {
                 let wait = self.between(Span::from_nanos(1), PROBE_WAIT);
-                Phase::Probing { sent: 0, next: now + wait }
+                AcdPhase::Probing { sent: 0, next: now + wait }
             }
-            Phase::Held => Phase::Held,
+            AcdPhase::Held => AcdPhase::Held,
         };
     }
 

@@ -3,8 +3,8 @@
 use farpace_wire::icmp::{neighbour_cards, with_cards};
 use farpace_wire::ip::PROTOCOL_ICMPV6;
 use farpace_wire::{
-    AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, IpView, MacAddr, Neighbour,
-    Packet,
+    AddressPair, Arp, ArpOperation, Below, Extension, ExtensionError, Icmp, IpView, MacAddr,
+    NeighbourDiscovery, Packet,
 };
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -16,7 +16,7 @@ const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
 
 /// What a message of address resolution says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct ArpMessage {
     /// Who says where it is. None from one that has no address yet, or does not say.
     pub(super) from: Option<(IpAddr, MacAddr)>,
     /// It asks; otherwise it answers, or tells.
@@ -25,11 +25,11 @@ pub(super) struct Message {
     pub(super) target: IpAddr,
 }
 
-impl Message {
+impl ArpMessage {
     /// What `packet` says. None if it is anything else, or damaged, or from beyond a router.
-    pub(super) fn read(packet: &Packet) -> Option<Message> {
+    pub(super) fn read(packet: &Packet) -> Option<ArpMessage> {
         let ip = match packet.ip() {
-            None => return Message::of_arp(&packet.arp().ok()?),
+            None => return ArpMessage::of_arp(&packet.arp().ok()?),
             Some(IpView::V6(ip)) if ip.protocol() == PROTOCOL_ICMPV6 => ip,
             Some(_) => return None,
         };
@@ -38,26 +38,26 @@ impl Message {
             return None;
         }
         Some(match message {
-            Neighbour::Solicitation { target, source_link } => {
+            NeighbourDiscovery::Solicitation { target, source_link } => {
                 let source_link = source_link.filter(|_| !ip.src().is_unspecified());
                 let from = source_link.map(|mac| (ip.src().into(), mac));
-                Message { from, is_question: true, target: target.into() }
+                ArpMessage { from, is_question: true, target: target.into() }
             }
-            Neighbour::Advertisement { target, target_link, .. } => {
+            NeighbourDiscovery::Advertisement { target, target_link, .. } => {
                 let from = target_link.map(|mac| (target.into(), mac));
-                Message { from, is_question: false, target: ip.dst().into() }
+                ArpMessage { from, is_question: false, target: ip.dst().into() }
             }
         })
     }
 
-    fn of_arp(arp: &Arp) -> Option<Message> {
+    fn of_arp(arp: &Arp) -> Option<ArpMessage> {
         let is_question = match arp.operation {
             ArpOperation::Request => true,
             ArpOperation::Reply => false,
             ArpOperation::Other(_) => return None,
         };
         let from = (!arp.sender.is_unspecified()).then_some((arp.sender.into(), arp.sender_mac));
-        Some(Message { from, is_question, target: arp.target.into() })
+        Some(ArpMessage { from, is_question, target: arp.target.into() })
     }
 
     /// An answer that is not to one who asked and has an address.
@@ -95,7 +95,7 @@ pub(super) fn announcement(own: IpAddr, mac: MacAddr) -> Option<Packet> {
     match own {
         IpAddr::V4(own) => Some(Arp::request(mac, own, own).packet(MacAddr::BROADCAST)),
         IpAddr::V6(own) => {
-            let message = Neighbour::Advertisement {
+            let message = NeighbourDiscovery::Advertisement {
                 target: own,
                 target_link: Some(mac),
                 router: false,

@@ -23,8 +23,8 @@ mod message;
 mod observer;
 mod stats;
 
-pub use announcer::{ANNOUNCE_AGAIN, Action, ArpAnnouncer, MAX_OWN_ADDRESSES};
+pub use announcer::{ANNOUNCE_AGAIN, AnnouncerAction, ArpAnnouncer, MAX_OWN_ADDRESSES};
 pub use cache::{ASK_TIME, Cache, Learned, MAX_NEIGHBOURS, MAX_SET_ASIDE, MultiNicHost, NEIGHBOUR_TIME};
 pub use conflict_detection::{ConflictAction, ConflictDetection};
 pub use observer::{ArpObserver, MAX_LANES, ObservedHost, Probed};
-pub use stats::{ArpStats, Refusal};
+pub use stats::{ArpRefusal, ArpStats};

@@ -1,8 +1,8 @@
 //! What somebody who only listens learns of the machines of a LAN and their cards.
 
-use super::message::{Message, list};
-use super::{MAX_NEIGHBOURS, Refusal};
-use crate::multi_nic::probe::Message as Probing;
+use super::message::{ArpMessage, list};
+use super::{ArpRefusal, MAX_NEIGHBOURS};
+use crate::multi_nic::probe::ProbeMessage as Probing;
 use farpace_units::{Instant, Span};
 use farpace_wire::{Extension, MacAddr, Packet};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct ObservedHost {
     /// Those of them with a good list.
     pub lists: u64,
     /// Lists that broke a rule, by rule.
-    pub refused: BTreeMap<Refusal, u64>,
+    pub refused: BTreeMap<ArpRefusal, u64>,
 }
 
 /// Probes from one card to another.
@@ -60,7 +60,7 @@ impl ArpObserver {
         if let Some(Ok(message)) = Probing::of(packet) {
             return self.on_probing(now, packet.macs(), message);
         }
-        let Some((address, mac)) = Message::read(packet).and_then(|message| message.from) else { return };
+        let Some((address, mac)) = ArpMessage::read(packet).and_then(|message| message.from) else { return };
         if self.machines.len() >= MAX_NEIGHBOURS && !self.machines.contains_key(&address) {
             self.left_out = self.left_out.saturating_add(1);
             return;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Why a neighbour's list of cards is not believed. The message that carried it is an ordinary one to the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
-pub enum Refusal {
+pub enum ArpRefusal {
     /// It breaks a rule of its own.
     #[error("{0}")]
     Malformed(#[from] ExtensionError),
@@ -43,16 +43,16 @@ pub struct ArpStats {
     /// Neighbours that made room for others.
     pub forgotten: u64,
     /// Lists that were not believed.
-    pub refused: BTreeMap<Refusal, u64>,
+    pub refused: BTreeMap<ArpRefusal, u64>,
 }
 
 impl ArpStats {
     /// A list is refused.
-    pub(super) fn refuse(&mut self, why: Refusal) {
+    pub(super) fn refuse(&mut self, why: ArpRefusal) {
         *self.refused.entry(why).or_default() += 1;
     }
     /// How often lists have been refused for this reason.
-    pub fn refused(&self, why: Refusal) -> u64 {
+    pub fn refused(&self, why: ArpRefusal) -> u64 {
         self.refused.get(&why).copied().unwrap_or(0)
     }
     /// As named readings.

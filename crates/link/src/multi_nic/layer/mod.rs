@@ -11,13 +11,13 @@ mod tests;
 pub use stats::MultiNicStats;
 
 use crate::multi_nic::arp::{ArpAnnouncer, ConflictDetection};
-use crate::multi_nic::order::{self, Item, SendOrder};
+use crate::multi_nic::order::{self, QueuedFrame, SendOrder};
 use crate::multi_nic::probe::{Prober, Probing, Responder};
 use crate::multi_nic::{MultiNicConfig, NeighbourId, NicId, NicPaths, NicSpec, Resequencer};
 use farpace_path::{Cx, Element, Inspection, Port};
-use farpace_units::{Instant, Stream};
+use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicFlags, NicKind, Packet};
-use neighbours::Neighbours;
+use neighbours::MultiNicNeighbours;
 use repairing::Repair;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ pub struct MultiNic {
     speaker: Option<ArpAnnouncer>,
     /// Our IPv4 addresses, if they are probed for.
     claims: Vec<ConflictDetection>,
-    neighbours: Neighbours,
+    neighbours: MultiNicNeighbours,
     prober: Option<Prober>,
     responder: Responder,
     resequencer: Option<Resequencer>,
@@ -53,7 +53,7 @@ pub struct MultiNic {
     asked: Option<(Instant, Packet)>,
     stats: MultiNicStats,
     /// Frames that there is no room for; empty between calls.
-    refused: Vec<Item<Packet>>,
+    refused: Vec<QueuedFrame<Packet>>,
     /// When cards were last given frames.
     worked: Instant,
 }
@@ -66,7 +66,7 @@ impl MultiNic {
         config: &MultiNicConfig,
         nics: &[NicSpec],
         addresses: &[IpAddr],
-        mut dice: Stream,
+        mut dice: RandomStream,
     ) -> Self {
         let lanes = NicPaths::new(nics);
         let mac = lanes.nics().first().map(|nic| nic.mac).unwrap_or_default();
@@ -81,7 +81,7 @@ impl MultiNic {
         let generation = dice.next_u64() as u16;
         let claim = |address: &IpAddr| match address {
             IpAddr::V4(v4) => {
-                Some(ConflictDetection::new(now, *v4, mac, Stream::new(dice.next_u64(), "claim")))
+                Some(ConflictDetection::new(now, *v4, mac, RandomStream::new(dice.next_u64(), "claim")))
             }
             IpAddr::V6(_) => None,
         };
@@ -92,7 +92,7 @@ impl MultiNic {
             order: order::make(config, &lanes),
             speaker: config.extended_arp.then(|| ArpAnnouncer::new(mac, &cards, flags, generation)),
             claims,
-            neighbours: Neighbours::default(),
+            neighbours: MultiNicNeighbours::default(),
             prober: config.probe.then(|| Prober::new(probing)),
             responder: Responder::new(),
             resequencer: config.resequence.map(Resequencer::new),

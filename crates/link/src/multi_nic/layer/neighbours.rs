@@ -1,9 +1,9 @@
 //! Neighbours with several cards, and the lanes to them.
 
 use super::MultiNic;
-use crate::multi_nic::arp::{Action, ConflictAction, Learned};
-use crate::multi_nic::probe::{Estimate, PathTo, Prober};
-use crate::multi_nic::{Delay, MAX_NICS, NeighbourId, NicId, NicPath, OrderKind, pair};
+use crate::multi_nic::arp::{AnnouncerAction, ConflictAction, Learned};
+use crate::multi_nic::probe::{PathEstimate, PathTo, Prober};
+use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, OrderKind, PathDelay, pair};
 use farpace_path::Cx;
 use farpace_units::{Instant, Span};
 use farpace_wire::{MacAddr, NicFlags, NicKind, NicList, Packet};
@@ -21,7 +21,7 @@ const MAX_SLACK: Span = Span::from_millis(5);
 
 /// Neighbours with several cards.
 #[derive(Debug, Default)]
-pub(super) struct Neighbours {
+pub(super) struct MultiNicNeighbours {
     /// By the address that the stack sends to: their first card's.
     by_first: BTreeMap<MacAddr, NeighbourId>,
     cards: BTreeMap<NeighbourId, NeighbourNics>,
@@ -39,7 +39,7 @@ struct NeighbourNics {
     flags: NicFlags,
 }
 
-impl Neighbours {
+impl MultiNicNeighbours {
     /// Whom the stack sends to at this address.
     #[inline]
     pub fn find(&self, first: MacAddr) -> NeighbourId {
@@ -108,8 +108,8 @@ impl MultiNic {
         }
         while let Some(action) = self.speaker.as_mut().and_then(|speaker| speaker.poll()) {
             match action {
-                Action::Send(packet) => self.broadcast(&packet, cx),
-                Action::Learned(learned) => self.learn(now, learned),
+                AnnouncerAction::Send(packet) => self.broadcast(&packet, cx),
+                AnnouncerAction::Learned(learned) => self.learn(now, learned),
             }
         }
         self.judge_lanes(cx);
@@ -187,7 +187,7 @@ impl MultiNic {
             let prober = self.prober.as_mut().filter(|_| probes);
             let probed = prober.is_some_and(|prober| prober.add(now, way).is_ok());
             let old = self.lanes.path_mut(id, nic).copied().filter(|old| old.to == Some(to));
-            let delay = Delay::of_lines(self.config.hops, nominal);
+            let delay = PathDelay::of_lines(self.config.hops, nominal);
             let new = NicPath { up: !probed, ..NicPath::new(Some(to), nominal, delay) };
             if let Some(slot) = lanes.get_mut(nic.index()) {
                 *slot = Some(old.unwrap_or(new));
@@ -222,7 +222,7 @@ impl MultiNic {
         let mut failed = Vec::new();
         let Some(changes) = self.prober.as_mut().map(Prober::take_changes) else { return };
         let mut changed = false;
-        for (neighbour, nic, Estimate { up, delay, guard, rate, rtt, .. }) in &changes {
+        for (neighbour, nic, PathEstimate { up, delay, guard, rate, rtt, .. }) in &changes {
             let known = self.neighbours.cards.get(neighbour);
             let in_order = known.is_some_and(|known| known.flags.contains(NicFlags::RESEQUENCES));
             let Some(lane) = self.lanes.path_mut(*neighbour, *nic) else { continue };
@@ -273,7 +273,7 @@ mod tests {
     /// Breaks: whoever has flooded a LAN with addresses once keeps cards from being found for ever.
     #[test]
     fn cards_that_were_silent_for_long_make_room() {
-        let mut known = Neighbours::default();
+        let mut known = MultiNicNeighbours::default();
         let mac = |n: usize| MacAddr([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
         (0..MAX_OBSERVED).for_each(|n| assert!(known.hear(at(0), NicId(0), mac(n)).is_none()));

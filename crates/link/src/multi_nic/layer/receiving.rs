@@ -4,7 +4,7 @@ use super::MultiNic;
 use super::repairing::way_to_ask;
 use super::sending::is_resolution;
 use crate::multi_nic::NicId;
-use crate::multi_nic::probe::Message;
+use crate::multi_nic::probe::ProbeMessage;
 use crate::multi_nic::repair::Missing;
 use farpace_path::{Cx, Port};
 use farpace_wire::{MacAddr, Packet};
@@ -32,15 +32,15 @@ impl MultiNic {
             }
             return cx.consume(packet);
         }
-        if let Some(message) = Message::of(&packet) {
+        if let Some(message) = ProbeMessage::of(&packet) {
             match message {
-                Ok(Message::Probe(probe)) if self.prober.is_some() => {
+                Ok(ProbeMessage::Probe(probe)) if self.prober.is_some() => {
                     self.hear(cx.now(), nic, from);
                     if let Some(reply) = self.responder.on_probe(cx.now(), nic, &packet, probe) {
                         self.send_own(nic, reply, cx);
                     }
                 }
-                Ok(Message::Reply(reply)) => {
+                Ok(ProbeMessage::Reply(reply)) => {
                     if let Some(prober) = &mut self.prober {
                         // Whoever answers is there: its list is still good.
                         if prober.on_reply(cx.now(), nic, from, &reply)
@@ -50,7 +50,7 @@ impl MultiNic {
                         }
                     }
                 }
-                Ok(Message::Probe(_)) => {}
+                Ok(ProbeMessage::Probe(_)) => {}
                 Err(_) => self.stats.bad_probes += 1,
             }
             return cx.consume(packet);

@@ -1,9 +1,9 @@
 //! What neighbours miss is sent again, and what was under way by a card that fails; neighbours are asked for what is missing here.
 
-use super::neighbours::Neighbours;
-use super::{Item, MultiNic};
+use super::neighbours::MultiNicNeighbours;
+use super::{MultiNic, QueuedFrame};
 use crate::multi_nic::probe::Responder;
-use crate::multi_nic::repair::{Hole, MAX_HOLES, Missing, RetransmitCache, Sent};
+use crate::multi_nic::repair::{CachedFrame, MAX_HOLES, Missing, MissingRange, RetransmitCache};
 use crate::multi_nic::segment::acknowledged;
 use crate::multi_nic::{FlowId, MAX_NICS, NeighbourId, NicId, NicPath, RepairRequestTime, flow_of};
 use crate::pacing::on_the_line;
@@ -25,7 +25,7 @@ const MAX_EXAMINED: usize = 64;
 pub(super) struct Repair {
     copies: RetransmitCache,
     /// By card: what goes before all else that the stack has sent.
-    waiting: Vec<VecDeque<Item<Packet>>>,
+    waiting: Vec<VecDeque<QueuedFrame<Packet>>>,
     bytes: Vec<ByteCount>,
 }
 
@@ -40,7 +40,7 @@ impl Repair {
         self.waiting.iter().map(|waiting| waiting.len() as u64).sum()
     }
     /// What waits for `nic`, if a lane for it is free.
-    fn next(&mut self, nic: NicId, is_free: impl Fn(NeighbourId) -> bool) -> Option<Item<Packet>> {
+    fn next(&mut self, nic: NicId, is_free: impl Fn(NeighbourId) -> bool) -> Option<QueuedFrame<Packet>> {
         let waiting = self.waiting.get_mut(nic.index())?;
         let item = waiting.pop_front_if(|item| is_free(item.neighbour))?;
         if let Some(bytes) = self.bytes.get_mut(nic.index()) {
@@ -52,7 +52,7 @@ impl Repair {
 
 /// How the machine is asked that has a card of this address, if it keeps copies: by the way with the shortest round trip.
 pub(super) fn way_to_ask(
-    neighbours: &Neighbours,
+    neighbours: &MultiNicNeighbours,
     responder: &Responder,
     from: MacAddr,
 ) -> Option<RepairRequestTime> {
@@ -78,15 +78,15 @@ impl MultiNic {
         }
     }
     /// It leaves.
-    pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &Item<Packet>) {
+    pub(super) fn note_sent(&mut self, now: Instant, nic: NicId, item: &QueuedFrame<Packet>) {
         if let Some(copy) = item.copy
             && let Some(repair) = &mut self.repair
         {
-            repair.copies.on_sent(item.flow, copy, Sent { at: now, nic, neighbour: item.neighbour });
+            repair.copies.on_sent(item.flow, copy, CachedFrame { at: now, nic, neighbour: item.neighbour });
         }
     }
     /// There is no room for it.
-    pub(super) fn note_dropped(&mut self, item: &Item<Packet>) {
+    pub(super) fn note_dropped(&mut self, item: &QueuedFrame<Packet>) {
         if let Some(copy) = item.copy
             && let Some(repair) = &mut self.repair
         {
@@ -98,7 +98,7 @@ impl MultiNic {
         self.repair.as_ref().is_some_and(|repair| repair.held() > 0)
     }
     /// A frame to be sent again by `nic`.
-    pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<Item<Packet>> {
+    pub(super) fn next_repair(&mut self, now: Instant, nic: NicId) -> Option<QueuedFrame<Packet>> {
         let lanes = &self.lanes;
         let is_free = |id| lanes.path(id, nic).is_some_and(|lane| lane.free <= now);
         self.repair.as_mut()?.next(nic, is_free)
@@ -135,7 +135,7 @@ impl MultiNic {
             return;
         };
         let settled = self.settled(neighbour, missing);
-        let mut gone: ArrayVec<Hole, MAX_HOLES> = ArrayVec::new();
+        let mut gone: ArrayVec<MissingRange, MAX_HOLES> = ArrayVec::new();
         for hole in &missing.holes {
             let Some(repair) = &self.repair else { return };
             let mut again = Vec::new();
@@ -146,10 +146,10 @@ impl MultiNic {
             for (start, len, sent) in kept {
                 if start.after(at) {
                     // What there is no room for is told when it is asked for again.
-                    let _ = gone.try_push(Hole { start: at, end: start });
+                    let _ = gone.try_push(MissingRange { start: at, end: start });
                 }
                 at = at.later(start + len);
-                let is_lost = |sent: &Sent| {
+                let is_lost = |sent: &CachedFrame| {
                     let settled = settled.get(sent.nic.index()).copied().flatten();
                     sent.neighbour == neighbour && settled.is_some_and(|until| sent.at < until)
                 };
@@ -160,7 +160,7 @@ impl MultiNic {
                 }
             }
             if at.before(hole.end) && whole {
-                let _ = gone.try_push(Hole { start: at, end: hole.end });
+                let _ = gone.try_push(MissingRange { start: at, end: hole.end });
             }
             for (start, packet, sent) in again {
                 self.send_again(start, packet, sent, cx);
@@ -224,7 +224,7 @@ impl MultiNic {
         }
     }
     /// Queues it for the way by which it arrives first; another is better than that which lost it.
-    fn send_again(&mut self, at: Seq, packet: Packet, sent: Sent, cx: &mut Cx<'_>) {
+    fn send_again(&mut self, at: Seq, packet: Packet, sent: CachedFrame, cx: &mut Cx<'_>) {
         let now = cx.now();
         let Some(repair) = &mut self.repair else { return };
         let bytes = on_the_line(packet.len());
@@ -245,8 +245,14 @@ impl MultiNic {
         }
         *queued += bytes;
         let flow = flow_of(&packet);
-        repair.copies.on_sent(flow, at, Sent { at: leaves, nic, ..sent });
-        waiting.push_back(Item { flow, frame: packet, bytes, neighbour: sent.neighbour, copy: Some(at) });
+        repair.copies.on_sent(flow, at, CachedFrame { at: leaves, nic, ..sent });
+        waiting.push_back(QueuedFrame {
+            flow,
+            frame: packet,
+            bytes,
+            neighbour: sent.neighbour,
+            copy: Some(at),
+        });
         self.stats.repaired += 1;
         cx.made();
     }

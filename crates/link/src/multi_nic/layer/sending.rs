@@ -2,7 +2,7 @@
 
 use super::{MAX_OWN, MultiNic};
 use crate::multi_nic::arp::ASK_TIME;
-use crate::multi_nic::order::Item;
+use crate::multi_nic::order::QueuedFrame;
 use crate::multi_nic::{NeighbourId, NicId, flow_of};
 use crate::pacing::on_the_line;
 use farpace_path::{Cx, DropReason, Port};
@@ -32,7 +32,7 @@ impl MultiNic {
         let bytes = on_the_line(packet.len());
         let flow = flow_of(&packet);
         let copy = self.keep(flow, &packet, neighbour);
-        let item = Item { flow, frame: packet, bytes, neighbour, copy };
+        let item = QueuedFrame { flow, frame: packet, bytes, neighbour, copy };
         self.order.enqueue(cx.now(), item, &self.lanes, &mut self.refused);
     }
 
@@ -112,9 +112,9 @@ impl MultiNic {
         Some(probe)
     }
 
-    fn send(&mut self, nic: NicId, item: Item<Packet>, cx: &mut Cx<'_>) {
+    fn send(&mut self, nic: NicId, item: QueuedFrame<Packet>, cx: &mut Cx<'_>) {
         self.note_sent(cx.now(), nic, &item);
-        let Item { frame: mut packet, bytes, neighbour, .. } = item;
+        let QueuedFrame { frame: mut packet, bytes, neighbour, .. } = item;
         let (_, written) = packet.macs();
         let lane = self.lanes.path(neighbour, nic);
         let to = lane.and_then(|lane| lane.to).unwrap_or(written);

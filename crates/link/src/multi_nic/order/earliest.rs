@@ -8,8 +8,8 @@
 //! frames in order, a card may take the last that waits although it comes too late by as much as its lane's
 //! [slack](Lane::slack), if all faster cards are busy.
 
-use super::shared::Shared;
-use super::{Item, SendOrder};
+use super::shared::SharedQueue;
+use super::{QueuedFrame, SendOrder};
 use crate::multi_nic::nic_paths::FULL_FRAME;
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
@@ -18,7 +18,7 @@ use farpace_units::{ByteCount, Instant, Span};
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Earliest<P> {
-    queue: Shared<P>,
+    queue: SharedQueue<P>,
     /// The limit of the queue follows the ways.
     adapts: bool,
     /// Until when a card lets a moment pass for the frame that it is about to take.
@@ -33,7 +33,7 @@ pub struct Earliest<P> {
 const PATIENCE: u64 = 1_000;
 
 /// What a card does.
-enum Choice {
+enum EarliestChoice {
     /// It takes the frame at this place.
     Take(usize),
     /// It is asked again then.
@@ -74,13 +74,13 @@ impl<P> Earliest<P> {
         let limit = limit.unwrap_or_default();
         Earliest {
             adapts,
-            queue: Shared::new(limit),
+            queue: SharedQueue::new(limit),
             waits: [None; MAX_NICS],
             patient: [Instant::ZERO; MAX_NICS],
             again: None,
         }
     }
-    fn choose(&self, now: Instant, nic: NicId, lanes: &NicPaths) -> Choice {
+    fn choose(&self, now: Instant, nic: NicId, lanes: &NicPaths) -> EarliestChoice {
         let mut before = ByteCount::ZERO;
         let mut known: Option<(NeighbourId, ByteCount, Option<Ahead>)> = None;
         for (at, item) in self.queue.iter().enumerate() {
@@ -99,15 +99,19 @@ impl<P> Earliest<P> {
                 Some(ahead) if before >= ahead.bytes => {
                     let until = now + ahead.wait;
                     let may = self.patient.get(nic.index()).is_some_and(|from| *from <= now);
-                    return if until > now && may { Choice::Wait(until) } else { Choice::Take(at) };
+                    return if until > now && may {
+                        EarliestChoice::Wait(until)
+                    } else {
+                        EarliestChoice::Take(at)
+                    };
                 }
                 // There is not as much; looking through the whole queue would tell the same.
                 Some(ahead) if ahead.bytes > self.queue.backlog() && self.queue.is_for_one() => {
                     let slack = lanes.path(item.neighbour, nic).map_or(Span::ZERO, |lane| lane.slack);
                     let before = self.queue.backlog() - item.bytes;
                     return match self.queue.last() {
-                        Some(last) if ahead.busy && ahead.late(before) <= slack => Choice::Take(last),
-                        _ => Choice::Nothing,
+                        Some(last) if ahead.busy && ahead.late(before) <= slack => EarliestChoice::Take(last),
+                        _ => EarliestChoice::Nothing,
                     };
                 }
                 // It cannot send to the one that all frames are for.
@@ -115,7 +119,7 @@ impl<P> Earliest<P> {
                 _ => before += item.bytes,
             }
         }
-        Choice::Nothing
+        EarliestChoice::Nothing
     }
 }
 
@@ -138,7 +142,13 @@ fn under_way(neighbour: NeighbourId, lanes: &NicPaths) -> u64 {
 /// What other cards bring to the neighbour before `item`, which leaves by `nic` now. Of two cards by which it would arrive at the
 /// same time the first is the earlier.
 #[inline]
-fn brought_before<P>(now: Instant, nic: NicId, lane: &NicPath, item: &Item<P>, lanes: &NicPaths) -> Ahead {
+fn brought_before<P>(
+    now: Instant,
+    nic: NicId,
+    lane: &NicPath,
+    item: &QueuedFrame<P>,
+    lanes: &NicPaths,
+) -> Ahead {
     let arrives = now + lane.delay.of(item.bytes);
     // What may come later than it should is sent further ahead. Not so the first of all cards, or nobody would take the first frame.
     let guarded = arrives + lane.guard;
@@ -171,24 +181,30 @@ fn brought_before<P>(now: Instant, nic: NicId, lane: &NicPath, item: &Item<P>, l
 }
 
 impl<P> SendOrder<P> for Earliest<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn enqueue(
+        &mut self,
+        _: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
         self.queue.push(item, lanes, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         let waits = self.waits.get(nic.index()).copied().flatten();
         if waits.is_some_and(|until| until > now) {
             return None;
         }
         let (chosen, waits) = match self.choose(now, nic, lanes) {
-            Choice::Take(at) => (self.queue.remove(at), None),
-            Choice::Wait(until) => {
+            EarliestChoice::Take(at) => (self.queue.remove(at), None),
+            EarliestChoice::Wait(until) => {
                 self.again = Some(self.again.map_or(until, |again| again.min(until)));
                 if let Some(from) = self.patient.get_mut(nic.index()) {
                     *from = now + until.since(now) * PATIENCE;
                 }
                 (None, Some(until))
             }
-            Choice::Nothing => (None, waits),
+            EarliestChoice::Nothing => (None, waits),
         };
         if let Some(slot) = self.waits.get_mut(nic.index()) {
             *slot = waits;
@@ -198,10 +214,10 @@ impl<P> SendOrder<P> for Earliest<P> {
     fn deadline(&self) -> Option<Instant> {
         self.again
     }
-    fn on_deadline(&mut self, now: Instant, _: &NicPaths, _: &mut Vec<Item<P>>) {
+    fn on_deadline(&mut self, now: Instant, _: &NicPaths, _: &mut Vec<QueuedFrame<P>>) {
         self.again = self.waits.iter().flatten().filter(|until| **until > now).min().copied();
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if self.adapts {
             let (_, usual) = QueueLimit::default().bounds();
             let of = |id| {

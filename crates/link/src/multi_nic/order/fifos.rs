@@ -1,6 +1,6 @@
 //! A queue per card, for orders that choose the card when a frame comes.
 
-use super::Item;
+use super::QueuedFrame;
 use crate::multi_nic::{NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
@@ -8,26 +8,26 @@ use std::collections::VecDeque;
 
 /// One card's queue.
 #[derive(Clone, Debug)]
-struct Fifo<P> {
-    items: VecDeque<Item<P>>,
+struct PathFifo<P> {
+    items: VecDeque<QueuedFrame<P>>,
     bytes: ByteCount,
 }
 
 /// A queue per card.
 #[derive(Clone, Debug)]
 pub(super) struct Fifos<P> {
-    queues: Vec<Fifo<P>>,
+    queues: Vec<PathFifo<P>>,
     limit: (u64, u64),
 }
 
 impl<P> Fifos<P> {
     /// Empty ones, each of which holds `limit`.
     pub fn new(limit: QueueLimit, lanes: &NicPaths) -> Self {
-        let empty = |_| Fifo { items: VecDeque::new(), bytes: ByteCount::ZERO };
+        let empty = |_| PathFifo { items: VecDeque::new(), bytes: ByteCount::ZERO };
         Fifos { queues: lanes.ids().map(empty).collect(), limit: limit.bounds() }
     }
     /// Queues a frame for `nic`, or puts it into `refused` if the queue is full.
-    pub fn push(&mut self, nic: NicId, item: Item<P>, refused: &mut Vec<Item<P>>) {
+    pub fn push(&mut self, nic: NicId, item: QueuedFrame<P>, refused: &mut Vec<QueuedFrame<P>>) {
         let (bytes, packets) = self.limit;
         match self.queues.get_mut(nic.index()) {
             Some(fifo) if (fifo.items.len() as u64) < packets && (fifo.bytes + item.bytes).get() <= bytes => {
@@ -39,19 +39,20 @@ impl<P> Fifos<P> {
     }
     /// The first frame for `nic` whose lane works and is free: frames for a neighbour whose lane is busy do not keep back those
     /// for others.
-    pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+    pub fn pop(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         let fifo = self.queues.get_mut(nic.index())?;
-        let free = |item: &Item<P>| lanes.path(item.neighbour, nic).is_some_and(|lane| lane.free <= now);
+        let free =
+            |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).is_some_and(|lane| lane.free <= now);
         let at = fifo.items.iter().position(free)?;
         let item = fifo.items.remove(at)?;
         fifo.bytes -= item.bytes;
         Some(item)
     }
     /// Takes out all frames whose card cannot send them any more, in order.
-    pub fn stranded(&mut self, lanes: &NicPaths) -> Vec<Item<P>> {
+    pub fn stranded(&mut self, lanes: &NicPaths) -> Vec<QueuedFrame<P>> {
         let mut out = Vec::new();
         for (nic, fifo) in lanes.ids().zip(&mut self.queues) {
-            let stays = |item: &Item<P>| lanes.path(item.neighbour, nic).is_some();
+            let stays = |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).is_some();
             if fifo.items.iter().all(stays) {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! 802.3ad.
 
 use super::fifos::Fifos;
-use super::{Item, SendOrder};
+use super::{QueuedFrame, SendOrder};
 use crate::multi_nic::{NicId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
@@ -21,7 +21,13 @@ impl<P> FlowHash<P> {
 }
 
 impl<P> SendOrder<P> for FlowHash<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn enqueue(
+        &mut self,
+        _: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
         let working = lanes.working(item.neighbour).count() as u64;
         let turn = item.flow.0.checked_rem(working).unwrap_or(0) as usize;
         match lanes.working(item.neighbour).nth(turn).map(|(nic, _)| nic) {
@@ -29,10 +35,10 @@ impl<P> SendOrder<P> for FlowHash<P> {
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         self.fifos.pop(now, nic, lanes)
     }
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         for item in self.fifos.stranded(lanes) {
             self.enqueue(now, item, lanes, refused);
         }

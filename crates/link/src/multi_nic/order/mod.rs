@@ -30,7 +30,7 @@ pub struct FlowId(pub u64);
 
 /// A frame that waits to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item<P> {
+pub struct QueuedFrame<P> {
     /// It.
     pub frame: P,
     /// What it takes of the line.
@@ -53,18 +53,24 @@ pub struct Item<P> {
 /// * After [`on_deadline`](SendOrder::on_deadline) at `now`, the deadline is later than `now`, or none.
 pub trait SendOrder<P> {
     /// A frame is to be sent. Frames that there is no room for, or no lane, are put into `refused`: this one or others.
-    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>);
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    );
     /// What `nic`, which is idle, sends now.
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>>;
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>>;
     /// When something else is to be done than to send by a card that falls idle. Pure.
     fn deadline(&self) -> Option<Instant> {
         None
     }
     /// The deadline has come, or has not.
-    fn on_deadline(&mut self, _now: Instant, _lanes: &NicPaths, _refused: &mut Vec<Item<P>>) {}
+    fn on_deadline(&mut self, _now: Instant, _lanes: &NicPaths, _refused: &mut Vec<QueuedFrame<P>>) {}
     /// Lanes have failed or returned, or carry more or less: frames that wait for a card that cannot send them move, and
     /// those that no card can send are refused.
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>);
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>);
     /// Frames inside.
     fn held(&self) -> u64;
     /// Bytes of the line that they take.
@@ -86,6 +92,6 @@ pub fn make<P: 'static>(config: &MultiNicConfig, lanes: &NicPaths) -> Box<dyn Se
 }
 
 /// True if a lane to the frame's neighbour works.
-fn can_go<P>(item: &Item<P>, lanes: &NicPaths) -> bool {
+fn can_go<P>(item: &QueuedFrame<P>, lanes: &NicPaths) -> bool {
     lanes.working(item.neighbour).next().is_some()
 }

@@ -2,7 +2,7 @@
 
 use super::fifos::Fifos;
 use super::shares::Shares;
-use super::{Item, SendOrder};
+use super::{QueuedFrame, SendOrder};
 use crate::multi_nic::{NicId, NicPaths, Ratio};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant};
@@ -22,16 +22,22 @@ impl<P> RoundRobin<P> {
 }
 
 impl<P> SendOrder<P> for RoundRobin<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn enqueue(
+        &mut self,
+        _: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
         match self.shares.take(item.neighbour, lanes) {
             Some(nic) => self.fifos.push(nic, item, refused),
             None => refused.push(item),
         }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         self.fifos.pop(now, nic, lanes)
     }
-    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         self.shares.on_change(lanes);
         for item in self.fifos.stranded(lanes) {
             self.enqueue(now, item, lanes, refused);

@@ -1,6 +1,6 @@
 //! One queue for all cards, for orders that choose the frame when a card falls idle.
 
-use super::{Item, can_go};
+use super::{QueuedFrame, can_go};
 use crate::multi_nic::{NeighbourId, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::ByteCount;
@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 /// Frames in the order in which they came.
 #[derive(Clone, Debug)]
-pub(super) struct Shared<P> {
-    items: VecDeque<Item<P>>,
+pub(super) struct SharedQueue<P> {
+    items: VecDeque<QueuedFrame<P>>,
     bytes: ByteCount,
     limit: (u64, u64),
     /// Frames for each neighbour, by its number, and how many neighbours have any.
@@ -17,16 +17,16 @@ pub(super) struct Shared<P> {
     neighbours: usize,
 }
 
-impl<P> Shared<P> {
+impl<P> SharedQueue<P> {
     /// An empty one, which holds `limit`.
     pub fn new(limit: QueueLimit) -> Self {
-        Shared::with_bounds(limit.bounds())
+        SharedQueue::with_bounds(limit.bounds())
     }
     const fn with_bounds(limit: (u64, u64)) -> Self {
-        Shared { items: VecDeque::new(), bytes: ByteCount::ZERO, limit, of: Vec::new(), neighbours: 0 }
+        SharedQueue { items: VecDeque::new(), bytes: ByteCount::ZERO, limit, of: Vec::new(), neighbours: 0 }
     }
     /// Queues a frame, or puts it into `refused`: there is no room, or no lane.
-    pub fn push(&mut self, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    pub fn push(&mut self, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         let (bytes, packets) = self.limit;
         let fits = (self.items.len() as u64) < packets && (self.bytes + item.bytes).get() <= bytes;
         if fits && can_go(&item, lanes) {
@@ -43,7 +43,7 @@ impl<P> Shared<P> {
         self.limit = (u64::MAX, packets.min(cap));
     }
     /// What waits, the first first.
-    pub fn iter(&self) -> impl Iterator<Item = &Item<P>> {
+    pub fn iter(&self) -> impl Iterator<Item = &QueuedFrame<P>> {
         self.items.iter()
     }
     /// The place of the last.
@@ -51,7 +51,7 @@ impl<P> Shared<P> {
         self.items.len().checked_sub(1)
     }
     /// Takes out the frame at this place.
-    pub fn remove(&mut self, at: usize) -> Option<Item<P>> {
+    pub fn remove(&mut self, at: usize) -> Option<QueuedFrame<P>> {
         let item = self.items.remove(at)?;
         self.bytes -= item.bytes;
         if let Some(of) = self.of.get_mut(item.neighbour.0 as usize) {
@@ -65,11 +65,11 @@ impl<P> Shared<P> {
         self.neighbours == 1
     }
     /// Takes out what no card can send any more.
-    pub fn refuse_lost(&mut self, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    pub fn refuse_lost(&mut self, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if self.items.iter().all(|item| can_go(item, lanes)) {
             return;
         }
-        for item in std::mem::replace(self, Shared::with_bounds(self.limit)).items {
+        for item in std::mem::replace(self, SharedQueue::with_bounds(self.limit)).items {
             self.push(item, lanes, refused);
         }
     }

@@ -6,7 +6,7 @@
 
 use super::fifos::Fifos;
 use super::shares::Shares;
-use super::{Item, SendOrder};
+use super::{QueuedFrame, SendOrder};
 use crate::multi_nic::nic_paths::FULL_FRAME;
 use crate::multi_nic::{NeighbourId, NicId, NicPath, NicPaths, Ratio};
 use farpace_path::QueueLimit;
@@ -22,7 +22,7 @@ pub const MAX_SKIPPED: u16 = 4_096;
 /// What waits of one connection.
 #[derive(Clone, Debug)]
 struct Buffer<P> {
-    items: VecDeque<Item<P>>,
+    items: VecDeque<QueuedFrame<P>>,
     /// When it is given up waiting for more.
     due: Instant,
 }
@@ -73,13 +73,13 @@ impl<P> Skip<P> {
         Some((nic, s))
     }
     /// Uses the slot of `nic` up.
-    fn tx(&mut self, nic: NicId, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn tx(&mut self, nic: NicId, item: QueuedFrame<P>, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         if let Some(slots) = self.shares.of(item.neighbour, lanes) {
             slots.advance();
         }
         self.fifos.push(nic, item, refused);
     }
-    fn wait(&mut self, now: Instant, at: usize, item: Item<P>) {
+    fn wait(&mut self, now: Instant, at: usize, item: QueuedFrame<P>) {
         let Some(buffer) = self.buffers.get_mut(at) else { return };
         if buffer.items.is_empty() {
             self.timers.insert((now + self.hold, at));
@@ -89,7 +89,7 @@ impl<P> Skip<P> {
         self.waiting_bytes += item.bytes;
         buffer.items.push_back(item);
     }
-    fn take(&mut self, at: usize, place: usize) -> Option<Item<P>> {
+    fn take(&mut self, at: usize, place: usize) -> Option<QueuedFrame<P>> {
         let item = self.buffers.get_mut(at)?.items.remove(place)?;
         self.waiting -= 1;
         self.waiting_bytes -= item.bytes;
@@ -100,7 +100,7 @@ impl<P> Skip<P> {
     }
     /// The paper's rules for what is left when nothing has come for the hold time: wide cards take the first, and if the
     /// next n slots are narrow, the n-th from the end leaves by them.
-    fn flush(&mut self, at: usize, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn flush(&mut self, at: usize, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         while let Some(first) = self.buffers.get(at).and_then(|buffer| buffer.items.front()) {
             let neighbour = first.neighbour;
             let place = match self.next(neighbour, lanes) {
@@ -124,7 +124,13 @@ impl<P> Skip<P> {
 }
 
 impl<P> SendOrder<P> for Skip<P> {
-    fn enqueue(&mut self, now: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
         let neighbour = item.neighbour;
         let Some((mut nic, mut narrow)) = self.next(neighbour, lanes) else { return refused.push(item) };
         if self.buffers.is_empty() {
@@ -150,13 +156,13 @@ impl<P> SendOrder<P> for Skip<P> {
         }
         if narrow.is_none() { self.tx(nic, item, lanes, refused) } else { self.wait(now, at, item) }
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
         self.fifos.pop(now, nic, lanes)
     }
     fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
-    fn on_deadline(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_deadline(&mut self, now: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         while let Some(&(at, buffer)) = self.timers.first()
             && at <= now
         {
@@ -173,7 +179,7 @@ impl<P> SendOrder<P> for Skip<P> {
             self.flush(buffer, lanes, refused);
         }
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         self.shares.on_change(lanes);
         for item in self.fifos.stranded(lanes) {
             // In the order in which they were to leave: they are not held back once more.

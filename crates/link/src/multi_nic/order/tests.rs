@@ -1,7 +1,7 @@
 //! What the paper and the specification say about orders.
 
 use super::*;
-use crate::multi_nic::{Delay, Departure, MAX_NICS, NicPath, NicSpec, predict};
+use crate::multi_nic::{MAX_NICS, NicPath, NicSpec, PathDelay, PredictedDeparture, predict};
 use farpace_units::{Rate, Span};
 use farpace_wire::{MacAddr, NicKind};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn ways(ways: &[(Rate, Span)]) -> (NicPaths, NeighbourId) {
     let mut lanes = NicPaths::new(&ways.iter().enumerate().map(spec).collect::<Vec<_>>());
     let mut to = [None; MAX_NICS];
     for ((i, (rate, fixed)), lane) in ways.iter().enumerate().zip(&mut to) {
-        let delay = Delay { fixed: *fixed, ..Delay::of_lines(2, *rate) };
+        let delay = PathDelay { fixed: *fixed, ..PathDelay::of_lines(2, *rate) };
         *lane = Some(NicPath::new(Some(MacAddr([2, 0, 0, 0, 1, i as u8])), *rate, delay));
     }
     let id = lanes.set_neighbour(None, to);
@@ -44,7 +44,7 @@ fn given(s: u16, frames: u64) -> Vec<(u64, u8)> {
     let mut order = make::<u64>(&skip(s, "75/25"), &lanes);
     let (mut out, mut refused) = (Vec::new(), Vec::new());
     for frame in 1..=frames {
-        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
+        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
         order.enqueue(Instant::ZERO, item, &lanes, &mut refused);
         for nic in [NicId(1), NicId(0)] {
             while let Some(item) = order.dequeue(Instant::ZERO, nic, &lanes) {
@@ -87,7 +87,7 @@ fn what_waits_leaves_after_the_hold_time() {
     let mut refused = Vec::new();
     let ms = |n| Instant::ZERO + Span::from_millis(n);
     for frame in 1..=3 {
-        let item = Item { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
+        let item = QueuedFrame { frame, bytes: FULL, flow: FlowId(7), neighbour, copy: None };
         order.enqueue(ms(frame), item, &lanes, &mut refused);
     }
     // 10 ms after the third, not after the first.
@@ -120,8 +120,8 @@ fn the_skip_number_follows_from_rates_and_lines() {
 }
 
 /// The part of frames that at least three later ones overtake, and the mean rate of the line in Mbit/s.
-fn judge(departures: &[Departure], bytes: ByteCount) -> (f64, f64) {
-    let late = Departure::in_order_of_arrival(departures).iter().filter(|(_, n)| *n >= 3).count();
+fn judge(departures: &[PredictedDeparture], bytes: ByteCount) -> (f64, f64) {
+    let late = PredictedDeparture::in_order_of_arrival(departures).iter().filter(|(_, n)| *n >= 3).count();
     let last = departures.iter().map(|d| d.leaves).max().unwrap_or_default();
     let rate = Rate::of(ByteCount::new(bytes.get() * departures.len() as u64), last.since(Instant::ZERO));
     (late as f64 / departures.len() as f64, rate.as_mbit_f64())
@@ -233,7 +233,8 @@ fn fail_and_return(kind: OrderKind, mbit: &[u64], steps: &[(u8, bool, u8)]) -> R
         lanes.set_carrier(NicId(nic % mbit.len() as u8), up);
         order.on_change(now, &lanes, &mut refused);
         for _ in 0..frames {
-            let item = Item { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour, copy: None };
+            let item =
+                QueuedFrame { frame: given, bytes: FULL, flow: FlowId(given % 3), neighbour, copy: None };
             given += 1;
             order.enqueue(now, item, &lanes, &mut refused);
             drain(&mut order, &mut lanes, now, &mut sent);
@@ -280,7 +281,7 @@ proptest! {
     ) {
         let set: Vec<_> = set.into_iter().map(|(mbit, us)| (Rate::from_mbit(mbit), Span::from_micros(us))).collect();
         let bytes = ByteCount::new(len);
-        let ends = |sent: &[Departure]| sent.iter().map(|d| d.arrives).max().unwrap_or_default().since(Instant::ZERO);
+        let ends = |sent: &[PredictedDeparture]| sent.iter().map(|d| d.arrives).max().unwrap_or_default().since(Instant::ZERO);
         let alone = set.iter().map(|way| {
             let (lanes, neighbour) = ways(&[*way]);
             ends(&predict(&config(OrderKind::Earliest), lanes, neighbour, 2_000, bytes))
@@ -289,7 +290,7 @@ proptest! {
         let (lanes, neighbour) = ways(&set);
         let sent = predict(&config(OrderKind::Earliest), lanes, neighbour, 2_000, bytes);
         prop_assert_eq!(sent.len(), 2_000);
-        let late = Departure::in_order_of_arrival(&sent).iter().filter(|(_, n)| *n >= 3).count();
+        let late = PredictedDeparture::in_order_of_arrival(&sent).iter().filter(|(_, n)| *n >= 3).count();
         // One card in three may let a moment pass that the others had counted on.
         prop_assert!(late <= 10, "{} frames come late", late);
         prop_assert!(ends(&sent) <= best + Span::from_nanos(2_000), "{} after {}", ends(&sent), best);

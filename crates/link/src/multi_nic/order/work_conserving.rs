@@ -4,8 +4,8 @@
 //! The originals know the window of each subflow. Here a card that is idle stands for a window with room, what the lane carries for
 //! the window, and the queue for what the connection has to send.
 
-use super::shared::Shared;
-use super::{Item, SendOrder};
+use super::shared::SharedQueue;
+use super::{QueuedFrame, SendOrder};
 use crate::multi_nic::{NicId, NicPath, NicPaths};
 use farpace_path::QueueLimit;
 use farpace_units::{ByteCount, Instant, Span};
@@ -25,7 +25,7 @@ pub enum Restraint {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct WorkConserving<P> {
-    queue: Shared<P>,
+    queue: SharedQueue<P>,
     restraint: Restraint,
     /// ECF waits for the fast way.
     waits: bool,
@@ -34,7 +34,7 @@ pub struct WorkConserving<P> {
 impl<P> WorkConserving<P> {
     /// With a queue of `limit`.
     pub fn new(limit: QueueLimit, restraint: Restraint) -> Self {
-        WorkConserving { queue: Shared::new(limit), restraint, waits: false }
+        WorkConserving { queue: SharedQueue::new(limit), restraint, waits: false }
     }
     /// True if a frame of `bytes` had better wait for `fast` than leave by `slow`.
     fn restrains(
@@ -63,13 +63,19 @@ impl<P> WorkConserving<P> {
 }
 
 impl<P> SendOrder<P> for WorkConserving<P> {
-    fn enqueue(&mut self, _: Instant, item: Item<P>, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn enqueue(
+        &mut self,
+        _: Instant,
+        item: QueuedFrame<P>,
+        lanes: &NicPaths,
+        refused: &mut Vec<QueuedFrame<P>>,
+    ) {
         self.queue.push(item, lanes, refused);
     }
-    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<Item<P>> {
-        let ready = |item: &Item<P>| lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
+    fn dequeue(&mut self, now: Instant, nic: NicId, lanes: &NicPaths) -> Option<QueuedFrame<P>> {
+        let ready = |item: &QueuedFrame<P>| lanes.path(item.neighbour, nic).filter(|lane| lane.free <= now);
         let first = self.queue.iter().enumerate().find_map(|(at, item)| Some((at, item, ready(item)?)));
-        let (at, &Item { bytes, neighbour, .. }, lane) = first?;
+        let (at, &QueuedFrame { bytes, neighbour, .. }, lane) = first?;
         let rank = |(id, lane): &(NicId, &NicPath)| (lane.delay.of(bytes), *id);
         let shorter = |other: &(NicId, &NicPath)| rank(other) < rank(&(nic, lane));
         // One that is idle as well will take it.
@@ -82,7 +88,7 @@ impl<P> SendOrder<P> for WorkConserving<P> {
         }
         self.queue.remove(at)
     }
-    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<Item<P>>) {
+    fn on_change(&mut self, _: Instant, lanes: &NicPaths, refused: &mut Vec<QueuedFrame<P>>) {
         self.queue.refuse_lost(lanes, refused);
     }
     fn held(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! What a way carries, where that may be less than what its cards send.
 
-use super::message::Traffic;
+use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 use std::collections::VecDeque;
 
@@ -47,8 +47,8 @@ const FEWEST_FOR_VERDICT: u64 = 400;
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     nominal: Rate,
-    limit: Option<Limit>,
-    samples: VecDeque<Sample>,
+    limit: Option<CapacityLimit>,
+    samples: VecDeque<CapacitySample>,
     /// Share of frames that is lost however few are sent.
     background: f64,
     loss: f64,
@@ -61,15 +61,15 @@ pub(super) struct Capacity {
 
 /// A probe that came through.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct CapacitySample {
     /// By our clock.
     pub sent_at: Instant,
     /// By the neighbour's.
     pub arrived_at: Instant,
     /// Until then.
-    pub sent: Traffic,
+    pub sent: ProbeTraffic,
     /// Until then.
-    pub received: Traffic,
+    pub received: ProbeTraffic,
 }
 
 /// What is known of the way beside.
@@ -85,7 +85,7 @@ pub(super) struct Surroundings {
 
 /// The way carries less than the cards send. Rates in bytes a second.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
+struct CapacityLimit {
     capacity: f64,
     rate: f64,
     gain: f64,
@@ -126,14 +126,14 @@ impl Capacity {
     }
     /// What may be sent: the nominal rate at most.
     pub(super) fn rate(&self) -> Rate {
-        let limited = |limit: Limit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
+        let limited = |limit: CapacityLimit| Rate::from_bytes_per_sec_f64(limit.rate).min(self.nominal);
         self.limit.map_or(self.nominal, limited)
     }
     /// It is known to carry no more, before anything else is known of it.
     pub(super) fn begin_with(&mut self, now: Instant, rate: Rate) {
         let rate = rate.as_bytes_per_sec_f64();
         if self.limit.is_none() && rate < self.nominal.as_bytes_per_sec_f64() {
-            self.limit = Some(Limit {
+            self.limit = Some(CapacityLimit {
                 capacity: rate,
                 rate,
                 gain: 0.0,
@@ -156,8 +156,8 @@ impl Capacity {
         self.interrupted = Some(now);
     }
     /// A short probe came through. True: what was taken for a queue is none, and delays are to be counted anew.
-    pub(super) fn add(&mut self, now: Instant, sample: Sample, around: Surroundings) -> bool {
-        let again = |last: &Sample| {
+    pub(super) fn add(&mut self, now: Instant, sample: CapacitySample, around: Surroundings) -> bool {
+        let again = |last: &CapacitySample| {
             sample.received.since(last.received).is_none() || sample.arrived_at <= last.arrived_at
         };
         if self.samples.back().is_some_and(again) {
@@ -172,7 +172,7 @@ impl Capacity {
             }
             self.broken_at = Some(first);
         }
-        let old = |first: &Sample| sample.sent_at.since(first.sent_at) > WINDOW;
+        let old = |first: &CapacitySample| sample.sent_at.since(first.sent_at) > WINDOW;
         while self.samples.len() >= MAX_SAMPLES || self.samples.front().is_some_and(old) {
             self.samples.pop_front();
         }
@@ -191,13 +191,14 @@ impl Capacity {
     }
 
     /// The newest probe that is far enough away from `sample`, compared with it.
-    fn pair(&self, sample: Sample, apart: Span, frames: u64) -> Option<Pair> {
-        let pair = |first: &Sample| Pair::of(*first, sample);
-        let far = |first: &&Sample| sample.sent_at.since(first.sent_at) >= apart.max(Span::from_nanos(1));
+    fn pair(&self, sample: CapacitySample, apart: Span, frames: u64) -> Option<Pair> {
+        let pair = |first: &CapacitySample| Pair::of(*first, sample);
+        let far =
+            |first: &&CapacitySample| sample.sent_at.since(first.sent_at) >= apart.max(Span::from_nanos(1));
         self.samples.iter().rev().filter(far).filter_map(pair).find(|pair| pair.frames >= frames)
     }
     /// Loss in all that is remembered and in the newest of it. Returns what arrived if it is more than the way has anyway.
-    fn judge_loss(&mut self, now: Instant, sample: Sample) -> Option<f64> {
+    fn judge_loss(&mut self, now: Instant, sample: CapacitySample) -> Option<f64> {
         let long_enough = |pair: &Pair| pair.frames >= FEWEST_FOR_LOSS;
         let since = self.judged_from;
         let pairs = self.samples.iter().filter(|first| first.sent_at >= since);
@@ -246,7 +247,7 @@ impl Capacity {
         if delivered >= nominal {
             return;
         }
-        let limit = Limit {
+        let limit = CapacityLimit {
             capacity: delivered,
             rate: delivered,
             gain: 0.0,
@@ -258,12 +259,12 @@ impl Capacity {
             flat_since: None,
             cut: lossy.map(|_| (nominal, self.loss)),
         };
-        self.limit = Some(Limit { rate: limit.steer(around, target), ..limit });
+        self.limit = Some(CapacityLimit { rate: limit.steer(around, target), ..limit });
     }
     fn adjust(
         &mut self,
         now: Instant,
-        mut limit: Limit,
+        mut limit: CapacityLimit,
         pair: Pair,
         around: Surroundings,
         lossy: Option<f64>,
@@ -322,7 +323,7 @@ impl Surroundings {
     }
 }
 
-impl Limit {
+impl CapacityLimit {
     /// Begins or ends to empty the queue.
     fn drain(&mut self, now: Instant, around: Surroundings) {
         let since = now.since(self.drained_at);
@@ -355,7 +356,7 @@ impl Pair {
         self.lost as f64 > expected + deviations * expected.sqrt()
     }
     /// None if nothing can be said of them.
-    fn of(first: Sample, last: Sample) -> Option<Pair> {
+    fn of(first: CapacitySample, last: CapacitySample) -> Option<Pair> {
         let sent = last.sent.since(first.sent)?;
         let received = last.received.since(first.received)?;
         let out = last.sent_at.since(first.sent_at).as_secs_f64();

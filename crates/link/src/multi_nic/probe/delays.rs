@@ -1,6 +1,6 @@
 //! How long the frames of one way are under way, and how sure that is.
 
-use crate::multi_nic::{Delay, PerByte};
+use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::collections::VecDeque;
 
@@ -67,7 +67,7 @@ pub(super) struct Delays {
     assumed: PerByte,
     /// The part of it that belongs to lines after our card's.
     sent_on: PerByte,
-    recent: VecDeque<Sample>,
+    recent: VecDeque<DelaySample>,
     short: Shortest,
     long: Shortest,
     turned: Instant,
@@ -78,7 +78,7 @@ pub(super) struct Delays {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct DelaySample {
     at: Instant,
     delay: OneWayDelay,
     long: bool,
@@ -122,8 +122,8 @@ impl Delays {
             }
             self.last = [Some(delay), self.last[0]];
         }
-        self.recent.push_back(Sample { at: now, delay, long });
-        let old = |sample: &Sample| now.since(sample.at) > RECENT;
+        self.recent.push_back(DelaySample { at: now, delay, long });
+        let old = |sample: &DelaySample| now.since(sample.at) > RECENT;
         while self.recent.len() > MAX_RECENT || self.recent.front().is_some_and(old) {
             self.recent.pop_front();
         }
@@ -179,15 +179,15 @@ impl Delays {
     }
 }
 
-impl Sample {
+impl DelaySample {
     fn without(self, per_byte: PerByte) -> OneWayDelay {
         self.delay.less(per_byte.span(if self.long { LONG } else { SHORT }))
     }
 }
 
 /// As lanes have it: beyond what is `common` to all lanes of the neighbour, the difference of the clocks among it.
-pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> Delay {
-    Delay { fixed: fit.0.beyond(common), per_byte: fit.1 }
+pub(super) fn relative(fit: (OneWayDelay, PerByte), common: OneWayDelay) -> PathDelay {
+    PathDelay { fixed: fit.0.beyond(common), per_byte: fit.1 }
 }
 
 #[cfg(test)]

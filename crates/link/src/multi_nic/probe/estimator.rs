@@ -1,18 +1,18 @@
 //! All that is said of a way.
 
-use super::capacity::{Capacity, Sample, Surroundings};
+use super::capacity::{Capacity, CapacitySample, Surroundings};
 use super::delays::{Delays, OneWayDelay, relative};
-use super::message::{Places, Reply, Traffic};
-use crate::multi_nic::{Delay, PerByte};
+use super::message::{Places, ProbeTraffic, Reply};
+use crate::multi_nic::{PathDelay, PerByte};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// What is known of the way from one of our cards to one of a neighbour's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct PathEstimate {
     /// Frames arrive.
     pub up: bool,
     /// How long frames are under way. What is fixed is counted from the fastest lane to the same neighbour on.
-    pub delay: Delay,
+    pub delay: PathDelay,
     /// By how much frames come later than that: all but one in twenty, and more if frames of this lane came too late.
     pub guard: Span,
     /// What the way carries, and how fast it is to be used: at most what the cards send.
@@ -28,7 +28,7 @@ pub struct Estimate {
 pub(super) struct Outstanding {
     pub seq: u32,
     pub sent_at: Instant,
-    pub sent: Traffic,
+    pub sent: ProbeTraffic,
     pub long: bool,
     /// One of a [train](super::train::Train).
     pub train: bool,
@@ -44,7 +44,7 @@ pub(super) struct Estimator {
     assumed: PerByte,
     /// Smoothed, and its mean deviation, as of RFC 6298.
     rtt: Option<(Span, Span)>,
-    last: Option<(Traffic, Places)>,
+    last: Option<(ProbeTraffic, Places)>,
 }
 
 impl Estimator {
@@ -70,7 +70,7 @@ impl Estimator {
         if probe.long {
             return;
         }
-        let sample = Sample {
+        let sample = CapacitySample {
             sent_at: probe.sent_at,
             arrived_at: reply.arrived_at,
             sent: probe.sent,
@@ -105,9 +105,9 @@ impl Estimator {
         self.delays.fit().map(|(shortest, _)| shortest)
     }
     /// With delays from `common` on.
-    pub(super) fn estimate(&self, up: bool, common: Option<OneWayDelay>) -> Estimate {
-        let unknown = Delay { fixed: Span::ZERO, per_byte: self.assumed };
-        Estimate {
+    pub(super) fn estimate(&self, up: bool, common: Option<OneWayDelay>) -> PathEstimate {
+        let unknown = PathDelay { fixed: Span::ZERO, per_byte: self.assumed };
+        PathEstimate {
             up,
             delay: self.delays.fit().zip(common).map_or(unknown, |(fit, common)| relative(fit, common)),
             guard: self.delays.guard(),

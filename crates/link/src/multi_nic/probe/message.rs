@@ -26,23 +26,23 @@ use thiserror::Error;
 ///
 /// Whatever follows is padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ProbeMessage {
     /// A question.
-    Probe(Probe),
+    Probe(PathProbe),
     /// The answer to it.
     Reply(Reply),
 }
 
 /// Frames, and what they take of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct ProbeTraffic {
     /// Frames.
     pub frames: u64,
     /// Bytes of the line.
     pub bytes: ByteCount,
 }
 
-impl Traffic {
+impl ProbeTraffic {
     /// One more frame.
     #[inline]
     pub fn add(&mut self, bytes: ByteCount) {
@@ -50,10 +50,10 @@ impl Traffic {
         self.bytes += bytes;
     }
     /// What has come since `earlier`; none if the count has begun anew.
-    pub fn since(self, earlier: Traffic) -> Option<Traffic> {
+    pub fn since(self, earlier: ProbeTraffic) -> Option<ProbeTraffic> {
         let frames = self.frames.checked_sub(earlier.frames)?;
         let bytes = self.bytes.get().checked_sub(earlier.bytes.get())?;
-        Some(Traffic { frames, bytes: ByteCount::new(bytes) })
+        Some(ProbeTraffic { frames, bytes: ByteCount::new(bytes) })
     }
 }
 
@@ -70,7 +70,7 @@ pub struct Places {
 
 /// A probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct PathProbe {
     /// The card of its sender.
     pub lane: NicId,
     /// Its number.
@@ -78,7 +78,7 @@ pub struct Probe {
     /// When it was sent, by its sender's clock.
     pub sent_at: Instant,
     /// What has been sent on this lane so far, the probe included.
-    pub sent: Traffic,
+    pub sent: ProbeTraffic,
     /// Round trip of the lane; zero: unknown. More than 4.29 s is said as that.
     pub rtt: Span,
 }
@@ -87,11 +87,11 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The probe, as it came.
-    pub probe: Probe,
+    pub probe: PathProbe,
     /// When it came, by the replier's clock, which is not the sender's.
     pub arrived_at: Instant,
     /// What has come by this lane so far, the probe included.
-    pub received: Traffic,
+    pub received: ProbeTraffic,
     /// What came out of place.
     pub places: Places,
 }
@@ -140,17 +140,17 @@ const SHORTEST: usize = 46;
 const LONGEST: usize = 1500;
 const _: () = assert!(PROBE_LEN <= SHORTEST);
 
-impl Message {
+impl ProbeMessage {
     /// The message in a frame; none if the frame is of another EtherType, or ends at the port.
-    pub fn of(packet: &Packet) -> Option<Result<Message, MessageError>> {
+    pub fn of(packet: &Packet) -> Option<Result<ProbeMessage, MessageError>> {
         let carries = packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL);
-        (carries && !farpace_path::ends_at_port(packet)).then(|| Message::parse(packet.payload()))
+        (carries && !farpace_path::ends_at_port(packet)).then(|| ProbeMessage::parse(packet.payload()))
     }
     /// Reads it.
     ///
     /// # Errors
     /// See [`MessageError`]: nothing is believed of a message with any fault.
-    pub fn parse(bytes: &[u8]) -> Result<Message, MessageError> {
+    pub fn parse(bytes: &[u8]) -> Result<ProbeMessage, MessageError> {
         let have = bytes.len();
         let mut fields = Fields(bytes);
         if fields.take::<4>().is_none_or(|magic| magic != MAGIC) {
@@ -179,13 +179,13 @@ impl Message {
         }
         let probe = fields.probe(NicId(lane)).ok_or(truncated)?;
         match kind {
-            PROBE => Ok(Message::Probe(probe)),
-            _ => fields.reply(probe).map(Message::Reply).ok_or(truncated),
+            PROBE => Ok(ProbeMessage::Probe(probe)),
+            _ => fields.reply(probe).map(ProbeMessage::Reply).ok_or(truncated),
         }
     }
 }
 
-impl Probe {
+impl PathProbe {
     /// The frame that carries it, the shortest there is.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
         packed(from, to, self.fields(PROBE), SHORTEST)
@@ -247,11 +247,11 @@ impl Fields<'_> {
     fn word(&mut self) -> Option<u32> {
         self.take().map(u32::from_be_bytes)
     }
-    fn traffic(&mut self) -> Option<Traffic> {
-        Some(Traffic { frames: self.long()?, bytes: ByteCount::new(self.long()?) })
+    fn traffic(&mut self) -> Option<ProbeTraffic> {
+        Some(ProbeTraffic { frames: self.long()?, bytes: ByteCount::new(self.long()?) })
     }
-    fn probe(&mut self, lane: NicId) -> Option<Probe> {
-        Some(Probe {
+    fn probe(&mut self, lane: NicId) -> Option<PathProbe> {
+        Some(PathProbe {
             lane,
             seq: self.word()?,
             sent_at: Instant::from_nanos(self.long()?),
@@ -259,7 +259,7 @@ impl Fields<'_> {
             rtt: Span::from_nanos(self.word()?.into()),
         })
     }
-    fn reply(&mut self, probe: Probe) -> Option<Reply> {
+    fn reply(&mut self, probe: PathProbe) -> Option<Reply> {
         Some(Reply {
             probe,
             arrived_at: Instant::from_nanos(self.long()?),
@@ -277,13 +277,13 @@ mod tests {
     const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
     const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-    fn probe() -> Probe {
-        let sent = Traffic { frames: 7, bytes: ByteCount::new(9_000) };
+    fn probe() -> PathProbe {
+        let sent = ProbeTraffic { frames: 7, bytes: ByteCount::new(9_000) };
         let rtt = Span::from_micros(250);
-        Probe { lane: NicId(3), seq: 0xdead_beef, sent_at: Instant::from_nanos(12_345), sent, rtt }
+        PathProbe { lane: NicId(3), seq: 0xdead_beef, sent_at: Instant::from_nanos(12_345), sent, rtt }
     }
     fn reply() -> Reply {
-        let received = Traffic { frames: 6, bytes: ByteCount::new(8_000) };
+        let received = ProbeTraffic { frames: 6, bytes: ByteCount::new(8_000) };
         let places = Places { late: 3, harmful: 2, overtook: 1 };
         Reply { probe: probe(), arrived_at: Instant::from_nanos(99), received, places }
     }
@@ -297,22 +297,22 @@ mod tests {
         assert_eq!(&bytes[..12], b"fpwy\x01\x01\x03\x00\xde\xad\xbe\xef");
         assert_eq!(&bytes[12..20], &12_345_u64.to_be_bytes());
         assert_eq!(&bytes[36..40], &250_000_u32.to_be_bytes());
-        assert_eq!(Message::of(&frame), Some(Ok(Message::Probe(probe()))));
+        assert_eq!(ProbeMessage::of(&frame), Some(Ok(ProbeMessage::Probe(probe()))));
         let long = probe().long_frame(A, B);
         assert_eq!(long.len(), ByteCount::new(1_514));
-        assert_eq!(Message::of(&long), Some(Ok(Message::Probe(probe()))));
+        assert_eq!(ProbeMessage::of(&long), Some(Ok(ProbeMessage::Probe(probe()))));
         let answer = reply().frame(B, A);
         assert_eq!(answer.macs(), (B, A));
-        assert_eq!(Message::of(&answer), Some(Ok(Message::Reply(reply()))));
+        assert_eq!(ProbeMessage::of(&answer), Some(Ok(ProbeMessage::Reply(reply()))));
     }
 
     /// Breaks: gap frames, which share the EtherType, are taken for probes that are damaged.
     #[test]
     fn frames_that_end_at_the_port_are_nobodys_message() {
-        assert_eq!(Message::of(&probe().frame(A, A)), None);
-        assert_eq!(Message::of(&probe().frame(A, MacAddr::NEAREST_BRIDGE)), None);
+        assert_eq!(ProbeMessage::of(&probe().frame(A, A)), None);
+        assert_eq!(ProbeMessage::of(&probe().frame(A, MacAddr::NEAREST_BRIDGE)), None);
         let ip = Packet::from_link(A, B, EtherType::ARP, probe().frame(A, B).into_payload());
-        assert_eq!(Message::of(&ip), None);
+        assert_eq!(ProbeMessage::of(&ip), None);
     }
 
     /// Breaks: a message that was cut, damaged, or made up moves traffic from one way to another.
@@ -320,25 +320,25 @@ mod tests {
     fn faulty_messages_are_refused() {
         let good = reply().frame(A, B).into_payload();
         for len in 0..REPLY_LEN {
-            assert!(Message::parse(&good[..len]).is_err(), "{len} bytes");
+            assert!(ProbeMessage::parse(&good[..len]).is_err(), "{len} bytes");
         }
         for bit in 0..REPLY_LEN * 8 {
             let mut bad = good.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(Message::parse(&bad).is_err(), "bit {bit}");
+            assert!(ProbeMessage::parse(&bad).is_err(), "bit {bit}");
         }
         let with = |at: usize, value: u8| {
             let mut bytes = good[..REPLY_LEN - 4].to_vec();
             bytes[at] = value;
             bytes.extend_from_slice(&CRC.checksum(&bytes).to_be_bytes());
-            Message::parse(&bytes)
+            ProbeMessage::parse(&bytes)
         };
         assert_eq!(with(0, b'g'), Err(MessageError::Foreign));
         assert_eq!(with(4, 2), Err(MessageError::Version(2)));
         assert_eq!(with(5, 3), Err(MessageError::Kind(3)));
         assert_eq!(with(6, 16), Err(MessageError::Lane(16)));
         assert_eq!(with(7, 1), Err(MessageError::Reserved(1)));
-        assert_eq!(Message::parse(b"fpwy"), Err(MessageError::Truncated { need: PROBE_LEN, have: 4 }));
+        assert_eq!(ProbeMessage::parse(b"fpwy"), Err(MessageError::Truncated { need: PROBE_LEN, have: 4 }));
     }
 
     proptest! {
@@ -352,12 +352,12 @@ mod tests {
                 let check = CRC.checksum(&bytes[..REPLY_LEN - 4]);
                 bytes[REPLY_LEN - 4..REPLY_LEN].copy_from_slice(&check.to_be_bytes());
             }
-            match Message::parse(&bytes) {
-                Ok(Message::Reply(reply)) => {
+            match ProbeMessage::parse(&bytes) {
+                Ok(ProbeMessage::Reply(reply)) => {
                     let frame = reply.frame(A, B);
                     prop_assert_eq!(&frame.payload()[..REPLY_LEN], &bytes[..REPLY_LEN]);
                 }
-                Ok(Message::Probe(probe)) => {
+                Ok(ProbeMessage::Probe(probe)) => {
                     let frame = probe.frame(A, B);
                     prop_assert_eq!(&frame.payload()[..PROBE_LEN], &bytes[..PROBE_LEN]);
                 }

@@ -26,8 +26,8 @@ mod train;
 #[cfg(test)]
 mod tests;
 
-pub use estimator::Estimate;
+pub use estimator::PathEstimate;
 
-pub use message::{Message, MessageError, Places, Probe, Reply, Traffic};
+pub use message::{MessageError, PathProbe, Places, ProbeMessage, ProbeTraffic, Reply};
 pub use prober::{IDLE, MAX_PROBED, NotProbed, PathTo, Prober, Probing};
 pub use responder::{InboundPathId, MAX_PATHS, Responder};

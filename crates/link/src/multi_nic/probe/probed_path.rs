@@ -1,9 +1,9 @@
 //! One way: what is outstanding, and whether it works.
 
 use super::delays::LONG;
-use super::estimator::{Estimate, Estimator, Outstanding};
-use super::message::{Probe, Reply, Traffic};
-use super::train::Train;
+use super::estimator::{Estimator, Outstanding, PathEstimate};
+use super::message::{PathProbe, ProbeTraffic, Reply};
+use super::train::ProbeTrain;
 use crate::multi_nic::{NicId, PerByte};
 use crate::pacing::on_the_line;
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -33,10 +33,10 @@ pub(super) struct ProbedPath {
     pub to: MacAddr,
     pub nominal: Rate,
     pub up: bool,
-    pub sent: Traffic,
+    pub sent: ProbeTraffic,
     pub estimator: Estimator,
     /// What others were told last.
-    pub told: Option<Estimate>,
+    pub told: Option<PathEstimate>,
     /// A probe is to be sent as soon as the card is free.
     pub waiting: bool,
     /// When something happens next, as it stands in the agenda.
@@ -47,7 +47,7 @@ pub(super) struct ProbedPath {
     last_long: Option<Instant>,
     outstanding: VecDeque<Outstanding>,
     /// None: none has been sent yet.
-    train: Option<Train>,
+    train: Option<ProbeTrain>,
     in_a_row: u32,
     /// Share of probes that are not answered.
     unanswered: f64,
@@ -62,7 +62,7 @@ impl ProbedPath {
             to,
             nominal,
             up,
-            sent: Traffic::default(),
+            sent: ProbeTraffic::default(),
             estimator: Estimator::new(nominal, PerByte::of(nominal).times(hops.into())),
             told: None,
             waiting: false,
@@ -86,13 +86,13 @@ impl ProbedPath {
         let rested = |last: Instant| now.since(last) >= self.nominal.time_for(LONG) * LONG_SHARE;
         // The first of all finds the way empty.
         let train = self.train.as_mut().filter(|train| train.wants() && self.probes > 1);
-        let is_train = train.map(Train::on_sent).is_some();
+        let is_train = train.map(ProbeTrain::on_sent).is_some();
         let due = self.probes.is_multiple_of(LONG_EVERY) && self.last_long.is_none_or(rested);
         let long = is_train || due;
         let seq = self.next_seq;
         self.next_seq = self.next_seq.wrapping_add(1);
         let of =
-            |sent| Probe { lane, seq, sent_at: now, sent, rtt: self.estimator.rtt().unwrap_or_default() };
+            |sent| PathProbe { lane, seq, sent_at: now, sent, rtt: self.estimator.rtt().unwrap_or_default() };
         let len = if long { ByteCount::new(1_514) } else { ByteCount::new(60) };
         self.sent.add(on_the_line(len));
         let probe = of(self.sent);
@@ -142,18 +142,18 @@ impl ProbedPath {
     pub(super) fn begin_train(&mut self) -> bool {
         let begins = self.train.is_none();
         if begins {
-            self.train = Some(Train::new(self.nominal));
+            self.train = Some(ProbeTrain::new(self.nominal));
         }
         begins
     }
     /// More of a train is to be sent.
     pub(super) fn wants_more(&self) -> bool {
-        self.train.as_ref().is_some_and(Train::wants)
+        self.train.as_ref().is_some_and(ProbeTrain::wants)
     }
     /// Nothing more of a train will come: what it says of the way.
     fn conclude(&mut self, now: Instant) {
         let done = !self.wants_more() && !self.outstanding.iter().any(|probe| probe.train);
-        if let Some(rate) = self.train.as_mut().filter(|_| done).and_then(Train::take_rate) {
+        if let Some(rate) = self.train.as_mut().filter(|_| done).and_then(ProbeTrain::take_rate) {
             self.estimator.found(now, rate);
         }
     }

@@ -1,7 +1,7 @@
 //! Asks all ways, in turn.
 
-use super::estimator::Estimate;
-use super::message::{Message, Reply};
+use super::estimator::PathEstimate;
+use super::message::{ProbeMessage, Reply};
 use super::probed_path::ProbedPath;
 use crate::multi_nic::{MAX_NICS, NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -58,7 +58,7 @@ pub struct NotProbed(pub NeighbourId, pub NicId);
 #[derive(Clone, Debug)]
 pub struct Prober {
     probing: Probing,
-    neighbours: Vec<Option<Box<Neighbour>>>,
+    neighbours: Vec<Option<Box<ProbedNeighbour>>>,
     /// Who is at the other end of a way.
     by_address: BTreeMap<(NicId, MacAddr), NeighbourId>,
     agenda: BTreeSet<(Instant, NeighbourId, NicId)>,
@@ -69,7 +69,7 @@ pub struct Prober {
 }
 
 #[derive(Clone, Debug)]
-struct Neighbour {
+struct ProbedNeighbour {
     ways: [Option<Box<ProbedPath>>; MAX_NICS],
     used_at: Option<Instant>,
     /// Something was sent within [`IDLE`].
@@ -109,7 +109,7 @@ impl Prober {
             self.neighbours.resize(at + 1, None);
         }
         if let Some(place) = self.neighbours.get_mut(at) {
-            let new = || Box::new(Neighbour { ways: Default::default(), used_at: None, used: false });
+            let new = || Box::new(ProbedNeighbour { ways: Default::default(), used_at: None, used: false });
             let ways = &mut place.get_or_insert_with(new).ways;
             if let Some(place) = ways.get_mut(nic.index()) {
                 let mut way = ProbedPath::new(from, to, nominal, self.probing.hops, self.probing.starts_up);
@@ -168,8 +168,8 @@ impl Prober {
     }
     /// The same, from a frame. None: it is no reply.
     pub fn on_packet(&mut self, now: Instant, nic: NicId, packet: &Packet) -> Option<bool> {
-        match Message::of(packet)? {
-            Ok(Message::Reply(reply)) => Some(self.on_reply(now, nic, packet.macs().0, &reply)),
+        match ProbeMessage::of(packet)? {
+            Ok(ProbeMessage::Reply(reply)) => Some(self.on_reply(now, nic, packet.macs().0, &reply)),
             _ => None,
         }
     }
@@ -221,7 +221,7 @@ impl Prober {
         self.way(neighbour, nic)?.answered
     }
     /// All ways whose worth is another than was told before.
-    pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, Estimate)> {
+    pub fn take_changes(&mut self) -> Vec<(NeighbourId, NicId, PathEstimate)> {
         let mut changes = Vec::new();
         while let Some(neighbour) = self.changed.pop_first() {
             let Some(Some(known)) = self.neighbours.get_mut(neighbour.0 as usize) else { continue };

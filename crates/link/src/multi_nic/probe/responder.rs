@@ -1,7 +1,7 @@
 //! The other end: counts what comes by each lane, and answers.
 
-use super::message::{Places, Probe, Reply, Traffic};
-use crate::multi_nic::{Late, NicId, Observer};
+use super::message::{PathProbe, Places, ProbeTraffic, Reply};
+use crate::multi_nic::{Late, NicId, ReorderObserver};
 use crate::pacing::on_the_line;
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::{MacAddr, Packet};
@@ -22,18 +22,18 @@ pub struct InboundPathId(pub u16);
 /// Counts frames for each lane that has been probed, which is a card of ours and the address of another's, and answers probes.
 #[derive(Clone, Debug)]
 pub struct Responder {
-    rows: Vec<Row>,
+    rows: Vec<ResponderRow>,
     by_address: BTreeMap<(NicId, MacAddr), InboundPathId>,
     seen: [Option<InboundPathId>; SEEN],
-    observer: Observer,
+    observer: ReorderObserver,
     unanswered: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct ResponderRow {
     nic: NicId,
     from: MacAddr,
-    received: Traffic,
+    received: ProbeTraffic,
     places: Places,
     rtt: Span,
     /// When the last probe came.
@@ -49,7 +49,7 @@ impl Responder {
             rows: Vec::new(),
             by_address: BTreeMap::new(),
             seen: [None; SEEN],
-            observer: Observer::default(),
+            observer: ReorderObserver::default(),
             unanswered: 0,
         }
     }
@@ -76,7 +76,13 @@ impl Responder {
         Some(lane)
     }
     /// A probe came in `packet`. Returns the reply, which leaves by the same card, before any data.
-    pub fn on_probe(&mut self, now: Instant, nic: NicId, packet: &Packet, probe: Probe) -> Option<Packet> {
+    pub fn on_probe(
+        &mut self,
+        now: Instant,
+        nic: NicId,
+        packet: &Packet,
+        probe: PathProbe,
+    ) -> Option<Packet> {
         let (from, to) = packet.macs();
         if from.is_multicast() || to.is_multicast() {
             return None;
@@ -97,7 +103,7 @@ impl Responder {
         Some(reply.frame(to, from))
     }
     /// All lanes that are counted: our card, the sender's address, what came, and what came out of place.
-    pub fn lanes(&self) -> impl Iterator<Item = (NicId, MacAddr, Traffic, Places)> {
+    pub fn lanes(&self) -> impl Iterator<Item = (NicId, MacAddr, ProbeTraffic, Places)> {
         self.rows.iter().map(|row| (row.nic, row.from, row.received, row.places))
     }
     /// The same lanes, with their round trips as those who probe them know them; zero: unknown.
@@ -134,10 +140,10 @@ impl Responder {
         Some(lane)
     }
     fn make(&mut self, now: Instant, nic: NicId, from: MacAddr) -> InboundPathId {
-        let row = Row {
+        let row = ResponderRow {
             nic,
             from,
-            received: Traffic::default(),
+            received: ProbeTraffic::default(),
             places: Places::default(),
             rtt: Span::ZERO,
             probed_at: now,
@@ -171,18 +177,23 @@ impl Default for Responder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multi_nic::probe::Message;
+    use crate::multi_nic::probe::ProbeMessage;
     use crate::multi_nic::segment::made::{TO, from, segment};
     use farpace_wire::TcpFlags;
 
-    fn probe(lane: u8, rtt: Span) -> (Packet, Probe) {
-        let probe =
-            Probe { lane: NicId(lane), seq: 1, sent_at: Instant::ZERO, sent: Traffic::default(), rtt };
+    fn probe(lane: u8, rtt: Span) -> (Packet, PathProbe) {
+        let probe = PathProbe {
+            lane: NicId(lane),
+            seq: 1,
+            sent_at: Instant::ZERO,
+            sent: ProbeTraffic::default(),
+            rtt,
+        };
         (probe.frame(from(lane), TO), probe)
     }
     fn reply(packet: Option<Packet>) -> Option<Reply> {
-        match Message::of(&packet?)? {
-            Ok(Message::Reply(reply)) => Some(reply),
+        match ProbeMessage::of(&packet?)? {
+            Ok(ProbeMessage::Reply(reply)) => Some(reply),
             other => panic!("{other:?}"),
         }
     }
@@ -198,7 +209,7 @@ mod tests {
         for lane in [0, 1] {
             let (packet, probe) = probe(lane, rtt);
             let first = reply(responder.on_probe(now, NicId(lane), &packet, probe)).expect("an answer");
-            assert_eq!(first.received, Traffic { frames: 1, bytes: ByteCount::new(84) });
+            assert_eq!(first.received, ProbeTraffic { frames: 1, bytes: ByteCount::new(84) });
             assert_eq!((first.probe, first.arrived_at), (probe, now));
         }
         for seq in [1_000, 3_000, 4_000, 5_000] {
@@ -209,7 +220,7 @@ mod tests {
         let (packet, asked) = probe(1, rtt);
         let told = reply(responder.on_probe(now, NicId(1), &packet, asked)).expect("an answer");
         assert_eq!(told.places, Places { late: 1, harmful: 1, overtook: 0 });
-        assert_eq!(told.received, Traffic { frames: 3, bytes: ByteCount::new(84 * 2 + 1_078) });
+        assert_eq!(told.received, ProbeTraffic { frames: 3, bytes: ByteCount::new(84 * 2 + 1_078) });
         let (packet, asked) = probe(0, rtt);
         let told = reply(responder.on_probe(now, NicId(0), &packet, asked)).expect("an answer");
         assert_eq!(told.places, Places { late: 0, harmful: 0, overtook: 1 });

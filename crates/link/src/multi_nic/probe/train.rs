@@ -1,6 +1,6 @@
 //! A few frames of full length, one right after the other: how far apart they arrive tells what the way carries, before it is used.
 
-use super::message::Traffic;
+use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 
 /// Frames of a train at most, and at least; between these it takes so long on the card.
@@ -14,21 +14,21 @@ const NARROWER: f64 = 1.05;
 
 /// One train.
 #[derive(Clone, Debug)]
-pub(super) struct Train {
+pub(super) struct ProbeTrain {
     nominal: Rate,
     /// To be sent.
     left: u64,
     /// When it came, in seconds since the first, and bytes that had come by then.
     arrivals: Vec<(f64, f64)>,
-    first: Option<(Instant, Traffic)>,
+    first: Option<(Instant, ProbeTraffic)>,
 }
 
-impl Train {
+impl ProbeTrain {
     /// For a way whose cards send at this rate.
-    pub fn new(nominal: Rate) -> Train {
+    pub fn new(nominal: Rate) -> ProbeTrain {
         let fit = TIME.as_nanos().checked_div(nominal.time_for(super::delays::LONG).as_nanos());
         let left = fit.unwrap_or(MAX).clamp(MIN, MAX);
-        Train { nominal, left, arrivals: Vec::new(), first: None }
+        ProbeTrain { nominal, left, arrivals: Vec::new(), first: None }
     }
     /// Frames are to be sent.
     pub const fn wants(&self) -> bool {
@@ -39,7 +39,7 @@ impl Train {
         self.left = self.left.saturating_sub(1);
     }
     /// One has come, at `arrived_at` by the neighbour's clock.
-    pub fn on_reply(&mut self, arrived_at: Instant, received: Traffic) {
+    pub fn on_reply(&mut self, arrived_at: Instant, received: ProbeTraffic) {
         let (at, before) = *self.first.get_or_insert((arrived_at, received));
         if let Some(more) = received.since(before) {
             self.arrivals.push((arrived_at.since(at).as_secs_f64(), more.bytes.get() as f64));
@@ -69,14 +69,14 @@ impl Train {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farpace_units::Stream;
+    use farpace_units::RandomStream;
 
     /// What a train says that passes a line of so many Mbit/s, with so much jitter.
     fn measured(mbit: u64, jitter_us: u64, lost: &[u64], seed: u64) -> Option<u64> {
-        let mut train = Train::new(Rate::from_mbit(1_000));
-        let mut dice = Stream::new(seed, "jitter");
+        let mut train = ProbeTrain::new(Rate::from_mbit(1_000));
+        let mut dice = RandomStream::new(seed, "jitter");
         let pace = Rate::from_mbit(mbit).time_for(super::super::delays::LONG);
-        let (mut at, mut received, mut n) = (Instant::from_nanos(5), Traffic::default(), 0);
+        let (mut at, mut received, mut n) = (Instant::from_nanos(5), ProbeTraffic::default(), 0);
         while train.wants() {
             train.on_sent();
             n += 1;
@@ -112,8 +112,8 @@ mod tests {
     /// Breaks: a train keeps a slow card from sending anything else for long.
     #[test]
     fn trains_on_slow_cards_are_short() {
-        let frames = |mbit| Train::new(Rate::from_mbit(mbit)).left;
+        let frames = |mbit| ProbeTrain::new(Rate::from_mbit(mbit)).left;
         assert_eq!([1, 10, 50, 100, 100_000].map(frames), [4, 4, 16, 16, 16]);
-        assert_eq!(Train::new(Rate::from_mbit(1)).take_rate(), None, "nothing has come");
+        assert_eq!(ProbeTrain::new(Rate::from_mbit(1)).take_rate(), None, "nothing has come");
     }
 }

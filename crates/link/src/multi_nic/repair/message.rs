@@ -1,6 +1,6 @@
 //! What a receiver says that it misses, and what a sender says that it cannot send again.
 
-use crate::multi_nic::segment::FlowKey;
+use crate::multi_nic::segment::MultiNicFlowKey;
 use arrayvec::ArrayVec;
 use crc::{CRC_32_ISCSI, Crc};
 use farpace_units::Seq;
@@ -32,16 +32,16 @@ pub struct Missing {
     /// The sender has nothing of this any more: it says so, the receiver does not.
     pub gone: bool,
     /// Whose segments.
-    pub flow: FlowKey,
+    pub flow: MultiNicFlowKey,
     /// Between the holes, and from the last one to here, all has come.
     pub upto: Seq,
     /// Where they are missing; none of them is empty.
-    pub holes: ArrayVec<Hole, MAX_HOLES>,
+    pub holes: ArrayVec<MissingRange, MAX_HOLES>,
 }
 
 /// Numbers of a flow that have not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub struct MissingRange {
     /// The first.
     pub start: Seq,
     /// Behind the last.
@@ -139,7 +139,7 @@ impl Missing {
             let (start, behind) = rest.split_first_chunk::<4>().ok_or(short(need))?;
             let (end, behind) = behind.split_first_chunk::<4>().ok_or(short(need))?;
             let number = |bytes: &[u8; 4]| Seq::new(u32::from_be_bytes(*bytes));
-            let hole = Hole { start: number(start), end: number(end) };
+            let hole = MissingRange { start: number(start), end: number(end) };
             if hole.end.before_eq(hole.start) {
                 return Err(MissingError::Empty);
             }
@@ -147,7 +147,7 @@ impl Missing {
             rest = behind;
         }
         let upto = Seq::new(u32::from_be_bytes(*upto));
-        Ok(Missing { gone, flow: FlowKey::new(addresses, u32::from_be_bytes(*ports)), upto, holes })
+        Ok(Missing { gone, flow: MultiNicFlowKey::new(addresses, u32::from_be_bytes(*ports)), upto, holes })
     }
     /// The frame that carries it.
     pub fn frame(&self, from: MacAddr, to: MacAddr) -> Packet {
@@ -202,8 +202,8 @@ mod tests {
             false => AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
             true => AddressPair::V6(Ipv6Addr::from_bits(1), Ipv6Addr::from_bits(2)),
         };
-        let hole = |&(start, end): &(u32, u32)| Hole { start: Seq::new(start), end: Seq::new(end) };
-        let flow = FlowKey::new(addresses, 0x1234_0050);
+        let hole = |&(start, end): &(u32, u32)| MissingRange { start: Seq::new(start), end: Seq::new(end) };
+        let flow = MultiNicFlowKey::new(addresses, 0x1234_0050);
         Missing { gone, flow, upto: Seq::new(0x0102_0304), holes: holes.iter().map(hole).collect() }
     }
 

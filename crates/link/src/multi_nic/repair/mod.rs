@@ -17,5 +17,5 @@
 mod message;
 mod retransmit_cache;
 
-pub use message::{Hole, MAX_HOLES, Missing, MissingError};
-pub use retransmit_cache::{RetransmitCache, Sent};
+pub use message::{MAX_HOLES, Missing, MissingError, MissingRange};
+pub use retransmit_cache::{CachedFrame, RetransmitCache};

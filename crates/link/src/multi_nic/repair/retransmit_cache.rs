@@ -1,6 +1,6 @@
 //! What was sent lately, to be sent again.
 
-use crate::multi_nic::segment::{FlowKey, Segment};
+use crate::multi_nic::segment::{MultiNicFlowKey, SegmentView};
 use crate::multi_nic::{FlowId, NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::{Packet, TcpFlags};
@@ -24,34 +24,34 @@ pub struct RetransmitCache {
     bytes: ByteCount,
     count: usize,
     /// Empty until the first is kept.
-    flows: Vec<Option<Box<Flow>>>,
+    flows: Vec<Option<Box<CachedFlow>>>,
     /// In the order in which they were sent: place of the flow, number, turn. Some are not kept any more.
     ages: VecDeque<(u32, Seq, u64)>,
     next: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
+struct CachedFlow {
     id: FlowId,
     /// In the order of their numbers.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<CachedSegment>,
     /// When the last was kept.
     turn: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedSegment {
     seq: Seq,
     len: u32,
     packet: Packet,
     /// None: it still waits to be sent.
-    sent: Option<Sent>,
+    sent: Option<CachedFrame>,
     turn: u64,
 }
 
 /// How a frame was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct CachedFrame {
     /// When.
     pub at: Instant,
     /// By which card.
@@ -76,7 +76,7 @@ impl RetransmitCache {
     /// number, if it is kept.
     pub fn keep(&mut self, id: FlowId, packet: &Packet) -> Option<Seq> {
         let segment = segment_of(packet).filter(|_| cost(packet) <= self.limit)?;
-        let Segment { seq, len, .. } = segment;
+        let SegmentView { seq, len, .. } = segment;
         if self.flows.is_empty() {
             self.flows.resize(FLOWS, None);
         }
@@ -84,7 +84,7 @@ impl RetransmitCache {
         self.next += 1;
         let at = place(id);
         let slot = self.flows.get_mut(at as usize)?;
-        let flow = slot.get_or_insert_with(|| Box::new(Flow { id, kept: VecDeque::new(), turn }));
+        let flow = slot.get_or_insert_with(|| Box::new(CachedFlow { id, kept: VecDeque::new(), turn }));
         let same = flow.id == id && flow.kept.front().is_none_or(|first| apart(first.seq, seq) < FARTHEST);
         if !same {
             if flow.id != id && !flow.kept.is_empty() && turn - flow.turn < SILENT {
@@ -95,7 +95,7 @@ impl RetransmitCache {
             flow.id = id;
         }
         flow.turn = turn;
-        let new = Kept { seq, len, packet: packet.clone(), sent: None, turn };
+        let new = CachedSegment { seq, len, packet: packet.clone(), sent: None, turn };
         self.bytes += cost(packet);
         self.count += 1;
         match flow.find(seq) {
@@ -112,7 +112,7 @@ impl RetransmitCache {
         Some(seq)
     }
     /// It leaves, perhaps again: what is asked for once more must have been lost once more.
-    pub fn on_sent(&mut self, id: FlowId, seq: Seq, sent: Sent) {
+    pub fn on_sent(&mut self, id: FlowId, seq: Seq, sent: CachedFrame) {
         if let Some(flow) = flow_mut(&mut self.flows, id)
             && let Ok(at) = flow.find(seq)
             && let Some(kept) = flow.kept.get_mut(at)
@@ -140,26 +140,30 @@ impl RetransmitCache {
         }
     }
     /// What was sent last by this card to `neighbour`, of each flow in its order.
-    pub fn sent_by(&self, nic: NicId, neighbour: NeighbourId) -> impl Iterator<Item = (&Packet, Seq, Sent)> {
+    pub fn sent_by(
+        &self,
+        nic: NicId,
+        neighbour: NeighbourId,
+    ) -> impl Iterator<Item = (&Packet, Seq, CachedFrame)> {
         let kept = self.flows.iter().flatten().flat_map(|flow| &flow.kept);
         let sent = kept.filter_map(|kept| Some((&kept.packet, kept.seq, kept.sent?)));
         sent.filter(move |(.., sent)| sent.nic == nic && sent.neighbour == neighbour)
     }
     /// The frame that begins there, and how it was sent last; not at all: it still waits.
-    pub fn find(&self, flow: &FlowKey, seq: Seq) -> Option<(&Packet, Option<Sent>)> {
+    pub fn find(&self, flow: &MultiNicFlowKey, seq: Seq) -> Option<(&Packet, Option<CachedFrame>)> {
         let known = self.flow(flow.id())?;
         let kept = known.kept.get(known.find(seq).ok()?)?;
-        let same = Segment::of(&kept.packet).is_some_and(|segment| segment.flow == *flow);
+        let same = SegmentView::of(&kept.packet).is_some_and(|segment| segment.flow == *flow);
         same.then_some((&kept.packet, kept.sent))
     }
     /// The frames of the flow that begin from `from` to before `to`, `most` at most: where, how long, and how they were sent.
     pub fn between(
         &self,
-        flow: &FlowKey,
+        flow: &MultiNicFlowKey,
         from: Seq,
         to: Seq,
         most: usize,
-    ) -> impl Iterator<Item = (Seq, u32, Option<Sent>)> {
+    ) -> impl Iterator<Item = (Seq, u32, Option<CachedFrame>)> {
         let known = self.flow(flow.id()).into_iter();
         let kept = known.flat_map(move |flow| {
             let first = flow.kept.partition_point(|kept| kept.seq.before(from));
@@ -172,12 +176,12 @@ impl RetransmitCache {
         self.bytes
     }
 
-    fn flow(&self, id: FlowId) -> Option<&Flow> {
+    fn flow(&self, id: FlowId) -> Option<&CachedFlow> {
         self.flows.get(place(id) as usize)?.as_deref().filter(|flow| flow.id == id)
     }
     /// Forgets the oldest until the rest is within the limit, and the ages of what is not kept any more.
     fn tidy(&mut self) {
-        let place_of = |flow: Option<&Flow>, seq: Seq, turn: u64| {
+        let place_of = |flow: Option<&CachedFlow>, seq: Seq, turn: u64| {
             let at = flow?.find(seq).ok()?;
             flow?.kept.get(at).is_some_and(|kept| kept.turn == turn).then_some(at)
         };
@@ -200,7 +204,7 @@ impl RetransmitCache {
     }
 }
 
-impl Flow {
+impl CachedFlow {
     /// Where this number is, or would be.
     fn find(&self, seq: Seq) -> Result<usize, usize> {
         // Nearly all come in their order.
@@ -213,7 +217,7 @@ impl Flow {
     }
 }
 
-fn flow_mut(flows: &mut [Option<Box<Flow>>], id: FlowId) -> Option<&mut Flow> {
+fn flow_mut(flows: &mut [Option<Box<CachedFlow>>], id: FlowId) -> Option<&mut CachedFlow> {
     flows.get_mut(place(id) as usize)?.as_deref_mut().filter(|flow| flow.id == id)
 }
 
@@ -230,9 +234,9 @@ fn apart(one: Seq, other: Seq) -> u32 {
     one.distance(other).unsigned_abs()
 }
 
-fn segment_of(packet: &Packet) -> Option<Segment> {
+fn segment_of(packet: &Packet) -> Option<SegmentView> {
     let ends = TcpFlags::SYN.with(TcpFlags::FIN).with(TcpFlags::RST);
-    Segment::of(packet).filter(|segment| segment.len > 0 && !segment.flags.intersects(ends))
+    SegmentView::of(packet).filter(|segment| segment.len > 0 && !segment.flags.intersects(ends))
 }
 
 #[cfg(test)]
@@ -241,8 +245,8 @@ mod tests {
     use crate::multi_nic::flow_of;
     use crate::multi_nic::segment::made::segment;
 
-    fn sent(ms: u64) -> Sent {
-        Sent { at: Instant::from_nanos(ms * 1_000_000), nic: NicId(0), neighbour: NeighbourId(1) }
+    fn sent(ms: u64) -> CachedFrame {
+        CachedFrame { at: Instant::from_nanos(ms * 1_000_000), nic: NicId(0), neighbour: NeighbourId(1) }
     }
     /// What is counted is there.
     fn whole(copies: &RetransmitCache) {
@@ -257,12 +261,12 @@ mod tests {
         seq: u32,
         len: usize,
         flags: TcpFlags,
-    ) -> FlowKey {
+    ) -> MultiNicFlowKey {
         let packet = segment(0, port, seq, len, flags, None);
         if let Some(copy) = copies.keep(flow_of(&packet), &packet) {
             copies.on_sent(flow_of(&packet), copy, sent(ms));
         }
-        Segment::of(&packet).expect("a segment").flow
+        SegmentView::of(&packet).expect("a segment").flow
     }
 
     /// Breaks: what is asked for is not found although it was just sent, or another flow's is sent in its place.
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!(found(&one, 1_000), Some((500, Some(sent(1)))));
         assert_eq!(found(&two, 1_000), Some((700, Some(sent(2)))));
         assert_eq!(found(&one, 1_001), None);
-        let between = |flow: &FlowKey, from, to| {
+        let between = |flow: &MultiNicFlowKey, from, to| {
             let all = copies.between(flow, Seq::new(from), Seq::new(to), 9);
             all.map(|(seq, len, _)| (seq.get(), len)).collect::<Vec<_>>()
         };
@@ -305,7 +309,7 @@ mod tests {
     fn what_waits_is_told_from_what_was_dropped() {
         let mut copies = RetransmitCache::new(ByteCount::new(1_000_000));
         let packet = segment(0, 1, 1_000, 500, TcpFlags::ACK, None);
-        let flow = Segment::of(&packet).expect("a segment").flow;
+        let flow = SegmentView::of(&packet).expect("a segment").flow;
         copies.keep(flow.id(), &packet);
         assert_eq!(copies.find(&flow, Seq::new(1_000)).map(|(_, sent)| sent), Some(None));
         copies.on_dropped(flow.id(), Seq::new(1_000));

@@ -1,8 +1,8 @@
 //! What a receiver asks its neighbours for.
 
-use super::{Flow, Resequencer};
+use super::{ResequencedFlow, Resequencer};
 use crate::multi_nic::NicId;
-use crate::multi_nic::repair::{Hole, MAX_HOLES, Missing};
+use crate::multi_nic::repair::{MAX_HOLES, Missing, MissingRange};
 use arrayvec::ArrayVec;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::MacAddr;
@@ -85,7 +85,7 @@ impl Resequencer {
         let Some(mut flow) = place.and_then(|place| place.take_if(|flow| flow.key == missing.flow)) else {
             return;
         };
-        for Hole { start, end } in &missing.holes {
+        for MissingRange { start, end } in &missing.holes {
             let (start, end) = (flow.place_of(*start), flow.place_of(*end));
             if end > flow.next {
                 if flow.asking.gone.is_full() {
@@ -105,7 +105,7 @@ impl Resequencer {
 
     /// Asks for what all lanes of a flow have passed by; and every half round trip for all that is missing, whether it may still come or
     /// not: the sender knows what it has sent when.
-    pub(super) fn ask(&mut self, flow: &mut Flow, now: Instant, silent: Span) {
+    pub(super) fn ask(&mut self, flow: &mut ResequencedFlow, now: Instant, silent: Span) {
         let next = flow.next;
         flow.asking.gone.retain(|(_, end)| *end > next);
         let Some(by) = flow.asking.by.filter(|_| !flow.held.is_empty()) else {
@@ -132,8 +132,8 @@ impl Resequencer {
         flow.asking.again_at.get_or_insert(now + (by.rtt / 2).max(MIN_REPEAT_INTERVAL));
     }
     /// Asks for the first holes between these places, and says up to where.
-    fn question(&mut self, flow: &Flow, by: RepairRequestTime, from: u64, upto: u64) -> u64 {
-        let mut holes: ArrayVec<Hole, MAX_HOLES> = ArrayVec::new();
+    fn question(&mut self, flow: &ResequencedFlow, by: RepairRequestTime, from: u64, upto: u64) -> u64 {
+        let mut holes: ArrayVec<MissingRange, MAX_HOLES> = ArrayVec::new();
         let before = flow.held.range(..from).next_back().map_or(0, |(_, held)| held.end);
         let mut at = from.max(before);
         let number = |place: u64| Seq::new(place as u32);
@@ -142,7 +142,7 @@ impl Resequencer {
                 break;
             }
             if *start > at {
-                holes.push(Hole { start: number(at), end: number(*start) });
+                holes.push(MissingRange { start: number(at), end: number(*start) });
             }
             at = at.max(held.end);
         }
@@ -155,7 +155,7 @@ impl Resequencer {
     }
 }
 
-impl Flow {
+impl ResequencedFlow {
     /// The place of a number near the next one.
     fn place_of(&self, number: Seq) -> u64 {
         self.position(number.distance(self.next_seq()))

@@ -77,7 +77,7 @@ impl Bench {
         for (_, missing) in self.line.take_questions() {
             assert!(!missing.gone);
             let n = |seq: farpace_units::Seq| seq.get().wrapping_sub(u32::MAX - 2_999) / LEN as u32;
-            let of = |hole: &crate::multi_nic::repair::Hole| n(hole.start)..n(hole.end);
+            let of = |hole: &crate::multi_nic::repair::MissingRange| n(hole.start)..n(hole.end);
             let port = (missing.flow.parts().1 >> 16) as u16;
             self.asked.push((port, missing.holes.iter().flat_map(of).collect()));
         }
@@ -269,11 +269,11 @@ fn what_is_gone_is_not_waited_for() {
     assert!(bench.push(us(4_000), 0, data(0, 1, 5)).is_empty());
     assert!(bench.push(us(4_010), 0, data(0, 1, 7)).is_empty());
     assert_eq!(bench.asked, [(1, vec![4]), (1, vec![6])]);
-    let flow = Segment::of(&data(0, 1, 0)).expect("a segment").flow;
+    let flow = SegmentView::of(&data(0, 1, 0)).expect("a segment").flow;
     let tell = |bench: &mut Bench, port: u16, n: u32| {
         let start = farpace_units::Seq::new((u32::MAX - 2_999).wrapping_add(n * LEN as u32));
-        let hole = crate::multi_nic::repair::Hole { start, end: start + LEN as u32 };
-        let flow = FlowKey::new(flow.parts().0, u32::from(port) << 16 | 80);
+        let hole = crate::multi_nic::repair::MissingRange { start, end: start + LEN as u32 };
+        let flow = MultiNicFlowKey::new(flow.parts().0, u32::from(port) << 16 | 80);
         let mut out = Vec::new();
         bench.line.gone(
             bench.now,

@@ -1,6 +1,6 @@
 //! What filters look at, of a packet or of a filter.
 
-use crate::pacing::config::Filter;
+use crate::pacing::config::ClassFilter;
 use farpace_path::Prefix;
 use farpace_wire::Packet;
 use farpace_wire::ip::{IpView, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// All that filters look at. Of a packet: what it has. Of a filter: the bits that it asks for, and as a mask, which
 /// bits these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct ClassifierKey {
     /// IPv4 addresses are in the low 32 bits.
     dst: u128,
     src: u128,
@@ -27,16 +27,16 @@ const V6: u64 = 1 << 50;
 /// There are ports to look at.
 const PORTS: u64 = 1 << 51;
 
-impl Key {
+impl ClassifierKey {
     #[inline]
-    pub fn and(&self, mask: &Key) -> Key {
-        Key { dst: self.dst & mask.dst, src: self.src & mask.src, rest: self.rest & mask.rest }
+    pub fn and(&self, mask: &ClassifierKey) -> ClassifierKey {
+        ClassifierKey { dst: self.dst & mask.dst, src: self.src & mask.src, rest: self.rest & mask.rest }
     }
 
     /// Of a packet.
     #[inline]
-    pub fn of_packet(packet: &Packet) -> Key {
-        let Some(ip) = packet.ip() else { return Key { dst: 0, src: 0, rest: 0 } };
+    pub fn of_packet(packet: &Packet) -> ClassifierKey {
+        let Some(ip) = packet.ip() else { return ClassifierKey { dst: 0, src: 0, rest: 0 } };
         let (dst, src, family) = match &ip {
             IpView::V4(ip) => (ip.dst().to_bits().into(), ip.src().to_bits().into(), V4),
             IpView::V6(ip) => (ip.dst().to_bits(), ip.src().to_bits(), V6),
@@ -48,13 +48,14 @@ impl Key {
         };
         let ports = ports.map_or(0, |(src, dst)| PORTS | u64::from(src) << SRC_PORT | u64::from(dst));
         let head = u64::from(ip.protocol()) << PROTOCOL | u64::from(ip.dscp()) << DSCP;
-        Key { dst, src, rest: IP | family | head | ports }
+        ClassifierKey { dst, src, rest: IP | family | head | ports }
     }
 
     /// Of a filter: which bits it asks for, and what they must be.
-    pub fn of_filter(filter: &Filter) -> (Key, Key) {
-        let Filter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
-        let (mut mask, mut value) = (Key { dst: 0, src: 0, rest: 0 }, Key { dst: 0, src: 0, rest: 0 });
+    pub fn of_filter(filter: &ClassFilter) -> (ClassifierKey, ClassifierKey) {
+        let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
+        let (mut mask, mut value) =
+            (ClassifierKey { dst: 0, src: 0, rest: 0 }, ClassifierKey { dst: 0, src: 0, rest: 0 });
         let mut ask = |bits: u64, at: u32, what: u64| {
             mask.rest |= IP | bits << at;
             value.rest |= IP | what << at;

@@ -43,16 +43,20 @@ fn tagged(packet: &Packet, tags: usize) -> Packet {
     Packet::from_frame(&frame).unwrap()
 }
 
-fn config(classes: usize, filters: Vec<Filter>) -> PacingConfig {
+fn config(classes: usize, filters: Vec<ClassFilter>) -> PacingConfig {
     let class = |i: usize| ClassConfig { name: i.to_string(), rate: None, limit: None };
     PacingConfig { classes: (0..classes).map(class).collect(), filters, ..PacingConfig::default() }
 }
 
 /// What a filter means, word for word.
-fn plainly(filter: &Filter, packet: &Packet) -> bool {
+fn plainly(filter: &ClassFilter, packet: &Packet) -> bool {
     let Some(ip) = packet.ip() else {
         return *filter
-            == Filter { class: filter.class.clone(), priority: filter.priority, ..Filter::default() };
+            == ClassFilter {
+                class: filter.class.clone(),
+                priority: filter.priority,
+                ..ClassFilter::default()
+            };
     };
     let tcp = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port()));
     let ports = tcp.or_else(|_| packet.udp().map(|udp| (udp.src_port(), udp.dst_port()))).ok();
@@ -78,13 +82,13 @@ fn small_prefix() -> impl Strategy<Value = Prefix> {
     })
 }
 
-fn small_filter(classes: usize) -> impl Strategy<Value = Filter> {
+fn small_filter(classes: usize) -> impl Strategy<Value = ClassFilter> {
     let maybe = prop::option::weighted::<BoxedStrategy<u16>>;
     let protocol = prop::option::weighted(0.3, prop::sample::select(vec![6u8, 17, 1]));
     let nets = (prop::option::of(small_prefix()), prop::option::of(small_prefix()));
     let ports = (maybe(0.3, (1u16..4).boxed()), maybe(0.3, (1u16..4).boxed()));
     (0..classes, 0u16..3, protocol, nets, ports, prop::option::weighted(0.2, 0u8..3)).prop_map(
-        |(class, priority, protocol, (src, dst), (src_port, dst_port), dscp)| Filter {
+        |(class, priority, protocol, (src, dst), (src_port, dst_port), dscp)| ClassFilter {
             class: class.to_string(),
             priority,
             protocol: protocol.map(Protocol::new),
@@ -162,7 +166,7 @@ proptest! {
 /// Breaks: which packets of a flow a filter catches: tagged ones, fragments, other families, other protocols.
 #[test]
 fn packets_of_all_kinds_find_their_class() {
-    let filter = |key: &str| -> Filter { toml::from_str(&format!("class = \"0\"\n{key}")).unwrap() };
+    let filter = |key: &str| -> ClassFilter { toml::from_str(&format!("class = \"0\"\n{key}")).unwrap() };
     let datagram = udp("10.0.0.1", "10.0.0.2", (5, 53), 2_000);
     let six = udp("2001:db8::1", "2001:db8::2", (5, 53), 20);
     let parts = fragment(datagram.clone(), 1_500, 9).unwrap();
@@ -201,15 +205,15 @@ fn packets_of_all_kinds_find_their_class() {
     }
 }
 
-fn on_address(i: u32) -> Filter {
+fn on_address(i: u32) -> ClassFilter {
     let dst = Prefix::new(IpAddr::V4((0x0a00_0000 + i).into()), 32).unwrap();
-    Filter { class: "0".into(), dst: Some(dst), ..Filter::default() }
+    ClassFilter { class: "0".into(), dst: Some(dst), ..ClassFilter::default() }
 }
 
 /// Breaks: ten thousand filters on addresses and ports cost a walk, or many searches, for each packet.
 #[test]
 fn many_filters_are_few_shapes() {
-    let port = |i: u16| Filter { class: "1".into(), dst_port: Some(i), ..Filter::default() };
+    let port = |i: u16| ClassFilter { class: "1".into(), dst_port: Some(i), ..ClassFilter::default() };
     let filters = (0..10_000).map(on_address).chain((0..10_000).map(port)).collect();
     let config = config(2, filters);
     assert_eq!(config.check(farpace_units::Rate::from_mbit(1)), []);
@@ -223,7 +227,7 @@ fn many_filters_are_few_shapes() {
 /// Breaks: a file with more filters, or more shapes of them, than a device can bear is taken, or one at the limit is not.
 #[test]
 fn filters_have_limits() {
-    let says = |filters: Vec<Filter>| {
+    let says = |filters: Vec<ClassFilter>| {
         let mut errors = Vec::new();
         check(&filters, &mut errors);
         errors.first().map(ToString::to_string).unwrap_or_default()
@@ -233,7 +237,7 @@ fn filters_have_limits() {
     assert!(many(MAX_FILTERS + 1).contains("at most 65536"));
     let shapes = |n: u32| {
         let net = |bits: u32| Prefix::new(ip("::"), bits as u8).ok();
-        let filter = |i| Filter { src: net(i % 129), dst: net(i / 129), ..on_address(0) };
+        let filter = |i| ClassFilter { src: net(i % 129), dst: net(i / 129), ..on_address(0) };
         says((0..n).map(filter).collect())
     };
     assert_eq!(shapes(MAX_SHAPES as u32), "");

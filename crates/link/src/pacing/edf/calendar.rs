@@ -1,6 +1,6 @@
 //! Classes that wait for their time, by that time: a timing wheel in bytes of the line.
 
-use super::Entry;
+use super::ClassEntry;
 
 /// Bits of a byte count that the lowest wheel does not tell apart: a slot of it is as long as a shortest frame, so that
 /// each is looked at only a few times.
@@ -19,15 +19,15 @@ const KEPT: usize = 32;
 const SPARE: usize = 128;
 
 #[derive(Clone, Debug)]
-struct Slot {
-    entries: Vec<Entry>,
+struct CalendarSlot {
+    entries: Vec<ClassEntry>,
     /// The start of the first of them; [`u64::MAX`] if there are none.
     first: u64,
 }
 
 #[derive(Debug)]
 struct Wheel {
-    slots: Box<[Slot; SLOTS]>,
+    slots: Box<[CalendarSlot; SLOTS]>,
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
     words: u16,
@@ -36,9 +36,9 @@ struct Wheel {
 /// What becomes of an entry.
 pub(super) enum Change {
     /// It has come down to the lowest wheel.
-    Soon(Entry),
+    Soon(ClassEntry),
     /// Its time has come, and it is no longer in the calendar.
-    Due(Entry),
+    Due(ClassEntry),
 }
 
 /// Entries whose start is still to come, in order of it.
@@ -50,9 +50,9 @@ pub(super) enum Change {
 pub(super) struct Calendar {
     wheels: Box<[Wheel; WHEELS]>,
     /// Beyond the last wheel's turn.
-    far: Vec<Entry>,
+    far: Vec<ClassEntry>,
     /// Memory without entries.
-    spare: Vec<Entry>,
+    spare: Vec<ClassEntry>,
     /// All that started up to here has been taken out.
     at: u64,
     /// Before this, nothing is to be done: no start comes, and no slot of a higher wheel begins that holds something.
@@ -73,7 +73,7 @@ impl Calendar {
     }
 
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: ClassEntry) {
         self.len += 1;
         // What has been due for some time is found in the slot of the present.
         let start = entry.start.max(self.at);
@@ -197,11 +197,11 @@ const fn slot_of(start: u64, level: usize) -> usize {
 
 impl Wheel {
     fn new() -> Self {
-        let slots = Box::new([const { Slot { entries: Vec::new(), first: u64::MAX } }; SLOTS]);
+        let slots = Box::new([const { CalendarSlot { entries: Vec::new(), first: u64::MAX } }; SLOTS]);
         Wheel { slots, occupied: [0; WORDS], words: 0 }
     }
     #[inline]
-    fn push(&mut self, index: usize, entry: Entry) {
+    fn push(&mut self, index: usize, entry: ClassEntry) {
         let slot = &mut self.slots[index];
         slot.first = slot.first.min(entry.start);
         slot.entries.push(entry);
@@ -209,14 +209,14 @@ impl Wheel {
         self.words |= 1 << (index / 64);
     }
     /// Empties a slot, which gets the memory of `spare` for what will come.
-    fn take(&mut self, index: usize, spare: Vec<Entry>) -> Vec<Entry> {
+    fn take(&mut self, index: usize, spare: Vec<ClassEntry>) -> Vec<ClassEntry> {
         self.clear(index);
         self.slots[index].first = u64::MAX;
         std::mem::replace(&mut self.slots[index].entries, spare)
     }
     /// Takes out of a slot what starts up to `to`, in the order in which it came, and says how many that were.
     #[inline]
-    fn take_due(&mut self, index: usize, to: u64, mut due: impl FnMut(Entry)) -> usize {
+    fn take_due(&mut self, index: usize, to: u64, mut due: impl FnMut(ClassEntry)) -> usize {
         let slot = &mut self.slots[index];
         let (before, mut first) = (slot.entries.len(), u64::MAX);
         slot.entries.retain(|entry| {
@@ -258,8 +258,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn entry(class: u32, start: u64) -> Entry {
-        Entry::new(start, start + 1, ClassId(class), PacketAt::default(), false)
+    fn entry(class: u32, start: u64) -> ClassEntry {
+        ClassEntry::new(start, start + 1, ClassId(class), PacketAt::default(), false)
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Classes whose time has come, by deadline: rings of slots, one for each magnitude of interval.
 
-use super::Entry;
+use super::ClassEntry;
 use std::collections::VecDeque;
 
 /// A slot is so much shorter than the intervals of its ring: 2^5, so that a deadline is rounded by a thirty-second of an
@@ -14,12 +14,12 @@ const MAGNITUDES: usize = 64;
 const KEPT: usize = 32;
 
 #[derive(Clone, Debug)]
-struct Ring {
+struct DeadlineRing {
     /// The number of the first slot that holds something; a slot's number is its deadline over its length.
     first: u64,
     /// By the slot's number, modulo 128.
     occupied: u128,
-    slots: Vec<VecDeque<Entry>>,
+    slots: Vec<VecDeque<ClassEntry>>,
 }
 
 /// Entries that may leave now, the most urgent first.
@@ -29,7 +29,7 @@ struct Ring {
 /// however many classes there are, and burstiness grows by a thirty-second of a frame at most.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    rings: Box<[Ring; MAGNITUDES]>,
+    rings: Box<[DeadlineRing; MAGNITUDES]>,
     /// Rings that hold something.
     nonempty: u64,
     /// The first rounded deadline of each ring.
@@ -39,7 +39,8 @@ pub(super) struct Deadlines {
 
 impl Deadlines {
     pub fn new() -> Self {
-        let rings = Box::new(std::array::from_fn(|_| Ring { first: 0, occupied: 0, slots: Vec::new() }));
+        let rings =
+            Box::new(std::array::from_fn(|_| DeadlineRing { first: 0, occupied: 0, slots: Vec::new() }));
         Deadlines { rings, nonempty: 0, earliest: [0; MAGNITUDES], len: 0 }
     }
 
@@ -49,7 +50,7 @@ impl Deadlines {
     }
 
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: ClassEntry) {
         self.len += 1;
         let magnitude = magnitude_of(entry.deadline.saturating_sub(entry.start));
         let shift = shift_of(magnitude);
@@ -78,7 +79,7 @@ impl Deadlines {
     /// Takes the entry with the earliest deadline; of those that are rounded to the same one, of the shortest interval, and of
     /// those the one that came first.
     #[inline]
-    pub fn pop(&mut self) -> Option<Entry> {
+    pub fn pop(&mut self) -> Option<ClassEntry> {
         let mut magnitude = self.nonempty.trailing_zeros() as usize;
         let mut best = *self.earliest.get(magnitude)?;
         let mut rest = self.nonempty & (self.nonempty - 1);
@@ -108,7 +109,7 @@ impl Deadlines {
     }
 }
 
-impl Ring {
+impl DeadlineRing {
     /// The number of the last slot that holds something.
     fn last(&self) -> u64 {
         let from_first = self.occupied.rotate_right((self.first % SLOTS) as u32);
@@ -137,13 +138,13 @@ mod tests {
         #[test]
         fn the_most_urgent_comes_first(steps in prop::collection::vec((6u32..34, any::<u64>(), prop::bool::weighted(0.6)), 1..300)) {
             let mut deadlines = Deadlines::new();
-            let mut model: Vec<Entry> = Vec::new();
+            let mut model: Vec<ClassEntry> = Vec::new();
             let now = 1u64 << 40;
             for (class, (bits, random, push)) in (0..).zip(steps) {
                 if push {
                     let interval = (1 << bits) | (random % (1 << bits));
                     let start = now - (random >> 20) % interval;
-                    let entry = Entry::new(start, start + interval, ClassId(class), PacketAt::default(), false);
+                    let entry = ClassEntry::new(start, start + interval, ClassId(class), PacketAt::default(), false);
                     deadlines.push(entry);
                     model.push(entry);
                 } else {
@@ -165,7 +166,7 @@ mod tests {
         fn nothing_is_lost_however_late(deadlines_at in prop::collection::vec(0u64..1 << 50, 1..200)) {
             let mut deadlines = Deadlines::new();
             for (class, deadline) in (0..).zip(&deadlines_at) {
-                let entry = Entry::new(deadline.saturating_sub(100), *deadline, ClassId(class), PacketAt::default(), false);
+                let entry = ClassEntry::new(deadline.saturating_sub(100), *deadline, ClassId(class), PacketAt::default(), false);
                 deadlines.push(entry);
             }
             let mut seen: Vec<u32> = std::iter::from_fn(|| deadlines.pop()).map(|e| e.class().0).collect();
@@ -181,7 +182,7 @@ mod tests {
         let mut deadlines = Deadlines::new();
         for (class, slots) in [(0, 0), (1, 140), (2, 60), (3, 1_000), (4, 126)] {
             let deadline = (1 << 20) + slots * 128;
-            deadlines.push(Entry::new(
+            deadlines.push(ClassEntry::new(
                 deadline - 4_096,
                 deadline,
                 ClassId(class),

@@ -15,14 +15,14 @@ mod state;
 
 use super::classes::{Classes, Tag};
 use super::{
-    ClassId, ClassSpec, ClassStats, Gaps, Interval, LineClock, Next, Paced, PacingError, Refused,
+    ClassId, ClassSpec, ClassStats, Gaps, LineClock, Next, PacedFrame, PacingError, PacingInterval, Refused,
     SHORTEST_GAP, Scheduler, on_the_line,
 };
 use calendar::{Calendar, Change};
 use deadlines::Deadlines;
 use farpace_path::Backlog;
 use farpace_units::{ByteCount, Instant, Rate, Span};
-use state::{Entry, State};
+use state::{ClassEntry, EdfState};
 use std::collections::VecDeque;
 
 /// With [`Gaps::Hybrid`], a class whose interval is more than so many times as long as timers are late needs no gap frames: what a timer is
@@ -32,7 +32,7 @@ const LONG_INTERVAL: u64 = 10;
 /// The default scheduler: precise for any set of classes that fits the line.
 #[derive(Debug)]
 pub struct Edf<P> {
-    classes: Classes<P, State>,
+    classes: Classes<P, EdfState>,
     clock: LineClock,
     gaps: Gaps,
     /// Bytes of the line in the time by which timers are late.
@@ -48,12 +48,12 @@ pub struct Edf<P> {
     calendar: Calendar,
     deadlines: Deadlines,
     /// Normal classes with packets, and followers whose time has come.
-    turns: VecDeque<Entry>,
+    turns: VecDeque<ClassEntry>,
     /// Classes that stand somewhere; all other entries are left-overs.
     standing: usize,
 }
 
-impl<P: Paced> Edf<P> {
+impl<P: PacedFrame> Edf<P> {
     /// On a line of this rate that carries IP packets of up to `mtu` bytes, with timers that come late by `jitter` (of
     /// use for [`Gaps::Hybrid`] alone).
     ///
@@ -102,7 +102,7 @@ impl<P: Paced> Edf<P> {
 
     /// Puts the entry of a class where it belongs.
     #[inline]
-    fn place(&mut self, entry: Entry, tag: Tag) {
+    fn place(&mut self, entry: ClassEntry, tag: Tag) {
         if tag == Tag::Normal {
             self.turns.push_back(entry);
         } else if entry.start > self.clock.bytes() {
@@ -129,7 +129,7 @@ impl<P: Paced> Edf<P> {
 
     /// Sends the next frame of the class that an entry means; none if the entry is a left-over.
     #[inline]
-    fn send(&mut self, entry: Entry) -> Option<Next<P>> {
+    fn send(&mut self, entry: ClassEntry) -> Option<Next<P>> {
         let id = entry.class();
         let (packet, len, class) = self.classes.send_if(id, |state| state.is_meant_by(&entry))?;
         let (begin, tag) = (self.clock.bytes(), class.tag);
@@ -196,11 +196,11 @@ impl<P: Paced> Edf<P> {
         self.calendar = Calendar::new(self.clock.bytes());
         self.deadlines = Deadlines::new();
         let turns = std::mem::take(&mut self.turns);
-        let meant = |entry: &Entry| {
+        let meant = |entry: &ClassEntry| {
             self.classes.get(entry.class()).is_some_and(|class| class.state.is_meant_by(entry))
         };
         self.turns = turns.into_iter().filter(meant).collect();
-        let in_turn: std::collections::BTreeSet<_> = self.turns.iter().map(Entry::class).collect();
+        let in_turn: std::collections::BTreeSet<_> = self.turns.iter().map(ClassEntry::class).collect();
         for id in self.classes.ids().collect::<Vec<_>>() {
             if let Some(class) = self.classes.get(id).filter(|class| class.state.stands)
                 && !in_turn.contains(&id)
@@ -226,10 +226,10 @@ fn gap_frame(missing: u64, full: ByteCount) -> ByteCount {
     })
 }
 
-impl<P: Paced> Edf<P> {
+impl<P: PacedFrame> Edf<P> {
     /// The interval of a class has changed from `old`: what is left of the time that it waits is scaled, and it takes its
     /// new place.
-    fn rescale(&mut self, id: ClassId, old: Interval) {
+    fn rescale(&mut self, id: ClassId, old: PacingInterval) {
         let now = self.clock.bytes();
         let Some(class) = self.classes.get_mut(id) else { return };
         let left = u128::from(class.state.start.saturating_sub(now));
@@ -275,7 +275,7 @@ impl<P: Paced> Edf<P> {
     }
 }
 
-impl<P: Paced> Scheduler<P> for Edf<P> {
+impl<P: PacedFrame> Scheduler<P> for Edf<P> {
     fn add_class(&mut self, spec: ClassSpec) -> Result<ClassId, PacingError> {
         self.classes.add(spec)
     }

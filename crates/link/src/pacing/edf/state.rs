@@ -1,12 +1,12 @@
 //! What the scheduler knows of a class, and the copies of it that stand in the calendar and elsewhere.
 
-use super::super::classes::{Class, PacketAt, Tag};
+use super::super::classes::{ClassState, PacketAt, Tag};
 use super::super::{ClassId, MAX_CLASSES, layer_2};
 use farpace_units::ByteCount;
 
 /// One frame-to-be of a class, in bytes of the line: it may begin at `start` and should have begun before `deadline`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ClassEntry {
     pub start: u64,
     pub deadline: u64,
     class: u32,
@@ -16,12 +16,12 @@ pub(super) struct Entry {
 
 /// Beside the number of a class: it [follows](crate::pacing::ClassKind::Follows) a connection.
 const FOLLOWS: u32 = 1 << 31;
-const _: () = assert!(MAX_CLASSES <= FOLLOWS as usize && size_of::<Entry>() == 24);
+const _: () = assert!(MAX_CLASSES <= FOLLOWS as usize && size_of::<ClassEntry>() == 24);
 
-impl Entry {
+impl ClassEntry {
     pub const fn new(start: u64, deadline: u64, class: ClassId, packet: PacketAt, follows: bool) -> Self {
         let class = if follows { class.0 | FOLLOWS } else { class.0 };
-        Entry { start, deadline, class, packet }
+        ClassEntry { start, deadline, class, packet }
     }
     /// The class.
     pub const fn class(&self) -> ClassId {
@@ -40,7 +40,7 @@ impl Entry {
 
 /// The state of a class, in bytes of the line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct EdfState {
     /// Its clock: when its next frame may begin.
     pub start: u64,
     /// When the frame after that may begin.
@@ -53,8 +53,8 @@ pub(super) struct State {
     pub fine: bool,
 }
 
-impl State {
-    pub fn is_meant_by(&self, entry: &Entry) -> bool {
+impl EdfState {
+    pub fn is_meant_by(&self, entry: &ClassEntry) -> bool {
         self.stands && self.start == entry.start && self.deadline == entry.deadline
     }
     /// Keeps the count of classes for whose intervals timers are too late.
@@ -67,15 +67,15 @@ impl State {
     }
 }
 
-impl Class<State> {
+impl ClassState<EdfState> {
     /// Where the class stands.
-    pub fn entry(&self, id: ClassId) -> Entry {
-        let State { start, deadline, .. } = self.state;
-        Entry::new(start, deadline, id, self.first_packet(), self.tag == Tag::Follows)
+    pub fn entry(&self, id: ClassId) -> ClassEntry {
+        let EdfState { start, deadline, .. } = self.state;
+        ClassEntry::new(start, deadline, id, self.first_packet(), self.tag == Tag::Follows)
     }
     /// The class's place for its first packet, of `len` bytes in memory.
     #[inline]
-    pub fn next_entry(&mut self, id: ClassId, len: ByteCount) -> Entry {
+    pub fn next_entry(&mut self, id: ClassId, len: ByteCount) -> ClassEntry {
         if self.tag != Tag::Normal {
             let interval = self.interval.after(layer_2(len), &mut self.state.rest);
             self.state.deadline = self.state.start.saturating_add(interval);

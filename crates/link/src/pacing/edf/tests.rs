@@ -1,24 +1,24 @@
 mod edges;
 
 use super::*;
-use crate::pacing::classes::Class;
-use crate::pacing::{Burstiness, ClassKind, Frame, layer_2, saturate};
+use crate::pacing::classes::ClassState;
+use crate::pacing::{Burstiness, ClassKind, SaturatingFrame, layer_2, saturate};
 use farpace_path::QueueLimit;
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 
 const LINE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 const FULL: u32 = 1_514;
 
-fn edf(gaps: Gaps) -> Edf<Frame> {
+fn edf(gaps: Gaps) -> Edf<SaturatingFrame> {
     Edf::new(LINE, MTU, gaps, Span::from_micros(10)).unwrap()
 }
 
-fn paced(edf: &mut Edf<Frame>, rate: Rate) -> ClassId {
+fn paced(edf: &mut Edf<SaturatingFrame>, rate: Rate) -> ClassId {
     edf.add_class(ClassSpec { kind: ClassKind::Paced(rate), limit: QueueLimit::Unlimited }).unwrap()
 }
 
-fn class(edf: &mut Edf<Frame>, kind: ClassKind) -> ClassId {
+fn class(edf: &mut Edf<SaturatingFrame>, kind: ClassKind) -> ClassId {
     edf.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn one_class_is_exact() {
 fn never_more_than_two_frames() {
     let mut worst = 0.0f64;
     for set in 0..300 {
-        let mut dice = Stream::new(set, "sets");
+        let mut dice = RandomStream::new(set, "sets");
         let ratio = most_of_random_set(&mut dice, 3_000_000);
         worst = worst.max(ratio);
         assert!(ratio <= 2.0, "set {set}: {ratio}");
@@ -54,7 +54,7 @@ fn never_more_than_two_frames() {
 }
 
 /// The greatest burstiness of a class of a random set, in frames of its length.
-fn most_of_random_set(dice: &mut Stream, end: u64) -> f64 {
+fn most_of_random_set(dice: &mut RandomStream, end: u64) -> f64 {
     let count = 2 + dice.below(31) as usize;
     let load = 0.5 + 0.49 * dice.unit();
     let weights: Vec<f64> = (0..count).map(|_| (1 << dice.below(9)) as f64 * (1.0 + dice.unit())).collect();
@@ -90,7 +90,7 @@ fn equal_classes_keep_their_order() {
 }
 
 /// Sends until nothing is queued or the line has carried `end` bytes; where each frame began, by class.
-fn drain(edf: &mut Edf<Frame>, at: &mut u64, end: u64) -> Vec<(ClassId, u64)> {
+fn drain(edf: &mut Edf<SaturatingFrame>, at: &mut u64, end: u64) -> Vec<(ClassId, u64)> {
     let mut sent = vec![];
     while *at < end {
         match edf.dequeue(edf.clock.instant_of(*at)) {
@@ -106,9 +106,9 @@ fn drain(edf: &mut Edf<Frame>, at: &mut u64, end: u64) -> Vec<(ClassId, u64)> {
     sent
 }
 
-fn queue(edf: &mut Edf<Frame>, at: u64, id: ClassId, frames: usize) {
+fn queue(edf: &mut Edf<SaturatingFrame>, at: u64, id: ClassId, frames: usize) {
     for _ in 0..frames {
-        edf.enqueue(edf.clock.instant_of(at), id, Frame(FULL)).unwrap();
+        edf.enqueue(edf.clock.instant_of(at), id, SaturatingFrame(FULL)).unwrap();
     }
 }
 
@@ -244,7 +244,7 @@ fn hybrid_uses_timers_where_they_are_good_enough() {
 #[derive(Clone, Debug)]
 struct Wish(Rate);
 
-impl Paced for Wish {
+impl PacedFrame for Wish {
     fn len(&self) -> ByteCount {
         ByteCount::new(1_514)
     }
@@ -301,7 +301,7 @@ fn followers_have_their_rate_and_no_more_than_is_left() {
 /// Breaks: a class without packets takes more than 128 B.
 #[test]
 fn a_class_is_small() {
-    assert_eq!(size_of::<Class<State>>(), 128);
+    assert_eq!(size_of::<ClassState<EdfState>>(), 128);
 }
 
 /// Breaks: the sets of `never_more_than_two_frames` are only a part of those that were tried when this was made. Ten thousand of
@@ -309,7 +309,7 @@ fn a_class_is_small() {
 #[test]
 #[ignore = "long: make soak runs it"]
 fn never_more_than_two_frames_in_ten_thousand_sets() {
-    let ratio = |set| most_of_random_set(&mut Stream::new(set, "sets"), 10_000_000);
+    let ratio = |set| most_of_random_set(&mut RandomStream::new(set, "sets"), 10_000_000);
     let worst = (0..10_000).map(ratio).fold(0.0, f64::max);
     assert!(worst <= 2.0, "{worst}");
     println!("worst of 10,000 sets: {worst:.4} frames");

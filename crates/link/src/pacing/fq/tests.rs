@@ -1,7 +1,7 @@
 //! Flows with timers.
 
 use super::*;
-use crate::pacing::{ClassKind, Frame, LineClock, on_the_line};
+use crate::pacing::{ClassKind, LineClock, SaturatingFrame, on_the_line};
 use farpace_path::QueueLimit;
 
 const LINE: Rate = Rate::from_mbit(1_000);
@@ -10,22 +10,22 @@ const SLACK: Span = Span::from_micros(10);
 /// A full frame on the line, in ns.
 const FRAME: u64 = 1_538 * 8;
 
-fn fq() -> Fq<Frame> {
+fn fq() -> Fq<SaturatingFrame> {
     Fq::new(LINE, MTU, SLACK, None).unwrap()
 }
 
-fn class(fq: &mut Fq<Frame>, kind: ClassKind) -> ClassId {
+fn class(fq: &mut Fq<SaturatingFrame>, kind: ClassKind) -> ClassId {
     fq.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
 }
 
-fn feed(fq: &mut Fq<Frame>, now: u64, id: ClassId, frames: usize) {
+fn feed(fq: &mut Fq<SaturatingFrame>, now: u64, id: ClassId, frames: usize) {
     for _ in 0..frames {
-        fq.enqueue(Instant::from_nanos(now), id, Frame(1_514)).unwrap();
+        fq.enqueue(Instant::from_nanos(now), id, SaturatingFrame(1_514)).unwrap();
     }
 }
 
 /// When so many packets begin, in ns, and whose they are, on a line that is free from `now` on.
-fn sent(fq: &mut Fq<Frame>, now: u64, packets: usize) -> Vec<(u64, usize)> {
+fn sent(fq: &mut Fq<SaturatingFrame>, now: u64, packets: usize) -> Vec<(u64, usize)> {
     let mut clock = LineClock::new(LINE);
     let (mut now, mut sent) = (Instant::from_nanos(now), Vec::new());
     clock.catch_up(now);

@@ -66,7 +66,7 @@ fn frames_of_all_lengths() {
             }
             for len in [mtu + 23, u64::from(u32::MAX) + 60, u64::MAX] {
                 let refused = scheduler.enqueue(Instant::ZERO, class, frame(9, len)).unwrap_err();
-                assert_eq!(refused.why, Refusal::TooLong, "{name}: {len} of {mtu}");
+                assert_eq!(refused.why, EnqueueRefusal::TooLong, "{name}: {len} of {mtu}");
             }
             let (mut now, mut out, mut steps) = (Instant::ZERO, Vec::new(), 0);
             while out.len() < lengths.len() {

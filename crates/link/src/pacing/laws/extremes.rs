@@ -2,11 +2,11 @@
 //! MTU, rates that change at every step, numbers of classes that come again, and somebody who asks too early or too late.
 
 use super::*;
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 
 /// A trial is drawn from one number.
 struct Trial {
-    dice: Stream,
+    dice: RandomStream,
     scheduler: Box<dyn Scheduler<Numbered>>,
     line: Rate,
     mtu: u64,
@@ -19,14 +19,14 @@ struct Trial {
 }
 
 /// Log-uniform from 1 to `most`.
-fn spread(dice: &mut Stream, most: u64) -> u64 {
+fn spread(dice: &mut RandomStream, most: u64) -> u64 {
     let bits = dice.below(u64::from(most.max(1).ilog2()) + 1);
     ((1 << bits) + dice.below(1 << bits)).min(most.max(1))
 }
 
 impl Trial {
     fn new(seed: u64, new: New) -> Self {
-        let mut dice = Stream::new(seed, "extremes");
+        let mut dice = RandomStream::new(seed, "extremes");
         let most = LineClock::FASTEST.bits_per_sec();
         let line = Rate::from_bits_per_sec(if dice.chance(0.2) { most } else { spread(&mut dice, most) });
         let mtu = [68, 1_500, 9_000, 65_535][dice.below(4) as usize];

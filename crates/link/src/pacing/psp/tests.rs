@@ -1,17 +1,17 @@
 //! The paper's algorithm, with its flaws, step by step.
 
 use super::*;
-use crate::pacing::{ClassKind, Frame};
+use crate::pacing::{ClassKind, SaturatingFrame};
 use farpace_path::QueueLimit;
 
-const FULL: Frame = Frame(1_514);
+const FULL: SaturatingFrame = SaturatingFrame(1_514);
 
 fn spec(kind: ClassKind) -> ClassSpec {
     ClassSpec { kind, limit: QueueLimit::Unlimited }
 }
 
 /// A scheduler on a line of so many Mbit/s with paced classes of these, which have `frames` full frames each.
-fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<Frame>, Vec<ClassId>) {
+fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<SaturatingFrame>, Vec<ClassId>) {
     let mut psp = Psp::new(Rate::from_mbit(line), ByteCount::new(1_500)).unwrap();
     let add = |rate: &u64| psp.add_class(spec(ClassKind::Paced(Rate::from_mbit(*rate)))).unwrap();
     let ids: Vec<_> = rates.iter().map(add).collect();
@@ -21,14 +21,14 @@ fn backlogged(line: u64, rates: &[u64], frames: usize) -> (Psp<Frame>, Vec<Class
     (psp, ids)
 }
 
-fn feed(psp: &mut Psp<Frame>, id: ClassId, frames: usize) {
+fn feed(psp: &mut Psp<SaturatingFrame>, id: ClassId, frames: usize) {
     for _ in 0..frames {
         psp.enqueue(Instant::ZERO, id, FULL).unwrap();
     }
 }
 
 /// What it sends next: the place of a class, or a gap.
-fn next(psp: &mut Psp<Frame>) -> Result<usize, u64> {
+fn next(psp: &mut Psp<SaturatingFrame>) -> Result<usize, u64> {
     match psp.dequeue(Instant::ZERO) {
         Next::Packet { class, .. } => Ok(class.index()),
         Next::Gap(gap) => Err(gap.get()),
@@ -182,7 +182,7 @@ fn turns_stay_when_a_class_goes() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hinted(Option<Rate>);
 
-impl Paced for Hinted {
+impl PacedFrame for Hinted {
     fn len(&self) -> ByteCount {
         ByteCount::new(1_514)
     }

@@ -3,7 +3,7 @@
 use super::selector::{Family, Selector};
 use super::words::{TcError, Words};
 use super::{Tc, Verb, units};
-use crate::pacing::{Filter, MAX_FILTERS};
+use crate::pacing::{ClassFilter, MAX_FILTERS};
 use farpace_path::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -85,15 +85,15 @@ impl Tc {
     fn put_filter(
         &mut self,
         verb: Verb,
-        mut filter: Filter,
+        mut filter: ClassFilter,
         has_priority: bool,
         class: Option<usize>,
         words: &Words<'_>,
     ) -> Result<(), TcError> {
-        let same = |other: &Filter| {
+        let same = |other: &ClassFilter| {
             let class = filter.class.clone();
             let priority = if has_priority { filter.priority } else { other.priority };
-            Filter { class, priority, ..other.clone() } == Filter { priority, ..filter.clone() }
+            ClassFilter { class, priority, ..other.clone() } == ClassFilter { priority, ..filter.clone() }
         };
         let least = self.least_given;
         let config = self.rooted(words)?;

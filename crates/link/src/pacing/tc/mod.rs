@@ -39,7 +39,7 @@ pub use write::{NotWords, to_tc};
 
 use super::{PacingConfig, SchedulerKind};
 use std::collections::BTreeMap;
-use words::{Line, Words};
+use words::{TcLine, Words};
 
 /// What commands change: the pacing of one device.
 ///
@@ -88,7 +88,7 @@ impl Tc {
     /// # Errors
     /// What is wrong with it, at which word. Nothing has changed then.
     pub fn apply(&mut self, words: &[String]) -> Result<(), TcError> {
-        self.run(&Line { number: 0, words: words.to_vec() })
+        self.run(&TcLine { number: 0, words: words.to_vec() })
     }
 
     /// Runs the commands of a text, one a line, up to the first that is wrong. `\` at the end of a line goes on on the
@@ -104,7 +104,7 @@ impl Tc {
         Ok(lines.len())
     }
 
-    fn run(&mut self, line: &Line) -> Result<(), TcError> {
+    fn run(&mut self, line: &TcLine) -> Result<(), TcError> {
         let before = (self.device.clone(), self.major);
         let done = self.command(line);
         if done.is_err() {
@@ -113,7 +113,7 @@ impl Tc {
         done
     }
 
-    fn command(&mut self, line: &Line) -> Result<(), TcError> {
+    fn command(&mut self, line: &TcLine) -> Result<(), TcError> {
         let mut words = Words::new(line);
         if line.words.len() > MAX_WORDS {
             return Err(words.error_at(MAX_WORDS, format!("a command has at most {MAX_WORDS} words")));

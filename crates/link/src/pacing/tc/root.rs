@@ -37,7 +37,7 @@ const OTHERS: [&str; 22] = [
 ];
 
 /// What a `tc qdisc` is about.
-enum Place {
+enum QdiscPlace {
     Root,
     /// Below the class of this place.
     Class(usize),
@@ -54,9 +54,9 @@ impl Tc {
             let word = words.next("root or parent, and what the qdisc is, like edf")?;
             match word {
                 "dev" => self.device(words)?,
-                "root" => words.once(&mut place, Place::Root, "root or parent")?,
+                "root" => words.once(&mut place, QdiscPlace::Root, "root or parent")?,
                 "parent" => {
-                    let class = Place::Class(self.known_class(words)?);
+                    let class = QdiscPlace::Class(self.known_class(words)?);
                     words.once(&mut place, class, "root or parent")?;
                 }
                 "handle" => {
@@ -73,8 +73,8 @@ impl Tc {
         let kind = kind.map(|kind| known_kind(kind, words)).transpose()?;
         match place {
             None => Err(words.error("expected `root`, or `parent` with a class, before this word")),
-            Some(Place::Class(class)) => self.leaf(verb, class, kind, words),
-            Some(Place::Root) => self.root(verb, handle, kind, words),
+            Some(QdiscPlace::Class(class)) => self.leaf(verb, class, kind, words),
+            Some(QdiscPlace::Root) => self.root(verb, handle, kind, words),
         }
     }
 

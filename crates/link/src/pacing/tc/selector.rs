@@ -2,7 +2,7 @@
 
 use super::units;
 use super::words::{TcError, Words};
-use crate::pacing::{Filter, Protocol};
+use crate::pacing::{ClassFilter, Protocol};
 use farpace_path::Prefix;
 
 /// Which IP a filter is about.
@@ -35,9 +35,9 @@ impl Selector {
     }
 
     /// The filter, without class and priority.
-    pub fn filter(&self) -> Filter {
+    pub fn filter(&self) -> ClassFilter {
         let Selector { family: _, protocol, src, dst, src_port, dst_port, dscp } = *self;
-        Filter { class: String::new(), priority: 0, protocol, src, dst, src_port, dst_port, dscp }
+        ClassFilter { class: String::new(), priority: 0, protocol, src, dst, src_port, dst_port, dscp }
     }
 
     /// One selector of u32, after `match`.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::pacing::{
-    ClassConfig, ClassRate, Filter, GapFrameKind, Gaps, PacingConfig, Protocol, SchedulerKind,
+    ClassConfig, ClassFilter, ClassRate, GapFrameKind, Gaps, PacingConfig, Protocol, SchedulerKind,
 };
 use farpace_path::{Prefix, QueueLimit};
 use farpace_units::{ByteCount, Packets, Rate, Span};
@@ -167,7 +167,7 @@ fn filters_mean_what_they_mean_in_tc() {
             "priority = 1\nprotocol = \"tcp\"\nsrc = \"10.1.2.3\"\ndst = \"10.0.0.0/8\"\nsrc_port = 9\ndst_port = 80\ndscp = 46",
         ),
     ] {
-        let filter: Filter = toml::from_str(&format!("class = \"1:1\"\n{means}")).unwrap();
+        let filter: ClassFilter = toml::from_str(&format!("class = \"1:1\"\n{means}")).unwrap();
         assert_eq!(
             made(&format!("{root}filter add dev eth0 parent 1: {words}")).filters,
             [filter],
@@ -371,7 +371,7 @@ fn limits() -> impl Strategy<Value = QueueLimit> {
     ]
 }
 
-fn filters(classes: Vec<String>) -> impl Strategy<Value = Filter> {
+fn filters(classes: Vec<String>) -> impl Strategy<Value = ClassFilter> {
     let net = |v4: bool| {
         (any::<u128>(), any::<u8>()).prop_map(move |(bits, len)| {
             let (address, len): (IpAddr, u8) = match v4 {
@@ -387,7 +387,7 @@ fn filters(classes: Vec<String>) -> impl Strategy<Value = Filter> {
     (prop::sample::select(classes), any::<u16>(), nets, ports, head).prop_map(
         |(class, priority, (src, dst), (src_port, dst_port), (protocol, dscp))| {
             let protocol = protocol.map(Protocol::new);
-            Filter { class, priority, protocol, src, dst, src_port, dst_port, dscp }
+            ClassFilter { class, priority, protocol, src, dst, src_port, dst_port, dscp }
         },
     )
 }

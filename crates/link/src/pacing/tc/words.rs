@@ -11,7 +11,7 @@ const SHOWN: usize = 400;
 
 /// A command: its words, and the line of a text where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct TcLine {
     /// From 1; 0 if it came from no text.
     pub number: usize,
     pub words: Vec<String>,
@@ -48,9 +48,9 @@ impl fmt::Display for TcError {
 }
 
 /// The commands of a text: a line each, `\` at its end to go on, `#` for the rest of a line that does not count.
-pub(super) fn lines(text: &str) -> Vec<Line> {
+pub(super) fn lines(text: &str) -> Vec<TcLine> {
     let mut lines = Vec::new();
-    let mut open: Option<Line> = None;
+    let mut open: Option<TcLine> = None;
     for (text, number) in text.lines().zip(1..) {
         let (text, goes_on) = match text.trim_end().strip_suffix('\\') {
             Some(text) => (text, true),
@@ -61,7 +61,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
         let counted: Vec<String> =
             words.take_while(|word| !word.starts_with('#')).map(str::to_owned).collect();
         let comment = all.any(|word| word.starts_with('#'));
-        let line = open.get_or_insert(Line { number, words: Vec::new() });
+        let line = open.get_or_insert(TcLine { number, words: Vec::new() });
         if line.words.is_empty() {
             line.number = number;
         }
@@ -77,12 +77,12 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
 
 /// Reads the words of a command one after another.
 pub(super) struct Words<'a> {
-    line: &'a Line,
+    line: &'a TcLine,
     at: usize,
 }
 
 impl<'a> Words<'a> {
-    pub fn new(line: &'a Line) -> Self {
+    pub fn new(line: &'a TcLine) -> Self {
         Words { line, at: 0 }
     }
     pub fn peek(&self) -> Option<&'a str> {
@@ -159,7 +159,7 @@ impl<'a> Words<'a> {
         self.at.saturating_sub(1)
     }
     pub fn error_at(&self, at: usize, problem: impl fmt::Display) -> TcError {
-        let Line { number, words } = self.line.clone();
+        let TcLine { number, words } = self.line.clone();
         TcError { line: number, words, at, problem: problem.to_string() }
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     /// Breaks: where errors point to.
     #[test]
     fn errors_point_at_the_word() {
-        let line = Line { number: 3, words: ["one", "twö", "three"].map(String::from).to_vec() };
+        let line = TcLine { number: 3, words: ["one", "twö", "three"].map(String::from).to_vec() };
         let mut words = Words::new(&line);
         words.next("").unwrap();
         words.next("").unwrap();

@@ -2,7 +2,7 @@
 
 use super::selector::Family;
 use super::{kind, units};
-use crate::pacing::{ClassConfig, ClassRate, Filter, GapFrameKind, Gaps, PacingConfig, SchedulerKind};
+use crate::pacing::{ClassConfig, ClassFilter, ClassRate, GapFrameKind, Gaps, PacingConfig, SchedulerKind};
 use farpace_path::QueueLimit;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -160,8 +160,8 @@ fn fifo(limit: QueueLimit) -> &'static str {
 }
 
 /// What a filter matches, in the words of u32.
-fn selector(filter: &Filter) -> (String, Family) {
-    let Filter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
+fn selector(filter: &ClassFilter) -> (String, Family) {
+    let ClassFilter { class: _, priority: _, protocol, src, dst, src_port, dst_port, dscp } = filter;
     let family = match src.or(*dst) {
         None => Family::All,
         Some(net) if net.net().is_ipv4() => Family::V4,

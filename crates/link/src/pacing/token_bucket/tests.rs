@@ -1,28 +1,28 @@
 //! Buckets at their ticks.
 
 use super::*;
-use crate::pacing::{ClassKind, Frame, LineClock, on_the_line};
+use crate::pacing::{ClassKind, LineClock, SaturatingFrame, on_the_line};
 use farpace_path::QueueLimit;
 
 const LINE: Rate = Rate::from_mbit(1_000);
 const MTU: ByteCount = ByteCount::new(1_500);
 
-fn bucket(tick: u64, burst: Option<u64>) -> TokenBucket<Frame> {
+fn bucket(tick: u64, burst: Option<u64>) -> TokenBucket<SaturatingFrame> {
     TokenBucket::new(LINE, MTU, Span::from_millis(tick), burst.map(ByteCount::new)).unwrap()
 }
 
-fn class(tb: &mut TokenBucket<Frame>, kind: ClassKind) -> ClassId {
+fn class(tb: &mut TokenBucket<SaturatingFrame>, kind: ClassKind) -> ClassId {
     tb.add_class(ClassSpec { kind, limit: QueueLimit::Unlimited }).unwrap()
 }
 
-fn feed(tb: &mut TokenBucket<Frame>, now: Instant, id: ClassId, frames: usize) {
+fn feed(tb: &mut TokenBucket<SaturatingFrame>, now: Instant, id: ClassId, frames: usize) {
     for _ in 0..frames {
-        tb.enqueue(now, id, Frame(1_514)).unwrap();
+        tb.enqueue(now, id, SaturatingFrame(1_514)).unwrap();
     }
 }
 
 /// All that it sends until `end`, at the speed of the line: when each burst began, and the classes of its packets.
-fn bursts(tb: &mut TokenBucket<Frame>, from: Instant, end: Instant) -> Vec<(Instant, Vec<usize>)> {
+fn bursts(tb: &mut TokenBucket<SaturatingFrame>, from: Instant, end: Instant) -> Vec<(Instant, Vec<usize>)> {
     let mut clock = LineClock::new(LINE);
     clock.catch_up(from);
     let (mut now, mut bursts) = (from, vec![(from, Vec::new())]);
@@ -143,7 +143,7 @@ fn rates_change_with_the_tokens_there_are() {
 fn buckets_change_their_size() {
     // 125 B in a tick, then 12,500 B, then 125 B again; a frame in reserve each time.
     let [slow, fast] = [1, 100].map(Rate::from_mbit);
-    let sent = |tb: &mut TokenBucket<Frame>, now| {
+    let sent = |tb: &mut TokenBucket<SaturatingFrame>, now| {
         let end = now + Span::from_micros(900);
         bursts(tb, now, end)[0].1.len()
     };
@@ -187,5 +187,5 @@ fn a_number_that_is_used_again_takes_one_turn() {
 /// Breaks: a tick of no time is taken.
 #[test]
 fn a_tick_takes_time() {
-    assert!(TokenBucket::<Frame>::new(LINE, MTU, Span::ZERO, None).is_err());
+    assert!(TokenBucket::<SaturatingFrame>::new(LINE, MTU, Span::ZERO, None).is_err());
 }

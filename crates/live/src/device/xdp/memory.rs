@@ -13,15 +13,15 @@ use std::ptr::{NonNull, null_mut};
 
 /// Pages, of our own or of a file.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct XdpMemory {
     start: NonNull<u8>,
     len: usize,
 }
 
 // SAFETY: it is a pointer to pages that belong to the process, not to a thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for XdpMemory {}
 
-impl Memory {
+impl XdpMemory {
     /// Fresh pages.
     pub fn new(len: usize) -> io::Result<Self> {
         Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
@@ -39,7 +39,7 @@ impl Memory {
             return Err(Errno::last().into());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Memory { start, len })
+        Ok(XdpMemory { start, len })
     }
 
     /// Where it begins.
@@ -81,7 +81,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for XdpMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody has a reference to it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };

@@ -20,7 +20,7 @@ use nix::net::if_::{if_indextoname, if_nametoindex};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use program::Program;
-use queue::Queue;
+use queue::XdpQueue;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -86,7 +86,7 @@ impl XdpConfig {
 pub struct XdpSocket {
     // Dropped in this order: the program goes before what it hands frames to.
     program: Program,
-    queues: Vec<Queue>,
+    queues: Vec<XdpQueue>,
     /// All of them at once; none: there is one.
     epoll: Option<Epoll>,
     /// Keeps the interface promiscuous.
@@ -137,7 +137,7 @@ impl XdpSocket {
         let mut program = Program::attach(index, name, count, config.mode)?;
         let (mut all, mut mode) = (Vec::new(), program.mode);
         for number in 0..count {
-            let open = |flags| Queue::open(index, number, chunk, flags);
+            let open = |flags| XdpQueue::open(index, number, chunk, flags);
             let zero_copy = match config.mode {
                 Some(XdpMode::ZeroCopy) => Some(open(libc::XDP_ZEROCOPY)),
                 None if program.mode == XdpMode::Copy => open(libc::XDP_ZEROCOPY).ok().map(Ok),
@@ -216,7 +216,7 @@ impl XdpSocket {
     }
 }
 
-fn wait_for_all(queues: &[Queue]) -> nix::Result<Epoll> {
+fn wait_for_all(queues: &[XdpQueue]) -> nix::Result<Epoll> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     queues.iter().try_for_each(|queue| epoll.add(&queue.socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)))?;
     Ok(epoll)

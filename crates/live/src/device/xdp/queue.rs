@@ -1,7 +1,7 @@
 //! A socket on one queue of an interface, with its memory and rings.
 
-use super::memory::Memory;
-use super::ring::Ring;
+use super::memory::XdpMemory;
+use super::ring::XdpRing;
 use super::sys;
 use nix::errno::Errno;
 use nix::libc;
@@ -12,25 +12,25 @@ use std::os::fd::{AsFd, OwnedFd};
 const ENTRIES: u32 = 2048;
 
 /// One queue.
-pub(super) struct Queue {
+pub(super) struct XdpQueue {
     pub socket: OwnedFd,
-    memory: Memory,
+    memory: XdpMemory,
     chunk: u32,
-    arrived: Ring<libc::xdp_desc>,
-    fill: Ring<u64>,
-    outgoing: Ring<libc::xdp_desc>,
-    completed: Ring<u64>,
+    arrived: XdpRing<libc::xdp_desc>,
+    fill: XdpRing<u64>,
+    outgoing: XdpRing<libc::xdp_desc>,
+    completed: XdpRing<u64>,
     /// Chunks for frames to send that the system does not have.
     free: Vec<u64>,
     returned: Vec<u64>,
 }
 
-impl Queue {
+impl XdpQueue {
     /// Binds a socket to this queue. `flags` say how.
     pub fn open(index: u32, queue: u32, chunk: u32, flags: u16) -> io::Result<Self> {
         let socket = sys::socket()?;
         let fd = socket.as_fd();
-        let memory = Memory::new(2 * ENTRIES as usize * chunk as usize)?;
+        let memory = XdpMemory::new(2 * ENTRIES as usize * chunk as usize)?;
         sys::register(fd, &memory, chunk)?;
         for ring in
             [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
@@ -38,16 +38,17 @@ impl Queue {
             sys::ring(fd, ring, ENTRIES)?;
         }
         let at = sys::offsets(fd)?;
-        let arrived = Ring::map(fd, &at.rx, ENTRIES, libc::XDP_PGOFF_RX_RING)?;
-        let outgoing = Ring::map(fd, &at.tx, ENTRIES, libc::XDP_PGOFF_TX_RING)?;
-        let mut fill = Ring::map(fd, &at.fr, ENTRIES, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t)?;
-        let completed = Ring::map(fd, &at.cr, ENTRIES, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t)?;
+        let arrived = XdpRing::map(fd, &at.rx, ENTRIES, libc::XDP_PGOFF_RX_RING)?;
+        let outgoing = XdpRing::map(fd, &at.tx, ENTRIES, libc::XDP_PGOFF_TX_RING)?;
+        let mut fill = XdpRing::map(fd, &at.fr, ENTRIES, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t)?;
+        let completed =
+            XdpRing::map(fd, &at.cr, ENTRIES, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t)?;
         let chunks = |from: u32| (from..from + ENTRIES).map(|n| u64::from(n) * u64::from(chunk)).collect();
         let incoming: Vec<u64> = chunks(0);
         fill.put(&incoming);
         sys::bind(fd, index, queue, flags | libc::XDP_USE_NEED_WAKEUP)?;
         let free = chunks(ENTRIES);
-        Ok(Queue { socket, memory, chunk, arrived, fill, outgoing, completed, free, returned: Vec::new() })
+        Ok(XdpQueue { socket, memory, chunk, arrived, fill, outgoing, completed, free, returned: Vec::new() })
     }
 
     /// Up to `most` frames that have come, each as its bytes; none for what is impossible.
@@ -100,7 +101,7 @@ impl Queue {
         true
     }
 
-    /// Sends a batch of [pushed](Queue::push) frames, no more than there was [`room`](Queue::room) for.
+    /// Sends a batch of [pushed](Queue::push) frames, no more than there was [`room`](XdpQueue::room) for.
     pub fn commit(&mut self, batch: &[libc::xdp_desc]) {
         let put = self.outgoing.put(batch);
         self.free.extend(batch.iter().skip(put).map(|frame| frame.addr));

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "memory that is shared with the system; each block says why it is sound")]
 
-use super::memory::Memory;
+use super::memory::XdpMemory;
 use nix::libc;
 use std::io;
 use std::marker::PhantomData;
@@ -17,8 +17,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A ring of `T`, of which all bit patterns are valid.
-pub(super) struct Ring<T> {
-    memory: Memory,
+pub(super) struct XdpRing<T> {
+    memory: XdpMemory,
     producer: usize,
     consumer: usize,
     flags: usize,
@@ -28,11 +28,11 @@ pub(super) struct Ring<T> {
 }
 
 /// What a ring may hold: integers and structures of them.
-pub(super) trait Entry: Copy {}
-impl Entry for u64 {}
-impl Entry for libc::xdp_desc {}
+pub(super) trait RingEntry: Copy {}
+impl RingEntry for u64 {}
+impl RingEntry for libc::xdp_desc {}
 
-impl<T: Entry> Ring<T> {
+impl<T: RingEntry> XdpRing<T> {
     /// The ring of a socket at `page`, with its parts at `offsets`. `size` is a power of two.
     pub fn map(
         fd: BorrowedFd<'_>,
@@ -43,8 +43,8 @@ impl<T: Entry> Ring<T> {
         let place = |offset: u64| usize::try_from(offset).map_err(|_| io::ErrorKind::InvalidData);
         let entries = place(offsets.desc)?;
         let bytes = size as usize * size_of::<T>();
-        let memory = Memory::of(fd, entries.checked_add(bytes).ok_or(io::ErrorKind::InvalidData)?, page)?;
-        let ring = Ring {
+        let memory = XdpMemory::of(fd, entries.checked_add(bytes).ok_or(io::ErrorKind::InvalidData)?, page)?;
+        let ring = XdpRing {
             producer: place(offsets.producer)?,
             consumer: place(offsets.consumer)?,
             flags: place(offsets.flags)?,
@@ -98,7 +98,7 @@ impl<T: Entry> Ring<T> {
         self.number(self.producer).load(Ordering::Relaxed).wrapping_sub(taken).min(self.size)
     }
 
-    /// Puts entries in, at most as many as there is [`room`](Ring::room) for; says how many.
+    /// Puts entries in, at most as many as there is [`room`](XdpRing::room) for; says how many.
     pub fn put(&mut self, entries: &[T]) -> usize {
         let from = self.number(self.producer).load(Ordering::Relaxed);
         let count = entries.len().min(self.room());

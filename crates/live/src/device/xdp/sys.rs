@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "calls of the system without a safe wrapper; each block says why it is sound")]
 
-use super::memory::Memory;
+use super::memory::XdpMemory;
 use nix::errno::Errno;
 use nix::libc;
 use std::io;
@@ -31,7 +31,7 @@ pub(super) fn socket() -> io::Result<OwnedFd> {
 }
 
 /// Gives the socket memory for frames: chunks of `chunk` bytes.
-pub(super) fn register(fd: BorrowedFd<'_>, memory: &Memory, chunk: u32) -> io::Result<()> {
+pub(super) fn register(fd: BorrowedFd<'_>, memory: &XdpMemory, chunk: u32) -> io::Result<()> {
     // The older layout, which all systems take.
     let request = libc::xdp_umem_reg_v1 {
         addr: memory.address() as u64,

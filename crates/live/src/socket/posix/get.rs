@@ -1,11 +1,11 @@
 //! getsockopt(2).
 
 use super::info::TcpInfo;
-use super::socket::{Socket, State};
-use super::table::{self, FARPACE, Get, IP, IPV6, Opt, Row, SOCKET};
+use super::socket::{PosixSocket, SocketState};
+use super::table::{self, FARPACE, Get, IP, IPV6, Opt, OptionRow, SOCKET};
 use super::values::Stamps;
 use super::{address, errno};
-use farpace_tcp::State as TcpState;
+use farpace_tcp::ConnectionState as TcpState;
 use farpace_tcp::config::MIN_MSS;
 use nix::errno::Errno;
 use nix::libc;
@@ -16,7 +16,7 @@ const NAME: usize = 16;
 /// `struct tcp_bbr_info`.
 const GAIN_ONE: u64 = 256;
 
-impl Socket {
+impl PosixSocket {
     /// getsockopt(2): the bytes for a program that has room for `room`.
     ///
     /// # Errors
@@ -64,12 +64,12 @@ impl Socket {
     }
 
     /// An `int` for so much room: IP puts a small one into a byte if there is no room for more.
-    fn cut(&self, row: &Row, int: i32, room: usize) -> Vec<u8> {
+    fn cut(&self, row: &OptionRow, int: i32, room: usize) -> Vec<u8> {
         let byte = u8::try_from(int).ok().filter(|_| row.level == IP && (1..4).contains(&room));
         byte.map_or_else(|| int.to_ne_bytes()[..room.min(4)].to_vec(), |byte| vec![byte])
     }
 
-    fn special(&self, row: &Row, room: usize) -> nix::Result<Reported> {
+    fn special(&self, row: &OptionRow, room: usize) -> nix::Result<Reported> {
         let int = |int: i32| Ok(Reported::Int(int));
         let bytes = |bytes: Vec<u8>| Ok(Reported::Bytes(bytes));
         let state = self.state();
@@ -78,7 +78,7 @@ impl Socket {
             Opt::Domain => int(if self.v6 { libc::AF_INET6 } else { libc::AF_INET }),
             Opt::Protocol => int(if self.datagram { libc::IPPROTO_UDP } else { libc::IPPROTO_TCP }),
             Opt::Error => int(self.take_error()),
-            Opt::AcceptConn => int(matches!(state, State::Listening(_)).into()),
+            Opt::AcceptConn => int(matches!(state, SocketState::Listening(_)).into()),
             Opt::SendBuffer | Opt::ReceiveBuffer => int(self.buffer(row.option)?),
             Opt::BufferLock => {
                 let values = self.values();
@@ -107,7 +107,7 @@ impl Socket {
             Opt::PeerName => {
                 // Unlike getpeername(2) it does not ask for an open connection.
                 let peer = match &state {
-                    State::Stream(stream) => stream.peer_addr().map(|peer| self.outward(peer)).ok(),
+                    SocketState::Stream(stream) => stream.peer_addr().map(|peer| self.outward(peer)).ok(),
                     _ => None,
                 };
                 let peer = address::encode(peer.map_or_else(|| self.peer(), Ok)?);
@@ -136,7 +136,7 @@ impl Socket {
             }
             Opt::IncomingCpu => {
                 let values = self.values();
-                int(if values.is_given(row.option) || !matches!(state, State::Stream(_)) {
+                int(if values.is_given(row.option) || !matches!(state, SocketState::Stream(_)) {
                     values.get(row.option)
                 } else {
                     0
@@ -164,18 +164,18 @@ impl Socket {
             }
             Opt::V6PktInfo => Err(Errno::ENOPROTOOPT),
             Opt::AddrForm => match state {
-                State::Stream(stream) => match stream.inspect() {
+                SocketState::Stream(stream) => match stream.inspect() {
                     Ok(seen) if seen.inspection.state == TcpState::Established => int(libc::AF_INET6),
                     _ => Err(Errno::ENOTCONN),
                 },
-                State::Datagram(udp) if udp.peer_addr().is_some() => int(libc::AF_INET6),
+                SocketState::Datagram(udp) if udp.peer_addr().is_some() => int(libc::AF_INET6),
                 _ => Err(Errno::ENOTCONN),
             },
             Opt::IpProtocol => int(self.local().port().into()),
             Opt::MaxSeg => int(self.segment_size()?),
             Opt::WindowClamp => int(self.window_clamp()),
             Opt::QuickAck => match &state {
-                State::Stream(stream) => {
+                SocketState::Stream(stream) => {
                     let quick = stream.look_now(|connection, _| connection.quick_ack());
                     int(quick.unwrap_or(true).into())
                 }
@@ -216,10 +216,10 @@ impl Socket {
     /// A look at its connection in the words of Linux.
     pub fn tcp_info(&self) -> TcpInfo {
         match self.state() {
-            State::Stream(stream) => {
+            SocketState::Stream(stream) => {
                 stream.inspect().map_or_else(|_| TcpInfo::closed(), |seen| TcpInfo::of(&seen))
             }
-            State::Listening(listener) => {
+            SocketState::Listening(listener) => {
                 let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
                 TcpInfo::listening(small(listener.waiting()), small(listener.how().backlog.saturating_sub(1)))
             }
@@ -240,7 +240,7 @@ impl Socket {
             return Ok(DATAGRAMS);
         }
         let bytes = match self.state() {
-            State::Stream(stream) => stream.inspect().ok().map(|seen| match option {
+            SocketState::Stream(stream) => stream.inspect().ok().map(|seen| match option {
                 Opt::SendBuffer => seen.send_buffer,
                 _ => seen.receive_buffer,
             }),
@@ -259,19 +259,19 @@ impl Socket {
 
     fn path_mtu(&self) -> Option<i32> {
         match self.state() {
-            State::Stream(stream) if stream.is_connecting() => Some(self.stack.mtu().into()),
-            State::Stream(stream) => {
+            SocketState::Stream(stream) if stream.is_connecting() => Some(self.stack.mtu().into()),
+            SocketState::Stream(stream) => {
                 let seen = stream.inspect().ok();
                 Some(seen.map_or(i32::from(self.stack.mtu()), |seen| seen.details.path_mtu as i32))
             }
-            State::Datagram(udp) if udp.peer_addr().is_some() => Some(self.stack.mtu().into()),
+            SocketState::Datagram(udp) if udp.peer_addr().is_some() => Some(self.stack.mtu().into()),
             _ => None,
         }
     }
 
     /// TCP_MAXSEG: what is sent at most; before there is a connection, what was asked for.
     fn segment_size(&self) -> nix::Result<i32> {
-        if let State::Stream(stream) = self.state()
+        if let SocketState::Stream(stream) = self.state()
             && !stream.is_connecting()
             && let Ok(seen) = stream.inspect()
         {
@@ -288,7 +288,7 @@ impl Socket {
             return asked;
         }
         match self.state() {
-            State::Stream(stream) if !stream.is_connecting() => stream
+            SocketState::Stream(stream) if !stream.is_connecting() => stream
                 .inspect()
                 .map_or(0, |seen| i32::try_from(seen.receive_buffer.get()).unwrap_or(i32::MAX)),
             _ => 0,
@@ -298,7 +298,7 @@ impl Socket {
     /// TCP_TIMESTAMP: the clock of our timestamps.
     fn stamp(&self) -> i32 {
         match self.state() {
-            State::Stream(stream) => stream
+            SocketState::Stream(stream) => stream
                 .look_now(|connection, now| connection.timestamp_clock(now))
                 .map_or(0, |stamp| stamp as i32),
             _ => (super::io::wall_now().as_millis() & 0x7fff_ffff) as i32,
@@ -312,25 +312,25 @@ impl Socket {
         counts[1] = u32::try_from(self.buffer(Opt::ReceiveBuffer)?).unwrap_or(0);
         counts[3] = u32::try_from(self.buffer(Opt::SendBuffer)?).unwrap_or(0);
         match self.state() {
-            State::Stream(stream) => {
+            SocketState::Stream(stream) => {
                 counts[0] = small(stream.available() as u64);
                 if let Ok(seen) = stream.inspect() {
                     counts[0] = small(stream.available() as u64 + seen.memory.waiting_bytes.get());
                     counts[5] = small((seen.memory.send_bytes + seen.waiting).get());
                 }
             }
-            State::Datagram(udp) => {
+            SocketState::Datagram(udp) => {
                 let (incoming, outgoing) = udp.waiting();
                 (counts[0], counts[2]) = (small(incoming as u64), small(outgoing as u64));
             }
-            State::Idle | State::Listening(_) | State::Unbound | State::Gone => {}
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => {}
         }
         Ok(counts.iter().flat_map(|count| count.to_ne_bytes()).collect())
     }
 
     /// TCP_CC_INFO: of congestion controls with a model of the path, as BBR of Linux has it; nothing of the others.
     fn congestion_info(&self) -> Vec<u8> {
-        let State::Stream(stream) = self.state() else { return Vec::new() };
+        let SocketState::Stream(stream) = self.state() else { return Vec::new() };
         let Ok(seen) = stream.inspect() else { return Vec::new() };
         if !seen.congestion.is_model_based() {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! TCP_INFO: a look at a connection in Linux's words.
 
-use crate::socket::Snapshot;
-use farpace_tcp::State;
+use crate::socket::ConnectionSnapshot;
+use farpace_tcp::ConnectionState;
 use farpace_trace::RecoveryState;
 use farpace_units::{Packets, Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,7 @@ impl TcpInfo {
         NAMES.get(usize::from(self.state)).copied().unwrap_or(NAMES[0])
     }
     /// What Linux would say.
-    pub fn of(seen: &Snapshot) -> Self {
+    pub fn of(seen: &ConnectionSnapshot) -> Self {
         let (i, d, counters) = (&seen.inspection, &seen.details, &seen.counters);
         let agreed = [d.timestamps, d.sack, d.window_scale.is_some()];
         let options: u8 = OPTIONS.iter().zip(agreed).filter(|(_, on)| *on).map(|(bit, _)| bit).sum();
@@ -166,8 +166,8 @@ impl TcpInfo {
         let brief = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
         TcpInfo {
             state: match i.state {
-                State::Established if d.closing => state(State::FinWait1),
-                State::CloseWait if d.closing => state(State::LastAck),
+                ConnectionState::Established if d.closing => state(ConnectionState::FinWait1),
+                ConnectionState::CloseWait if d.closing => state(ConnectionState::LastAck),
                 other => state(other),
             },
             ca_state: match i.recovery {
@@ -235,17 +235,17 @@ impl TcpInfo {
     }
 }
 
-fn state(state: State) -> u8 {
+fn state(state: ConnectionState) -> u8 {
     match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Closing => 11,
+        ConnectionState::Established => 1,
+        ConnectionState::SynSent => 2,
+        ConnectionState::SynReceived => 3,
+        ConnectionState::FinWait1 => 4,
+        ConnectionState::FinWait2 => 5,
+        ConnectionState::TimeWait => 6,
+        ConnectionState::Closed => 7,
+        ConnectionState::CloseWait => 8,
+        ConnectionState::LastAck => 9,
+        ConnectionState::Closing => 11,
     }
 }

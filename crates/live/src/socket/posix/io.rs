@@ -2,14 +2,14 @@
 
 use super::address;
 use super::errno;
-use super::message::{Control, Received, SendTo};
-use super::socket::{Socket, State};
+use super::message::{AncillaryMessage, ReceivedMessage, SendTo};
+use super::socket::{PosixSocket, SocketState};
 use super::table::{IP, IPV6, Opt, SOCKET, TCP, UDP};
 use super::values::Stamps;
 use crate::socket::duplex::Manner;
-use crate::socket::{Outgoing, Stream};
+use crate::socket::{OutgoingDatagram, Stream};
 use bytes::Bytes;
-use farpace_host::ip::udp::{Datagram, IpFields, MAX_PAYLOAD};
+use farpace_host::ip::udp::{IpFields, MAX_PAYLOAD, UdpDatagram};
 use farpace_host::is_host_address;
 use nix::errno::Errno;
 use nix::libc;
@@ -33,7 +33,7 @@ fn wanted(parts: usize) -> usize {
     parts.min(MAX_BYTES)
 }
 
-impl Socket {
+impl PosixSocket {
     /// send(2), sendto(2), sendmsg(2): as much as goes without waiting.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl Socket {
             return Err(Errno::EOPNOTSUPP);
         }
         let stream = match self.state() {
-            State::Stream(stream) => stream,
-            State::Gone => return Err(Errno::EBADF),
+            SocketState::Stream(stream) => stream,
+            SocketState::Gone => return Err(Errno::EBADF),
             _ => return Err(Errno::EPIPE),
         };
         for control in message.control.iter().filter(|control| control.level == SOCKET) {
@@ -86,7 +86,8 @@ impl Socket {
             Some(to) => to,
             None => return Err(Errno::EDESTADDRREQ),
         };
-        let mut outgoing = Outgoing { to, from: None, ip: self.fields(to.is_ipv6()), payload: Bytes::new() };
+        let mut outgoing =
+            OutgoingDatagram { to, from: None, ip: self.fields(to.is_ipv6()), payload: Bytes::new() };
         let mut segment = usize::try_from(self.values().get(Opt::UdpSegment)).unwrap_or(0);
         for control in &message.control {
             self.obey(control, &mut outgoing, &mut segment)?;
@@ -112,7 +113,7 @@ impl Socket {
         let payload = Bytes::from(payload);
         for (number, at) in (0..payload.len()).step_by(segment).enumerate() {
             let part = payload.slice(at..(at + segment).min(payload.len()));
-            match udp.send_with(Outgoing { payload: part, ..outgoing.clone() }) {
+            match udp.send_with(OutgoingDatagram { payload: part, ..outgoing.clone() }) {
                 // Like what the device has no room for.
                 Err(_) if number > 0 => break,
                 other => other.map_err(|e| errno(&e))?,
@@ -162,7 +163,12 @@ impl Socket {
     }
 
     /// What a control message makes of a datagram.
-    fn obey(&self, control: &Control, outgoing: &mut Outgoing, segment: &mut usize) -> nix::Result<()> {
+    fn obey(
+        &self,
+        control: &AncillaryMessage,
+        outgoing: &mut OutgoingDatagram,
+        segment: &mut usize,
+    ) -> nix::Result<()> {
         let within = |low: i32, high: i32| {
             let n = control.int()?;
             if (low..=high).contains(&n) { Ok(n) } else { Err(Errno::EINVAL) }
@@ -208,7 +214,7 @@ impl Socket {
     ///
     /// # Errors
     /// As their manual pages have them; `EAGAIN`: nothing is there.
-    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+    pub fn receive(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         if flags & libc::MSG_ERRQUEUE != 0 {
             // Errors reach SO_ERROR and the calls themselves; nothing ever waits here.
             return Err(Errno::EAGAIN);
@@ -220,7 +226,7 @@ impl Socket {
         }
     }
 
-    fn receive_stream(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+    fn receive_stream(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let urgent = flags & libc::MSG_OOB != 0;
         // Without urgent data there is none to be received, in whatever state (tcp_recv_urg).
         let stream = match self.stream() {
@@ -268,15 +274,15 @@ impl Socket {
         let mut control = Vec::new();
         if self.values().is_on(Opt::Inq) {
             let inq = i32::try_from(stream.available()).unwrap_or(i32::MAX);
-            control.push(Control::of(TCP, TCP_CM_INQ, inq.to_ne_bytes()));
+            control.push(AncillaryMessage::of(TCP, TCP_CM_INQ, inq.to_ne_bytes()));
         }
-        Ok(Received { len: read, copied: read, control, ..Received::default() })
+        Ok(ReceivedMessage { len: read, copied: read, control, ..ReceivedMessage::default() })
     }
 
-    fn receive_datagram(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<Received> {
+    fn receive_datagram(&self, buffers: &mut [IoSliceMut<'_>], flags: i32) -> nix::Result<ReceivedMessage> {
         let udp = self.udp()?;
         if udp.is_deaf() && !udp.readiness().readable {
-            return Ok(Received::default());
+            return Ok(ReceivedMessage::default());
         }
         let peek = flags & libc::MSG_PEEK != 0;
         let datagram = if peek { udp.peek() } else { udp.recv() }.map_err(|e| errno(&e))?;
@@ -289,7 +295,7 @@ impl Socket {
             (rest, copied) = (&rest[n..], copied + n);
         }
         let cut = !rest.is_empty();
-        Ok(Received {
+        Ok(ReceivedMessage {
             len: if flags & libc::MSG_TRUNC != 0 { datagram.payload.len() } else { copied },
             copied,
             from: Some(self.outward(datagram.from)),
@@ -299,7 +305,7 @@ impl Socket {
     }
 
     /// What the socket's options want to be told of a datagram.
-    fn told_of(&self, datagram: &Datagram) -> Vec<Control> {
+    fn told_of(&self, datagram: &UdpDatagram) -> Vec<AncillaryMessage> {
         let values = self.values();
         let mut all = Vec::new();
         let class = datagram.ip.dscp | datagram.ecn.bits();
@@ -312,16 +318,16 @@ impl Socket {
                     IpAddr::V6(v6) => v6,
                 };
                 let info = [&ip.octets()[..], &1i32.to_ne_bytes()].concat();
-                all.push(Control::of(IPV6, libc::IPV6_PKTINFO, info));
+                all.push(AncillaryMessage::of(IPV6, libc::IPV6_PKTINFO, info));
             }
             if values.is_on(Opt::V6ReceiveHopLimit) && datagram.to.is_ipv6() {
-                all.push(Control::of(IPV6, libc::IPV6_HOPLIMIT, hops.to_ne_bytes()));
+                all.push(AncillaryMessage::of(IPV6, libc::IPV6_HOPLIMIT, hops.to_ne_bytes()));
             }
             if values.is_on(Opt::V6ReceiveTClass) && datagram.to.is_ipv6() {
-                all.push(Control::of(IPV6, libc::IPV6_TCLASS, i32::from(class).to_ne_bytes()));
+                all.push(AncillaryMessage::of(IPV6, libc::IPV6_TCLASS, i32::from(class).to_ne_bytes()));
             }
             if values.is_on(Opt::V6OrigDstAddr) {
-                all.push(Control::of(
+                all.push(AncillaryMessage::of(
                     IPV6,
                     libc::IPV6_RECVORIGDSTADDR,
                     address::encode(self.outward(datagram.to)),
@@ -331,23 +337,28 @@ impl Socket {
         if let IpAddr::V4(to) = datagram.to.ip() {
             if values.is_on(Opt::PacketInfo) {
                 let info = [&1i32.to_ne_bytes()[..], &to.octets(), &to.octets()].concat();
-                all.push(Control::of(IP, libc::IP_PKTINFO, info));
+                all.push(AncillaryMessage::of(IP, libc::IP_PKTINFO, info));
             }
             if values.is_on(Opt::ReceiveTtl) {
-                all.push(Control::of(IP, libc::IP_TTL, hops.to_ne_bytes()));
+                all.push(AncillaryMessage::of(IP, libc::IP_TTL, hops.to_ne_bytes()));
             }
             if values.is_on(Opt::ReceiveTos) {
-                all.push(Control::of(IP, libc::IP_TOS, [class]));
+                all.push(AncillaryMessage::of(IP, libc::IP_TOS, [class]));
             }
             if values.is_on(Opt::OrigDstAddr) {
-                all.push(Control::of(IP, libc::IP_ORIGDSTADDR, address::encode(datagram.to)));
+                all.push(AncillaryMessage::of(IP, libc::IP_ORIGDSTADDR, address::encode(datagram.to)));
             }
         }
         all
     }
 
     /// When it came.
-    fn put_stamps(&self, values: &super::values::Values, datagram: &Datagram, all: &mut Vec<Control>) {
+    fn put_stamps(
+        &self,
+        values: &super::values::OptionValues,
+        datagram: &UdpDatagram,
+        all: &mut Vec<AncillaryMessage>,
+    ) {
         const RX_SOFTWARE: u32 = 1 << 3;
         const SOFTWARE: u32 = 1 << 4;
         let wants = values.timestamping & (RX_SOFTWARE | SOFTWARE) == RX_SOFTWARE | SOFTWARE;
@@ -362,16 +373,16 @@ impl Socket {
             Stamps::Micros => {
                 let kind = if values.stamps_new { 63 } else { libc::SO_TIMESTAMP };
                 let micros = i64::from(at.subsec_micros()).to_ne_bytes();
-                all.push(Control::of(SOCKET, kind, [seconds, micros].concat()));
+                all.push(AncillaryMessage::of(SOCKET, kind, [seconds, micros].concat()));
             }
             Stamps::Nanos => {
                 let kind = if values.stamps_new { 64 } else { libc::SO_TIMESTAMPNS };
-                all.push(Control::of(SOCKET, kind, [seconds, nanos].concat()));
+                all.push(AncillaryMessage::of(SOCKET, kind, [seconds, nanos].concat()));
             }
         }
         if wants {
             let kind = if values.stamps_new { 65 } else { libc::SO_TIMESTAMPING };
-            all.push(Control::of(SOCKET, kind, [&seconds[..], &nanos, &[0; 32]].concat()));
+            all.push(AncillaryMessage::of(SOCKET, kind, [&seconds[..], &nanos, &[0; 32]].concat()));
         }
     }
 
@@ -381,11 +392,11 @@ impl Socket {
     /// `EINVAL`: it listens.
     pub fn available(&self) -> nix::Result<usize> {
         match self.state() {
-            State::Listening(_) => Err(Errno::EINVAL),
-            State::Stream(stream) => Ok(stream.available()),
-            State::Datagram(udp) => Ok(udp.available()),
-            State::Gone => Err(Errno::EBADF),
-            State::Idle | State::Unbound => Ok(0),
+            SocketState::Listening(_) => Err(Errno::EINVAL),
+            SocketState::Stream(stream) => Ok(stream.available()),
+            SocketState::Datagram(udp) => Ok(udp.available()),
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Idle | SocketState::Unbound => Ok(0),
         }
     }
     /// Bytes written that the peer has not acknowledged (SIOCOUTQ), and of them those that were not sent (SIOCOUTQNSD).
@@ -394,20 +405,20 @@ impl Socket {
     /// `EINVAL`: it listens.
     pub fn unacknowledged(&self) -> nix::Result<(usize, usize)> {
         match self.state() {
-            State::Listening(_) => Err(Errno::EINVAL),
-            State::Stream(stream) => {
+            SocketState::Listening(_) => Err(Errno::EINVAL),
+            SocketState::Stream(stream) => {
                 let Ok(seen) = stream.inspect() else { return Ok((0, 0)) };
                 let all = seen.memory.send_bytes + seen.waiting;
                 Ok((all.as_len(), (seen.details.unsent + seen.waiting).as_len()))
             }
-            State::Datagram(udp) => Ok((udp.waiting().1, 0)),
-            State::Gone => Err(Errno::EBADF),
-            State::Idle | State::Unbound => Ok((0, 0)),
+            SocketState::Datagram(udp) => Ok((udp.waiting().1, 0)),
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Idle | SocketState::Unbound => Ok((0, 0)),
         }
     }
     /// The urgent byte is next (SIOCATMARK).
     pub fn is_at_mark(&self) -> bool {
-        matches!(self.state(), State::Stream(stream) if stream.pipe().is_at_mark())
+        matches!(self.state(), SocketState::Stream(stream) if stream.pipe().is_at_mark())
     }
 }
 
@@ -433,22 +444,26 @@ fn peeked(stream: &Stream, buffers: &mut [IoSliceMut<'_>], mut skip: usize) -> n
     Ok(all)
 }
 
-fn receive_urgent(stream: &Stream, buffers: &mut [IoSliceMut<'_>], peek: bool) -> nix::Result<Received> {
+fn receive_urgent(
+    stream: &Stream,
+    buffers: &mut [IoSliceMut<'_>],
+    peek: bool,
+) -> nix::Result<ReceivedMessage> {
     let Some(byte) = stream.pipe().try_urgent(peek).map_err(|e| errno(&e))? else {
         let ended = stream.readiness().read_ended;
-        return if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) };
+        return if ended { Ok(ReceivedMessage::default()) } else { Err(Errno::EAGAIN) };
     };
     match buffers.iter_mut().find_map(|buffer| buffer.first_mut()) {
         Some(first) => {
             *first = byte;
-            Ok(Received { len: 1, copied: 1, flags: libc::MSG_OOB, ..Received::default() })
+            Ok(ReceivedMessage { len: 1, copied: 1, flags: libc::MSG_OOB, ..ReceivedMessage::default() })
         }
-        None => Ok(Received { flags: libc::MSG_OOB | libc::MSG_TRUNC, ..Received::default() }),
+        None => Ok(ReceivedMessage { flags: libc::MSG_OOB | libc::MSG_TRUNC, ..ReceivedMessage::default() }),
     }
 }
 
 /// What a control message of SOL_SOCKET may say.
-fn check_socket_control(control: &Control) -> nix::Result<()> {
+fn check_socket_control(control: &AncillaryMessage) -> nix::Result<()> {
     match control.kind {
         libc::SO_MARK => Err(Errno::EPERM),
         libc::SCM_RIGHTS | libc::SCM_CREDENTIALS => Ok(()),

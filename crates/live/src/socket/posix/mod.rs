@@ -1,6 +1,6 @@
 //! Sockets as Linux has them: every call, option and `errno` of its manual pages, without descriptors and without waiting.
 //!
-//! Start reading at [`Socket`]. Whoever gives a program descriptors (`farpace-capi`) or runs programs as they are (`farpace exec`)
+//! Start reading at [`PosixSocket`]. Whoever gives a program descriptors (`farpace-capi`) or runs programs as they are (`farpace exec`)
 //! uses this and adds only how a descriptor shows what a socket can do, and how one waits for it. The options are a table
 //! (`table.rs`), from which all else about them derives.
 
@@ -17,9 +17,9 @@ mod values;
 pub use address::{LONGEST as LONGEST_ADDRESS, encode as encode_address};
 pub use info::TcpInfo;
 pub(super) use io::wall_now;
-pub use message::{Control, Received, SendTo};
-pub use socket::Socket;
-pub use table::{Effect, FARPACE, Get, OPTIONS, Of, Row, Set};
+pub use message::{AncillaryMessage, ReceivedMessage, SendTo};
+pub use socket::PosixSocket;
+pub use table::{FARPACE, Get, OPTIONS, Of, OptionEffect, OptionRow, SetOption};
 
 use nix::errno::Errno;
 use std::io::{Error, ErrorKind};

@@ -1,7 +1,7 @@
 //! setsockopt(2).
 
-use super::socket::{Socket, State};
-use super::table::{self, IP, IPV6, Opt, Row, SOCKET, Set, TCP};
+use super::socket::{PosixSocket, SocketState};
+use super::table::{self, IP, IPV6, Opt, OptionRow, SOCKET, SetOption, TCP};
 use super::values::{MAX_LINGER2, Stamps, seconds_of, syn_acks_in};
 use farpace_tcp::config::Congestion;
 use nix::errno::Errno;
@@ -34,7 +34,7 @@ const ID: u32 = 1 << 7;
 const ID_TCP: u32 = 1 << 16;
 const BIND_PHC: u32 = 1 << 15;
 
-impl Socket {
+impl PosixSocket {
     /// setsockopt(2). `value` is none where the program gave a null pointer.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Socket {
         }
         let int = self.int(row, value)?;
         match row.set {
-            Set::Never => return Err(Errno::ENOPROTOOPT),
-            Set::Fails(error) => return Err(error),
-            Set::Flag => self.values().put(row.option, (int != 0).into()),
-            Set::Any => self.values().put(row.option, int),
-            Set::Within(low, high) if (low..=high).contains(&int) => self.values().put(row.option, int),
-            Set::Within(..) => return Err(Errno::EINVAL),
-            Set::Special => self.set_special(row.option, int, value)?,
+            SetOption::Never => return Err(Errno::ENOPROTOOPT),
+            SetOption::Fails(error) => return Err(error),
+            SetOption::Flag => self.values().put(row.option, (int != 0).into()),
+            SetOption::Any => self.values().put(row.option, int),
+            SetOption::Within(low, high) if (low..=high).contains(&int) => self.values().put(row.option, int),
+            SetOption::Within(..) => return Err(Errno::EINVAL),
+            SetOption::Special => self.set_special(row.option, int, value)?,
         }
         self.follow(row.option, int)
     }
@@ -84,7 +84,7 @@ impl Socket {
     }
 
     /// The `int` that a program gives; some levels take less than four bytes.
-    fn int(&self, row: &Row, value: Option<&[u8]>) -> nix::Result<i32> {
+    fn int(&self, row: &OptionRow, value: Option<&[u8]>) -> nix::Result<i32> {
         let bytes = match (row.level, value) {
             // IPv6 takes a null pointer for zero.
             (IPV6, None) => &[0; 4],
@@ -130,7 +130,7 @@ impl Socket {
     }
 
     /// Options whose values are no `int`; none: this one's is.
-    fn set_bytes(&self, row: &Row, value: Option<&[u8]>) -> Option<nix::Result<()>> {
+    fn set_bytes(&self, row: &OptionRow, value: Option<&[u8]>) -> Option<nix::Result<()>> {
         let text = |most: usize| {
             let bytes = value.ok_or(Errno::EFAULT)?;
             let bytes = &bytes[..bytes.len().min(most)];
@@ -223,7 +223,7 @@ impl Socket {
         // Linux takes the seconds as unsigned.
         let linger = (on != 0).then(|| Duration::from_secs((seconds as u32).into()));
         self.values().linger = linger;
-        if let State::Stream(stream) = self.state() {
+        if let SocketState::Stream(stream) = self.state() {
             stream.set_linger(linger);
         }
         Ok(())
@@ -264,7 +264,7 @@ impl Socket {
         let config = values.config(self.stack.mtu(), self.v6)?;
         *self.values() = values;
         match self.state() {
-            State::Stream(stream) => {
+            SocketState::Stream(stream) => {
                 let _ = stream.tune_later(move |connection, now| connection.set_congestion(now, &config));
                 Ok(())
             }
@@ -274,7 +274,7 @@ impl Socket {
 
     /// FP_SETTINGS.
     fn set_words(&self, words: &str) -> nix::Result<()> {
-        if matches!(self.state(), State::Stream(_)) {
+        if matches!(self.state(), SocketState::Stream(_)) {
             return Err(Errno::EISCONN);
         }
         let mut values = self.values().clone();
@@ -291,7 +291,7 @@ impl Socket {
         let put = |int| self.values().put(option, int);
         let within =
             |low: i32, high: i32| if (low..=high).contains(&int) { Ok(()) } else { Err(Errno::EINVAL) };
-        let idle = matches!(self.state(), State::Idle);
+        let idle = matches!(self.state(), SocketState::Idle);
         let listens = self.is_listening();
         // Negative sizes are large ones, as in Linux.
         let doubled = |least: i32| {
@@ -396,7 +396,7 @@ impl Socket {
                     return Err(Errno::EINVAL);
                 }
             }
-            Opt::V6Only => match idle || matches!(self.state(), State::Unbound) {
+            Opt::V6Only => match idle || matches!(self.state(), SocketState::Unbound) {
                 true if self.local().port() == 0 => put((int != 0).into()),
                 _ => return Err(Errno::EINVAL),
             },
@@ -427,7 +427,7 @@ impl Socket {
                 _ => put(if int < 0 { MIN_CLAMP } else { int.max(MIN_CLAMP) }),
             },
             Opt::QuickAck => {
-                if let State::Stream(stream) = self.state() {
+                if let SocketState::Stream(stream) = self.state() {
                     let quick = int & 1 == 1 || int != 0;
                     let _ = stream.tune_later(move |connection, _| connection.set_quick_ack(quick));
                 }
@@ -488,7 +488,10 @@ impl Socket {
         if flags & !TIMESTAMPING != 0 || (flags & ID_TCP != 0 && flags & ID == 0) {
             return Err(Errno::EINVAL);
         }
-        if flags & ID != 0 && !self.datagram && matches!(self.state(), State::Idle | State::Listening(_)) {
+        if flags & ID != 0
+            && !self.datagram
+            && matches!(self.state(), SocketState::Idle | SocketState::Listening(_))
+        {
             return Err(Errno::EINVAL);
         }
         if flags & BIND_PHC != 0 {
@@ -527,7 +530,7 @@ impl Socket {
             | Opt::RtoMin
             | Opt::ReuseAddress
             | Opt::ReusePort => {
-                if let (State::Datagram(udp), true) =
+                if let (SocketState::Datagram(udp), true) =
                     (self.state(), matches!(option, Opt::ReuseAddress | Opt::ReusePort))
                 {
                     let values = self.values();
@@ -541,19 +544,19 @@ impl Socket {
             }
             Opt::MaxPacingRate => {
                 let cap = self.values().rate_cap();
-                if let State::Stream(stream) = self.state() {
+                if let SocketState::Stream(stream) = self.state() {
                     let _ = stream.tune_later(move |connection, _| connection.set_rate_cap(cap));
                 }
                 self.follow_values()
             }
             Opt::ReceiveLow => {
-                if let State::Stream(stream) = self.state() {
+                if let SocketState::Stream(stream) = self.state() {
                     stream.set_low_water(usize::try_from(self.values().get(option)).unwrap_or(1));
                 }
                 Ok(())
             }
             Opt::OobInline => {
-                if let State::Stream(stream) = self.state() {
+                if let SocketState::Stream(stream) = self.state() {
                     stream.set_urgent_inline(int != 0);
                 }
                 Ok(())
@@ -565,7 +568,8 @@ impl Socket {
     }
 
     fn follow_buffers(&self) {
-        if let (State::Datagram(udp), Some(bytes)) = (self.state(), self.values().buffer(Opt::ReceiveBuffer))
+        if let (SocketState::Datagram(udp), Some(bytes)) =
+            (self.state(), self.values().buffer(Opt::ReceiveBuffer))
         {
             udp.set_receive_buffer(bytes);
         }

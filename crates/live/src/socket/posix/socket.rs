@@ -1,10 +1,13 @@
 //! One socket in all its states, with the calls that change them: bind, listen, accept, connect, shutdown, close.
 
-use super::values::Values;
+use super::values::OptionValues;
 use super::{address, errno};
 use crate::socket::posix::table::Opt;
-use crate::socket::{Bound, Listener, Listening, Options, Readiness, Stack, Stream, UdpSocket, Watch};
-use farpace_host::{Bind, Local, is_host_address};
+use crate::socket::{
+    BoundSocket, Listening, LiveListener, LiveUdpSocket, Readiness, ReadinessWatch, SocketOptions, Stack,
+    Stream,
+};
+use farpace_host::{Bind, LocalAddress, is_host_address};
 use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,34 +18,34 @@ const MAX_BACKLOG: i32 = 4096;
 
 /// What a socket is by now.
 #[derive(Clone)]
-pub(super) enum State {
+pub(super) enum SocketState {
     /// TCP without a connection, perhaps bound.
     Idle,
     /// TCP, listening.
-    Listening(Arc<Listener>),
+    Listening(Arc<LiveListener>),
     /// TCP, connecting, connected, or over.
     Stream(Stream),
     /// UDP, not bound yet.
     Unbound,
     /// UDP.
-    Datagram(Arc<UdpSocket>),
+    Datagram(Arc<LiveUdpSocket>),
     /// Closed.
     Gone,
 }
 
 /// A socket of a stack with the calls, the options and the errors that Linux has. Nothing here waits: what would is `EAGAIN`, and
-/// [`watch`](Socket::watch) tells when to try again. It has no descriptor; whoever gives it one says so there.
-pub struct Socket {
+/// [`watch`](PosixSocket::watch) tells when to try again. It has no descriptor; whoever gives it one says so there.
+pub struct PosixSocket {
     pub(super) stack: Stack,
     pub(super) v6: bool,
     pub(super) datagram: bool,
     pub(super) cookie: u64,
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
     /// The port that it holds.
-    bound: Mutex<Option<Arc<Bound>>>,
-    values: Mutex<Values>,
+    bound: Mutex<Option<Arc<BoundSocket>>>,
+    values: Mutex<OptionValues>,
     /// Until there is something to watch.
-    watch: Mutex<Option<Box<dyn Watch>>>,
+    watch: Mutex<Option<Box<dyn ReadinessWatch>>>,
     /// Its connection is being opened, or open, and connect(2) has not said that it is open.
     untold: AtomicBool,
 }
@@ -51,7 +54,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Socket {
+impl PosixSocket {
     /// socket(2): an AF_INET or AF_INET6 socket of kind SOCK_STREAM or SOCK_DGRAM (without flags), whose connections are as
     /// `options` say unless it is told otherwise.
     ///
@@ -62,7 +65,7 @@ impl Socket {
         domain: i32,
         kind: i32,
         protocol: i32,
-        options: Options,
+        options: SocketOptions,
     ) -> nix::Result<Arc<Self>> {
         use nix::libc;
         let v6 = match domain {
@@ -77,13 +80,13 @@ impl Socket {
             (1..11, _) => return Err(Errno::ESOCKTNOSUPPORT),
             _ => return Err(Errno::EINVAL),
         };
-        let state = if datagram { State::Unbound } else { State::Idle };
-        Ok(Socket::with(stack, v6, datagram, state, Values::new(options)))
+        let state = if datagram { SocketState::Unbound } else { SocketState::Idle };
+        Ok(PosixSocket::with(stack, v6, datagram, state, OptionValues::new(options)))
     }
 
-    fn with(stack: Stack, v6: bool, datagram: bool, state: State, values: Values) -> Arc<Self> {
+    fn with(stack: Stack, v6: bool, datagram: bool, state: SocketState, values: OptionValues) -> Arc<Self> {
         static COOKIES: AtomicU64 = AtomicU64::new(1);
-        Arc::new(Socket {
+        Arc::new(PosixSocket {
             stack,
             v6,
             datagram,
@@ -96,10 +99,10 @@ impl Socket {
         })
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> SocketState {
         locked(&self.state).clone()
     }
-    pub(super) fn values(&self) -> MutexGuard<'_, Values> {
+    pub(super) fn values(&self) -> MutexGuard<'_, OptionValues> {
         locked(&self.values)
     }
     /// It is an IPv6 socket.
@@ -112,11 +115,11 @@ impl Socket {
     }
     /// It listens.
     pub fn is_listening(&self) -> bool {
-        matches!(self.state(), State::Listening(_))
+        matches!(self.state(), SocketState::Listening(_))
     }
     /// It is a TCP socket that neither listens nor has a connection.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state(), State::Idle)
+        matches!(self.state(), SocketState::Idle)
     }
     /// Nobody is told what it can do, nor will be when there is something to tell.
     pub fn is_unwatched(&self) -> bool {
@@ -124,11 +127,11 @@ impl Socket {
     }
     /// A connection is being opened.
     pub fn is_connecting(&self) -> bool {
-        matches!(self.state(), State::Stream(stream) if stream.is_connecting())
+        matches!(self.state(), SocketState::Stream(stream) if stream.is_connecting())
     }
     /// Its connection is over, so that connect(2) would begin another.
     pub fn is_over(&self) -> bool {
-        matches!(self.state(), State::Stream(stream) if stream.has_ended())
+        matches!(self.state(), SocketState::Stream(stream) if stream.has_ended())
     }
     /// How long a call that receives may wait (SO_RCVTIMEO).
     pub fn receive_timeout(&self) -> Option<std::time::Duration> {
@@ -144,7 +147,7 @@ impl Socket {
     }
 
     /// From now on `watch` is told what the socket can do.
-    pub fn watch(&self, watch: Box<dyn Watch>) {
+    pub fn watch(&self, watch: Box<dyn ReadinessWatch>) {
         *locked(&self.watch) = Some(watch);
         self.hand_on_watch();
     }
@@ -152,35 +155,37 @@ impl Socket {
     pub fn unwatch(&self) {
         drop(locked(&self.watch).take());
         match self.state() {
-            State::Listening(listener) => listener.unwatch(),
-            State::Stream(stream) => stream.unwatch(),
-            State::Datagram(udp) => udp.unwatch(),
-            State::Idle | State::Unbound | State::Gone => {}
+            SocketState::Listening(listener) => listener.unwatch(),
+            SocketState::Stream(stream) => stream.unwatch(),
+            SocketState::Datagram(udp) => udp.unwatch(),
+            SocketState::Idle | SocketState::Unbound | SocketState::Gone => {}
         }
     }
     fn hand_on_watch(&self) {
         let state = self.state();
-        if matches!(state, State::Idle | State::Unbound | State::Gone) {
+        if matches!(state, SocketState::Idle | SocketState::Unbound | SocketState::Gone) {
             return;
         }
         let Some(watch) = locked(&self.watch).take() else { return };
         match state {
-            State::Listening(listener) => listener.watch(watch),
-            State::Stream(stream) => stream.watch(watch),
-            State::Datagram(udp) => udp.watch(watch),
-            State::Idle | State::Unbound | State::Gone => {}
+            SocketState::Listening(listener) => listener.watch(watch),
+            SocketState::Stream(stream) => stream.watch(watch),
+            SocketState::Datagram(udp) => udp.watch(watch),
+            SocketState::Idle | SocketState::Unbound | SocketState::Gone => {}
         }
     }
     /// What it can do without waiting.
     pub fn readiness(&self) -> Readiness {
         match self.state() {
-            State::Listening(listener) => listener.readiness(),
-            State::Stream(stream) => stream.readiness(),
-            State::Datagram(udp) => udp.readiness(),
+            SocketState::Listening(listener) => listener.readiness(),
+            SocketState::Stream(stream) => stream.readiness(),
+            SocketState::Datagram(udp) => udp.readiness(),
             // As Linux has it: both directions of what is not connected have ended.
-            State::Idle => Readiness { writable: true, over: true, ..Readiness::default() },
-            State::Unbound => Readiness { writable: true, ..Readiness::default() },
-            State::Gone => Readiness { readable: true, writable: true, over: true, ..Readiness::default() },
+            SocketState::Idle => Readiness { writable: true, over: true, ..Readiness::default() },
+            SocketState::Unbound => Readiness { writable: true, ..Readiness::default() },
+            SocketState::Gone => {
+                Readiness { readable: true, writable: true, over: true, ..Readiness::default() }
+            }
         }
     }
 
@@ -237,9 +242,9 @@ impl Socket {
             _ => address::decode(to, self.v6)?,
         };
         match self.state() {
-            State::Gone => return Err(Errno::EBADF),
-            State::Idle if locked(&self.bound).is_none() => {}
-            State::Unbound => {}
+            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Idle if locked(&self.bound).is_none() => {}
+            SocketState::Unbound => {}
             // Linux looks at an IPv4 address before it looks at the socket (__inet_bind).
             _ if at.is_ipv4() && !at.ip().is_unspecified() && !self.is_local(at.ip()) => {
                 return Err(Errno::EADDRNOTAVAIL);
@@ -260,29 +265,29 @@ impl Socket {
     fn is_local(&self, address: IpAddr) -> bool {
         self.stack.call(move |host, _| host.addresses().contains(&address)).unwrap_or(false)
     }
-    fn take_port(&self, at: SocketAddr) -> nix::Result<Arc<Bound>> {
+    fn take_port(&self, at: SocketAddr) -> nix::Result<Arc<BoundSocket>> {
         let bound = Arc::new(self.stack.bind(self.bind_for(at)).map_err(|e| errno(&e))?);
         *locked(&self.bound) = Some(bound.clone());
         Ok(bound)
     }
-    fn open_datagram(&self, at: SocketAddr) -> nix::Result<Arc<UdpSocket>> {
+    fn open_datagram(&self, at: SocketAddr) -> nix::Result<Arc<LiveUdpSocket>> {
         let udp = Arc::new(self.stack.bind_udp_at(self.bind_for(at)).map_err(|e| errno(&e))?);
         udp.set_nonblocking(true);
         let buffer = self.values().buffer(Opt::ReceiveBuffer);
         if let Some(bytes) = buffer {
             udp.set_receive_buffer(bytes);
         }
-        *locked(&self.state) = State::Datagram(udp.clone());
+        *locked(&self.state) = SocketState::Datagram(udp.clone());
         self.hand_on_watch();
         Ok(udp)
     }
     /// Its UDP socket, bound if it was not.
-    pub(super) fn udp(&self) -> nix::Result<Arc<UdpSocket>> {
+    pub(super) fn udp(&self) -> nix::Result<Arc<LiveUdpSocket>> {
         match self.state() {
-            State::Datagram(udp) => Ok(udp),
-            State::Unbound => self.open_datagram(self.any()),
-            State::Gone => Err(Errno::EBADF),
-            State::Idle | State::Listening(_) | State::Stream(_) => Err(Errno::EOPNOTSUPP),
+            SocketState::Datagram(udp) => Ok(udp),
+            SocketState::Unbound => self.open_datagram(self.any()),
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Stream(_) => Err(Errno::EOPNOTSUPP),
         }
     }
 
@@ -295,21 +300,21 @@ impl Socket {
         let most = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
         let backlog = usize::try_from(most).unwrap_or(0) + 1;
         match self.state() {
-            State::Idle => {}
-            State::Listening(listener) => {
+            SocketState::Idle => {}
+            SocketState::Listening(listener) => {
                 listener.retune(Listening { backlog, ..listener.how() });
                 return Ok(());
             }
-            State::Gone => return Err(Errno::EBADF),
-            State::Stream(_) => return Err(Errno::EINVAL),
-            State::Unbound | State::Datagram(_) => return Err(Errno::EOPNOTSUPP),
+            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Stream(_) => return Err(Errno::EINVAL),
+            SocketState::Unbound | SocketState::Datagram(_) => return Err(Errno::EOPNOTSUPP),
         }
         let bound = locked(&self.bound).clone();
         let bound = bound.map_or_else(|| self.take_port(self.any()), Ok)?;
         let how = Listening { backlog, ..self.listening()? };
         let listener = self.stack.listen_at(bound, how, None).map_err(|e| errno(&e))?;
         let _ = listener.set_nonblocking(true);
-        *locked(&self.state) = State::Listening(Arc::new(listener));
+        *locked(&self.state) = SocketState::Listening(Arc::new(listener));
         self.hand_on_watch();
         Ok(())
     }
@@ -329,17 +334,17 @@ impl Socket {
     /// An option was set that connections follow: that of this socket, or those that this listener accepts from now on.
     pub(super) fn follow_values(&self) -> nix::Result<()> {
         match self.state() {
-            State::Listening(listener) => {
+            SocketState::Listening(listener) => {
                 let backlog = listener.how().backlog;
                 listener.retune(Listening { backlog, ..self.listening()? });
             }
-            State::Stream(stream) => {
+            SocketState::Stream(stream) => {
                 let over_v6 = stream.peer_addr().map_or(self.v6, |peer| peer.is_ipv6());
                 let config = self.values().config(self.stack.mtu(), over_v6)?;
                 // A connection that is over follows nothing.
                 let _ = stream.tune_later(move |connection, _| connection.retune(&config));
             }
-            State::Idle | State::Unbound | State::Datagram(_) | State::Gone => {}
+            SocketState::Idle | SocketState::Unbound | SocketState::Datagram(_) | SocketState::Gone => {}
         }
         if let Some(bound) = &*locked(&self.bound) {
             let values = self.values();
@@ -352,24 +357,25 @@ impl Socket {
     ///
     /// # Errors
     /// As its manual page has them; `EAGAIN`: there is none.
-    pub fn accept(&self) -> nix::Result<(Arc<Socket>, SocketAddr)> {
+    pub fn accept(&self) -> nix::Result<(Arc<PosixSocket>, SocketAddr)> {
         let listener = match self.state() {
-            State::Listening(listener) => listener,
-            State::Gone => return Err(Errno::EBADF),
-            State::Idle | State::Stream(_) => return Err(Errno::EINVAL),
-            State::Unbound | State::Datagram(_) => return Err(Errno::EOPNOTSUPP),
+            SocketState::Listening(listener) => listener,
+            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Idle | SocketState::Stream(_) => return Err(Errno::EINVAL),
+            SocketState::Unbound | SocketState::Datagram(_) => return Err(Errno::EOPNOTSUPP),
         };
         let (stream, from) = listener.accept().map_err(|e| errno(&e))?;
-        let extra = stream.extra().and_then(|extra| extra.downcast::<Values>().ok());
+        let extra = stream.extra().and_then(|extra| extra.downcast::<OptionValues>().ok());
         let values = extra.map_or_else(|| self.values().child(), |values| (*values).clone());
-        let socket = Socket::with(self.stack.clone(), self.v6, false, State::Stream(stream), values);
+        let socket =
+            PosixSocket::with(self.stack.clone(), self.v6, false, SocketState::Stream(stream), values);
         socket.prepare();
         Ok((socket, self.outward(from)))
     }
 
     /// What a new stream must know from the beginning.
     fn prepare(&self) {
-        let State::Stream(stream) = self.state() else { return };
+        let SocketState::Stream(stream) = self.state() else { return };
         let values = self.values();
         let _ = stream.set_nonblocking(true);
         stream.set_linger(values.linger);
@@ -389,19 +395,21 @@ impl Socket {
         }
         let given = address::decode(to, self.v6);
         match self.state() {
-            State::Gone => Err(Errno::EBADF),
-            State::Idle => self.begin(self.reachable(given?)?),
-            State::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Idle => self.begin(self.reachable(given?)?),
+            SocketState::Stream(stream) if stream.is_connecting() => Err(Errno::EALREADY),
             // What was open once stays what it is, from the call on that says that it is open.
-            State::Stream(stream) if !stream.has_failed_to_open() && !self.tell_open() => Err(Errno::EISCONN),
-            State::Stream(stream) if !stream.has_ended() => Ok(()),
+            SocketState::Stream(stream) if !stream.has_failed_to_open() && !self.tell_open() => {
+                Err(Errno::EISCONN)
+            }
+            SocketState::Stream(stream) if !stream.has_ended() => Ok(()),
             // What did not open, or ended before anybody asked, can be tried again, from the call after this on.
-            State::Stream(stream) => {
+            SocketState::Stream(stream) => {
                 let error = stream.take_error().map_or(Errno::ECONNABORTED, |error| errno(&error));
                 self.end_failed(error)
             }
-            State::Listening(_) => Err(Errno::EISCONN),
-            State::Unbound | State::Datagram(_) => {
+            SocketState::Listening(_) => Err(Errno::EISCONN),
+            SocketState::Unbound | SocketState::Datagram(_) => {
                 let to = self.inward(given?)?;
                 if !is_host_address(to.ip()) && !to.ip().is_multicast() {
                     let all = to.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
@@ -419,14 +427,14 @@ impl Socket {
     }
     /// A connection that did not open, and whose error was fetched, is forgotten: the socket is as it was before.
     pub fn give_up(&self) {
-        if matches!(self.state(), State::Stream(stream) if stream.has_failed_to_open()) {
+        if matches!(self.state(), SocketState::Stream(stream) if stream.has_failed_to_open()) {
             self.forget_stream();
         }
     }
     fn forget_stream(&self) {
         let mut state = locked(&self.state);
-        if matches!(&*state, State::Stream(_)) {
-            *state = State::Idle;
+        if matches!(&*state, SocketState::Stream(_)) {
+            *state = SocketState::Idle;
         }
     }
     fn reachable(&self, to: SocketAddr) -> nix::Result<SocketAddr> {
@@ -443,7 +451,7 @@ impl Socket {
         let own = locked(&self.bound).as_ref().map(|bound| bound.at());
         let values = self.values().clone();
         let config = values.config(self.stack.mtu(), to.is_ipv6())?;
-        let from = Local {
+        let from = LocalAddress {
             address: own.map(|own| own.ip()).filter(|ip| !ip.is_unspecified()),
             port: own.map_or(0, |own| own.port()),
             reuse_address: values.is_on(Opt::ReuseAddress),
@@ -453,7 +461,7 @@ impl Socket {
         }
         let stream = self.stack.begin_connect_from(from, to, config, values.rate_cap());
         let stream = stream.map_err(|e| errno(&e))?;
-        *locked(&self.state) = State::Stream(stream);
+        *locked(&self.state) = SocketState::Stream(stream);
         self.untold.store(true, Ordering::Release);
         self.prepare();
         self.hand_on_watch();
@@ -462,14 +470,14 @@ impl Socket {
     /// connect(2) to AF_UNSPEC: a TCP connection is aborted, a UDP socket hears everybody.
     fn disconnect(&self) -> nix::Result<()> {
         match self.state() {
-            State::Gone => return Err(Errno::EBADF),
-            State::Datagram(udp) => udp.connect(None),
-            State::Stream(stream) => {
+            SocketState::Gone => return Err(Errno::EBADF),
+            SocketState::Datagram(udp) => udp.connect(None),
+            SocketState::Stream(stream) => {
                 stream.abort();
                 self.forget_stream();
             }
-            State::Listening(_) => *locked(&self.state) = State::Idle,
-            State::Idle | State::Unbound => {}
+            SocketState::Listening(_) => *locked(&self.state) = SocketState::Idle,
+            SocketState::Idle | SocketState::Unbound => {}
         }
         Ok(())
     }
@@ -477,10 +485,10 @@ impl Socket {
     /// Its stream.
     pub(super) fn stream(&self) -> nix::Result<Stream> {
         match self.state() {
-            State::Stream(stream) => Ok(stream),
-            State::Idle | State::Listening(_) => Err(Errno::ENOTCONN),
-            State::Gone => Err(Errno::EBADF),
-            State::Unbound | State::Datagram(_) => Err(Errno::EOPNOTSUPP),
+            SocketState::Stream(stream) => Ok(stream),
+            SocketState::Idle | SocketState::Listening(_) => Err(Errno::ENOTCONN),
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Unbound | SocketState::Datagram(_) => Err(Errno::EOPNOTSUPP),
         }
     }
 
@@ -495,22 +503,22 @@ impl Socket {
             nix::libc::SHUT_RDWR => Shutdown::Both,
             _ => return Err(Errno::EINVAL),
         };
-        if matches!(self.state(), State::Stream(stream) if !stream.is_connecting()) {
+        if matches!(self.state(), SocketState::Stream(stream) if !stream.is_connecting()) {
             // In Linux this counts as having asked (inet_shutdown).
             self.tell_open();
         }
         match self.state() {
-            State::Gone => Err(Errno::EBADF),
-            State::Idle | State::Unbound => Err(Errno::ENOTCONN),
-            State::Listening(_) if how == Shutdown::Write => Ok(()),
-            State::Listening(_) => self.disconnect(),
-            State::Stream(stream) if stream.is_connecting() => {
+            SocketState::Gone => Err(Errno::EBADF),
+            SocketState::Idle | SocketState::Unbound => Err(Errno::ENOTCONN),
+            SocketState::Listening(_) if how == Shutdown::Write => Ok(()),
+            SocketState::Listening(_) => self.disconnect(),
+            SocketState::Stream(stream) if stream.is_connecting() => {
                 stream.abort();
                 self.forget_stream();
                 Ok(())
             }
-            State::Stream(stream) => stream.shutdown(how).map_err(|e| errno(&e)),
-            State::Datagram(udp) => match udp.peer_addr() {
+            SocketState::Stream(stream) => stream.shutdown(how).map_err(|e| errno(&e)),
+            SocketState::Datagram(udp) => match udp.peer_addr() {
                 Some(_) => {
                     udp.shutdown(how);
                     Ok(())
@@ -523,8 +531,8 @@ impl Socket {
     /// close(2): `wait` says whether SO_LINGER may make it wait.
     pub fn close(&self, wait: bool) {
         self.unwatch();
-        let state = std::mem::replace(&mut *locked(&self.state), State::Gone);
-        if let State::Stream(stream) = state {
+        let state = std::mem::replace(&mut *locked(&self.state), SocketState::Gone);
+        if let SocketState::Stream(stream) = state {
             if !wait {
                 let now = self.values().linger.filter(|linger| linger.is_zero());
                 stream.set_linger(now);
@@ -538,9 +546,9 @@ impl Socket {
     pub fn local(&self) -> SocketAddr {
         let bound = locked(&self.bound).as_ref().map(|bound| bound.at());
         let address = match self.state() {
-            State::Stream(stream) => stream.local_addr().ok().or(bound),
-            State::Datagram(udp) => Some(self.stack.local_of(&udp)),
-            State::Idle | State::Listening(_) | State::Unbound | State::Gone => bound,
+            SocketState::Stream(stream) => stream.local_addr().ok().or(bound),
+            SocketState::Datagram(udp) => Some(self.stack.local_of(&udp)),
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => bound,
         };
         match address {
             Some(address) if address.ip().is_unspecified() => {
@@ -556,11 +564,11 @@ impl Socket {
     /// `ENOTCONN`.
     pub fn peer(&self) -> nix::Result<SocketAddr> {
         let peer = match self.state() {
-            State::Stream(stream) if !stream.is_connecting() && !stream.has_ended() => {
+            SocketState::Stream(stream) if !stream.is_connecting() && !stream.has_ended() => {
                 stream.peer_addr().ok()
             }
-            State::Datagram(udp) => udp.peer_addr(),
-            State::Gone => return Err(Errno::EBADF),
+            SocketState::Datagram(udp) => udp.peer_addr(),
+            SocketState::Gone => return Err(Errno::EBADF),
             _ => None,
         };
         peer.map(|peer| self.outward(peer)).ok_or(Errno::ENOTCONN)
@@ -568,9 +576,9 @@ impl Socket {
     /// The error that waits, once (SO_ERROR).
     pub fn take_error(&self) -> i32 {
         let error = match self.state() {
-            State::Stream(stream) => stream.take_error(),
-            State::Datagram(udp) => udp.take_error(),
-            State::Idle | State::Listening(_) | State::Unbound | State::Gone => None,
+            SocketState::Stream(stream) => stream.take_error(),
+            SocketState::Datagram(udp) => udp.take_error(),
+            SocketState::Idle | SocketState::Listening(_) | SocketState::Unbound | SocketState::Gone => None,
         };
         error.map_or(0, |error| errno(&error) as i32)
     }
@@ -580,7 +588,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for PosixSocket {
     fn drop(&mut self) {
         self.close(false);
     }

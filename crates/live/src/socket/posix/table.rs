@@ -27,7 +27,7 @@ pub enum Of {
 
 /// What setsockopt(2) makes of an `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Set {
+pub enum SetOption {
     /// Not to be set: ENOPROTOOPT.
     Never,
     /// Zero, or one for everything else.
@@ -57,7 +57,7 @@ pub enum Get {
 
 /// What follows from an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum OptionEffect {
     /// The same as in Linux.
     Linux,
     /// It is kept and told, and nothing follows from it.
@@ -68,7 +68,7 @@ pub enum Effect {
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct OptionRow {
     /// Which.
     pub option: Opt,
     /// Its name in C.
@@ -80,7 +80,7 @@ pub struct Row {
     /// Which sockets have it.
     pub of: Of,
     /// What may be set.
-    pub set: Set,
+    pub set: SetOption,
     /// What can be read.
     pub get: Get,
     /// What is read before anything was set.
@@ -88,7 +88,7 @@ pub struct Row {
     /// An accepted socket begins with what its listener has.
     pub inherited: bool,
     /// What follows from it.
-    pub effect: Effect,
+    pub effect: OptionEffect,
     /// What else there is to say.
     pub note: &'static str,
 }
@@ -101,17 +101,17 @@ macro_rules! options {
         pub enum Opt { $($option),* }
 
         /// All of them.
-        pub const OPTIONS: &[Row] = {
+        pub const OPTIONS: &[OptionRow] = {
             use Errno::*;
             use Get::{Never as NoGet, Special as Own, Stored};
-            use Set::{Any, Fails, Flag, Never, Special, Within};
+            use SetOption::{Any, Fails, Flag, Never, Special, Within};
             const fn get_fails(error: Errno) -> Get { Get::Fails(error) }
             const fn inherits(word: Inherit) -> bool { matches!(word, Inherit::Child) }
             #[allow(dead_code, reason = "not every table uses both")]
             enum Inherit { Child, Alone }
-            &[$(Row {
+            &[$(OptionRow {
                 option: Opt::$option, name: $name, level: $level, number: $number, of: Of::$of, set: $set, get: $get,
-                default: $default, inherited: inherits(Inherit::$inherited), effect: Effect::$effect, note: $note,
+                default: $default, inherited: inherits(Inherit::$inherited), effect: OptionEffect::$effect, note: $note,
             }),*]
         };
     };
@@ -339,14 +339,14 @@ pub const COUNT: usize = OPTIONS.len();
 
 impl Opt {
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static OptionRow {
         // The table is in the order of the enum, which is made from it.
         &OPTIONS[self as usize]
     }
 }
 
 /// The option with this number that such a socket has.
-pub fn find(level: i32, number: i32, datagram: bool) -> Option<&'static Row> {
+pub fn find(level: i32, number: i32, datagram: bool) -> Option<&'static OptionRow> {
     let has = |of: Of| match of {
         Of::All => true,
         Of::Stream => !datagram,

@@ -1,7 +1,7 @@
 //! What has been set of the options of one socket, and what that makes of a connection.
 
 use super::table::{COUNT, OPTIONS, Opt};
-use crate::socket::options::Options;
+use crate::socket::options::SocketOptions;
 use farpace_tcp::config::{Config, FIN_TIMEOUT, KeepAlive, MIN_MSS, Tuning};
 use farpace_units::{ByteCount, Rate, Span};
 use nix::errno::Errno;
@@ -24,11 +24,11 @@ pub(super) enum Stamps {
 
 /// The values of one socket's options.
 #[derive(Clone)]
-pub(super) struct Values {
+pub(super) struct OptionValues {
     ints: [i32; COUNT],
     given: [bool; COUNT],
     /// What the stack or FP_SETTINGS said.
-    pub options: Options,
+    pub options: SocketOptions,
     pub receive_timeout: Option<Duration>,
     pub send_timeout: Option<Duration>,
     pub linger: Option<Duration>,
@@ -46,11 +46,11 @@ pub(super) struct Values {
     pub multicast_if: [u8; 4],
 }
 
-impl Values {
-    pub fn new(options: Options) -> Self {
+impl OptionValues {
+    pub fn new(options: SocketOptions) -> Self {
         let mut ints = [0; COUNT];
         OPTIONS.iter().for_each(|row| ints[row.option as usize] = row.default);
-        let mut values = Values {
+        let mut values = OptionValues {
             ints,
             given: [false; COUNT],
             receive_timeout: None,
@@ -244,7 +244,7 @@ mod tests {
     /// Breaks: an accepted socket has options that its listener alone has, or lacks those that it inherits.
     #[test]
     fn children_inherit() {
-        let mut values = Values::new(Options::default());
+        let mut values = OptionValues::new(SocketOptions::default());
         values.put(Opt::NoDelay, 1);
         values.put(Opt::KeepIdle, 33);
         values.put(Opt::DeferAccept, 7);
@@ -257,7 +257,7 @@ mod tests {
     /// Breaks: an option that is said to have an effect has none on the connection.
     #[test]
     fn a_connection_is_as_the_options_say() {
-        let mut values = Values::new(Options::default());
+        let mut values = OptionValues::new(SocketOptions::default());
         for (option, value) in [
             (Opt::NoDelay, 1),
             (Opt::Cork, 1),

@@ -1,6 +1,6 @@
 //! What follows from the model for the pacing rate and the window (§5.6).
 
-use super::{Bbr, MIN_PIPE_CWND, State};
+use super::{Bbr, BbrState, MIN_PIPE_CWND};
 use farpace_units::Span;
 
 /// BBR.StartupPacingGain: 4 ln 2.
@@ -22,18 +22,18 @@ impl Bbr {
     /// §5.6.1.
     pub(super) fn pacing_gain(&self) -> f64 {
         match self.state {
-            State::Startup => STARTUP_PACING_GAIN,
-            State::Drain => 0.5,
-            State::ProbeBwDown => 0.9,
-            State::ProbeBwUp => 1.25,
-            State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeRtt => 1.0,
+            BbrState::Startup => STARTUP_PACING_GAIN,
+            BbrState::Drain => 0.5,
+            BbrState::ProbeBwDown => 0.9,
+            BbrState::ProbeBwUp => 1.25,
+            BbrState::ProbeBwCruise | BbrState::ProbeBwRefill | BbrState::ProbeRtt => 1.0,
         }
     }
 
     fn cwnd_gain(&self) -> f64 {
         match self.state {
-            State::ProbeBwUp => 2.25,
-            State::ProbeRtt => PROBE_RTT_CWND_GAIN,
+            BbrState::ProbeBwUp => 2.25,
+            BbrState::ProbeRtt => PROBE_RTT_CWND_GAIN,
             _ => DEFAULT_CWND_GAIN,
         }
     }
@@ -65,7 +65,7 @@ impl Bbr {
 
     fn quantization_budget(&self, inflight_cap: f64) -> f64 {
         let cap = inflight_cap.max(self.offload_budget()).max(MIN_PIPE_CWND);
-        if self.state == State::ProbeBwUp { cap + 2.0 } else { cap }
+        if self.state == BbrState::ProbeBwUp { cap + 2.0 } else { cap }
     }
 
     fn bdp_or_initial(&self, bw: f64, gain: f64) -> f64 {
@@ -93,7 +93,7 @@ impl Bbr {
             self.cwnd = grown;
         }
         self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.bound_cwnd_for_model();
@@ -106,9 +106,9 @@ impl Bbr {
     /// §5.6.4.7.
     fn bound_cwnd_for_model(&mut self) {
         let cap = match self.state {
-            State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
-            State::ProbeRtt | State::ProbeBwCruise => self.inflight_with_headroom(),
-            State::Startup | State::Drain => f64::INFINITY,
+            BbrState::ProbeBwDown | BbrState::ProbeBwRefill | BbrState::ProbeBwUp => self.inflight_longterm,
+            BbrState::ProbeRtt | BbrState::ProbeBwCruise => self.inflight_with_headroom(),
+            BbrState::Startup | BbrState::Drain => f64::INFINITY,
         };
         let cap = cap.min(self.inflight_shortterm).max(MIN_PIPE_CWND);
         self.cwnd = self.cwnd.min(cap);
@@ -116,7 +116,7 @@ impl Bbr {
 
     /// §5.6.4.4: the last window that was not modulated by recovery or ProbeRTT.
     pub(super) fn save_cwnd(&mut self) {
-        self.prior_cwnd = if !self.in_loss_recovery && self.state != State::ProbeRtt {
+        self.prior_cwnd = if !self.in_loss_recovery && self.state != BbrState::ProbeRtt {
             self.cwnd
         } else {
             self.prior_cwnd.max(self.cwnd)

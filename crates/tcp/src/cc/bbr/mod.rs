@@ -20,12 +20,12 @@ mod undo;
 
 use super::rounds::PacketRounds;
 use super::split_mix::SplitMix64;
-use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
 use model::{ExtraAcked, MaxBandwidth};
-use undo::Undo;
+use undo::BbrUndo;
 
 /// BBR.LossThresh: the loss rate of a round trip that is too much.
 const LOSS_THRESH: f64 = 0.02;
@@ -36,7 +36,7 @@ const MIN_PIPE_CWND: f64 = 4.0;
 
 /// Where BBR is in its cycle (§5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BbrState {
     Startup,
     Drain,
     ProbeBwDown,
@@ -58,7 +58,7 @@ enum AckPhase {
 
 /// The rate sample of the ACK at hand, or of the segment found lost (RS).
 #[derive(Clone, Copy, Debug, Default)]
-struct Sample {
+struct BbrSample {
     /// Zero: no sample.
     delivery_rate: f64,
     delivered: f64,
@@ -70,10 +70,10 @@ struct Sample {
     has_data: bool,
 }
 
-impl Sample {
+impl BbrSample {
     fn of(rate: Option<RateSample>) -> Self {
-        let Some(rs) = rate else { return Sample::default() };
-        Sample {
+        let Some(rs) = rate else { return BbrSample::default() };
+        BbrSample {
             delivery_rate: rs.rate.map_or(0.0, Rate::as_bytes_per_sec_f64),
             delivered: f64::from(rs.delivered.get()),
             prior_delivered: rs.prior_delivered,
@@ -89,10 +89,10 @@ impl Sample {
 /// State of BBR. Bounds that are not set are infinite.
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    state: State,
+    state: BbrState,
     // The connection, as of the call under way (C.*)
     now: Instant,
-    rs: Sample,
+    rs: BbrSample,
     cwnd: f64,
     in_flight: f64,
     /// The same before the ACK at hand.
@@ -154,16 +154,16 @@ pub struct Bbr {
     pacing_rate: f64,
     /// The pacing rate has been worked out from a round trip, not from a guess.
     has_seen_rtt: bool,
-    undo: Undo,
+    undo: BbrUndo,
 }
 
 impl Bbr {
     /// A BBR that knows nothing (§5.2.1). Connections with different seeds probe at different times.
     pub fn new(seed: u32) -> Self {
         Bbr {
-            state: State::Startup,
+            state: BbrState::Startup,
             now: Instant::ZERO,
-            rs: Sample::default(),
+            rs: BbrSample::default(),
             cwnd: 1.0,
             in_flight: 0.0,
             in_flight_before: 0.0,
@@ -214,7 +214,7 @@ impl Bbr {
             prior_cwnd: 0.0,
             pacing_rate: 0.0,
             has_seen_rtt: false,
-            undo: Undo::default(),
+            undo: BbrUndo::default(),
         }
     }
 
@@ -253,7 +253,7 @@ impl CongestionControl for Bbr {
         self.in_flight_before = f64::from(ack.in_flight_before.get());
         self.cwnd_limited = ack.cwnd_limited;
         self.has_sack = ack.sack;
-        self.rs = Sample::of(ack.rate);
+        self.rs = BbrSample::of(ack.rate);
         if let Some(rate) = ack.rate {
             self.delivered = rate.total_delivered;
         }
@@ -304,30 +304,30 @@ impl CongestionControl for Bbr {
         window.cwnd().max(Packets::new(self.prior_cwnd as u32))
     }
 
-    fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, window: &mut Window, event: CongestionEvent) {
         self.begin(now, window);
         match event {
-            Event::EnterRecovery => {
+            CongestionEvent::EnterRecovery => {
                 self.save_state_upon_loss();
                 self.in_loss_recovery = true;
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 self.save_state_upon_loss();
                 self.in_loss_recovery = true;
                 // §5.6.4.4. What a timeout by time (RFC 8985 §6.3) leaves in flight need not be known: the head is
                 // sent whatever the window says, and its ACK opens it again.
                 self.cwnd = 1.0;
             }
-            Event::ExitRecovery => {
+            CongestionEvent::ExitRecovery => {
                 self.in_loss_recovery = false;
                 self.restore_cwnd();
             }
-            Event::Undo => {
+            CongestionEvent::Undo => {
                 self.in_loss_recovery = false;
                 self.handle_spurious_loss_detection();
             }
-            Event::Restart(_) => self.handle_restart_from_idle(),
-            Event::Established(_) => {}
+            CongestionEvent::Restart(_) => self.handle_restart_from_idle(),
+            CongestionEvent::Established(_) => {}
         }
         self.set_window(window);
     }
@@ -337,7 +337,7 @@ impl CongestionControl for Bbr {
     }
 
     fn measures_empty_path(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.state == BbrState::ProbeRtt
     }
 
     fn wants_rates(&self) -> bool {
@@ -345,7 +345,7 @@ impl CongestionControl for Bbr {
     }
 
     fn hides_rate(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.state == BbrState::ProbeRtt
     }
 
     fn pacing(&self) -> Option<Rate> {

@@ -1,6 +1,6 @@
 //! ProbeBW: the cycle of sending slower, as fast, and faster than the path delivers (§5.3.3).
 
-use super::{AckPhase, Bbr, MIN_PIPE_CWND, State};
+use super::{AckPhase, Bbr, BbrState, MIN_PIPE_CWND};
 use farpace_units::Span;
 
 /// BBR.Headroom: the part of the long-term bound that is left to others.
@@ -14,7 +14,7 @@ impl Bbr {
     pub(super) fn is_in_probe_bw(&self) -> bool {
         matches!(
             self.state,
-            State::ProbeBwDown | State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeBwUp
+            BbrState::ProbeBwDown | BbrState::ProbeBwCruise | BbrState::ProbeBwRefill | BbrState::ProbeBwUp
         )
     }
 
@@ -25,11 +25,11 @@ impl Bbr {
         self.cycle_stamp = self.now;
         self.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
-        self.state = State::ProbeBwDown;
+        self.state = BbrState::ProbeBwDown;
     }
 
     pub(super) fn start_probe_bw_cruise(&mut self) {
-        self.state = State::ProbeBwCruise;
+        self.state = BbrState::ProbeBwCruise;
     }
 
     pub(super) fn start_probe_bw_refill(&mut self) {
@@ -39,7 +39,7 @@ impl Bbr {
         self.prev_probe_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::ProbeBwRefill;
+        self.state = BbrState::ProbeBwRefill;
     }
 
     fn start_probe_bw_up(&mut self) {
@@ -47,7 +47,7 @@ impl Bbr {
         self.start_round();
         self.reset_full_bw();
         self.full_bw = self.rs.delivery_rate;
-        self.state = State::ProbeBwUp;
+        self.state = BbrState::ProbeBwUp;
         self.raise_inflight_longterm_slope();
     }
 
@@ -57,28 +57,28 @@ impl Bbr {
             return;
         }
         match self.state {
-            State::ProbeBwDown => {
+            BbrState::ProbeBwDown => {
                 if !self.probe_if_time() && self.is_time_to_cruise() {
                     self.start_probe_bw_cruise();
                 }
             }
-            State::ProbeBwCruise => {
+            BbrState::ProbeBwCruise => {
                 self.probe_if_time();
             }
-            State::ProbeBwRefill => {
+            BbrState::ProbeBwRefill => {
                 // One round trip at the full rate comes first.
                 if self.rounds.start {
                     self.is_bw_probe_sample = true;
                     self.start_probe_bw_up();
                 }
             }
-            State::ProbeBwUp => {
+            BbrState::ProbeBwUp => {
                 if self.is_time_to_go_down() {
                     self.prev_probe_too_high = false;
                     self.start_probe_bw_down();
                 }
             }
-            State::Startup | State::Drain | State::ProbeRtt => {}
+            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => {}
         }
     }
 
@@ -172,7 +172,7 @@ impl Bbr {
             return false;
         }
         self.inflight_longterm = self.inflight_longterm.max(self.rs.tx_in_flight);
-        if self.state == State::ProbeBwUp {
+        if self.state == BbrState::ProbeBwUp {
             self.probe_inflight_longterm_upward();
         }
         false

@@ -1,7 +1,7 @@
 //! ProbeRTT: now and then little is sent for a moment, to see the round trip without a queue (§5.3.4); and what a
 //! pause of the application does (§5.4).
 
-use super::{AckPhase, Bbr, State};
+use super::{AckPhase, Bbr, BbrState};
 use farpace_units::Span;
 
 /// BBR.ProbeRTTDuration.
@@ -9,14 +9,14 @@ const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 
 impl Bbr {
     pub(super) fn check_probe_rtt(&mut self) {
-        if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
-            self.state = State::ProbeRtt;
+        if self.state != BbrState::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+            self.state = BbrState::ProbeRtt;
             self.save_cwnd();
             self.probe_rtt_done_stamp = None;
             self.ack_phase = AckPhase::ProbeStopping;
             self.start_round();
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt();
         }
         if self.rs.delivered > 0.0 {
@@ -66,7 +66,7 @@ impl Bbr {
         self.extra_acked.restart(self.now);
         if self.is_in_probe_bw() {
             self.set_pacing_rate_with_gain(1.0);
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == BbrState::ProbeRtt {
             self.check_probe_rtt_done();
         }
     }

@@ -1,6 +1,6 @@
 //! What losses say of the path: short-term bounds, and the volume that was too much (§5.5.10).
 
-use super::{BETA, Bbr, LOSS_THRESH, State};
+use super::{BETA, Bbr, BbrState, LOSS_THRESH};
 use crate::segments::LostSegment;
 
 impl Bbr {
@@ -42,7 +42,7 @@ impl Bbr {
 
     /// Once per round trip: where bandwidth is not being probed, losses mean that the path carries less.
     fn adapt_lower_bounds_from_congestion(&mut self) {
-        let probing = matches!(self.state, State::Startup | State::ProbeBwRefill | State::ProbeBwUp);
+        let probing = matches!(self.state, BbrState::Startup | BbrState::ProbeBwRefill | BbrState::ProbeBwUp);
         if probing || !self.is_loss_in_round {
             return;
         }
@@ -106,8 +106,8 @@ impl Bbr {
             // Whole segments: a window can reach the bound, and that means something.
             self.inflight_longterm = self.rs.tx_in_flight.max(self.target_inflight() * BETA).floor();
         }
-        if self.state == State::ProbeBwUp {
-            self.undo.state = Some(State::ProbeBwUp);
+        if self.state == BbrState::ProbeBwUp {
+            self.undo.state = Some(BbrState::ProbeBwUp);
             self.start_probe_bw_down();
         }
     }

@@ -1,7 +1,7 @@
 //! Startup and Drain: the bandwidth is found in a logarithmic number of round trips, and the queue that this made
 //! is taken away again (§5.3.1, §5.3.2).
 
-use super::{Bbr, State};
+use super::{Bbr, BbrState};
 
 /// Growth of the delivery rate in a round trip that shows that the pipe is not full.
 const FULL_BW_GROWTH: f64 = 1.25;
@@ -14,7 +14,7 @@ const DRAIN_ROUNDS: u64 = 3;
 
 impl Bbr {
     pub(super) fn enter_startup(&mut self) {
-        self.state = State::Startup;
+        self.state = BbrState::Startup;
     }
 
     pub(super) fn reset_full_bw(&mut self) {
@@ -40,8 +40,8 @@ impl Bbr {
 
     pub(super) fn check_startup_done(&mut self) {
         self.check_startup_high_loss();
-        if self.state == State::Startup && self.full_bw_reached {
-            self.state = State::Drain;
+        if self.state == BbrState::Startup && self.full_bw_reached {
+            self.state = BbrState::Drain;
             self.drain_start_round = self.rounds.count;
         }
     }
@@ -53,14 +53,14 @@ impl Bbr {
             self.lost_ranges = 0;
         }
         let enough = ranges >= STARTUP_FULL_LOSS_CNT || !self.has_sack;
-        if self.state == State::Startup
+        if self.state == BbrState::Startup
             && !self.full_bw_reached
             && self.loss_round_start
             && self.in_loss_recovery
             && enough
             && self.is_inflight_too_high()
         {
-            self.undo.state = Some(State::Startup);
+            self.undo.state = Some(BbrState::Startup);
             (self.full_bw_now, self.full_bw_reached) = (true, true);
             let bdp = self.bdp(self.bw, 1.0).unwrap_or(0.0);
             self.inflight_longterm = bdp.max(self.inflight_latest).floor();
@@ -68,7 +68,7 @@ impl Bbr {
     }
 
     pub(super) fn check_drain_done(&mut self) {
-        if self.state == State::Drain
+        if self.state == BbrState::Drain
             && (self.in_flight <= self.inflight(self.bw, 1.0)
                 || self.rounds.count > self.drain_start_round + DRAIN_ROUNDS)
         {

@@ -1,12 +1,12 @@
 //! Losses that were none: what they changed is put back (§5.5.11).
 
-use super::{Bbr, State};
+use super::{Bbr, BbrState};
 
 /// What was so when the recovery began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
+pub(super) struct BbrUndo {
     /// The probe that the losses have ended.
-    pub state: Option<State>,
+    pub state: Option<BbrState>,
     bw_shortterm: f64,
     inflight_shortterm: f64,
     inflight_longterm: f64,
@@ -15,7 +15,7 @@ pub(super) struct Undo {
 impl Bbr {
     pub(super) fn save_state_upon_loss(&mut self) {
         self.save_cwnd();
-        self.undo = Undo {
+        self.undo = BbrUndo {
             state: None,
             bw_shortterm: self.bw_shortterm,
             inflight_shortterm: self.inflight_shortterm,
@@ -31,13 +31,13 @@ impl Bbr {
         self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
         self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
         match self.undo.state.take() {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full_bw_reached = false;
-                if self.state != State::ProbeRtt {
+                if self.state != BbrState::ProbeRtt {
                     self.enter_startup();
                 }
             }
-            Some(State::ProbeBwUp) if !matches!(self.state, State::ProbeBwUp | State::ProbeRtt) => {
+            Some(BbrState::ProbeBwUp) if !matches!(self.state, BbrState::ProbeBwUp | BbrState::ProbeRtt) => {
                 self.start_probe_bw_refill();
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! What follows from the model for the pacing rate and the window (BBR §4.2).
 
-use super::{Bbr1, MIN_PIPE_CWND, State};
+use super::{Bbr1, Bbr1State, MIN_PIPE_CWND};
 use farpace_units::Span;
 
 /// The round trip to assume for the first pacing rate.
@@ -63,7 +63,7 @@ impl Bbr1 {
             }
             self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
         }
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr1State::ProbeRtt {
             self.cwnd = self.cwnd.min(MIN_PIPE_CWND);
         }
     }
@@ -81,7 +81,7 @@ impl Bbr1 {
 
     /// The last window that was modulated neither by a recovery nor by ProbeRTT.
     pub(super) fn save_cwnd(&mut self) {
-        self.prior_cwnd = if !self.in_loss_recovery && self.state != State::ProbeRtt {
+        self.prior_cwnd = if !self.in_loss_recovery && self.state != Bbr1State::ProbeRtt {
             self.cwnd
         } else {
             self.prior_cwnd.max(self.cwnd)

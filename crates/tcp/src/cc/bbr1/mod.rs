@@ -15,7 +15,7 @@ mod tests;
 use super::rounds::PacketRounds;
 use super::split_mix::SplitMix64;
 use super::windowed_max::WindowedMax;
-use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::segments::RateSample;
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Rate, Span};
@@ -29,7 +29,7 @@ const MIN_PIPE_CWND: f64 = 4.0;
 
 /// BBR §3.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Bbr1State {
     Startup,
     Drain,
     ProbeBw,
@@ -39,7 +39,7 @@ enum State {
 /// State of BBRv1. Volumes in segments, rates in bytes per second.
 #[derive(Clone, Debug)]
 pub struct Bbr1 {
-    state: State,
+    state: Bbr1State,
     // The connection, as of the call under way
     now: Instant,
     cwnd: f64,
@@ -84,7 +84,7 @@ impl Bbr1 {
     /// One that knows nothing (BBR §4.3.1.1). Connections with different seeds probe at different times.
     pub fn new(seed: u32) -> Self {
         Bbr1 {
-            state: State::Startup,
+            state: Bbr1State::Startup,
             now: Instant::ZERO,
             cwnd: 1.0,
             in_flight: 0.0,
@@ -209,10 +209,10 @@ impl CongestionControl for Bbr1 {
         window.cwnd().max(Packets::new(self.cwnd_before_loss as u32))
     }
 
-    fn on_event(&mut self, now: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, window: &mut Window, event: CongestionEvent) {
         self.begin(now, window);
         match event {
-            Event::EnterRecovery => {
+            CongestionEvent::EnterRecovery => {
                 self.save_cwnd();
                 self.cwnd_before_loss = self.prior_cwnd;
                 self.in_loss_recovery = true;
@@ -220,25 +220,25 @@ impl CongestionControl for Bbr1 {
                 self.packet_conservation = true;
                 self.rounds.restart(self.delivered);
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 self.save_cwnd();
                 self.cwnd_before_loss = self.prior_cwnd;
                 self.in_loss_recovery = true;
                 (self.entering, self.packet_conservation) = (false, false);
                 self.cwnd = 1.0; // BBR §4.2.3.3
             }
-            Event::ExitRecovery | Event::Undo => {
+            CongestionEvent::ExitRecovery | CongestionEvent::Undo => {
                 self.in_loss_recovery = false;
                 (self.entering, self.packet_conservation) = (false, false);
-                if event == Event::Undo {
+                if event == CongestionEvent::Undo {
                     self.prior_cwnd = self.prior_cwnd.max(self.cwnd_before_loss);
                     // A plateau during a slowdown that was none says nothing: look again.
                     (self.full_bw, self.full_bw_count) = (0.0, 0);
                 }
                 self.restore_cwnd();
             }
-            Event::Restart(_) => self.handle_restart_from_idle(),
-            Event::Established(_) => {}
+            CongestionEvent::Restart(_) => self.handle_restart_from_idle(),
+            CongestionEvent::Established(_) => {}
         }
         self.set_window(window);
     }
@@ -248,7 +248,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn measures_empty_path(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.state == Bbr1State::ProbeRtt
     }
 
     fn wants_rates(&self) -> bool {
@@ -256,7 +256,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn hides_rate(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.state == Bbr1State::ProbeRtt
     }
 
     fn pacing(&self) -> Option<Rate> {

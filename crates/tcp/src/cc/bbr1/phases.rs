@@ -1,6 +1,6 @@
 //! Startup, Drain, the cycle of gains, and ProbeRTT (BBR §4.3).
 
-use super::{Bbr1, MIN_PIPE_CWND, State};
+use super::{Bbr1, Bbr1State, MIN_PIPE_CWND};
 use farpace_units::Span;
 
 /// BBRHighGain: 2/ln 2, the least gain that lets the rate double each round trip (BBR §4.3.2.1).
@@ -18,18 +18,18 @@ const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 impl Bbr1 {
     pub(super) fn pacing_gain(&self) -> f64 {
         match self.state {
-            State::Startup => HIGH_GAIN,
-            State::Drain => 1.0 / HIGH_GAIN,
-            State::ProbeBw => CYCLE.get(self.cycle_index).copied().unwrap_or(1.0),
-            State::ProbeRtt => 1.0,
+            Bbr1State::Startup => HIGH_GAIN,
+            Bbr1State::Drain => 1.0 / HIGH_GAIN,
+            Bbr1State::ProbeBw => CYCLE.get(self.cycle_index).copied().unwrap_or(1.0),
+            Bbr1State::ProbeRtt => 1.0,
         }
     }
 
     pub(super) fn cwnd_gain(&self) -> f64 {
         match self.state {
-            State::Startup | State::Drain => HIGH_GAIN,
-            State::ProbeBw => 2.0,
-            State::ProbeRtt => 1.0,
+            Bbr1State::Startup | Bbr1State::Drain => HIGH_GAIN,
+            Bbr1State::ProbeBw => 2.0,
+            Bbr1State::ProbeRtt => 1.0,
         }
     }
 
@@ -48,17 +48,17 @@ impl Bbr1 {
 
     /// BBR §4.3.3.
     pub(super) fn check_drain(&mut self) {
-        if self.state == State::Startup && self.filled_pipe {
-            self.state = State::Drain;
+        if self.state == Bbr1State::Startup && self.filled_pipe {
+            self.state = Bbr1State::Drain;
         }
-        if self.state == State::Drain && self.in_flight <= self.inflight(1.0) {
+        if self.state == Bbr1State::Drain && self.in_flight <= self.inflight(1.0) {
             self.enter_probe_bw();
         }
     }
 
     /// The cycle begins anywhere but where it drains: there is nothing to drain, and others begin elsewhere.
     fn enter_probe_bw(&mut self) {
-        self.state = State::ProbeBw;
+        self.state = Bbr1State::ProbeBw;
         let draw = (self.dice.roll() % (CYCLE.len() as u64 - 1)) as usize;
         self.cycle_index = if draw >= DRAINING { draw + 1 } else { draw };
         self.cycle_stamp = self.now;
@@ -66,7 +66,7 @@ impl Bbr1 {
 
     /// BBR §4.3.4.3.
     pub(super) fn check_cycle_phase(&mut self) {
-        if self.state == State::ProbeBw && self.is_next_cycle_phase() {
+        if self.state == Bbr1State::ProbeBw && self.is_next_cycle_phase() {
             self.cycle_index = (self.cycle_index + 1) % CYCLE.len();
             self.cycle_stamp = self.now;
         }
@@ -87,12 +87,12 @@ impl Bbr1 {
 
     /// BBR §4.3.5: no round trip as short as RTprop for ten seconds.
     pub(super) fn check_probe_rtt(&mut self) {
-        if self.state != State::ProbeRtt && self.rtprop_expired && !self.idle_restart {
+        if self.state != Bbr1State::ProbeRtt && self.rtprop_expired && !self.idle_restart {
             self.save_cwnd();
-            self.state = State::ProbeRtt;
+            self.state = Bbr1State::ProbeRtt;
             self.probe_rtt_done_stamp = None;
         }
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr1State::ProbeRtt {
             self.handle_probe_rtt();
         }
         if self.newly_delivered > 0.0 {
@@ -120,7 +120,7 @@ impl Bbr1 {
             if self.filled_pipe {
                 self.enter_probe_bw();
             } else {
-                self.state = State::Startup;
+                self.state = Bbr1State::Startup;
             }
         }
     }
@@ -132,9 +132,9 @@ impl Bbr1 {
         }
         self.idle_restart = true;
         match self.state {
-            State::ProbeBw => self.set_pacing_rate(1.0),
-            State::ProbeRtt => self.check_probe_rtt_done(),
-            State::Startup | State::Drain => {}
+            Bbr1State::ProbeBw => self.set_pacing_rate(1.0),
+            Bbr1State::ProbeRtt => self.check_probe_rtt_done(),
+            Bbr1State::Startup | Bbr1State::Drain => {}
         }
     }
 }

@@ -1,15 +1,15 @@
 use super::*;
-use crate::cc::testing::{Bottleneck, MSS};
+use crate::cc::testing::{MSS, TestBottleneck};
 
-type World = Bottleneck<Bbr1>;
+type World = TestBottleneck<Bbr1>;
 
 const SEC: Span = Span::from_secs(1);
 
 fn world(mbit: u64, rtt_ms: u64) -> World {
-    Bottleneck::new(Bbr1::new(1), mbit, rtt_ms)
+    TestBottleneck::new(Bbr1::new(1), mbit, rtt_ms)
 }
 
-fn is(state: State) -> impl FnMut(&mut World) -> bool {
+fn is(state: Bbr1State) -> impl FnMut(&mut World) -> bool {
     move |w| w.cc.state == state
 }
 
@@ -31,10 +31,10 @@ fn startup_and_drain() {
     for (mbit, rtt) in [(1, 200), (20, 40), (100, 10), (50, 300)] {
         let mut w = world(mbit, rtt);
         w.buffer *= 4;
-        assert!(w.run_until(SEC * 20, is(State::Drain)), "{mbit} Mbit/s, {rtt} ms");
+        assert!(w.run_until(SEC * 20, is(Bbr1State::Drain)), "{mbit} Mbit/s, {rtt} ms");
         assert!((0.98..1.02).contains(&believed(&w, mbit)), "{mbit} Mbit/s: {}", believed(&w, mbit));
         assert!(w.cc.full_bw_count == 3 && w.cc.rounds.count < 20);
-        assert!(w.run_until(SEC * 20, is(State::ProbeBw)));
+        assert!(w.run_until(SEC * 20, is(Bbr1State::ProbeBw)));
         assert!(w.cc.in_flight <= w.bdp() * 1.05 + 3.0 * 9.0, "{} of {}", w.cc.in_flight, w.bdp());
     }
 }
@@ -43,7 +43,7 @@ fn startup_and_drain() {
 #[test]
 fn gain_cycle() {
     let mut w = world(20, 40);
-    assert!(w.run_until(SEC * 5, |w| w.cc.state == State::ProbeBw && w.cc.pacing_gain() > 1.0));
+    assert!(w.run_until(SEC * 5, |w| w.cc.state == Bbr1State::ProbeBw && w.cc.pacing_gain() > 1.0));
     let mut gains = Vec::new();
     for _ in 0..8 {
         let (index, begin) = (w.cc.cycle_index, w.now);
@@ -60,8 +60,8 @@ fn gain_cycle() {
 fn cycles_begin_anywhere_but_draining() {
     let mut begins = [false; 8];
     for seed in 0..40 {
-        let mut w = Bottleneck::new(Bbr1::new(seed), 20, 40);
-        assert!(w.run_until(SEC * 5, is(State::ProbeBw)));
+        let mut w = TestBottleneck::new(Bbr1::new(seed), 20, 40);
+        assert!(w.run_until(SEC * 5, is(Bbr1State::ProbeBw)));
         begins[w.cc.cycle_index] = true;
     }
     assert_eq!(begins, [true, false, true, true, true, true, true, true]);
@@ -75,16 +75,16 @@ fn probe_rtt() {
     // From here on no round trip is as short as before, if one was.
     w.rtt += Span::from_millis(1);
     let since = w.cc.rtprop_stamp;
-    assert!(w.run_until(SEC * 12, is(State::ProbeRtt)));
+    assert!(w.run_until(SEC * 12, is(Bbr1State::ProbeRtt)));
     assert!((10_000..10_100).contains(&w.now.since(since).as_millis()), "{}", w.now.since(since));
     let before = w.cc.prior_cwnd;
     assert!(w.run_until(SEC, |w| w.cc.probe_rtt_done_stamp.is_some()));
     assert!(w.cc.cwnd == MIN_PIPE_CWND && w.cc.in_flight <= MIN_PIPE_CWND);
     let begin = w.now;
-    assert!(w.run_until(SEC, |w| w.cc.state != State::ProbeRtt));
+    assert!(w.run_until(SEC, |w| w.cc.state != Bbr1State::ProbeRtt));
     let took = w.now.since(begin).as_millis();
     assert!((200..300).contains(&took), "{took}");
-    assert!(w.cc.state == State::ProbeBw && w.cc.cwnd >= before);
+    assert!(w.cc.state == Bbr1State::ProbeBw && w.cc.cwnd >= before);
     assert_eq!(w.cc.rtprop.map(Span::as_millis), Some(41));
     assert!((0.98..1.02).contains(&believed(&w, 20)), "samples of ProbeRTT do not count");
 }
@@ -122,7 +122,7 @@ fn bears_losses() {
 #[test]
 fn recovery_conserves_packets() {
     let mut w = world(20, 40);
-    assert!(w.run_until(SEC * 5, |w| w.cc.state == State::ProbeBw && w.cc.pacing_gain() == 1.0));
+    assert!(w.run_until(SEC * 5, |w| w.cc.state == Bbr1State::ProbeBw && w.cc.pacing_gain() == 1.0));
     let before = w.cc.cwnd;
     w.lose_every = 50;
     assert!(w.run_until(SEC, |w| w.cc.packet_conservation && !w.cc.entering));
@@ -139,9 +139,9 @@ fn timeout_and_undo() {
     let mut w = world(20, 40);
     w.run(SEC * 3);
     let before = w.cc.cwnd;
-    w.cc.on_event(w.now, &mut w.window, Event::EnterLoss);
+    w.cc.on_event(w.now, &mut w.window, CongestionEvent::EnterLoss);
     assert_eq!(w.window.cwnd().get(), 1);
-    w.cc.on_event(w.now, &mut w.window, Event::Undo);
+    w.cc.on_event(w.now, &mut w.window, CongestionEvent::Undo);
     assert_eq!(
         (f64::from(w.window.cwnd().get()), w.cc.full_bw_count, w.cc.full_bw),
         (before.floor(), 0, 0.0)

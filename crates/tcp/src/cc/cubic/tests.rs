@@ -1,7 +1,7 @@
 //! CUBIC against its closed form.
 
 use super::*;
-use crate::cc::testing::{Link, window};
+use crate::cc::testing::{TestLink, window};
 
 fn cubic() -> Cubic {
     Cubic::new(SlowStart::new(None, None))
@@ -28,7 +28,7 @@ fn cut(cubic: &mut Cubic, w: &mut Window, cut: Cut) {
 fn follows_the_closed_form() {
     for rtt in [20, 100, 300] {
         let (mut cubic, mut w) = after_cut(2000);
-        let mut link = Link { rtt: Span::from_millis(rtt), ..Link::new(2) };
+        let mut link = TestLink { rtt: Span::from_millis(rtt), ..TestLink::new(2) };
         let start = link.now;
         let k = libm::cbrt(600.0 / C);
         while link.now.since(start) < Span::from_secs(20) {
@@ -47,7 +47,7 @@ fn follows_the_closed_form() {
 fn the_ack_ratio_does_not_matter() {
     let grown = |ratio| {
         let (mut cubic, mut w) = after_cut(500);
-        Link::new(ratio).rounds(&mut cubic, &mut w, 150);
+        TestLink::new(ratio).rounds(&mut cubic, &mut w, 150);
         f64::from(w.cwnd().get())
     };
     let one = grown(1);
@@ -63,7 +63,7 @@ fn the_ack_ratio_does_not_matter() {
 #[test]
 fn is_reno_where_cubic_is_slower() {
     let (mut cubic, mut w) = after_cut(40);
-    let mut link = Link { rtt: Span::from_millis(5), ..Link::new(2) };
+    let mut link = TestLink { rtt: Span::from_millis(5), ..TestLink::new(2) };
     // 12 segments at 0.53 need 22.7 round trips.
     link.rounds(&mut cubic, &mut w, 22);
     assert!((38..=40).contains(&w.cwnd().get()), "{}", w.cwnd());
@@ -91,7 +91,7 @@ fn after_a_timeout_the_curve_begins_at_the_threshold() {
     w.set_cwnd(Packets::new(1000));
     cut(&mut cubic, &mut w, Cut::Timeout);
     w.set_cwnd(Packets::new(1));
-    let mut link = Link::new(2);
+    let mut link = TestLink::new(2);
     link.rounds(&mut cubic, &mut w, 12);
     assert!((700..720).contains(&w.cwnd().get()), "{}", w.cwnd());
     assert_eq!(cubic.epoch.unwrap().k, 0.0);
@@ -103,13 +103,13 @@ fn after_a_timeout_the_curve_begins_at_the_threshold() {
 fn unused_time_does_not_count() {
     let run = |pause: Option<bool>| {
         let (mut cubic, mut w) = after_cut(1000);
-        let mut link = Link::new(2);
+        let mut link = TestLink::new(2);
         link.rounds(&mut cubic, &mut w, 20);
         if let Some(idle) = pause {
             let before = w.cwnd();
             link.now += Span::from_secs(300);
             if idle {
-                cubic.on_event(link.now, &mut w, Event::Restart(Span::from_secs(300)));
+                cubic.on_event(link.now, &mut w, CongestionEvent::Restart(Span::from_secs(300)));
             } else {
                 let ack = AckSample { cwnd_limited: false, ..AckSample::of(link.now, Packets::new(2)) };
                 cubic.on_ack(&mut w, &ack);
@@ -128,14 +128,14 @@ fn unused_time_does_not_count() {
 #[test]
 fn undo_restores_the_curve() {
     let (mut cubic, mut w) = after_cut(1000);
-    let mut link = Link::new(2);
+    let mut link = TestLink::new(2);
     link.rounds(&mut cubic, &mut w, 30);
     let (epoch, w_max, cwnd, ssthresh) = (cubic.epoch, cubic.w_max, w.cwnd(), w.ssthresh());
     cut(&mut cubic, &mut w, Cut::FastRetransmit);
     assert_ne!((cubic.epoch, cubic.w_max), (epoch, w_max));
     w.set_cwnd(cubic.undo_cwnd(&w));
     w.set_ssthresh(ssthresh);
-    cubic.on_event(link.now, &mut w, Event::Undo);
+    cubic.on_event(link.now, &mut w, CongestionEvent::Undo);
     assert_eq!((cubic.epoch, cubic.w_max, w.cwnd()), (epoch, w_max, cwnd));
 }
 
@@ -143,7 +143,7 @@ fn undo_restores_the_curve() {
 #[test]
 fn growth_is_bounded() {
     let (mut cubic, mut w) = after_cut(100);
-    let mut link = Link::new(1);
+    let mut link = TestLink::new(1);
     link.ack(&mut cubic, &mut w);
     link.now += Span::from_secs(100_000);
     let before = w.cwnd().get();

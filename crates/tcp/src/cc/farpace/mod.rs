@@ -34,12 +34,12 @@ mod tests;
 mod train;
 
 use super::rounds::PacketRounds;
-use super::{AckSample, CongestionControl, Cut, Event, SentSample};
+use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample};
 use crate::window::Window;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use loss::LossJudge;
-use path::Path;
-use train::{Paced, Train};
+use path::PathModel;
+use train::{PacketTrain, TrainPace};
 
 /// Segments that a connection keeps in the queue, at least ...
 const MIN_ALPHA: f64 = 3.0;
@@ -64,7 +64,7 @@ const BURST: Rate = Rate::from_mbit(1_000_000);
 
 /// What the connection is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Phase {
+enum FarpacePhase {
     /// The first flight is out: its ACKs are timed.
     #[default]
     Train,
@@ -73,7 +73,7 @@ enum Phase {
         /// What was said last, bytes a second.
         rate: f64,
         /// The train under way; none until its first ACK comes.
-        train: Option<Paced>,
+        train: Option<TrainPace>,
     },
     /// Half of what the train said is under way; with its ACKs the window grows to all of it.
     Ramp {
@@ -111,15 +111,15 @@ struct Round {
 /// The controller; one that knows nothing of its path by default.
 #[derive(Clone, Debug, Default)]
 pub struct Farpace {
-    phase: Phase,
+    phase: FarpacePhase,
     /// The window that the model wants, segments.
     w: f64,
     /// The window in force: less than `w` after a timeout.
     cwnd: f64,
     rounds: PacketRounds,
     round: Round,
-    path: Path,
-    train: Train,
+    path: PathModel,
+    train: PacketTrain,
     /// Trains that told nothing.
     trains: u32,
     loss: LossJudge,
@@ -180,9 +180,9 @@ impl Farpace {
     fn windows_a_round(&self) -> f64 {
         let window = self.cwnd.max(1.0) * self.mss;
         let known = match self.phase {
-            Phase::Ramp { rate, .. } => rate,
-            Phase::Steady => self.best,
-            Phase::Train | Phase::Trains { .. } | Phase::Double { .. } => return PACE,
+            FarpacePhase::Ramp { rate, .. } => rate,
+            FarpacePhase::Steady => self.best,
+            FarpacePhase::Train | FarpacePhase::Trains { .. } | FarpacePhase::Double { .. } => return PACE,
         };
         if self.flight + MISSING >= self.cwnd {
             return PACE;
@@ -198,7 +198,7 @@ impl Farpace {
             self.together = round.squares / round.delivered;
         }
         let queue = self.path.end_round(ack.now, self.w, self.alpha(), self.best / self.mss);
-        if self.phase == Phase::Steady {
+        if self.phase == FarpacePhase::Steady {
             self.follow(&round, queue);
         } else {
             self.start_round(ack, &round, queue);
@@ -226,7 +226,7 @@ impl CongestionControl for Farpace {
         if !ack.delivered.is_zero() {
             self.timeouts = 0;
         }
-        if self.phase == Phase::Train
+        if self.phase == FarpacePhase::Train
             && self.train.on_ack(ack)
             && let Some(rate) = ack.rate
         {
@@ -241,7 +241,7 @@ impl CongestionControl for Farpace {
                 self.end_round(ack);
             }
         }
-        if self.phase != Phase::Steady {
+        if self.phase != FarpacePhase::Steady {
             self.cwnd = self.w;
         } else if !ack.delivered.is_zero() {
             // After a timeout the window opens again by what arrives, from a quarter of what it was.
@@ -273,27 +273,29 @@ impl CongestionControl for Farpace {
         window.cwnd().max(Packets::new(self.before.1 as u32))
     }
 
-    fn on_event(&mut self, _: Instant, window: &mut Window, event: Event) {
+    fn on_event(&mut self, _: Instant, window: &mut Window, event: CongestionEvent) {
         self.begin(window);
         match event {
-            Event::Established(rtt) => {
+            CongestionEvent::Established(rtt) => {
                 self.srtt = rtt;
                 return;
             }
-            Event::EnterLoss => {
+            CongestionEvent::EnterLoss => {
                 if self.timeouts > 0 {
                     // Not even the retransmission was answered.
                     self.w = (self.w / 2.0).max(MIN_WINDOW);
                 }
                 self.timeouts = self.timeouts.saturating_add(1);
-                self.phase = Phase::Steady;
+                self.phase = FarpacePhase::Steady;
                 self.cwnd = 1.0;
             }
-            Event::Undo => {
+            CongestionEvent::Undo => {
                 self.w = self.w.max(self.before.0);
                 self.cwnd = self.cwnd.max(self.before.1).min(self.w);
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::Restart(_) => return,
+            CongestionEvent::EnterRecovery | CongestionEvent::ExitRecovery | CongestionEvent::Restart(_) => {
+                return;
+            }
         }
         self.set_window(window);
     }
@@ -307,10 +309,10 @@ impl CongestionControl for Farpace {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        if self.phase == Phase::Train || self.srtt.is_zero() {
+        if self.phase == FarpacePhase::Train || self.srtt.is_zero() {
             return Some(BURST);
         }
-        if let Phase::Trains { rate, .. } = self.phase {
+        if let FarpacePhase::Trains { rate, .. } = self.phase {
             return Some(Rate::from_bytes_per_sec_f64(rate / 2.0).max(Rate::from_bits_per_sec(8)));
         }
         let bytes = (self.cwnd.max(1.0) * self.mss * self.windows_a_round()) as u64;

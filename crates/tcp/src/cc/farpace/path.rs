@@ -34,7 +34,7 @@ const FILLING: (f64, usize) = (0.02, 8);
 
 /// Whose queue it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
+pub enum QueueEstimate {
     /// Nobody's: less than half of what this connection wants to keep there.
     Empty,
     /// This connection's.
@@ -45,7 +45,7 @@ pub enum Queue {
 
 /// The path's round trips.
 #[derive(Clone, Debug, Default)]
-pub struct Path {
+pub struct PathModel {
     samples: Vec<Span>,
     /// Every so many-th sample is kept, and how many were passed over since.
     stride: usize,
@@ -70,7 +70,7 @@ pub struct Path {
     competing: bool,
 }
 
-impl Path {
+impl PathModel {
     /// A round trip was measured.
     pub fn sample(&mut self, rtt: Span) {
         self.passed += 1;
@@ -126,12 +126,12 @@ impl Path {
 
     /// A round trip is over; the window is `w`, what this connection wants to keep in the queue `alpha` segments, and the
     /// most that it has ever had delivered `best` segments a second.
-    pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> Queue {
+    pub fn end_round(&mut self, now: Instant, w: f64, alpha: f64, best: f64) -> QueueEstimate {
         let grew = self.windows.iter().take(3).any(|before| w > before + least_alpha(w));
         self.windows.rotate_right(1);
         self.windows[0] = w;
         if self.samples.len() < ENOUGH && self.latest.is_some() {
-            return if self.competing { Queue::Foreign } else { Queue::Own };
+            return if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own };
         }
         self.stride = 0;
         self.passed = 0;
@@ -142,7 +142,9 @@ impl Path {
         }
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_unstable();
-        let Some(rtt) = samples.get(samples.len().saturating_sub(1) / 2).copied() else { return Queue::Own };
+        let Some(rtt) = samples.get(samples.len().saturating_sub(1) / 2).copied() else {
+            return QueueEstimate::Own;
+        };
         samples.clear();
         self.samples = samples;
         let previous = self.latest.replace(rtt);
@@ -180,7 +182,7 @@ impl Path {
         self.flat.len() > ROUNDS
     }
 
-    fn judge(&mut self, rtt: Span, w: f64, alpha: f64, best: f64) -> Queue {
+    fn judge(&mut self, rtt: Span, w: f64, alpha: f64, best: f64) -> QueueEstimate {
         let long = self.base().as_secs_f64();
         let excess = (rtt - self.base()).as_secs_f64();
         let own = w * excess / rtt.as_secs_f64().max(1e-9);
@@ -189,11 +191,15 @@ impl Path {
         let large = excess * best >= FOREIGN.1 * alpha || excess >= CERTAINLY_FOREIGN * long;
         if excess < FOREIGN.0 * long || !large {
             (self.foreign, self.competing) = (0, false);
-            return if own <= alpha / 2.0 || excess <= NOISE * long { Queue::Empty } else { Queue::Own };
+            return if own <= alpha / 2.0 || excess <= NOISE * long {
+                QueueEstimate::Empty
+            } else {
+                QueueEstimate::Own
+            };
         }
         // We hold next to nothing of it, and it stays.
         self.foreign = if own <= 2.0 * alpha { self.foreign + 1 } else { 0 };
         self.competing |= self.foreign >= ROUNDS;
-        if self.competing { Queue::Foreign } else { Queue::Own }
+        if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own }
     }
 }

@@ -1,9 +1,9 @@
 //! The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of it. Where the train says
 //! nothing, slow start.
 
-use super::path::Queue;
-use super::train::{self, Paced, Train};
-use super::{DRAIN, Farpace, MAX_ALPHA, Phase, Round, least_alpha};
+use super::path::QueueEstimate;
+use super::train::{self, PacketTrain, TrainPace};
+use super::{DRAIN, Farpace, FarpacePhase, MAX_ALPHA, Round, least_alpha};
 use crate::cc::AckSample;
 
 /// Trains that are sent again before slow start does the work.
@@ -20,34 +20,35 @@ impl Farpace {
             Some(rate) => self.jump(rate),
             None if self.trains < MAX_TRAINS => {
                 self.trains += 1;
-                self.train = Train::after(delivered);
+                self.train = PacketTrain::after(delivered);
                 return;
             }
-            None => Phase::Double { judged: false },
+            None => FarpacePhase::Double { judged: false },
         };
     }
 
     /// As much of half the rate as a train of the present length can vouch for.
-    fn jump(&mut self, rate: f64) -> Phase {
+    fn jump(&mut self, rate: f64) -> FarpacePhase {
         let half = self.holds(rate / 2.0);
         let most = self.w * train::MAX_JUMP;
         if half > most * DOUBLED {
             self.w = most;
-            return Phase::Trains { rate, train: None };
+            return FarpacePhase::Trains { rate, train: None };
         }
         self.w = half.min(most).max(self.w);
-        Phase::Ramp { rate, half: self.w, clocked: false }
+        FarpacePhase::Ramp { rate, half: self.w, clocked: false }
     }
 
     /// An ACK of a train at half of the rate.
     fn on_paced(&mut self, ack: &AckSample) {
-        let (Phase::Trains { rate, train: Some(train) }, Some(sample)) = (&mut self.phase, ack.rate) else {
+        let (FarpacePhase::Trains { rate, train: Some(train) }, Some(sample)) = (&mut self.phase, ack.rate)
+        else {
             return;
         };
         let Some(arrived) = train.on_ack(ack, sample.total_delivered) else { return };
         let arrived = arrived * self.mss;
         let rate = if arrived >= ARRIVES * *rate { *rate } else { arrived };
-        self.phase = if rate > 0.0 { self.jump(rate) } else { Phase::Double { judged: true } };
+        self.phase = if rate > 0.0 { self.jump(rate) } else { FarpacePhase::Double { judged: true } };
         self.rounds.restart(sample.total_delivered);
     }
 
@@ -56,43 +57,44 @@ impl Farpace {
         let delivered = f64::from(ack.delivered.get());
         let alpha = self.alpha();
         match self.phase {
-            Phase::Ramp { clocked: false, .. }
-            | Phase::Trains { train: None, .. }
-            | Phase::Train
-            | Phase::Steady => {}
+            FarpacePhase::Ramp { clocked: false, .. }
+            | FarpacePhase::Trains { train: None, .. }
+            | FarpacePhase::Train
+            | FarpacePhase::Steady => {}
             _ if ack.rtt.is_some_and(|rtt| self.path.is_filling(rtt, self.w, alpha)) => self.settle(),
-            Phase::Trains { .. } => self.on_paced(ack),
-            Phase::Ramp { rate, clocked: true, .. } => {
+            FarpacePhase::Trains { .. } => self.on_paced(ack),
+            FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 self.w = (self.w + delivered).min(self.holds(rate).max(self.w));
             }
-            Phase::Double { .. } if ack.cwnd_limited => self.w += delivered,
-            Phase::Double { .. } => {}
+            FarpacePhase::Double { .. } if ack.cwnd_limited => self.w += delivered,
+            FarpacePhase::Double { .. } => {}
         }
     }
 
     /// A round trip of the start is over.
-    pub(super) fn start_round(&mut self, ack: &AckSample, round: &Round, queue: Queue) {
+    pub(super) fn start_round(&mut self, ack: &AckSample, round: &Round, queue: QueueEstimate) {
         match self.phase {
-            Phase::Train | Phase::Steady => {}
-            Phase::Trains { .. } if round.marked => self.settle(),
-            Phase::Trains { rate, train: None } => {
+            FarpacePhase::Train | FarpacePhase::Steady => {}
+            FarpacePhase::Trains { .. } if round.marked => self.settle(),
+            FarpacePhase::Trains { rate, train: None } => {
                 let delivered = ack.rate.map_or(0, |r| r.total_delivered);
-                self.phase = Phase::Trains { rate, train: Some(Paced::begins(ack.now, delivered, self.w)) };
+                self.phase =
+                    FarpacePhase::Trains { rate, train: Some(TrainPace::begins(ack.now, delivered, self.w)) };
             }
             // Not all of the train has arrived, or has been sent.
-            Phase::Trains { train: Some(_), .. } => {
-                if queue == Queue::Empty && self.loss.learn(round.lost, round.delivered) {
-                    self.phase = Phase::Double { judged: true };
+            FarpacePhase::Trains { train: Some(_), .. } => {
+                if queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered) {
+                    self.phase = FarpacePhase::Double { judged: true };
                 } else {
                     self.settle();
                 }
             }
-            Phase::Ramp { rate, half, clocked: false } => {
-                self.phase = Phase::Ramp { rate, half, clocked: true };
+            FarpacePhase::Ramp { rate, half, clocked: false } => {
+                self.phase = FarpacePhase::Ramp { rate, half, clocked: true };
             }
-            Phase::Ramp { rate, clocked: true, .. } => {
+            FarpacePhase::Ramp { rate, clocked: true, .. } => {
                 // What half the rate loses, without a queue, is what the path loses.
-                let usual = queue == Queue::Empty && self.loss.learn(round.lost, round.delivered);
+                let usual = queue == QueueEstimate::Empty && self.loss.learn(round.lost, round.delivered);
                 if !usual || round.marked {
                     self.settle();
                 } else if self.w >= self.holds(rate) {
@@ -100,12 +102,13 @@ impl Farpace {
                         // A short queue does not hold what haste would add in the round trip until it is seen.
                         self.limit = self.w;
                     }
-                    self.phase = Phase::Steady;
+                    self.phase = FarpacePhase::Steady;
                 }
             }
-            Phase::Double { judged: false } => self.phase = Phase::Double { judged: true },
-            Phase::Double { judged: true } => {
-                if self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty) || round.marked
+            FarpacePhase::Double { judged: false } => self.phase = FarpacePhase::Double { judged: true },
+            FarpacePhase::Double { judged: true } => {
+                if self.loss.is_congestion(round.lost, round.delivered, queue == QueueEstimate::Empty)
+                    || round.marked
                 {
                     self.settle();
                 }
@@ -117,11 +120,11 @@ impl Farpace {
     fn settle(&mut self) {
         self.bandwidth = self.bandwidth.max(self.round.bandwidth);
         self.cut_to_delivered();
-        if let Phase::Ramp { half, .. } = self.phase {
+        if let FarpacePhase::Ramp { half, .. } = self.phase {
             // Measured while it grew; at half the rate the path was not full.
             self.w = self.w.max(half * DRAIN);
             self.limit = 0.0;
         }
-        self.phase = Phase::Steady;
+        self.phase = FarpacePhase::Steady;
     }
 }

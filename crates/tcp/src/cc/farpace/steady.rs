@@ -1,6 +1,6 @@
 //! After the start: following the queue, and coming down.
 
-use super::path::Queue;
+use super::path::QueueEstimate;
 use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
 
 /// Round trips without a queue after which alpha doubles.
@@ -37,9 +37,9 @@ impl Farpace {
     }
 
     /// A round trip is over.
-    pub(super) fn follow(&mut self, round: &Round, queue: Queue) {
-        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == Queue::Empty);
-        if queue == Queue::Foreign {
+    pub(super) fn follow(&mut self, round: &Round, queue: QueueEstimate) {
+        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == QueueEstimate::Empty);
+        if queue == QueueEstimate::Foreign {
             self.calm = 0;
             if congested || round.marked {
                 self.w *= BETA;
@@ -56,7 +56,7 @@ impl Farpace {
         } else if let Some(rtt) = self.path.latest() {
             let longer = self.calm.saturating_add(1);
             self.calm = match queue {
-                Queue::Empty => longer,
+                QueueEstimate::Empty => longer,
                 _ if self.path.yields(self.alpha()) => longer.min(CALM_ROUNDS + YIELDING),
                 _ => 0,
             };

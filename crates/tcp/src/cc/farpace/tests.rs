@@ -1,8 +1,8 @@
 use super::loss::LossJudge;
-use super::path::{Path, Queue};
-use super::train::Train;
+use super::path::{PathModel, QueueEstimate};
+use super::train::PacketTrain;
 use super::*;
-use crate::cc::testing::{Bottleneck, MSS};
+use crate::cc::testing::{MSS, TestBottleneck};
 use crate::segments::RateSample;
 
 const SEC: Span = Span::from_secs(1);
@@ -21,7 +21,7 @@ fn ack(at: u64, segments: u32, prior: u64, total: u64) -> AckSample {
 /// the ACKs of the next flight do not count.
 #[test]
 fn train() {
-    let mut train = Train::default();
+    let mut train = PacketTrain::default();
     for (i, us) in [0, 2_400, 4_800, 7_200].into_iter().enumerate() {
         let told = 2 * (i as u64 + 1);
         let now = ms(0) + Span::from_micros(us);
@@ -32,26 +32,26 @@ fn train() {
     // The whole train took 50 ms; twice its rate is the most that is believed.
     assert!((rate / f64::from(MSS) - 320.0).abs() < 1.0, "{rate}");
 
-    let mut train = Train::default();
+    let mut train = PacketTrain::default();
     assert!(!train.on_ack(&ack(0, 2, 0, 2)));
     assert!(!train.on_ack(&ack(3, 2, 0, 4)));
     assert!(train.on_ack(&ack(500, 2, 2, 6)), "something that left after the first ACK");
     assert_eq!(train.rate(1.0), None, "one interval is none");
-    let mut train = Train::after(6);
+    let mut train = PacketTrain::after(6);
     assert!(!train.on_ack(&ack(501, 2, 4, 8)), "left before");
 }
 
 /// A path whose medians so far were all 500 ms.
-fn path() -> Path {
-    let mut path = Path::default();
+fn path() -> PathModel {
+    let mut path = PathModel::default();
     for i in 0..20 {
-        assert_eq!(round(&mut path, i, 500_000), Queue::Empty);
+        assert_eq!(round(&mut path, i, 500_000), QueueEstimate::Empty);
     }
     path
 }
 
 /// A round trip of so many microseconds in median, with a window of 400 segments of which 3 may wait.
-fn round(path: &mut Path, i: u64, us: u64) -> Queue {
+fn round(path: &mut PathModel, i: u64, us: u64) -> QueueEstimate {
     (0..9).for_each(|n| path.sample(Span::from_micros(us - 40 + n * 10)));
     path.end_round(ms(i * 500), 400.0, 3.0, 800.0)
 }
@@ -61,8 +61,8 @@ fn round(path: &mut Path, i: u64, us: u64) -> Queue {
 fn own_queue() {
     let mut path = path();
     // 400 · 1/501 = 0.8 segments; 400 · 4/504 = 3.2.
-    assert_eq!(round(&mut path, 20, 501_000), Queue::Empty);
-    assert_eq!(round(&mut path, 21, 504_000), Queue::Own);
+    assert_eq!(round(&mut path, 20, 501_000), QueueEstimate::Empty);
+    assert_eq!(round(&mut path, 21, 504_000), QueueEstimate::Own);
     let mut filling =
         |ms| (0..8).map(|_| path.is_filling(Span::from_millis(ms), 400.0, 3.0)).collect::<Vec<_>>();
     assert_eq!(filling(505), [false; 8], "samples scatter");
@@ -79,7 +79,7 @@ fn a_queue_that_does_not_grow_with_the_window() {
     let rests: Vec<(f64, u64)> = (0..8).map(|_| (900.0, 500)).collect();
     let long: Vec<(f64, u64)> = (0..8).map(|n| (900.0 + 8.0 * n as f64, 3_000)).collect();
     for (rounds, yields) in [(flat, true), (fills, false), (rests, false), (long, false)] {
-        let mut path = Path::default();
+        let mut path = PathModel::default();
         (0..9).for_each(|_| path.sample(Span::from_millis(60)));
         path.end_round(ms(0), 900.0, 10.0, 15_000.0);
         for (n, (w, us)) in (1..).zip(&rounds) {
@@ -95,9 +95,9 @@ fn a_queue_that_does_not_grow_with_the_window() {
 fn the_path_changes() {
     let mut path = path();
     let judged: Vec<_> = (20..26).map(|i| round(&mut path, i, 520_000 + i % 2 * 100)).collect();
-    assert_eq!(judged[..4], [Queue::Own; 4]);
-    assert_eq!(judged[4..], [Queue::Empty; 2], "a step, and then nothing moves");
-    assert_eq!(round(&mut path, 27, 480_000), Queue::Empty);
+    assert_eq!(judged[..4], [QueueEstimate::Own; 4]);
+    assert_eq!(judged[4..], [QueueEstimate::Empty; 2], "a step, and then nothing moves");
+    assert_eq!(round(&mut path, 27, 480_000), QueueEstimate::Empty);
     assert_eq!(path.base(), Span::from_millis(480));
 }
 
@@ -108,7 +108,7 @@ fn the_queues_of_others() {
     for i in 0..10 {
         assert_eq!(
             round(&mut path, 20 + i, 500_000 + i * 4_000),
-            if i == 0 { Queue::Empty } else { Queue::Own }
+            if i == 0 { QueueEstimate::Empty } else { QueueEstimate::Own }
         );
     }
     let mut small = |i: u64, us: u64| {
@@ -116,9 +116,9 @@ fn the_queues_of_others() {
         path.end_round(ms(i * 500), 10.0, 3.0, 800.0)
     };
     let judged: Vec<_> = (30..36).map(|i| small(i, 600_000 + i % 3 * 9_000)).collect();
-    assert_eq!(judged[..3], [Queue::Own; 3]);
-    assert_eq!(judged[3..], [Queue::Foreign; 3]);
-    assert_eq!(small(36, 501_000), Queue::Empty);
+    assert_eq!(judged[..3], [QueueEstimate::Own; 3]);
+    assert_eq!(judged[3..], [QueueEstimate::Foreign; 3]);
+    assert_eq!(small(36, 501_000), QueueEstimate::Empty);
 }
 
 /// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is congestion, and when it stays after the
@@ -169,7 +169,7 @@ fn a_few_segments_say_nothing() {
 /// Breaks: the start: the line is full after four round trips, and hardly anything is lost.
 #[test]
 fn it_starts_fast() {
-    let mut b = Bottleneck::new(Farpace::default(), 10, 500);
+    let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
     b.run(SEC / 2 * 4);
     assert!(f64::from(b.window.cwnd().get()) > 0.95 * b.bdp(), "{} of {}", b.window.cwnd(), b.bdp());
     assert!(f64::from(b.window.cwnd().get()) < 1.1 * b.bdp());
@@ -180,7 +180,7 @@ fn it_starts_fast() {
 #[test]
 fn it_keeps_the_queue_short() {
     for buffer in [10, 430, 10_000] {
-        let mut b = Bottleneck::new(Farpace::default(), 10, 500);
+        let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
         b.buffer = buffer;
         b.run(SEC * 20);
         let mut most = 0.0_f64;
@@ -197,7 +197,7 @@ fn it_keeps_the_queue_short() {
 /// queue must not look like that of others.
 #[test]
 fn it_keeps_the_queue_short_on_short_paths() {
-    let mut b = Bottleneck::new(Farpace::default(), 10, 40);
+    let mut b = TestBottleneck::new(Farpace::default(), 10, 40);
     b.buffer = 200;
     b.run(SEC * 5);
     let mut most = 0.0_f64;
@@ -213,7 +213,7 @@ fn it_keeps_the_queue_short_on_short_paths() {
 /// runs empty between two ACKs. The queue holds no more than these, and they are not taken for a longer path.
 #[test]
 fn it_fills_the_line_with_few_acks() {
-    let mut b = Bottleneck::new(Farpace::default(), 100, 40);
+    let mut b = TestBottleneck::new(Farpace::default(), 100, 40);
     b.bunch = Span::from_millis(4);
     b.run(SEC * 5);
     let (sent, mut most) = (b.sent(), 0.0_f64);
@@ -232,7 +232,7 @@ fn it_fills_the_line_with_few_acks() {
 #[test]
 fn few_acks_do_not_make_the_path_longer() {
     for (alpha, base) in [(17.0, 20_300), (3.0, 21_500)] {
-        let mut path = Path::default();
+        let mut path = PathModel::default();
         for (i, us) in [20_300; 5].into_iter().chain([21_500; 6]).enumerate() {
             (0..8).for_each(|_| path.sample(Span::from_micros(us)));
             path.end_round(ms(i as u64 * 21), 200.0, alpha, 8_000.0);
@@ -245,7 +245,7 @@ fn few_acks_do_not_make_the_path_longer() {
 #[test]
 fn it_bears_bit_errors() {
     for lose_every in [100, 9] {
-        let mut b = Bottleneck::new(Farpace::default(), 10, 500);
+        let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
         b.lose_every = lose_every;
         b.run(SEC * 30);
         assert!(f64::from(b.window.cwnd().get()) > 0.9 * b.bdp(), "every {lose_every}: {}", b.window.cwnd());
@@ -255,7 +255,7 @@ fn it_bears_bit_errors() {
 /// Breaks: capacity that appears is found within seconds, and capacity that goes is given up within a few round trips.
 #[test]
 fn it_follows_the_rate() {
-    let mut b = Bottleneck::new(Farpace::default(), 10, 100);
+    let mut b = TestBottleneck::new(Farpace::default(), 10, 100);
     b.buffer = 10;
     b.run(SEC * 5);
     b.set_rate(50);
@@ -269,15 +269,15 @@ fn it_follows_the_rate() {
 /// Breaks: a timeout: the window opens again from a quarter of the model, not from one, and two in a row halve it.
 #[test]
 fn timeouts() {
-    let mut b = Bottleneck::new(Farpace::default(), 10, 500);
+    let mut b = TestBottleneck::new(Farpace::default(), 10, 500);
     b.run(SEC * 10);
     let w = b.cc.w;
-    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
     assert_eq!(b.window.cwnd().get(), 1);
     let one = AckSample { rate: None, ..AckSample::of(b.now, Packets::new(1)) };
     b.cc.on_ack(&mut b.window, &one);
     assert_eq!(b.window.cwnd().get(), (w / 4.0) as u32);
-    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
-    b.cc.on_event(b.now, &mut b.window, Event::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
+    b.cc.on_event(b.now, &mut b.window, CongestionEvent::EnterLoss);
     assert!((b.cc.w - w / 2.0).abs() < 1.0);
 }

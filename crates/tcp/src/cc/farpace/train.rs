@@ -15,7 +15,7 @@ const BUNCHED: f64 = 2.0;
 
 /// The ACKs of a flight.
 #[derive(Clone, Debug, Default)]
-pub struct Train {
+pub struct PacketTrain {
     /// What was delivered before the flight left.
     from: u64,
     /// What was delivered when its first ACK came: what left after that is another flight.
@@ -28,10 +28,10 @@ pub struct Train {
     rates: Vec<f64>,
 }
 
-impl Train {
+impl PacketTrain {
     /// The flight that leaves when this much has been delivered.
     pub fn after(delivered: u64) -> Self {
-        Train { from: delivered, ..Train::default() }
+        PacketTrain { from: delivered, ..PacketTrain::default() }
     }
 
     /// An ACK; true when there is enough of them, or the next flight answers already.
@@ -72,7 +72,7 @@ impl Train {
 
 /// A train that leaves at a chosen rate, longer than the one before: does it arrive at that rate?
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paced {
+pub struct TrainPace {
     /// Segments delivered when it has arrived, but for the last few: an ACK may be held back there.
     until: u64,
     first: Instant,
@@ -83,10 +83,10 @@ pub struct Paced {
 /// Part of a paced train after which it is judged.
 const JUDGED: f64 = 7.0 / 8.0;
 
-impl Paced {
+impl TrainPace {
     /// A train of `length` segments, whose first ACK has come. Then `delivered` segments were over the whole connection.
     pub fn begins(now: Instant, delivered: u64, length: f64) -> Self {
-        Paced { until: delivered.saturating_add((length * JUDGED) as u64), first: now, told: 0.0 }
+        TrainPace { until: delivered.saturating_add((length * JUDGED) as u64), first: now, told: 0.0 }
     }
 
     /// An ACK of the train, `delivered` segments over the whole connection. When the train has arrived: its segments a second.

@@ -1,7 +1,7 @@
 //! HighSpeed TCP against the two tables that were made of its functions.
 
 use super::*;
-use crate::cc::testing::{Link, window};
+use crate::cc::testing::{TestLink, window};
 
 /// (w, 100 b(w) as RFC 3649 appendix B prints it, 256 b(w) as Linux has it); a(w) is the number of the row,
 /// counted from one. Linux has one row less.
@@ -111,7 +111,7 @@ fn growth_and_cut() {
         let mut cc = HighSpeed::new(SlowStart::new(None, None));
         let mut w = window(9_991, 2);
         // a = 29.007 at the start, and little more ten round trips later.
-        Link::new(ratio).rounds(&mut cc, &mut w, 10);
+        TestLink::new(ratio).rounds(&mut cc, &mut w, 10);
         assert!((10_279..=10_287).contains(&w.cwnd().get()), "ratio {ratio}: {}", w.cwnd());
     }
     let mut cc = HighSpeed::new(SlowStart::new(None, None));

@@ -1,7 +1,7 @@
 //! H-TCP against its formulas.
 
 use super::*;
-use crate::cc::testing::{Link, window};
+use crate::cc::testing::{TestLink, window};
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
@@ -87,7 +87,7 @@ fn measures_out_of_recovery_only() {
 fn growth() {
     for ratio in [1, 2, 8] {
         let (mut cc, mut w) = (htcp(), window(1000, 2));
-        let mut link = Link::new(ratio);
+        let mut link = TestLink::new(ratio);
         cc.ssthresh(link.now, &w, Packets::new(1000), Cut::FastRetransmit);
         link.rounds(&mut cc, &mut w, 10);
         assert!((1009..=1011).contains(&w.cwnd().get()), "ratio {ratio}: {}", w.cwnd());
@@ -106,7 +106,7 @@ fn unused_time_does_not_count() {
     cc.on_ack(&mut w, &ack(2000, true)); // 11.25
     assert_eq!(w.cwnd().get(), 1011);
     cc.on_ack(&mut w, &ack(60_000, false));
-    cc.on_event(at(90_000), &mut w, Event::Restart(Span::from_secs(30)));
+    cc.on_event(at(90_000), &mut w, CongestionEvent::Restart(Span::from_secs(30)));
     cc.on_ack(&mut w, &ack(90_000, true)); // 11.25 * 1000 / 1011.25
     assert!((cc.fraction.cwnd(&w) - 1022.375).abs() < 0.01, "{}", cc.fraction.cwnd(&w));
 }
@@ -121,7 +121,7 @@ fn undo() {
     let before = cc.epoch;
     assert_eq!(cut(&mut cc, 9000), 666);
     assert_eq!(cc.undo_cwnd(&window(666, 666)).get(), 1000);
-    cc.on_event(at(9100), &mut w, Event::Undo);
+    cc.on_event(at(9100), &mut w, CongestionEvent::Undo);
     let after = cc.epoch;
     assert_eq!((after.start, after.beta, after.rtt_max), (before.start, before.beta, before.rtt_max));
     assert_eq!((after.best, after.best_before), (before.best, before.best_before));

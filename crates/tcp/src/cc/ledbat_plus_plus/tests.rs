@@ -16,7 +16,8 @@ fn ack(cc: &mut LedbatPlusPlus, w: &mut Window, ms: u64, acked: u32, rtt_ms: u64
 
 /// One with this least round trip, and the last four at `rtt_ms`; no slowdown is due.
 fn ledbat(base_ms: u64, rtt_ms: u64) -> LedbatPlusPlus {
-    let mut cc = LedbatPlusPlus { phase: Phase::Steady { slowdown_at: at(1_000_000) }, ..Default::default() };
+    let mut cc =
+        LedbatPlusPlus { phase: SlowdownPhase::Steady { slowdown_at: at(1_000_000) }, ..Default::default() };
     cc.base.sample(at(0), Span::from_millis(base_ms));
     cc.current = [Span::from_millis(rtt_ms); 4];
     cc.samples = 4;
@@ -52,7 +53,7 @@ fn follows_the_delay() {
 #[test]
 fn first_slow_start() {
     let (mut cc, mut w) = (ledbat(60, 60), window(10, u32::MAX));
-    cc.phase = Phase::Start;
+    cc.phase = SlowdownPhase::Start;
     assert_eq!(ack(&mut cc, &mut w, 1, 10, 60), 15);
     for i in 0..4 {
         ack(&mut cc, &mut w, 2 + i, 0, 105);
@@ -70,7 +71,7 @@ fn first_slow_start() {
 #[test]
 fn slowdown() {
     let (mut cc, mut w) = (ledbat(120, 120), window(32, 32));
-    cc.phase = Phase::Steady { slowdown_at: at(1000) };
+    cc.phase = SlowdownPhase::Steady { slowdown_at: at(1000) };
     assert_eq!(ack(&mut cc, &mut w, 999, 1, 120), 32);
     assert_eq!(ack(&mut cc, &mut w, 1000, 1, 120), 2);
     assert_eq!(w.ssthresh().get(), 32);
@@ -83,7 +84,7 @@ fn slowdown() {
         assert_eq!(ack(&mut cc, &mut w, now, cwnd / 2, 120), cwnd);
     }
     ack(&mut cc, &mut w, 1720, 1, 120);
-    assert_eq!(cc.phase, Phase::Steady { slowdown_at: at(1720 + 9 * 720) });
+    assert_eq!(cc.phase, SlowdownPhase::Steady { slowdown_at: at(1720 + 9 * 720) });
 }
 
 /// Breaks: the cut by half, of the window before if a slowdown is under way, which it ends; and the undo of both.
@@ -94,11 +95,11 @@ fn cuts_and_undo() {
         cc.ssthresh(at(1100), w, Packets::new(flight), Cut::FastRetransmit).get()
     };
     assert_eq!([100, 60, 1].map(|flight| cut(&mut cc, &window(80, 80), flight)), [40, 30, 2]);
-    let frozen = Phase::Frozen { since: at(1000), rounds: 1 };
+    let frozen = SlowdownPhase::Frozen { since: at(1000), rounds: 1 };
     cc.phase = frozen;
     let mut w = window(2, 80);
     assert_eq!(cut(&mut cc, &w, 78), 39);
-    assert_eq!(cc.phase, Phase::Steady { slowdown_at: at(1100 + 9 * 100) });
-    cc.on_event(at(1200), &mut w, Event::Undo);
+    assert_eq!(cc.phase, SlowdownPhase::Steady { slowdown_at: at(1100 + 9 * 100) });
+    cc.on_event(at(1200), &mut w, CongestionEvent::Undo);
     assert_eq!((cc.phase, cc.undo_cwnd(&w).get()), (frozen, 2));
 }

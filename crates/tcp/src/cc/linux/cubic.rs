@@ -1,7 +1,7 @@
 //! CUBIC in integers, with HyStart by ACK trains and by delay.
 
 use super::{additive_increase, slow_start};
-use crate::cc::{AckSample, CongestionControl, Cut, Event};
+use crate::cc::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::window::Window;
 use farpace_units::{Instant, Packets, Seq, Span};
 
@@ -35,14 +35,14 @@ const BURST: u64 = 65_215;
 pub struct LinuxCubic {
     hystart: bool,
     prior: Packets,
-    curve: Curve,
+    curve: LinuxCubicCurve,
     start: Start,
     /// Since when nothing was sent, for the time in which the curve stands still.
     rounds_begun: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
+struct LinuxCubicCurve {
     /// Acknowledged segments for each segment more.
     per: u32,
     last_max: u32,
@@ -235,20 +235,23 @@ impl CongestionControl for LinuxCubic {
         window.cwnd().max(self.prior)
     }
 
-    fn on_event(&mut self, now: Instant, _: &mut Window, event: Event) {
+    fn on_event(&mut self, now: Instant, _: &mut Window, event: CongestionEvent) {
         match event {
-            Event::EnterLoss => {
-                self.curve = Curve::default();
+            CongestionEvent::EnterLoss => {
+                self.curve = LinuxCubicCurve::default();
                 self.start = Start::default();
                 self.rounds_begun = false;
             }
-            Event::Restart(idle) => {
+            CongestionEvent::Restart(idle) => {
                 // Time in which nothing was sent does not count.
                 if let Some(epoch) = self.curve.epoch.as_mut() {
                     *epoch = (*epoch + idle).min(now);
                 }
             }
-            Event::EnterRecovery | Event::ExitRecovery | Event::Undo | Event::Established(_) => {}
+            CongestionEvent::EnterRecovery
+            | CongestionEvent::ExitRecovery
+            | CongestionEvent::Undo
+            | CongestionEvent::Established(_) => {}
         }
     }
 
@@ -260,7 +263,7 @@ impl CongestionControl for LinuxCubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::testing::{Link, window};
+    use crate::cc::testing::{TestLink, window};
 
     /// Breaks: the curve: K is the time to the old maximum, and is exact in integers.
     #[test]
@@ -281,7 +284,7 @@ mod tests {
         assert_eq!(ssthresh.get(), 700);
         w.set_ssthresh(ssthresh);
         w.set_cwnd(ssthresh);
-        let mut link = Link::new(2);
+        let mut link = TestLink::new(2);
         link.rounds(&mut cubic, &mut w, 85);
         assert!((900..=1001).contains(&w.cwnd().get()), "{}", w.cwnd());
         link.rounds(&mut cubic, &mut w, 100);

@@ -15,7 +15,7 @@ fn ack(cc: &mut WestwoodPlus, ms: u64, delivered: u32, rtt_ms: u64) {
 /// A Westwood+ that got 500 segments/s at a round trip of 100 ms for a second: 50 segments.
 fn steady() -> WestwoodPlus {
     let mut cc = WestwoodPlus::new(SlowStart::new(None, None));
-    cc.on_event(at(0), &mut window(10, 1000), Event::Established(Span::from_millis(100)));
+    cc.on_event(at(0), &mut window(10, 1000), CongestionEvent::Established(Span::from_millis(100)));
     for i in 1..=10 {
         ack(&mut cc, i * 100, 50, 100);
     }
@@ -52,7 +52,7 @@ fn threshold() {
         w.set_ssthresh(ssthresh);
         w.set_cwnd(ssthresh.min(w.cwnd()));
         assert_eq!((cc.undo_cwnd(&w).get(), cc.min_cwnd(&w).get()), (cwnd, 50));
-        cc.on_event(at(1100), &mut w, Event::ExitRecovery);
+        cc.on_event(at(1100), &mut w, CongestionEvent::ExitRecovery);
         [ssthresh, w.cwnd(), w.ssthresh()].map(Packets::get)
     };
     assert_eq!(cut(80, Cut::FastRetransmit), [50, 50, 50]);
@@ -62,7 +62,7 @@ fn threshold() {
     let mut new = WestwoodPlus::new(SlowStart::new(None, None));
     let mut w = window(30, 1000);
     assert_eq!(new.ssthresh(at(0), &w, Packets::new(30), Cut::FastRetransmit).get(), 15);
-    new.on_event(at(0), &mut w, Event::ExitRecovery);
+    new.on_event(at(0), &mut w, CongestionEvent::ExitRecovery);
     assert_eq!(w.cwnd().get(), 30);
 }
 
@@ -72,10 +72,10 @@ fn threshold() {
 fn least_round_trip_after_a_timeout() {
     let rtt_min = |undo, later| {
         let (mut cc, mut w) = (steady(), window(50, 1000));
-        cc.on_event(at(2000), &mut w, Event::EnterLoss);
+        cc.on_event(at(2000), &mut w, CongestionEvent::EnterLoss);
         ack(&mut cc, 3000, 1, 600);
         if undo {
-            cc.on_event(at(3000), &mut w, Event::Undo);
+            cc.on_event(at(3000), &mut w, CongestionEvent::Undo);
         }
         ack(&mut cc, 3100, 1, later);
         cc.rtt_min.map(Span::as_millis)
@@ -87,11 +87,11 @@ fn least_round_trip_after_a_timeout() {
 /// Breaks: the end of a recovery that a timeout or an undo has broken off, which would set the window.
 #[test]
 fn forgets_a_broken_recovery() {
-    for event in [Event::EnterLoss, Event::Undo] {
+    for event in [CongestionEvent::EnterLoss, CongestionEvent::Undo] {
         let (mut cc, mut w) = (steady(), window(80, 70));
         cc.ssthresh(at(1000), &w, Packets::new(80), Cut::FastRetransmit);
         cc.on_event(at(1000), &mut w, event);
-        cc.on_event(at(1000), &mut w, Event::ExitRecovery);
+        cc.on_event(at(1000), &mut w, CongestionEvent::ExitRecovery);
         assert_eq!([w.cwnd().get(), w.ssthresh().get()], [80, 70], "{event:?}");
     }
 }

@@ -1,14 +1,14 @@
 //! What an acknowledgment goes through, in the kernel's order: SACK blocks, the queue, RACK's window, the answer to a
 //! probe, the congestion states, the window.
 
-use super::board::Marks;
+use super::board::BoardMarks;
 use super::*;
 use crate::cc::AckSample;
 use crate::rto::RttSample;
 
 /// What an acknowledgment brought.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flags {
+pub(super) struct AckFlags {
     /// SND.UNA has moved.
     pub advanced: bool,
     /// Segments were taken off the queue.
@@ -34,7 +34,7 @@ pub(super) struct Flags {
     pub ece: bool,
 }
 
-impl Flags {
+impl AckFlags {
     /// RFC 5681 §2: what makes it no duplicate.
     pub fn not_duplicate(&self) -> bool {
         self.data_or_window || self.acked
@@ -45,11 +45,11 @@ impl LinuxRecovery {
     pub(super) fn process(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckOutcome {
         let delivered_before = self.tallies.delivered;
         let lost_before = self.lost;
-        let mut flags = Flags {
+        let mut flags = AckFlags {
             advanced: ack.snd_una.after(ack.prior_snd_una),
             data_or_window: ack.has_data || ack.window_update,
             ece: ack.ece,
-            ..Flags::default()
+            ..AckFlags::default()
         };
         let old = ack.ack.before(ack.prior_snd_una);
         if old && ack.sack.is_empty() {
@@ -61,7 +61,7 @@ impl LinuxRecovery {
         let before = cx.segments.in_flight();
         let prior_fack =
             if self.sack { self.highest_sacked(cx.segments, ack.prior_snd_una) } else { ack.snd_una };
-        let mut marks = Marks::default();
+        let mut marks = BoardMarks::default();
         if !ack.sack.is_empty() {
             self.take_blocks(ack, &mut flags, &mut marks, cx);
         }
@@ -120,8 +120,8 @@ impl LinuxRecovery {
         &mut self,
         ack: &AckInput<'_>,
         prior_fack: Seq,
-        flags: &mut Flags,
-        marks: &mut Marks,
+        flags: &mut AckFlags,
+        marks: &mut BoardMarks,
         cx: &mut Context<'_>,
     ) -> crate::segments::Acknowledged {
         let sack = self.sack;
@@ -200,7 +200,7 @@ impl LinuxRecovery {
     }
 
     /// RFC 8985 §7.4: what the answer to a loss probe tells.
-    fn answer_probe(&mut self, ack: &AckInput<'_>, flags: &Flags, cx: &mut Context<'_>) {
+    fn answer_probe(&mut self, ack: &AckInput<'_>, flags: &AckFlags, cx: &mut Context<'_>) {
         let Some((end, repeated)) = self.probe.filter(|(end, _)| !ack.ack.before(*end)) else { return };
         if !repeated || flags.dsack_of_probe {
             self.probe = None;
@@ -229,8 +229,8 @@ impl LinuxRecovery {
         before: Packets,
         delivered: Packets,
         lost: u32,
-        flags: &Flags,
-        marks: &Marks,
+        flags: &AckFlags,
+        marks: &BoardMarks,
         cx: &mut Context<'_>,
     ) {
         let mut sample = cx.sample(ack, &Default::default(), before);

@@ -1,12 +1,12 @@
 //! What the receiver tells it has: SACK blocks and D-SACK on the queue; and, without SACK, what duplicates stand for.
 
-use super::ack::Flags;
+use super::ack::AckFlags;
 use super::*;
 use farpace_wire::tcp::SackBlock;
 
 /// What the blocks of one acknowledgment told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct BoardMarks {
     /// When the first and the last segment newly SACKed were sent, of those sent once.
     pub first_sent: Option<Instant>,
     pub last_sent: Option<Instant>,
@@ -19,8 +19,8 @@ impl LinuxRecovery {
     pub(super) fn take_blocks(
         &mut self,
         ack: &AckInput<'_>,
-        flags: &mut Flags,
-        marks: &mut Marks,
+        flags: &mut AckFlags,
+        marks: &mut BoardMarks,
         cx: &mut Context<'_>,
     ) {
         let dsack = self.take_dsack(ack, flags, cx);
@@ -51,8 +51,8 @@ impl LinuxRecovery {
         block: &SackBlock,
         is_dsack: bool,
         ack: &AckInput<'_>,
-        flags: &mut Flags,
-        marks: &mut Marks,
+        flags: &mut AckFlags,
+        marks: &mut BoardMarks,
         reord: &mut Seq,
         cx: &mut Context<'_>,
     ) {
@@ -93,7 +93,7 @@ impl LinuxRecovery {
     }
 
     /// RFC 2883: is the first block a duplicate that may be believed?
-    fn take_dsack(&mut self, ack: &AckInput<'_>, flags: &mut Flags, cx: &Context<'_>) -> bool {
+    fn take_dsack(&mut self, ack: &AckInput<'_>, flags: &mut AckFlags, cx: &Context<'_>) -> bool {
         let Some(&first) = ack.sack.first() else { return false };
         let inside = |b: &SackBlock| !first.end.after(b.end) && !first.start.before(b.start);
         if !(first.start.before(ack.ack) || ack.sack.get(1).is_some_and(inside)) {

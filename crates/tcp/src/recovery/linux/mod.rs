@@ -15,14 +15,14 @@ mod usage;
 
 use super::{
     AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Pushed, RecoveryTimer, Resegmented, SendView,
-    Sent, Tallies,
+    SentKind, Tallies,
 };
 use crate::config::Linux;
 use crate::segments::{Segments, Tags};
 use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
-use rack::Rack;
-use timer::{Kind, Timer};
+use rack::LinuxRack;
+use timer::{LinuxTimer, Timer};
 use usage::Usage;
 
 /// What may leave after an acknowledgment or a timer.
@@ -43,7 +43,7 @@ enum Resend {
 
 /// What would undo a reduction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Undo {
+struct LinuxUndo {
     /// SND.UNA when the episode began; none: nothing is to be undone.
     marker: Option<Seq>,
     /// Retransmissions that no D-SACK has answered; below zero: none was sent yet.
@@ -54,7 +54,7 @@ struct Undo {
 
 /// Proportional rate reduction (RFC 9937).
 #[derive(Clone, Copy, Debug, Default)]
-struct Prr {
+struct LinuxPrr {
     prior_cwnd: u32,
     delivered: u32,
     out: u32,
@@ -68,9 +68,9 @@ pub struct LinuxRecovery {
     state: RecoveryState,
     /// SND.NXT when the present state began.
     high_seq: Seq,
-    rack: Rack,
-    prr: Prr,
-    undo: Undo,
+    rack: LinuxRack,
+    prr: LinuxPrr,
+    undo: LinuxUndo,
     /// ssthresh before the reduction; none: it must not be undone.
     prior_ssthresh: Option<Packets>,
     /// Degree of reordering, in segments.
@@ -99,9 +99,9 @@ impl LinuxRecovery {
             sack,
             state: RecoveryState::Open,
             high_seq: Seq::default(),
-            rack: Rack::default(),
-            prr: Prr::default(),
-            undo: Undo::default(),
+            rack: LinuxRack::default(),
+            prr: LinuxPrr::default(),
+            undo: LinuxUndo::default(),
             prior_ssthresh: None,
             reordering: switches.reordering.get(),
             frto: false,
@@ -181,10 +181,10 @@ impl LossRecovery for LinuxRecovery {
         }
     }
 
-    fn on_sent(&mut self, sent: &Sent, segments: &Segments) {
+    fn on_sent(&mut self, sent: &SentKind, segments: &Segments) {
         if sent.fresh {
             let first = segments.len() == 1;
-            if first || self.timer.kind() == Some(Kind::LossProbe) {
+            if first || self.timer.kind() == Some(LinuxTimer::LossProbe) {
                 self.timer.rearm(sent.now, sent.rto, segments);
             }
             return;
@@ -194,13 +194,13 @@ impl LossRecovery for LinuxRecovery {
         match self.resend {
             Resend::Probe => {
                 self.probe = Some((sent.snd_nxt, true));
-                self.timer.start(Kind::Retransmission, sent.now + sent.rto);
+                self.timer.start(LinuxTimer::Retransmission, sent.now + sent.rto);
                 self.resend = Resend::Nothing;
                 return;
             }
             Resend::Head => self.resend = Resend::Nothing,
-            Resend::Lost if sent.index == 0 && self.timer.kind() != Some(Kind::Reordering) => {
-                self.timer.start(Kind::Retransmission, sent.now + sent.rto);
+            Resend::Lost if sent.index == 0 && self.timer.kind() != Some(LinuxTimer::Reordering) => {
+                self.timer.start(LinuxTimer::Retransmission, sent.now + sent.rto);
             }
             _ => {}
         }
@@ -228,7 +228,7 @@ impl LossRecovery for LinuxRecovery {
 
     fn set_timer(&mut self, at: Option<Instant>) {
         match at {
-            Some(at) => self.timer.start(Kind::Retransmission, at),
+            Some(at) => self.timer.start(LinuxTimer::Retransmission, at),
             None => self.timer.stop(),
         }
     }
@@ -239,9 +239,9 @@ impl LossRecovery for LinuxRecovery {
 
     fn on_timer(&mut self, expiry: &Expiry, cx: &mut Context<'_>) -> bool {
         match self.timer.kind() {
-            Some(Kind::Reordering) => self.on_reordering_timer(expiry, cx),
-            Some(Kind::LossProbe) => self.on_probe_timer(expiry, cx),
-            Some(Kind::Retransmission) => {
+            Some(LinuxTimer::Reordering) => self.on_reordering_timer(expiry, cx),
+            Some(LinuxTimer::LossProbe) => self.on_probe_timer(expiry, cx),
+            Some(LinuxTimer::Retransmission) => {
                 self.timer.stop();
                 return true;
             }

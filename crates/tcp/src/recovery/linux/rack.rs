@@ -6,8 +6,8 @@
 //! list, and copies stand in a queue of their own.
 
 use super::*;
-use crate::rto::Clock;
-use crate::segments::Row;
+use crate::rto::TcpClock;
+use crate::segments::SegmentRow;
 use std::collections::VecDeque;
 
 /// Recoveries without D-SACK after which the reordering window shrinks again.
@@ -15,23 +15,23 @@ const PERSIST: u8 = 16;
 const MAX_STEPS: u64 = 255;
 
 /// When something was sent, and its end: the later of two that left at once is the one with the higher end.
-type Order = (Instant, Seq);
+type LinuxRackOrder = (Instant, Seq);
 
-fn after(a: Order, b: Order) -> bool {
+fn after(a: LinuxRackOrder, b: LinuxRackOrder) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1.after(b.1))
 }
 
 /// A segment that was sent again.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
+struct LinuxRackCopy {
     seq: Seq,
     sent_at: Instant,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rack {
+pub(super) struct LinuxRack {
     /// The segment sent last that has arrived.
-    latest: Option<Order>,
+    latest: Option<LinuxRackOrder>,
     /// Its round trip.
     pub rtt: Span,
     advanced: bool,
@@ -45,20 +45,20 @@ pub(super) struct Rack {
     persist: u8,
     /// Originals before this are off the list.
     judged: Option<Seq>,
-    copies: VecDeque<Copy>,
+    copies: VecDeque<LinuxRackCopy>,
 }
 
 /// The acknowledged segment was sent again in vain: the echo is older than that.
-pub(super) fn is_spurious(row: &Row, tags: Tags, ack: &AckInput<'_>, clock: Clock) -> bool {
+pub(super) fn is_spurious(row: &SegmentRow, tags: Tags, ack: &AckInput<'_>, clock: TcpClock) -> bool {
     let again = tags.any(Tags::EVER_RETRANSMITTED.with(Tags::RETRANSMITTED));
     let Some(age) = ack.rtt_by_timestamp.filter(|_| again && ack.tsecr != Some(0)) else { return false };
     let made = clock.ticks(ack.now).saturating_sub(age.as_nanos() / clock.tick().as_nanos());
     made < clock.ticks(row.sent_at)
 }
 
-impl Rack {
+impl LinuxRack {
     /// `row` has arrived.
-    pub fn advance(&mut self, now: Instant, row: &Row, tags: Tags, min_rtt: Option<Span>) {
+    pub fn advance(&mut self, now: Instant, row: &SegmentRow, tags: Tags, min_rtt: Option<Span>) {
         self.newest = Some(self.newest.map_or(row.sent_at, |n| n.max(row.sent_at)));
         let rtt = now.since(row.sent_at);
         let again = tags.any(Tags::EVER_RETRANSMITTED.with(Tags::RETRANSMITTED));
@@ -76,7 +76,7 @@ impl Rack {
     /// The segment at `index` was sent again just now.
     pub fn on_retransmit(&mut self, now: Instant, index: usize, segments: &Segments) {
         let Some(row) = segments.row(index) else { return };
-        self.copies.push_back(Copy { seq: row.seq, sent_at: now });
+        self.copies.push_back(LinuxRackCopy { seq: row.seq, sent_at: now });
         if self.copies.len() > 64 + 2 * segments.len() {
             self.copies.retain(|c| Self::current(c, segments).is_some());
         }
@@ -87,7 +87,7 @@ impl Rack {
         self.copies = VecDeque::new();
     }
 
-    fn current(copy: &Copy, segments: &Segments) -> Option<usize> {
+    fn current(copy: &LinuxRackCopy, segments: &Segments) -> Option<usize> {
         let index = segments.index_at_or_after(copy.seq);
         let row = segments.row(index)?;
         (row.seq == copy.seq && row.sent_at == copy.sent_at).then_some(index)
@@ -134,7 +134,7 @@ impl LinuxRecovery {
     }
 
     /// How long until this segment counts as lost, if it is not already.
-    pub(super) fn patience(&self, now: Instant, row: &Row, window: Span) -> Option<Span> {
+    pub(super) fn patience(&self, now: Instant, row: &SegmentRow, window: Span) -> Option<Span> {
         let left = (self.rack.rtt + window).as_nanos().saturating_sub(now.since(row.sent_at).as_nanos());
         (left > 0).then(|| Span::from_nanos(left))
     }
@@ -172,7 +172,7 @@ impl LinuxRecovery {
         }
         let mut kept = 0;
         while let Some(copy) = self.rack.copies.get(kept).copied() {
-            let Some(index) = Rack::current(&copy, segments) else {
+            let Some(index) = LinuxRack::current(&copy, segments) else {
                 self.rack.copies.remove(kept);
                 continue;
             };
@@ -200,7 +200,7 @@ impl LinuxRecovery {
     }
 
     /// It was found lost here, and not by a timeout.
-    fn off_the_list(&self, row: &Row) -> bool {
+    fn off_the_list(&self, row: &SegmentRow) -> bool {
         self.rack.judged.is_some_and(|judged| row.seq.before(judged))
     }
 
@@ -210,7 +210,7 @@ impl LinuxRecovery {
             return false;
         }
         let Some(wait) = self.detect(now, cx) else { return false };
-        self.timer.start(Kind::Reordering, now + timer::bounded(wait + timer::MIN, cx.rto.rto()));
+        self.timer.start(LinuxTimer::Reordering, now + timer::bounded(wait + timer::MIN, cx.rto.rto()));
         true
     }
 }

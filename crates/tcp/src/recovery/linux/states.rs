@@ -1,15 +1,15 @@
 //! The congestion states: Open, Disorder, CWR, Recovery, Loss; how they are entered, left, and undone.
 
-use super::ack::Flags;
+use super::ack::AckFlags;
 use super::*;
-use crate::cc::{Cut, Event};
+use crate::cc::{CongestionEvent, Cut};
 
 impl LinuxRecovery {
     /// An acknowledgment that is not plainly good. `duplicates`: so many it stands for.
     pub(super) fn alert(
         &mut self,
         ack: &AckInput<'_>,
-        flags: &mut Flags,
+        flags: &mut AckFlags,
         duplicates: u32,
         cx: &mut Context<'_>,
     ) {
@@ -22,7 +22,7 @@ impl LinuxRecovery {
         if flags.reneging && flags.advanced {
             // The receiver may still come round: a short timeout decides (RFC 2018 §8).
             let delay = (cx.rto.srtt() / 2).max(Span::from_millis(10));
-            self.timer.start(Kind::Retransmission, ack.now + delay);
+            self.timer.start(LinuxTimer::Retransmission, ack.now + delay);
             flags.set_timer = false;
             return;
         }
@@ -82,7 +82,7 @@ impl LinuxRecovery {
     fn consider_recovery(
         &mut self,
         ack: &AckInput<'_>,
-        flags: &mut Flags,
+        flags: &mut AckFlags,
         duplicates: u32,
         cx: &mut Context<'_>,
     ) {
@@ -105,7 +105,7 @@ impl LinuxRecovery {
     }
 
     /// Finds what is lost.
-    fn identify(&mut self, ack: &AckInput<'_>, flags: &mut Flags, cx: &mut Context<'_>) {
+    fn identify(&mut self, ack: &AckInput<'_>, flags: &mut AckFlags, cx: &mut Context<'_>) {
         if cx.segments.is_empty() {
             return;
         }
@@ -129,7 +129,7 @@ impl LinuxRecovery {
     pub(super) fn set_state(&mut self, state: RecoveryState, now: Instant, cx: &mut Context<'_>) {
         let was = std::mem::replace(&mut self.state, state);
         if was >= RecoveryState::Cwr && state <= RecoveryState::Disorder {
-            cx.cc.on_event(now, cx.window, Event::ExitRecovery);
+            cx.cc.on_event(now, cx.window, CongestionEvent::ExitRecovery);
         }
     }
 
@@ -139,7 +139,7 @@ impl LinuxRecovery {
         }
     }
 
-    fn try_to_open(&mut self, ack: &AckInput<'_>, flags: &Flags, cx: &mut Context<'_>) {
+    fn try_to_open(&mut self, ack: &AckInput<'_>, flags: &AckFlags, cx: &mut Context<'_>) {
         if !Self::any_resent(cx.segments) {
             self.undo.stamp = None;
         }
@@ -202,7 +202,7 @@ impl LinuxRecovery {
             self.begin_reduction(now, snd_nxt, Cut::FastRetransmit, Cause::CutFastRetransmit, cx);
         }
         self.state = RecoveryState::Recovery;
-        cx.cc.on_event(now, cx.window, Event::EnterRecovery);
+        cx.cc.on_event(now, cx.window, CongestionEvent::EnterRecovery);
     }
 
     pub(super) fn begin_reduction(
@@ -216,7 +216,7 @@ impl LinuxRecovery {
         self.high_seq = snd_nxt;
         self.probe = None;
         cx.window.cwnd_cnt = 0;
-        self.prr = Prr { prior_cwnd: cx.window.cwnd().get(), delivered: 0, out: 0 };
+        self.prr = LinuxPrr { prior_cwnd: cx.window.cwnd().get(), delivered: 0, out: 0 };
         cx.cut_because(now, cut, cause);
     }
 
@@ -248,7 +248,7 @@ impl LinuxRecovery {
             cx.reduce_to(cx.window.ssthresh());
             self.usage.restart(now);
         }
-        cx.cc.on_event(now, cx.window, Event::ExitRecovery);
+        cx.cc.on_event(now, cx.window, CongestionEvent::ExitRecovery);
     }
 
     // Undo (RFC 3522, 4015; D-SACK)
@@ -271,14 +271,14 @@ impl LinuxRecovery {
         }
         cx.causes.push(cause);
         if cx.cc.owns_window() {
-            cx.cc.on_event(now, cx.window, Event::Undo);
+            cx.cc.on_event(now, cx.window, CongestionEvent::Undo);
         } else if let Some(prior) = self.prior_ssthresh {
             let cwnd = cx.cc.undo_cwnd(cx.window);
             cx.window.set_cwnd(cwnd);
             if prior > cx.window.ssthresh() {
                 cx.window.set_ssthresh(prior);
             }
-            cx.cc.on_event(now, cx.window, Event::Undo);
+            cx.cc.on_event(now, cx.window, CongestionEvent::Undo);
         }
         self.usage.restart(now);
         self.undo.marker = None;
@@ -353,7 +353,13 @@ impl LinuxRecovery {
     }
 
     /// An acknowledgment after a timeout: F-RTO (RFC 5682 §3.1), or slow start over the holes.
-    fn go_on_after_loss(&mut self, ack: &AckInput<'_>, flags: &Flags, duplicates: u32, cx: &mut Context<'_>) {
+    fn go_on_after_loss(
+        &mut self,
+        ack: &AckInput<'_>,
+        flags: &AckFlags,
+        duplicates: u32,
+        cx: &mut Context<'_>,
+    ) {
         let recovered = !ack.snd_una.before(self.high_seq);
         if flags.advanced && self.undo_loss(ack, false, cx) {
             return;
@@ -425,7 +431,7 @@ impl LinuxRecovery {
         self.state = RecoveryState::Loss;
         self.high_seq = expiry.snd_nxt;
         self.probe = None;
-        cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
+        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss);
         self.frto = self.switches.frto && (fresh || self.timeouts > 0);
     }
 

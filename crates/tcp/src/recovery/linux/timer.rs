@@ -8,7 +8,7 @@ pub(super) const MIN: Span = Span::from_millis(2);
 const INITIAL: Span = Span::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LinuxTimer {
     Retransmission,
     LossProbe,
     Reordering,
@@ -16,28 +16,28 @@ pub(super) enum Kind {
 
 /// The timer; none: it does not run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Timer(Option<(Kind, Instant)>);
+pub(super) struct Timer(Option<(LinuxTimer, Instant)>);
 
 pub(super) fn bounded(wait: Span, rto: Span) -> Span {
     wait.min(rto)
 }
 
 impl Timer {
-    pub fn start(&mut self, kind: Kind, at: Instant) {
+    pub fn start(&mut self, kind: LinuxTimer, at: Instant) {
         self.0 = Some((kind, at));
     }
     pub fn stop(&mut self) {
         self.0 = None;
     }
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<LinuxTimer> {
         self.0.map(|(kind, _)| kind)
     }
     pub fn deadline(&self) -> Option<(Instant, RecoveryTimer)> {
         let (kind, at) = self.0?;
         let what = match kind {
-            Kind::Retransmission => RecoveryTimer::Retransmission,
-            Kind::LossProbe => RecoveryTimer::TailLossProbe,
-            Kind::Reordering => RecoveryTimer::Reordering,
+            LinuxTimer::Retransmission => RecoveryTimer::Retransmission,
+            LinuxTimer::LossProbe => RecoveryTimer::TailLossProbe,
+            LinuxTimer::Reordering => RecoveryTimer::Reordering,
         };
         Some((at, what))
     }
@@ -49,12 +49,12 @@ impl Timer {
             return;
         };
         let at = match self.kind() {
-            Some(Kind::LossProbe | Kind::Reordering) => {
+            Some(LinuxTimer::LossProbe | LinuxTimer::Reordering) => {
                 (head.sent_at + rto).max(now + Span::from_nanos(1_000))
             }
-            Some(Kind::Retransmission) | None => now + rto,
+            Some(LinuxTimer::Retransmission) | None => now + rto,
         };
-        self.start(Kind::Retransmission, at);
+        self.start(LinuxTimer::Retransmission, at);
     }
 }
 
@@ -75,7 +75,7 @@ impl LinuxRecovery {
         };
         let left = if advances { rto } else { (head.sent_at + rto).since(now) };
         let wait = if left.is_zero() { wait } else { wait.min(left) };
-        self.timer.start(Kind::LossProbe, now + wait);
+        self.timer.start(LinuxTimer::LossProbe, now + wait);
         true
     }
 
@@ -106,7 +106,7 @@ impl LinuxRecovery {
             }
             self.resend = Resend::Lost;
         }
-        if self.timer.kind() != Some(Kind::Retransmission) {
+        if self.timer.kind() != Some(LinuxTimer::Retransmission) {
             self.timer.rearm(expiry.now, cx.rto.rto(), cx.segments);
         }
     }
@@ -117,7 +117,7 @@ impl LinuxRecovery {
         if probed {
             if pushed.sent > 0 {
                 self.probe = Some((pushed.snd_nxt, false));
-                self.timer.start(Kind::Retransmission, pushed.now + cx.rto.rto());
+                self.timer.start(LinuxTimer::Retransmission, pushed.now + cx.rto.rto());
             } else {
                 self.timer.rearm(pushed.now, cx.rto.rto(), cx.segments);
             }

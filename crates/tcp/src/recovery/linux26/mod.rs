@@ -6,7 +6,7 @@ mod scoreboard;
 mod states;
 mod undo;
 
-use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, Sent};
+use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, SentKind};
 use crate::cc::AckSample;
 use crate::config::{self, Abc, LostRtx};
 use crate::segments::{Segments, Tags};
@@ -49,7 +49,7 @@ pub struct Linux26Recovery {
 
 /// What an ACK meant, found out step by step (the kernel's FLAG_ bits).
 #[derive(Clone, Copy, Debug, Default)]
-struct Flags {
+struct AckFlags26 {
     /// Data was newly acknowledged.
     data_acked: bool,
     /// A SACK told something new.
@@ -101,7 +101,7 @@ impl Linux26Recovery {
     }
 
     /// Growth is allowed in every state but Recovery and CWR; under ECN echo only below ssthresh.
-    fn may_raise_cwnd(&self, flags: Flags, cx: &Context<'_>) -> bool {
+    fn may_raise_cwnd(&self, flags: AckFlags26, cx: &Context<'_>) -> bool {
         (!flags.ece || cx.window.cwnd() < cx.window.ssthresh())
             && !matches!(self.state, RecoveryState::Recovery | RecoveryState::Cwr)
     }
@@ -116,7 +116,7 @@ impl LossRecovery for Linux26Recovery {
             return AckOutcome::default();
         }
         self.account_bytes(ack, cx);
-        let mut flags = Flags { ece: ack.ece, ..Flags::default() };
+        let mut flags = AckFlags26 { ece: ack.ece, ..AckFlags26::default() };
         if cx.sack && !ack.sack.is_empty() {
             let news = self.update_scoreboard(ack, cx);
             flags.data_sacked = news.data_sacked;
@@ -169,7 +169,7 @@ impl LossRecovery for Linux26Recovery {
         Some(Grant { index, cause: Cause::ForwardRetransmit })
     }
 
-    fn on_sent(&mut self, sent: &Sent, _: &Segments) {
+    fn on_sent(&mut self, sent: &SentKind, _: &Segments) {
         if !sent.fresh {
             self.timed_out = false;
             self.retrans_stamp.get_or_insert(sent.timestamp);

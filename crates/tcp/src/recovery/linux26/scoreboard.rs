@@ -25,7 +25,7 @@ struct Block {
 }
 
 /// What the walks over the blocks of one ACK collect.
-struct Tally {
+struct ScoreboardTally {
     news: AckDelta26,
     /// fackets_out before this ACK.
     prior_fack: u32,
@@ -41,7 +41,7 @@ impl Linux26Recovery {
     /// The kernel's sacktag: tags what the blocks cover, finds reordering and lost retransmissions.
     pub(super) fn update_scoreboard(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> AckDelta26 {
         cx.segments.reset_fackets_if_none_sacked();
-        let mut tally = Tally {
+        let mut tally = ScoreboardTally {
             news: AckDelta26 { dsack: is_dsack(ack.sack, ack.ack), ..AckDelta26::default() },
             prior_fack: cx.segments.fackets_out().get(),
             reord: cx.segments.packets_out().get(),
@@ -146,7 +146,7 @@ impl Linux26Recovery {
         duplicate: bool,
         ack: &AckInput<'_>,
         cx: &mut Context<'_>,
-        tally: &mut Tally,
+        tally: &mut ScoreboardTally,
     ) -> usize {
         let queued = cx.segments.len();
         let stop = cx.segments.index_at_or_after(block.end).clamp(from.min(queued), queued);
@@ -203,7 +203,7 @@ impl Linux26Recovery {
     }
 
     /// The receiver has segment `i`, which was not SACKed so far.
-    fn tag(&mut self, i: usize, cx: &mut Context<'_>, tally: &mut Tally) {
+    fn tag(&mut self, i: usize, cx: &mut Context<'_>, tally: &mut ScoreboardTally) {
         let position = i as u32 + 1;
         let ever = Tags::RETRANSMITTED.with(Tags::EVER_RETRANSMITTED);
         if !cx.segments.tags(i).any(ever) && position < tally.prior_fack {
@@ -217,7 +217,7 @@ impl Linux26Recovery {
     }
 
     /// The receiver got segment `i` twice.
-    fn tag_duplicate(&mut self, i: usize, cx: &mut Context<'_>, tally: &mut Tally) {
+    fn tag_duplicate(&mut self, i: usize, cx: &mut Context<'_>, tally: &mut ScoreboardTally) {
         let tags = cx.segments.tags(i);
         if !tags.any(Tags::SACKED) {
             self.tag(i, cx, tally);
@@ -230,7 +230,12 @@ impl Linux26Recovery {
     }
 
     /// Event "C": data sent after a retransmission has arrived, so the retransmission has not.
-    fn find_lost_retransmissions(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>, tally: &mut Tally) {
+    fn find_lost_retransmissions(
+        &mut self,
+        ack: &AckInput<'_>,
+        cx: &mut Context<'_>,
+        tally: &mut ScoreboardTally,
+    ) {
         let queued = cx.segments.len();
         let received = match self.switches.lost_rtx {
             LostRtx::PerBlock | LostRtx::NewBlocks => tally.lost_retrans,

@@ -1,7 +1,7 @@
 //! The state machine that runs for every dubious ACK: Open, Disorder, CWR, Recovery, Loss.
 
-use super::{Flags, Linux26Recovery};
-use crate::cc::{Cut, Event};
+use super::{AckFlags26, Linux26Recovery};
+use crate::cc::{CongestionEvent, Cut};
 use crate::config::Reduction;
 use crate::recovery::{AckInput, Context};
 use crate::segments::Tags;
@@ -13,7 +13,7 @@ impl Linux26Recovery {
     pub(super) fn run_state_machine(
         &mut self,
         ack: &AckInput<'_>,
-        flags: Flags,
+        flags: AckFlags26,
         acked: Packets,
         cx: &mut Context<'_>,
     ) -> bool {
@@ -128,7 +128,7 @@ impl Linux26Recovery {
     fn enter_recovery_if_due(
         &mut self,
         ack: &AckInput<'_>,
-        flags: Flags,
+        flags: AckFlags26,
         advanced: bool,
         cx: &mut Context<'_>,
     ) -> bool {
@@ -183,7 +183,7 @@ impl Linux26Recovery {
         !segments.lost_out().is_zero() || fackets > self.reordering || self.head_timed_out(ack.now, cx) || few
     }
 
-    fn try_to_open(&mut self, ack: &AckInput<'_>, flags: Flags, cx: &mut Context<'_>) {
+    fn try_to_open(&mut self, ack: &AckInput<'_>, flags: AckFlags26, cx: &mut Context<'_>) {
         if cx.segments.retrans_out().is_zero() {
             self.retrans_stamp = None;
         }
@@ -246,7 +246,7 @@ impl Linux26Recovery {
         self.state = RecoveryState::Loss;
         self.high_seq = snd_nxt;
         self.hint = None;
-        cx.cc.on_event(now, cx.window, Event::EnterLoss);
+        cx.cc.on_event(now, cx.window, CongestionEvent::EnterLoss);
     }
 
     pub(super) fn current_ssthresh(&self, cx: &Context<'_>) -> Packets {

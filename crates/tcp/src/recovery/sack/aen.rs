@@ -24,7 +24,7 @@ use farpace_wire::tcp::SackBlock;
 
 /// What was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AenVerdict {
     /// All data has arrived; the ACKs were lost on the way, or late.
     Acks,
     /// The newest segment was lost, and nothing else; the probe has repaired it.
@@ -35,14 +35,14 @@ pub enum Verdict {
     Probe,
 }
 
-impl Verdict {
+impl AenVerdict {
     /// How the trace says it.
     pub const fn cause(self) -> Cause {
         match self {
-            Verdict::Acks => Cause::AenAcksLost,
-            Verdict::Tail => Cause::AenTailLost,
-            Verdict::Data => Cause::AenDataLost,
-            Verdict::Probe => Cause::AenProbeLost,
+            AenVerdict::Acks => Cause::AenAcksLost,
+            AenVerdict::Tail => Cause::AenTailLost,
+            AenVerdict::Data => Cause::AenDataLost,
+            AenVerdict::Probe => Cause::AenProbeLost,
         }
     }
 }
@@ -90,15 +90,15 @@ impl Aen {
         ack: &AckInput<'_>,
         sacked: bool,
         dsack: Option<SackBlock>,
-    ) -> Option<Verdict> {
+    ) -> Option<AenVerdict> {
         let Aen::Sent { end, timestamp } = self else { return None };
         let echoes = ack.tsecr.is_some_and(|echo| (echo.wrapping_sub(timestamp) as i32) >= 0);
         if ack.snd_una.after_eq(end) {
             // P_seq <= ACK_seq, with P_seq the last byte: at equality with the first the probe itself is missing.
             let duplicate = dsack.is_some_and(|d| d.end == end);
             let first = !literal && echoes && !duplicate;
-            return Some(if first { Verdict::Tail } else { Verdict::Acks });
+            return Some(if first { AenVerdict::Tail } else { AenVerdict::Acks });
         }
-        (literal || echoes || sacked).then_some(Verdict::Data)
+        (literal || echoes || sacked).then_some(AenVerdict::Data)
     }
 }

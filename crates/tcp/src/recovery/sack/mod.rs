@@ -16,10 +16,11 @@ mod tail_loss_probe;
 mod undo;
 
 use super::{
-    AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, RecoveryTimer, Resegmented, SendView, Sent,
+    AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, RecoveryTimer, Resegmented, SendView,
+    SentKind,
 };
 use crate::config::{Detection, Modern, Reduction, TimeoutProcedure};
-use crate::segments::{Row, Segments, Tags};
+use crate::segments::{SegmentRow, Segments, Tags};
 use aen::Aen;
 use counting::Counting;
 use f_rto::{FRto, Sign};
@@ -27,10 +28,10 @@ use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 use prr::Prr;
-use rack::{Echo, Rack};
+use rack::{EchoedTimestamp, Rack};
 use scoreboard::Scoreboard;
-use tail_loss_probe::{Probe, TailLossProbe};
-use undo::Undo;
+use tail_loss_probe::{TailLossProbe, TlpState};
+use undo::SackUndo;
 
 /// State of the recovery besides segments and window.
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ pub struct SackRecovery {
     tail: TailLossProbe,
     f_rto: FRto,
     aen: Aen,
-    undo: Option<Undo>,
+    undo: Option<SackUndo>,
     /// Timeouts since the last ACK that advanced SND.UNA.
     timeouts: u32,
     /// The next retransmission is the timeout's.
@@ -77,7 +78,7 @@ struct AckDelta {
 }
 
 impl AckDelta {
-    fn see(&mut self, row: &Row, tags: Tags, point: Seq) {
+    fn see(&mut self, row: &SegmentRow, tags: Tags, point: Seq) {
         let beyond = row.end().after(point);
         self.beyond |= beyond;
         if !tags.any(Tags::EVER_RETRANSMITTED) {
@@ -128,7 +129,7 @@ impl SackRecovery {
     /// Takes the rows that `ack` acknowledges or SACKs, and tells the detectors of them.
     fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (AckDelta, AckOutcome) {
         let (clock, min_rtt) = (cx.rto.clock(), cx.min_rtt.get());
-        let echo = Echo { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
+        let echo = EchoedTimestamp { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
         let rack = &mut self.rack;
@@ -243,7 +244,7 @@ impl LossRecovery for SackRecovery {
 
     fn next_segment(&self, view: &SendView<'_>) -> Option<Grant> {
         let segments = view.segments;
-        if self.tail.pending == Some(Probe::Last) {
+        if self.tail.pending == Some(TlpState::Last) {
             let index = segments.len().checked_sub(1)?;
             return Some(Grant { index, cause: Cause::TailLossProbe });
         }
@@ -272,7 +273,7 @@ impl LossRecovery for SackRecovery {
         Some(Grant { index, cause: Cause::ForwardRetransmit })
     }
 
-    fn on_sent(&mut self, sent: &Sent, segments: &Segments) {
+    fn on_sent(&mut self, sent: &SentKind, segments: &Segments) {
         if matches!(self.state, RecoveryState::Recovery | RecoveryState::Cwr) {
             self.prr.on_sent();
         }
@@ -343,7 +344,7 @@ impl LossRecovery for SackRecovery {
     }
 
     fn may_send_new(&self, segments: &Segments, cwnd: Packets) -> bool {
-        self.tail.pending == Some(Probe::New)
+        self.tail.pending == Some(TlpState::New)
             || self.f_rto.allows_new()
             || (!self.holds() && segments.in_flight() < cwnd)
     }

@@ -5,8 +5,8 @@
 //! parts: originals leave in the order of their sequence numbers, so one mark says up to where they have
 //! been judged; retransmissions stand in a queue of their own. Each ACK then looks at what it changes only.
 
-use crate::rto::Clock;
-use crate::segments::{Row, Segments, Tags};
+use crate::rto::TcpClock;
+use crate::segments::{SegmentRow, Segments, Tags};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const PERSIST: u32 = 16;
 /// leave at one instant; where the RFC lets the higher sequence number be the later one, this also knows
 /// copies from originals: a copy left after all that had been sent by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Order {
+struct RackOrder {
     xmit_ts: Instant,
     /// End of the original; of a copy, SND.NXT when it left.
     frontier: Seq,
@@ -27,15 +27,15 @@ struct Order {
     end_seq: Seq,
 }
 
-impl Order {
-    fn of(row: &Row, tags: Tags) -> Self {
+impl RackOrder {
+    fn of(row: &SegmentRow, tags: Tags) -> Self {
         let copy = tags.any(Tags::EVER_RETRANSMITTED);
         let frontier = if copy { row.rtx_nxt } else { row.end() };
-        Order { xmit_ts: row.sent_at, frontier, copy, end_seq: row.end() }
+        RackOrder { xmit_ts: row.sent_at, frontier, copy, end_seq: row.end() }
     }
 
     /// RFC 8985 §6.2 RACK_sent_after.
-    fn after(self, other: Order) -> bool {
+    fn after(self, other: RackOrder) -> bool {
         if self.xmit_ts != other.xmit_ts {
             return self.xmit_ts > other.xmit_ts;
         }
@@ -51,7 +51,7 @@ impl Order {
 
 /// A retransmission, in the order of sending. It is out of date when its row was sent again or has gone.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
+struct RetransmittedCopy {
     seq: Seq,
     sent_at: Instant,
 }
@@ -60,10 +60,10 @@ struct Copy {
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
     /// The delivered segment that was sent last: RACK.segment.
-    latest: Option<Order>,
+    latest: Option<RackOrder>,
     rtt: Span,
     /// The segment of the ACK at hand that was sent last.
-    newest: Option<Order>,
+    newest: Option<RackOrder>,
     fack: Option<Seq>,
     reordering_seen: bool,
     dsack_round: Option<Seq>,
@@ -71,20 +71,20 @@ pub struct Rack {
     reo_wnd_persist: u32,
     /// Originals before this have been judged.
     judged: Option<Seq>,
-    copies: VecDeque<Copy>,
+    copies: VecDeque<RetransmittedCopy>,
     /// When all segments in the reordering window will count as lost.
     pub deadline: Option<Instant>,
 }
 
 /// What an ACK tells of the time when the segment it answers was sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Echo {
+pub struct EchoedTimestamp {
     /// Arrival of the ACK.
     pub now: Instant,
     /// Age of the echoed timestamp, in whole ticks of its clock.
     pub age: Option<Span>,
     /// That clock.
-    pub clock: Clock,
+    pub clock: TcpClock,
     /// Least round trip.
     pub min_rtt: Option<Span>,
 }
@@ -92,14 +92,14 @@ pub struct Echo {
 impl Rack {
     /// A segment was sent again.
     pub fn on_retransmit(&mut self, now: Instant, seq: Seq, segments: &Segments) {
-        self.copies.push_back(Copy { seq, sent_at: now });
+        self.copies.push_back(RetransmittedCopy { seq, sent_at: now });
         // Entries behind the first one go out of date unseen; there is no need to keep them.
         if self.copies.len() > 64 + 2 * segments.retrans_out().get() as usize {
             self.copies.retain(|copy| Self::current(copy, segments).is_some());
         }
     }
 
-    fn current(copy: &Copy, segments: &Segments) -> Option<usize> {
+    fn current(copy: &RetransmittedCopy, segments: &Segments) -> Option<usize> {
         let index = segments.index_at_or_after(copy.seq);
         let row = segments.row(index)?;
         let same = row.seq == copy.seq && row.sent_at == copy.sent_at;
@@ -107,7 +107,7 @@ impl Rack {
     }
 
     /// Steps 2 and 3: `row` was newly acknowledged or SACKed; `tags` are those it had.
-    pub fn on_delivered(&mut self, row: &Row, tags: Tags, echo: &Echo) {
+    pub fn on_delivered(&mut self, row: &SegmentRow, tags: Tags, echo: &EchoedTimestamp) {
         let retransmitted = tags.any(Tags::EVER_RETRANSMITTED);
         let end = row.end();
         match self.fack {
@@ -127,7 +127,7 @@ impl Rack {
             }
         }
         // The RFC goes through the segments in the order of sending, so the last one sent has the last word.
-        let order = Order::of(row, tags);
+        let order = RackOrder::of(row, tags);
         if self.newest.is_none_or(|newest| order.after(newest)) {
             self.newest = Some(order);
             self.rtt = rtt;
@@ -183,7 +183,7 @@ impl Rack {
         while let Some(index) = segments.find(at, segments.len(), Tags::COUNTED, Tags::NONE) {
             at = index;
             let Some(row) = segments.row(index) else { break };
-            if !latest.after(Order::of(row, segments.tags(index))) {
+            if !latest.after(RackOrder::of(row, segments.tags(index))) {
                 break;
             }
             if due(row.sent_at) > now {
@@ -201,7 +201,7 @@ impl Rack {
                 continue;
             };
             let Some(row) = segments.row(index) else { break };
-            if !latest.after(Order::of(row, segments.tags(index))) {
+            if !latest.after(RackOrder::of(row, segments.tags(index))) {
                 break;
             }
             if due(row.sent_at) > now {

@@ -6,7 +6,7 @@
 //! costs one search, however long it is, and so does a block that tells nothing.
 
 use crate::recovery::AckInput;
-use crate::segments::{Row, Segments, Tags};
+use crate::segments::{SegmentRow, Segments, Tags};
 use farpace_units::Seq;
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 use std::collections::BTreeMap;
@@ -74,7 +74,12 @@ impl Scoreboard {
     /// Takes in the blocks of an ACK: rows that are covered for the first time are tagged and shown to `see`,
     /// with the tags they had. Blocks that make no sense, reach beyond SND.NXT or lie below SND.UNA tell
     /// nothing. The rows that `ack` acknowledges are gone already.
-    pub fn take(&mut self, ack: &AckInput<'_>, segments: &mut Segments, mut see: impl FnMut(&Row, Tags)) {
+    pub fn take(
+        &mut self,
+        ack: &AckInput<'_>,
+        segments: &mut Segments,
+        mut see: impl FnMut(&SegmentRow, Tags),
+    ) {
         for block in ack.sack {
             // The second and the third block mostly repeat what the last ACK said.
             if self.last.contains(block) {
@@ -95,7 +100,7 @@ impl Scoreboard {
         start: Seq,
         end: Seq,
         segments: &mut Segments,
-        see: &mut impl FnMut(&Row, Tags),
+        see: &mut impl FnMut(&SegmentRow, Tags),
     ) {
         let (mut from, to) = (self.at(start), self.at(end));
         // What a run holds already is passed over as a whole.

@@ -1,8 +1,8 @@
 //! Entering and leaving the congestion states, and the window in each of them.
 
 use super::*;
-use crate::cc::{Cut, Event};
-use aen::Verdict;
+use crate::cc::{CongestionEvent, Cut};
+use aen::AenVerdict;
 use farpace_wire::tcp::SackBlock;
 
 impl SackRecovery {
@@ -79,9 +79,9 @@ impl SackRecovery {
         match self.state {
             RecoveryState::Recovery | RecoveryState::Cwr => {
                 cx.reduce_to(cx.window.ssthresh()); // RFC 9937 §6.4
-                cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery);
+                cx.cc.on_event(ack.now, cx.window, CongestionEvent::ExitRecovery);
             }
-            RecoveryState::Loss => cx.cc.on_event(ack.now, cx.window, Event::ExitRecovery),
+            RecoveryState::Loss => cx.cc.on_event(ack.now, cx.window, CongestionEvent::ExitRecovery),
             RecoveryState::Open | RecoveryState::Disorder => return false,
         }
         if self.in_recovery() {
@@ -95,7 +95,7 @@ impl SackRecovery {
 
     /// Remembers what a reduction may have to restore, and asks congestion control for the threshold.
     fn cut(&mut self, now: Instant, cut: Cut, snd_una: Seq, cx: &mut Context<'_>) {
-        self.undo = self.switches.undo.then(|| Undo::new(cx, snd_una, cx.segments.retrans_out()));
+        self.undo = self.switches.undo.then(|| SackUndo::new(cx, snd_una, cx.segments.retrans_out()));
         cx.cut(now, cut);
     }
 
@@ -118,7 +118,7 @@ impl SackRecovery {
         self.fast = true;
         self.counting.on_recovery();
         self.tail.reset();
-        cx.cc.on_event(now, cx.window, Event::EnterRecovery);
+        cx.cc.on_event(now, cx.window, CongestionEvent::EnterRecovery);
     }
 
     fn begin_reduction(&mut self, snd_nxt: Seq, delivered: Packets, cx: &mut Context<'_>) {
@@ -148,8 +148,8 @@ impl SackRecovery {
         self.undo = None;
         cx.cut_because(now, Cut::FastRetransmit, Cause::CutTailLoss);
         cx.reduce_to(cx.window.cwnd().min(cx.window.ssthresh()));
-        cx.cc.on_event(now, cx.window, Event::EnterRecovery);
-        cx.cc.on_event(now, cx.window, Event::ExitRecovery);
+        cx.cc.on_event(now, cx.window, CongestionEvent::EnterRecovery);
+        cx.cc.on_event(now, cx.window, CongestionEvent::ExitRecovery);
     }
 
     /// RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3.
@@ -187,7 +187,7 @@ impl SackRecovery {
         cx.window.bytes_acked = 0;
         // One segment more than what may still be in flight: the head.
         cx.reduce_to(cx.segments.in_flight() + Packets::new(1));
-        cx.cc.on_event(expiry.now, cx.window, Event::EnterLoss);
+        cx.cc.on_event(expiry.now, cx.window, CongestionEvent::EnterLoss);
     }
 
     /// A timeout has come. True: what was lost is asked first.
@@ -199,7 +199,7 @@ impl SackRecovery {
         };
         if self.aen.holds() {
             self.aen = Aen::Off;
-            cx.causes.push(Verdict::Probe.cause());
+            cx.causes.push(AenVerdict::Probe.cause());
             return false;
         }
         if expiry.tail_inside {
@@ -207,7 +207,7 @@ impl SackRecovery {
         }
         let newest = cx.segments.tags(cx.segments.len() - 1);
         if !literal && newest.any(Tags::SACKED) {
-            cx.causes.push(Verdict::Data.cause());
+            cx.causes.push(AenVerdict::Data.cause());
             return false;
         }
         self.aen = Aen::Due;
@@ -226,9 +226,9 @@ impl SackRecovery {
         self.aen = Aen::Off;
         cx.causes.push(verdict.cause());
         match verdict {
-            Verdict::Acks | Verdict::Probe => {}
-            Verdict::Tail => self.on_probe_repair(ack.now, cx),
-            Verdict::Data => {
+            AenVerdict::Acks | AenVerdict::Probe => {}
+            AenVerdict::Tail => self.on_probe_repair(ack.now, cx),
+            AenVerdict::Data => {
                 let (now, snd_una, snd_nxt) = (ack.now, ack.snd_una, ack.snd_nxt);
                 let expiry = Expiry {
                     window_shut: false,

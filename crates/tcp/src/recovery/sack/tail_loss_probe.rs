@@ -12,7 +12,7 @@ const WITHOUT_SRTT: Span = Span::from_secs(1);
 
 /// What the probe will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe {
+pub enum TlpState {
     /// A segment that was never sent: one beyond the congestion window.
     New,
     /// The last segment again.
@@ -27,7 +27,7 @@ pub struct TailLossProbe {
     end_seq: Option<Seq>,
     is_retrans: bool,
     /// A probe is to be sent.
-    pub pending: Option<Probe>,
+    pub pending: Option<TlpState>,
     /// A round trip was measured since the last probe.
     measured: bool,
     probed: bool,
@@ -62,7 +62,7 @@ impl TailLossProbe {
         if self.end_seq.is_some() || !self.measured || inside {
             return false;
         }
-        self.pending = Some(if new_data { Probe::New } else { Probe::Last });
+        self.pending = Some(if new_data { TlpState::New } else { TlpState::Last });
         true
     }
 
@@ -70,7 +70,7 @@ impl TailLossProbe {
     pub fn on_sent(&mut self, snd_nxt: Seq) {
         if let Some(probe) = self.pending.take() {
             self.end_seq = Some(snd_nxt);
-            self.is_retrans = probe == Probe::Last;
+            self.is_retrans = probe == TlpState::Last;
             self.measured = false;
             self.probed = true;
         }

@@ -4,7 +4,7 @@
 //! everything sent again had arrived (RFC 2883, RFC 3708 in spirit); after a timeout, data sent before it is
 //! acknowledged without having been sent again (F-RTO, RFC 5682).
 
-use crate::cc::Event;
+use crate::cc::CongestionEvent;
 use crate::recovery::Context;
 use farpace_trace::Cause;
 use farpace_units::{Instant, Packets, Seq};
@@ -15,7 +15,7 @@ const MAX_BURST: u32 = 10;
 
 /// What it takes to undo the last reduction.
 #[derive(Clone, Copy, Debug)]
-pub struct Undo {
+pub struct SackUndo {
     cwnd: Packets,
     ssthresh: Packets,
     /// SND.UNA when the episode began.
@@ -27,10 +27,10 @@ pub struct Undo {
     retransmitted: bool,
 }
 
-impl Undo {
+impl SackUndo {
     /// Remembers window and threshold before a reduction. `in_flight` retransmissions count as the episode's.
     pub fn new(cx: &Context<'_>, marker: Seq, in_flight: Packets) -> Self {
-        Undo {
+        SackUndo {
             cwnd: cx.window.cwnd(),
             ssthresh: cx.window.ssthresh(),
             marker,
@@ -67,13 +67,13 @@ impl Undo {
     pub fn apply(self, now: Instant, cause: Cause, cx: &mut Context<'_>) {
         cx.causes.push(cause);
         if cx.cc.owns_window() {
-            return cx.cc.on_event(now, cx.window, Event::Undo);
+            return cx.cc.on_event(now, cx.window, CongestionEvent::Undo);
         }
         let was = self.cwnd.max(cx.window.cwnd());
         let most = cx.segments.in_flight() + Packets::new(MAX_BURST);
         let ssthresh = if most < was { self.ssthresh.max(was) } else { self.ssthresh };
         cx.window.set_ssthresh(ssthresh.max(cx.window.ssthresh()));
         cx.window.set_cwnd(was.min(most).max(cx.window.cwnd()));
-        cx.cc.on_event(now, cx.window, Event::Undo);
+        cx.cc.on_event(now, cx.window, CongestionEvent::Undo);
     }
 }

@@ -7,7 +7,7 @@ use crate::statistics::percentile;
 use anyhow::{Result, bail};
 use farpace_lab::{Inputs, Run, VerifyError};
 use farpace_tcp::rto::Rfc6298;
-use farpace_trace::{Direction, Record, RecordSink};
+use farpace_trace::{Record, RecordDirection, RecordSink};
 use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Comparison {
 
     fn on_record(&mut self, r: &Record) {
         let truths = self.truth.on_record(r);
-        if r.direction != Direction::Received || truths.is_empty() {
+        if r.direction != RecordDirection::Received || truths.is_empty() {
             return;
         }
         let ideal = self.ideal.entry(r.connection).or_insert_with(|| Rfc6298::new(FLOOR, GRANULARITY));

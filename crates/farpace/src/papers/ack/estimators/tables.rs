@@ -4,35 +4,35 @@ use super::plan::{
     ASKED, Cell as Run, LINES, Line, MEASURING, PROBED, PROBES, SCENARIO, Traffic, WAYS, receivers,
 };
 use super::results::{Errors, Measured, Results};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use serde_json::{Value, json};
 
 /// Round trip and timeout under one kind of traffic.
 pub fn round_trips(results: &Results, traffic: Traffic) -> Table {
-    let mut columns = vec![Column::text("receiver"), Column::text("asked, estimator")];
+    let mut columns = vec![TableColumn::text("receiver"), TableColumn::text("asked, estimator")];
     let lines: Vec<Line> =
         LINES.into_iter().filter(|line| results.all().any(|(c, _)| in_tables(c, *line))).collect();
     for line in &lines {
-        columns.push(Column::number(&format!("srtt, {line}"), "ms"));
-        columns.push(Column::number("", "95 %"));
-        columns.push(Column::number("RTO", "ms"));
-        columns.push(Column::number("", "95 %"));
-        columns.push(Column::number("false timeouts", ""));
-        columns.push(Column::number("ACKs", "per segment"));
+        columns.push(TableColumn::number(&format!("srtt, {line}"), "ms"));
+        columns.push(TableColumn::number("", "95 %"));
+        columns.push(TableColumn::number("RTO", "ms"));
+        columns.push(TableColumn::number("", "95 %"));
+        columns.push(TableColumn::number("false timeouts", ""));
+        columns.push(TableColumn::number("ACKs", "per segment"));
     }
     let title =
         format!("Error of round trip and timeout, {} (without sign: mean, 95th percentile)", traffic.name());
     let mut table = Table::new(&title, columns);
     for receiver in receivers(false) {
         for (asked, rto) in WAYS {
-            let mut row: Vec<Cell> = vec![receiver.name.into(), format!("{}, {rto}", asked.name).into()];
+            let mut row: Vec<TableCell> = vec![receiver.name.into(), format!("{}, {rto}", asked.name).into()];
             let before = row.len();
             for &line in &lines {
                 let cell = Run { line, traffic, receiver, asked, rto, congestion: "cubic" };
                 let Some(m) = results.get(&cell) else { continue };
                 row.extend(errors(m.srtt, 2));
                 row.extend(errors(m.rto, 2));
-                row.extend([m.timeouts.into(), Cell::Number(m.acks, Some(2))]);
+                row.extend([m.timeouts.into(), TableCell::Number(m.acks, Some(2))]);
             }
             if row.len() > before {
                 table.row(row);
@@ -46,19 +46,20 @@ fn in_tables(cell: &Run, line: Line) -> bool {
     cell.line == line && cell.congestion == "cubic"
 }
 
-fn errors(e: Option<Errors>, decimals: u8) -> [Cell; 2] {
-    let cell = |value: Option<f64>| value.map_or(Cell::Missing, |v| Cell::Number(v, Some(decimals)));
+fn errors(e: Option<Errors>, decimals: u8) -> [TableCell; 2] {
+    let cell =
+        |value: Option<f64>| value.map_or(TableCell::Missing, |v| TableCell::Number(v, Some(decimals)));
     [cell(e.map(|e| e.mean)), cell(e.map(|e| e.most))]
 }
 
 /// Bandwidth, against what the line carries.
 pub fn bandwidths(results: &Results) -> Table {
     let [line, ..] = LINES;
-    let mut columns = vec![Column::text("receiver"), Column::text("asked")];
+    let mut columns = vec![TableColumn::text("receiver"), TableColumn::text("asked")];
     for congestion in MEASURING {
-        columns.push(Column::number(congestion, "%"));
-        columns.push(Column::number("", "95 %"));
-        columns.push(Column::number("bias", "%"));
+        columns.push(TableColumn::number(congestion, "%"));
+        columns.push(TableColumn::number("", "95 %"));
+        columns.push(TableColumn::number("bias", "%"));
     }
     let title =
         format!("Error of the bandwidth estimate, full path, {line} (without sign: mean, 95th percentile)");
@@ -72,11 +73,11 @@ pub fn bandwidths(results: &Results) -> Table {
             if MEASURING.iter().all(|c| of(c).is_none()) {
                 continue;
             }
-            let mut row: Vec<Cell> = vec![receiver.name.into(), asked.name.into()];
+            let mut row: Vec<TableCell> = vec![receiver.name.into(), asked.name.into()];
             for congestion in MEASURING {
                 let e = of(congestion).and_then(|m| m.bandwidth);
                 row.extend(errors(e, 1));
-                row.push(e.map_or(Cell::Missing, |e| format!("{:+.1}", e.bias).into()));
+                row.push(e.map_or(TableCell::Missing, |e| format!("{:+.1}", e.bias).into()));
             }
             table.row(row);
         }
@@ -87,15 +88,15 @@ pub fn bandwidths(results: &Results) -> Table {
 /// BBR's ProbeRTT, asked and not.
 pub fn probe_rtt(results: &Results) -> Table {
     let columns = vec![
-        Column::text("path"),
-        Column::text("receiver"),
-        Column::text("asked"),
-        Column::number("min_rtt too high", "ms, mean"),
-        Column::number("", "95 %"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("timeouts", ""),
-        Column::number("ACKs", "per segment"),
-        Column::number("requests", ""),
+        TableColumn::text("path"),
+        TableColumn::text("receiver"),
+        TableColumn::text("asked"),
+        TableColumn::number("min_rtt too high", "ms, mean"),
+        TableColumn::number("", "95 %"),
+        TableColumn::number("goodput", "Mbit/s"),
+        TableColumn::number("timeouts", ""),
+        TableColumn::number("ACKs", "per segment"),
+        TableColumn::number("requests", ""),
     ];
     let mut table =
         Table::new("BBRv3: the round trip of the empty path that it goes by, and goodput", columns);
@@ -105,12 +106,12 @@ pub fn probe_rtt(results: &Results) -> Table {
                 let traffic = Traffic::Open;
                 let cell = Run { line, traffic, receiver, asked, rto: "rfc6298", congestion: "bbr3" };
                 let Some(m) = results.get(&cell) else { continue };
-                let mut row: Vec<Cell> =
+                let mut row: Vec<TableCell> =
                     vec![line.to_string().into(), receiver.name.into(), asked.name.into()];
-                row.push(m.min_rtt.map_or(Cell::Missing, |e| Cell::Number(e.bias, Some(2))));
-                row.push(m.min_rtt.map_or(Cell::Missing, |e| Cell::Number(e.most, Some(2))));
-                row.push(Cell::Number(m.goodput, Some(2)));
-                row.extend([m.timeouts.into(), Cell::Number(m.acks, Some(2)), m.asked.0.into()]);
+                row.push(m.min_rtt.map_or(TableCell::Missing, |e| TableCell::Number(e.bias, Some(2))));
+                row.push(m.min_rtt.map_or(TableCell::Missing, |e| TableCell::Number(e.most, Some(2))));
+                row.push(TableCell::Number(m.goodput, Some(2)));
+                row.extend([m.timeouts.into(), TableCell::Number(m.acks, Some(2)), m.asked.0.into()]);
                 table.row(row);
             }
         }

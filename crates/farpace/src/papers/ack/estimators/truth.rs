@@ -4,7 +4,7 @@
 //! sent before it. So the truth is worked out from the sender's own records, segment by segment, and a receiver that
 //! acknowledges everything at once agrees with it to the nanosecond.
 
-use farpace_trace::{Cause, Direction, Record};
+use farpace_trace::{Cause, Record, RecordDirection};
 use farpace_units::{ByteCount, Instant, Rate, Seq, Serialiser, Span};
 use std::collections::VecDeque;
 
@@ -63,8 +63,8 @@ impl Truth {
     /// acknowledges, in order.
     pub fn on_record(&mut self, r: &Record) -> Vec<Span> {
         match r.direction {
-            Direction::Internal => Vec::new(),
-            Direction::Sent => {
+            RecordDirection::Internal => Vec::new(),
+            RecordDirection::Sent => {
                 let syn = matches!(r.cause, Some(Cause::Syn | Cause::SynRetransmit));
                 let frame = match r.len.get() {
                     _ if syn => SYN_HEADERS,
@@ -87,7 +87,7 @@ impl Truth {
                 }
                 Vec::new()
             }
-            Direction::Received => {
+            RecordDirection::Received => {
                 let Some(all) = self.connection(r.connection) else { return Vec::new() };
                 let mut done = Vec::new();
                 while let Some(sent) = all.pop_front_if(|s| s.end.before_eq(r.snd_una)) {

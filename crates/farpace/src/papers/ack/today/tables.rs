@@ -3,22 +3,22 @@
 use super::plan::SCENARIO;
 use super::results::{Effect, Measured, Results, gain};
 use super::words::{AUTO, Choice, GROWTHS, OFF};
-use farpace_report::{Cell, Column, Table};
+use farpace_report::{Table, TableCell, TableColumn};
 use serde_json::{Value, json};
 
 /// Of all flows to each receiver: what asking gains, and what it costs.
 pub fn effects(results: &Results) -> Table {
     let plan = &results.plan;
-    let mut columns = vec![Column::text("receiver"), Column::text("asked")];
+    let mut columns = vec![TableColumn::text("receiver"), TableColumn::text("asked")];
     for growth in &plan.growths {
-        columns.push(Column::number(&format!("saved, {}", growth.name), "%: middle (worst … best)"));
-        columns.push(Column::number("", "flows ±1 %"));
+        columns.push(TableColumn::number(&format!("saved, {}", growth.name), "%: middle (worst … best)"));
+        columns.push(TableColumn::number("", "flows ±1 %"));
     }
     columns.extend([
-        Column::number("ACKs", "per MB"),
-        Column::number("", "kB per MB"),
-        Column::number("data", "bytes, %"),
-        Column::number("confirmed", "%"),
+        TableColumn::number("ACKs", "per MB"),
+        TableColumn::number("", "kB per MB"),
+        TableColumn::number("data", "bytes, %"),
+        TableColumn::number("confirmed", "%"),
     ]);
     let title = format!(
         "What asking changes, over {} flows in each row (ACKs and bytes: window grows by bytes)",
@@ -27,22 +27,22 @@ pub fn effects(results: &Results) -> Table {
     let mut table = Table::new(&title, columns);
     for &receiver in &plan.receivers {
         for &asked in [OFF].iter().chain(&plan.asked) {
-            let mut row: Vec<Cell> = vec![receiver.name.into(), asked.name.into()];
+            let mut row: Vec<TableCell> = vec![receiver.name.into(), asked.name.into()];
             for &growth in &plan.growths {
                 match results.effect(growth, receiver, asked).filter(|_| asked != OFF) {
                     Some(e) => row.extend([saved(&e).into(), moved(&e).into()]),
-                    None => row.extend([Cell::Missing, Cell::Missing]),
+                    None => row.extend([TableCell::Missing, TableCell::Missing]),
                 }
             }
             if let Some(e) = results.effect(GROWTHS[0], receiver, asked) {
-                row.push(Cell::Number(e.acks_per_mb, Some(0)));
-                row.push(Cell::Number(e.ack_kb_per_mb, Some(1)));
+                row.push(TableCell::Number(e.acks_per_mb, Some(0)));
+                row.push(TableCell::Number(e.ack_kb_per_mb, Some(1)));
                 row.push(if asked == OFF {
-                    Cell::Missing
+                    TableCell::Missing
                 } else {
                     format!("{:+.2}", e.data_more + 0.0).into()
                 });
-                row.push(Cell::Number(e.confirmed, Some(0)));
+                row.push(TableCell::Number(e.confirmed, Some(0)));
             }
             table.row(row);
         }
@@ -84,10 +84,10 @@ pub fn fields(results: &Results, growth: Choice, asked: Choice) -> Vec<(String, 
 /// The same as a table.
 pub fn by_path(results: &Results, growth: Choice, asked: Choice) -> Table {
     let plan = &results.plan;
-    let mut columns = vec![Column::text("path")];
+    let mut columns = vec![TableColumn::text("path")];
     for receiver in &plan.receivers {
         for (i, size) in plan.sizes.iter().enumerate() {
-            columns.push(Column::number(if i == 0 { receiver.name } else { "" }, &amount(*size)));
+            columns.push(TableColumn::number(if i == 0 { receiver.name } else { "" }, &amount(*size)));
         }
     }
     let title =
@@ -95,9 +95,9 @@ pub fn by_path(results: &Results, growth: Choice, asked: Choice) -> Table {
     let mut table = Table::new(&title, columns);
     for (path, gains) in fields(results, growth, asked) {
         let cell = |g: Option<f64>| {
-            g.map_or(Cell::Missing, |g| Cell::Number(if g.abs() < 0.05 { 0.0 } else { g }, Some(1)))
+            g.map_or(TableCell::Missing, |g| TableCell::Number(if g.abs() < 0.05 { 0.0 } else { g }, Some(1)))
         };
-        table.row([Cell::from(path)].into_iter().chain(gains.into_iter().map(cell)).collect());
+        table.row([TableCell::from(path)].into_iter().chain(gains.into_iter().map(cell)).collect());
     }
     table
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use farpace_wire::icmp::{neighbour_cards, solicited_node, solicited_node_mac};
-use farpace_wire::{AddressPair, Arp, Below, EtherType, ExtensionError, Icmp, Neighbour};
+use farpace_wire::{AddressPair, Arp, Below, EtherType, ExtensionError, Icmp, NeighbourDiscovery};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const G: NicKind = NicKind(3);
@@ -54,11 +54,11 @@ impl Machine {
         let mut out = Vec::new();
         while let Some(action) = self.speaker.as_mut().and_then(ArpAnnouncer::poll) {
             match action {
-                Action::Send(packet) => out.push(packet),
-                Action::Learned(Learned::Extended { first, cards, .. }) => {
+                AnnouncerAction::Send(packet) => out.push(packet),
+                AnnouncerAction::Learned(Learned::Extended { first, cards, .. }) => {
                     self.learned.push((first.0[5], cards.len()));
                 }
-                Action::Learned(Learned::Ordinary { first }) => self.learned.push((first.0[5], 0)),
+                AnnouncerAction::Learned(Learned::Ordinary { first }) => self.learned.push((first.0[5], 0)),
             }
         }
         out
@@ -77,7 +77,7 @@ impl Machine {
         {
             out.extend(self.send(now, arp.reply(mac).packet(arp.sender_mac)));
         }
-        if let Ok(Icmp::Neighbour(Neighbour::Solicitation { target, source_link })) = packet.icmp()
+        if let Ok(Icmp::Neighbour(NeighbourDiscovery::Solicitation { target, source_link })) = packet.icmp()
             && target == ip6
         {
             let (src, to) = (packet.ipv6().unwrap().src(), source_link.unwrap());
@@ -98,14 +98,15 @@ impl Machine {
 }
 
 fn solicitation(from: &Machine, to: &Machine) -> Packet {
-    let message = Neighbour::Solicitation { target: to.ip6(), source_link: Some(from.mac(1)) };
+    let message = NeighbourDiscovery::Solicitation { target: to.ip6(), source_link: Some(from.mac(1)) };
     let (group, mac) = (solicited_node(to.ip6()), solicited_node_mac(to.ip6()));
     let below = Below::new(from.mac(1), mac, AddressPair::V6(from.ip6(), group), 255);
     below.icmp(0, &Icmp::Neighbour(message)).unwrap()
 }
 fn advertisement(own: Ipv6Addr, mac: MacAddr, to: Ipv6Addr, to_mac: MacAddr) -> Packet {
     let (target_link, router, solicited, overrides) = (Some(mac), false, true, true);
-    let message = Neighbour::Advertisement { target: own, target_link, router, solicited, overrides };
+    let message =
+        NeighbourDiscovery::Advertisement { target: own, target_link, router, solicited, overrides };
     Below::new(mac, to_mac, AddressPair::V6(own, to), 255).icmp(0, &Icmp::Neighbour(message)).unwrap()
 }
 fn request(from: &Machine, to: &Machine) -> Packet {
@@ -170,7 +171,7 @@ fn a_lan_of_both_kinds() {
     assert_eq!(lan[3].knows(2, false), 0);
     for machine in [0, 1, 3] {
         let refused = &lan[machine].stats().refused;
-        assert!(refused.keys().all(|why| *why == Refusal::Unsolicited), "{refused:?}");
+        assert!(refused.keys().all(|why| *why == ArpRefusal::Unsolicited), "{refused:?}");
         let cut = lan[machine].seen.iter().filter(|f| f.arp().is_ok()).all(|f| f.payload().len() == 28);
         assert!(cut, "the stack sees ordinary ARP");
     }
@@ -200,12 +201,12 @@ fn neighbour_discovery_tells_the_same() {
     // From beyond a router, or damaged: not even heard.
     let mut speaker = Machine::extended(4, 1);
     let far = Below::new(lan[1].mac(1), lan[0].mac(1), AddressPair::V6(lan[1].ip6(), lan[0].ip6()), 254);
-    let message = Neighbour::Solicitation { target: lan[0].ip6(), source_link: Some(lan[1].mac(1)) };
+    let message = NeighbourDiscovery::Solicitation { target: lan[0].ip6(), source_link: Some(lan[1].mac(1)) };
     let far = far.icmp(0, &Icmp::Neighbour(message)).unwrap();
     let mut damaged = lan[0].send(at(2), solicitation(&lan[0], &lan[1])).remove(0);
     damaged.flip_bit(damaged.len().bits() - 1);
     for packet in [far, damaged] {
-        assert!(Message::read(&packet).is_none());
+        assert!(ArpMessage::read(&packet).is_none());
         speaker.receive(at(2), packet);
     }
     assert_eq!(speaker.stats(), &ArpStats::default());
@@ -320,7 +321,7 @@ fn an_address_that_was_taken_is_not_announced() {
     }
     machine.speaker.as_mut().unwrap().announce(at(5));
     assert_eq!(machine.poll().len(), 1);
-    assert_eq!(machine.stats().refused.keys().copied().collect::<Vec<_>>(), [Refusal::OurCard]);
+    assert_eq!(machine.stats().refused.keys().copied().collect::<Vec<_>>(), [ArpRefusal::OurCard]);
     let ip = machine.ip().into();
     machine.speaker.as_mut().unwrap().withdraw(ip);
     machine.speaker.as_mut().unwrap().announce(at(6));
@@ -340,7 +341,7 @@ fn whatever_comes_the_stack_gets_its_part() {
     let answers = machine.receive(at(0), bad);
     assert_eq!(answers[0].arp().unwrap().target, other.ip());
     assert_eq!(machine.seen[0].arp().unwrap(), arp);
-    assert_eq!(machine.stats().refused(Refusal::Malformed(ExtensionError::Checksum)), 1);
+    assert_eq!(machine.stats().refused(ArpRefusal::Malformed(ExtensionError::Checksum)), 1);
     assert!(
         machine
             .stats()

@@ -75,7 +75,7 @@ impl Bench {
         );
         assert!(cache.addresses.is_empty() || cache.sweep_at.is_some());
     }
-    fn refused(&self, why: Refusal) -> u64 {
+    fn refused(&self, why: ArpRefusal) -> u64 {
         self.0.stats().refused(why)
     }
 }
@@ -93,7 +93,7 @@ fn knowing() -> Bench {
 fn who_is_believed() {
     let mut bench = Bench::default();
     assert_eq!(bench.tell(at(0), list(5, 1, &[0x11, 0x12])), "", "nobody asked");
-    assert_eq!(bench.refused(Refusal::Unsolicited), 1);
+    assert_eq!(bench.refused(ArpRefusal::Unsolicited), 1);
     bench.0.ask(at(0), ip(5));
     assert_eq!(bench.tell(at(4), list(5, 1, &[0x11, 0x12])), "", "long after the question");
     bench.0.ask(at(4), ip(5));
@@ -101,7 +101,7 @@ fn who_is_believed() {
     assert_eq!(bench.tell(at(5), list(5, 1, &[0x11, 0x12])), "11+12");
     assert_eq!(bench.tell(at(500), list(5, 1, &[0x11, 0x12])), "", "nothing new");
     assert_eq!(bench.tell(at(500), list(5, 2, &[0x11])), "11", "it is known, and need not be asked");
-    assert_eq!(bench.refused(Refusal::Unsolicited), 3);
+    assert_eq!(bench.refused(ArpRefusal::Unsolicited), 3);
 
     // An ordinary answer makes known as well.
     bench.0.ask(at(500), ip(7));
@@ -126,7 +126,7 @@ fn whoever_asks_and_is_answered_becomes_known() {
     bench.0.answer(at(0), ip(6), mac(0x21), &ours());
     assert_eq!(bench.learned(), "21+22");
     assert!(bench.0.machine(ip(5)).is_none());
-    assert_eq!(bench.refused(Refusal::Unsolicited), 0, "asking others is no offence");
+    assert_eq!(bench.refused(ArpRefusal::Unsolicited), 0, "asking others is no offence");
     // It waits for the answer for a while only, and for a few only.
     bench.0.answer(at(4), ip(5), mac(0x11), &ours());
     assert_eq!(bench.learned(), "");
@@ -139,21 +139,21 @@ fn whoever_asks_and_is_answered_becomes_known() {
     // What is set aside is judged as any other.
     ask(&mut bench, at(6), list(200, 1, &[0x71, 0x21]));
     bench.0.answer(at(6), ip(200), mac(0x71), &ours());
-    assert_eq!((bench.learned().as_str(), bench.refused(Refusal::TakenCard)), ("", 1));
+    assert_eq!((bench.learned().as_str(), bench.refused(ArpRefusal::TakenCard)), ("", 1));
 }
 
 /// Breaks: frames go to the cards of whoever lied about them, or to our own.
 #[test]
 fn hostile_lists_change_nothing() {
-    let malformed = |why| Refusal::Malformed(why);
-    let spoofs: [(&str, Result<Extension, ExtensionError>, Refusal); 9] = [
-        ("our first card", Ok(list(5, 101, &[0x11, 1])), Refusal::OurCard),
-        ("our other card", Ok(list(5, 101, &[0x11, 0x12, 2])), Refusal::OurCard),
-        ("another neighbour's card", Ok(list(5, 101, &[0x11, 0x22])), Refusal::TakenCard),
-        ("an ordinary neighbour's card", Ok(list(5, 101, &[0x11, 0x31])), Refusal::TakenCard),
-        ("a generation again, otherwise", Ok(list(5, 100, &[0x11, 0x13])), Refusal::SameGeneration),
-        ("an older generation", Ok(list(5, 99, &[0x11])), Refusal::OlderGeneration),
-        ("half around", Ok(list(5, 100 + 0x8000, &[0x11])), Refusal::OlderGeneration),
+    let malformed = |why| ArpRefusal::Malformed(why);
+    let spoofs: [(&str, Result<Extension, ExtensionError>, ArpRefusal); 9] = [
+        ("our first card", Ok(list(5, 101, &[0x11, 1])), ArpRefusal::OurCard),
+        ("our other card", Ok(list(5, 101, &[0x11, 0x12, 2])), ArpRefusal::OurCard),
+        ("another neighbour's card", Ok(list(5, 101, &[0x11, 0x22])), ArpRefusal::TakenCard),
+        ("an ordinary neighbour's card", Ok(list(5, 101, &[0x11, 0x31])), ArpRefusal::TakenCard),
+        ("a generation again, otherwise", Ok(list(5, 100, &[0x11, 0x13])), ArpRefusal::SameGeneration),
+        ("an older generation", Ok(list(5, 99, &[0x11])), ArpRefusal::OlderGeneration),
+        ("half around", Ok(list(5, 100 + 0x8000, &[0x11])), ArpRefusal::OlderGeneration),
         ("wrong CRC", Err(ExtensionError::Checksum), malformed(ExtensionError::Checksum)),
         ("200 cards", Err(ExtensionError::TooManyCards), malformed(ExtensionError::TooManyCards)),
     ];
@@ -193,7 +193,7 @@ fn generations_are_serial_numbers() {
         bench.tell(at(0), list(5, known, &[0x11, 0x12]));
         let learned = bench.tell(at(1), list(5, new, &[0x11]));
         assert_eq!(learned, if is_newer { "11" } else { "" }, "{known} then {new}");
-        assert_eq!(bench.refused(Refusal::OlderGeneration), u64::from(!is_newer));
+        assert_eq!(bench.refused(ArpRefusal::OlderGeneration), u64::from(!is_newer));
     }
 }
 

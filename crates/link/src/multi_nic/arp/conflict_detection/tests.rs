@@ -17,7 +17,7 @@ fn is_ours(mac: MacAddr) -> bool {
     mac == OURS || mac == OUR_SECOND
 }
 fn claim(seed: u64) -> ConflictDetection {
-    ConflictDetection::new(Instant::ZERO, ADDRESS, OURS, Stream::new(seed, "claim"))
+    ConflictDetection::new(Instant::ZERO, ADDRESS, OURS, RandomStream::new(seed, "claim"))
 }
 /// What is to be done, as words.
 fn actions(claim: &mut ConflictDetection) -> String {

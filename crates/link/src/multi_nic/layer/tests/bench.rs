@@ -3,7 +3,7 @@
 use crate::multi_nic::{MultiNic, MultiNicConfig, NeighbourId, NicId, NicPath, NicSpec};
 use bytes::Bytes;
 use farpace_path::{Cx, DropReason, Effects, Element, Port};
-use farpace_units::{Instant, Rate, Span, Stream};
+use farpace_units::{Instant, RandomStream, Rate, Span};
 use farpace_wire::{AddressPair, Arp, ArpOperation, Below, EtherType, MacAddr, NicKind, Packet, UdpHeader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -42,7 +42,7 @@ pub struct Host {
     pub dropped: Vec<DropReason>,
     /// When a datagram last left by each card.
     pub left: BTreeMap<usize, Instant>,
-    dice: Stream,
+    dice: RandomStream,
 }
 
 pub struct Net {
@@ -69,7 +69,7 @@ impl Net {
                 .map(|card| NicSpec { mac: mac(n, card), rate, kind: NicKind::of_rate(rate) })
                 .collect();
             let layer = |nics: &[NicSpec]| {
-                let dice = Stream::new(n as u64, "layer");
+                let dice = RandomStream::new(n as u64, "layer");
                 MultiNic::new(Instant::ZERO, config, nics, &[ip(n).into()], dice)
             };
             Host {
@@ -78,7 +78,7 @@ impl Net {
                 dropped: Vec::new(),
                 arp: BTreeMap::new(),
                 left: BTreeMap::new(),
-                dice: Stream::new(n as u64, "host"),
+                dice: RandomStream::new(n as u64, "host"),
             }
         };
         Net {

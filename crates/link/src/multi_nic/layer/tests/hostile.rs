@@ -1,10 +1,10 @@
 //! Frames of somebody who means harm, while others talk.
 
 use super::bench::{Net, PROBES, ip, mac, ms};
-use crate::multi_nic::arp::Refusal;
-use crate::multi_nic::probe::Message;
-use crate::multi_nic::repair::{Hole, Missing};
-use crate::multi_nic::{FlowKey, MultiNicConfig};
+use crate::multi_nic::arp::ArpRefusal;
+use crate::multi_nic::probe::ProbeMessage;
+use crate::multi_nic::repair::{Missing, MissingRange};
+use crate::multi_nic::{MultiNicConfig, MultiNicFlowKey};
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::{AddressPair, Arp, EtherType, Extension, MacAddr, NicFlags, NicKind, Packet};
 
@@ -77,13 +77,13 @@ fn made_up_lists_do_not_disturb_a_transfer() {
     let after: Vec<_> = net.lanes(0).iter().map(|(nic, lane)| (*nic, lane.to)).collect();
     assert_eq!(before.iter().map(|(nic, lane)| (*nic, lane.to)).collect::<Vec<_>>(), after);
     let stats = net.layer(0).speaker().unwrap().stats();
-    for why in [Refusal::TakenCard, Refusal::OurCard, Refusal::OlderGeneration] {
+    for why in [ArpRefusal::TakenCard, ArpRefusal::OurCard, ArpRefusal::OlderGeneration] {
         assert!(stats.refused(why) >= 20, "{why}: {:?}", stats.refused);
     }
-    let malformed = stats.refused.iter().filter(|(why, _)| matches!(why, Refusal::Malformed(_)));
+    let malformed = stats.refused.iter().filter(|(why, _)| matches!(why, ArpRefusal::Malformed(_)));
     let malformed: Vec<u64> = malformed.map(|(_, times)| *times).collect();
     assert!(malformed.len() >= 2 && malformed.iter().sum::<u64>() >= 120, "{:?}", stats.refused);
-    assert!(stats.refused(Refusal::Unsolicited) == 0, "a question is set aside: {:?}", stats.refused);
+    assert!(stats.refused(ArpRefusal::Unsolicited) == 0, "a question is set aside: {:?}", stats.refused);
     assert_eq!((stats.learned, stats.evicted), (3, 0));
 }
 
@@ -93,7 +93,7 @@ fn forged_answers_to_probes_change_no_lane() {
     let (mut net, count) = talking(300);
     net.run(ms(150));
     let genuine = net.last[&(0, 1, PROBES)].clone();
-    let Some(Ok(Message::Reply(reply))) = Message::of(&genuine) else {
+    let Some(Ok(ProbeMessage::Reply(reply))) = ProbeMessage::of(&genuine) else {
         unreachable!("host 1 sends nothing of its own: {genuine:?}")
     };
     let honest = |forge: bool| {
@@ -126,8 +126,8 @@ fn forged_answers_to_probes_change_no_lane() {
 fn questions_of_strangers_are_not_answered() {
     let (mut net, count) = talking(200);
     net.run(ms(100));
-    let flow = FlowKey::new(AddressPair::V4(ip(0), ip(1)), 7 << 16 | 9);
-    let hole = Hole { start: Seq::new(5), end: Seq::new(1_000_000_000) };
+    let flow = MultiNicFlowKey::new(AddressPair::V4(ip(0), ip(1)), 7 << 16 | 9);
+    let hole = MissingRange { start: Seq::new(5), end: Seq::new(1_000_000_000) };
     let missing = Missing { gone: false, flow, upto: hole.end, holes: [hole].into_iter().collect() };
     let own = |net: &Net| net.layer(0).stats().own;
     let (before, mut at) = (own(&net), ms(110));

@@ -1,7 +1,9 @@
 //! Ways that fail and return.
 
 use super::*;
-use crate::multi_nic::probe::{MAX_PROBED, Message, PathTo, Places, Probe, Prober, Probing, Reply, Traffic};
+use crate::multi_nic::probe::{
+    MAX_PROBED, PathProbe, PathTo, Places, ProbeMessage, ProbeTraffic, Prober, Probing, Reply,
+};
 use crate::multi_nic::{NeighbourId, NicId};
 use farpace_units::ByteCount;
 use farpace_units::Instant;
@@ -79,14 +81,14 @@ fn replies_to_nothing_that_was_asked_are_refused() {
     prober.on_deadline(Instant::ZERO);
     assert!(prober.wants(NicId(0)) && !prober.wants(NicId(1)));
     let packet = prober.poll(Instant::ZERO, NicId(0), ByteCount::ZERO).expect("a probe");
-    let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
+    let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
         panic!("no probe");
     };
     let good = Reply { probe, arrived_at: Instant::ZERO, received: probe.sent, places: Default::default() };
     let now = Instant::from_nanos(1_000_000);
-    let other_seq = Reply { probe: Probe { seq: 9, ..probe }, ..good };
-    let other_time = Reply { probe: Probe { sent_at: now, ..probe }, ..good };
-    let other_lane = Reply { probe: Probe { lane: NicId(1), ..probe }, ..good };
+    let other_seq = Reply { probe: PathProbe { seq: 9, ..probe }, ..good };
+    let other_time = Reply { probe: PathProbe { sent_at: now, ..probe }, ..good };
+    let other_lane = Reply { probe: PathProbe { lane: NicId(1), ..probe }, ..good };
     for (bad, nic, by) in [
         (other_seq, 0, to),
         (other_time, 0, to),
@@ -109,8 +111,8 @@ fn replies_to_nothing_that_was_asked_are_refused() {
 /// Breaks: an answer that claims absurd times and counts crashes the machine or leaves the rate absurd.
 #[test]
 fn absurd_answers_do_no_harm() {
-    use farpace_units::{ByteCount, Stream};
-    let mut dice = Stream::new(7, "absurd");
+    use farpace_units::{ByteCount, RandomStream};
+    let mut dice = RandomStream::new(7, "absurd");
     let mut prober = Prober::new(Probing { interval: ms(25), starts_up: true, hops: 2 });
     let way = PathTo {
         neighbour: NeighbourId(1),
@@ -125,11 +127,11 @@ fn absurd_answers_do_no_harm() {
         now = now.max(prober.deadline().unwrap_or(now));
         prober.on_deadline(now);
         let Some(packet) = prober.poll(now, NicId(0), ByteCount::ZERO) else { continue };
-        let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else {
+        let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
             panic!("no probe");
         };
         let mut any = || dice.next_u64() >> dice.below(64);
-        let received = Traffic { frames: any(), bytes: ByteCount::new(any()) };
+        let received = ProbeTraffic { frames: any(), bytes: ByteCount::new(any()) };
         let arrived_at = Instant::from_nanos(any());
         prober.on_sent(now, NeighbourId(1), NicId(0), ByteCount::new(1_538));
         let places = Places { late: 0, harmful: any() as u32, overtook: 0 };

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::multi_nic::{NeighbourId, NicId};
-use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span, Stream};
+use farpace_units::{ByteCount, Instant, RandomStream, Rate, Serialiser, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Line {
     pub fn set_rate(&mut self, rate: Rate) {
         self.narrow.set_rate(rate);
     }
-    fn send(&mut self, now: Instant, bytes: ByteCount, probe: Option<Packet>, dice: &mut Stream) {
+    fn send(&mut self, now: Instant, bytes: ByteCount, probe: Option<Packet>, dice: &mut RandomStream) {
         let out = self.card.send(now, bytes);
         let wait = self.narrow.busy_until().since(out);
         self.queued.push(wait);
@@ -72,10 +72,10 @@ pub struct Model {
     pub prober: Prober,
     responder: Responder,
     pub lines: Vec<Line>,
-    pub estimates: Vec<Option<Estimate>>,
+    pub estimates: Vec<Option<PathEstimate>>,
     /// When, which card, what.
-    pub history: Vec<(Instant, usize, Estimate)>,
-    dice: Stream,
+    pub history: Vec<(Instant, usize, PathEstimate)>,
+    dice: RandomStream,
     /// By how much the clock of the other machine is behind.
     behind: u64,
 }
@@ -104,7 +104,7 @@ impl Model {
             estimates: vec![None; lines.len()],
             history: Vec::new(),
             lines,
-            dice: Stream::new(seed, "model"),
+            dice: RandomStream::new(seed, "model"),
             behind: 3_000_000_000,
         }
     }
@@ -167,7 +167,9 @@ impl Model {
                     self.responder.on_frame(nic, ours(at), FRAME);
                     continue;
                 };
-                let Some(Ok(Message::Probe(probe))) = Message::of(&packet) else { panic!("no probe") };
+                let Some(Ok(ProbeMessage::Probe(probe))) = ProbeMessage::of(&packet) else {
+                    panic!("no probe")
+                };
                 let clock = Instant::from_nanos(now.as_nanos().wrapping_sub(self.behind));
                 if let Some(reply) = self.responder.on_probe(clock, nic, &packet, probe)
                     && line.alive

@@ -9,7 +9,7 @@ fn the_end_of_the_clock_is_not_the_end() {
     let end = LineClock::new(line).instant_of(u64::MAX);
     for before in [Span::from_secs(600), Span::from_nanos(20), Span::ZERO] {
         for gaps in [Gaps::Frames, Gaps::Timers, Gaps::Hybrid] {
-            let mut edf: Edf<Frame> = Edf::new(line, MTU, gaps, Span::from_micros(10)).unwrap();
+            let mut edf: Edf<SaturatingFrame> = Edf::new(line, MTU, gaps, Span::from_micros(10)).unwrap();
             let classes = [
                 ClassKind::Paced(Rate::from_mbit(500_000)),
                 ClassKind::Paced(Rate::from_mbit(100)),
@@ -18,7 +18,7 @@ fn the_end_of_the_clock_is_not_the_end() {
             let classes = classes.map(|kind| class(&mut edf, kind));
             let mut now = Instant::from_nanos(end.as_nanos() - before.as_nanos());
             for id in classes.into_iter().cycle().take(30) {
-                edf.enqueue(now, id, Frame(FULL)).unwrap();
+                edf.enqueue(now, id, SaturatingFrame(FULL)).unwrap();
             }
             let mut sent = 0;
             for _ in 0..1_000_000 {
@@ -37,7 +37,7 @@ fn the_end_of_the_clock_is_not_the_end() {
 /// Breaks: timers that are said to be late by more than there is time stop the scheduler.
 #[test]
 fn timers_may_be_of_no_use() {
-    let mut edf: Edf<Frame> = Edf::new(LineClock::FASTEST, MTU, Gaps::Hybrid, Span::MAX).unwrap();
+    let mut edf: Edf<SaturatingFrame> = Edf::new(LineClock::FASTEST, MTU, Gaps::Hybrid, Span::MAX).unwrap();
     let id = paced(&mut edf, Rate::from_mbit(100_000));
     queue(&mut edf, 0, id, 3);
     let mut at = 0;
@@ -131,7 +131,7 @@ fn gaps_are_made_to_the_byte() {
 #[test]
 fn slow_classes_do_not_put_fast_ones_to_sleep() {
     let jitter = Span::from_micros(50);
-    let mut edf: Edf<Frame> = Edf::new(LINE, MTU, Gaps::Hybrid, jitter).unwrap();
+    let mut edf: Edf<SaturatingFrame> = Edf::new(LINE, MTU, Gaps::Hybrid, jitter).unwrap();
     let fast = paced(&mut edf, Rate::from_mbit(300));
     let slow: Vec<_> =
         (0..20).map(|n| paced(&mut edf, Rate::from_bits_per_sec(2_000_000 + n * 17_777))).collect();

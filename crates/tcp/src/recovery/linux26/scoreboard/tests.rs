@@ -4,10 +4,10 @@
 use super::*;
 use crate::cc::PerAckReno;
 use crate::config::{self, Abc, Linux26, Reduction};
-use crate::rto::{Clock, MinRtt, RtoEstimator};
+use crate::rto::{MinRtt, RtoEstimator, TcpClock};
 use crate::segments::Segments;
 use crate::window::Window;
-use farpace_units::{Instant, Packets, Span, Stream};
+use farpace_units::{Instant, Packets, RandomStream, Span};
 use farpace_wire::tcp::SackBlocks;
 use proptest::prelude::*;
 
@@ -288,7 +288,7 @@ struct Pair {
     ours: Linux26Recovery,
     segments: Segments,
     window: Window,
-    rng: Stream,
+    rng: RandomStream,
     now: Instant,
     una: Seq,
     next: Seq,
@@ -296,7 +296,7 @@ struct Pair {
 
 impl Pair {
     fn new(switches: Linux26, seed: u64) -> Self {
-        let mut rng = Stream::new(seed, "scoreboard");
+        let mut rng = RandomStream::new(seed, "scoreboard");
         // Near the wrap in half of the runs.
         let start = if rng.chance(0.5) { Seq::new(u32::MAX - rng.below(20_000) as u32) } else { Seq::new(1) };
         let mut pair = Pair {
@@ -454,7 +454,7 @@ impl Pair {
                 segments: &mut self.segments,
                 window: &mut self.window,
                 cc: &mut PerAckReno,
-                rto: &mut RtoEstimator::new(config::Rto::Linux26, Span::ZERO, Clock::default()),
+                rto: &mut RtoEstimator::new(config::Rto::Linux26, Span::ZERO, TcpClock::default()),
                 min_rtt: &mut MinRtt::default(),
                 sack: true,
                 causes: &mut Vec::new(),

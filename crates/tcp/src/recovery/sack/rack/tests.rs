@@ -1,5 +1,5 @@
 use super::*;
-use farpace_units::Stream;
+use farpace_units::RandomStream;
 
 /// RFC 8985 §6.2 as it is written: every segment is looked at for every ACK. Ties of the clock are broken by the
 /// order in which the segments really left.
@@ -39,7 +39,7 @@ const MSS: u32 = 1000;
 #[test]
 fn equals_the_literal_algorithm() {
     for seed in 0..400 {
-        let mut dice = Stream::new(seed, "rack");
+        let mut dice = RandomStream::new(seed, "rack");
         let (mut rack, mut segments, mut literal) =
             (Rack::default(), Segments::default(), Literal::default());
         let (mut now, mut sends) = (Instant::ZERO, 0);
@@ -65,7 +65,7 @@ fn equals_the_literal_algorithm() {
             rack.on_ack(Seq::new(0), snd_nxt, false);
             if !flying.is_empty() && dice.chance(0.7) {
                 let i = flying[dice.below(flying.len() as u64) as usize];
-                let echo = Echo { now, age: None, clock: Clock::default(), min_rtt: None };
+                let echo = EchoedTimestamp { now, age: None, clock: TcpClock::default(), min_rtt: None };
                 let (row, tags) = (*segments.row(i).expect("a row"), segments.tags(i));
                 rack.on_delivered(&row, tags, &echo);
                 segments.sack(i);
@@ -168,10 +168,10 @@ fn ambiguous_answers_are_ignored() {
         segments.mark_lost(0);
         segments.mark_retransmitted(0, at(600), Seq::new(MSS));
         let mut rack = Rack::default();
-        let echo = Echo {
+        let echo = EchoedTimestamp {
             now: at(610),
             age: age.map(Span::from_millis),
-            clock: Clock::new(tick),
+            clock: TcpClock::new(tick),
             min_rtt: min_rtt.map(Span::from_millis),
         };
         rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
@@ -183,17 +183,22 @@ fn ambiguous_answers_are_ignored() {
 /// behind than one of as many single ones: reordering is seen where there is none, or losses are found too early.
 #[test]
 fn the_first_and_the_last_of_many_say_what_all_say() {
-    let mut dice = Stream::new(1, "runs");
+    let mut dice = RandomStream::new(1, "runs");
     for case in 0..2_000 {
         let mut at = Seq::new(u32::MAX - 3 * MSS);
         let mut rows = Vec::new();
         for _ in 0..1 + dice.below(20) {
-            let sent_at = rows.last().map_or(0, |row: &Row| row.sent_at.as_nanos()) + dice.below(2);
+            let sent_at = rows.last().map_or(0, |row: &SegmentRow| row.sent_at.as_nanos()) + dice.below(2);
             let sent_at = Instant::from_nanos(sent_at);
-            rows.push(Row::new(at, MSS, sent_at));
+            rows.push(SegmentRow::new(at, MSS, sent_at));
             at += MSS;
         }
-        let echo = Echo { now: Instant::from_nanos(100), age: None, clock: Clock::default(), min_rtt: None };
+        let echo = EchoedTimestamp {
+            now: Instant::from_nanos(100),
+            age: None,
+            clock: TcpClock::default(),
+            min_rtt: None,
+        };
         let mut each = Rack::default();
         // Something of them, or beyond them, was SACKed before.
         for _ in 0..dice.below(3) {
