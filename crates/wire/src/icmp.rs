@@ -1,10 +1,10 @@
 //! ICMP for IPv4 (RFC 792, RFC 1191) and IPv6 (RFC 4443) in one form, with neighbour discovery (RFC 4861).
 
-mod cards;
 mod neighbour;
+mod nic_list;
 
-pub use cards::{neighbour_cards, with_cards};
 pub use neighbour::{NeighbourDiscovery, solicited_node, solicited_node_mac};
+pub use nic_list::{neighbour_cards, with_cards};
 
 use crate::checksum::Sum;
 use crate::error::{Layer, WireError};

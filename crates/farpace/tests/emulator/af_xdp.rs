@@ -1,6 +1,6 @@
 //! A line between two interfaces that are taken before the kernel sees their packets.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use farpace::live::system::{Offload, offload};
 

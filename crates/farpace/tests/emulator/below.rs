@@ -1,6 +1,6 @@
 //! Layers below the kernel's own TCP.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use std::process::Child;
 use std::time::Duration;

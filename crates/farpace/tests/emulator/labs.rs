@@ -1,6 +1,6 @@
 //! Labs that go up and down.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use serde_json::Value;
 use std::net::Ipv4Addr;

@@ -1,6 +1,6 @@
 //! A line between two machines.
 
-use crate::bed::*;
+use crate::harness::*;
 use std::net::UdpSocket;
 use std::time::Duration;
 

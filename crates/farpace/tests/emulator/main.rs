@@ -8,8 +8,8 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod af_xdp;
-mod bed;
 mod below;
+mod harness;
+mod lab_compare;
 mod labs;
 mod line;
-mod reality;

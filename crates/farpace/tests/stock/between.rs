@@ -1,6 +1,6 @@
 //! curl and a web server on two machines of the kernel, with farpace between them.
 
-use crate::bed::*;
+use crate::harness::*;
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! tshark on captures of live hosts.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,6 +1,6 @@
 //! Programs of several processes: children of fork, servers that fork, and what children run.
 
-use crate::bed::*;
+use crate::harness::*;
 use crate::lives::{ECHO, says, serves};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! What `farpace exec` cannot do, and says so; and how its programs end.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use std::fs;
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! `farpace ss`, and ACK requests between live hosts, switched on from the command line.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use serde_json::Value;
 use std::fs::{self, Permissions};

@@ -1,6 +1,6 @@
 //! The lives of descriptors: copies, many of them, both families on one, and what goes beside the bytes.
 
-use crate::bed::*;
+use crate::harness::*;
 use farpace::live::Namespace;
 use std::path::Path;
 

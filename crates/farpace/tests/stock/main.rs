@@ -5,10 +5,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "helpers of tests")]
 
-mod bed;
 mod between;
 mod captures;
 mod forks;
+mod harness;
 mod limits;
 mod list;
 mod lives;

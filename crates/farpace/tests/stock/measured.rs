@@ -1,6 +1,6 @@
 //! iperf3, one of its ends on farpace's TCP.
 
-use crate::bed::*;
+use crate::harness::*;
 use serde_json::Value;
 use std::path::Path;
 

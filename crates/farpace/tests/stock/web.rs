@@ -1,6 +1,6 @@
 //! curl and a web server, one of them on farpace's TCP.
 
-use crate::bed::*;
+use crate::harness::*;
 use std::fs;
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! All of it is sans-IO values: time and packets come in as parameters, packets and deadlines go out. Nothing
 //! here knows the host; the host calls it.
 
-pub mod claim;
+pub mod conflict;
 pub mod discovery;
 pub mod fragments;
 pub mod icmp;

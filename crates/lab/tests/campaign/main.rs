@@ -6,8 +6,8 @@
 
 #![allow(clippy::panic, reason = "this is how a law fails")]
 
+mod host;
 mod knobs;
-mod machine;
 mod middlebox;
 mod network;
 mod paced;

@@ -1,7 +1,7 @@
 //! From knobs to a world: two machines and the troubles between them.
 
+use super::host::Machine;
 use super::knobs::{Knobs, Way};
-use super::machine::Machine;
 use super::middlebox::{Mark, Split};
 use super::paced::Line;
 use super::program::streams;

@@ -1,7 +1,7 @@
 //! One trial: a safety phase in which everything goes wrong, a liveness phase in which nothing does, and the verdict.
 
+use super::host::{Link, Machine};
 use super::knobs::{Knobs, Read, Way};
-use super::machine::{Link, Machine};
 use super::network;
 use super::paced::Meters;
 use farpace_lab::{ElementId, Observer, WireId, World};

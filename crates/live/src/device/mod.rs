@@ -1,14 +1,14 @@
 //! What packets come from and go to.
 
 mod buffers;
-mod claim;
+mod conflict;
 mod packet_socket;
 mod sys;
 mod tun;
 mod virtio;
 mod xdp;
 
-pub use claim::{own_interface_of, who_has};
+pub use conflict::{own_interface_of, who_has};
 pub use packet_socket::{PacketConfig, PacketSocket};
 pub use tun::{Tun, TunConfig};
 pub use xdp::{XdpConfig, XdpMode, XdpSocket};

@@ -1,7 +1,7 @@
 //! Much data, in both directions.
 
-use crate::machine::{Machine, OURS, PORT, Plan};
 use crate::netns::alone;
+use crate::peer_host::{Machine, OURS, PORT, Plan};
 use crate::programs::{Sink, Source};
 use crate::stream::{read_all, write_all};
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! How connections end, and what holds them up.
 
-use crate::machine::{KERNEL, Machine, OURS, PORT, Plan, config};
 use crate::netns::alone;
+use crate::peer_host::{KERNEL, Machine, OURS, PORT, Plan, config};
 use crate::programs::{Deaf, Echo, Rude, Sink, Source};
 use crate::stream::{read_all, write_all};
 use farpace_host::Application;

@@ -1,8 +1,8 @@
 //! What comes from people who mean no good: forged SYNs, resets and garbage, and a scan of all ports. Memory stays what it was,
 //! an honest connection goes on, and everything is counted.
 
-use crate::machine::{Machine, OURS, PORT, Plan};
 use crate::netns::alone;
+use crate::peer_host::{Machine, OURS, PORT, Plan};
 use crate::programs::Echo;
 use bytes::Bytes;
 use farpace_units::Seq;

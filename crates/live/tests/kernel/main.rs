@@ -10,10 +10,10 @@
 mod bulk;
 mod endings;
 mod floods;
-mod machine;
+mod impairments;
 mod many;
 mod netns;
 mod options;
+mod peer_host;
 mod programs;
 mod stream;
-mod troubles;

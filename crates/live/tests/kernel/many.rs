@@ -1,7 +1,7 @@
 //! Many connections.
 
-use crate::machine::{Machine, OURS, OURS6, PORT, Plan, sysctl};
 use crate::netns::alone;
+use crate::peer_host::{Machine, OURS, OURS6, PORT, Plan, sysctl};
 use crate::programs::Echo;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

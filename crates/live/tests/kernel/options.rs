@@ -1,7 +1,7 @@
 //! Kernels that are set up otherwise: options, congestion controls, packet sizes.
 
-use crate::machine::{Machine, OURS, OURS6, PORT, Plan, sysctl};
 use crate::netns::alone;
+use crate::peer_host::{Machine, OURS, OURS6, PORT, Plan, sysctl};
 use crate::programs::Echo;
 use crate::stream::there_and_back;
 use nix::sys::socket::{setsockopt, sockopt};

@@ -9,7 +9,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
-mod asking;
+mod ack_requests;
 #[path = "../common/mod.rs"]
 mod common;
 mod engine;

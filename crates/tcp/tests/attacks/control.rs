@@ -1,6 +1,6 @@
 //! Attacks with SYN, RST and reflections.
 
-use super::bed::*;
+use super::harness::*;
 use bytes::Bytes;
 use farpace_tcp::config::Profile;
 use farpace_tcp::{Connection, ConnectionState, Ports, Segment, Transmit};

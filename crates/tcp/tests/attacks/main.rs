@@ -3,8 +3,8 @@
 
 #![allow(clippy::panic, reason = "this is how a bound fails")]
 
-mod asking;
-mod bed;
+mod ack_requests;
 mod control;
+mod harness;
 mod receiver;
 mod sender;

@@ -1,6 +1,6 @@
 //! Attacks on the receiving side.
 
-use super::bed::*;
+use super::harness::*;
 use farpace_tcp::ConnectionState;
 use farpace_tcp::config::{Profile, Settings};
 use farpace_units::{ByteCount, Packets, RandomStream, Seq, Span};

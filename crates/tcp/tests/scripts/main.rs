@@ -5,20 +5,20 @@ mod common;
 #[path = "../script/mod.rs"]
 mod script;
 
+mod ack_request_limits;
+mod ack_requests;
 mod as_linux;
-mod asking;
-mod asking_limits;
 mod closing;
 mod conformance;
 mod congestion_marks;
+mod delayed_acks;
 mod departures;
-mod holding;
+mod keep_alive;
 mod limits;
 mod net2;
 mod opening;
 mod orphans;
 mod path;
-mod patience;
 mod receiving;
 mod resuming;
 mod sending;

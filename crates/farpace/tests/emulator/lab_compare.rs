@@ -1,6 +1,6 @@
 //! The lab against reality.
 
-use super::bed::{alone, has_rights};
+use super::harness::{alone, has_rights};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 

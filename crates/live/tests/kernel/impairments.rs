@@ -1,7 +1,7 @@
 //! A way between us and the kernel on which packets are lost, damaged, doubled and overtaken.
 
-use crate::machine::{Machine, OURS, PORT, Plan, Trouble};
 use crate::netns::alone;
+use crate::peer_host::{Machine, OURS, PORT, Plan, Trouble};
 use crate::programs::Echo;
 use crate::stream::there_and_back;
 use farpace_path::{

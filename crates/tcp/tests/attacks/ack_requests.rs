@@ -1,6 +1,6 @@
 //! Attacks by asking for acknowledgments, and by answering who asks.
 
-use super::bed::*;
+use super::harness::*;
 use bytes::Bytes;
 use farpace_tcp::config::{AckControlMode, DelayedAck, Profile, RequestRule, Rto, Settings};
 use farpace_tcp::{Connection, OutgoingSegment, Ports, Segment, Transmit};

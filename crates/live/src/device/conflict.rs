@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::clock::Clock;
-use farpace_host::ip::claim::{probe, taken_by};
+use farpace_host::ip::conflict::{probe, taken_by};
 use farpace_units::{Instant, Span};
 use farpace_wire::MacAddr;
 use nix::poll::{PollFd, PollFlags, ppoll};

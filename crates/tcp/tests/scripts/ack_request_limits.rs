@@ -1,6 +1,6 @@
 //! Where asking for acknowledgments, and answering, ends.
 
-use crate::asking::asking;
+use crate::ack_requests::asking;
 use crate::script::Script;
 use farpace_tcp::config::{AckControlMode, MtuProbing, Profile, RequestRule, Rto, Settings};
 use farpace_units::{Packets, Span};
