@@ -50,7 +50,7 @@ pub struct Flight {
     cc: Fixed,
     rto: RtoEstimator,
     min_rtt: MinRtt,
-    causes: Vec<farpace_trace::Cause>,
+    causes: Vec<farpace_events::Cause>,
     network: VecDeque<Seq>,
     receiver: StreamReassembly,
     islands: SackBlockList,

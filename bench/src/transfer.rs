@@ -1,8 +1,9 @@
 //! One transfer through the lab, on the path of the paper on communication stops.
 
+use farpace_events::{Record, RecordSink};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
-use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo};
+use farpace_trace::{CsvSink, ParquetSink, RunInfo};
 
 /// What is recorded of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use farpace_events as events;
 pub use farpace_host as host;
 pub use farpace_lab as lab;
 pub use farpace_link as link;

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use farpace::events::Cause;
 use farpace::lab::scenario::{Scenario, schema};
 use farpace::link::pacing::PacingConfig;
 use farpace::link::pacing::tc::Tc;
 use farpace::path::DropReason;
 use farpace::tcp::config::{Congestion, Profile};
-use farpace::trace::{COLUMNS, Cause};
+use farpace::trace::COLUMNS;
 use farpace::units::Rate;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{A, B, Bench, Talker, between, config, segment, segment_at, settle};
+use farpace_events::Cause;
 use farpace_host::{
     ConnectError, DEFAULT_CLOSED_KEPT, FIRST_EPHEMERAL, ListenError, ListenSettings, MAX_RESETS_PER_SECOND,
     MAX_TIME_WAIT,
@@ -12,7 +13,6 @@ use farpace_host::{
 use farpace_path::{DropReason, Element, PortFrames};
 use farpace_tcp::config::{Profile, Settings};
 use farpace_tcp::{CloseReason, Connection, ConnectionEvent, ConnectionState};
-use farpace_trace::Cause;
 use farpace_units::{Instant, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{EtherType, MacAddr, Packet, PauseFrame};

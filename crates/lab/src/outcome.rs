@@ -4,11 +4,11 @@ use crate::payload::VerifyError;
 use crate::scenario::Direction;
 use crate::silence::SilenceMeter;
 use crate::watch::CaptureFile;
+use farpace_events::Cause;
 use farpace_link::nic::NicStats;
 use farpace_link::pacing::NamedStats;
 use farpace_path::{DropReason, Inspection};
 use farpace_tcp::{CloseReason, Counters};
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
 /// Packets that ended at one place for one reason.

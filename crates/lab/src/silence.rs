@@ -1,6 +1,6 @@
 //! Stretches in which a transfer stood still: the paper's "communication stops".
 
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Span};
 
 /// Most stretches that are kept; all are counted.

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
+use farpace_events::{Cause, Record};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Payload, Run, RunOutcome};
 use farpace_path::DropReason;
-use farpace_trace::{Cause, Record};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

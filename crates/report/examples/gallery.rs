@@ -1,12 +1,12 @@
 //! Every figure and a whole page from made-up data, to be looked at:
 //! `cargo run -p farpace-report --example gallery -- DIRECTORY`.
 
+use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Drawing, Figure, Page,
     RateLimit, Reproduction, ReproductionClaim, ReproductionRow, Table, TableColumn, WindowHistory,
     bandwidth, comparison, time_sequence, variables, window,
 };
-use farpace_trace::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, RandomStream, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 use std::path::Path;

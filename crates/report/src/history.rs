@@ -3,7 +3,7 @@
 //! Start reading at [`WindowHistory`].
 
 use crate::{BinInterval, Reduced};
-use farpace_trace::{Cause, Record, RecordSink, RecoveryState};
+use farpace_events::{Cause, Record, RecordSink, RecoveryState};
 use farpace_units::{Instant, Packets, Span};
 
 /// A stretch of time in one congestion state.

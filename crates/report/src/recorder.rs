@@ -3,7 +3,7 @@
 //! Start reading at [`FlightRecorder`].
 
 use crate::BinInterval;
-use farpace_trace::{Cause, Record, RecordSink};
+use farpace_events::{Cause, Record, RecordSink};
 use farpace_units::{Instant, Seq, Span};
 use std::collections::VecDeque;
 

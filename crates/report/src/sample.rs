@@ -1,6 +1,6 @@
 //! Made-up rows for tests.
 
-use farpace_trace::{Record, RecordDirection, RecoveryState};
+use farpace_events::{Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 
 /// A row of connection 0 in which nothing is wrong: a segment of 1448 bytes sent at `seq`.

@@ -1,11 +1,11 @@
 //! Laws of every figure, and of a page that holds them all.
 
+use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_report::{
     BandwidthSeries, BinInterval, BinnedSeries, ComparedEstimate, ComparisonRow, Curve, Dot, Drawing,
     FlightRecorder, Level, Page, RateLimit, TimeLine, WindowHistory, bandwidth, comparison, curves, lines,
     scatter, time_sequence, variables, window,
 };
-use farpace_trace::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 

@@ -1,7 +1,7 @@
 //! A segment as the engine sees it: a header in host form and a payload by reference.
 
 use bytes::Bytes;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_wire::Ecn;
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 

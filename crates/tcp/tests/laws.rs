@@ -7,6 +7,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{drain, expire, for_seeds};
+use farpace_events::Cause;
 use farpace_tcp::config::{
     AckControlMode, Config, Congestion, DelayedAck, EcnMode, MtuProbing, Pacing, Profile, RequestRule, Rto,
     Settings,
@@ -14,7 +15,6 @@ use farpace_tcp::config::{
 use farpace_tcp::{
     CloseReason, Connection, ConnectionEvent, ConnectionState, Ecn, OutgoingSegment, Ports, Segment,
 };
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, RandomStream, Seq, Span};
 use farpace_wire::tcp::{MAX_TCP_LEN, SackBlock, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::cell::RefCell;

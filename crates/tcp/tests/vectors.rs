@@ -1,12 +1,12 @@
 //! The test vectors of the paper's figures: a sequence of ACKs, and after each the action of the sender and
 //! its counters. Numbers are packets, as in the paper.
 
+use farpace_events::{Cause, RecoveryState};
 use farpace_tcp::cc::{Bic, CongestionControl};
 use farpace_tcp::config::{self, Abc, DsackScope, Hint, Linux26, LostRtx, Profile, Reduction, SackSort};
 use farpace_tcp::recovery::{AckInput, Context, Expiry, Linux26Recovery, LossRecovery, SendView, SentKind};
 use farpace_tcp::rto::{MinRtt, RtoEstimator, TcpClock};
 use farpace_tcp::{Segments, Window};
-use farpace_trace::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 

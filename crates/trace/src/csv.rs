@@ -1,8 +1,8 @@
 //! The trace as CSV: a row of column names, then one line per record; no value is an empty field.
 
 use crate::error::TraceError;
-use crate::record::{Record, RecordSink};
 use crate::schema::{COLUMNS, cells};
+use farpace_events::{Record, RecordSink};
 use std::io::Write;
 
 /// Writes records as CSV (RFC 4180, but with line feeds alone). It buffers by itself.

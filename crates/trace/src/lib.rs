@@ -1,15 +1,15 @@
-//! What happened: the per-segment record of a connection (the paper's "epool"), captures, and the files
-//! they are written to.
+//! Files of what happened: tables of the records of connections (the paper's "epool"), and captures.
 //!
-//! * A connection gives [`Record`]s to a [`RecordSink`]: [`ParquetSink`] for analysis, [`CsvSink`] for
+//! * A connection gives [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink): [`ParquetSink`] for analysis, [`CsvSink`] for
 //!   spreadsheets, `Vec<Record>` for tests, a `Vec` of sinks for several at once. [`COLUMNS`] says what the
 //!   columns are; every writer takes them from there.
 //! * A tap gives packets to a [`PcapngWriter`]; [`CaptureReader`] reads captures back, ours and others'.
 //!
-//! Start reading at [`Record`]. It never knows how a connection works, nor opens a file: writers write to what they are given.
+//! No writer opens a file: each writes to what it is given.
 //!
 //! ```
-//! use farpace_trace::{CsvSink, ParquetSink, Record, RecordSink, RunInfo, TraceError};
+//! use farpace_events::{Record, RecordSink};
+//! use farpace_trace::{CsvSink, ParquetSink, RunInfo, TraceError};
 //!
 //! fn write(records: &[Record]) -> Result<(Vec<u8>, Vec<u8>), TraceError> {
 //!     let info = RunInfo { scenario: "stops".into(), seed: 1 };
@@ -30,11 +30,10 @@
 mod columns;
 mod csv;
 mod error;
-mod fanout;
 mod parquet;
 mod pcapng;
 mod reader;
-mod record;
+
 mod schema;
 #[cfg(test)]
 mod test_records;
@@ -46,5 +45,5 @@ pub use pcapng::{DEFAULT_CAPTURE_LIMIT, InterfaceId, MAX_TEXT, PcapngWriter, Res
 pub use reader::{
     CaptureInterface, CaptureReadError, CaptureReader, CapturedPacket, MAX_BLOCK, MAX_INTERFACES,
 };
-pub use record::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
+
 pub use schema::{COLUMN_COUNT, COLUMNS, Column, ColumnKind, TraceCell, cells};

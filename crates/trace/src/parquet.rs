@@ -5,9 +5,9 @@
 
 use crate::columns::{ColumnBuffer, ColumnValues};
 use crate::error::TraceError;
-use crate::record::{Record, RecordSink};
 use crate::schema::{COLUMN_COUNT, COLUMNS, ColumnKind, gather};
 use bytes::Bytes;
+use farpace_events::{Record, RecordSink};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;

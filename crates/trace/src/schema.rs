@@ -2,7 +2,7 @@
 //! and values.
 
 use crate::columns::ColumnBuffer;
-use crate::record::Record;
+use farpace_events::Record;
 use farpace_units::{Packets, Seq};
 use farpace_wire::tcp::SackBlock;
 use serde::{Serialize, Serializer};

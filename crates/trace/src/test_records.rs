@@ -1,6 +1,6 @@
 //! Records and writers for the tests of this crate.
 
-use crate::record::{Cause, Record, RecordDirection, RecoveryState};
+use farpace_events::{Cause, Record, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::{SackBlock, SackBlocks};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};

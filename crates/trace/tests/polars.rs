@@ -4,10 +4,8 @@
 
 mod common;
 
-use farpace_trace::{
-    COLUMN_COUNT, COLUMNS, Cause, ColumnKind, ParquetSink, ROW_GROUP_ROWS, Record, RecordDirection,
-    RecordSink, RecoveryState, RunInfo,
-};
+use farpace_events::{Cause, Record, RecordDirection, RecordSink, RecoveryState};
+use farpace_trace::{COLUMN_COUNT, COLUMNS, ColumnKind, ParquetSink, ROW_GROUP_ROWS, RunInfo};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::SackBlock;
 use std::fs::File;

@@ -3,10 +3,10 @@
 use crate::interrupt;
 use crate::statistics::percentile;
 use anyhow::{Result, bail};
+use farpace_events::Cause;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunOutcome, VerifyError};
 use farpace_path::DropReason;
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 
 /// A flow at the end of a bin.

@@ -5,10 +5,10 @@ use super::plan::{Backend, Plan};
 use crate::interrupt;
 use crate::realtime::Drops;
 use anyhow::Result;
+use farpace_events::Cause;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use farpace_tcp::ConnectionInspection;
-use farpace_trace::Cause;
 use farpace_units::{Instant, Packets};
 
 /// Runs the scenario.

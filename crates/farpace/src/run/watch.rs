@@ -1,10 +1,10 @@
 //! What is gathered while a run goes on: windows, rows around the first loss, goodput, and where the time went.
 
+use farpace_events::{Record, RecordSink, RecoveryState};
 use farpace_lab::scenario::{FlowSpec, Scenario};
 use farpace_lab::{FlowSample, SilenceMeter};
 use farpace_path::Meter;
 use farpace_report::{FlightRecorder, WindowHistory};
-use farpace_trace::{Record, RecordSink, RecoveryState};
 use farpace_units::{ByteCount, Instant, Span};
 use serde::Serialize;
 

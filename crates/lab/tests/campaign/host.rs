@@ -5,11 +5,11 @@
 use super::knobs::Program;
 use super::paced::FIRST_PORT;
 use super::program::Running;
+use farpace_events::Cause;
 use farpace_lab::Payload;
 use farpace_path::{Cx, DropReason, Element, Inspection, Port, PortFrames};
 use farpace_tcp::config::Config;
 use farpace_tcp::{Connection, ConnectionState, OutgoingSegment, PathError, Ports, Segment, Transmit};
-use farpace_trace::Cause;
 use farpace_units::{Instant, Rate, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{AddressPair, Below, Departure, Departures, Icmp, MacAddr, Packet, Quoted};

@@ -1,8 +1,8 @@
 //! What can be seen of a connection while it runs.
 
+use farpace_events::Cause;
 use farpace_tcp::config::Congestion;
 use farpace_tcp::{Connection, ConnectionInspection, ConnectionMemory, ConnectionState, Counters, Details};
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Packets};
 
 /// What keeps a sender from sending more just now.

@@ -26,7 +26,7 @@ use crate::chart::{Chart, LegendEntry, Panel};
 use crate::scale::Scale;
 use crate::svg::{Colour, Px};
 use crate::{BinInterval, StateBand};
-use farpace_trace::{Cause, Record, RecoveryState};
+use farpace_events::{Cause, Record, RecoveryState};
 
 /// How states look in the background.
 fn state_colour(state: RecoveryState) -> Option<(Colour, f64)> {

@@ -6,7 +6,7 @@ use crate::chart::{Chart, ChartSpec, Drawing, LegendEntry, Panel, PanelSpec, Siz
 use crate::paths::{PathMarks, StepLine};
 use crate::scale::Scale;
 use crate::svg::Colour;
-use farpace_trace::{Cause, Record, RecordDirection};
+use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::Seq;
 
 /// Sequence numbers in MB since `origin` (the first data byte) over `interval`, or over all of `records`:

@@ -6,7 +6,7 @@ use crate::paths::StepLine;
 use crate::scale::Scale;
 use crate::svg::Colour;
 use crate::{BinInterval, StateBand};
-use farpace_trace::{Record, RecordDirection};
+use farpace_events::{Record, RecordDirection};
 use farpace_units::{ByteCount, Packets};
 
 /// One variable: its name, look, and value after a row.

@@ -11,7 +11,7 @@ mod nth;
 mod tests;
 
 use crate::config::DelayedAck;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Span};
 
 /// A decision about one arrival of data.

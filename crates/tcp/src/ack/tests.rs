@@ -3,7 +3,7 @@
 use super::{AckPolicy, DataArrival, Decision};
 use crate::config::{BufferSize, DelayedAck, WindowGrowth};
 use crate::receive::ReceiveWindow;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{ByteCount, Instant, Packets, Span};
 
 const MSS: u32 = 1448;

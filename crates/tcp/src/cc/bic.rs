@@ -2,7 +2,7 @@
 
 use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
 
 /// Largest step towards the middle, segments per round trip.

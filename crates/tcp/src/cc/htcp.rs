@@ -16,7 +16,7 @@ use super::fraction::{Fraction, part_of};
 use super::slow_start::SlowStart;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
 
 /// Bounds of beta.

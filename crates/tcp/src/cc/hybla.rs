@@ -19,7 +19,7 @@ use super::fraction::Fraction;
 use super::slow_start::SlowStart;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut, Reno};
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
 
 /// The round trip of the connection to be as fast as.

@@ -13,7 +13,7 @@ use super::rounds::SeqRounds;
 use super::{AckSample, CongestionControl, CongestionEvent, Cut};
 use crate::rto::MinRtt;
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Span};
 
 /// The queueing delay that it keeps to (LP §4.5).

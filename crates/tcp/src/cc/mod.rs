@@ -64,7 +64,7 @@ pub use westwood_plus::WestwoodPlus;
 use crate::config::{Config, Congestion, Pacing, Recovery};
 use crate::segments::{LostSegment, RateSample};
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
 
 /// Why the window has to come down.

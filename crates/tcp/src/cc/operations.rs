@@ -4,7 +4,7 @@ use super::{AckSample, CongestionControl, CongestionEvent, Cut, SentSample, make
 use crate::config::{Abc, Congestion, Profile, Settings};
 use crate::segments::{Segments, Tags};
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use super::AckSample;
 use super::fast_start::{FastStart, StartPace};
 use super::hystart::HyStart;
 use crate::window::Window;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::Packets;
 
 /// How the window grows below its threshold: by a segment for each segment acknowledged.

@@ -6,7 +6,7 @@ use crate::recovery::SendView;
 use crate::segment::{OutgoingSegment, Segment};
 use crate::segments::Tags;
 use bytes::Bytes;
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Span};
 use farpace_wire::tcp::{self, AckDelay, SackBlocks, Tarr, TcpFlags, TcpHeader};
 

@@ -4,7 +4,7 @@ use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::config::Recovery;
 use crate::recovery::AckInput;
 use crate::segment::Segment;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{ByteCount, Instant, Packets, Span};
 
 /// Room in the send buffer of which the application is always told.

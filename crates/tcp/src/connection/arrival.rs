@@ -8,7 +8,7 @@ use crate::config::Recovery;
 use crate::receive::ArrivedData;
 use crate::rto::RttSample;
 use crate::segment::Segment;
-use farpace_trace::{Cause, RecordDirection, RecoveryState};
+use farpace_events::{Cause, RecordDirection, RecoveryState};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use farpace_wire::tcp::{TcpFlags, TcpOptions};
 

@@ -5,7 +5,7 @@ use super::{Connection, ConnectionState};
 use crate::config::EcnMode;
 use crate::segment::{OutgoingSegment, Segment};
 use bytes::Bytes;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Seq};
 use farpace_wire::Ecn;
 use farpace_wire::tcp::TcpFlags;

@@ -4,7 +4,7 @@ use super::log::LogEntry;
 use super::{Connection, ConnectionState, TIMESTAMP_BYTES};
 use crate::segment::{OutgoingSegment, Segment};
 use bytes::Bytes;
-use farpace_trace::{Cause, RecordDirection};
+use farpace_events::{Cause, RecordDirection};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::tcp::{
     AckControl, MAX_OPTIONS_LEN, SackBlocks, TcpFlags, TcpHeader, TcpOptions, Timestamps,

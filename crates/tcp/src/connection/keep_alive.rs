@@ -2,7 +2,7 @@
 
 use super::orphan::Orphan;
 use super::{Connection, ConnectionEvent, ConnectionState};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Span};
 
 /// Timeouts in a row, and probes of a closed window without an answer, after which a connection is given up at the next one
@@ -85,7 +85,7 @@ impl Connection {
     pub(super) fn progress(&mut self, now: Instant) {
         self.timeouts_in_row = 0;
         self.patience.again_since = None;
-        if self.recovery.state() != farpace_trace::RecoveryState::Loss {
+        if self.recovery.state() != farpace_events::RecoveryState::Loss {
             self.statistics.on_progress(now);
         }
         self.patience.inside = 0;

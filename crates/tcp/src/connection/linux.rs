@@ -9,7 +9,7 @@ use super::{Connection, ConnectionState};
 use crate::recovery::{Grant, Pushed};
 use crate::rto::RttSample;
 use crate::segment::{OutgoingSegment, Segment};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::TcpFlags;
 
@@ -363,7 +363,7 @@ impl Connection {
 
     /// A burst that is not full waits for an acknowledgment that is due (`tcp_tso_should_defer`).
     fn waits_for_more(&mut self, now: Instant, most: u64, len: u64, last: bool, fin: bool) -> bool {
-        use farpace_trace::RecoveryState;
+        use farpace_events::RecoveryState;
         if self.recovery.state() >= RecoveryState::Recovery
             || self.linux.left_at.is_none_or(|at| now.since(at) > RECENT)
         {

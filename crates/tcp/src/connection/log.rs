@@ -1,7 +1,7 @@
 //! Records of what a connection does, made only when somebody asked for them.
 
 use super::Connection;
-use farpace_trace::{Cause, Record, RecordDirection};
+use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::{ByteCount, Instant, Seq};
 use farpace_wire::tcp::SackBlocks;
 

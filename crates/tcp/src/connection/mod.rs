@@ -39,7 +39,7 @@ use crate::send_buffer::SendBuffer;
 use crate::time_wait::TimeWait;
 use crate::window::Window;
 use bytes::Bytes;
-use farpace_trace::{Cause, Record};
+use farpace_events::{Cause, Record};
 use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use super::keep_alive::R2;
 use super::{Connection, ConnectionState};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Rate};
 
 /// What an orphan has to send must leave at this rate at least, on average. Without that a peer that acknowledges a byte

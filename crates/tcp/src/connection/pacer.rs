@@ -5,7 +5,7 @@ use super::{Blocked, Connection, Transmit};
 use crate::cc::{CongestionControl, SHORT_RTT, StartPace};
 use crate::config::Pacing;
 use crate::segments::Segments;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Serialiser, Span};
 
 /// A quantum is what leaves in this time (draft-ietf-ccwg-bbr §5.6.3) ...

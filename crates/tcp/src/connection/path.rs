@@ -3,7 +3,7 @@
 use super::{CloseReason, Connection, ConnectionEvent, ConnectionState};
 use crate::config::MtuProbing;
 use crate::recovery::Resegmented;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::TCP_LEN;
 
@@ -284,7 +284,7 @@ impl Connection {
         if self.config.mtu_probing == MtuProbing::Off {
             return None;
         }
-        let open = self.recovery.state() == farpace_trace::RecoveryState::Open;
+        let open = self.recovery.state() == farpace_events::RecoveryState::Open;
         if !open || self.timeouts_in_row > 0 || self.window.cwnd() < PROBE_WINDOW {
             return None;
         }

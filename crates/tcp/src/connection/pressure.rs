@@ -5,7 +5,7 @@
 //! again. What was acknowledged stays, and nothing ends the connection.
 
 use super::Connection;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{ByteCount, Seq};
 
 /// How short of memory a host is, as one connection hears of it.

@@ -1,7 +1,7 @@
 //! What Linux counts for TCP_INFO and nobody else needs: how long what was sending, and what timeouts have cost.
 
 use super::{Blocked, Connection, ConnectionState, Transmit};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Span};
 
 /// What held a sender with data back.

@@ -3,7 +3,7 @@
 use super::{CloseReason, Connection, ConnectionState};
 use crate::segment::Segment;
 use crate::time_wait::{Remains, TimeWait, TimeWaitOutcome};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Seq};
 
 impl Connection {

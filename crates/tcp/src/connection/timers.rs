@@ -3,7 +3,7 @@
 use super::{CloseReason, Connection, ConnectionState};
 use crate::config::Rto;
 use crate::recovery::{Expiry, RecoveryTimer};
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Span};
 
 /// The first repetitions of a SYN of Linux come at equal distances (tcp_syn_linear_timeouts).

@@ -8,7 +8,7 @@ use crate::recovery::{SendView, SentKind};
 use crate::segment::OutgoingSegment;
 use crate::segments::{SegmentRow, Tags};
 use bytes::Bytes;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Seq};
 use farpace_wire::tcp::TcpFlags;
 

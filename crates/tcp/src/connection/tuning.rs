@@ -3,7 +3,7 @@
 use super::{Connection, ConnectionState};
 use crate::cc;
 use crate::config::{Config, KeepAlive};
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ impl Connection {
         if !taken.is_zero() {
             self.urgent.sent = self.buffer.end();
             if self.is_open() {
-                self.ack_now.get_or_insert(farpace_trace::Cause::AckNow);
+                self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
             }
         }
         taken
@@ -32,7 +32,7 @@ impl Connection {
     pub fn mark_urgent(&mut self, behind: ByteCount) {
         self.urgent.sent = self.buffer.end().saturating_sub(behind.get());
         if self.is_open() {
-            self.ack_now.get_or_insert(farpace_trace::Cause::AckNow);
+            self.ack_now.get_or_insert(farpace_events::Cause::AckNow);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What can be seen of a connection from outside: its state, what happened, and what it holds.
 
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{ByteCount, Packets, Rate, Span};
 
 /// The states of RFC 9293 §3.3.2, without LISTEN, which belongs to the host's listeners.

@@ -15,7 +15,7 @@ use crate::config;
 use crate::rto::{MinRtt, RtoEstimator, RttSample, RttSource};
 use crate::segments::{Acknowledged, SegmentRow, Segments, Tags};
 use crate::window::Window;
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::SackBlocks;
 

@@ -3,7 +3,7 @@
 use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmented, SendView, SentKind};
 use crate::cc::{AckSample, CongestionEvent, Cut};
 use crate::segments::{Segments, Tags};
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq};
 
 /// Duplicate ACKs that prove a loss (RFC 5681 §3.2).

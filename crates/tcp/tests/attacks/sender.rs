@@ -207,7 +207,7 @@ fn windows_that_shrink_and_grow_are_respected() {
             for o in v.give(segment) {
                 let h = &o.segment.header;
                 let end = h.seq + o.segment.payload.len() as u32;
-                let probe = o.cause == farpace_trace::Cause::WindowProbe;
+                let probe = o.cause == farpace_events::Cause::WindowProbe;
                 assert!(probe || !end.after(edge), "{profile:?}, step {n}: {end} beyond {edge}");
             }
             v.wait(Span::from_millis(rng.below(300)));

@@ -1,8 +1,8 @@
 //! TCP-STAR's acknowledgement error notification: what a timeout was about, in both forms.
 
 use crate::{sending, settings, timestamped};
+use farpace_events::Cause;
 use farpace_tcp::config::{Profile, Settings, TimeoutProcedure};
-use farpace_trace::Cause;
 
 fn probing(timeout: TimeoutProcedure) -> Settings {
     Settings { timeout: Some(timeout), ..settings(Profile::Rfc6675) }

@@ -24,9 +24,9 @@
 
 use super::common::{drain, expire};
 use bytes::Bytes;
+use farpace_events::Cause;
 use farpace_tcp::config::{MtuProbing, Profile, Settings};
 use farpace_tcp::{Connection, Ecn, OutgoingSegment, PathError, Ports, Segment};
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Seq, Span};
 use farpace_wire::tcp::{
     AckDelay, CdlCapability, SackBlock, Tarr, TcpFlags, TcpHeader, TcpOptions, Timestamps,

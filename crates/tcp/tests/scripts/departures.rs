@@ -1,8 +1,8 @@
 //! Segments that wait in a queue of their own host: they are neither lost nor sent once more.
 
 use crate::script::{Script, plain};
+use farpace_events::RecoveryState;
 use farpace_tcp::config::{Profile, Settings, TimeoutProcedure};
-use farpace_trace::RecoveryState;
 use farpace_units::Span;
 
 /// Breaks: a slow card gets a second copy of a segment behind the first, which makes the round trip longer still. The timer of

@@ -5,9 +5,9 @@ use super::plan::{Job, Kind, Plan};
 use super::round_trips::{RoundTrips, Summary};
 use crate::interrupt;
 use anyhow::{Result, bail};
+use farpace_events::{Cause, RecordSink};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, VerifyError};
-use farpace_trace::{Cause, RecordSink};
 use farpace_units::Instant;
 
 /// What came of one run.

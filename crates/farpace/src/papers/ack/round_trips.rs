@@ -1,7 +1,7 @@
 //! Round trips of a transfer as they were, and as they would have been without delayed ACKs.
 
+use farpace_events::{Cause, Record, RecordDirection, RecordSink};
 use farpace_lab::scenario::{Direction, Scenario};
-use farpace_trace::{Cause, Record, RecordDirection, RecordSink};
 use farpace_units::{Instant, Rate, Seq, Span};
 use std::collections::VecDeque;
 

@@ -3,9 +3,9 @@
 use super::host::Host;
 use crate::interrupt;
 use anyhow::{Result, anyhow, bail};
+use farpace_events::Cause;
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{FlowSample, Inputs, Run, VerifyError};
-use farpace_trace::Cause;
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use std::fmt;
 

@@ -3,8 +3,8 @@
 use super::measure::{Measurement, Stop};
 use super::plan::{MAIN_WINDOW, SMALL_WINDOW, Variant as V};
 use super::results::{Group, Results, SECOND};
+use farpace_events::{Cause, RecoveryState};
 use farpace_report::ReproductionClaim;
-use farpace_trace::{Cause, RecoveryState};
 
 /// What the paper calls 96 %: of the policed rate, which counts headers, 1448/1500 is payload.
 const SATURATED: f64 = 96.0;

@@ -2,10 +2,10 @@
 
 use crate::interrupt;
 use anyhow::{Context, Result, bail};
+use farpace_events::{Cause, RecordSink, RecoveryState};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{FlowOutcome, Inputs, Payload, Run};
 use farpace_report::BinnedSeries;
-use farpace_trace::{Cause, RecordSink, RecoveryState};
 use farpace_units::{Instant, Packets, Rate, Span};
 
 /// A window of this or less stands still: at most two packets per round trip.

@@ -9,11 +9,11 @@ use super::rows::{self, printed};
 use super::{Args, tables};
 use crate::papers::Report;
 use anyhow::Result;
+use farpace_events::{Record, RecordSink};
 use farpace_report::{
     BandwidthSeries, BinInterval, ComparedEstimate, ComparisonRow, Drawing, Figure, FlightRecorder, Page,
     RateLimit, Reproduction, WindowHistory, bandwidth, comparison, time_sequence, variables, window,
 };
-use farpace_trace::{Record, RecordSink};
 use farpace_units::{ByteCount, Span};
 
 /// Around the first loss of the figures' transfer.

@@ -1,8 +1,8 @@
 //! TCP_INFO: a look at a connection in Linux's words.
 
 use crate::socket::ConnectionSnapshot;
+use farpace_events::RecoveryState;
 use farpace_tcp::ConnectionState;
-use farpace_trace::RecoveryState;
 use farpace_units::{Packets, Rate, Span};
 use serde::{Deserialize, Serialize};
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::config::Linux;
 use crate::segments::{Segments, Tags};
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
 use rack::LinuxRack;
 use timer::{LinuxTimer, Timer};

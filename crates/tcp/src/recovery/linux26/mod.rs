@@ -10,7 +10,7 @@ use super::{AckInput, AckOutcome, Context, Expiry, Grant, LossRecovery, Resegmen
 use crate::cc::AckSample;
 use crate::config::{self, Abc, LostRtx};
 use crate::segments::{Segments, Tags};
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Packets, Seq};
 use farpace_wire::tcp::SackBlock;
 

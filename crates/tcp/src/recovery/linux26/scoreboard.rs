@@ -4,7 +4,7 @@ use super::{Linux26Recovery, MAX_REORDERING};
 use crate::config::{DsackScope, Hint, LostRtx, SackSort};
 use crate::recovery::{AckInput, Context};
 use crate::segments::Tags;
-use farpace_trace::RecoveryState;
+use farpace_events::RecoveryState;
 use farpace_units::Seq;
 use farpace_wire::tcp::SackBlock;
 

@@ -5,7 +5,7 @@ use crate::cc::{CongestionEvent, Cut};
 use crate::config::Reduction;
 use crate::recovery::{AckInput, Context};
 use crate::segments::Tags;
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq};
 
 impl Linux26Recovery {

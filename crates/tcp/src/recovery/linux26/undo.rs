@@ -2,7 +2,7 @@
 
 use super::{Linux26Recovery, MAX_BURST};
 use crate::recovery::Context;
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Packets, Seq};
 
 impl Linux26Recovery {

@@ -18,7 +18,7 @@
 //! was the first to arrive, so that the newest segment alone was lost and is repaired now.
 
 use crate::recovery::AckInput;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::Seq;
 use farpace_wire::tcp::SackBlock;
 

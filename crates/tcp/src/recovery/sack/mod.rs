@@ -24,7 +24,7 @@ use crate::segments::{SegmentRow, Segments, Tags};
 use aen::Aen;
 use counting::Counting;
 use f_rto::{FRto, Sign};
-use farpace_trace::{Cause, RecoveryState};
+use farpace_events::{Cause, RecoveryState};
 use farpace_units::{Instant, Packets, Seq, Span};
 use farpace_wire::tcp::SackBlock;
 use prr::Prr;

@@ -6,7 +6,7 @@
 
 use crate::cc::CongestionEvent;
 use crate::recovery::Context;
-use farpace_trace::Cause;
+use farpace_events::Cause;
 use farpace_units::{Instant, Packets, Seq};
 
 /// Segments that may leave in one burst when the window is put back (RFC 4015 §3.2 step 7 allows the initial

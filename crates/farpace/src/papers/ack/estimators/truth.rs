@@ -4,7 +4,7 @@
 //! sent before it. So the truth is worked out from the sender's own records, segment by segment, and a receiver that
 //! acknowledges everything at once agrees with it to the nanosecond.
 
-use farpace_trace::{Cause, Record, RecordDirection};
+use farpace_events::{Cause, Record, RecordDirection};
 use farpace_units::{ByteCount, Instant, Rate, Seq, Serialiser, Span};
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! One record to several sinks.
 
-use crate::record::{Record, RecordSink};
+use crate::{Record, RecordSink};
 
 impl<S: RecordSink + ?Sized> RecordSink for &mut S {
     fn record(&mut self, record: &Record) {

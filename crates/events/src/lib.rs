@@ -1,0 +1,15 @@
+//! What happens in a connection, as values: one [`Record`] per segment, acknowledgment, window cut and timer, with its
+//! [`Cause`] and the [`RecoveryState`] after it.
+//!
+//! The engine produces records; `farpace-trace` writes them to files. This crate knows neither.
+
+#![forbid(unsafe_code)]
+
+mod cause;
+mod fanout;
+mod record;
+mod state;
+
+pub use cause::Cause;
+pub use record::{Record, RecordDirection, RecordSink};
+pub use state::RecoveryState;
