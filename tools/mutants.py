@@ -19,7 +19,7 @@ import time
 
 SACK = "crates/tcp/src/recovery/sack/"
 ASK = "crates/tcp/src/solicit/"
-SOLICITING = "crates/tcp/src/connection/soliciting.rs"
+SOLICITING = "crates/tcp/src/connection/ack_requests.rs"
 PACING = "crates/link/src/pacing/"
 EDF = PACING + "edf/"
 CALENDAR = EDF + "calendar.rs"

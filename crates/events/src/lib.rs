@@ -1,7 +1,8 @@
 //! What happens in a connection, as values: one [`Record`] per segment, acknowledgment, window cut and timer, with its
 //! [`Cause`] and the [`RecoveryState`] after it.
 //!
-//! The engine produces records; `farpace-trace` writes them to files. This crate knows neither.
+//! Start reading at [`Record`]. The engine produces records; `farpace-trace` writes them to files. This crate never depends on
+//! either.
 
 #![forbid(unsafe_code)]
 

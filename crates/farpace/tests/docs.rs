@@ -157,7 +157,7 @@ fn every_key_of_pacing_is_mentioned() {
     let all = schema();
     let definitions = all["$defs"].as_object().unwrap();
     let text = document("pacing.md");
-    for table in ["PacingConfig", "ClassConfig", "Filter"] {
+    for table in ["PacingConfig", "ClassConfig", "ClassFilter"] {
         let mut names = BTreeSet::new();
         properties(&definitions[table], &mut names);
         assert!(names.len() >= 3, "the schema was misread: {names:?}");

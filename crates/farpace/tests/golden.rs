@@ -17,7 +17,7 @@
 mod common;
 
 use common::farpace;
-use farpace::units::Stream;
+use farpace::units::RandomStream;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -469,9 +469,9 @@ fn random_streams_are_those_that_are_pinned() {
     let mut items = Vec::new();
     for (seed, name) in STREAMS {
         let mut bytes = vec![0; 1_000_000];
-        Stream::new(seed, name).fill(&mut bytes);
+        RandomStream::new(seed, name).fill(&mut bytes);
         items.push(Item::binary(format!("random.{seed}.{}.bytes", name.replace(' ', "-")), bytes));
-        let mut stream = Stream::new(seed, name);
+        let mut stream = RandomStream::new(seed, name);
         let drawn = (0..100_000).flat_map(|n: u64| {
             let chance = u64::from(stream.chance(0.3));
             [stream.next_u64(), stream.unit().to_bits(), stream.below(n * n), chance].map(u64::to_le_bytes)

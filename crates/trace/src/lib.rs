@@ -1,11 +1,11 @@
 //! Files of what happened: tables of the records of connections (the paper's "epool"), and captures.
 //!
-//! * A connection gives [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink): [`ParquetSink`] for analysis, [`CsvSink`] for
-//!   spreadsheets, `Vec<Record>` for tests, a `Vec` of sinks for several at once. [`COLUMNS`] says what the
-//!   columns are; every writer takes them from there.
+//! * A connection gives [`Record`](farpace_events::Record)s to a [`RecordSink`](farpace_events::RecordSink):
+//!   [`ParquetSink`] for analysis, [`CsvSink`] for spreadsheets. [`COLUMNS`] says what the columns are; every writer
+//!   takes them from there.
 //! * A tap gives packets to a [`PcapngWriter`]; [`CaptureReader`] reads captures back, ours and others'.
 //!
-//! No writer opens a file: each writes to what it is given.
+//! Start reading at [`COLUMNS`]. A writer never opens a file: it writes to what it is given.
 //!
 //! ```
 //! use farpace_events::{Record, RecordSink};
