@@ -6,9 +6,9 @@
 #![no_main]
 
 use crc::{CRC_32_ISCSI, Crc};
-use farpace_link::multi_nic::arp::{Claim, MAX_NEIGHBOURS, ArpAnnouncer};
-use farpace_units::{Instant, Span, Stream};
-use farpace_wire::{Arp, NicFlags, Extension, ExtensionError, MacAddr, NicKind, Packet};
+use farpace_link::multi_nic::arp::{ArpAnnouncer, ConflictDetection, MAX_NEIGHBOURS};
+use farpace_units::{Instant, RandomStream, Span};
+use farpace_wire::{Arp, Extension, ExtensionError, MacAddr, NicFlags, NicKind, Packet};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ const CARDS: [(MacAddr, NicKind); 2] = [(STACK, NicKind(3)), (MacAddr([2, 0, 0, 
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
     let mut speaker = ArpAnnouncer::new(STACK, &CARDS, NicFlags::default(), 0xfffe);
-    let mut claim = Claim::new(now, [10, 0, 0, 1].into(), STACK, Stream::new(1, "claim"));
+    let mut detection =
+        ConflictDetection::new(now, [10, 0, 0, 1].into(), STACK, RandomStream::new(1, "claim"));
     let mut rest = bytes;
     while let Some((&[what, len], after)) = rest.split_first_chunk() {
         let (frame, after) = after.split_at(usize::from(len).min(after.len()));
@@ -37,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
                     speaker.on_deadline(now);
                     assert!(speaker.deadline().is_none_or(|next| next > at));
                 }
-                claim.on_deadline(now);
+                detection.on_deadline(now);
             }
             way => {
                 // A frame as it is, or what follows an Ethernet header of ARP.
@@ -45,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let whole = if way < 5 { frame } else { [header, frame].concat() };
                 let Ok(packet) = Packet::from_frame(&whole) else { continue };
                 if let Ok(arp) = packet.arp() {
-                    claim.on_arp(now, &arp, |mac| CARDS.iter().any(|(card, _)| *card == mac));
+                    detection.on_arp(now, &arp, |mac| CARDS.iter().any(|(card, _)| *card == mac));
                     let told = Arp::parse(speaker.incoming(now, packet.clone()).payload());
                     assert_eq!(told, Ok(arp), "the stack sees what it would see without us");
                 }
@@ -56,7 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             }
         }
-        while speaker.poll().is_some() || claim.poll().is_some() {}
+        while speaker.poll().is_some() || detection.poll().is_some() {}
         check(&speaker);
     }
 });

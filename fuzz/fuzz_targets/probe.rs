@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use farpace_link::multi_nic::probe::{Message, Prober, Probing, Reply, Responder, PathTo};
+use farpace_link::multi_nic::probe::{Message, PathTo, Prober, Probing, Reply, Responder};
 use farpace_link::multi_nic::repair::Missing;
 use farpace_link::multi_nic::{NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};

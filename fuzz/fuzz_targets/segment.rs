@@ -10,7 +10,8 @@ use bytes::Bytes;
 use driver::{Driver, Start};
 use farpace_wire::tcp::{TcpView, raw_options};
 use farpace_wire::{
-    Arp, EthernetHeader, Icmp, IpVersion, Ipv4View, Ipv6View, MacAddr, Packet, Quoted, TcpHeader, TcpOptions, fragment,
+    Arp, EthernetHeader, Icmp, IpVersion, Ipv4View, Ipv6View, MacAddr, Packet, Quoted, TcpHeader, TcpOptions,
+    fragment,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -50,7 +51,9 @@ fuzz_target!(|bytes: &[u8]| {
     let shared = Packet::from_shared_frame(Bytes::copy_from_slice(bytes));
     assert_eq!(shared.as_ref().err(), Packet::from_frame(bytes).as_ref().err());
     let (here, there) = (MacAddr([2; 6]), MacAddr([4; 6]));
-    for mut packet in [shared, Packet::from_shared_ip(there, here, Bytes::copy_from_slice(bytes))].into_iter().flatten() {
+    for mut packet in
+        [shared, Packet::from_shared_ip(there, here, Bytes::copy_from_slice(bytes))].into_iter().flatten()
+    {
         packet.trust_checksum();
         packet.set_segment_size(u16::from(choice));
         let _ = packet.clone().partial_sum();
