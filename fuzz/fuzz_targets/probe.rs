@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use farpace_link::multi_nic::probe::{Message, PathTo, Prober, Probing, Reply, Responder};
+use farpace_link::multi_nic::probe::{PathTo, ProbeMessage, Prober, Probing, Reply, Responder};
 use farpace_link::multi_nic::repair::Missing;
 use farpace_link::multi_nic::{NeighbourId, NicId};
 use farpace_units::{ByteCount, Instant, Rate, Span};
@@ -27,15 +27,18 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
         prober.on_deadline(now);
         assert!(prober.deadline().is_none_or(|at| at > now));
         if let Some(packet) = prober.poll(now, NIC, ByteCount::new(1_538)) {
-            asked = Message::of(&packet);
+            asked = ProbeMessage::of(&packet);
         }
         prober.on_sent(now, NeighbourId(1), NIC, ByteCount::new(u64::from(us % 1_600)));
-        if let (Some(Ok(Message::Probe(probe))), Some(&[a, b, c, d, ..])) = (&asked, bytes.first_chunk::<4>())
+        if let (Some(Ok(ProbeMessage::Probe(probe))), Some(&[a, b, c, d, ..])) =
+            (&asked, bytes.first_chunk::<4>())
         {
             // An answer to what was asked, with numbers of its own.
             let number = u64::from(u32::from_be_bytes([a, b, c, d])) << (card % 33);
-            let received =
-                farpace_link::multi_nic::probe::Traffic { frames: number, bytes: ByteCount::new(number) };
+            let received = farpace_link::multi_nic::probe::ProbeTraffic {
+                frames: number,
+                bytes: ByteCount::new(number),
+            };
             let arrived_at = Instant::from_nanos(number);
             prober.on_reply(
                 now,
@@ -44,11 +47,11 @@ fuzz_target!(|steps: Vec<(u32, u8, Vec<u8>)>| {
                 &Reply { probe: *probe, arrived_at, received, places: Default::default() },
             );
         }
-        if let Ok(Message::Probe(probe)) = Message::parse(&bytes) {
+        if let Ok(ProbeMessage::Probe(probe)) = ProbeMessage::parse(&bytes) {
             let packet = Packet::from_link(THEIRS, OURS, EtherType::EXPERIMENTAL, Bytes::from(bytes.clone()));
             if let Some(reply) = responder.on_probe(now, NicId(card), &packet, probe) {
                 assert!(
-                    matches!(Message::of(&reply), Some(Ok(Message::Reply(reply))) if reply.probe == probe)
+                    matches!(ProbeMessage::of(&reply), Some(Ok(ProbeMessage::Reply(reply))) if reply.probe == probe)
                 );
             }
         }

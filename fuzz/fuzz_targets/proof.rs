@@ -2,13 +2,13 @@
 
 #![no_main]
 
-use farpace_link::proof::{Census, Question, Sighting, Trial};
+use farpace_link::proof::{FirstPass, ProofQuestion, SecondPass, Sighting};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (Option<u64>, u64, Vec<(u64, u8, u32, Vec<u8>)>)| {
     let (rate, tick, frames) = input;
-    let question = Question { rate: rate.map(Rate::from_bits_per_sec), ..Question::default() };
+    let question = ProofQuestion { rate: rate.map(Rate::from_bits_per_sec), ..ProofQuestion::default() };
     let each = |see: &mut dyn FnMut(&Sighting<'_>)| {
         for ((time, interface, len, bytes), number) in frames.iter().zip(1..) {
             let interface = u32::from(*interface);
@@ -16,9 +16,9 @@ fuzz_target!(|input: (Option<u64>, u64, Vec<(u64, u8, u32, Vec<u8>)>)| {
             see(&Sighting { number, interface, time, tick: Span::from_nanos(tick), bytes, len });
         }
     };
-    let mut census = Census::new(question);
+    let mut census = FirstPass::new(question);
     each(&mut |frame| census.see(frame));
-    let mut trial = Trial::new(census);
+    let mut trial = SecondPass::new(census);
     each(&mut |frame| trial.see(frame));
     let (flows, census) = trial.finish();
     let in_flows: u64 = flows.iter().map(|flow| flow.totals.total.packets).sum();

@@ -2,19 +2,19 @@
 
 #![no_main]
 
-use farpace_transfer::message::Message;
-use farpace_transfer::{FrameReader, Key};
+use farpace_transfer::message::TransferMessage;
+use farpace_transfer::{FrameKey, FrameReader};
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::AtomicU64;
 
 fuzz_target!(|input: (u8, Vec<u8>)| {
     let (kind, bytes) = input;
-    if let Ok(message) = Message::decode(kind, &bytes) {
+    if let Ok(message) = TransferMessage::decode(kind, &bytes) {
         let (kind, again) = message.encode();
-        assert_eq!(Message::decode(kind, &again).as_ref(), Ok(&message));
+        assert_eq!(TransferMessage::decode(kind, &again).as_ref(), Ok(&message));
     }
     let moved = AtomicU64::new(0);
-    let mut reader = FrameReader::new(&bytes[..], Key::of_bytes([7; 32]), &moved);
+    let mut reader = FrameReader::new(&bytes[..], FrameKey::of_bytes([7; 32]), &moved);
     let mut block = Vec::new();
     while reader.next(&mut block).is_ok() {}
 });
