@@ -1,0 +1,259 @@
+/* Round trips: how long the empty path is, and whose queue there is. crates/tcp/src/cc/farpace/path.rs, function by
+ * function; the reasons are there.
+ */
+#ifndef FARPACE_PATH_H
+#define FARPACE_PATH_H
+
+#include "../fixed.h"
+
+#define HALF_OF_BASE_WINDOW (300 * NSEC_PER_SEC)
+#define ENOUGH_SAMPLES 8
+#define MAX_SAMPLES 64
+/* STEP is a hundredth, FLAT a two-hundredth of the base. */
+#define STEP_OF 100
+#define FLAT_OF 200
+#define FLAT_ROUNDS 4
+/* FOREIGN: a twentieth of the base, and four times alpha. CERTAINLY_FOREIGN: a quarter. */
+#define FOREIGN_OF 20
+#define FOREIGN_ALPHAS 4
+#define CERTAINLY_FOREIGN_OF 4
+#define NOISE_OF 1000
+#define YIELDS_OF 4
+#define FILLING_OF 50
+#define FILLING_SAMPLES 8
+
+#define MIN_ALPHA (3 * SEG)
+#define ALPHA_SHARE_OF 200
+#define MAX_ALPHA (300 * SEG)
+
+enum queue { QUEUE_EMPTY, QUEUE_OWN, QUEUE_FOREIGN };
+
+/* Zero is an empty one. Round trips are microseconds, none is 0. */
+struct path {
+	u32 samples[MAX_SAMPLES];
+	u32 count;
+	u32 stride;
+	u32 passed;
+	u32 latest;
+	u32 current;
+	u32 before;
+	u64 since;
+	/* Segments, the newest first. */
+	u64 windows[5];
+	u64 owns[4];
+	u32 flat[FLAT_ROUNDS + 1];
+	u32 flat_count;
+	u32 high;
+	u32 foreign;
+	u8 provisional;
+	u8 competing;
+	u8 unused[2];
+};
+
+/* Segments to keep in the queue where each pair has an ACK of its own. */
+static __always_inline u64 least_alpha(u64 w)
+{
+	return clamp64(w / ALPHA_SHARE_OF, MIN_ALPHA, MAX_ALPHA);
+}
+
+/* The empty path's round trip; zero before the first. */
+static __always_inline u32 path_base(const struct path *p)
+{
+	if (p->current && p->before)
+		return p->current < p->before ? p->current : p->before;
+	return p->current ? p->current : p->before;
+}
+
+/* Every second sample goes, the first stays. */
+__noinline int path_thin(struct path *p)
+{
+	if (!p)
+		return 0;
+	for (u32 i = 0; i < MAX_SAMPLES / 2; i++)
+		p->samples[i] = p->samples[2 * i];
+	p->count = MAX_SAMPLES / 2;
+	p->stride = p->stride * 2 + 1;
+	return 0;
+}
+
+/* A round trip was measured. */
+static __always_inline void path_sample(struct path *p, u32 rtt)
+{
+	u32 at;
+
+	p->passed++;
+	if (p->passed <= p->stride)
+		return;
+	p->passed = 0;
+	if (p->count >= MAX_SAMPLES)
+		path_thin(p);
+	at = p->count;
+	if (at < MAX_SAMPLES) {
+		p->samples[at] = rtt < MAX_RTT ? rtt : MAX_RTT;
+		p->count = at + 1;
+	}
+}
+
+/* The lower median of the samples; 0: there are none. Sorts them. */
+__noinline u32 path_median(struct path *p)
+{
+	u32 count, middle;
+
+	if (!p)
+		return 0;
+	count = p->count;
+	if (count == 0 || count > MAX_SAMPLES)
+		return 0;
+	for (u32 i = 1; i < MAX_SAMPLES; i++) {
+		u32 sample, j;
+
+		if (i >= count)
+			break;
+		sample = p->samples[i];
+		for (j = i; j > 0 && j < MAX_SAMPLES; j--) {
+			u32 other = p->samples[j - 1];
+
+			if (other <= sample)
+				break;
+			p->samples[j] = other;
+		}
+		if (j < MAX_SAMPLES)
+			p->samples[j] = sample;
+	}
+	middle = (count - 1) / 2;
+	return middle < MAX_SAMPLES ? p->samples[middle] : 0;
+}
+
+/* The window has grown for some round trips, and the queue has not. */
+static __always_inline bool path_yields(const struct path *p, u64 alpha)
+{
+	u64 newer = p->windows[1], older = p->windows[4];
+	u64 queue = p->owns[0], before = p->owns[3];
+	u64 grown = less(newer, older);
+
+	return older > 0 && grown >= least_alpha(newer) && less(queue, before) * YIELDS_OF < grown &&
+	       max64(queue, before) <= alpha;
+}
+
+/* A single round trip; true if it and those before show that the queue fills. */
+static __always_inline bool path_is_filling(struct path *p, u32 rtt, u64 w, u64 alpha)
+{
+	u64 base = path_base(p);
+	u64 excess = less(rtt, base);
+	bool high = excess * FILLING_OF > base && w * excess > 2 * alpha * base;
+
+	p->high = high ? p->high + 1 : 0;
+	return p->high >= FILLING_SAMPLES;
+}
+
+/* The path itself has become longer: a step, and then nothing moves. `previous` is 0 where no step can be seen. */
+static __always_inline bool path_is_longer(struct path *p, u32 rtt, u32 previous, u64 scatter)
+{
+	u64 base = path_base(p);
+	u64 step = less(rtt, previous);
+
+	if (previous && step * STEP_OF * PART > base * (PART + STEP_OF * scatter)) {
+		p->flat[0] = rtt;
+		p->flat_count = 1;
+	} else if (p->flat_count) {
+		u64 moved = p->flat[0] > rtt ? p->flat[0] - rtt : rtt - p->flat[0];
+		u32 at = p->flat_count;
+
+		if (moved * FLAT_OF > base) {
+			p->flat_count = 0;
+		} else if (at <= FLAT_ROUNDS) {
+			p->flat[at] = rtt;
+			p->flat_count = at + 1;
+		}
+	}
+	return p->flat_count > FLAT_ROUNDS;
+}
+
+/* `best`: the highest delivery rate, in 1/256 segments a second. */
+static __always_inline enum queue path_judge(struct path *p, u32 rtt, u64 w, u64 alpha, u64 best)
+{
+	u64 base = path_base(p);
+	u64 excess = less(rtt, base);
+	u64 own = w * excess / (rtt ? rtt : 1);
+	bool large;
+
+	p->owns[3] = p->owns[2];
+	p->owns[2] = p->owns[1];
+	p->owns[1] = p->owns[0];
+	p->owns[0] = own;
+	large = excess * best >= FOREIGN_ALPHAS * alpha / (SEG / 256) * USEC_PER_SEC ||
+		excess * CERTAINLY_FOREIGN_OF >= base;
+	if (excess * FOREIGN_OF < base || !large) {
+		p->foreign = 0;
+		p->competing = 0;
+		return own <= alpha / 2 || excess * NOISE_OF <= base ? QUEUE_EMPTY : QUEUE_OWN;
+	}
+	p->foreign = own <= 2 * alpha ? p->foreign + 1 : 0;
+	if (p->foreign >= FLAT_ROUNDS)
+		p->competing = 1;
+	return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;
+}
+
+/* The least of the round trips since the last step. */
+static __always_inline u32 path_least_flat(const struct path *p)
+{
+	u32 least = p->flat[0];
+
+	for (int i = 1; i <= FLAT_ROUNDS; i++)
+		if (p->flat[i] < least)
+			least = p->flat[i];
+	return least;
+}
+
+/* A round trip is over; the window is `w`, and this connection wants to keep `alpha` in the queue. */
+__noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 best)
+{
+	bool grew = false, few;
+	u32 rtt, previous;
+	u64 scatter;
+
+	if (!p)
+		return QUEUE_OWN;
+	w = min64(w, MAX_WINDOW);
+	alpha = min64(alpha, MAX_WINDOW / 2);
+	best = min64(best, 1ULL << 35);
+	for (int i = 0; i < 3; i++)
+		if (w > p->windows[i] + least_alpha(w))
+			grew = true;
+	for (int i = 4; i > 0; i--)
+		p->windows[i] = p->windows[i - 1];
+	p->windows[0] = w;
+	few = p->count < ENOUGH_SAMPLES;
+	if (few && p->latest)
+		return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;
+	p->stride = 0;
+	p->passed = 0;
+	if (p->provisional && !few)
+		p->current = 0;
+	p->provisional = few;
+	rtt = path_median(p);
+	p->count = 0;
+	if (!rtt)
+		return QUEUE_OWN;
+	previous = p->latest;
+	p->latest = rtt;
+	if (!p->current) {
+		p->since = now;
+	} else if (less(now, p->since) >= HALF_OF_BASE_WINDOW) {
+		p->before = p->current;
+		p->current = 0;
+		p->since = now;
+	}
+	if (!p->current || rtt < p->current)
+		p->current = rtt;
+	scatter = less(alpha, least_alpha(w)) * PART / max64(w, SEG);
+	if (path_is_longer(p, rtt, grew ? 0 : previous, scatter)) {
+		p->current = path_least_flat(p);
+		p->before = 0;
+		p->since = now;
+		p->flat_count = 0;
+	}
+	return path_judge(p, rtt, w, alpha, best);
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* The start: a train, longer trains at half of the rate that it said, half of it for a round trip, all of it. Where the
+ * train says nothing, slow start. crates/tcp/src/cc/farpace/start.rs.
+ */
+#ifndef FARPACE_START_H
+#define FARPACE_START_H
+
+#include "state.h"
+#include "steady.h"
+
+#define MAX_TRAINS 2
+/* ARRIVES is 0.4. */
+#define ARRIVES(x) ((x) * 2 / 5)
+#define DOUBLED 2
+
+/* The start is over: the window is what was delivered. */
+static __always_inline void farpace_settle(struct farpace *f)
+{
+	f->bandwidth = max64(f->bandwidth, f->round.bandwidth);
+	farpace_cut_to_delivered(f);
+	if (f->phase == PHASE_RAMP) {
+		/* Measured while it grew; at half the rate the path was not full. */
+		f->w = max64(f->w, DRAIN(f->half));
+		f->limit = 0;
+	}
+	farpace_enter(f, PHASE_STEADY, false);
+}
+
+/* As much of half the rate as a train of the present length can vouch for. */
+static __always_inline void farpace_jump(struct farpace *f, u64 rate)
+{
+	u64 half = farpace_holds(f, rate / 2);
+	u64 most = min64(f->w * MAX_JUMP, MAX_WINDOW);
+
+	f->rate = rate;
+	if (half > most * DOUBLED) {
+		f->w = most;
+		farpace_enter(f, PHASE_TRAINS, false);
+		return;
+	}
+	f->w = max64(min64(half, most), f->w);
+	f->half = f->w;
+	farpace_enter(f, PHASE_RAMP, false);
+}
+
+/* The train has arrived, or what it says is no use. */
+static __always_inline void farpace_on_train(struct farpace *f, u32 delivered)
+{
+	u64 rate = train_rate(&f->train);
+
+	if (rate) {
+		farpace_jump(f, rate);
+	} else if (f->trains < MAX_TRAINS) {
+		f->trains++;
+		train_after(&f->train, delivered);
+	} else {
+		farpace_enter(f, PHASE_DOUBLE, false);
+	}
+}
+
+/* An ACK of a train at half of the rate. */
+static __always_inline void farpace_on_paced(struct farpace *f, const struct fp_ack *ack)
+{
+	u64 arrived = 0, rate;
+
+	if (!f->started || !ack->has_rate || !paced_on_ack(&f->paced, ack, &arrived))
+		return;
+	rate = arrived >= ARRIVES(f->rate) ? f->rate : arrived;
+	if (rate)
+		farpace_jump(f, rate);
+	else
+		farpace_enter(f, PHASE_DOUBLE, true);
+	f->next_delivered = ack->total_delivered;
+}
+
+/* An ACK of the start. */
+__noinline int farpace_open(struct farpace *f, const struct fp_ack *ack)
+{
+	u64 delivered;
+
+	if (!f || !ack)
+		return 0;
+	delivered = (u64)ack->delivered * SEG;
+	if (f->phase == PHASE_TRAIN || f->phase == PHASE_STEADY)
+		return 0;
+	if ((f->phase == PHASE_RAMP || f->phase == PHASE_TRAINS) && !f->started)
+		return 0;
+	if (ack->rtt && path_is_filling(&f->path, ack->rtt, f->w, farpace_alpha(f)))
+		farpace_settle(f);
+	else if (f->phase == PHASE_TRAINS)
+		farpace_on_paced(f, ack);
+	else if (f->phase == PHASE_RAMP)
+		f->w = min64(f->w + delivered, max64(farpace_holds(f, f->rate), f->w));
+	else if (ack->cwnd_limited)
+		f->w = min64(f->w + delivered, MAX_WINDOW);
+	return 0;
+}
+
+/* A round trip of the start is over. */
+__noinline int farpace_start_round(struct farpace *f, const struct fp_ack *ack, const struct round *round, u32 queue)
+{
+	bool empty = queue == QUEUE_EMPTY;
+
+	if (!f || !ack || !round)
+		return 0;
+	switch (f->phase) {
+	case PHASE_TRAINS:
+		if (round->marked) {
+			farpace_settle(f);
+		} else if (!f->started) {
+			paced_begins(&f->paced, ack->now, ack->has_rate ? ack->total_delivered : 0, f->w);
+			f->started = 1;
+		} else if (empty && loss_learn(&f->loss, round->lost, round->delivered)) {
+			/* Not all of the train has arrived, or has been sent. */
+			farpace_enter(f, PHASE_DOUBLE, true);
+		} else {
+			farpace_settle(f);
+		}
+		break;
+	case PHASE_RAMP:
+		if (!f->started) {
+			f->started = 1;
+		} else if (!empty || !loss_learn(&f->loss, round->lost, round->delivered) || round->marked) {
+			/* What half the rate loses, without a queue, is what the path loses. */
+			farpace_settle(f);
+		} else if (f->w >= farpace_holds(f, f->rate)) {
+			if (least_alpha(f->w) >= MAX_ALPHA)
+				f->limit = f->w;
+			farpace_enter(f, PHASE_STEADY, false);
+		}
+		break;
+	case PHASE_DOUBLE:
+		if (!f->started)
+			f->started = 1;
+		else if (loss_is_congestion(&f->loss, round->lost, round->delivered, empty) || round->marked)
+			farpace_settle(f);
+		break;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* The state of the congestion control farpace. crates/tcp/src/cc/farpace/mod.rs has the same fields. */
+#ifndef FARPACE_STATE_H
+#define FARPACE_STATE_H
+
+#include "loss.h"
+#include "path.h"
+#include "train.h"
+
+/* A twentieth less than what was delivered: DRAIN is 0.95. */
+#define DRAIN(x) ((x) * 19 / 20)
+#define MAX_TOGETHER_OF 6
+#define MIN_WINDOW (4 * SEG)
+/* PACE is 1.1. */
+#define PACE(x) ((x) * 11 / 10)
+#define MISSING (1000 * SEG)
+/* No limit: the first flight is meant to be a burst. */
+#define BURST (~0ULL)
+
+enum phase {
+	PHASE_TRAIN,
+	PHASE_TRAINS,
+	PHASE_RAMP,
+	PHASE_DOUBLE,
+	PHASE_STEADY,
+};
+
+/* What a round trip brought. */
+struct round {
+	u64 squares;
+	u64 bandwidth;
+	u32 delivered;
+	u32 lost;
+	u8 limited;
+	u8 marked;
+	u8 unused[6];
+};
+
+/* Zero is one that knows nothing of its path. */
+struct farpace {
+	/* The window that the model wants, and the one in force, segments. */
+	u64 w;
+	u64 cwnd;
+	/* Trains, Ramp: what the train said; Ramp: the window at half of it. */
+	u64 rate;
+	u64 half;
+	/* Segments that an ACK tells of at once. */
+	u64 together;
+	/* The window that was too much last; 0: not known. */
+	u64 limit;
+	u64 bandwidth;
+	u64 best;
+	/* Before the last reduction. */
+	u64 before_w;
+	u64 before_cwnd;
+	struct round round;
+	struct path path;
+	struct train train;
+	/* Trains: the one under way. */
+	struct paced paced;
+	struct loss_judge loss;
+	/* PacketRounds. */
+	u32 next_delivered;
+	u32 srtt;
+	u32 mss;
+	/* Segments in flight. */
+	u32 flight;
+	u32 trains;
+	u32 calm;
+	u32 timeouts;
+	u8 phase;
+	/* Trains: a train is under way. Ramp: ACKs of the half come. Double: what the first burst lost is no longer counted. */
+	u8 started;
+	u8 unused[2];
+};
+
+/* Segments to keep in the queue. */
+static __always_inline u64 farpace_alpha(const struct farpace *f)
+{
+	return max64(least_alpha(f->w), min64(f->together + SEG, f->w / MAX_TOGETHER_OF));
+}
+
+/* Segments that the empty path holds at so many bytes a second. */
+static __always_inline u64 farpace_holds(const struct farpace *f, u64 rate)
+{
+	return segments_in(rate, path_base(&f->path), f->mss);
+}
+
+static __always_inline void farpace_enter(struct farpace *f, enum phase phase, bool started)
+{
+	f->phase = phase;
+	f->started = started;
+}
+
+#endif

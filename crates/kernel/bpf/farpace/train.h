@@ -1,0 +1,122 @@
+/* What the first flight tells, and trains at a chosen rate. crates/tcp/src/cc/farpace/train.rs. */
+#ifndef FARPACE_TRAIN_H
+#define FARPACE_TRAIN_H
+
+#include "../fixed.h"
+#include "../sample.h"
+
+#define ENOUGH_INTERVALS 4
+#define NEEDED_INTERVALS 2
+#define MAX_JUMP 16
+#define BUNCHED 2
+
+/* The ACKs of a flight. */
+struct train {
+	/* Bytes a second, one for each interval. */
+	u64 rates[ENOUGH_INTERVALS];
+	u64 first;
+	u64 last;
+	/* Bytes told by all ACKs but the first. */
+	u64 after_first;
+	u32 from;
+	u32 until;
+	u32 count;
+	u8 has_until;
+	u8 unused[3];
+};
+
+/* A train that leaves at a chosen rate. */
+struct paced {
+	u64 first;
+	/* Bytes told by all ACKs but the first. */
+	u64 told;
+	u32 until;
+	u32 unused;
+};
+
+/* The flight that leaves when this much has been delivered. */
+static __always_inline void train_after(struct train *t, u32 delivered)
+{
+	__builtin_memset(t, 0, sizeof(*t));
+	t->from = delivered;
+}
+
+/* An ACK; true when there is enough of them, or the next flight answers already. */
+static __always_inline bool train_on_ack(struct train *t, const struct fp_ack *ack)
+{
+	if (!ack->has_rate || !ack->delivered || !at_least(ack->prior_delivered, t->from))
+		return false;
+	if (t->has_until && at_least(ack->prior_delivered, t->until))
+		return true;
+	if (!t->has_until) {
+		t->has_until = 1;
+		t->until = ack->total_delivered;
+	}
+	if (t->last) {
+		u64 told = (u64)ack->delivered * ack->mss;
+		u64 gap = less(ack->now, t->last);
+		u32 at = t->count;
+
+		t->after_first += told;
+		if (gap && at < ENOUGH_INTERVALS) {
+			t->rates[at] = rate_over(told, gap);
+			t->count = at + 1;
+		}
+	}
+	if (!t->first)
+		t->first = ack->now;
+	t->last = ack->now;
+	return t->count >= ENOUGH_INTERVALS;
+}
+
+/* The rate in bytes a second; 0 if the ACKs were too few. */
+__noinline u64 train_rate(struct train *t)
+{
+	u64 median, whole;
+	u32 count, below;
+
+	if (!t)
+		return 0;
+	count = t->count;
+	if (count < NEEDED_INTERVALS || count > ENOUGH_INTERVALS)
+		return 0;
+	/* The upper median: of 2 to 4 values the one that count / 2 others are not above. */
+	median = 0;
+	for (u32 i = 0; i < ENOUGH_INTERVALS; i++) {
+		if (i >= count)
+			break;
+		below = 0;
+		for (u32 j = 0; j < ENOUGH_INTERVALS; j++)
+			if (j < count &&
+			    (t->rates[j] < t->rates[i] || (t->rates[j] == t->rates[i] && j < i)))
+				below++;
+		if (below == count / 2)
+			median = t->rates[i];
+	}
+	whole = rate_over(t->after_first, less(t->last, t->first));
+	return min64(median, whole * BUNCHED);
+}
+
+/* A train of `length` segments, whose first ACK has come. */
+static __always_inline void paced_begins(struct paced *t, u64 now, u32 delivered, u64 length)
+{
+	t->first = now;
+	t->told = 0;
+	/* It is judged after seven eighths: the last few ACKs may be delayed. */
+	t->until = delivered + (u32)(length * 7 / 8 / SEG);
+}
+
+/* An ACK of the train. True when the train has arrived; then `rate` is its bytes a second. */
+static __always_inline bool paced_on_ack(struct paced *t, const struct fp_ack *ack, u64 *rate)
+{
+	u64 time;
+
+	t->told += (u64)ack->delivered * ack->mss;
+	if (!at_least(ack->total_delivered, t->until))
+		return false;
+	time = less(ack->now, t->first);
+	*rate = time ? rate_over(t->told, time) : 0;
+	return true;
+}
+
+#endif

@@ -1,0 +1,42 @@
+//! The congestion controls.
+
+use serde::Serialize;
+use std::fmt;
+
+/// A congestion control that runs in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Control {
+    /// The control of the profile `farpace`.
+    Farpace,
+    /// TCP-STAR in the robust form (`star-robust` in scenarios).
+    Star,
+}
+
+impl Control {
+    /// All of them.
+    pub const ALL: [Control; 2] = [Control::Farpace, Control::Star];
+
+    /// The name that the kernel knows it by: `setsockopt(TCP_CONGESTION)`, `sysctl`, `ip route ... congctl`, `ss`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Control::Farpace => "farpace",
+            Control::Star => "star",
+        }
+    }
+
+    /// The control with this number in rows (`enum kind` in `bpf/maps.h`).
+    pub(crate) const fn of_kind(kind: u8) -> Option<Self> {
+        match kind {
+            1 => Some(Control::Farpace),
+            2 => Some(Control::Star),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,44 @@
+//! farpace inside an unmodified Linux: its congestion controls as BPF programs of the kernel (`tcp_congestion_ops`), for
+//! connections of any program.
+//!
+//! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic, function by function as
+//!   in `farpace-tcp`; they compile for user space too, where `tests/differential.rs` holds both against each other.
+//! * With the feature `bpf`, [`Session`] loads them, [`connections`] lists the connections under them, [`Trace`] reads a row for
+//!   each ACK, and [`hand_back`] gives connections back to another control.
+//! * Without it, only what the rows mean ([`Status`], [`TraceRow`]) is here, and nothing needs clang.
+//!
+//! Start reading at [`Control`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
+//! command does.
+
+#![forbid(unsafe_code)]
+
+mod control;
+mod rows;
+
+#[cfg(feature = "bpf")]
+mod error;
+#[cfg(feature = "bpf")]
+mod features;
+#[cfg(feature = "bpf")]
+mod hand_back;
+#[cfg(feature = "bpf")]
+mod list;
+#[cfg(feature = "bpf")]
+mod object;
+#[cfg(feature = "bpf")]
+mod session;
+#[cfg(feature = "bpf")]
+mod trace;
+
+pub use control::Control;
+pub use rows::{Addresses, Phase, Status, TraceRow};
+
+#[cfg(feature = "bpf")]
+pub use {
+    error::KernelError,
+    features::{Feature, features},
+    hand_back::{HandedBack, hand_back},
+    list::{Connections, connections},
+    session::{Registered, Session, unregister},
+    trace::Trace,
+};

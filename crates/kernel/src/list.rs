@@ -1,0 +1,80 @@
+//! The connections under our controls.
+
+use crate::object::{self, CONNECTIONS, COUNTERS};
+use crate::{KernelError, Status};
+use libbpf_rs::{Iter, MapCore, MapFlags, MapType};
+use std::io::Read;
+use std::os::fd::AsFd;
+
+/// Most connections that are listed. More are counted.
+const MAX_ROWS: usize = 1 << 20;
+
+/// Connections, and what was counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Connections {
+    /// Those that are there, by their addresses.
+    pub rows: Vec<Status>,
+    /// Connections that began under our control.
+    pub begun: u64,
+    /// Of them, those without memory for their state: their window stays as it was.
+    pub without_state: u64,
+    /// Rows of the trace that were lost, because nobody read them in time.
+    pub trace_lost: u64,
+    /// Connections that are not in `rows`, because there are too many or because they belong to another version.
+    pub left_out: u64,
+}
+
+/// Lists the connections of all network namespaces that are under a control of ours.
+///
+/// # Errors
+/// [`KernelError::NotLoaded`], no rights, or a kernel that refuses to list.
+pub fn connections() -> Result<Connections, KernelError> {
+    let maps = object::maps(CONNECTIONS, MapType::SkStorage);
+    if maps.is_empty() {
+        return Err(if object::has_rights() { KernelError::NotLoaded } else { KernelError::NoRights });
+    }
+    let mut found = Connections::default();
+    for map in &maps {
+        let mut object = object::open("the list of connections", object::LIST)?;
+        for mut own in object.maps_mut() {
+            // The program's map is the one that is there; its other maps are not needed.
+            let done = if own.name() == CONNECTIONS { own.reuse_fd(map.as_fd()) } else { Ok(()) };
+            done.map_err(|error| object::refused("to share a map", &error))?;
+        }
+        let object = object::load("the list of connections", object)?;
+        let program = object.progs_mut().find(|program| program.name() == "list_connections");
+        let program = program.ok_or(KernelError::NotLoaded)?;
+        let failed = |error: libbpf_rs::Error| object::refused("to list connections", &error);
+        let link = program.attach_iter(map.as_fd()).map_err(failed)?;
+        let mut iter = Iter::new(&link).map_err(failed)?;
+        read(&mut iter, &mut found).map_err(KernelError::system("read the list of connections"))?;
+    }
+    for map in object::maps(COUNTERS, MapType::Array) {
+        let counters = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+        let mut words = counters.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+        found.begun += words.next().unwrap_or(0);
+        found.without_state += words.next().unwrap_or(0);
+        found.trace_lost += words.next().unwrap_or(0);
+    }
+    found.rows.sort_by_key(|row| (row.addresses, row.id));
+    Ok(found)
+}
+
+fn read(from: &mut impl Read, found: &mut Connections) -> std::io::Result<()> {
+    let mut row = [0; Status::SIZE];
+    loop {
+        let mut filled = 0;
+        while let Some(rest) = row.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match from.read(rest) {
+                Ok(0) => return Ok(()),
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match Status::parse(&row) {
+            Some(status) if found.rows.len() < MAX_ROWS => found.rows.push(status),
+            _ => found.left_out += 1,
+        }
+    }
+}
