@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -170,6 +171,20 @@ impl Setup {
 
     fn ip(&self, undo: SystemUndo, namespace: Option<&str>, line: &str) -> Result<(), SystemError> {
         self.step(undo, || tool::run(&tool::line("ip", namespace, line)).map(drop))
+    }
+
+    /// A new folder in a BPF file system, for what is pinned there: it goes with the folder.
+    ///
+    /// # Errors
+    /// See [`SystemError`].
+    pub fn pins(&self, folder: &Path) -> Result<(), SystemError> {
+        if folder.exists() {
+            return Err(SystemError::InUse(format!("a folder {}", folder.display())));
+        }
+        self.step(SystemUndo::Pins(folder.to_owned()), || {
+            std::fs::create_dir(folder)
+                .map_err(|error| SystemError::System { what: format!("make {}", folder.display()), error })
+        })
     }
 
     /// A new network namespace, with its loopback up.

@@ -6,6 +6,8 @@ use super::{SystemError, SystemInterface, namespace, sysctl, tool};
 use nix::net::if_::if_nametoindex;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 /// One step back. Each may be done twice, and when what it is about has gone already: then it does nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub enum SystemUndo {
     Offload(SystemInterface, Vec<Offload>),
     /// Run `ip` or `tc` on an interface.
     Tool(SystemInterface, Vec<String>),
+    /// Remove a folder of a BPF file system: what is pinned there goes from the kernel.
+    Pins(PathBuf),
 }
 
 impl SystemUndo {
@@ -43,6 +47,7 @@ impl SystemUndo {
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
             SystemUndo::Namespace(name) => Some(name),
+            SystemUndo::Pins(_) => None,
             SystemUndo::Sysctl { namespace, .. } => namespace.as_deref(),
             SystemUndo::Link(interface)
             | SystemUndo::Offload(interface, _)
@@ -63,6 +68,12 @@ impl SystemUndo {
                 done.or_else(|error| if exists(interface) { Err(error) } else { Ok(()) })
             }
             SystemUndo::Namespace(name) => namespace::delete(name),
+            SystemUndo::Pins(folder) => match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(SystemError::System { what: format!("remove {}", folder.display()), error })
+                }
+                _ => Ok(()),
+            },
             SystemUndo::Sysctl { namespace, name, value } if there(namespace.as_deref()) => {
                 in_namespace(namespace.as_deref(), || sysctl::write(name, value))
             }
@@ -122,6 +133,7 @@ impl fmt::Display for SystemUndo {
                 write!(f, "{} of {interface}, which was on", all.join(", "))
             }
             SystemUndo::Tool(_, arguments) => f.write_str(&arguments.join(" ")),
+            SystemUndo::Pins(folder) => write!(f, "BPF programs in {}", folder.display()),
         }
     }
 }
