@@ -1,8 +1,8 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, lab_namespaces, man, nics, notices, pacing, papers, profiles,
-    run, scenario, show, ss, terminal, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, kernel, lab_namespaces, man, nics, notices, pacing, papers,
+    profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -16,6 +16,7 @@ Examples for those who run a far link:
   farpace emulate eth1 eth2 --rate 100mbit --delay 20ms    a line between two interfaces, in real time
   farpace pacing show                                what a pacing configuration means on a line
   farpace pacing report trace.pcap                   how evenly the flows of a capture are paced
+  farpace kernel up --default                        its congestion control under every program of this machine
   farpace nics order --ways 1G,100M                  in which order frames leave by two cards
 
 Examples for those who move data:
@@ -74,6 +75,8 @@ pub enum Command {
     Emulate(emulate::Args),
     /// Bring a host up on a device of this machine: it answers ping, and offers echo, discard and chargen
     Up(up::Args),
+    /// farpace's congestion control inside the kernel of this machine, through BPF
+    Kernel(Box<kernel::Args>),
     /// Run a program that knows nothing of farpace on a farpace host
     Exec(exec::Args),
     /// List the sockets of running farpace hosts, as ss(8) does those of the kernel
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Nics(args) => nics::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::Up(args) => up::run(args),
+        Command::Kernel(args) => kernel::run(args),
         Command::Exec(args) => exec::run(args),
         Command::Ss(args) => ss::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -60,6 +60,7 @@ pub mod emulate;
 pub mod exec;
 pub mod grid;
 pub mod interrupt;
+pub mod kernel;
 pub mod lab_compare;
 pub mod lab_namespaces;
 pub mod man;

@@ -39,13 +39,17 @@ static __always_inline struct connection *begin(struct sock *sk, enum kind kind)
 	u32 zero = 0;
 	struct counters *count = bpf_map_lookup_elem(&fp_counters, &zero);
 	u64 id = count ? __sync_fetch_and_add(&count->connections, 1) + 1 : 1;
+	u8 asks;
 
 	if (!c) {
 		if (count)
 			__sync_fetch_and_add(&count->without_state, 1);
 		return NULL;
 	}
+	/* What the handshake has agreed on stands there already. */
+	asks = c->asks;
 	__builtin_memset(c, 0, sizeof(*c));
+	c->asks = asks;
 	c->id = id;
 	c->kind = kind;
 	c->delivered = tcp_sk(sk)->delivered;
@@ -216,8 +220,13 @@ void BPF_PROG(note_ack, struct sock *sk, u32 flags)
 {
 	struct connection *c = connection_of(sk);
 
-	if (c)
-		c->ece = !!(flags & CA_ACK_ECE);
+	if (!c)
+		return;
+	c->ece = !!(flags & CA_ACK_ECE);
+	if (c->ack_now) {
+		c->ack_now = 0;
+		tcp_sk(sk)->inet_conn.icsk_ack.pending |= ICSK_ACK_NOW;
+	}
 }
 
 SEC("struct_ops")

@@ -22,8 +22,9 @@ struct connection {
 	u8 ece;
 	/* An ACK request came with the segment at hand. */
 	u8 ack_now;
-	u8 unused[5];
-	u64 trace_time;
+	/* The peer answers ACK requests. */
+	u8 asks;
+	u8 unused[4];
 	union {
 		struct farpace farpace;
 		struct star star;

@@ -34,6 +34,17 @@ pub enum KernelError {
         /// The last lines of what libbpf and the verifier say.
         log: String,
     },
+    /// No control groups.
+    #[error("there are no control groups of version 2: mount -t cgroup2 none /sys/fs/cgroup/unified")]
+    NoCgroups,
+    /// More than a limit allows.
+    #[error("at most {most} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        most: usize,
+    },
     /// Nothing is loaded.
     #[error("no control of farpace is loaded: `farpace kernel up` loads it")]
     NotLoaded,

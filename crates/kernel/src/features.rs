@@ -1,5 +1,6 @@
 //! What this kernel allows, feature by feature: each is tried, not guessed from a version.
 
+use crate::mounts::mounted;
 use crate::{Control, KernelError, object};
 use serde::Serialize;
 use std::fs;
@@ -75,6 +76,11 @@ pub fn features() -> Vec<Feature> {
         let loaded = object::open(name, bytes).and_then(|opened| object::load(name, opened));
         loaded.map(|_| "taken".to_owned()).map_err(|error| first_line(&error))
     };
+    all.push(Feature::new(
+        "policy",
+        "`up --default`, `--cgroup` and `--to`",
+        tried("the policy", object::POLICY),
+    ));
     all.push(Feature::new("list", "`farpace kernel status`", tried("the list of connections", object::LIST)));
     all.push(Feature::new(
         "hand back",
@@ -107,21 +113,12 @@ fn jit() -> Feature {
     Feature::new("JIT", "congestion controls in BPF", found).required()
 }
 
-/// The type of the file system at `path`, as /proc/mounts names it.
-pub(crate) fn mounted(kind: &str) -> Option<String> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let mut found = mounts.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (_, path, its) = (words.next()?, words.next()?, words.next()?);
-        (its == kind).then(|| path.to_owned())
-    });
-    found.next()
-}
-
 fn bpffs() -> Feature {
-    let found = mounted("bpf")
-        .ok_or_else(|| "no BPF file system: `farpace kernel up --stay` mounts it at /sys/fs/bpf".to_owned());
-    Feature::new("bpffs", "`up --stay`", found)
+    let found = mounted("bpf").map_or_else(
+        || "none; `farpace kernel up --stay` mounts it at /sys/fs/bpf".to_owned(),
+        |path| path.display().to_string(),
+    );
+    Feature::new("bpffs", "`up --stay`", Ok(found))
 }
 
 fn cgroup() -> Feature {
@@ -129,7 +126,7 @@ fn cgroup() -> Feature {
     Feature::new(
         "cgroup2",
         "`up --default` and `--cgroup`",
-        mounted("cgroup2").ok_or_else(|| missing.to_owned()),
+        mounted("cgroup2").map(|path| path.display().to_string()).ok_or_else(|| missing.to_owned()),
     )
 }
 

@@ -3,8 +3,8 @@
 //!
 //! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic, function by function as
 //!   in `farpace-tcp`; they compile for user space too, where `tests/differential.rs` holds both against each other.
-//! * With the feature `bpf`, [`Session`] loads them, [`connections`] lists the connections under them, [`Trace`] reads a row for
-//!   each ACK, and [`hand_back`] gives connections back to another control.
+//! * With the feature `bpf`, `Session` loads them, `Policy` says who is under them, `connections` lists the connections under them,
+//!   `Trace` reads a row for each ACK, and `hand_back` gives connections back to another control.
 //! * Without it, only what the rows mean ([`Status`], [`TraceRow`]) is here, and nothing needs clang.
 //!
 //! Start reading at [`Control`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
@@ -14,6 +14,7 @@
 
 mod control;
 mod rows;
+mod rule;
 
 #[cfg(feature = "bpf")]
 mod error;
@@ -24,7 +25,11 @@ mod hand_back;
 #[cfg(feature = "bpf")]
 mod list;
 #[cfg(feature = "bpf")]
+mod mounts;
+#[cfg(feature = "bpf")]
 mod object;
+#[cfg(feature = "bpf")]
+mod policy;
 #[cfg(feature = "bpf")]
 mod session;
 #[cfg(feature = "bpf")]
@@ -32,13 +37,16 @@ mod trace;
 
 pub use control::Control;
 pub use rows::{Addresses, Phase, Status, TraceRow};
+pub use rule::{Destination, MAX_RULES, Rule};
 
 #[cfg(feature = "bpf")]
 pub use {
     error::KernelError,
     features::{Feature, features},
-    hand_back::{HandedBack, hand_back},
+    hand_back::{HandedBack, hand_back, hand_back_everywhere},
     list::{Connections, connections},
-    session::{Registered, Session, unregister},
+    mounts::{bpf_folder, cgroup_root},
+    policy::{Policy, PolicyCounters, policy_counters},
+    session::{Registered, Session, ends_with_owner, registered, unregister},
     trace::Trace,
 };

@@ -56,6 +56,10 @@ pub fn connections() -> Result<Connections, KernelError> {
         found.without_state += words.next().unwrap_or(0);
         found.trace_lost += words.next().unwrap_or(0);
     }
+    if found.rows.is_empty() && found.left_out == 0 && crate::session::registered().is_empty() {
+        // Maps go a moment after their programs.
+        return Err(KernelError::NotLoaded);
+    }
     found.rows.sort_by_key(|row| (row.addresses, row.id));
     Ok(found)
 }

@@ -17,6 +17,8 @@ macro_rules! object {
 
 /// The controls, their maps and the trace.
 pub(crate) const CONTROL: &[u8] = object!("control");
+/// Who is under which control.
+pub(crate) const POLICY: &[u8] = object!("policy");
 /// Lists connections.
 pub(crate) const LIST: &[u8] = object!("list");
 /// Gives connections to another control.

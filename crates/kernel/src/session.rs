@@ -3,7 +3,6 @@
 use crate::object::{self, Abilities};
 use crate::{Control, KernelError};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A control that the kernel has.
@@ -115,13 +114,12 @@ impl Session {
         &self.refused
     }
 
-    /// Pins the registrations in `folder`, which is made, in a BPF file system: then they stay when the process ends. Returns
-    /// the files. Registrations of kernels before Linux 6.4 stay without.
+    /// Pins the registrations in `folder`, in a BPF file system: then they stay when the process ends. Returns the files.
+    /// Registrations of kernels before Linux 6.4 stay without.
     ///
     /// # Errors
     /// No BPF file system there, or a file is there already.
     pub fn pin(&mut self, folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
-        fs::create_dir_all(folder).map_err(KernelError::system(format!("make {}", folder.display())))?;
         let mut files = Vec::new();
         for one in &mut self.registered {
             if one.ends_with_owner {
@@ -156,4 +154,16 @@ pub fn unregister() -> Result<Vec<Control>, KernelError> {
         }
     }
     Ok(gone)
+}
+
+/// Controls of ours that the kernel offers, whoever has loaded them: in this thread's network namespace, as in all.
+pub fn registered() -> Vec<Control> {
+    let names =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    Control::ALL.into_iter().filter(|c| names.split_whitespace().any(|name| name == c.name())).collect()
+}
+
+/// Whether a registration ends with its owner: before Linux 6.4, and where that cannot be known, it does not.
+pub fn ends_with_owner() -> bool {
+    object::abilities().is_ok_and(|abilities| abilities.links)
 }

@@ -5,7 +5,7 @@
 mod machine;
 mod network;
 
-use crate::{lab_namespaces, terminal};
+use crate::{kernel, lab_namespaces, terminal};
 use anyhow::Result;
 use farpace_live::system::{Journal, clean, journals};
 use serde::Serialize;
@@ -122,6 +122,13 @@ fn clean_up() -> (Vec<String>, Vec<DoctorFinding>) {
         Err(error) => {
             let mend = "run it as root: sudo farpace doctor --clean";
             failed.push(DoctorFinding::problem("clean labs", format!("{error:#}"), mend));
+        }
+    }
+    match kernel::leftovers(true) {
+        Ok(controls) => cleaned.extend(controls),
+        Err(error) => {
+            let mend = "run it as root: sudo farpace doctor --clean";
+            failed.push(DoctorFinding::problem("clean the kernel", format!("{error:#}"), mend));
         }
     }
     (cleaned, failed)

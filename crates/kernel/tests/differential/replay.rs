@@ -1,11 +1,11 @@
 //! ACKs as the lab has recorded them: a run's records, as what congestion control is told of them.
 
 use crate::pair::{Happening, MSS};
+use farpace_events::{Cause, Record, RecordDirection, RecoveryState};
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run};
 use farpace_tcp::RateSample;
 use farpace_tcp::cc::{AckSample, Cut};
-use farpace_events::{Cause, Record, RecordDirection, RecoveryState};
 use farpace_units::{Instant, Packets, Rate, Seq, Span};
 use std::collections::VecDeque;
 

@@ -1,0 +1,85 @@
+//! `farpace kernel down`.
+
+use super::DownArgs;
+use super::setup::{NAME, held};
+use crate::terminal;
+use anyhow::{Result, bail};
+use farpace_kernel::{HandedBack, hand_back_everywhere, registered, unregister};
+use farpace_live::system::{Setup, SystemError};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// What became of connections, by the number of their network namespace.
+#[derive(Debug, Default)]
+pub struct GivenBack(BTreeMap<u64, HandedBack>);
+
+impl GivenBack {
+    /// A line for each namespace in which there was something to do.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |(number, back): (&u64, &HandedBack)| {
+            let mut line =
+                format!("network namespace {number}: {} connections are under {} now", back.given, back.to);
+            if back.kept > 0 {
+                line += &format!(", {} keep their control until they end", back.kept);
+            }
+            if back.default_changed {
+                line += &format!("; net.ipv4.tcp_congestion_control is {} now", back.to);
+            }
+            line
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// Gives the connections of every network namespace to its default control.
+pub fn give_back() -> Result<GivenBack> {
+    Ok(GivenBack(hand_back_everywhere()?))
+}
+
+/// Takes away and prints.
+pub fn run(args: &DownArgs) -> Result<ExitCode> {
+    let setup = match Setup::take_over(NAME) {
+        Ok(setup) => Some(setup),
+        Err(SystemError::Unknown(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let found = setup.is_some();
+    if let Some(setup) = setup
+        && let Err(errors) = setup.undo()
+    {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        bail!("{}", errors.join("; "));
+    }
+    let unregistered = if held().is_none() { unregister()? } else { Vec::new() };
+    let still = registered();
+    if !still.is_empty() {
+        let names: Vec<_> = still.iter().map(|control| control.name()).collect();
+        bail!("{} belongs to a `farpace kernel up` that runs: end that process", names.join(" and "));
+    }
+    let back = if args.keep_connections { GivenBack::default() } else { give_back()? };
+    if args.json {
+        let namespaces: Vec<_> = back
+            .0
+            .iter()
+            .map(|(number, back)| {
+                json!({
+                    "namespace": number, "given": back.given, "kept": back.kept, "to": back.to,
+                    "default_changed": back.default_changed,
+                })
+            })
+            .collect();
+        let down = found || !unregistered.is_empty();
+        return terminal::print_json(
+            &json!({"format": "farpace-kernel-down/1", "was_up": down, "namespaces": namespaces}),
+        )
+        .map(|()| ExitCode::SUCCESS);
+    }
+    let mut text = back.lines().iter().map(|line| format!("{line}\n")).collect::<String>();
+    text += match found || !unregistered.is_empty() {
+        true => "The kernel has no control of farpace any more.\n",
+        false => "There was nothing to take away.\n",
+    };
+    terminal::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

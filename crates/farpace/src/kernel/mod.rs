@@ -1,0 +1,209 @@
+//! `farpace kernel`: farpace's congestion control, and what else BPF lets it change, inside the kernel of this machine.
+//!
+//! Start reading at [`run`]; a file for each command. What is loaded is `crates/kernel`, and only with the feature `kernel`.
+
+#![cfg_attr(not(feature = "kernel"), allow(dead_code, reason = "this build only parses the words"))]
+
+mod words;
+
+#[cfg(feature = "kernel")]
+mod doctor;
+#[cfg(feature = "kernel")]
+mod down;
+#[cfg(feature = "kernel")]
+mod setup;
+#[cfg(feature = "kernel")]
+mod status;
+#[cfg(feature = "kernel")]
+mod trace;
+#[cfg(feature = "kernel")]
+mod up;
+
+#[cfg(feature = "kernel")]
+pub use setup::leftovers;
+
+use crate::emulate::words::span;
+use anyhow::Result;
+use farpace_kernel::{Control, Destination};
+use farpace_units::Span;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const AFTER_HELP: &str = "\
+The controls of farpace run in this kernel for connections of any program: `farpace` for paths of which nothing is known but that \
+they are far, `star` (TCP-STAR) for satellites. Nothing is patched and nothing restarted. Programs choose one with \
+setsockopt(TCP_CONGESTION), administrators with `ip route ... congctl farpace`, with sysctl net.ipv4.tcp_congestion_control, or with \
+the options of `up`.
+
+Examples:
+  farpace kernel doctor                         what this kernel allows
+  farpace kernel up --default                   every new connection of this machine, until Ctrl-C
+  farpace kernel up --default --stay            the same, until `farpace kernel down`
+  farpace kernel status                         the connections under it
+  farpace kernel trace --out t --for 60s        a row for each ACK
+  farpace kernel down
+
+It needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.1 or later with BTF. docs/kernel.md.
+
+Exit codes: 0 done, 1 `doctor` finds that it does not work here, 2 no rights, a kernel that refuses, or a build without BPF.";
+
+/// The arguments of `farpace kernel`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// What this kernel allows, feature by feature, and what is missing
+    Doctor(DoctorArgs),
+    /// Load the controls, and say which connections are under them
+    Up(UpArgs),
+    /// The connections under them: control, rate, window, round trip, losses
+    Status(StatusArgs),
+    /// A row for each ACK, in the form of the lab's traces
+    Trace(TraceArgs),
+    /// Take away what `up --stay` has loaded, and give its connections to another control
+    Down(DownArgs),
+}
+
+/// The arguments of `farpace kernel doctor`.
+#[derive(Clone, Debug, clap::Args)]
+struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const UP_HELP: &str = "\
+A destination is a network, and what holds for connections with it: any of
+  control=farpace|star|kernel       whose congestion control; kernel: it keeps its own
+  rto-min=50ms  rto-max=5s          bounds of the retransmission timeout (rto-max: Linux 6.15 or later, 1 s to 120 s)
+  delack-max=8ms                    how long this end delays ACKs, at most
+  initial-window=32                 segments before the first ACK
+  initial-receive-window=1000       segments that the peer may send before the receive window grows
+  max-rate=20mbit                   no connection faster than this
+  ack-requests=on|off               ask for ACKs where the peer can answer, and answer
+The longest prefix counts. What is not given is as --control and --ack-requests say. Without --default, --cgroup and --to the \
+controls are registered, and no connection is under them that does not ask.
+
+Examples:
+  farpace kernel up --default
+  farpace kernel up --cgroup /sys/fs/cgroup/system.slice/backup.service --control star
+  farpace kernel up --to 203.0.113.0/24,rto-max=5s --to 10.0.0.0/8,control=kernel --stay";
+
+/// The arguments of `farpace kernel up`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = UP_HELP)]
+struct UpArgs {
+    /// The control of connections for which nothing else is said
+    #[arg(long, value_name = "CONTROL", default_value = "farpace", value_parser = words::control)]
+    control: Control,
+    /// Every new connection of this machine, also in containers, is under it
+    #[arg(long)]
+    default: bool,
+    /// New connections of processes in this control group (version 2) are under it; may be repeated
+    #[arg(long, value_name = "FOLDER", conflicts_with = "default")]
+    cgroup: Vec<PathBuf>,
+    /// What holds for connections with a network; may be repeated, and goes with --default where no --cgroup is given
+    #[arg(long, value_name = "NETWORK[,KEY=VALUE]...", value_parser = words::destination)]
+    to: Vec<words::To>,
+    /// Ask for ACKs where the peer's farpace answers them, and answer requests
+    #[arg(long)]
+    ack_requests: bool,
+    /// Stays when this command ends; `farpace kernel down` takes it away
+    #[arg(long, conflicts_with = "lasts")]
+    stay: bool,
+    /// Ends after this time; without it, and without --stay, at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    lasts: Option<Span>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl UpArgs {
+    /// What holds where, or nothing if nobody is under a control who does not ask.
+    fn destinations(&self) -> Vec<Destination> {
+        let usual = words::usual(self.control, self.ack_requests);
+        let mut all: Vec<_> = self.to.iter().map(|to| to.complete(usual)).collect();
+        if (self.default || !self.cgroup.is_empty()) && !all.iter().any(|to| to.bits == 0) {
+            all.push(Destination::everywhere(usual));
+        }
+        all
+    }
+}
+
+/// The arguments of `farpace kernel status`.
+#[derive(Clone, Debug, clap::Args)]
+struct StatusArgs {
+    /// Again each second, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    watch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print metrics in the text format of Prometheus
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+}
+
+/// The arguments of `farpace kernel trace`.
+#[derive(Clone, Debug, clap::Args)]
+struct TraceArgs {
+    /// The directory for trace.parquet and connections.json
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Ends after this time; without it at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    lasts: Option<Span>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `farpace kernel down`.
+#[derive(Clone, Debug, clap::Args)]
+struct DownArgs {
+    /// Connections keep their control until they end
+    #[arg(long)]
+    keep_connections: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `farpace kernel`.
+///
+/// # Errors
+/// No rights, a kernel that refuses, or a build without BPF.
+#[cfg(feature = "kernel")]
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Doctor(args) => doctor::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::Down(args) => down::run(args),
+    }
+}
+
+/// `farpace kernel` in a build that cannot do it.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "kernel"))]
+pub fn run(_: &Args) -> Result<ExitCode> {
+    anyhow::bail!(
+        "this build of farpace has no BPF programs. One that has: tools/setup kernel && \
+         cargo build --release -p farpace --features kernel (it needs clang and libelf)"
+    )
+}
+
+/// Sets that dead processes have left in the kernel: none without BPF.
+#[cfg(not(feature = "kernel"))]
+pub fn leftovers(_: bool) -> Result<Vec<String>> {
+    Ok(Vec::new())
+}

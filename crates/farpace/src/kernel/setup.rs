@@ -1,0 +1,29 @@
+//! What stays in the kernel, and who takes it away.
+
+use anyhow::{Context, Result};
+use farpace_kernel::{Control, ends_with_owner, unregister};
+use farpace_live::system::{Journal, journals};
+
+/// The name of our setups.
+pub const NAME: &str = "kernel";
+/// The folder of pinned programs in the BPF file system.
+pub const FOLDER: &str = "farpace";
+
+/// Setups of ours that hold, by a process that runs or because they were kept.
+pub fn held() -> Option<Journal> {
+    journals().into_iter().find(|journal| journal.name == NAME && !journal.is_left_over())
+}
+
+/// Controls that are registered without anybody who holds them: kernels before Linux 6.4 keep those of processes that were
+/// killed. `clean` takes them away; what was found, in words.
+///
+/// # Errors
+/// The kernel does not let them go.
+pub fn leftovers(clean: bool) -> Result<Vec<String>> {
+    // Later kernels let them go with their owners; where a setup holds they are in use.
+    if ends_with_owner() || held().is_some() || !clean {
+        return Ok(Vec::new());
+    }
+    let gone = unregister().context("congestion controls that a killed process has left")?;
+    Ok(gone.into_iter().map(|control: Control| format!("congestion control {control}")).collect())
+}
