@@ -47,6 +47,6 @@ pub use {
     list::{Connections, connections},
     mounts::{bpf_folder, cgroup_root},
     policy::{Policy, PolicyCounters, policy_counters},
-    session::{Registered, Session, ends_with_owner, registered, unregister},
+    session::{Registered, Session, ends_with_owner, registered, sets_loaded, unregister},
     trace::Trace,
 };

@@ -167,3 +167,9 @@ pub fn registered() -> Vec<Control> {
 pub fn ends_with_owner() -> bool {
     object::abilities().is_ok_and(|abilities| abilities.links)
 }
+
+/// Sets of programs of ours in the kernel: one for the session that runs, and one for each former session as long as
+/// connections are under it.
+pub fn sets_loaded() -> usize {
+    object::maps(object::CONNECTIONS, MapType::SkStorage).len()
+}

@@ -2,13 +2,18 @@
 
 use super::DownArgs;
 use super::setup::{NAME, held};
+use crate::stopwatch::Stopwatch;
 use crate::terminal;
 use anyhow::{Result, bail};
 use farpace_kernel::{HandedBack, hand_back_everywhere, registered, unregister};
 use farpace_live::system::{Setup, SystemError};
+use farpace_units::Span;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+
+/// How long the kernel may take to let controls go.
+const PATIENCE: Span = Span::from_secs(3);
 
 /// What became of connections, by the number of their network namespace.
 #[derive(Debug, Default)]
@@ -52,6 +57,9 @@ pub fn run(args: &DownArgs) -> Result<ExitCode> {
         bail!("{}", errors.join("; "));
     }
     let unregistered = if held().is_none() { unregister()? } else { Vec::new() };
+    // The kernel lets them go a moment after their owner.
+    let waits = Stopwatch::start();
+    waits.wait_until(PATIENCE.as_nanos(), || registered().is_empty());
     let still = registered();
     if !still.is_empty() {
         let names: Vec<_> = still.iter().map(|control| control.name()).collect();
