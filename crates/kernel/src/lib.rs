@@ -3,9 +3,9 @@
 //!
 //! * `bpf/` has the programs in C. `bpf/farpace` and `bpf/star` are the controls in integer arithmetic, function by function as
 //!   in `farpace-tcp`; they compile for user space too, where `tests/differential.rs` holds both against each other.
-//! * With the feature `bpf`, `Session` loads them, `Policy` says who is under them, `connections` lists the connections under them,
-//!   `Trace` reads a row for each ACK, and `hand_back` gives connections back to another control.
-//! * Without it, only what the rows mean ([`Status`], [`TraceRow`]) is here, and nothing needs clang.
+//! * With the feature `bpf`, `KernelSession` loads them, `KernelPolicy` says who is under them, `connections` lists the connections under them,
+//!   `KernelTrace` reads a row for each ACK, and `hand_back` gives connections back to another control.
+//! * Without it, only what the rows mean ([`KernelConnection`], [`TraceRow`]) is here, and nothing needs clang.
 //!
 //! Start reading at [`Control`], then at `session.rs`. It never decides where things are pinned or who is under a control: the
 //! command does.
@@ -36,17 +36,17 @@ mod session;
 mod trace;
 
 pub use control::Control;
-pub use rows::{Addresses, Phase, Status, TraceRow};
-pub use rule::{Destination, MAX_RULES, Rule};
+pub use rows::{Addresses, KernelConnection, Phase, TraceRow};
+pub use rule::{KernelDestination, MAX_RULES, Rule};
 
 #[cfg(feature = "bpf")]
 pub use {
     error::KernelError,
     features::{Feature, features},
     hand_back::{HandedBack, hand_back, hand_back_everywhere},
-    list::{Connections, connections},
+    list::{KernelConnections, connections},
     mounts::{bpf_folder, cgroup_root},
-    policy::{Policy, PolicyCounters, policy_counters},
-    session::{Registered, Session, ends_with_owner, registered, sets_loaded, unregister},
-    trace::Trace,
+    policy::{KernelPolicy, PolicyCounters, policy_counters},
+    session::{KernelSession, Registered, ends_with_owner, registered, sets_loaded, unregister},
+    trace::KernelTrace,
 };

@@ -1,7 +1,7 @@
 //! The connections under our controls.
 
 use crate::object::{self, CONNECTIONS, COUNTERS};
-use crate::{KernelError, Status};
+use crate::{KernelConnection, KernelError};
 use libbpf_rs::{Iter, MapCore, MapFlags, MapType};
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -11,9 +11,9 @@ const MAX_ROWS: usize = 1 << 20;
 
 /// Connections, and what was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Connections {
+pub struct KernelConnections {
     /// Those that are there, by their addresses.
-    pub rows: Vec<Status>,
+    pub rows: Vec<KernelConnection>,
     /// Connections that began under our control.
     pub begun: u64,
     /// Of them, those without memory for their state: their window stays as it was.
@@ -28,12 +28,12 @@ pub struct Connections {
 ///
 /// # Errors
 /// [`KernelError::NotLoaded`], no rights, or a kernel that refuses to list.
-pub fn connections() -> Result<Connections, KernelError> {
+pub fn connections() -> Result<KernelConnections, KernelError> {
     let maps = object::maps(CONNECTIONS, MapType::SkStorage);
     if maps.is_empty() {
         return Err(if object::has_rights() { KernelError::NotLoaded } else { KernelError::NoRights });
     }
-    let mut found = Connections::default();
+    let mut found = KernelConnections::default();
     for map in &maps {
         let mut object = object::open("the list of connections", object::LIST)?;
         for mut own in object.maps_mut() {
@@ -64,8 +64,8 @@ pub fn connections() -> Result<Connections, KernelError> {
     Ok(found)
 }
 
-fn read(from: &mut impl Read, found: &mut Connections) -> std::io::Result<()> {
-    let mut row = [0; Status::SIZE];
+fn read(from: &mut impl Read, found: &mut KernelConnections) -> std::io::Result<()> {
+    let mut row = [0; KernelConnection::SIZE];
     loop {
         let mut filled = 0;
         while let Some(rest) = row.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -76,7 +76,7 @@ fn read(from: &mut impl Read, found: &mut Connections) -> std::io::Result<()> {
                 Err(error) => return Err(error),
             }
         }
-        match Status::parse(&row) {
+        match KernelConnection::parse(&row) {
             Some(status) if found.rows.len() < MAX_ROWS => found.rows.push(status),
             _ => found.left_out += 1,
         }

@@ -2,7 +2,7 @@
 
 use crate::object::{self, CONNECTIONS};
 use crate::rule::MAX_RULES;
-use crate::{Destination, KernelError};
+use crate::{KernelDestination, KernelError};
 use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object};
 use serde::Serialize;
 use std::fs::File;
@@ -26,18 +26,18 @@ pub struct PolicyCounters {
 
 /// A policy that holds in control groups. When it is dropped it holds for no new connection; what was set stays.
 #[derive(Debug)]
-pub struct Policy {
+pub struct KernelPolicy {
     links: Vec<Link>,
     _object: Object,
 }
 
-impl Policy {
+impl KernelPolicy {
     /// Lets `destinations` hold for connections that processes in `groups` (folders of the control group file system, version 2)
-    /// begin or accept from now on. The longest prefix counts. A [session](crate::Session) must be loaded.
+    /// begin or accept from now on. The longest prefix counts. A [session](crate::KernelSession) must be loaded.
     ///
     /// # Errors
     /// No rights, no such control group, a kernel that refuses, or more than [`MAX_RULES`].
-    pub fn load(groups: &[PathBuf], destinations: &[Destination]) -> Result<Self, KernelError> {
+    pub fn load(groups: &[PathBuf], destinations: &[KernelDestination]) -> Result<Self, KernelError> {
         let what = "the policy";
         if destinations.len() > MAX_RULES {
             return Err(KernelError::TooMany { what: "destinations", most: MAX_RULES });
@@ -66,7 +66,7 @@ impl Policy {
             let what = format!("the policy in {} (is it a folder of cgroup2?)", group.display());
             links.push(link.map_err(|error| object::refused(&what, &error))?);
         }
-        Ok(Policy { links, _object: object })
+        Ok(KernelPolicy { links, _object: object })
     }
 
     /// Pins it in `folder` in a BPF file system: then it stays when the process ends. Returns the files.

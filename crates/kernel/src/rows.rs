@@ -122,7 +122,7 @@ fn pacing(bytes: u64) -> Option<Rate> {
 
 /// A connection under a control of ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Status {
+pub struct KernelConnection {
     /// Its number since the programs were loaded.
     pub id: u64,
     /// Who talks to whom.
@@ -165,12 +165,12 @@ pub struct Status {
     pub lost: u32,
 }
 
-impl Status {
+impl KernelConnection {
     /// Bytes of a row.
     pub const SIZE: usize = 136;
 
     /// A row. None: its control is not known, so that the programs are of another version.
-    pub fn parse(row: &[u8; Status::SIZE]) -> Option<Self> {
+    pub fn parse(row: &[u8; KernelConnection::SIZE]) -> Option<Self> {
         let mut f = Fields(row);
         let id = f.u64();
         let addresses = Addresses::parse(&mut f);
@@ -181,7 +181,7 @@ impl Status {
         let (kind, phase, ca_state, tcp_state) = (f.u8(), f.u8(), f.u8(), f.u8());
         let us = |us: u32| Span::from_micros(u64::from(us));
         let control = Control::of_kind(kind)?;
-        Some(Status {
+        Some(KernelConnection {
             id,
             addresses,
             control,
@@ -324,8 +324,8 @@ mod tests {
             row.extend(n.to_ne_bytes());
         }
         row.extend([1, 4, 3, 1, 0, 0, 0, 0]);
-        let row: [u8; Status::SIZE] = row.try_into().unwrap();
-        let status = Status::parse(&row).unwrap();
+        let row: [u8; KernelConnection::SIZE] = row.try_into().unwrap();
+        let status = KernelConnection::parse(&row).unwrap();
         assert_eq!(status.addresses.local, "10.0.0.1:5000".parse().unwrap());
         assert_eq!(status.addresses.remote, "10.0.0.2:443".parse().unwrap());
         assert_eq!((status.control, status.phase), (Control::Farpace, Some(Phase::Steady)));
@@ -337,8 +337,8 @@ mod tests {
             (RecoveryState::Recovery, 2, 60)
         );
         let mut other = row;
-        other[Status::SIZE - 8] = 9;
-        assert_eq!(Status::parse(&other), None);
+        other[KernelConnection::SIZE - 8] = 9;
+        assert_eq!(KernelConnection::parse(&other), None);
     }
 
     /// Breaks: rows of another length are read as if they were ours.

@@ -65,7 +65,7 @@ impl Rule {
 
 /// A rule, and the peers that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Destination {
+pub struct KernelDestination {
     /// An address of the network.
     pub address: IpAddr,
     /// Bits of its prefix.
@@ -74,10 +74,10 @@ pub struct Destination {
     pub rule: Rule,
 }
 
-impl Destination {
+impl KernelDestination {
     /// Every IPv4 and IPv6 address.
     pub fn everywhere(rule: Rule) -> Self {
-        Destination { address: IpAddr::from([0; 16]), bits: 0, rule }
+        KernelDestination { address: IpAddr::from([0; 16]), bits: 0, rule }
     }
 
     /// The key of the map: IPv4 addresses as IPv6 knows them.
@@ -104,12 +104,12 @@ mod tests {
     #[test]
     fn keys() {
         let at = |text: &str, bits| {
-            Destination { address: text.parse().unwrap(), bits, rule: Rule::default() }.key()
+            KernelDestination { address: text.parse().unwrap(), bits, rule: Rule::default() }.key()
         };
         assert_eq!(at("10.1.2.3", 8)[..4], 104u32.to_ne_bytes());
         assert_eq!(at("10.1.2.3", 8)[4..], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 1, 2, 3]);
         assert_eq!(at("fd00::1", 64)[..6], [64, 0, 0, 0, 0xfd, 0]);
-        assert_eq!(Destination::everywhere(Rule::default()).key(), [0; 20]);
+        assert_eq!(KernelDestination::everywhere(Rule::default()).key(), [0; 20]);
     }
 
     /// Breaks: a rule is another in the kernel.

@@ -18,7 +18,7 @@ pub struct Registered {
 /// Programs that are loaded. When it is dropped the kernel offers the controls no more; connections that have one keep it, and
 /// its programs, until they end or [change](crate::hand_back()).
 #[derive(Debug)]
-pub struct Session {
+pub struct KernelSession {
     registered: Vec<Registered>,
     /// Controls that the kernel has refused, and why.
     refused: Vec<(Control, KernelError)>,
@@ -61,7 +61,7 @@ pub(crate) fn try_load(control: Control) -> Result<(), KernelError> {
     load(&[control], abilities).map(drop)
 }
 
-impl Session {
+impl KernelSession {
     /// Loads the programs and registers `controls`. One that the kernel refuses is left out if another is taken.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Session {
             })?;
             registered.push(Registered { control: *control, link, ends_with_owner: abilities.links });
         }
-        Ok(Session { registered, refused, _object: object })
+        Ok(KernelSession { registered, refused, _object: object })
     }
 
     /// The controls that the kernel has taken.

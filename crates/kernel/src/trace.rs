@@ -8,18 +8,18 @@ use std::time::Duration;
 
 /// The rows, as they come. While it lives the programs write them; one process at a time can read.
 #[derive(Debug)]
-pub struct Trace {
+pub struct KernelTrace {
     rows: Vec<MapHandle>,
     switches: Vec<MapHandle>,
 }
 
-impl Trace {
+impl KernelTrace {
     /// Lets the programs write rows from now on.
     ///
     /// # Errors
     /// [`KernelError::NotLoaded`], or no rights.
     pub fn start() -> Result<Self, KernelError> {
-        let trace = Trace {
+        let trace = KernelTrace {
             rows: object::maps(TRACE, MapType::RingBuf),
             switches: object::maps(CONFIG, MapType::Array),
         };
@@ -68,7 +68,7 @@ impl Trace {
     }
 }
 
-impl Drop for Trace {
+impl Drop for KernelTrace {
     fn drop(&mut self) {
         // The rows would only go unread.
         let _ = self.switch(0);

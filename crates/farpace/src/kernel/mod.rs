@@ -24,7 +24,7 @@ pub use setup::leftovers;
 
 use crate::emulate::words::span;
 use anyhow::Result;
-use farpace_kernel::{Control, Destination};
+use farpace_kernel::{Control, KernelDestination};
 use farpace_units::Span;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -126,11 +126,11 @@ struct UpArgs {
 
 impl UpArgs {
     /// What holds where, or nothing if nobody is under a control who does not ask.
-    fn destinations(&self) -> Vec<Destination> {
+    fn destinations(&self) -> Vec<KernelDestination> {
         let usual = words::usual(self.control, self.ack_requests);
         let mut all: Vec<_> = self.to.iter().map(|to| to.complete(usual)).collect();
         if (self.default || !self.cgroup.is_empty()) && !all.iter().any(|to| to.bits == 0) {
-            all.push(Destination::everywhere(usual));
+            all.push(KernelDestination::everywhere(usual));
         }
         all
     }

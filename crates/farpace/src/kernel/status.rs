@@ -4,7 +4,7 @@ use super::StatusArgs;
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::Result;
-use farpace_kernel::{Connections, PolicyCounters, Status, connections, policy_counters};
+use farpace_kernel::{KernelConnection, KernelConnections, PolicyCounters, connections, policy_counters};
 use farpace_report::{Table, TableCell, TableColumn};
 use farpace_units::{Rate, Span};
 use serde_json::{Value, json};
@@ -48,11 +48,11 @@ fn mbit(rate: Rate) -> TableCell {
     TableCell::Number(rate.as_mbit_f64(), None)
 }
 
-fn phase(status: &Status) -> &'static str {
+fn phase(status: &KernelConnection) -> &'static str {
     status.phase.map_or("–", |phase| phase.name())
 }
 
-fn text(found: &Connections, policy: Option<PolicyCounters>) -> String {
+fn text(found: &KernelConnections, policy: Option<PolicyCounters>) -> String {
     let columns = vec![
         TableColumn::text("local"),
         TableColumn::text("remote"),
@@ -109,10 +109,10 @@ fn text(found: &Connections, policy: Option<PolicyCounters>) -> String {
     text + ".\n"
 }
 
-fn to_json(found: &Connections, policy: Option<PolicyCounters>) -> Value {
+fn to_json(found: &KernelConnections, policy: Option<PolicyCounters>) -> Value {
     let ns = |span: Span| span.as_secs_f64();
     let rows = found.rows.iter().map(|status| {
-        let Status {
+        let KernelConnection {
             id,
             addresses,
             control,
@@ -171,7 +171,7 @@ fn to_json(found: &Connections, policy: Option<PolicyCounters>) -> Value {
 }
 
 /// The text format of Prometheus.
-fn metrics(found: &Connections, policy: Option<PolicyCounters>) -> String {
+fn metrics(found: &KernelConnections, policy: Option<PolicyCounters>) -> String {
     let mut text = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, values: Vec<(String, f64)>| {
         let _ = writeln!(text, "# HELP farpace_kernel_{name} {help}\n# TYPE farpace_kernel_{name} {kind}");
@@ -198,8 +198,8 @@ fn metrics(found: &Connections, policy: Option<PolicyCounters>) -> String {
             alone(policy.answered),
         );
     }
-    let of_each = |value: fn(&Status) -> f64| {
-        let labels = |s: &Status| {
+    let of_each = |value: fn(&KernelConnection) -> f64| {
+        let labels = |s: &KernelConnection| {
             format!(
                 "{{local=\"{}\",remote=\"{}\",control=\"{}\"}}",
                 s.addresses.local, s.addresses.remote, s.control

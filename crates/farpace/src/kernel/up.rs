@@ -5,7 +5,7 @@ use super::{UpArgs, down};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
-use farpace_kernel::{Control, Destination, Policy, Session, bpf_folder, cgroup_root};
+use farpace_kernel::{Control, KernelDestination, KernelPolicy, KernelSession, bpf_folder, cgroup_root};
 use farpace_live::system::Setup;
 use farpace_units::Span;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
     let begun = Stopwatch::start();
     // Written down before anything is pinned.
     let setup = if args.stay { Some(Setup::begin(NAME)?) } else { None };
-    let mut session = Session::load(&Control::ALL)?;
+    let mut session = KernelSession::load(&Control::ALL)?;
     for (control, error) in session.refused() {
         terminal::note(&format!("warning: control {control} is left out: {error}"));
         if *control == args.control && !destinations.is_empty() {
@@ -34,7 +34,8 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
     let mut policy = match destinations.is_empty() {
         true => None,
         false => Some(
-            Policy::load(&groups, &destinations).context("the controls were loaded and have gone again")?,
+            KernelPolicy::load(&groups, &destinations)
+                .context("the controls were loaded and have gone again")?,
         ),
     };
     if let Some(setup) = setup {
@@ -58,7 +59,12 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(args: &UpArgs, session: &Session, groups: &[PathBuf], destinations: &[Destination]) -> Result<()> {
+fn say(
+    args: &UpArgs,
+    session: &KernelSession,
+    groups: &[PathBuf],
+    destinations: &[KernelDestination],
+) -> Result<()> {
     let names: Vec<_> = session.registered().iter().map(|one| one.control.name()).collect();
     if args.json {
         let refused = session.refused().iter();

@@ -1,7 +1,7 @@
 //! Controls and destinations as people type them.
 
 use crate::emulate::words::{rate, span};
-use farpace_kernel::{Control, Destination, Rule};
+use farpace_kernel::{Control, KernelDestination, Rule};
 use farpace_units::Packets;
 use std::net::IpAddr;
 
@@ -32,13 +32,13 @@ pub struct To {
 
 impl To {
     /// With what holds otherwise where nothing was said.
-    pub fn complete(&self, usual: Rule) -> Destination {
+    pub fn complete(&self, usual: Rule) -> KernelDestination {
         let rule = Rule {
             control: self.control.unwrap_or(usual.control),
             ack_requests: self.ack_requests.unwrap_or(usual.ack_requests),
             ..self.said
         };
-        Destination { address: self.address, bits: self.bits, rule }
+        KernelDestination { address: self.address, bits: self.bits, rule }
     }
 }
 
