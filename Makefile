@@ -29,6 +29,7 @@ test: ## everything that must hold before a change goes in
 	$(CARGO) test --workspace --locked --no-run
 	@tools/readme-commands
 	$(CARGO) test --workspace --locked --no-fail-fast -- --skip in_real_time
+	@tools/test-kernel test
 	@tools/test-realtime
 
 test-realtime: ## the tests that measure rates and delays in real time, alone; again if the machine was busy
@@ -39,6 +40,7 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@tools/test-kernel clippy
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
