@@ -12,9 +12,10 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* The other control's name, set before loading. */
 const volatile char heir[16] = "reno";
-/* Results. */
-u32 given;
-u32 refused;
+struct {
+	u32 given;
+	u32 refused;
+} results;
 
 static __always_inline bool is(const char *name, const char *other, int length)
 {
@@ -44,8 +45,8 @@ int hand_back(struct bpf_iter__tcp *ctx)
 	for (int i = 0; i < 16; i++)
 		name[i] = heir[i];
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
-		refused++;
+		results.refused++;
 	else
-		given++;
+		results.given++;
 	return 0;
 }

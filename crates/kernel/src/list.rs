@@ -3,11 +3,14 @@
 use crate::object::{self, CONNECTIONS, COUNTERS};
 use crate::{KernelConnection, KernelError};
 use libbpf_rs::{Iter, MapCore, MapFlags, MapType};
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::os::fd::AsFd;
 
 /// Most connections that are listed. More are counted.
 const MAX_ROWS: usize = 1 << 20;
+
+/// Bytes that one call asks for; the kernel gives at most 32 kB.
+const CHUNK: usize = 1 << 16;
 
 /// Connections, and what was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +49,8 @@ pub fn connections() -> Result<KernelConnections, KernelError> {
         let program = program.ok_or(KernelError::NotLoaded)?;
         let failed = |error: libbpf_rs::Error| object::refused("to list connections", &error);
         let link = program.attach_iter(map.as_fd()).map_err(failed)?;
-        let mut iter = Iter::new(&link).map_err(failed)?;
+        // The kernel begins its walk again at each call.
+        let mut iter = BufReader::with_capacity(CHUNK, Iter::new(&link).map_err(failed)?);
         read(&mut iter, &mut found).map_err(KernelError::system("read the list of connections"))?;
     }
     for map in object::maps(COUNTERS, MapType::Array) {

@@ -1,6 +1,6 @@
 //! How it ends: orderly, killed, again and again.
 
-use crate::harness::{Here, Transfer, Up, control_of, farpace, here, until};
+use crate::harness::{Here, Transfer, Up, control_of, farpace, here, rounds, until};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,11 +9,6 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-/// How often the long tests repeat: more in `tools/soak`.
-fn rounds(usual: usize) -> usize {
-    std::env::var("FARPACE_KERNEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
 
 /// Connections that come and go, and one that stays, until it is told to stop.
 struct Load {
@@ -83,7 +78,7 @@ fn it_stays_until_down() {
     let (_, doctor, _) = farpace(&["doctor"]);
     assert!(doctor.contains("kernel of process"), "{doctor}");
     let (code, told, error) = farpace(&["kernel", "down"]);
-    assert!(code == 0 && told.contains("connections are under"), "{told} {error}");
+    assert!(code == 0 && told.contains(": 2 connections are under"), "{told} {error}");
     assert_ne!(control_of(&transfer.stream), "farpace");
     transfer.finish();
     nothing_is_left();
@@ -99,7 +94,10 @@ fn killed_while_it_runs() {
     let mut transfer = Transfer::to(LOOPBACK);
     transfer.send(1_000_000);
     up.kill();
-    until("a control of ours is registered", || farpace_kernel::registered().is_empty());
+    // Before Linux 6.4 the registration stays, too, until `down`.
+    if farpace_kernel::ends_with_owner() {
+        until("a control of ours is registered", || farpace_kernel::registered().is_empty());
+    }
     // It keeps its control, whose programs stay as long as it does.
     assert_eq!(control_of(&transfer.stream), "farpace");
     transfer.send(20_000_000);
@@ -116,7 +114,7 @@ fn killed_while_it_runs() {
 fn killed_at_every_moment() {
     let Some(here) = here() else { return };
     let load = Load::start();
-    for round in 0..rounds(24) {
+    for round in 0..rounds("FARPACE_KERNEL_ROUNDS", 24) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_farpace"));
         command.args(["kernel", "up", "--stay", "--cgroup", here.group_text()]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -137,7 +135,7 @@ fn killed_at_every_moment() {
 fn loaded_again_and_again_under_load() {
     let Some(here) = here() else { return };
     let load = Load::start();
-    for round in 0..rounds(24) {
+    for round in 0..rounds("FARPACE_KERNEL_ROUNDS", 24) {
         stays(&here);
         let (code, _, error) = farpace(&["kernel", "down"]);
         assert_eq!(code, 0, "round {round}: {error}");

@@ -60,6 +60,11 @@ impl Drop for Here {
     }
 }
 
+/// How much the long tests do: a variable of the environment says more in `tools/soak`.
+pub fn rounds(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 /// Runs the command; its exit code and what it wrote.
 pub fn farpace(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_farpace")).args(arguments).output().unwrap();
