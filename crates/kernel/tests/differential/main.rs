@@ -14,7 +14,7 @@ use farpace_kernel::Control;
 use farpace_tcp::RateSample;
 use farpace_tcp::cc::{AckSample, Cut};
 
-use farpace_units::{Instant, Packets, Rate, Span, Stream};
+use farpace_units::{Instant, Packets, RandomStream, Rate, Span};
 use pair::{Happening, MSS, Pair};
 
 /// A window or a rate is near another if they differ by at most this part, and a segment.
@@ -128,7 +128,7 @@ fn star_on_acks_of_the_lab() {
 
 /// Events at random: round trips, rates and losses that wander, with cuts, timeouts and undone cuts.
 fn at_random(seed: u64, events: usize) -> Vec<(Instant, Happening)> {
-    let mut random = Stream::new(seed, "differential");
+    let mut random = RandomStream::new(seed, "differential");
     let base = 1_000 + random.below(600_000);
     // How often the queue grows, and by what part of the round trip at most.
     let (grows, by) = (random.unit() * 0.7, 50 + random.below(1_000));

@@ -3,7 +3,7 @@
 use crate::driver::{Answer, InC};
 use farpace_kernel::Control;
 use farpace_tcp::Window;
-use farpace_tcp::cc::{AckSample, CongestionControl, Cut, Event, Farpace, Star};
+use farpace_tcp::cc::{AckSample, CongestionControl, CongestionEvent, Cut, Farpace, Star};
 use farpace_tcp::config::{Abc, Congestion, Settings};
 use farpace_units::{Instant, Packets, Span};
 
@@ -80,7 +80,7 @@ impl Pair {
         let owns = self.control == Control::Farpace;
         match happening {
             Happening::Established(rtt) => {
-                self.rust.on_event(now, &mut self.window, Event::Established(*rtt))
+                self.rust.on_event(now, &mut self.window, CongestionEvent::Established(*rtt))
             }
             Happening::Ack(ack, may_raise) => {
                 if !ack.delivered.is_zero() {
@@ -97,13 +97,13 @@ impl Pair {
                     self.window.set_cwnd(ssthresh);
                 }
             }
-            Happening::Timeout => self.rust.on_event(now, &mut self.window, Event::EnterLoss),
+            Happening::Timeout => self.rust.on_event(now, &mut self.window, CongestionEvent::EnterLoss),
             Happening::Undo => {
                 let cwnd = self.rust.undo_cwnd(&self.window);
                 if !owns {
                     self.window.set_cwnd(cwnd);
                 }
-                self.rust.on_event(now, &mut self.window, Event::Undo);
+                self.rust.on_event(now, &mut self.window, CongestionEvent::Undo);
             }
         }
         Answer {
