@@ -31,7 +31,7 @@ pub struct Rule {
 
 impl Rule {
     /// The rule as `struct rule` has it.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who loads rules needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who loads rules needs it"))]
     pub(crate) fn bytes(&self) -> [u8; 40] {
         let us = |span: Option<Span>| {
             span.map_or(0, |span| u32::try_from(span.as_nanos() / 1_000).unwrap_or(u32::MAX))
@@ -81,7 +81,7 @@ impl KernelDestination {
     }
 
     /// The key of the map: IPv4 addresses as IPv6 knows them.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "who loads rules needs it"))]
+    #[cfg_attr(not(any(feature = "bpf", test)), expect(dead_code, reason = "who loads rules needs it"))]
     pub(crate) fn key(&self) -> [u8; 20] {
         let (address, bits) = match self.address {
             // Nothing but every address has no bits.
