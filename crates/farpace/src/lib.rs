@@ -8,7 +8,7 @@
 //! * **Run a scenario** and read what came of it: [`lab::Run`]. The example below is complete.
 //! * **Use the engine alone**, over your own packets and clock: [`tcp::Connection`]. It is sans-IO.
 //! * **Build a network in code** rather than TOML: [`lab::World`] and the elements of [`path`].
-//! * **Look into a run**: [`trace::Record`] is one row per segment and ACK; [`report`] draws figures.
+//! * **Look into a run**: [`events::Record`] is one row per segment and ACK; [`report`] draws figures.
 //! * **Use the command's own parts**: [`run::run`] is `farpace run`.
 //!
 //! ```
