@@ -3,7 +3,7 @@
 use crate::hosts::{HostKind, resolving};
 use crate::network::{self, NetworkError};
 use crate::parts::Parts;
-use crate::queueing::Lines;
+use crate::queueing::PathQueues;
 use crate::scenario::{Direction, Hop, Scenario};
 use farpace_link::multi_nic::MultiNic;
 use farpace_path::world::{ElementId, End, WireId, World, WorldError};
@@ -51,7 +51,7 @@ impl BoundaryNetwork {
                 resolves: resolving.contains(host.as_str()),
             })
         };
-        let doors = parts.machines.iter().filter_map(info).collect();
+        let doors = parts.hosts.iter().filter_map(info).collect();
         Ok((world, BoundaryNetwork { scenario: scenario.clone(), parts, doors }))
     }
     /// The doors, in the order of names.
@@ -80,14 +80,14 @@ impl BoundaryNetwork {
     }
     /// How long what waits in the queue of one direction of a link takes to leave.
     pub fn queueing_delay(&self, world: &mut World, hop: Hop, now: Instant) -> Span {
-        Lines::along(world, &self.scenario, &[hop]).delay(world, now)
+        PathQueues::along(world, &self.scenario, &self.parts, &[hop]).delay(world, now)
     }
     /// The layers of hosts with several cards, by host.
     pub fn multi_nics(&self) -> impl Iterator<Item = (&str, ElementId)> {
-        self.parts.machines.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)))
+        self.parts.hosts.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)))
     }
     /// The layer of a host with several cards.
     pub fn multi_nic<'w>(&self, world: &'w World, host: &str) -> Option<&'w MultiNic> {
-        world.element(self.parts.machines.get(host)?.layer?)
+        world.element(self.parts.hosts.get(host)?.layer?)
     }
 }

@@ -4,6 +4,7 @@ use crate::network::NetworkError;
 use crate::scenario::{Hop, Scenario};
 use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
+use farpace_link::pacing::PacingConfig;
 use farpace_path::world::{ElementId, End, World};
 use farpace_path::{BoundaryPort, Port, Processor};
 use farpace_units::{Instant, RandomStream};
@@ -72,8 +73,15 @@ fn machine(
     let mac = host.mac();
     let processor = scenario.hosts.get(name).and_then(|host| host.processor.as_ref());
     let several = scenario.multi_nic(name);
-    if processor.is_some() || several.is_some() {
+    let paced = scenario.cards(name).into_iter().filter_map(|nic| scenario.direction(nic)?.pacing);
+    if processor.is_some() || several.is_some() || paced.clone().next().is_some() {
         host.know_departures();
+    }
+    if paced.into_iter().any(PacingConfig::follows_connections) {
+        host.say_rates();
+    }
+    if scenario.links.iter().any(|link| scenario.leads_to_switch(link, name)) {
+        host.share_line();
     }
     if resolving.contains(name) {
         host.join_link(mac, LocalLink::default());

@@ -13,7 +13,7 @@ pub(crate) fn observe(
     scenario: &Scenario,
     parts: &Parts,
 ) -> Result<(), WorldError> {
-    for (host, _) in parts.machines.iter().filter(|(_, machine)| machine.layer.is_some()) {
+    for (host, _) in parts.hosts.iter().filter(|(_, machine)| machine.layer.is_some()) {
         for end in scenario.cards(host).into_iter().filter_map(|card| parts.card(card)).flatten() {
             let wire = world.observe(end)?;
             watch.count(wire);
@@ -30,7 +30,7 @@ pub(crate) fn outcomes(
     parts: &Parts,
 ) -> Result<Vec<NicsOutcome>, WorldError> {
     let mut outcomes = Vec::new();
-    for (host, machine) in &parts.machines {
+    for (host, machine) in &parts.hosts {
         let Some(layer) = machine.layer else { continue };
         let mut cards = Vec::new();
         for (number, card) in scenario.cards(host).into_iter().enumerate() {

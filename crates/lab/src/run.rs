@@ -5,11 +5,11 @@ use crate::hosts::HostKind;
 use crate::network::{self, NetworkError};
 use crate::nics;
 use crate::outcome::{DatagramOutcome, DropCount, FlowOutcome, RunOutcome};
-use crate::pacing;
+use crate::pacing_nics;
 use crate::parts::Parts;
 use crate::payload::{Payload, Verifier, VerifyError};
 use crate::programs::{ReceivingProgram, SendingProgram};
-use crate::queueing::Lines;
+use crate::queueing::PathQueues;
 use crate::scenario::{DatagramFlow, Scenario};
 use crate::silence::SilenceMeter;
 use crate::watch::{CaptureOpenError, Watch};
@@ -114,7 +114,7 @@ struct FlowRun {
     size: ByteCount,
     sender: ConnectionId,
     receiver: Option<ConnectionId>,
-    lines: Lines,
+    queues: PathQueues,
     silence: SilenceMeter,
     arrived: u64,
     delivered: ByteCount,
@@ -200,7 +200,7 @@ impl Run {
         let log_as = inputs.records.then_some(index as u32);
         let rtt = self.scenario.base_rtt(flow);
         let full = self.scenario.packets_in(self.bin, flow);
-        let lines = Lines::of(&self.world, &self.scenario, flow);
+        let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
         let name = flow.name.clone();
         let listener = self.world.element_mut::<Host>(to);
         listener
@@ -226,7 +226,7 @@ impl Run {
             size,
             sender,
             receiver: None,
-            lines,
+            queues,
             silence: SilenceMeter::new(self.bin, rtt, full),
             arrived: 0,
             delivered: ByteCount::ZERO,
@@ -259,7 +259,7 @@ impl Run {
     /// What makes the cards of each host with several one, by host.
     pub fn multi_nics(&self) -> impl Iterator<Item = (&str, &MultiNic)> {
         let layers =
-            self.parts.machines.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)));
+            self.parts.hosts.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)));
         layers.filter_map(|(host, layer)| Some((host, self.world.element::<MultiNic>(layer)?)))
     }
 
@@ -372,7 +372,7 @@ impl Run {
     /// Records are not needed any more: making them ends.
     pub fn stop_records(&mut self) {
         if std::mem::take(&mut self.records) {
-            for machine in self.parts.machines.values() {
+            for machine in self.parts.hosts.values() {
                 if let Some(host) = self.world.element_mut::<Host>(machine.host) {
                     host.stop_log();
                 }
@@ -388,7 +388,7 @@ impl Run {
     /// How long a packet sent now would wait in queues on the way of a flow's data, if nothing else came: bytes
     /// queued over rate, all lines together. Zero for a flow that there is not.
     pub fn queueing_delay(&mut self, flow: usize) -> Span {
-        self.flows.get(flow).map_or(Span::ZERO, |f| f.lines.delay(&mut self.world, self.now))
+        self.flows.get(flow).map_or(Span::ZERO, |f| f.queues.delay(&mut self.world, self.now))
     }
 
     /// The world, to look at.
@@ -418,7 +418,7 @@ impl Run {
             }
         }
         let datagrams = self.datagram_outcomes();
-        let pacing = pacing::outcomes(&self.world, &self.scenario);
+        let pacing = pacing_nics::outcomes(&self.world, &self.scenario, &self.parts);
         let nics = nics::outcomes(&mut self.world, &self.watch, &self.scenario, &self.parts)?;
         let events = self.world.events_processed();
         Ok(RunOutcome { ended: self.now, flows, datagrams, pacing, nics, drops, events, captures })

@@ -395,7 +395,7 @@ fn impossible_values_are_refused() {
         ("hosts.a.processor", "{ send = \"2 s\" }", "no frame takes a processor 2 s"),
         ("hosts.a.processor", "{ queue = \"100 B\" }", "never holds a full-size frame"),
         ("hosts.a.processor", "{ speed = 1 }", "unknown key `speed`"),
-        ("links.a0.forward.interrupts", "{ frames = 0 }", "one frame at least"),
+        ("links.a0.forward.interrupts", "{ frames = 0 }", "at least one frame"),
         ("links.a0.forward.interrupts", "{ delay = \"1 min\" }", "no interrupt takes"),
     ] {
         let set = [(key.to_owned(), value.to_owned())];

@@ -238,6 +238,28 @@ fn timers_keep_the_same_spacing_without_gap_frames() {
     assert!(full.len() > 1_300 && exact * 100 > full.len() * 97, "{exact} of {}", full.len());
 }
 
+/// Breaks: impairments of a paced direction work before the NIC, not on what it sends; or gap frames cost tokens
+/// of a policer.
+#[test]
+fn impairments_work_on_what_the_nic_sends() {
+    let policer = "policer = { rate = \"105 Mbit/s\", burst = \"20 kB\" }";
+    let text = scenario(ROUTER, "")
+        .replace("[links.forward.pacing]", &format!("[links.forward]\n{policer}\n[links.forward.pacing]"));
+    let mut run = begun(&text);
+    drive(&mut run);
+    let outcome = ended(run); // nothing is dropped: without pacing, bursts of the window exceed the bucket
+    assert!(outcome.pacing[0].nic.gap_frames > 10_000);
+    let text = text.replace(policer, "loss = 0.01");
+    let mut run = begun(&text);
+    drive(&mut run);
+    let outcome = run.finish().unwrap();
+    let nic = outcome.pacing[0].nic;
+    let lost: u64 = outcome.drops.iter().map(|drop| drop.packets).sum();
+    let expected = (nic.packets + nic.gap_frames) / 100;
+    assert!(outcome.drops.iter().all(|drop| drop.place == "nic.forward.loss"), "{:?}", outcome.drops);
+    assert!(lost.abs_diff(expected) < expected / 4, "{lost} lost, {expected} expected");
+}
+
 /// Breaks: a scenario that is explained says nothing of its pacing, or promises losses that pacing prevents.
 #[test]
 fn pacing_has_words() {

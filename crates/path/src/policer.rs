@@ -1,6 +1,6 @@
 //! A token-bucket policer: drops what exceeds its rate, never queues.
 
-use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
+use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, ends_at_port};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::Packet;
 use thiserror::Error;
@@ -176,6 +176,11 @@ fn after_silence(rate: u64, time: Span, fraction: u64) -> (u64, u64) {
 impl ElementDirection for PolicerDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
+        // A policer is behind a port, where these end. They cost no tokens.
+        if ends_at_port(&packet) {
+            cx.emit(out, packet);
+            return;
+        }
         self.fill(cx.now());
         let len = match self.config.counted {
             PolicedBytes::Ip => packet.network_len(),

@@ -3,8 +3,8 @@
 use super::words::{self, QueueOption};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_lab::scenario::{
-    Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, OutageSpec, PolicerSpec, QueueLimit, ReorderSpec,
-    Scenario, Trace,
+    BitErrorsSpec, CorruptSpec, Direction, DirectionSpec, DuplicateSpec, FlowSpec, HostSpec, JitterSpec,
+    LinkSpec, LossSpec, OutageSpec, OutagesSpec, PolicerSpec, QueueLimit, ReorderSpec, Scenario, Trace,
 };
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::collections::BTreeMap;
@@ -180,13 +180,13 @@ impl LinkOptions {
         };
         DirectionSpec {
             policer: self.police.map(policer),
-            loss: loss.unwrap_or(0.0),
-            bit_errors: ber.unwrap_or(0.0),
-            duplicate: self.duplicate.unwrap_or(0.0),
-            corrupt: self.corrupt.unwrap_or(0.0),
+            loss: LossSpec(loss.unwrap_or(0.0)),
+            bit_errors: BitErrorsSpec(ber.unwrap_or(0.0)),
+            duplicate: DuplicateSpec(self.duplicate.unwrap_or(0.0)),
+            corrupt: CorruptSpec(self.corrupt.unwrap_or(0.0)),
             reorder: self.reorder.map(|chance| ReorderSpec { chance, extra: self.reorder_by }),
-            jitter: jitter.unwrap_or_default(),
-            outages: self.outage.clone(),
+            jitter: JitterSpec(jitter.unwrap_or_default()),
+            outages: OutagesSpec(self.outage.clone()),
             ..DirectionSpec::default()
         }
     }
@@ -210,16 +210,9 @@ fn limit(queue: QueueOption, rate: Option<Rate>) -> Result<QueueLimit> {
 /// An element that counts packets or bits.
 pub fn check_whole(scenario: &Scenario) -> Result<()> {
     for link in &scenario.links {
-        for way in [Direction::Forward, Direction::Backward] {
-            let d = link.direction(way);
-            let counts = d.has_troubles()
-                || d.policer.is_some()
-                || d.middlebox.is_some()
-                || d.ack_thinning.is_some()
-                || d.aqm.is_some()
-                || d.pacing.is_some()
-                || d.interrupts.is_some();
-            if counts {
+        for direction in Direction::BOTH {
+            let d = link.direction(direction);
+            if d.is_impaired() || d.aqm.is_some() || d.pacing.is_some() {
                 bail!(
                     "--gso: link `{}` does more than a rate, a delay and a queue: what counts packets or bits would take a \
                      super-segment of 40 packets for one",

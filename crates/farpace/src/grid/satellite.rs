@@ -215,9 +215,9 @@ mod tests {
         assert!(config.send_buffer.max.get() > 2 * WINDOW.get(), "it limits what is in flight");
         assert_eq!(flow.receiver.resolve().unwrap().receive_buffer.max, WINDOW);
         let link = &one.links[1];
-        assert_eq!((link.forward.outages.len(), link.backward.outages.len()), (0, 1));
-        assert_eq!((link.backward.outages[0].at, link.backward.bit_errors), (Span::from_secs(45), 0.0));
-        assert_eq!(link.forward.bit_errors, 1e-5);
+        assert_eq!((link.forward.outages.0.len(), link.backward.outages.0.len()), (0, 1));
+        assert_eq!((link.backward.outages.0[0].at, link.backward.bit_errors.0), (Span::from_secs(45), 0.0));
+        assert_eq!(link.forward.bit_errors.0, 1e-5);
         let star = Contender::paper("star");
         let two =
             Satellite::pair(star.clone(), star, Ber::Zero, Queue::Small).scenario(2, TIME, &[]).unwrap();

@@ -127,7 +127,7 @@ impl ResolvedDirection<'_> {
     /// # Errors
     /// What a checked scenario does not have: limits and parameters that are impossible.
     pub fn discipline(&self) -> Result<Box<dyn QueueDiscipline>, QueueError> {
-        let limit = self.queue;
+        let limit = self.link().queue;
         Ok(match self.aqm {
             Some(Aqm { red: Some(red), .. }) => Box::new(path::Red::new(limit, red.config(self.fastest()))?),
             Some(Aqm { codel: Some(codel), .. }) => Box::new(path::CoDel::new(limit, codel.config())?),

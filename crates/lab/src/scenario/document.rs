@@ -50,6 +50,11 @@ impl From<usize> for DocumentStep {
     }
 }
 
+/// The path of a key in the table at `at`.
+pub(super) fn below(at: &[DocumentStep], keys: &[&str]) -> Vec<DocumentStep> {
+    at.iter().cloned().chain(keys.iter().map(|key| DocumentStep::from(*key))).collect()
+}
+
 impl DocumentNode {
     /// The child a step leads to.
     pub fn child(&self, step: &DocumentStep) -> Option<&DocumentNode> {

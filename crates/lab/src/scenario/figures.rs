@@ -1,7 +1,8 @@
 //! The arithmetic of a path: sizes of segments, base round-trip time, bottleneck, window.
 
-use super::host_model::{InterruptsSpec, ProcessorSpec};
-use super::spec::{FlowSpec, PolicerCounts, PolicerSpec, ResolvedDirection, Scenario};
+use super::impairment::{PolicerCounts, PolicerSpec};
+use super::processor::ProcessorSpec;
+use super::spec::{FlowSpec, ResolvedDirection, Scenario};
 use super::topology::Hop;
 use farpace_path::ProcessorConfig;
 use farpace_units::{ByteCount, Rate, Span};
@@ -90,8 +91,8 @@ impl Scenario {
         for hop in self.path(flow) {
             for (hop, frame) in [hop, hop.back()].into_iter().zip(frames) {
                 let Some(d) = self.direction(hop) else { continue };
-                total += d.shortest() + on_line(&d, frame);
-                total += d.interrupts.map_or(Span::ZERO, InterruptsSpec::alone);
+                total += d.shortest() + transmission_time(&d, frame);
+                total += d.impairments().fold(Span::ZERO, |t, impairment| t + impairment.value.min_delay());
             }
         }
         total
@@ -137,7 +138,7 @@ impl Scenario {
         let mut limits = Vec::new();
         for &hop in hops {
             let Some(d) = self.direction(hop) else { continue };
-            if let Some(p) = d.policer {
+            if let Some(p) = &d.spec.policer {
                 let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
                 limits.push(PathBottleneck { rate: p.rate, goodput, hop, is_policer: true, ways: 1 });
             }
@@ -181,8 +182,8 @@ pub(super) fn narrowest(limits: &[PathBottleneck]) -> Option<PathBottleneck> {
     limits.iter().copied().min_by_key(|l| l.goodput)
 }
 
-/// Time of a frame on the line.
-pub(super) fn on_line(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
+/// Time that a frame takes to be sent.
+pub(super) fn transmission_time(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
     d.fastest().map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
 }
 
@@ -193,8 +194,9 @@ pub(super) fn scale(rate: Rate, part: ByteCount, whole: ByteCount) -> Rate {
     Rate::from_bits_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
-/// When a full bucket is empty if `arriving` (in the bytes it counts) keeps coming; none if it never is.
-pub(super) fn dry_after(policer: &PolicerSpec, arriving: Rate) -> Option<Span> {
+/// When a full bucket is empty if packets keep arriving at the rate `arriving` (in the bytes that the policer
+/// counts); none if it never is.
+pub(super) fn empty_after(policer: &PolicerSpec, arriving: Rate) -> Option<Span> {
     let excess = arriving.bits_per_sec().checked_sub(policer.rate.bits_per_sec()).filter(|e| *e > 0)?;
     Some(Rate::from_bits_per_sec(excess).time_for(policer.burst))
 }

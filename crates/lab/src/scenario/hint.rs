@@ -2,6 +2,7 @@
 
 use super::document::DocumentStep;
 use super::error::Wrong;
+use super::impairment::INFOS;
 use serde_json::Value;
 
 /// Message and advice for what is wrong at `path`; `found` says what is there.
@@ -74,8 +75,7 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
     if let Some(near) = nearest(key, valid) {
         return format!("did you mean `{near}`?");
     }
-    let tables: Vec<&str> =
-        TABLES.iter().filter(|(def, _)| has_key(def, key)).map(|(_, words)| *words).collect();
+    let tables = tables_with(key);
     let elsewhere = if tables.is_empty() {
         String::new()
     } else {
@@ -87,37 +87,53 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
     format!("{elsewhere}valid here: {}", list(valid))
 }
 
-/// The tables of a scenario as the schema and as people call them.
-const TABLES: [(&str, &str); 23] = [
-    ("Scenario", "the top of the file"),
-    ("Host", "a host"),
-    ("Switch", "a switch"),
-    ("LinkSpec", "a link"),
-    ("DirectionSpec", "`forward` or `backward` of a link"),
-    ("Middlebox", "`middlebox` in `forward` or `backward` of a link"),
-    ("AckThinning", "`ack_thinning` in `forward` or `backward` of a link"),
-    ("Policer", "`policer` in `forward` or `backward` of a link"),
-    ("Mtu", "`mtu` in `forward` or `backward` of a link"),
-    ("BurstLoss", "`burst_loss` in `forward` or `backward` of a link"),
-    ("Aqm", "`aqm` of a link, or of its `forward` or `backward`"),
-    ("Red", "`red` in `aqm` of a link"),
-    ("CoDel", "`codel` in `aqm` of a link"),
-    ("FqCoDel", "`fq_codel` in `aqm` of a link"),
-    ("Schedule", "`schedule` of a link, or of its `forward` or `backward`"),
-    ("Step", "`steps` in `schedule` of a link"),
-    ("PacingConfig", "`pacing` in `forward` or `backward` of a link"),
-    ("ClassConfig", "`classes` in `pacing`"),
-    ("Filter", "`filters` in `pacing`"),
-    ("Reorder", "`reorder` in `forward` or `backward` of a link"),
-    ("Flow", "a flow"),
-    ("Trace", "`trace`"),
-    ("Settings", "`sender` or `receiver` of a flow"),
+/// The tables of a scenario by an example of their path, and as messages call them. Impairments are not here:
+/// they have a list of their own.
+const TABLES: [(&str, &str); 18] = [
+    ("", "the top of the file"),
+    ("hosts.a", "a host"),
+    ("hosts.a.multi_nic", "`multi_nic` of a host"),
+    ("hosts.a.processor", "`processor` of a host"),
+    ("switches.a", "a switch"),
+    ("links.0", "a link"),
+    ("links.0.forward", "`forward` or `backward` of a link"),
+    ("links.0.aqm", "`aqm` of a link, or of its `forward` or `backward`"),
+    ("links.0.aqm.red", "`red` in `aqm` of a link"),
+    ("links.0.aqm.codel", "`codel` in `aqm` of a link"),
+    ("links.0.aqm.fq_codel", "`fq_codel` in `aqm` of a link"),
+    ("links.0.schedule", "`schedule` of a link, or of its `forward` or `backward`"),
+    ("links.0.schedule.steps.0", "`steps` in `schedule` of a link"),
+    ("links.0.forward.pacing", "`pacing` in `forward` or `backward` of a link"),
+    ("links.0.forward.pacing.classes.0", "`classes` in `pacing`"),
+    ("links.0.forward.pacing.filters.0", "`filters` in `pacing`"),
+    ("flows.0", "a flow"),
+    ("trace", "`trace`"),
 ];
 
-fn has_key(def: &str, key: &str) -> bool {
-    let root = super::schema();
-    let table = if def == "Scenario" { Some(&root) } else { root.get("$defs").and_then(|d| d.get(def)) };
-    table.and_then(|t| t.get("properties")).is_some_and(|p| p.get(key).is_some())
+/// The tables that have `key`, as messages call them.
+fn tables_with(key: &str) -> Vec<String> {
+    let tables = TABLES.iter().map(|(path, words)| ((*path).to_owned(), (*words).to_owned()));
+    let impairments = INFOS.iter().map(|(impairment, _)| {
+        let words = format!("`{impairment}` in `forward` or `backward` of a link");
+        (format!("links.0.forward.{impairment}"), words)
+    });
+    let settings = ("flows.0.sender".to_owned(), "`sender` or `receiver` of a flow".to_owned());
+    let all = tables.chain(impairments).chain([settings]);
+    all.filter(|(path, _)| has_key(path, key)).map(|(_, words)| words).collect()
+}
+
+/// True if the table at the dotted `path` has `key`. The path of a list stands for its entries.
+fn has_key(path: &str, key: &str) -> bool {
+    let mut steps: Vec<DocumentStep> = path
+        .split('.')
+        .filter(|step| !step.is_empty())
+        .map(|step| step.parse::<usize>().map_or_else(|_| DocumentStep::from(step), DocumentStep::from))
+        .collect();
+    if at(&steps).is_some_and(|value| value.schema.get("items").is_some()) {
+        steps.push(DocumentStep::from(0));
+    }
+    let properties = at(&steps).and_then(|value| value.schema.get("properties").cloned());
+    properties.is_some_and(|properties| properties.get(key).is_some())
 }
 
 /// Units as people write them who come from elsewhere, and ours.

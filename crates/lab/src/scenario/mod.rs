@@ -11,15 +11,14 @@ mod aqm;
 mod check;
 mod datagrams;
 mod document;
-mod elements;
 mod error;
 mod explain;
 mod figures;
 mod hint;
-mod host_model;
-mod impairments;
-mod middlebox;
+mod impairment;
 mod nics;
+mod number;
+mod processor;
 mod read;
 mod schedule;
 mod set;
@@ -34,14 +33,17 @@ pub use error::{ErrorPlace, MAX_PROBLEMS, ScenarioError, ScenarioProblem};
 pub use explain::explain;
 pub use farpace_path::QueueLimit;
 pub use figures::{PathBottleneck, SegmentSizes};
-pub use host_model::{InterruptsSpec, ProcessorSpec};
-pub use impairments::{BurstLossSpec, ClockJumpSpec};
-pub use middlebox::{AckThinningSpec, MiddleboxSpec, StripOnSpec, StripOptions};
+pub use impairment::{
+    AckThinningSpec, BitErrorsSpec, BurstLossSpec, ClockJumpSpec, ClockJumpsSpec, CorruptSpec, DuplicateSpec,
+    InterruptsSpec, JitterSpec, LossSpec, MiddleboxSpec, MtuChangeSpec, MtuSpec, OutageSpec, OutagesSpec,
+    PolicerCounts, PolicerSpec, ReorderSpec, StripOnSpec, StripOptions,
+};
+pub(crate) use impairment::{ImpairmentPosition, ImpairmentRefusal};
+pub use processor::ProcessorSpec;
 pub use schedule::{MAX_STEPS, ScheduleSpec, ScheduleStep};
 pub use spec::{
-    CaptureClock, Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, MtuChangeSpec, MtuSpec, OutageSpec,
-    PolicerCounts, PolicerSpec, ReorderSpec, ResolvedDirection, RouterSpec, Scenario, SwitchKind, SwitchSpec,
-    Trace,
+    CaptureClock, Direction, DirectionSpec, FlowSpec, HostSpec, LinkSpec, ResolvedDirection, RouterSpec,
+    Scenario, SwitchKind, SwitchSpec, Trace,
 };
 pub use taps::{Tap, TapPlace};
 pub use topology::Hop;
@@ -123,7 +125,7 @@ impl Scenario {
             set::apply(&mut root, i, path, value).map_err(|f| fail(vec![f]))?;
         }
         let mut scenario: Scenario = read::read(&root).map_err(|f| fail(vec![f]))?;
-        let mut findings = check::fetch(&mut scenario, beside);
+        let mut findings = check::read_files(&mut scenario, beside);
         if findings.is_empty() {
             findings = check::check(&scenario);
         }

@@ -124,11 +124,15 @@ impl ResolvedDirection<'_> {
             Some(_) => self.steps().iter().map(|s| s.delay).min().unwrap_or(self.delay),
         }
     }
-    /// The schedule of the line, as an element is made with it.
+    /// Rate and delay over time, as an element is made with them. A NIC that paces has the rate itself: then the
+    /// link has only the delay.
     ///
     /// # Errors
     /// What a checked scenario does not have: steps out of order.
-    pub fn line(&self) -> Result<path::Schedule, path::ScheduleError> {
+    pub fn link_schedule(&self) -> Result<path::Schedule, path::ScheduleError> {
+        if self.pacing.is_some() {
+            return path::Schedule::constant(None, self.delay);
+        }
         path::Schedule::new(self.steps(), self.schedule.and_then(|s| s.period))
     }
     /// True if the line changes or the queue is managed: then a plain link cannot do it.

@@ -16,11 +16,7 @@ impl Hop {
     /// The same way back.
     #[must_use]
     pub const fn back(self) -> Hop {
-        let way = match self.way {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        };
-        Hop { link: self.link, way }
+        Hop { link: self.link, way: self.way.reverse() }
     }
 }
 
@@ -122,5 +118,12 @@ impl Scenario {
             routes.entry(node).or_insert(hop);
         }
         routes
+    }
+
+    /// True if the other end of `link` than `node` is a switch or a hub: `node` sees frames for other hosts there.
+    pub(crate) fn leads_to_switch(&self, link: &LinkSpec, node: &str) -> bool {
+        let [first, second] = &link.between;
+        (first == node && self.switches.contains_key(second))
+            || (second == node && self.switches.contains_key(first))
     }
 }

@@ -2,8 +2,9 @@
 
 use super::knobs::{Knobs, Program, Way};
 use farpace_lab::scenario::{
-    BurstLossSpec, ClockJumpSpec, DirectionSpec, FlowSpec, HostSpec, LinkSpec, MtuChangeSpec, MtuSpec,
-    QueueLimit, ReorderSpec, Scenario, Trace,
+    BurstLossSpec, ClockJumpSpec, ClockJumpsSpec, CorruptSpec, DirectionSpec, DuplicateSpec, FlowSpec,
+    HostSpec, JitterSpec, LinkSpec, LossSpec, MtuChangeSpec, MtuSpec, OutagesSpec, QueueLimit, ReorderSpec,
+    Scenario, Trace,
 };
 use farpace_path::BurstLossConfig;
 use farpace_units::{ByteCount, Instant, Span};
@@ -19,7 +20,7 @@ pub fn text(knobs: &Knobs) -> String {
             ticks: j.ticks.cast_signed(),
         };
         let way = direction(&knobs.ways[i], knobs.heal, i, &mut unsaid);
-        DirectionSpec { clock_jumps: jumps.map(jump).collect(), ..way }
+        DirectionSpec { clock_jumps: ClockJumpsSpec(jumps.map(jump).collect()), ..way }
     });
     let [forward, backward] = directions;
     let link = LinkSpec {
@@ -117,18 +118,18 @@ fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> Direc
                 .map(|c| MtuChangeSpec { at: c.at.since(Instant::ZERO), limit: c.mtu })
                 .collect(),
         }),
-        loss: way.loss,
+        loss: LossSpec(way.loss),
         burst_loss: way.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLossSpec {
             begin,
             end,
             good,
             bad,
         }),
-        duplicate: way.duplicate,
-        corrupt: way.corrupt,
+        duplicate: DuplicateSpec(way.duplicate),
+        corrupt: CorruptSpec(way.corrupt),
         reorder: way.reorder.map(|(chance, extra)| ReorderSpec { chance, extra }),
-        jitter: way.jitter,
-        outages: way.outages.clone(),
+        jitter: JitterSpec(way.jitter),
+        outages: OutagesSpec(way.outages.clone()),
         ..DirectionSpec::default()
     }
 }

@@ -1,6 +1,9 @@
 //! The rules of datagram flows.
 
-use super::{Checker, DocumentStep, list};
+use super::super::document::DocumentStep;
+use super::super::hint::list;
+use super::names::{NAME_RULE, bad_name};
+use super::{Checker, steps};
 use crate::scenario::{DatagramFlow, MAX_FLOWS};
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ impl Checker<'_> {
         let s = self.s;
         if s.datagrams.len() > MAX_FLOWS {
             let n = s.datagrams.len();
-            self.key(path!["datagrams"], format!("{n} flows of datagrams; the limit is {MAX_FLOWS}"));
+            self.key(steps!["datagrams"], format!("{n} flows of datagrams; the limit is {MAX_FLOWS}"));
             return;
         }
         let addresses = s.addresses();
@@ -22,56 +25,56 @@ impl Checker<'_> {
         for (i, flow) in s.datagrams.iter().enumerate() {
             // Every field is named, so that a new one cannot be forgotten.
             let DatagramFlow { name, from, to, port, start, lasts, rate, payload } = flow;
-            if let Some(why) = super::bad_name(name) {
-                self.value(path!["datagrams", i, "name"], why).hint(super::NAME_RULE);
+            if let Some(why) = bad_name(name) {
+                self.value(steps!["datagrams", i, "name"], why).hint(NAME_RULE);
             }
             if names.insert(name, ()).is_some() {
-                self.value(path!["datagrams", i, "name"], format!("`{name}` is the name of another flow"))
+                self.value(steps!["datagrams", i, "name"], format!("`{name}` is the name of another flow"))
                     .hint("every name must be unique");
             }
             for (key, end) in [("from", from), ("to", to)] {
                 if !s.hosts.contains_key(end) {
-                    self.value(path!["datagrams", i, key], format!("no host is called `{end}`"))
+                    self.value(steps!["datagrams", i, key], format!("no host is called `{end}`"))
                         .hint(format!("hosts: {}", list(&hosts)));
                 }
             }
             if from == to {
-                self.value(path!["datagrams", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
+                self.value(steps!["datagrams", i, "to"], format!("flow `{name}` goes from `{to}` to itself"));
             }
             if let (Some(a), Some(b)) = (addresses.get(from.as_str()), addresses.get(to.as_str()))
                 && a.is_ipv4() != b.is_ipv4()
             {
                 self.value(
-                    path!["datagrams", i, "to"],
+                    steps!["datagrams", i, "to"],
                     format!("`{from}` and `{to}` have addresses of two families"),
                 )
                 .hint("give both an IPv4 or both an IPv6 address");
             }
             if *port == Some(0) {
-                self.value(path!["datagrams", i, "port"], "port 0 cannot be listened on")
+                self.value(steps!["datagrams", i, "port"], "port 0 cannot be listened on")
                     .hint("take one from 1 to 65535, or leave it out");
             }
             let at = s.datagram_port(i);
             if let Some(other) = ports.insert((to, at), name) {
                 self.value(
-                    path!["datagrams", i, "port"],
+                    steps!["datagrams", i, "port"],
                     format!("flow `{other}` has port {at} on `{to}` too"),
                 );
             }
             if *start >= s.duration {
                 let end = s.duration;
                 self.value(
-                    path!["datagrams", i, "start"],
+                    steps!["datagrams", i, "start"],
                     format!("the run ends at {end}, before this flow starts"),
                 )
                 .hint("start it earlier, or raise `duration`");
             }
             if lasts.is_some_and(|lasts| lasts.is_zero()) {
-                self.value(path!["datagrams", i, "lasts"], "a flow that lasts 0 s sends nothing");
+                self.value(steps!["datagrams", i, "lasts"], "a flow that lasts 0 s sends nothing");
             }
-            self.rate(path!["datagrams", i, "rate"], Some(*rate));
+            self.rate(steps!["datagrams", i, "rate"], Some(*rate));
             if !PAYLOAD.contains(&payload.get()) {
-                self.value(path!["datagrams", i, "payload"], format!("a datagram cannot carry {payload}"))
+                self.value(steps!["datagrams", i, "payload"], format!("a datagram cannot carry {payload}"))
                     .hint("it must be from 8 B to 65507 B");
             }
         }

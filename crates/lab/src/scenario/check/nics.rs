@@ -1,28 +1,22 @@
 //! Rules of hosts with several network cards, of processors and of interrupts.
 
 use super::super::document::DocumentStep;
-use super::super::host_model::InterruptsSpec;
 use super::super::spec::Direction;
 use super::super::topology::Hop;
-use super::Checker;
+use super::{Checker, MAX_HOST_TIME, steps};
 use farpace_link::multi_nic::{MAX_NICS, MultiNicConfig};
-use farpace_path::QueueLimit;
-use farpace_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Longest time of one frame in a processor, and of an interrupt: more would be a machine that stands still.
-const MAX_TIME: Span = Span::from_secs(1);
 
 impl Checker<'_> {
     /// What can be said of a host without its links.
-    pub(super) fn machines(&mut self) {
+    pub(super) fn host_models(&mut self) {
         let s = self.s;
         for (name, host) in &s.hosts {
             if let Some(config) = &host.multi_nic {
                 self.multi_nic(name, config);
             }
             let Some(p) = &host.processor else { continue };
-            let at = |key: &str| path!["hosts", name.as_str(), "processor", key];
+            let at = |key: &str| steps!["hosts", name.as_str(), "processor", key];
             let times = [
                 ("send", Some(p.send)),
                 ("receive", Some(p.receive)),
@@ -30,16 +24,12 @@ impl Checker<'_> {
                 ("per_byte", Some(p.per_byte)),
             ];
             for (key, time) in times {
-                if let Some(time) = time.filter(|time| *time > MAX_TIME) {
+                if let Some(time) = time.filter(|time| *time > MAX_HOST_TIME) {
                     self.value(at(key), format!("no frame takes a processor {time}"))
-                        .hint(format!("it must be at most {MAX_TIME}"));
+                        .hint(format!("it must be at most {MAX_HOST_TIME}"));
                 }
             }
-            if p.queue.is_zero() {
-                self.value(at("queue"), "a queue that holds nothing drops every packet");
-            } else {
-                self.queue(at("queue"), p.queue);
-            }
+            self.queue(at("queue"), p.queue);
         }
     }
 
@@ -47,7 +37,7 @@ impl Checker<'_> {
         let cards = self.s.cards(host).len();
         let at = |keys: &[&str]| {
             let keys = keys.iter().map(|key| DocumentStep::from(*key));
-            path!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
+            steps!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
         };
         if let Some(ratio) = &config.ratio {
             let shares = ratio.weights().len();
@@ -56,25 +46,21 @@ impl Checker<'_> {
                     .hint(format!("write a share for each link of `{host}`, in the order of links"));
             }
         }
-        if config.queue.is_some_and(QueueLimit::is_zero) {
-            self.value(at(&["queue"]), "a queue that holds nothing drops every packet");
-        } else {
-            self.queue(at(&["queue"]), config.queue.unwrap_or_default());
-        }
+        self.queue(at(&["queue"]), config.queue.unwrap_or_default());
         let times = [("hold", config.hold), ("probe_interval", config.probe_interval)];
         for (key, time) in times {
-            if time.is_zero() || time > MAX_TIME {
+            if time.is_zero() || time > MAX_HOST_TIME {
                 self.value(at(&[key]), format!("{time} is not possible"))
-                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
+                    .hint(format!("it must be more than 0 s and at most {MAX_HOST_TIME}"));
             }
         }
         if config.hops == 0 {
             self.value(at(&["hops"]), "there is at least one line between two machines");
         }
         if let Some(resequence) = config.resequence {
-            if resequence.time.is_zero() || resequence.time > MAX_TIME {
+            if resequence.time.is_zero() || resequence.time > MAX_HOST_TIME {
                 self.value(at(&["resequence", "time"]), format!("{} is not possible", resequence.time))
-                    .hint(format!("it must be more than 0 s and at most {MAX_TIME}"));
+                    .hint(format!("it must be more than 0 s and at most {MAX_HOST_TIME}"));
             }
             if resequence.bytes.is_zero() {
                 self.value(at(&["resequence", "bytes"]), "a buffer of 0 B puts nothing in order")
@@ -83,23 +69,8 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn interrupts(&mut self, at: &[DocumentStep], interrupts: &InterruptsSpec) {
-        let InterruptsSpec { delay, frames, jitter } = interrupts;
-        let below = |key: &str| [at, &[DocumentStep::from(key)]].concat();
-        for (key, time) in [("delay", *delay), ("jitter", *jitter)] {
-            if time > MAX_TIME {
-                self.value(below(key), format!("no interrupt takes {time}"))
-                    .hint(format!("it must be at most {MAX_TIME}"));
-            }
-        }
-        if *frames == Some(0) {
-            self.value(below("frames"), "an interrupt is for one frame at least")
-                .hint("leave `frames` out, and only time counts");
-        }
-    }
-
     /// Cards of hosts with several: their lines, and who is on them.
-    pub(super) fn cards(&mut self) {
+    pub(super) fn nics(&mut self) {
         let s = self.s;
         let ethernets = s.ethernets();
         let of = |card: &Hop| ethernets.get(card.link).copied();
@@ -116,7 +87,7 @@ impl Checker<'_> {
             for card in cards.iter().filter(|card| s.card_rate(**card).is_none()) {
                 let link = &s.links[card.link].name;
                 self.value(
-                    path!["links", card.link, "rate"],
+                    steps!["links", card.link, "rate"],
                     format!("link `{link}` has no rate, and `{name}` has a network card on it"),
                 )
                 .hint("a host with several cards has to know what each can send: give the link a `rate`");
@@ -125,7 +96,7 @@ impl Checker<'_> {
             let near = (0..s.links.len()).filter(|link| mine.contains(&ethernets[*link]));
             for link in near {
                 for (at, node) in s.links[link].between.iter().enumerate() {
-                    let place = path!["links", link, "between", at];
+                    let place = steps!["links", link, "between", at];
                     if s.routers.contains_key(node) {
                         self.value(
                             place,
@@ -157,5 +128,5 @@ impl Checker<'_> {
 
 /// The end of a link at which a card is.
 fn end(card: &Hop) -> Vec<DocumentStep> {
-    path!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
+    steps!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
 }

@@ -1,9 +1,9 @@
-//! Words for machines: several network cards, processors, interrupts.
+//! What hosts have: several NICs, processors.
 
 use super::super::figures::ETHERNET_HEADER;
-use super::super::host_model::InterruptsSpec;
-use super::super::spec::{HostSpec, ResolvedDirection, Scenario};
-use super::{ExplainPage, rate, time};
+use super::super::number::{rate, time};
+use super::super::spec::{HostSpec, Scenario};
+use super::page::ExplainPage;
 use farpace_link::multi_nic::{MultiNicConfig, OrderKind};
 use farpace_units::{ByteCount, Rate, Span};
 
@@ -11,17 +11,17 @@ use farpace_units::{ByteCount, Rate, Span};
 const FULL: ByteCount = ByteCount::new(1_514);
 
 /// What is worth telling of hosts.
-pub(super) fn machines(page: &mut ExplainPage, s: &Scenario) {
+pub(super) fn write(page: &mut ExplainPage, s: &Scenario) {
     let mut told = s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some() || host.processor.is_some());
     if told.clone().next().is_none() {
         return;
     }
     page.gap();
-    page.item(0, "Machines");
-    told.by_ref().for_each(|(name, host)| machine(page, s, name, host));
+    page.item(0, "Hosts");
+    told.by_ref().for_each(|(name, host)| write_host(page, s, name, host));
 }
 
-fn machine(page: &mut ExplainPage, s: &Scenario, name: &str, host: &HostSpec) {
+fn write_host(page: &mut ExplainPage, s: &Scenario, name: &str, host: &HostSpec) {
     if let Some(config) = &host.multi_nic {
         let cards = s.cards(name);
         let mut total = 0_u64;
@@ -117,12 +117,4 @@ fn neighbours(config: &MultiNicConfig) -> String {
         format!("; what it receives is put in order, for at most {} and {}{asks}", r.time, r.bytes)
     });
     format!("{known}{probed}{ordered}.")
-}
-
-/// When the receiver of a direction takes frames; none if at once.
-pub(super) fn interrupts(d: &ResolvedDirection<'_>) -> Option<String> {
-    let InterruptsSpec { delay, frames, jitter } = d.interrupts?;
-    let or = frames.map_or(String::new(), |n| format!(" or when {n} wait"));
-    let late = if jitter.is_zero() { String::new() } else { format!(", up to {jitter} later") };
-    Some(format!("At {} frames are taken {delay} after the first that waits{or}{late}.", d.to))
 }

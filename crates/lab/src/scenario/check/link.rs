@@ -1,46 +1,59 @@
-//! Rules of what makes a line: `aqm`, `schedule`, and the files beside the scenario that schedules come from.
+//! Rules of links: rates, queues and their management, schedules. Impairments have their rules in their own files.
 
 use super::super::aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
-use super::super::document::DocumentStep;
-use super::super::schedule::{MAX_STEPS, ScheduleSpec, from_csv};
-use super::super::spec::{Direction, LinkSpec, Scenario};
-use super::super::{Beside, MAX_TEXT};
-use super::{CheckFinding, Checker};
+use super::super::document::{DocumentStep, below};
+use super::super::schedule::{MAX_STEPS, ScheduleSpec};
+use super::super::spec::{Direction, DirectionSpec, LinkSpec};
+use super::{Checker, steps};
 use farpace_path::FqCoDelConfig;
 use farpace_units::{ByteCount, Span};
 
-/// Puts the steps of all files in the place of the files.
-pub(in super::super) fn fetch(scenario: &mut Scenario, beside: Beside<'_>) -> Vec<CheckFinding> {
-    let mut found = Vec::new();
-    for (i, way, schedule) in scenario.schedules() {
-        let Some(file) = schedule.file.clone() else { continue };
-        let steps = if !schedule.steps.is_empty() {
-            Err("`file` and `steps` are two ways to say the same".to_owned())
-        } else if file.contains(['/', '\\']) || file.starts_with('.') {
-            Err(format!("`{file}` is not the name of a file in the scenario's folder"))
-        } else {
-            beside(&file)
-                .and_then(|text| match text.len() > MAX_TEXT.as_len() {
-                    true => Err("it is longer than 1 MiB".to_owned()),
-                    false => from_csv(&text),
-                })
-                .map_err(|why| format!("{file}: {why}"))
-        };
-        match steps {
-            Ok(steps) => (schedule.file, schedule.steps) = (None, steps),
-            Err(message) => {
-                let way = way.map(DocumentStep::from);
-                let path = [DocumentStep::from("links"), DocumentStep::from(i)].into_iter().chain(way);
-                let path = path.chain(["schedule".into(), "file".into()]).collect();
-                found.push(CheckFinding { path, at_key: false, message, hint: None });
-            }
-        }
-    }
-    found
-}
+/// Most bytes of `overhead`.
+const MAX_OVERHEAD: ByteCount = ByteCount::new(65_535);
 
 impl Checker<'_> {
-    pub(super) fn line(&mut self, at: &[DocumentStep], aqm: Option<&Aqm>, schedule: Option<&ScheduleSpec>) {
+    /// The values of a link and of its directions.
+    pub(super) fn link(&mut self, i: usize, link: &LinkSpec) {
+        // Every field is named, so that a new one cannot be forgotten.
+        let LinkSpec {
+            name: _,
+            between: _,
+            rate,
+            delay: _,
+            queue,
+            aqm,
+            schedule,
+            overhead,
+            forward,
+            backward,
+        } = link;
+        self.rate(steps!["links", i, "rate"], *rate);
+        self.queue(steps!["links", i, "queue"], *queue);
+        if *overhead > MAX_OVERHEAD {
+            self.value(steps!["links", i, "overhead"], format!("an overhead of {overhead} is not possible"))
+                .hint("it is the part of a frame that is not in the packet: 24 B for Ethernet");
+        }
+        self.shape(&["links".into(), i.into()], aqm.as_ref(), schedule.as_ref());
+        self.managed_queues(i, link);
+        self.pacing(i, link);
+        for (key, direction) in [("forward", forward), ("backward", backward)] {
+            self.direction(&["links".into(), i.into(), key.into()], direction);
+        }
+    }
+
+    fn direction(&mut self, at: &[DocumentStep], direction: &DirectionSpec) {
+        let DirectionSpec { rate, delay: _, queue, aqm, schedule, pacing: _, .. } = direction;
+        for impairment in direction.all_impairments() {
+            impairment.value.check(&below(at, &[impairment.key]), self);
+        }
+        self.shape(at, aqm.as_ref(), schedule.as_ref());
+        self.rate(below(at, &["rate"]), *rate);
+        if let Some(queue) = queue {
+            self.queue(below(at, &["queue"]), *queue);
+        }
+    }
+
+    fn shape(&mut self, at: &[DocumentStep], aqm: Option<&Aqm>, schedule: Option<&ScheduleSpec>) {
         if let Some(aqm) = aqm {
             self.aqm(&below(at, &["aqm"]), aqm);
         }
@@ -173,8 +186,4 @@ impl Checker<'_> {
             }
         }
     }
-}
-
-fn below(at: &[DocumentStep], keys: &[&str]) -> Vec<DocumentStep> {
-    at.iter().cloned().chain(keys.iter().map(|key| DocumentStep::from(*key))).collect()
 }

@@ -1,0 +1,34 @@
+//! Rules of hosts: addresses, memory, processors.
+
+use super::super::document::DocumentStep;
+use super::{Checker, steps};
+use farpace_units::Span;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Longest time that a host takes for one frame or one interrupt.
+pub(in super::super) const MAX_HOST_TIME: Span = Span::from_secs(1);
+
+impl Checker<'_> {
+    /// Addresses and memory.
+    pub(super) fn hosts(&mut self) {
+        let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();
+        for (name, host) in &self.s.hosts {
+            if let Some(memory) = host.memory.filter(|memory| *memory < farpace_host::MIN_MEMORY) {
+                self.value(
+                    steps!["hosts", name.as_str(), "memory"],
+                    format!("{memory} holds no connections"),
+                )
+                .hint(format!("at least {}", farpace_host::MIN_MEMORY));
+            }
+            let Some(address) = host.address else { continue };
+            let path = steps!["hosts", name.as_str(), "address"];
+            if !farpace_host::is_host_address(address) {
+                self.value(path, format!("{address} cannot be the address of a host"))
+                    .hint("take a private one, like 10.0.0.1, or leave it out");
+            } else if let Some(other) = taken.insert(address, name) {
+                self.value(path, format!("host `{other}` has the address {address} too"));
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `corrupt`: packets with a flipped bit.
+
+use super::super::check::Checker;
+use super::super::document::DocumentStep;
+use super::super::number::percent;
+use super::super::spec::{Direction, ResolvedDirection};
+use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use farpace_path::{CorruptDirection, Element};
+use farpace_units::ByteCount;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(in super::super) const INFO: ImpairmentInfo =
+    ImpairmentInfo { description: "Probability that one bit of a packet is flipped.", element: "corrupt" };
+
+/// Probability that one bit of a packet is flipped, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct CorruptSpec(#[schemars(range(min = 0, max = 1))] pub f64);
+
+impl Impairment for CorruptSpec {
+    fn is_active(&self) -> bool {
+        self.0 > 0.0
+    }
+    fn check(&self, at: &[DocumentStep], checker: &mut Checker<'_>) {
+        checker.probability(at.to_vec(), self.0);
+    }
+    fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
+        ImpairmentText::Clause(format!("{} of packets corrupted", percent(self.0)))
+    }
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+        Ok(in_direction(CorruptDirection::new(self.0), direction))
+    }
+    fn loss_probability(&self, _: ByteCount) -> f64 {
+        self.0
+    }
+}

@@ -1,0 +1,37 @@
+//! `processor` of a host: what frames cost it.
+
+use farpace_path as path;
+use farpace_path::QueueLimit;
+use farpace_units::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The processor of a host: it works on one frame at a time, sent or received, in the order in which they come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorSpec {
+    /// Time for each frame that is sent.
+    #[serde(default)]
+    pub send: Span,
+    /// Time for each frame that is received.
+    #[serde(default)]
+    pub receive: Span,
+    /// Time for each pure ACK that is received; omitted: as for other frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_ack: Option<Span>,
+    /// Time for each byte of a frame, on top of these.
+    #[serde(default)]
+    pub per_byte: Span,
+    /// The queue before it, in each direction. A frame that finds it full is dropped.
+    #[serde(default)]
+    pub queue: QueueLimit,
+}
+
+impl ProcessorSpec {
+    /// As an element is made from it.
+    pub fn config(&self) -> path::ProcessorConfig {
+        let ProcessorSpec { send, receive, receive_ack, per_byte, queue } = *self;
+        let receive_ack = receive_ack.unwrap_or(receive);
+        path::ProcessorConfig { send, receive, receive_ack, per_byte, queue }
+    }
+}
