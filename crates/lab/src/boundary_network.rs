@@ -1,4 +1,4 @@
-//! The network of a scenario without its hosts: doors in their places, for what is outside.
+//! The network of a scenario without the stacks of its hosts: a boundary port stands in place of each.
 
 use crate::hosts::{HostKind, resolving};
 use crate::network::{self, NetworkError};
@@ -11,23 +11,24 @@ use farpace_units::{Instant, Span};
 use farpace_wire::MacAddr;
 use std::net::IpAddr;
 
-/// The door in the place of a host.
+/// The boundary port in the place of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundaryInfo {
     /// The host's name.
     pub host: String,
     /// The [`BoundaryPort`](farpace_path::BoundaryPort).
     pub door: ElementId,
-    /// The address that the host has in the scenario.
+    /// The address of the host in the scenario.
     pub address: IpAddr,
-    /// The MAC address that the network takes it to have.
+    /// The MAC address of the host in the network.
     pub mac: MacAddr,
-    /// It has to ask for the MAC addresses of others: it has, or is on an Ethernet with somebody who has, several cards.
+    /// The host has to resolve the MAC addresses of others: it has several NICs, or is on an Ethernet with a
+    /// host that has.
     pub resolves: bool,
 }
 
-/// The network of a scenario, with a door in the place of each host. Processors and network cards of hosts stay: they are
-/// below their stacks. Nothing has happened yet.
+/// The network of a scenario, with a boundary port in the place of each host's stack. Processors and NICs of
+/// hosts stay: they are below the stacks.
 pub struct BoundaryNetwork {
     scenario: Scenario,
     parts: Parts,
@@ -35,7 +36,7 @@ pub struct BoundaryNetwork {
 }
 
 impl BoundaryNetwork {
-    /// Builds the network. `seed` stands in place of the scenario's; flows are not looked at.
+    /// Builds the network at the start of time. `seed` replaces the scenario's; flows are ignored.
     ///
     /// # Errors
     /// What a checked scenario does not cause.
@@ -54,15 +55,15 @@ impl BoundaryNetwork {
         let doors = parts.hosts.iter().filter_map(info).collect();
         Ok((world, BoundaryNetwork { scenario: scenario.clone(), parts, doors }))
     }
-    /// The doors, in the order of names.
+    /// The boundary ports, in the order of names.
     pub fn doors(&self) -> &[BoundaryInfo] {
         &self.doors
     }
-    /// Whose network this is.
+    /// The scenario of this network.
     pub const fn scenario(&self) -> &Scenario {
         &self.scenario
     }
-    /// Where the packets of one direction of a link go in and come out. None: there is no such link.
+    /// Where the packets of one direction of a link go in and come out. None: the link does not exist.
     pub fn ends(&self, hop: Hop) -> Option<[End; 2]> {
         let (nodes, chain) = (self.parts.nodes.get(hop.link)?, self.parts.links.get(hop.link)?);
         Some(match hop.way {
@@ -70,23 +71,24 @@ impl BoundaryNetwork {
             Direction::Backward => [nodes[1], chain[0]],
         })
     }
-    /// The wires at the beginning and at the end of one direction of a link, which an observer sees from now on.
+    /// The wires at the beginning and at the end of one direction of a link, which an observer sees from now
+    /// on.
     ///
     /// # Errors
-    /// A world that is not that of these doors.
+    /// Another world than that of this network.
     pub fn observe(&self, world: &mut World, hop: Hop) -> Result<Option<[WireId; 2]>, WorldError> {
         let Some([sent, received]) = self.ends(hop) else { return Ok(None) };
         Ok(Some([world.observe(sent)?, world.observe(received)?]))
     }
-    /// How long what waits in the queue of one direction of a link takes to leave.
+    /// How long the queue of one direction of a link takes to drain.
     pub fn queueing_delay(&self, world: &mut World, hop: Hop, now: Instant) -> Span {
         PathQueues::along(world, &self.scenario, &self.parts, &[hop]).delay(world, now)
     }
-    /// The layers of hosts with several cards, by host.
+    /// The multi-NIC layers, by host.
     pub fn multi_nics(&self) -> impl Iterator<Item = (&str, ElementId)> {
         self.parts.hosts.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)))
     }
-    /// The layer of a host with several cards.
+    /// The multi-NIC layer of a host.
     pub fn multi_nic<'w>(&self, world: &'w World, host: &str) -> Option<&'w MultiNic> {
         world.element(self.parts.hosts.get(host)?.layer?)
     }

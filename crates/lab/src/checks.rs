@@ -1,5 +1,5 @@
-//! What is checked of a run as a whole: that it repeats exactly, and that it does not stand still.
-//! Conservation is the world's own: [`World::check`](crate::World::check).
+//! Checks of a run as a whole: that it repeats exactly, and that it makes progress. The world itself checks
+//! conservation: [`World::check`](crate::World::check).
 
 use farpace_path::DropReason;
 use farpace_path::world::{ElementId, Observer, WireId};
@@ -7,8 +7,8 @@ use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use thiserror::Error;
 
-/// A 64-bit digest of a sequence of values, for telling whether two runs were the same. The same on every
-/// machine; not proof against somebody who looks for collisions.
+/// A 64-bit digest of a sequence of values, for telling whether two runs were the same. It is the same on
+/// every machine. It does not resist an adversary who looks for collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -19,11 +19,11 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes in one number. FNV-1a over words, with a rotation that carries high bits down.
+    /// Adds one number. FNV-1a over words, with a rotation that carries high bits down.
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
-    /// Takes in bytes, with their number, so that no two sequences of slices are the same.
+    /// Adds bytes, with their number, so that no two sequences of slices have the same digest.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks::<8>();
@@ -34,13 +34,13 @@ impl Digest {
         last[..rest.len()].copy_from_slice(rest);
         self.word(u64::from_le_bytes(last));
     }
-    /// The digest of what was taken in so far.
+    /// The digest of what was added so far.
     pub const fn finish(&self) -> u64 {
         self.0 ^ self.0 >> 32
     }
 }
 
-/// Takes in every packet that is seen, with its headers and payload, and every drop.
+/// Adds every packet that is observed, with its headers and payload, and every drop.
 impl Observer for Digest {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         self.word(now.as_nanos());
@@ -55,7 +55,7 @@ impl Observer for Digest {
     }
 }
 
-/// Nothing got on for too long.
+/// Progress stopped for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no progress for {silence} from {since} on; at most {most} is allowed")]
 pub struct Stalled {
@@ -63,11 +63,12 @@ pub struct Stalled {
     pub since: Instant,
     /// How long it was, or has been so far.
     pub silence: Span,
-    /// What is allowed.
+    /// The limit.
     pub most: Span,
 }
 
-/// Watches that something keeps getting on: a transfer, say, once all troubles on its way are over.
+/// Checks that something makes progress: a transfer, for example, after the end of all impairments on its
+/// path.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
     most: Span,
@@ -81,7 +82,7 @@ impl Liveness {
     pub const fn new(start: Instant, most: Span) -> Self {
         Liveness { most, last: start, longest: (start, Span::ZERO) }
     }
-    /// It got on at `now`.
+    /// Progress was made at `now`.
     pub fn progress(&mut self, now: Instant) {
         self.longest = self.longest_until(now);
         self.last = self.last.max(now);
@@ -91,7 +92,7 @@ impl Liveness {
         let silence = now.since(self.last);
         if silence > self.longest.1 { (self.last, silence) } else { self.longest }
     }
-    /// Whether every silence up to `now` is within bounds.
+    /// Whether every silence up to `now` is within the limit.
     ///
     /// # Errors
     /// The longest one, if it is not.
@@ -105,7 +106,7 @@ impl Liveness {
 mod tests {
     use super::*;
 
-    /// Breaks: two different runs pass for the same.
+    /// Breaks: two different runs have the same digest.
     #[test]
     fn digests_tell_slices_and_order_apart() {
         let of = |slices: &[&[u8]]| {
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(digest.finish(), 10_477_029_793_787_585_100);
     }
 
-    /// Breaks: a transfer that stood still passes for a live one, or the report names the wrong time.
+    /// Breaks: a transfer that stopped passes for a live one, or the report names the wrong time.
     #[test]
     fn a_silence_is_found_while_it_lasts_and_afterwards() {
         let at = |s| Instant::ZERO + Span::from_secs(s);

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 pub(crate) struct ConstantRate {
     to: SocketAddr,
     payload: usize,
-    /// What tells the time of the next datagram, without drift.
+    /// It tells the time of the next datagram, without drift.
     line: Serialiser,
     next: Option<Instant>,
     end: Instant,
@@ -31,7 +31,7 @@ impl DatagramProgram for ConstantRate {
             if let Some(number) = payload.first_chunk_mut() {
                 *number = self.sent.to_be_bytes();
             }
-            // A host that is busy takes none: lost like any other.
+            // A busy host refuses it: it is lost like any other.
             _ = socket.send_to(self.to, Bytes::from(payload));
             self.sent += 1;
             let next = self.line.send(at, ByteCount::of_len(self.payload));
@@ -49,7 +49,7 @@ impl DatagramProgram for ConstantRate {
 pub(crate) struct Counter {
     pub received: u64,
     pub bytes: ByteCount,
-    /// Came after one that was sent later, or for the second time.
+    /// Arrived after one that was sent later, or for the second time.
     pub late: u64,
     next: u64,
 }

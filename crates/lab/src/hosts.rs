@@ -1,4 +1,5 @@
-//! Hosts of a scenario as elements: a stack, perhaps a processor below it, and perhaps several cards below that.
+//! Hosts of a scenario as elements: a stack, below it a processor if it has one, and below that several NICs
+//! if it has them.
 
 use crate::network::NetworkError;
 use crate::scenario::{Hop, Scenario};
@@ -12,30 +13,30 @@ use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What stands at the ends of a network.
+/// What is in the place of a host's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostKind {
     /// Our own stacks.
     Stacks,
-    /// Doors, behind which others have theirs.
+    /// Boundary ports, with stacks of others behind them.
     Doors,
 }
 
 /// The elements of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostElements {
-    /// The stack, or the door in its place.
+    /// The stack, or the boundary port in its place.
     pub host: ElementId,
-    /// The address of its first card.
+    /// The address of its first NIC.
     pub mac: MacAddr,
-    /// What makes several cards one, if there are several.
+    /// The multi-NIC layer, if it has several NICs.
     pub layer: Option<ElementId>,
-    /// What stands below the stack, and the port of its first link.
+    /// The element at the bottom, and the port of its first link.
     below: End,
 }
 
 impl HostElements {
-    /// Where the link of card `number` begins.
+    /// The end for the link of NIC `number`.
     pub fn end(&self, number: u16) -> End {
         (self.below.0, Port(self.below.1.0 + number))
     }
@@ -63,7 +64,7 @@ fn machine(
     (name, address, ends): (&str, IpAddr, HostKind),
     resolving: &BTreeSet<&str>,
 ) -> Result<HostElements, NetworkError> {
-    // A stream of its own: the host's dice stay what they are.
+    // A stream of its own: the host's random numbers do not depend on it.
     let secret = Secret::from_stream(&mut RandomStream::new(seed, &format!("{name}.secret")));
     let mut host = Host::new(address, secret);
     host.keep_closed(usize::MAX); // results are read from them after the run
@@ -108,7 +109,7 @@ fn machine(
     Ok(HostElements { host, mac, layer, below })
 }
 
-/// The cards of a host whose first has the address `mac`.
+/// The NICs of a host whose first has the address `mac`.
 fn specs(scenario: &Scenario, mac: MacAddr, cards: &[Hop]) -> Vec<NicSpec> {
     let spec = |(number, card): (usize, &Hop)| {
         let rate = scenario.card_sends(*card).unwrap_or_default();
@@ -118,14 +119,14 @@ fn specs(scenario: &Scenario, mac: MacAddr, cards: &[Hop]) -> Vec<NicSpec> {
     cards.iter().enumerate().map(spec).collect()
 }
 
-/// The address of a card. The lab's hosts leave the upper half of the second byte free; with 16 cards at most it tells them
-/// apart.
+/// The address of a NIC. The lab's hosts leave the upper half of the second byte free. With at most 16 NICs
+/// it distinguishes them.
 fn card_mac(MacAddr(mut first): MacAddr, number: usize) -> MacAddr {
     first[1] |= (number as u8) << 4;
     MacAddr(first)
 }
 
-/// The hosts that have to ask for MAC addresses: those on an Ethernet on which a host has several.
+/// The hosts that have to resolve MAC addresses: those on an Ethernet with a host that has several NICs.
 pub(crate) fn resolving(scenario: &Scenario) -> BTreeSet<&str> {
     let (shared, of) = (scenario.shared_ethernets(), scenario.ethernets());
     let asks = |name: &&str| scenario.cards(name).iter().any(|card| shared.contains(&of[card.link]));
@@ -136,7 +137,7 @@ pub(crate) fn resolving(scenario: &Scenario) -> BTreeSet<&str> {
 mod tests {
     use super::*;
 
-    /// Breaks: two cards of a network have the same address, and switches send to the wrong one.
+    /// Breaks: two NICs of a network have the same address, and switches send to the wrong one.
     #[test]
     fn every_card_has_an_address_of_its_own() {
         let mut all = BTreeSet::new();

@@ -1,12 +1,12 @@
-//! Whole networks in virtual time: scenarios say what there is, the world moves it.
+//! Whole networks in virtual time: a scenario describes a network, the world runs it.
 //!
-//! Start reading at [`Run`]: a scenario, made and run bin by bin. [`scenario`] is the language, `network.rs` makes the elements and
-//! wires of one, [`World`] moves them.
+//! Start reading at [`Run`]: it builds a scenario and runs it bin by bin. [`scenario`] is the language,
+//! `network.rs` makes the elements and wires of a scenario, [`World`] runs them.
 //!
-//! It never reads a clock, opens a socket or starts a thread, and never changes what it looks at: the same scenario and seed give the same
-//! bytes, watched or not.
+//! The lab never reads a clock, opens a socket or starts a thread, and observers never change a run: the same
+//! scenario and seed give the same bytes, observed or not.
 //!
-//! Unsafe code is denied in the whole workspace; here it is not forbidden, because one module maps files into
+//! Unsafe code is denied in the whole workspace. Here it is not forbidden, because one module maps files into
 //! memory (`payload/map.rs`).
 
 mod boundary_network;

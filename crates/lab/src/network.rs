@@ -1,5 +1,5 @@
-//! From a scenario to a world: hosts, routers and switches, then link by link its chain of elements and the NICs that
-//! pace.
+//! From a scenario to a world: hosts, routers and switches, then for each link its chain of elements and the
+//! NICs that pace.
 
 use crate::hosts::{self, HostElements, HostKind};
 use crate::parts::Parts;
@@ -17,7 +17,7 @@ use thiserror::Error;
 /// program may.
 #[derive(Debug, Error)]
 pub enum NetworkError {
-    /// The world refuses.
+    /// The world refuses an element or a wire.
     #[error(transparent)]
     World(#[from] WorldError),
     /// An element refuses its parameters.
@@ -28,12 +28,12 @@ pub enum NetworkError {
         /// What the element says.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A link leads to nobody.
+    /// An end of a link is no node.
     #[error("link `{link}` leads to `{node}`, which is no host, router or switch")]
     NoNode {
         /// The link.
         link: String,
-        /// What it leads to.
+        /// The name of its end.
         node: String,
     },
     /// A router refuses its routes.
@@ -41,7 +41,7 @@ pub enum NetworkError {
     Router {
         /// The router.
         router: String,
-        /// What it says.
+        /// Why.
         error: path::RouterError,
     },
 }
@@ -147,7 +147,7 @@ fn router(
     Ok(router)
 }
 
-/// A switch that knows where these hosts are.
+/// A switch that knows the ports of these hosts.
 fn switch(
     scenario: &Scenario,
     name: &str,

@@ -1,4 +1,4 @@
-//! What came of hosts with several network cards.
+//! The outcome of hosts with several NICs.
 
 use crate::outcome::{NicOutcome, NicsOutcome};
 use crate::parts::Parts;
@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::watch::Watch;
 use farpace_path::world::{World, WorldError};
 
-/// Counts the frames of all cards.
+/// Counts the frames of all NICs.
 pub(crate) fn observe(
     world: &mut World,
     watch: &mut Watch,
@@ -22,7 +22,7 @@ pub(crate) fn observe(
     Ok(())
 }
 
-/// Of every host with several, by name.
+/// The outcome of every host with several NICs, by name.
 pub(crate) fn outcomes(
     world: &mut World,
     watch: &Watch,

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The outcome of a run.
 
 use crate::payload::VerifyError;
 use crate::scenario::Direction;
@@ -11,7 +11,7 @@ use farpace_path::{DropReason, Inspection};
 use farpace_tcp::{CloseReason, Counters};
 use farpace_units::{ByteCount, Instant, Rate, Span};
 
-/// Packets that ended at one place for one reason.
+/// Packets that were dropped at one place for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropCount {
     /// Name of the element.
@@ -22,7 +22,7 @@ pub struct DropCount {
     pub packets: u64,
 }
 
-/// What came of one flow of datagrams.
+/// The outcome of one flow of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatagramOutcome {
     /// Its name.
@@ -33,41 +33,41 @@ pub struct DatagramOutcome {
     pub received: u64,
     /// Payload received.
     pub bytes: ByteCount,
-    /// Of those received: came after one that was sent later, or for the second time.
+    /// Of those received: arrived after one that was sent later, or for the second time.
     pub late: u64,
 }
 
-/// What came of the pacing of one direction of a link.
+/// The outcome of the pacing of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacingOutcome {
     /// The link.
     pub link: String,
     /// Its direction.
     pub way: Direction,
-    /// The machine that paced.
+    /// The node that paced.
     pub from: String,
-    /// The machine at the other end.
+    /// The node at the other end.
     pub to: String,
-    /// What the line carried.
+    /// What the NIC sent.
     pub nic: NicStats,
     /// The classes, in the order of the configuration; `(rest)` last, if there is one.
     pub classes: Vec<NamedStats>,
 }
 
-/// What came of a host with several network cards.
+/// The outcome of a host with several NICs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicsOutcome {
     /// The host.
     pub host: String,
-    /// Its cards, in order.
+    /// Its NICs, in order.
     pub cards: Vec<NicOutcome>,
-    /// Frames that found what waits for the cards full, or nowhere to go.
+    /// Frames that found the queue of the NICs full, or had no route.
     pub dropped: u64,
-    /// Readings of what makes the cards one.
+    /// Readings of the multi-NIC layer.
     pub readings: Inspection,
 }
 
-/// What came of one network card.
+/// The outcome of one NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicOutcome {
     /// `nic0`, `nic1`, ...
@@ -80,13 +80,13 @@ pub struct NicOutcome {
     pub sent: u64,
     /// Their bytes, without check sequences.
     pub sent_bytes: ByteCount,
-    /// Frames that came out of its link, those for others too.
+    /// Frames received on its link, those for other stations included.
     pub received: u64,
     /// Their bytes.
     pub received_bytes: ByteCount,
 }
 
-/// What came of one flow.
+/// The outcome of one flow.
 #[derive(Debug)]
 pub struct FlowOutcome {
     /// Its name.
@@ -97,7 +97,7 @@ pub struct FlowOutcome {
     pub size: ByteCount,
     /// Payload that reached the receiving program.
     pub delivered: ByteCount,
-    /// When the last byte came; none: it did not.
+    /// When the last byte arrived; none: it did not.
     pub completed: Option<Instant>,
     /// From connecting to the last byte, or to the end of the run.
     pub elapsed: Span,
@@ -105,7 +105,7 @@ pub struct FlowOutcome {
     pub verified: Result<ByteCount, VerifyError>,
     /// How the sending connection ended, if it did.
     pub sender_ended: Option<CloseReason>,
-    /// The least rate on the path.
+    /// The lowest rate on the path.
     pub bottleneck: Option<Rate>,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -113,7 +113,7 @@ pub struct FlowOutcome {
     pub counters: Counters,
     /// All counters of the receiving connection.
     pub receiver: Counters,
-    /// The stretches in which nothing moved.
+    /// The silences of the flow.
     pub silence: SilenceMeter,
 }
 
@@ -145,7 +145,7 @@ impl FlowOutcome {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// Virtual time at which it ended.
@@ -156,7 +156,7 @@ pub struct RunOutcome {
     pub datagrams: Vec<DatagramOutcome>,
     /// The paced directions of links, in the order of links, forward before backward.
     pub pacing: Vec<PacingOutcome>,
-    /// Hosts with several network cards, by name.
+    /// Hosts with several NICs, by name.
     pub nics: Vec<NicsOutcome>,
     /// Drops by place and reason.
     pub drops: Vec<DropCount>,

@@ -1,4 +1,4 @@
-//! Where the parts of a network are in its world: what meters, captures and counters attach to.
+//! The parts of a network in its world, for meters, captures and counters.
 
 use crate::hosts::HostElements;
 use crate::scenario::{Hop, TapPlace};
@@ -22,18 +22,19 @@ impl Parts {
     pub fn host(&self, name: &str) -> Option<ElementId> {
         self.hosts.get(name).map(|machine| machine.host)
     }
-    /// Both ends of the wire between a card and its link: what leaves by the first is sent, what leaves by the second received.
+    /// Both ends of the wire between a NIC and its link: frames that leave by the first are sent, by the
+    /// second received.
     pub fn card(&self, card: Hop) -> Option<[End; 2]> {
         self.end(card.link, card.way.entrance())
     }
     fn end(&self, link: usize, end: usize) -> Option<[End; 2]> {
         Some([*self.nodes.get(link)?.get(end)?, *self.links.get(link)?.get(end)?])
     }
-    /// The NIC that paces what is sent over a hop; none if nothing does.
+    /// The NIC that paces what is sent over a hop; none if it is not paced.
     pub fn pacing_nic(&self, hop: Hop) -> Option<ElementId> {
         *self.pacing_nics.get(hop.link)?.get(hop.way.entrance())?
     }
-    /// What leaves here has been received by a host, by whatever card.
+    /// The end by which frames leave that a host has received, by any NIC.
     pub fn received(&self, host: ElementId) -> Option<End> {
         let machine = self.hosts.values().find(|machine| machine.host == host)?;
         if let Some(layer) = machine.layer {
@@ -42,7 +43,7 @@ impl Parts {
         let ends = self.nodes.iter().flatten().zip(self.links.iter().flatten());
         ends.into_iter().find_map(|(node, chain)| (*node == machine.end(0)).then_some(*chain))
     }
-    /// Both ends of the wire that a tap looks at.
+    /// Both ends of the wire of a tap.
     pub fn tapped(&self, place: &TapPlace, world: &World) -> Option<[End; 2]> {
         match place {
             TapPlace::End { link, end } => self.end(*link, *end),

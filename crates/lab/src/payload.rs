@@ -1,4 +1,4 @@
-//! The bytes of a transfer: a file or a pattern, given out by reference, and checked on arrival.
+//! The bytes of a transfer: a file or a pattern, passed by reference, and checked on arrival.
 
 mod map;
 mod verify;
@@ -16,12 +16,12 @@ use thiserror::Error;
 /// Why a payload cannot be used.
 #[derive(Debug, Error)]
 pub enum PayloadError {
-    /// It cannot be opened or looked at.
+    /// It cannot be opened or read.
     #[error("cannot read payload `{}`: {error}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
@@ -33,7 +33,7 @@ pub enum PayloadError {
         /// What it is.
         what: &'static str,
     },
-    /// Nothing to send.
+    /// The file is empty.
     #[error("payload `{}` is empty", path.display())]
     Empty {
         /// The file.
@@ -46,7 +46,7 @@ pub enum PayloadError {
         path: PathBuf,
         /// Its length.
         len: ByteCount,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
@@ -63,26 +63,26 @@ pub struct Payload {
 enum PayloadSource {
     /// `bytes` refers to `map`.
     File { bytes: Bytes, map: Map },
-    /// [`BLOCK`] bytes that repeat, and so many of the repetition that no slice straddles the end.
+    /// [`BLOCK`] bytes that repeat, and so much of the repetition that no slice straddles the end.
     Pattern(Bytes),
 }
 
-/// The pattern's period: the first prime above 1 Mi, so that bytes that are off by a power of two, a segment
-/// or a window never look right.
+/// The period of the pattern: the first prime above 1 Mi, so that bytes with an offset of a power of two, a
+/// segment or a window never look right.
 const BLOCK: usize = 1_048_583;
 
 impl Payload {
-    /// Longest slice that [`slice`](Payload::slice) gives, beyond any segment.
+    /// Longest slice that [`slice`](Payload::slice) returns, longer than any segment.
     pub const LONGEST_SLICE: usize = BLOCK;
 
-    /// The contents of a file, mapped into memory. The file must not change while it is in use: what is then
-    /// sent is undefined, and if it becomes shorter the system ends the process.
+    /// The contents of a file, mapped into memory. The file must not change while it is in use. If it
+    /// changes, the bytes that are sent are undefined; if it becomes shorter, the system ends the process.
     ///
     /// # Errors
     /// A file that is missing, unreadable, empty or not a regular file.
     pub fn file(path: &Path) -> Result<Self, PayloadError> {
         let open = |error| PayloadError::Open { path: path.to_owned(), error };
-        // Looked at before it is opened: opening a pipe would wait for a writer.
+        // Examined before it is opened: opening a pipe would wait for a writer.
         let kind = path.metadata().map_err(open)?.file_type();
         if !kind.is_file() {
             let what = if kind.is_dir() { "a directory" } else { "a pipe, socket or device" };
@@ -94,18 +94,18 @@ impl Payload {
             return Err(PayloadError::Empty { path: path.to_owned() });
         }
         let map = Map::new(&file).map_err(|error| PayloadError::Map { path: path.to_owned(), len, error })?;
-        // The length may have changed in between; what is mapped counts.
+        // The length may have changed in between; that of the mapping counts.
         let bytes = Bytes::from_owner(map.clone());
         Ok(Payload { len: ByteCount::of_len(bytes.len()), source: PayloadSource::File { bytes, map } })
     }
-    /// `len` pseudo-random bytes that depend on `seed` alone and repeat after a little more than 1 MiB.
+    /// `len` pseudo-random bytes that depend only on `seed` and repeat after a little more than 1 MiB.
     pub fn pattern(seed: u64, len: ByteCount) -> Self {
         let mut block = vec![0; BLOCK];
         RandomStream::new(seed, "payload pattern").fill(&mut block);
         block.extend_from_within(..);
         Payload { len, source: PayloadSource::Pattern(Bytes::from(block)) }
     }
-    /// How many bytes there are.
+    /// The number of bytes.
     pub const fn len(&self) -> ByteCount {
         self.len
     }
@@ -113,8 +113,8 @@ impl Payload {
     pub const fn is_empty(&self) -> bool {
         self.len.is_zero()
     }
-    /// The bytes from `offset` on, `len` of them or as many as there are, without copying. A slice longer than
-    /// [`LONGEST_SLICE`](Self::LONGEST_SLICE) is cut to it.
+    /// The bytes from `offset` on, `len` of them or as many as there are, without copying. A slice longer
+    /// than [`LONGEST_SLICE`](Self::LONGEST_SLICE) is cut to it.
     #[inline]
     pub fn slice(&self, offset: u64, len: usize) -> Bytes {
         let (from, to) = self.range(offset, len);
@@ -130,20 +130,21 @@ impl Payload {
             PayloadSource::File { bytes, .. } | PayloadSource::Pattern(bytes) => &bytes[from..to],
         }
     }
-    /// Where they are in memory.
+    /// Their place in memory.
     #[inline]
     fn range(&self, offset: u64, len: usize) -> (usize, usize) {
         let left = (self.len - ByteCount::new(offset)).as_len();
         let len = len.min(left).min(Self::LONGEST_SLICE);
         let from = match &self.source {
             _ if len == 0 => 0,
-            // A file that is mapped has a length that fits.
+            // A mapped file has a length that fits.
             PayloadSource::File { .. } => offset as usize,
             PayloadSource::Pattern(_) => (offset % BLOCK as u64) as usize,
         };
         (from, from + len)
     }
-    /// The bytes before `offset` will hardly be wanted again: a file's memory may go. They can still be read.
+    /// The bytes before `offset` are hardly needed again: a file's memory may be freed. They can still be
+    /// read.
     fn release(&self, from: u64, to: u64) {
         if let PayloadSource::File { map, .. } = &self.source {
             map.release(from, to);

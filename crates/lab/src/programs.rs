@@ -1,4 +1,4 @@
-//! What runs on the hosts of the lab: one program that sends a payload, one that checks it.
+//! The programs on the hosts of the lab: one sends a payload, one checks it.
 
 use crate::payload::{Payload, Verifier};
 use farpace_host::Application;
@@ -54,9 +54,9 @@ impl Application for SendingProgram {
 
 /// Receives a payload and compares every byte; closes when the sender has.
 pub(crate) struct ReceivingProgram {
-    /// None for a connection that nobody expected: it is reset.
+    /// None for a connection that was not expected: it is reset.
     pub verifier: Option<Verifier>,
-    /// When the last byte came.
+    /// When the last byte arrived.
     pub completed: Option<Instant>,
     pub ended: Option<CloseReason>,
 }

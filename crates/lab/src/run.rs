@@ -26,13 +26,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Records are fetched as often as this, however wide the bins are: they wait in memory.
+/// Records are fetched at this interval, however wide the bins are, to limit the memory that they take.
 const RECORDS_WAIT: Span = Span::from_millis(10);
 
 /// Why a run cannot begin, or had to end.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// No network.
+    /// The network cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// Something in the network broke its contract: a defect of farpace.
@@ -46,7 +46,7 @@ pub enum RunError {
         /// What is wrong.
         error: SettingsError,
     },
-    /// A host that is not there, or a port that is taken.
+    /// A host that does not exist, or a port that is in use.
     #[error("flow `{flow}`: {problem}")]
     Flow {
         /// The flow.
@@ -62,16 +62,16 @@ pub enum RunError {
     Capture(#[from] CaptureOpenError),
 }
 
-/// What a run needs besides its scenario.
+/// The inputs of a run besides its scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Sent by the first flow; none: a pattern of the flow's size.
     pub payload: Option<Payload>,
     /// Where the first flow's received bytes go.
     pub received: Option<PathBuf>,
-    /// In place of the scenario's seed.
+    /// Replaces the scenario's seed.
     pub seed: Option<u64>,
-    /// Make records of every sender (connection number: index of the flow).
+    /// Record every sender (connection number: index of the flow).
     pub records: bool,
 }
 
@@ -88,11 +88,11 @@ pub struct FlowSample {
     pub delivered: ByteCount,
     /// Segments that reached the receiving host in this bin.
     pub arrived: u64,
-    /// Segments that the sender has sent again so far.
+    /// Segments that the sender has retransmitted so far.
     pub sent_again: u64,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunProgress {
     /// Virtual time.
@@ -128,9 +128,10 @@ struct DatagramRun {
     counter: UdpId,
 }
 
-/// A scenario that is being run.
+/// A run of a scenario.
 ///
-/// Call [`advance`](Run::advance) until it says `finished`, or stop earlier; then [`finish`](Run::finish).
+/// Call [`advance`](Run::advance) until it returns `finished`, or stop earlier; then call
+/// [`finish`](Run::finish).
 pub struct Run {
     world: World,
     watch: Watch,
@@ -235,7 +236,7 @@ impl Run {
         Ok(())
     }
 
-    /// One meter per receiving host: frames that come out of its link, or of all its cards together.
+    /// One meter for each receiving host: frames that arrive by its link, or by all its NICs together.
     fn meter_receivers(&mut self) -> Result<(), RunError> {
         let mut metered = Vec::new();
         for flow in &self.flows {
@@ -256,18 +257,18 @@ impl Run {
         self.now
     }
 
-    /// What makes the cards of each host with several one, by host.
+    /// The multi-NIC layer of each host that has one, by host.
     pub fn multi_nics(&self) -> impl Iterator<Item = (&str, &MultiNic)> {
         let layers =
             self.parts.hosts.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)));
         layers.filter_map(|(host, layer)| Some((host, self.world.element::<MultiNic>(layer)?)))
     }
 
-    /// Captures what the scenario's taps see, one file per tap, and all drops in one more, into `directory`.
+    /// Captures at the scenario's taps, one file for each tap, and all drops in one more, into `directory`.
     /// Returns the files.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// A file that cannot be created.
     pub fn capture_into(&mut self, directory: &Path) -> Result<Vec<PathBuf>, RunError> {
         for tap in self.scenario.taps() {
             let Some([sent, received]) = self.parts.tapped(&tap.place, &self.world) else { continue };
@@ -293,7 +294,7 @@ impl Run {
                 self.world.run_until(to, &mut self.watch)?;
                 for flow in 0..self.flows.len() {
                     let from = self.flows[flow].from;
-                    // A host with several flows gives all its records at the first of them.
+                    // A host with several flows returns all its records at the first of them.
                     if let Some(host) = self.world.element_mut::<Host>(from) {
                         host.take_records(|r| sink.record(&r));
                     }
@@ -353,12 +354,12 @@ impl Run {
         self.samples.push(sample);
     }
 
-    /// The readings of the last bin, one for each flow that has begun.
+    /// The samples of the last bin, one for each flow that has begun.
     pub fn samples(&self) -> &[FlowSample] {
         &self.samples
     }
 
-    /// How far the run is.
+    /// The progress so far.
     pub fn progress(&self) -> RunProgress {
         let out_of_time = self.now >= Instant::ZERO + self.scenario.duration;
         RunProgress {
@@ -369,7 +370,7 @@ impl Run {
         }
     }
 
-    /// Records are not needed any more: making them ends.
+    /// Stops the recording of senders.
     pub fn stop_records(&mut self) {
         if std::mem::take(&mut self.records) {
             for machine in self.parts.hosts.values() {
@@ -380,26 +381,26 @@ impl Run {
         }
     }
 
-    /// Bandwidth at each receiving host: its name, and what came in per bin.
+    /// Bandwidth at each receiving host: its name, and the bytes and packets received in each bin.
     pub fn meters(&self) -> impl Iterator<Item = (&str, &Meter)> {
         self.watch.meters()
     }
 
-    /// How long a packet sent now would wait in queues on the way of a flow's data, if nothing else came: bytes
-    /// queued over rate, all lines together. Zero for a flow that there is not.
+    /// How long a packet sent now would wait in queues on the path of a flow's data, if nothing else arrived:
+    /// bytes queued over rate, all links together. Zero if the flow does not exist.
     pub fn queueing_delay(&mut self, flow: usize) -> Span {
         self.flows.get(flow).map_or(Span::ZERO, |f| f.queues.delay(&mut self.world, self.now))
     }
 
-    /// The world, to look at.
+    /// The world, for inspection.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Ends the run: checks that no packet was lost unaccounted, ends the files, and sums up.
+    /// Ends the run: checks that no packet was lost without a count, closes the files, and sums up.
     ///
     /// # Errors
-    /// A packet that went missing, or a file that could not be written.
+    /// A packet that is missing, or a file that could not be written.
     pub fn finish(mut self) -> Result<RunOutcome, RunError> {
         self.world.check()?;
         let mut flows = Vec::new();

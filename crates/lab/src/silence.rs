@@ -1,19 +1,19 @@
-//! Stretches in which a transfer stood still: the paper's "communication stops".
+//! Silences: times in which a transfer stops, the paper's "communication stops".
 
 use farpace_events::RecoveryState;
 use farpace_units::{Instant, Span};
 
-/// Most stretches that are kept; all are counted.
+/// Most silences that are kept; all are counted.
 const MAX_KEPT: usize = 10_000;
 
-/// A stretch in which at most one packet arrived per round trip.
+/// A time in which at most one packet arrived per round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// When it began.
     pub start: Instant,
     /// When it ended.
     pub end: Instant,
-    /// Congestion state in which the sender spent most of it (seen at the ends of bins).
+    /// Congestion state of the sender during most of it (sampled at the ends of bins).
     pub state: RecoveryState,
 }
 
@@ -24,15 +24,15 @@ impl Silence {
     }
 }
 
-/// Finds silences from counts of packets per bin, the way a meter at the receiver would.
+/// Finds silences from counts of packets per bin, as a meter at the receiver would.
 #[derive(Clone, Debug)]
 pub struct SilenceMeter {
-    /// Shorter stretches are waiting, not stopping.
+    /// Shorter ones do not count.
     at_least: Span,
     /// Packets that may arrive in one bin of a silence.
     limit: u64,
     open: Option<Silence>,
-    /// Time of the open stretch by [`RecoveryState`].
+    /// Time of the open silence by [`RecoveryState`].
     states: [Span; 5],
     kept: Vec<Silence>,
     count: u64,
@@ -41,9 +41,10 @@ pub struct SilenceMeter {
 }
 
 impl SilenceMeter {
-    /// For bins of width `bin`, a round trip of `rtt`, and a path that carries `full` packets in a bin: at most one packet
-    /// per round trip is silence, and so is one at most in a bin that is shorter than a round trip, unless that is half of
-    /// what the path can carry. Stretches below ten round trips do not count.
+    /// For bins of width `bin`, a round trip of `rtt`, and a path that carries `full` packets in a bin. At
+    /// most one packet per round trip is silence. In a bin shorter than a round trip at most one packet is
+    /// silence too, unless that is half of what the path can carry. Silences below ten round trips do not
+    /// count.
     pub fn new(bin: Span, rtt: Span, full: u64) -> Self {
         let per_bin = bin.as_nanos() / rtt.as_nanos().max(1);
         SilenceMeter {
@@ -75,12 +76,12 @@ impl SilenceMeter {
         }
     }
 
-    /// Whether a bin in which `packets` arrived can be part of a silence.
+    /// True if a bin in which `packets` arrived can be part of a silence.
     pub const fn is_quiet(&self, packets: u64) -> bool {
         packets <= self.limit
     }
 
-    /// The stretch that was open ends here.
+    /// The open silence ends here.
     pub fn close(&mut self) {
         let Some(silence) = self.open.take().filter(|s| s.span() >= self.at_least) else { return };
         self.count += 1;
@@ -93,15 +94,15 @@ impl SilenceMeter {
         }
     }
 
-    /// The stretches, up to 10,000 of them.
+    /// The silences, up to 10,000 of them.
     pub fn silences(&self) -> &[Silence] {
         &self.kept
     }
-    /// How many there were.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// All of them together.
+    /// Their total time.
     pub fn total(&self) -> Span {
         self.total
     }
@@ -109,7 +110,7 @@ impl SilenceMeter {
     pub fn longest(&self) -> Option<Silence> {
         self.longest
     }
-    /// Below this a stretch does not count.
+    /// Shorter silences do not count.
     pub fn at_least(&self) -> Span {
         self.at_least
     }
@@ -119,7 +120,7 @@ impl SilenceMeter {
 mod tests {
     use super::*;
 
-    /// Breaks: a stop is laid to the state in which it ended, not to the one that kept it.
+    /// Breaks: a silence is attributed to the state at its end, not to the state of most of its time.
     #[test]
     fn the_state_is_that_of_most_of_the_time() {
         let bin = Span::from_millis(10);
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(m.longest().unwrap().state, RecoveryState::Loss);
     }
 
-    /// Breaks: what the reports call a stop.
+    /// Breaks: the definition of a silence in reports.
     #[test]
     fn one_packet_per_round_trip_is_silence() {
         let bin = Span::from_millis(10);
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!((longest.start, longest.span()), (Instant::ZERO + bin * 50, Span::from_secs(1)));
         assert_eq!(longest.state, RecoveryState::Recovery);
     }
-    /// Breaks: a slow line that is full, with a packet in every second bin, looks as if it stood still.
+    /// Breaks: a slow link that is full, with a packet in every second bin, counts as silent.
     #[test]
     fn a_slow_line_is_not_silent() {
         let bin = Span::from_millis(10);

@@ -1,4 +1,4 @@
-//! Who looks on during a run: meters, captures, and the file of drops.
+//! The observer of a run: meters, captures, and the file of drops.
 
 use crate::scenario::{CaptureClock, Trace};
 use farpace_path::world::{ElementId, Observer, WireId};
@@ -18,7 +18,7 @@ use thiserror::Error;
 pub struct CaptureOpenError {
     /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     #[source]
     pub error: io::Error,
 }
@@ -28,19 +28,19 @@ pub struct CaptureOpenError {
 pub struct CaptureFile {
     /// The file.
     pub path: PathBuf,
-    /// Packets that were left out because the file had reached its limit.
+    /// Packets that were left out because the file had reached its size limit.
     pub skipped: Packets,
 }
 
 struct Capture {
     path: PathBuf,
     writer: PcapngWriter<BufWriter<File>>,
-    /// The interface of the tap; in the file of drops, one per element, made at its first drop.
+    /// The interface of the tap; in the file of drops, one for each element, created at its first drop.
     interfaces: BTreeMap<u32, InterfaceId>,
     snaplen: u32,
 }
 
-/// What one wire is watched for.
+/// What is recorded of one wire.
 #[derive(Clone, Copy, Default)]
 struct RunTaps {
     meter: Option<usize>,
@@ -87,7 +87,7 @@ impl Watch {
         self.counts.push(Count::default());
     }
 
-    /// What has been counted.
+    /// The frames counted so far.
     pub fn counted(&self, wire: WireId) -> Count {
         let at = self.wires.get(wire.index()).and_then(|eyes| eyes.count);
         at.and_then(|at| self.counts.get(at)).copied().unwrap_or_default()
@@ -170,7 +170,7 @@ fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureO
 impl Observer for Watch {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         let Some(eyes) = self.wires.get(wire.index()) else { return };
-        // What ends at the port, like a gap frame, is not received.
+        // A link-local frame, like a gap frame, is not received.
         if let Some((_, meter)) = eyes.meter.and_then(|i| self.meters.get_mut(i))
             && !ends_at_port(packet)
         {

@@ -1,4 +1,4 @@
-//! Asking for acknowledgments between every pair of ends, over every kind of box, with every receiver: whole runs.
+//! ACK requests between every pair of ends, through every kind of middlebox, with every receiver: whole runs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -7,7 +7,7 @@ use farpace_lab::{FlowOutcome, Inputs, Run};
 use farpace_units::{Instant, Span};
 
 const MODES: [&str; 7] = ["off", "classic", "classic-literal", "safe", "flag", "tarr", "unilateral"];
-/// What is between them, in both directions: nothing, and what firewalls do.
+/// The middleboxes between them, in both directions: none, and firewalls.
 const BOXES: [(&str, &str); 6] = [
     ("nothing", ""),
     ("strips from all", "middlebox = { strip_options = [253, 254] }"),
@@ -41,7 +41,7 @@ fn took(flow: &FlowOutcome) -> Span {
     flow.completed.unwrap().since(Instant::ZERO)
 }
 
-/// How `sender` asks `receiver`, if nothing is between them.
+/// The form in which `sender` requests ACKs of `receiver`, if no middlebox is between them.
 fn form<'a>(sender: &'a str, receiver: &str) -> &'a str {
     let classic = |m: &str| m.starts_with("classic");
     let by_option = |m: &str| m == "safe" || m == "flag";
@@ -55,7 +55,7 @@ fn form<'a>(sender: &'a str, receiver: &str) -> &'a str {
     }
 }
 
-/// Whether requests of this form come through a box and are answered, and if not, how many are made.
+/// Whether requests of this form pass a middlebox and are answered, and if not, how many are sent.
 fn expected(form: &str, between: &str) -> (bool, u64) {
     match (form, between) {
         ("off", _) => (false, 0),
@@ -63,19 +63,20 @@ fn expected(form: &str, between: &str) -> (bool, u64) {
         ("classic" | "classic-literal" | "safe" | "flag" | "tarr", "strips from all" | "strips from SYN") => {
             (false, 0)
         }
-        // Four ACKs without an answer; what is under way by then has asked, too.
+        // Four ACKs without an answer; by then, segments in flight contain requests, too.
         ("safe", "strips from data") => (false, 40),
-        // Whether a request without its option was answered at once cannot be told: TARR has no confirmation.
+        // It is not visible whether a request without its option was answered at once: TARR has no
+        // confirmation.
         ("tarr", "strips from data") => (true, 0),
         ("classic", "clears bits" | "drops without ACK") => (false, 5),
-        // Two segments at most are lost alone; what is under way then goes the same way.
+        // At most two segments are lost alone; those in flight at that time are lost as well.
         ("classic-literal", "clears bits" | "drops without ACK") => (false, 30),
         _ => (true, 0),
     }
 }
 
-/// Breaks: a pair of ends, or a box between them, with which asking harms: every transfer ends, about as fast as without
-/// asking; who can ask is answered, and who cannot stops soon.
+/// Breaks: a pair of ends, or a middlebox between them, with which ACK requests do harm. Every transfer ends,
+/// about as fast as without requests; requests are answered where possible, and stop soon otherwise.
 #[test]
 fn every_pair_over_every_box() {
     let plain = took(&transfer(&end("off", "bsd"), &end("off", "bsd"), "", ""));
@@ -92,7 +93,7 @@ fn every_pair_over_every_box() {
                 } else {
                     assert!(confirmed == 0 && asked <= limit, "{what}: {confirmed} of {asked} confirmed");
                 }
-                // The thesis's own form has no guard before the first loss: two timeouts.
+                // The published form has no protection before the first loss: two timeouts.
                 let literal = form == "classic-literal" && !answered && limit > 0;
                 let patience = if literal { Span::from_secs(5) } else { Span::from_millis(50) };
                 assert!(took(&flow) <= plain + patience, "{what}: {} instead of {plain}", took(&flow));
@@ -101,8 +102,8 @@ fn every_pair_over_every_box() {
     }
 }
 
-/// Breaks: a receiver whose policy and a sender whose requests wait for each other. With losses, thinned ACKs and a box that
-/// strips on one way only, every transfer still ends.
+/// Breaks: a receiver whose policy and a sender whose requests wait for each other. With losses, thinned ACKs
+/// and a middlebox that strips in one direction only, every transfer still ends.
 #[test]
 fn no_receiver_and_no_request_deadlock() {
     let policies = ["rfc5681", "linux-2.6", "linux", "bsd", "stretch", "none"];
@@ -123,7 +124,8 @@ fn no_receiver_and_no_request_deadlock() {
     }
 }
 
-/// Breaks: what asking is for: a sender whose first window is small does not wait for the receiver's tick.
+/// Breaks: the benefit of ACK requests: a sender with a small first window does not wait for the receiver's
+/// tick.
 #[test]
 fn asking_saves_the_tick() {
     let sender = |mode: &str| format!("{}, profile = \"net2\", clock = \"10 ms\"", end(mode, "bsd"));

@@ -49,15 +49,16 @@ fn run(text: &str) -> RunOutcome {
     run.finish().unwrap()
 }
 
-/// Breaks: UDP flows: their rate, their account, and their effect on transfers beside them.
+/// Breaks: UDP flows: their rate, their counts, and their effect on transfers beside them.
 #[test]
 fn a_stream_keeps_its_rate_and_its_account() {
     let outcome = run(BESIDE);
     let [video, load] = &outcome.datagrams[..] else { panic!("{:?}", outcome.datagrams) };
-    // Nothing is in its way.
+    // No other traffic.
     assert_eq!((video.sent, video.received, video.late), (2_000, 2_000, 0));
     assert_eq!(video.bytes.get(), 2_000_000);
-    // In four seconds 2000, and one at their end; it meets the transfer in the queue, and a lost fragment is a lost datagram.
+    // In four seconds 2000, and one at their end; it meets the transfer in the queue, and a lost fragment is
+    // a lost datagram.
     assert_eq!(load.sent, 2_001);
     assert!(load.received < load.sent && load.received > 1_000, "{load:?}");
     let alone = run(&BESIDE.replace("16 Mbit/s", "16 kbit/s"));
@@ -65,7 +66,7 @@ fn a_stream_keeps_its_rate_and_its_account() {
     assert!(with.get() * 2 < without.get(), "{with} beside the load, {without} without");
 }
 
-/// Breaks: mistakes in these tables are found late, or far from where they are.
+/// Breaks: mistakes in these tables are reported late, or at another place.
 #[test]
 fn mistakes_are_found_where_they_are() {
     for (right, wrong, place, says) in [

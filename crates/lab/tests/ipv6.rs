@@ -48,7 +48,7 @@ fn a_transfer_over_ipv6_arrives_intact() {
     assert_eq!(flow.delivered.get(), 2_000_000);
 }
 
-/// Breaks: a flow between two families is refused only when it runs, far from its place in the file.
+/// Breaks: a flow between two address families is refused only when it runs, without its place in the file.
 #[test]
 fn the_ends_of_a_flow_have_one_family() {
     let mixed = SIX.replace("2001:db8:7::2", "10.0.0.7");

@@ -1,4 +1,4 @@
-//! Scenarios whose lines have bit errors, schedules, managed queues and one-way outages: whole runs.
+//! Whole runs over links with bit errors, schedules, managed queues and one-way outages.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -40,19 +40,19 @@ fn took(outcome: &RunOutcome) -> Span {
     outcome.flows[0].completed.unwrap().since(Instant::ZERO)
 }
 
-/// Breaks: bit errors befall the wrong direction, or before the line in place of behind it, where the frame has taken
-/// its time already.
+/// Breaks: bit errors work in the wrong direction, or before the link instead of after it, where the frame
+/// has already taken its time.
 #[test]
 fn bit_errors_befall_what_has_been_sent() {
     let outcome = run(&line("forward = { bit_errors = 1e-6 }"));
     let lost = drops(&outcome, "l.forward.bit-errors", DropReason::BitErrors);
-    // About 1400 packets, 1.2 % of them: 16.8, give or take four times 4.1.
+    // About 1400 packets, 1.2 % of them: 16.8, with a tolerance of four times 4.1.
     assert!((1..=34).contains(&lost), "{lost}");
     assert_eq!(all_drops(&outcome), lost);
     let back = run(&line("backward = { bit_errors = 1e-4 }"));
     assert!(drops(&back, "l.backward.bit-errors", DropReason::BitErrors) > 0);
     assert_eq!(back.flows[0].retransmissions(), 0, "no data is lost");
-    // 12 Mbit/s come, a third of them with errors. The rest would fit into the line if they alone were sent.
+    // 12 Mbit/s arrive, a third of them with errors. The rest alone would fit into the link.
     let text = line("queue = \"20 packets\"\nforward = { bit_errors = 5e-5 }");
     let text = text.replace("from = \"a\"\nto = \"b\"", "from = \"b\"\nto = \"a\"");
     let video =
@@ -60,13 +60,13 @@ fn bit_errors_befall_what_has_been_sent() {
     assert!(drops(&run(&(text + video)), "l", DropReason::QueueFull) > 100);
 }
 
-/// Breaks: bursts of loss and jumping clocks have no key, or no effect.
+/// Breaks: burst loss and clock jumps have no key, or no effect.
 #[test]
 fn bursts_and_clocks_have_keys() {
     let outcome = run(&line("forward = { burst_loss = { begin = 0.005, end = 0.5 } }"));
     assert!(drops(&outcome, "l.forward.burst-loss", DropReason::BurstLoss) > 0);
-    // A clock that jumps back far makes everything from there look old: RFC 7323 §5 drops it to the end. Forward does
-    // no harm.
+    // A large jump back makes all later timestamps look old: RFC 7323 §5 drops these segments to the end. A
+    // jump forward does no harm.
     for (direction, ticks, arrives) in [
         ("backward", 1_000_000, true),
         ("backward", -1_000_000_000, false),
@@ -81,7 +81,7 @@ fn bursts_and_clocks_have_keys() {
     }
 }
 
-/// Breaks: an outage of one direction takes anything from the other, or packets before or after its time.
+/// Breaks: an outage of one direction drops packets of the other, or packets before or after its time.
 #[test]
 fn acks_alone_can_be_blacked_out() {
     let plain = run(&line(""));
@@ -92,11 +92,11 @@ fn acks_alone_can_be_blacked_out() {
     assert!(took(&dark) < took(&plain) + Span::from_millis(700), "{} and {}", took(&dark), took(&plain));
 }
 
-/// Breaks: steps of rate and delay do not reach the line, or not in the direction they are for.
+/// Breaks: steps of rate and delay do not reach the link, or reach the wrong direction.
 #[test]
 fn a_schedule_changes_the_line() {
     let constant = took(&run(&line("")));
-    // Half of the time 10, half 2.5 Mbit/s: 6.25 in the mean.
+    // Half of the time 10, half 2.5 Mbit/s: a mean of 6.25.
     let steps = "steps = [{ at = \"250 ms\", rate = \"2500 kbit/s\" }]";
     let slow = took(&run(&line(&format!("forward = {{ schedule = {{ period = \"500 ms\", {steps} }} }}"))));
     let ratio = slow.as_secs_f64() / constant.as_secs_f64();
@@ -104,7 +104,7 @@ fn a_schedule_changes_the_line() {
     let back = took(&run(&line(&format!("backward = {{ schedule = {{ period = \"500 ms\", {steps} }} }}"))));
     assert!(back < constant + Span::from_millis(100), "ACKs need little: {back} and {constant}");
 
-    // A second of delay from 1 s on. The pipe's contents arrive before, everything else later.
+    // A second of delay from 1 s on. Packets in flight arrive before, all others later.
     let late = "schedule = { steps = [{ at = \"1 s\", delay = \"1 s\" }] }";
     assert!(took(&run(&line(late))) > constant + Span::from_secs(1));
 }
@@ -120,7 +120,8 @@ fn a_step_of_delay_causes_no_retransmission() {
     assert_eq!(all_drops(&run(&text)), 0);
 }
 
-/// Breaks: a schedule cannot come from a file, or the file's mistakes are not told at the key that names it.
+/// Breaks: a schedule cannot come from a file, or errors of the file are not reported at the key that names
+/// it.
 #[test]
 fn steps_come_from_a_file() {
     let text = line("schedule = { period = \"500 ms\", file = \"pass.csv\" }");
@@ -141,7 +142,7 @@ fn steps_come_from_a_file() {
     assert!(error.to_string().contains("pass.csv: line 2: unknown unit `Mbit`"), "{error}");
 }
 
-/// Breaks: managed queues are not in the link, drop under another name, or mark nobody.
+/// Breaks: managed queues are not in the link, drop under another name, or do not mark.
 #[test]
 fn queues_are_managed() {
     let long = "queue = \"10 MB\"\n";

@@ -1,4 +1,4 @@
-//! Transfers through firewalls and boxes that thin acknowledgments: whole runs.
+//! Transfers through firewalls and ACK thinning: whole runs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -8,7 +8,7 @@ use farpace_path::DropReason;
 use farpace_units::Rate;
 use proptest::prelude::*;
 
-/// A link of 20 Mbit/s and 2 times 10 ms with boxes in both directions.
+/// A link of 20 Mbit/s and 2 times 10 ms with middleboxes in both directions.
 fn line(forward: &str, backward: &str, ends: &str, size: &str) -> String {
     format!(
         "title = \"t\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
@@ -30,14 +30,14 @@ fn drops(outcome: &RunOutcome, element: &str, reason: DropReason) -> u64 {
     those.map(|d| d.packets).sum()
 }
 
-/// Bit/s of the only flow.
+/// Goodput of the only flow in bit/s.
 fn goodput(outcome: &RunOutcome) -> u64 {
     let flow = &outcome.flows[0];
     assert!(flow.is_intact(), "{:?}", flow.verified);
     Rate::of(flow.size, flow.completed.unwrap().since(farpace_units::Instant::ZERO)).bits_per_sec()
 }
 
-/// Breaks: boxes are not in the chain, or in the wrong direction, or drop under another name.
+/// Breaks: middleboxes are not in the chain, work in the wrong direction, or drop under another name.
 #[test]
 fn boxes_work_in_their_direction() {
     let thin = "ack_thinning = { every = 4 }";
@@ -48,7 +48,7 @@ fn boxes_work_in_their_direction() {
         "no pure ACKs that advance"
     );
     let back = run(&line("", thin, "", "1 MB"), 1);
-    // 690 segments, 345 ACKs: three of four go.
+    // 690 segments, 345 ACKs: three of four are dropped.
     let thinned = drops(&back, "l.backward.ack-thinning", DropReason::AckThinned);
     assert!((200..=280).contains(&thinned), "{thinned}");
     assert!(goodput(&there) > 10_000_000 && goodput(&back) > 10_000_000);
@@ -57,7 +57,8 @@ fn boxes_work_in_their_direction() {
     assert!(goodput(&both) > 10_000_000 && both.drops.is_empty(), "an ordinary connection loses nothing");
 }
 
-/// Breaks: stripping does not reach the ends, or explain and efficiency do not know what the ends then agree on.
+/// Breaks: stripping has no effect on the ends, or explain and efficiency do not follow what the ends agree
+/// on.
 #[test]
 fn what_is_stripped_is_not_agreed_on() {
     let strip = |kind: u8, on: &str| {
@@ -82,7 +83,7 @@ fn what_is_stripped_is_not_agreed_on() {
     }
 }
 
-/// Breaks: what `scenario explain` says of boxes.
+/// Breaks: the explanation of middleboxes.
 #[test]
 fn boxes_have_words() {
     let forward = "middlebox = { strip_options = \"unknown\", clear_reserved = true, clear_ae = true }";
@@ -100,7 +101,7 @@ fn boxes_have_words() {
     }
 }
 
-/// A middlebox: options that both ends must agree on are stripped so that they do not.
+/// A middlebox that strips options so that the ends do not agree on them.
 fn middlebox() -> impl Strategy<Value = String> {
     let options = prop::sample::select(vec![
         "\"unknown\"",
@@ -135,7 +136,8 @@ fn boxes() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Breaks: a box that changes or holds segments lets damaged bytes through, or a transfer over it does not end.
+    /// Breaks: a middlebox that changes or delays segments lets damaged bytes pass, or a transfer through it
+    /// does not end.
     #[test]
     fn every_byte_arrives(
         forward in boxes(), backward in boxes(), seed in 0u64..1_000,

@@ -1,4 +1,4 @@
-//! Hosts with several network cards in whole runs, and what shapes of networks they may stand in.
+//! Whole runs of hosts with several NICs, and the networks that they may have.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -25,20 +25,20 @@ fn link(name: &str, between: [&str; 2], more: &str) -> String {
 const GIGABIT: &str = "rate = \"1 Gbit/s\"\ndelay = \"1 us\"";
 const FAST: &str = "rate = \"100 Mbit/s\"\ndelay = \"1 us\"";
 
-/// The machines `top`, `links`, and a flow from a to b.
+/// The tables `top`, `links`, and a flow from a to b.
 fn network(top: &str, links: &[String]) -> String {
     let flow = "[[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nsize = \"3 MB\"\n";
     format!("title = \"t\"\nduration = \"20 s\"\n{top}\n{}{flow}", links.concat())
 }
 
-/// In turn, so that all ways are used whatever the rates.
+/// Round robin, so that all paths are used whatever their rates.
 const TURNS: &str = "multi_nic = { order = \"round-robin\", probe = false }";
 
 fn two_hosts() -> String {
     format!("[hosts.a]\n{TURNS}\n[hosts.b]\n{TURNS}")
 }
 
-/// Two cards each, to one switch.
+/// Two NICs each, to one switch.
 fn lan(top: &str) -> String {
     let links = [
         link("a0", ["a", "sw"], GIGABIT),
@@ -72,7 +72,7 @@ fn intact(scenario: &Scenario) -> RunOutcome {
     outcome
 }
 
-/// Breaks: bytes get lost or mixed up between cards; a shape of network that is allowed carries nothing; a way is not used.
+/// Breaks: bytes are lost or mixed up between NICs; an allowed network carries nothing; a path is not used.
 #[test]
 fn every_byte_arrives_over_all_ways() {
     let wires = |more: [&str; 3]| {
@@ -118,7 +118,7 @@ fn every_byte_arrives_over_all_ways() {
     }
 }
 
-/// Breaks: over IPv6 a receiver does not count frames, so that all are taken for lost and the ways are throttled.
+/// Breaks: over IPv6 a receiver does not count frames, so that all count as lost and the paths are throttled.
 #[test]
 fn a_lan_of_ipv6_is_as_fast_as_one_of_ipv4() {
     for line in ["{}", "{ resequence = {} }"] {
@@ -132,7 +132,7 @@ fn a_lan_of_ipv6_is_as_fast_as_one_of_ipv4() {
     }
 }
 
-/// Breaks: hosts with one card, or with several that say nothing of them, cannot talk to a host with several.
+/// Breaks: hosts with one NIC, or with several that they do not announce, cannot talk to a host with several.
 #[test]
 fn ordinary_hosts_live_beside_them() {
     let silent = "multi_nic = { extended_arp = false }";
@@ -161,7 +161,7 @@ fn ordinary_hosts_live_beside_them() {
     intact(&scenario(&(text + &more.collect::<String>())));
 }
 
-/// Breaks: the switch knows hosts before they have said a word, where cards have to be learned; or it learns nothing.
+/// Breaks: the switch knows hosts before they have sent, where NICs have to be learned; or it never learns.
 #[test]
 fn switches_learn_where_cards_are() {
     let s = scenario(&lan(&two_hosts()));
@@ -175,7 +175,7 @@ fn switches_learn_where_cards_are() {
     assert_eq!(stations(&drive(&s)), "4", "two cards of two hosts");
 }
 
-/// Breaks: the model of the paper's hosts: TCP over Gigabit Ethernet alone reached 689 Mbit/s there.
+/// Breaks: the model of the paper's hosts: plain TCP over Gigabit Ethernet reached 689 Mbit/s there.
 #[test]
 fn the_processor_of_the_paper_carries_what_it_did() {
     let alone = [("hosts.a.multi_nic.extended_arp", "false"), ("duration", "1 s")];
@@ -187,7 +187,7 @@ fn the_processor_of_the_paper_carries_what_it_did() {
     assert!((684..=694).contains(&paper), "{paper} Mbit/s");
     let free = goodput(&[("hosts.a.processor.send", "0 s"), ("hosts.a.processor.receive_ack", "0 s")]);
     assert!((930..=942).contains(&free), "without a processor the line: {free} Mbit/s");
-    // UDP costs no ACKs.
+    // UDP has no ACKs.
     let load = "[[datagrams]]\nname = \"udp\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\npayload = \"1472 B\"\n";
     let udp =
         set(&(PAPER.to_owned() + load), &[alone[0], ("duration", "1 s"), ("flows.bulk.start", "999 ms")]);
@@ -195,10 +195,10 @@ fn the_processor_of_the_paper_carries_what_it_did() {
     assert!((905..=915).contains(&got), "{got} Mbit/s of UDP");
 }
 
-/// Breaks: an interrupt reorders, loses or does not delay.
+/// Breaks: an interrupt reorders, loses or does not delay frames.
 #[test]
 fn interrupts_delay_and_keep_the_order() {
-    // Bursts must fit the queue of the line.
+    // Bursts must fit into the queue of the link.
     let window = ("flows.bulk.receiver.window", "400 packets");
     let plain = network("[hosts.a]\n[hosts.b]", &[link("l", ["a", "b"], GIGABIT)]);
     let late =
@@ -214,7 +214,7 @@ fn interrupts_delay_and_keep_the_order() {
     );
 }
 
-/// Breaks: a run with several cards cannot be repeated, or a seed changes nothing.
+/// Breaks: a run with several NICs cannot be repeated, or a seed changes nothing.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let jitter = ("links.a1.forward.interrupts", "{ delay = \"10 us\", jitter = \"50 us\" }");
@@ -228,7 +228,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(first, outcome("2"));
 }
 
-/// Breaks: the bandwidth of a receiver in reports is that of one of its cards.
+/// Breaks: the bandwidth of a receiver in reports is that of only one of its NICs.
 #[test]
 fn a_receiver_is_metered_over_all_cards() {
     let run = drive(&scenario(&lan(&two_hosts())));
@@ -242,7 +242,7 @@ fn a_receiver_is_metered_over_all_cards() {
     assert!(metered[0].1 <= most + outcome.nics[1].cards[1].received_bytes.get());
 }
 
-/// Breaks: a capture of a card holds frames of another, or the one above all cards lacks some.
+/// Breaks: a capture of a NIC contains frames of another, or the one above all NICs lacks some.
 #[test]
 fn cards_are_captured_one_by_one_and_together() {
     let s = set(&lan(&two_hosts()), &[("trace", "{ taps = [\"a\", \"b1\"] }")]);
@@ -268,7 +268,7 @@ fn cards_are_captured_one_by_one_and_together() {
         (own, sent)
     };
     let [all, nic0, nic1] = ["a", "a.nic0", "a.nic1"].map(stations);
-    // What is flooded comes back to the other card, so only frames that left are compared.
+    // Flooded frames come back to the other NIC, so only frames that left are compared.
     let cards = &outcome.nics[0].cards;
     assert!(nic0.1 >= cards[0].sent && nic1.1 >= cards[1].sent);
     assert_eq!(all.0.len(), 1, "the stack has one address");
@@ -279,7 +279,7 @@ fn cards_are_captured_one_by_one_and_together() {
     );
 }
 
-/// Breaks: figures of flows over several ways: the reports' efficiency, and the words of `explain`.
+/// Breaks: figures of flows over several paths: the efficiency in reports, and the text of `explain`.
 #[test]
 fn ways_together_are_the_bottleneck() {
     let s = scenario(BONDING);
@@ -295,7 +295,7 @@ fn ways_together_are_the_bottleneck() {
     {
         assert!(words.replace("\n", " ").replace("    ", " ").contains(expected), "{expected}: {words}");
     }
-    // A line that all share limits them together.
+    // A link that all paths share limits them together.
     let links = [
         link("a0", ["a", "s"], GIGABIT),
         link("a1", ["a", "s"], FAST),
@@ -305,13 +305,13 @@ fn ways_together_are_the_bottleneck() {
     ];
     let s = scenario(&network(&format!("{}\n[switches.s]\n[switches.t]", two_hosts()), &links));
     assert_eq!(s.bottleneck(&s.flows[0]).unwrap().rate, Rate::from_mbit(300));
-    // A policer of one way counts for that way.
+    // A policer of one path counts for that path.
     let policer = "{ policer = { rate = \"50 Mbit/s\", burst = \"100 kB\" } }";
     let s = set(&lan(&two_hosts()), &[("links.b1.forward", policer)]);
     assert_eq!(s.bottleneck(&s.flows[0]).unwrap().rate, Rate::from_mbit(1_050));
 }
 
-/// Breaks: networks that cannot work are built, or refused without a word that helps.
+/// Breaks: networks that cannot work are accepted, or refused without a useful message.
 #[test]
 fn impossible_shapes_are_refused() {
     let wire = |name: &str, a: &str, b: &str| link(name, [a, b], GIGABIT);
@@ -377,7 +377,7 @@ fn impossible_shapes_are_refused() {
     }
 }
 
-/// Breaks: values of hosts that make no sense are taken.
+/// Breaks: impossible values of hosts are accepted.
 #[test]
 fn impossible_values_are_refused() {
     let good = lan(&two_hosts());
@@ -404,7 +404,7 @@ fn impossible_values_are_refused() {
     }
 }
 
-/// One card at each end, the switch or wire between them, and its troubles.
+/// One NIC at each end, the switch or link between them, and its impairments.
 #[derive(Clone, Debug)]
 struct DrawnWay {
     mbit: u64,
@@ -446,7 +446,7 @@ impl DrawnWay {
     }
 }
 
-/// How the cards of two hosts are joined.
+/// How the NICs of two hosts are connected.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     OneSwitch,
@@ -502,7 +502,8 @@ fn set_duration(text: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Breaks: some network of cards with its troubles loses, mixes up or stalls a transfer, or cannot be repeated.
+    /// Breaks: some network of NICs with impairments loses, mixes up or stalls a transfer, or cannot be
+    /// repeated.
     #[test]
     fn transfers_are_intact_over_any_cards(
         shape in prop::sample::select(vec![Shape::OneSwitch, Shape::SwitchEach, Shape::Wires]),
@@ -519,7 +520,8 @@ proptest! {
     }
 }
 
-/// Breaks: a paced card among several is taken for as fast as its line; what it is given waits in its queue, and the others are idle.
+/// Breaks: a paced NIC among several counts with the rate of its link; its frames wait in its queue while
+/// other NICs are idle.
 #[test]
 fn paced_cards_carry_their_sum_together() {
     let paced = |mbit: u32| {

@@ -1,4 +1,4 @@
-//! One connection over several separate ways against the best of them alone.
+//! One connection over several separate paths against the best of them alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// One way: a card at each end and what is between them.
+/// One path: a NIC at each end and the link between them.
 #[derive(Clone, Debug)]
 struct Way {
     mbit: u64,
@@ -17,11 +17,11 @@ struct Way {
     /// Packets of 10,000.
     lost: u32,
     queue: u32,
-    /// The narrow line stands behind a wider card and a switch, so that its rate must be found out.
+    /// The narrow link is behind a wider NIC and a switch, so that its rate must be measured.
     behind: bool,
 }
 
-/// How long each connection sends.
+/// The time that each connection sends.
 const SECONDS: u64 = 4;
 
 impl Way {
@@ -58,7 +58,7 @@ fn way() -> impl Strategy<Value = Way> {
     )
 }
 
-/// Payload that one connection gets across, in Mbit/s.
+/// Payload that one connection transfers, in Mbit/s.
 fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
     let links: String = ways.iter().enumerate().map(|(n, way)| way.text(n)).collect();
     let text = format!(
@@ -88,11 +88,12 @@ fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
 }
 
 const ALONE: &str = "[hosts.a]\n[hosts.b]";
-/// Both ends put frames in order, and repeat what is missing.
+/// Both ends resequence frames and retransmit missing ones.
 const TOGETHER: &str = "[hosts.a.multi_nic]\nresequence = { time = \"100 ms\", bytes = \"64 MB\" }\n\
                         [hosts.b.multi_nic]\nresequence = { time = \"100 ms\", bytes = \"64 MB\" }\n";
 
-/// What all ways bring together, as a share of the best of them, for each of the first `sets` that `wanted` wants.
+/// The goodput of all paths together, relative to the best of them, for each of the first `sets` that
+/// `wanted` accepts.
 fn shares(sets: usize, wanted: impl Fn(&[Way]) -> bool) -> Vec<(usize, f64)> {
     let mut runner = TestRunner::deterministic();
     let mut shares = Vec::new();
@@ -113,8 +114,9 @@ fn shares(sets: usize, wanted: impl Fn(&[Way]) -> bool) -> Vec<(usize, f64)> {
     shares
 }
 
-/// Breaks: several ways together carry less than the best of them alone, because one loses frames, is far, or narrow where nobody told.
-/// A tenth is left to the four seconds: a window that was cut once may not be back.
+/// Breaks: several paths together carry less than the best of them alone, because one loses frames, has a
+/// long delay, or is narrower than announced. A tolerance of a tenth is for the short time of four seconds: a
+/// window that was cut once may not have recovered.
 #[test]
 fn narrow_ways_are_never_below_the_best_of_them() {
     let shares = shares(60, |ways| ways.iter().map(|way| way.mbit).sum::<u64>() <= 150);
@@ -123,7 +125,7 @@ fn narrow_ways_are_never_below_the_best_of_them() {
     assert!(worse.is_empty(), "set, share of the best: {worse:.3?}");
 }
 
-/// Breaks: the same, of wide ways too. Of FARPACE_SETS sets, one in twenty may have a little less.
+/// Breaks: the same for wide paths. Of FARPACE_SETS sets, one in twenty may carry a little less.
 #[test]
 #[ignore = "for make soak: wide ways take long"]
 fn ways_are_never_below_the_best_of_them() {

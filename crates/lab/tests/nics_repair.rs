@@ -1,16 +1,16 @@
-//! Frames that one of several ways loses are sent again before TCP knows.
+//! The multi-NIC layer retransmits frames that one of several paths loses before TCP notices.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_lab::scenario::Scenario;
 use farpace_lab::{Inputs, Run, RunOutcome};
 
-/// Two wires of 50 Mbit/s, the nearer of which loses one frame of a hundred.
+/// Two links of 50 Mbit/s, the nearer of which loses one frame of a hundred.
 fn run(sender: &str, receiver: &str) -> RunOutcome {
     run_with(sender, receiver, "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\n[links.forward]\nloss = 0.01\n")
 }
 
-/// With that for the nearer one.
+/// With this key for the nearer one.
 fn run_with(sender: &str, receiver: &str, near: &str) -> RunOutcome {
     let text = format!(
         "title = \"t\"\nduration = \"20 s\"\n\
@@ -37,7 +37,8 @@ fn sent_again_by_the_layer(outcome: &RunOutcome) -> u64 {
 
 const ORDERLY: &str = "resequence = { time = \"60 ms\" }";
 
-/// Breaks: a way that loses frames keeps the windows of all connections small, though the machines could repair it between them.
+/// Breaks: a path that loses frames keeps the windows of all connections small, though the hosts could repair
+/// it below TCP.
 #[test]
 fn loss_on_one_way_is_repaired_before_tcp_knows() {
     let with = run("", ORDERLY);
@@ -54,8 +55,8 @@ fn loss_on_one_way_is_repaired_before_tcp_knows() {
     assert!(fast * 2 < slow, "{fast} with repair, {slow} without");
 }
 
-/// Breaks: a receiver without a buffer for order asks for what TCP has sent again long ago; or one asks in vain because a round trip is
-/// longer than anything waits.
+/// Breaks: a receiver without resequencing requests frames that TCP has retransmitted long ago; or one
+/// requests in vain because a round trip is longer than any hold time.
 #[test]
 fn nobody_asks_who_does_not_wait() {
     for receiver in ["", "resequence = { time = \"5 ms\" }"] {
@@ -65,7 +66,7 @@ fn nobody_asks_who_does_not_wait() {
     }
 }
 
-/// Breaks: what was under way by a card that dies stays lost until TCP's timer fires, with whatever receiver.
+/// Breaks: frames in flight over a NIC that fails stay lost until TCP's timer expires, with any receiver.
 #[test]
 fn what_a_dead_card_had_under_way_is_sent_by_others() {
     let rate = "rate = \"500 Mbit/s\"\ndelay = \"5 ms\"\n";

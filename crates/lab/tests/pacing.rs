@@ -1,4 +1,4 @@
-//! Paced lines in whole runs: what arrives at the far end, and where gap frames end.
+//! Whole runs with paced NICs: the spacing at the far end, and where gap frames end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// From a over x to b, paced with `keys` from a to x. A third machine, c, hangs on x by a slow line.
+/// From a over x to b, paced with `keys` from a to x. A third host, c, is connected to x.
 fn scenario(x: &str, keys: &str) -> String {
     format!(
         r#"
@@ -66,7 +66,7 @@ fn begun(text: &str) -> Run {
     Run::new(&scenario, Inputs::default()).unwrap()
 }
 
-/// Until the transfer is done, and nothing is under way.
+/// Until the transfer is done, and no packet is in flight.
 fn drive(run: &mut Run) {
     while !run.advance(None).unwrap().finished {}
     for _ in 0..3 {
@@ -88,7 +88,7 @@ fn captured(file: &Path, a: [u8; 6]) -> Vec<(Instant, Packet, ByteCount)> {
     let mut reader = CaptureReader::new(BufReader::new(File::open(file).unwrap())).unwrap();
     let mut packets = Vec::new();
     while let Some(captured) = reader.next_packet().unwrap() {
-        // The capture is cut: what it says of lengths beyond the headers is not there.
+        // The capture is cut: it does not contain the bytes beyond the headers.
         let mut frame = captured.data.to_vec();
         frame.resize(captured.original_len.as_len(), 0);
         let packet = Packet::from_frame(&frame).unwrap();
@@ -101,8 +101,8 @@ fn captured(file: &Path, a: [u8; 6]) -> Vec<(Instant, Packet, ByteCount)> {
 
 const A: [u8; 6] = [2, 0, 10, 0, 0, 1];
 
-/// Breaks: the promise of precise pacing, seen from the far end of the line: full frames of 100 Mbit/s on a line of 1 Gbit/s
-/// are 15,180 bytes of the line apart, exactly, and gap frames fill what is between.
+/// Breaks: the promise of precise pacing, measured at the far end: full frames of 100 Mbit/s on a link of 1
+/// Gbit/s have a distance of exactly 15,180 bytes on the link, and gap frames fill the time between them.
 #[test]
 fn what_arrives_has_the_spacing_of_its_class() {
     let dir = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn what_arrives_has_the_spacing_of_its_class() {
         let mut burstiness = Burstiness::new(ByteCount::new(1_518), 15_180 * 8);
         data.iter().for_each(|(at, _, len)| burstiness.arrive(at.as_nanos(), layer_2(*len)));
         assert!(burstiness.most() <= ByteCount::new(2 * 1_518), "{}", burstiness.most());
-        // Between two frames of a busy class nothing is idle.
+        // The link is never idle between two frames of a busy class.
         let idle = seen.windows(2).filter(|pair| {
             let line = on_the_line(pair[1].2).bits();
             pair[1].0.since(pair[0].0).as_nanos() > line
@@ -141,7 +141,7 @@ fn what_arrives_has_the_spacing_of_its_class() {
     }
 }
 
-/// Breaks: gap frames get past the other end of their line, or nobody counts them there.
+/// Breaks: gap frames pass the other end of their link, or are not counted there.
 #[test]
 fn gap_frames_end_at_the_far_port() {
     for kind in ["pause", "experimental", "self"] {
@@ -171,8 +171,8 @@ fn gap_frames_end_at_the_far_port() {
     }
 }
 
-/// Breaks: the reason why gap frames must end at ports: a hub repeats them, and a neighbour who has nothing to do with it
-/// loses his line to them. (A negative test.)
+/// Breaks: the reason why gap frames must end at ports: a hub repeats them, and they fill the link of an
+/// uninvolved neighbour. (A negative test.)
 #[test]
 fn behind_a_hub_gap_frames_take_a_neighbours_line() {
     let mut run = begun(&scenario(HUB, ""));
@@ -189,11 +189,11 @@ fn behind_a_hub_gap_frames_take_a_neighbours_line() {
     assert!(busy > 0.9e9, "{busy} bit/s on a line that carries nothing for c");
 }
 
-/// Breaks: a host at the other end of a paced line counts gap frames as received data.
+/// Breaks: a host at the other end of a paced link counts gap frames as received data.
 #[test]
 fn meters_do_not_count_gap_frames() {
     let text = scenario("", "").replace("\"x\"", "\"b\"");
-    // a - b directly: the other links go.
+    // a - b directly, without the other links.
     let (head, rest) = text.split_once("[[links]]\nname = \"out\"").unwrap();
     let (_, flows) = rest.split_once("[[flows]]").unwrap();
     let text = format!("{head}[[flows]]{flows}").replace("[hosts.c]\n", "");
@@ -206,7 +206,7 @@ fn meters_do_not_count_gap_frames() {
     assert!(outcome.pacing[0].nic.gap_frames > 10_000);
 }
 
-/// Breaks: `trace.clock`: captures are finer than the device they stand for.
+/// Breaks: `trace.clock`: captures have a finer resolution than the device they stand for.
 #[test]
 fn captures_may_have_a_coarse_clock() {
     let dir = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn captures_may_have_a_coarse_clock() {
     }
 }
 
-/// Breaks: timers in place of gap frames are not as even on a line that nobody else uses.
+/// Breaks: timers instead of gap frames give a less even spacing on a link without other traffic.
 #[test]
 fn timers_keep_the_same_spacing_without_gap_frames() {
     let dir = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ fn impairments_work_on_what_the_nic_sends() {
     assert!(lost.abs_diff(expected) < expected / 4, "{lost} lost, {expected} expected");
 }
 
-/// Breaks: a scenario that is explained says nothing of its pacing, or promises losses that pacing prevents.
+/// Breaks: an explanation does not mention pacing, or predicts losses that pacing prevents.
 #[test]
 fn pacing_has_words() {
     let words = |keys: &str| {

@@ -1,4 +1,4 @@
-//! Whole runs of the scenarios that come with farpace, made small.
+//! Whole runs of the scenarios in the gallery, with smaller transfers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
@@ -23,8 +23,8 @@ fn run(scenario: &Scenario, inputs: Inputs) -> (RunOutcome, Vec<Record>) {
     (run.finish().unwrap(), records)
 }
 
-/// Breaks: a scenario of the gallery does not do what its file says: every byte arrives, and what its
-/// troubles are for happens.
+/// Breaks: a scenario of the gallery does not do what its file says: every byte arrives, and its impairments
+/// have their effect.
 #[test]
 fn the_gallery_arrives_intact() {
     let cases: [(&str, &[DropReason]); 9] = [
@@ -54,7 +54,7 @@ fn the_gallery_arrives_intact() {
     }
 }
 
-/// Breaks: the law of determinism, or the dice do not come from the seed.
+/// Breaks: the law of determinism, or random numbers do not depend on the seed.
 #[test]
 fn the_same_seed_gives_the_same_records() {
     let s = scenario("gallery/troubled.toml", &[("flows.*.size", "2 MB")]);
@@ -65,7 +65,7 @@ fn the_same_seed_gives_the_same_records() {
     assert!(first != seeded(8), "another seed changes nothing");
 }
 
-/// Breaks: watching a run changes it.
+/// Breaks: observing a run changes it.
 #[test]
 fn records_and_captures_change_nothing() {
     let s = scenario("gallery/lossy.toml", &[("flows.*.size", "2 MB"), ("trace.taps", r#"["a"]"#)]);
@@ -80,7 +80,7 @@ fn records_and_captures_change_nothing() {
     assert_eq!(plain.flows[0].counters, watched.flows[0].counters);
 }
 
-/// Breaks: a real file does not arrive as it was, or is not written.
+/// Breaks: a real file arrives changed, or is not written.
 #[test]
 fn a_file_is_sent_and_received() {
     let directory = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_file_is_sent_and_received() {
     assert!(std::fs::read(&received).unwrap() == bytes, "the received file differs");
 }
 
-/// Breaks: a run that cannot finish pretends that it did.
+/// Breaks: a run that cannot finish reports that it did.
 #[test]
 fn out_of_time_is_not_complete() {
     let s = scenario("gallery/lossy.toml", &[("duration", "300 ms")]);
@@ -109,7 +109,7 @@ fn out_of_time_is_not_complete() {
     assert!(flow.verified.is_err());
 }
 
-/// Breaks: the counts of the paper's path: on it each drop is repaired by exactly one retransmission.
+/// Breaks: the counts on the paper's path: each drop is repaired by exactly one retransmission.
 #[test]
 fn every_policed_packet_is_retransmitted_once() {
     let set = [("flows.bulk.size", "60 MB"), ("flows.bulk.sender.profile", "aist-fix")];
@@ -125,8 +125,9 @@ fn every_policed_packet_is_retransmitted_once() {
     assert_eq!(recorded, policed, "records tell the same");
 }
 
-/// Breaks: the queueing delay of a run, on plain and on managed links: a sender with more in flight than the path holds
-/// keeps the rest in the queue, so that the round trip beyond the least one is what waits there.
+/// Breaks: the queueing delay of a run, on plain and on managed links. A sender with more in flight than the
+/// path holds keeps the rest in the queue, so that the queueing delay is the round trip minus the shortest
+/// one.
 #[test]
 fn the_queueing_delay_is_what_waits() {
     let set = [
@@ -135,7 +136,7 @@ fn the_queueing_delay_is_what_waits() {
         ("flows.bulk.receiver.window", "1000 packets"),
         ("flows.bulk.sender.hystart", "false"),
     ];
-    // A step that changes nothing makes the link a managed one.
+    // A step that changes nothing makes it a managed link.
     let managed = ("links.wan.schedule.steps", "[{ at = \"0 s\", rate = \"100 Mbit/s\" }]");
     for set in [set.to_vec(), [&set[..], &[managed]].concat()] {
         let scenario = scenario("gallery/lossy.toml", &set);

@@ -1,4 +1,4 @@
-//! Bad scenarios: each is refused at the right place, with words that help.
+//! Bad scenarios: each is refused at the right place, with a useful message.
 
 use farpace_lab::scenario::{self, ErrorPlace, Scenario, ScenarioError};
 
@@ -37,7 +37,7 @@ fn refused(text: &str) -> ScenarioError {
     Scenario::parse(text, "t.toml").expect_err(text)
 }
 
-/// Breaks: the table below proves nothing, as the file it spoils would be bad already.
+/// Breaks: the table below proves nothing, because the original file is bad.
 #[test]
 fn the_file_that_is_spoiled_is_good() {
     assert_eq!(Scenario::parse(GOOD, "t.toml").map(|s| s.title), Ok("t".to_string()));
@@ -45,7 +45,7 @@ fn the_file_that_is_spoiled_is_good() {
 
 type Mistake = (usize, &'static str, (usize, usize), &'static str, &'static str);
 
-/// Breaks: the place, the cause or the advice in the error for a bad value or key.
+/// Breaks: the place, the cause or the hint in the error for a bad value or key.
 #[test]
 fn every_mistake_is_found_where_it_is() {
     // Line to spoil, what to write there, line and column of the error, part of the message, part of the hint.
@@ -117,7 +117,7 @@ fn every_mistake_is_found_where_it_is() {
         (22, "bin = \"0 s\"", (22, 7), "a bin of 0 s", ""),
         (22, "bin = \"1 ns\"", (22, 7), "are too many", "10000000 bins"),
         (22, "snaplen = \"40 B\"", (22, 11), "a snaplen of 40 B", "96 B"),
-        // What makes a line
+        // Links
         (14, "forward = { bit_errors = 2 }", (14, 26), "2 is not a probability", "from 0 to 1"),
         (14, "forward = { bit_error = 1e-7 }", (14, 13), "unknown key `bit_error`", "did you mean `bit_errors`?"),
         (10, "bit_errors = 1e-7", (10, 1), "unknown key `bit_errors`", "belongs to `forward` or `backward` of a link"),
@@ -163,7 +163,7 @@ fn every_mistake_is_found_where_it_is() {
         (14, "forward = { rate = \"1 Gbit/s\", pacing = { classes = [{ name = \"c\", rate = \"1 Mbps\" }] } }", (14, 75), "unknown unit `Mbps`", "did you mean `Mbit/s`?"),
         (14, "forward = { rate = \"1 Gbit/s\", pacing = { classes = [{ name = \"c\" }, { name = \"d\", rate = \"990 Mbit/s\" }] } }", (14, 91), "of a line of 1 Gbit/s", ""),
         (14, "forward = { rate = \"1 Gbit/s\", pacing = { filters = [{ class = \"c\" }] } }", (14, 64), "there is no class `c`", ""),
-        // Boxes
+        // Middleboxes
         (14, "forward = { middlebox = {} }", (14, 25), "this middlebox does nothing", "drop_without_ack"),
         (14, "forward = { middlebox = { clear_ae = false } }", (14, 25), "this middlebox does nothing", ""),
         (14, "forward = { middlebox = { strip_options = [] } }", (14, 43), "an empty list strips nothing", "[254]"),
@@ -226,7 +226,7 @@ fn network(links: &[(&str, &str)]) -> String {
     text + "[[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n"
 }
 
-/// Breaks: networks that this version cannot route are taken, or refused without naming the cause.
+/// Breaks: networks that this version cannot route are accepted, or refused without the cause.
 #[test]
 fn networks_that_cannot_be_routed() {
     let loop_of_three =
@@ -247,7 +247,7 @@ fn networks_that_cannot_be_routed() {
     assert!(Scenario::parse(&network(&[("a", "r1"), ("r1", "r2"), ("r2", "b"), ("r2", "r3")]), "t").is_ok());
 }
 
-/// Breaks: a file without hosts or flows is taken.
+/// Breaks: a file without hosts or flows is accepted.
 #[test]
 fn empty_parts() {
     let text = "title = \"t\"\nlinks = []\nflows = []\n[hosts]\n";
@@ -255,7 +255,7 @@ fn empty_parts() {
     assert_eq!(messages, ["there are no flows", "there are no hosts"]);
 }
 
-/// Breaks: an author has to run the check once per mistake.
+/// Breaks: an author has to run the check once for each mistake.
 #[test]
 fn independent_mistakes_are_told_together_in_the_order_of_the_file() {
     let text =
@@ -273,8 +273,8 @@ fn the_error_as_printed() {
     );
 }
 
-/// Breaks: the mark under a value behind tabs, wide characters or in a very long line; control characters of
-/// a file reach the terminal.
+/// Breaks: the mark under a value after tabs, after wide characters or in a very long line; control
+/// characters of a file reach the terminal.
 #[test]
 fn marks_stand_under_the_value() {
     let printed = refused("title = \"\u{e9}t\u{e9}\"\t; \u{1b}[2J").to_string();
@@ -290,7 +290,7 @@ fn marks_stand_under_the_value() {
     assert!(lines.iter().all(|l| l.len() < 120), "{printed}");
 }
 
-/// Breaks: a file can make the reader take memory or time without bound.
+/// Breaks: a file can make the reader use unlimited memory or time.
 #[test]
 fn limits_hold() {
     let says = |text: String, part: &str| {
@@ -319,7 +319,7 @@ fn limits_hold() {
     let many = vec![("seed".to_string(), "1".to_string()); scenario::MAX_OVERRIDES + 1];
     let error = Scenario::parse_with(GOOD, "t", &many).unwrap_err().to_string();
     assert!(error.contains("1001 overrides"), "{error}");
-    // More mistakes than a screen holds are counted.
+    // More mistakes than fit on a screen are counted.
     let error = refused(&spoil(22, &format!("taps = [{}]", "\"x\",".repeat(20))));
     assert_eq!((error.problems.len(), error.more), (8, 12));
 }

@@ -1,4 +1,4 @@
-//! Scenarios that are good: what they mean, and that what ships is among them.
+//! Good scenarios: what they mean, and that all shipped files are good.
 
 use farpace_lab::scenario::{Direction, Hop, PolicerCounts, QueueLimit, Scenario, TapPlace, explain, schema};
 use farpace_tcp::config::Profile;
@@ -28,8 +28,8 @@ fn shipped() -> Vec<PathBuf> {
     files
 }
 
-/// Breaks: a scenario that ships cannot be run, explained, or written and read back; or its advice
-/// (`--set ...` in its comments) does not work.
+/// Breaks: a shipped scenario cannot be run, explained, or written and read back; or its advice (`--set ...`
+/// in its comments) does not work.
 #[test]
 fn what_ships_is_good() {
     let files = shipped();
@@ -55,7 +55,7 @@ fn what_ships_is_good() {
     }
 }
 
-/// Breaks: the setting of the paper's reproduction.
+/// Breaks: the parameters of the paper's reproduction.
 #[test]
 fn the_papers_setting() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
@@ -67,7 +67,7 @@ fn the_papers_setting() {
         (policer.refill, policer.phase, policer.counts),
         (Span::from_micros(490), Span::ZERO, PolicerCounts::Ip)
     );
-    // The queue of the sender's NIC is its own; everything else is the link's.
+    // The sender's NIC has a queue of its own; everything else is the link's.
     let nic = access.direction(Direction::Forward);
     assert_eq!((nic.from, nic.to, nic.queue), ("a", "router", QueueLimit::Packets(Packets::new(10_000))));
     assert!(farpace_path::LinkDirection::new(nic.link()).is_ok());
@@ -82,7 +82,7 @@ fn the_papers_setting() {
     assert_eq!(taps, ["a", "wan.router", "b"]);
 }
 
-/// Breaks: path, base round trip and bottleneck, which summaries and efficiencies are computed from.
+/// Breaks: path, base round trip and bottleneck, from which summaries and efficiencies are computed.
 #[test]
 fn figures_of_the_papers_path() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
@@ -104,7 +104,7 @@ fn figures_of_the_papers_path() {
     assert!(!b.is_policer && b.hop == hop(0) && b.rate == Rate::from_mbit(1_000));
 }
 
-/// Breaks: the numbers that `scenario explain` teaches with.
+/// Breaks: the numbers in `scenario explain`.
 #[test]
 fn stops_in_words() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
@@ -122,7 +122,7 @@ fn stops_in_words() {
         "up to 975.3 Mbit/s arrive, 475.3 Mbit/s more than it lets pass",
         "it runs dry after 269.3 ms at that speed, when 31.69 MB of payload have been sent",
         "48.7 % of the packets are dropped",
-        // 2500 packets less the 815 that a GbE round trip holds.
+        // 2500 packets minus the 815 that fit into a GbE round trip.
         "up to 1685 packets stand in its queue at a",
         "from 3 packets to 815 (what the lines keep under way) in 9 round trips",
     ] {
@@ -142,7 +142,7 @@ fn paths_without_limits_have_words_too() {
     assert_eq!((s.base_rtt(&s.flows[0]), s.bottleneck(&s.flows[0])), (Span::ZERO, None));
     assert_eq!(s.path(&s.flows[0]), [Hop { link: 0, way: Direction::Backward }]);
     assert!(explain(&s).contains("Nothing on the path has a rate"));
-    // What is left out.
+    // Defaults.
     assert_eq!((s.seed, s.duration, s.port(0)), (1, Span::from_secs(600), 5_001));
     assert_eq!((s.trace.bin, s.trace.snaplen), (Span::from_millis(10), ByteCount::new(128)));
     assert_eq!(s.links[0].overhead, ByteCount::new(24));
@@ -151,7 +151,7 @@ fn paths_without_limits_have_words_too() {
     assert!(explain(&policed).contains("it empties at once"));
 }
 
-/// Breaks: packets are forwarded over the wrong link, hosts get each other's addresses.
+/// Breaks: packets are forwarded over the wrong link, or hosts get each other's addresses.
 #[test]
 fn routes_ports_and_addresses() {
     let s = set(SHARED, &[("hosts.b.address", "10.0.0.1")]).unwrap();
@@ -164,7 +164,7 @@ fn routes_ports_and_addresses() {
         toward_c,
         ["a left Forward", "b right Forward", "d down Backward", "east up Forward", "west trunk Forward"]
     );
-    // Of two taps on one place only the first counts.
+    // Of two taps at one place only the first counts.
     let s = set(SHARED, &[("trace.taps", "[\"a\", \"left\"]")]).unwrap();
     let taps: Vec<_> = s.taps().into_iter().map(|t| (t.name, t.place)).collect();
     let end = |end| TapPlace::End { link: 0, end };
@@ -306,7 +306,7 @@ fn the_schema_knows_every_key() {
     ] {
         assert!(text.contains(&format!("\"{key}\":{{")), "{key}");
     }
-    // Every key of every table is described, and no table takes others.
+    // Every key of every table has a description, and no table accepts other keys.
     let defs = schema["$defs"].as_object().expect("definitions");
     let tables = defs.values().chain([&schema]).filter(|t| t.get("properties").is_some());
     let mut keys = 0;
@@ -321,7 +321,7 @@ fn the_schema_knows_every_key() {
 }
 
 proptest! {
-    /// Breaks: "no file can crash us".
+    /// Breaks: the law that no file can crash the reader.
     #[test]
     fn any_text_is_answered(text in ".{0,200}", key in ".{0,20}", value in ".{0,20}") {
         if let Err(e) = Scenario::parse_with(&text, "t", &[(key, value)]) {
@@ -329,7 +329,7 @@ proptest! {
         }
     }
 
-    /// Breaks: the same for files that are nearly right: a good one with a piece replaced.
+    /// Breaks: the same for files that are nearly right: a good one with one part replaced.
     #[test]
     fn nearly_good_text_is_answered(
         file in prop::sample::select(vec![STOPS, SHARED, LEO, AQM]),
@@ -356,7 +356,7 @@ proptest! {
         }
     }
 
-    /// Breaks: extreme but legal numbers overflow in figures or words.
+    /// Breaks: extreme but legal numbers overflow in figures or explanations.
     #[test]
     fn extreme_values_are_explained(rate in 1u64..u64::MAX, delay in any::<u64>(), size in 1u64..u64::MAX, mss in 88u64..=65_495) {
         let overrides = [

@@ -31,7 +31,7 @@ fn packet(ident: u16) -> Packet {
 
 type Log = Rc<RefCell<Vec<(u64, &'static str, String)>>>;
 
-/// Sends packets at given times, takes in what comes, and writes down what happens to it.
+/// Sends packets at given times, consumes what arrives, and logs its events.
 #[derive(Default)]
 struct Host {
     name: &'static str,
@@ -80,7 +80,7 @@ impl Element for Host {
     }
 }
 
-/// Passes packets on at once; breaks the contract on request.
+/// Forwards packets at once; breaks the contract on request.
 #[derive(Default)]
 struct Hub {
     ports: u16,
@@ -145,8 +145,8 @@ fn simultaneous_events_have_one_order() {
     world.check().unwrap();
 }
 
-/// Breaks: an element with a lower number does not get its turn before those that wait. The answer to the
-/// first of two packets goes back before the second is taken in.
+/// Breaks: an element with a lower number does not precede waiting packets. The answer to the first of two
+/// packets goes back before the second arrives.
 #[test]
 fn a_lower_element_interrupts() {
     let log = Log::default();
@@ -162,7 +162,7 @@ fn a_lower_element_interrupts() {
     assert_eq!(log, ["asks wake", "answers packet 1", "asks packet 1", "answers packet 2", "asks packet 2"]);
 }
 
-/// Two hosts with a lossy, jittering, slow way between them.
+/// Two hosts with a lossy, jittering, slow path between them.
 fn lossy(seed: u64, meter: bool) -> World {
     let log = Log::default();
     let mut world = World::new(seed);
@@ -199,7 +199,8 @@ fn lossy(seed: u64, meter: bool) -> World {
     world
 }
 
-/// Breaks: runs cannot be repeated; or another element, or how a run is cut into pieces, changes the dice.
+/// Breaks: runs cannot be repeated; or another element, or how a run is cut into pieces, changes random
+/// numbers.
 #[test]
 fn a_run_repeats_to_the_bit() {
     let digest = |mut world: World, piece: u64| {
@@ -228,7 +229,7 @@ fn a_run_repeats_to_the_bit() {
     assert_eq!(first.1, digest(lossy(1, true), 0).1, "another element");
 }
 
-/// Breaks: drops are not seen, or are counted under another element or reason.
+/// Breaks: drops are not observed, or are counted under another element or reason.
 #[test]
 fn every_drop_reaches_the_observer() {
     #[derive(Default)]
@@ -265,7 +266,7 @@ fn with_hub(hub: Hub) -> Result<World, WorldError> {
 fn a_lost_packet_is_found() {
     let mut world = with_hub(Hub { ports: 2, loses: true, ..Hub::default() }).unwrap();
     let run = world.run_until(Instant::FAR_FUTURE, &mut ());
-    // Debug builds find it at the call; others when asked.
+    // Debug builds find it at the call, others at the check.
     let found = if cfg!(debug_assertions) { run.unwrap_err() } else { world.check().unwrap_err() };
     assert!(matches!(&found, WorldError::NotConserved { element, held: 0, .. } if element == "hub"));
     assert_eq!(world.check(), Err(found));
@@ -300,7 +301,7 @@ fn a_loop_without_time_is_named() {
     assert_eq!(error, WorldError::Runaway { at: at(4), through: "`x`, `y`".into() });
 }
 
-/// Breaks: a timer that keeps moving, as TCP's does at every ACK, costs events; or is missed when it stops.
+/// Breaks: a timer that keeps moving, as TCP's does at every ACK, costs events; or its expiry is missed.
 #[test]
 fn a_moving_deadline_costs_nothing() {
     let log = Log::default();
@@ -314,7 +315,7 @@ fn a_moving_deadline_costs_nothing() {
         world.run_until(at(ns), &mut ()).unwrap();
     }
     assert_eq!(world.events_processed(), 0);
-    // An earlier one counts as well, and one in the past is now.
+    // An earlier deadline counts as well, and one in the past is now.
     world.element_mut::<Host>(a).unwrap().alarm = Some(at(1_001));
     world.run_until(at(1_000), &mut ()).unwrap();
     world.element_mut::<Host>(b).unwrap().alarm = Some(at(5));
@@ -322,7 +323,7 @@ fn a_moving_deadline_costs_nothing() {
     assert_eq!(*log.borrow(), [(1_000, "b", "wake".into()), (1_001, "a", "wake".into())]);
 }
 
-/// Breaks: what a program does to an element from outside does not reach the others.
+/// Breaks: a call from outside the world has no effect on other elements.
 #[test]
 fn calls_from_outside_are_events() {
     let mut world = with_hub(Hub { ports: 2, ..Hub::default() }).unwrap();
@@ -341,7 +342,7 @@ fn calls_from_outside_are_events() {
     world.check().unwrap();
 }
 
-/// Breaks: a wrong topology is built, and packets vanish or the run stops in the middle.
+/// Breaks: a wrong topology is accepted, and packets vanish or the run stops in the middle.
 #[test]
 fn wrong_topologies_are_refused() {
     let log = Log::default();

@@ -1,5 +1,5 @@
-//! A box that thins acknowledgments (RFC 3449 §5.2.1): of the pure ACKs of a connection it sends on only the newest of
-//! several, as cable modems and satellite terminals do to save their way up.
+//! ACK thinning (RFC 3449 §5.2.1): of several pure ACKs of a connection only the newest goes on, as in cable
+//! modems and satellite terminals that save upstream capacity.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Seq, Span};
@@ -12,11 +12,11 @@ pub type AckThinning = Duplex<AckThinningDirection>;
 
 /// One direction of an [`AckThinning`].
 ///
-/// It gathers pure ACKs that advance: each replaces the one before it, and the last goes on when `every` of them
-/// have come, or `hold` after the first of them, whichever is earlier. So the newest ACK always gets through, at most
-/// `hold` late. What else its connection sends goes on at once, after the ACK that waits: data, SYN, FIN, RST,
-/// urgent data, ACKs with SACK blocks, duplicate ACKs and window updates. Other options of an ACK that is
-/// replaced are lost with it.
+/// It gathers pure ACKs that advance. Each replaces the one before it, and the last goes on when `every` of
+/// them have come, or `hold` after the first of them, whichever is earlier. So the newest ACK always gets
+/// through, at most `hold` late. Other segments of the connection go on at once, after the ACK that waits:
+/// data, SYN, FIN, RST, urgent data, ACKs with SACK blocks, duplicate ACKs and window updates. Other options
+/// of a replaced ACK are lost with it.
 #[derive(Clone, Debug)]
 pub struct AckThinningDirection {
     every: u32,
@@ -45,12 +45,12 @@ struct WaitingAck {
     gathered: u32,
 }
 
-/// What matters of a segment.
+/// The parts of a segment that matter here.
 struct PureAck {
     connection: ThinnedConnection,
     /// None without ACK.
     ack: Option<Seq>,
-    /// It carries nothing but its acknowledgment.
+    /// It carries only an acknowledgment.
     is_pure: bool,
     /// The connection begins or ends with it.
     is_turn: bool,
@@ -58,7 +58,7 @@ struct PureAck {
 
 const SACK: u8 = 5;
 
-/// None for what is not a whole TCP segment.
+/// None if the packet is not a whole TCP segment.
 fn look(packet: &Packet) -> Option<PureAck> {
     let (ip, tcp) = packet.ip_tcp().ok()?;
     let flags = tcp.flags();
@@ -75,11 +75,11 @@ fn look(packet: &Packet) -> Option<PureAck> {
 }
 
 impl AckThinningDirection {
-    /// Most connections that are watched in one direction; those beyond pass untouched.
+    /// Most connections that are thinned in one direction. Packets of further ones pass unchanged.
     pub const MAX: usize = 1_024;
 
-    /// Sends one of `every` ACKs on, none later than `hold` after it came. With less than two, or a hold of zero,
-    /// nothing is thinned.
+    /// One of `every` ACKs goes on, none later than `hold` after its arrival. If `every` is below 2 or `hold`
+    /// is zero, nothing is thinned.
     pub const fn new(every: u32, hold: Span) -> Self {
         AckThinningDirection { every, hold, connections: BTreeMap::new(), due: BTreeSet::new(), thinned: 0 }
     }
@@ -88,7 +88,7 @@ impl AckThinningDirection {
         self.thinned
     }
 
-    /// Sends on what waits of a connection.
+    /// Emits the ACK of a connection that waits.
     fn flush(&mut self, connection: ThinnedConnection, out: Port, cx: &mut Cx<'_>) {
         if let Some(waiting) = self.connections.get_mut(&connection).and_then(|seen| seen.waiting.take()) {
             self.due.remove(&(waiting.due, connection));
@@ -96,7 +96,7 @@ impl AckThinningDirection {
         }
     }
 
-    /// An ACK that advances takes the place of the one before it.
+    /// An ACK that advances replaces the one before it.
     fn gather(&mut self, connection: ThinnedConnection, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let Some(seen) = self.connections.get_mut(&connection) else { return cx.emit(out, packet) };
         let (due, gathered) = match seen.waiting.take() {

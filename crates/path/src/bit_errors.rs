@@ -1,4 +1,5 @@
-//! Bit errors of a line: a packet with any wrong bit is lost, so long packets are lost more often than short ones.
+//! Bit errors on a link: a packet with a wrong bit is lost, so long packets are lost more often than short
+//! ones.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::ByteCount;
@@ -22,15 +23,16 @@ pub struct BitErrorsDirection {
 }
 
 impl BitErrorsDirection {
-    /// Turns over each bit with probability `ber` (0 to 1).
+    /// Each bit is wrong with probability `ber` (0 to 1).
     pub fn new(ber: f64) -> Self {
         BitErrorsDirection { ber, ln_right: libm::log1p(-ber.clamp(0.0, 1.0)), lost: 0 }
     }
-    /// Packets lost so far.
+    /// Packets dropped so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
-    /// The probability that an IP packet of `len` is lost, 0 to 1. Exact to the last digits even where it is tiny.
+    /// The probability that an IP packet of `len` is lost, 0 to 1. Exact to the last digits even for tiny
+    /// values.
     pub fn loss_of(&self, len: ByteCount) -> f64 {
         if len.is_zero() { 0.0 } else { -libm::expm1(len.bits() as f64 * self.ln_right) }
     }
@@ -57,7 +59,7 @@ mod tests {
     use crate::harness::{Harness, packet};
     use farpace_units::Instant;
 
-    /// Breaks: the probability is computed from the wrong length, or loses its digits at low rates.
+    /// Breaks: the probability is computed from the wrong length, or loses digits at low rates.
     #[test]
     fn the_probability_follows_from_the_length() {
         let loss = |ber, len| BitErrorsDirection::new(ber).loss_of(ByteCount::new(len));
@@ -65,13 +67,13 @@ mod tests {
         near(loss(1e-5, 1_500), 0.113_080_095);
         near(loss(1e-5, 40), 0.003_194_901_4);
         near(loss(1e-7, 1_500), 0.001_199_280_35);
-        // 12000 times the rate, less its square's half: a difference that 1 - x would not keep.
+        // 12000 times the rate, minus half of its square: `1 - x` would lose this difference.
         near(loss(1e-15, 1_500), 1.2e-11);
         assert_eq!((loss(0.0, 1_500), loss(1.0, 1), loss(1.0, 0)), (0.0, 1.0, 0.0));
     }
 
-    /// Breaks: packets are lost more or less often than their length says (binomial, four standard deviations), or
-    /// in the wrong direction.
+    /// Breaks: packets are lost more or less often than their length says (binomial, four standard
+    /// deviations), or in the wrong direction.
     #[test]
     fn losses_are_binomial_at_every_length() {
         const N: u16 = 20_000;

@@ -1,21 +1,21 @@
-//! Where a world ends: at a device.
+//! The boundary between a world and a device.
 
 use crate::{Cx, Element, Inspection, Port};
 use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 
-/// Stands in a world for what is outside of it. Packets that arrive leave the world and wait to be fetched; packets from
-/// outside enter.
+/// Stands in a world for what is outside of it. A packet that arrives leaves the world and waits to be
+/// fetched; a packet from outside enters.
 #[derive(Debug, Default)]
 pub struct BoundaryPort {
     left: VecDeque<Packet>,
-    /// When each of them was to leave; none: nobody asks.
+    /// When each of them was to leave; none if times are not recorded.
     dues: Option<VecDeque<Instant>>,
 }
 
 impl BoundaryPort {
-    /// A door that notes when packets are to leave, for whoever finds out how late they do.
+    /// A boundary port that records when packets are to leave, so that their lateness can be measured.
     pub fn timed() -> Self {
         BoundaryPort { left: VecDeque::new(), dues: Some(VecDeque::new()) }
     }
@@ -24,11 +24,12 @@ impl BoundaryPort {
         cx.made();
         cx.emit(Port(0), packet);
     }
-    /// What has left, for whoever takes it further. They are no longer of the world.
+    /// The packets that have left and wait to be fetched. They no longer belong to the world.
     pub fn left(&mut self) -> &mut VecDeque<Packet> {
         &mut self.left
     }
-    /// When each packet was to leave, in their order. Whoever takes packets takes as many of these; none: not noted.
+    /// When each packet was to leave, in their order. A caller that fetches packets fetches as many of these.
+    /// None if times are not recorded.
     pub fn dues(&mut self) -> Option<&mut VecDeque<Instant>> {
         self.dues.as_mut()
     }

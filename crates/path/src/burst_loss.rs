@@ -1,4 +1,4 @@
-//! Loss in bursts: the Gilbert-Elliott model, a line that is at times good and at times bad.
+//! Loss in bursts: the Gilbert-Elliott model of a link that is in a good or in a bad state.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
@@ -9,13 +9,13 @@ pub type BurstLoss = Duplex<BurstLossDirection>;
 /// Probabilities of a [`BurstLossDirection`], each from 0 to 1 and per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLossConfig {
-    /// A good line turns bad: bursts begin once in 1/`begin` packets.
+    /// The good state becomes bad: bursts begin every 1/`begin` packets.
     pub begin: f64,
-    /// A bad line turns good: bursts are 1/`end` packets long in the mean.
+    /// The bad state becomes good: the mean length of a burst is 1/`end` packets.
     pub end: f64,
-    /// Loss while the line is good (Gilbert's model: 0).
+    /// Loss in the good state (Gilbert's model: 0).
     pub good: f64,
-    /// Loss while the line is bad (Gilbert's simplest model: 1).
+    /// Loss in the bad state (Gilbert's simplest model: 1).
     pub bad: f64,
 }
 
@@ -28,11 +28,11 @@ pub struct BurstLossDirection {
 }
 
 impl BurstLossDirection {
-    /// A line that is good at first.
+    /// Begins in the good state.
     pub const fn new(config: BurstLossConfig) -> Self {
         BurstLossDirection { config, is_bad: false, lost: 0 }
     }
-    /// Packets lost so far.
+    /// Packets dropped so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -63,7 +63,7 @@ mod tests {
     use crate::harness::{Harness, packet};
     use farpace_units::Instant;
 
-    /// Breaks: bursts begin too often, or have the wrong length. Bounds are four standard deviations wide.
+    /// Breaks: bursts begin too often or have the wrong length. Bounds are four standard deviations wide.
     #[test]
     fn bursts_have_their_length_and_number() {
         const NEVER: BurstLossConfig = BurstLossConfig { begin: 0.0, end: 1.0, good: 0.0, bad: 1.0 };
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(bed.idents(Port(0)).len(), 20_000);
         let came = bed.idents(Port(1));
         let bursts = came.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
-        // The mean way from burst to burst is 1/0.02 + 1/0.2 = 55 packets.
+        // The mean distance from burst to burst is 1/0.02 + 1/0.2 = 55 packets.
         assert!((290..=440).contains(&bursts), "{bursts} bursts, 364 expected");
         let mean = (20_000 - came.len()) as f64 / bursts as f64;
         assert!((4.0..=6.0).contains(&mean), "bursts of {mean} packets, 5 expected");

@@ -1,5 +1,5 @@
-//! A sender whose timestamp clock jumps forward, as seen by everybody else: its timestamps are moved on the way
-//! out, and the echoes that it gets are moved back.
+//! A sender whose timestamp clock jumps, as its peers see it: the timestamps that it sends are changed, and
+//! their echoes are changed back.
 
 use crate::tcp_edit::edited;
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
@@ -7,16 +7,16 @@ use farpace_units::Instant;
 use farpace_wire::Packet;
 use farpace_wire::tcp::{TCP_LEN, TcpFlags};
 
-/// A jumping clock at port 0: [`ClockField::Value`] one way, [`ClockField::Echo`] back.
+/// A jumping clock at port 0: [`ClockField::Value`] in one direction, [`ClockField::Echo`] in the other.
 pub type ClockJump = Duplex<ClockJumpDirection>;
 
 impl ClockJump {
-    /// The clock of the machine at port 0 jumps by `jumps`.
+    /// The clock of the host at port 0 jumps by `jumps`.
     pub fn of_port_0(jumps: Vec<Jump>) -> Self {
         let back = ClockJumpDirection::new(ClockField::Echo, jumps.clone());
         Duplex::new(ClockJumpDirection::new(ClockField::Value, jumps), back)
     }
-    /// The clock of the machine at port 1 jumps by `jumps`.
+    /// The clock of the host at port 1 jumps by `jumps`.
     pub fn of_port_1(jumps: Vec<Jump>) -> Self {
         let forward = ClockJumpDirection::new(ClockField::Echo, jumps.clone());
         Duplex::new(forward, ClockJumpDirection::new(ClockField::Value, jumps))
@@ -32,12 +32,12 @@ pub struct Jump {
     pub ticks: u32,
 }
 
-/// Which half of the timestamps option is moved.
+/// Which half of the timestamps option is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockField {
-    /// TSval, forward.
+    /// TSval, by the jump.
     Value,
-    /// TSecr, back; only where it means something, with ACK (RFC 7323 §3.2).
+    /// TSecr, by the negative jump. Only with ACK, where it has a meaning (RFC 7323 §3.2).
     Echo,
 }
 
@@ -45,13 +45,13 @@ pub enum ClockField {
 #[derive(Clone, Debug)]
 pub struct ClockJumpDirection {
     field: ClockField,
-    /// Those to come, the next one last.
+    /// Future jumps, the next one last.
     jumps: Vec<Jump>,
     offset: u32,
 }
 
 impl ClockJumpDirection {
-    /// Moves `field` by the sum of the `jumps` that have been.
+    /// Changes `field` by the sum of the `jumps` that have happened.
     pub fn new(field: ClockField, mut jumps: Vec<Jump>) -> Self {
         jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
         ClockJumpDirection { field, jumps, offset: 0 }
@@ -82,7 +82,7 @@ const NOP: u8 = 1;
 const TIMESTAMPS: u8 = 8;
 const TIMESTAMPS_LEN: u8 = 10;
 
-/// Where the data of the timestamps option begins, counted from the first option.
+/// Offset of the timestamps option's data, counted from the first option.
 fn timestamps_at(options: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -95,7 +95,7 @@ fn timestamps_at(options: &[u8]) -> Option<usize> {
     }
 }
 
-/// The packet with `field` moved; none if it has no such field.
+/// The packet with `field` changed; none if it has no such field.
 fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
     let tcp = packet.tcp().ok()?;
     if field == ClockField::Echo && !tcp.flags().contains(TcpFlags::ACK) {
@@ -144,8 +144,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Breaks: the clock jumps at the wrong time or by the wrong amount, an echo without ACK is touched, or a right
-        /// checksum turns wrong and a wrong one right.
+        /// Breaks: the clock jumps at the wrong time or by the wrong amount, an echo without ACK is changed,
+        /// a right checksum becomes wrong, or a wrong one right.
         #[test]
         fn only_the_timestamp_moves(value: u32, echo: u32, seq: u32, len in 0usize..50, ack: bool, bit in 0u64..64) {
             let flags = if ack { TcpFlags::ACK } else { TcpFlags::SYN };
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Breaks: a malformed list of options is read past its end, or for ever.
+    /// Breaks: a malformed list of options is read past its end, or in an endless loop.
     #[test]
     fn options_are_walked_with_care() {
         assert_eq!(timestamps_at(&[1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0]), Some(4));

@@ -1,4 +1,4 @@
-//! Bit errors: one bit of a packet, anywhere in it, is turned over.
+//! Bit errors that reach the receiver: one bit of a packet, anywhere in it, is flipped.
 
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
@@ -14,7 +14,7 @@ pub struct CorruptDirection {
 }
 
 impl CorruptDirection {
-    /// Turns one bit over in each packet with `probability` (0 to 1).
+    /// Flips one bit of each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
         CorruptDirection { probability, corrupted: 0 }
     }

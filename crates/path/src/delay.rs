@@ -1,4 +1,4 @@
-//! A delay line, with or without jitter. Nothing queues in it, whatever the rate.
+//! A delay, with or without jitter. Packets do not queue in it, whatever their rate.
 
 use crate::delay_queue::DelayQueue;
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
@@ -15,12 +15,12 @@ impl Delay {
     }
 }
 
-/// What is added to the delay, drawn for each packet.
+/// A random time added to the delay, drawn for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jitter {
-    /// Uniform from nothing to this, inclusive.
+    /// Uniform from 0 to this, inclusive.
     pub most: Span,
-    /// A packet may overtake another; otherwise it waits for those before it.
+    /// A packet may overtake another. Otherwise it waits for those before it.
     pub reorders: bool,
 }
 
@@ -52,7 +52,7 @@ impl ElementDirection for DelayDirection {
             }
         }
         self.hold.push(due, packet);
-        // A packet without delay goes at once, after any that is due with it.
+        // A packet without delay leaves at once, after any that is due now.
         self.hold.release(out, cx);
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, packet};
 
-    /// Breaks: the delay, or many packets at once delay each other.
+    /// Breaks: the delay is wrong, or many packets at once delay each other.
     #[test]
     fn all_packets_of_one_instant_come_out_together() {
         let mut bed = Harness::new(Delay::fixed(Span::from_millis(5)));

@@ -1,4 +1,4 @@
-//! A store of packets, each with the instant at which it goes on.
+//! A store of packets, each with the instant at which it leaves.
 
 use crate::{Cx, Port};
 use farpace_units::Instant;
@@ -6,8 +6,8 @@ use farpace_wire::Packet;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Packets that go on at their own times; those of one instant in the order in which they came. In-order
-/// packets, nearly all, take a plain queue; the others a heap.
+/// Packets that leave at their own times; those of one instant in the order of their arrival. In-order
+/// packets, nearly all, take a plain queue, the others a heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayQueue {
     in_order: VecDeque<DelayedPacket>,
@@ -32,7 +32,7 @@ impl DelayQueue {
             _ => self.in_order.push_back(held),
         }
     }
-    /// Sends all that is due at `cx.now()` out of `out`.
+    /// Emits by `out` all packets that are due at `cx.now()`.
     pub fn release(&mut self, out: Port, cx: &mut Cx<'_>) {
         while self.due().is_some_and(|due| due <= cx.now()) {
             let next = match (self.in_order.front(), self.out_of_order.peek()) {
@@ -46,7 +46,7 @@ impl DelayQueue {
             }
         }
     }
-    /// When the next packet goes on.
+    /// When the next packet leaves.
     pub fn due(&self) -> Option<Instant> {
         match (self.in_order.front(), self.out_of_order.peek()) {
             (Some(a), Some(b)) => Some(a.due.min(b.due)),
@@ -60,7 +60,7 @@ impl DelayQueue {
 }
 
 impl Ord for DelayedPacket {
-    /// Reversed, because the heap gives the greatest first.
+    /// Reversed, because the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.came).cmp(&(self.due, self.came))
     }
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: jitter and reordering give packets back in the wrong order, or too early or late.
+        /// Breaks: delayed packets leave in the wrong order, too early, or too late.
         #[test]
         fn packets_leave_by_time_then_by_arrival(dues in prop::collection::vec(0u64..20, 1..60)) {
             let mut hold = DelayQueue::default();

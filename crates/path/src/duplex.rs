@@ -1,5 +1,5 @@
-//! What all elements with two ports share: packets that enter at one port leave by the other, and each
-//! direction has a state of its own.
+//! Elements with two ports: a packet that enters at one port leaves by the other, and each direction has its
+//! own state.
 
 use crate::{Cx, Element, Inspection, Port};
 use farpace_units::Instant;
@@ -8,13 +8,13 @@ use farpace_wire::Packet;
 /// One direction of a [`Duplex`]. The contract is that of [`Element`]; `out` is the port by which packets
 /// of this direction leave.
 pub trait ElementDirection: 'static {
-    /// It acts only when packets come: no deadline ever.
+    /// It acts only when packets arrive: it never has a deadline.
     const PASSIVE: bool;
     /// A packet enters.
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>);
-    /// Time has come to `cx.now()`; the deadline of either direction is due, perhaps not of this one.
+    /// The deadline of one of the two directions has come, perhaps not that of this one.
     fn on_wake(&mut self, _out: Port, _cx: &mut Cx<'_>) {}
-    /// When this direction wants to be woken; pure.
+    /// When this direction wants to be woken. Pure.
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -26,7 +26,7 @@ pub trait ElementDirection: 'static {
     fn inspect(&self) -> Inspection;
 }
 
-/// No way at all is a plain wire: packets pass untouched. It makes elements that work in one direction only.
+/// `None` is a plain wire: packets pass unchanged. It makes elements that work in one direction only.
 impl<W: ElementDirection> ElementDirection for Option<W> {
     const PASSIVE: bool = W::PASSIVE;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
@@ -67,13 +67,13 @@ impl<W: ElementDirection> Duplex<W> {
     pub const fn direction(&self, from: Port) -> &W {
         &self.directions[side(from)]
     }
-    /// The same, to change it while it runs. Nothing that it holds may be taken out.
+    /// The same, to change it while it runs. The packets inside must stay.
     pub const fn direction_mut(&mut self, from: Port) -> &mut W {
         &mut self.directions[side(from)]
     }
 }
 
-/// Runners connect ports 0 and 1 alone; any other number counts as one of them.
+/// A runner connects only ports 0 and 1. Any other number counts as one of them.
 const fn side(port: Port) -> usize {
     (port.0 & 1) as usize
 }

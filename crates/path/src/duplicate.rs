@@ -1,4 +1,4 @@
-//! Random duplication: a second copy follows the first at once.
+//! Random duplication: a copy follows the packet at once.
 
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
@@ -14,11 +14,11 @@ pub struct DuplicateDirection {
 }
 
 impl DuplicateDirection {
-    /// Doubles each packet with `probability` (0 to 1).
+    /// Duplicates each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
         DuplicateDirection { probability, duplicated: 0 }
     }
-    /// Packets doubled so far.
+    /// Packets duplicated so far.
     pub const fn duplicated(&self) -> u64 {
         self.duplicated
     }

@@ -1,31 +1,32 @@
-//! The contract between an element and whoever runs it.
+//! The contract between an element and its runner.
 
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::Packet;
 use serde::Serialize;
 use std::any::Any;
 
-/// One side of an element: a link has ports 0 and 1, a host one per NIC, a router as many as it has links.
+/// One side of an element: a link has ports 0 and 1, a host one for each NIC, a router one for each link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u16);
 
-/// Something packets go through or end in.
+/// Something that packets go through or end in.
 ///
 /// The contract:
 /// * The runner calls [`on_packet`](Element::on_packet) when a packet arrives and
-///   [`on_wake`](Element::on_wake) once `now` has reached [`deadline`](Element::deadline). After `on_wake`
-///   at `now`, the deadline is later than `now`, or none.
+///   [`on_wake`](Element::on_wake) once `now` has reached [`deadline`](Element::deadline). After `on_wake` at
+///   `now`, the deadline is later than `now`, or none.
 /// * `deadline` is pure: it changes only through the calls above.
 /// * Every packet that came in or was made has left through [`Cx::emit`], was given to [`Cx::drop`] or
-///   [`Cx::consume`], or is counted by [`held`](Element::held). The runner checks this after every call in debug builds
-///   (conservation: received + made = emitted + dropped + consumed + held).
-/// * Dice come from [`Cx::rng`] alone; it is the element's own stream, keyed by its name.
+///   [`Cx::consume`], or is counted by [`held`](Element::held). The runner checks this after every call in
+///   debug builds (conservation: received + made = emitted + dropped + consumed + held).
+/// * Random numbers come only from [`Cx::rng`]: the element's own stream, which its name determines.
 pub trait Element: Any {
-    /// How many ports there are: they are numbered from 0, and a runner connects each of them.
+    /// The number of ports. They are numbered from 0, and a runner connects each of them.
     fn ports(&self) -> u16 {
         1
     }
-    /// True if it acts only when packets come: its deadline is none at all times. A runner then need not ask.
+    /// True if it acts only when packets arrive: its deadline is always none, and a runner need not ask for
+    /// it.
     fn is_passive(&self) -> bool {
         false
     }
@@ -37,7 +38,7 @@ pub trait Element: Any {
     fn deadline(&self) -> Option<Instant>;
     /// Packets inside.
     fn held(&self) -> u64;
-    /// What there is to see from outside, for reports and debugging.
+    /// Readings for reports and debugging.
     fn inspect(&self) -> Inspection;
 }
 
@@ -56,16 +57,16 @@ pub enum DropReason {
     Loss,
     /// Random loss in bursts.
     BurstLoss,
-    /// A bit of it was wrong, and the link noticed.
+    /// A bit was wrong, and the link noticed.
     BitErrors,
     /// RED dropped it early.
     Red,
-    /// CoDel dropped it: packets had waited for too long.
+    /// CoDel dropped it: packets had waited too long.
     #[serde(rename = "codel")]
     CoDel,
     /// A link was down.
     Outage,
-    /// No way to the destination.
+    /// No route to the destination.
     NoRoute,
     /// A checksum was wrong.
     BadChecksum,
@@ -73,26 +74,26 @@ pub enum DropReason {
     TtlExpired,
     /// Not a well-formed packet.
     Malformed,
-    /// Nobody listens there.
+    /// No listener on the port.
     NoListener,
-    /// A host's own limit.
+    /// A limit of the host was reached.
     HostLimit,
     /// Larger than the MTU of a hop.
     TooBig,
-    /// Addresses that no honest packet has: from the host itself, from a group, to nobody.
+    /// Addresses that no valid packet has: the host itself as source, a group as source, no destination.
     Martian,
-    /// A fragment whose packet could not be put together.
+    /// A fragment whose packet could not be reassembled.
     Fragment,
-    /// Nobody on the link answered for the next hop.
+    /// No node on the link answered for the next hop.
     Unresolved,
-    /// A middlebox takes no TCP segment without ACK, SYN and RST.
+    /// A middlebox refused a TCP segment without ACK, SYN and RST.
     NoAck,
     /// A middlebox sent a newer acknowledgment in its place.
     AckThinned,
 }
 
 impl DropReason {
-    /// How many there are.
+    /// The number of reasons.
     pub const COUNT: usize = 20;
     /// All of them, in the order of reports.
     pub const ALL: [DropReason; Self::COUNT] = [
@@ -117,7 +118,7 @@ impl DropReason {
         DropReason::NoAck,
         DropReason::AckThinned,
     ];
-    /// The place in [`ALL`](Self::ALL), for tables of counters.
+    /// The index in [`ALL`](Self::ALL), for tables of counters.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -148,7 +149,7 @@ impl DropReason {
     }
 }
 
-/// What an element did during one call; the runner empties it afterwards and keeps its memory.
+/// What an element did during one call. The runner empties it afterwards and keeps its memory.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Packets that leave, in order.
@@ -157,7 +158,7 @@ pub struct Effects {
     pub dropped: Vec<(Packet, DropReason)>,
     /// Packets that reached their destination here.
     pub consumed: u64,
-    /// Packets that came into being here (sent by a host, or duplicated).
+    /// Packets created here (sent by a host, or duplicated).
     pub made: u64,
 }
 
@@ -185,26 +186,26 @@ impl<'a> Cx<'a> {
     pub fn emit(&mut self, port: Port, packet: Packet) {
         self.effects.emitted.push((port, packet));
     }
-    /// Ends `packet`, with the cause.
+    /// Ends `packet` for `reason`.
     pub fn drop(&mut self, packet: Packet, reason: DropReason) {
         self.effects.dropped.push((packet, reason));
     }
-    /// Takes `packet` in: it has reached its destination.
+    /// `packet` has reached its destination.
     pub fn consume(&mut self, packet: Packet) {
         self.effects.consumed += 1;
         drop(packet);
     }
-    /// Takes `packet` in for its payload: it has reached its destination.
+    /// `packet` has reached its destination. Returns its payload.
     pub fn take(&mut self, packet: Packet) -> bytes::Bytes {
         self.effects.consumed += 1;
         packet.into_payload()
     }
-    /// `packet` has reached its destination in the world; outside of it, it goes on.
+    /// `packet` has reached its destination in the world and goes on outside of it.
     pub fn hand_over(&mut self, packet: Packet) -> Packet {
         self.effects.consumed += 1;
         packet
     }
-    /// Counts a packet that came into being here; to be followed by `emit`, or by holding it.
+    /// Counts a packet that was created here. The element then emits or holds it.
     pub fn made(&mut self) {
         self.effects.made += 1;
     }

@@ -1,11 +1,12 @@
-//! A bed for testing one element: runs it alone, with packets at given times, and keeps the law.
+//! A harness for tests of one element: it runs the element alone, with packets at given times, and checks the
+//! laws.
 
 use crate::{Cx, DropReason, Effects, Element, Port};
 use bytes::Bytes;
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{AddressPair, Below, MacAddr, Packet, TcpFlags, TcpHeader};
 
-/// What came out of an element.
+/// The output of an element.
 pub(crate) struct Harness<E> {
     pub element: E,
     pub emitted: Vec<(Instant, Port, Packet)>,
@@ -49,13 +50,13 @@ impl<E: Element> Harness<E> {
         let out = (self.emitted.len() + self.dropped.len()) as u64 + self.consumed;
         assert_eq!(self.received + self.made, out + self.element.held(), "conservation at {now:?}");
     }
-    /// The numbers of the packets that left by `port`, in order.
+    /// The identification numbers of the packets that left by `port`, in order.
     pub fn idents(&self, port: Port) -> Vec<u16> {
         self.emitted.iter().filter(|(_, at, _)| *at == port).map(|(_, _, packet)| ident(packet)).collect()
     }
 }
 
-/// A TCP packet of 54 B and `payload`, told from others by `ident`.
+/// A TCP packet of 54 B and `payload`, with `ident` as its identification number.
 pub(crate) fn packet(ident: u16, payload: usize) -> Packet {
     let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
     let lower = Below::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), addresses, 64);

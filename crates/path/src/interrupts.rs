@@ -1,31 +1,32 @@
-//! Receive interrupts of a network card, which come once for several frames.
+//! Receive interrupts of a NIC: one for several frames.
 
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 
-/// Interrupts at both ends of a line.
+/// Interrupts at both ends of a link.
 pub type Interrupts = Duplex<InterruptsDirection>;
 
-/// When a card interrupts.
+/// When a NIC interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterruptsConfig {
     /// So long after the first frame that waits.
     pub delay: Span,
     /// As soon as so many frames wait, even if that is earlier; 0: never for this reason.
     pub frames: u32,
-    /// From the interrupt until the machine takes the frames: uniform from nothing to this, drawn for each interrupt.
+    /// From the interrupt until the host takes the frames: uniform from 0 to this, drawn for each interrupt.
     pub jitter: Span,
 }
 
-/// One direction of an [`Interrupts`]: frames that have arrived wait until the machine is told of them and takes them, all
-/// at once and in order. What comes between the interrupt and its handling goes with the others.
+/// One direction of an [`Interrupts`]: frames that have arrived wait until the NIC interrupts its host and
+/// the host takes them, all at once and in order. A frame that arrives between the interrupt and its handling
+/// goes with the others.
 #[derive(Clone, Debug)]
 pub struct InterruptsDirection {
     config: InterruptsConfig,
     waiting: VecDeque<Packet>,
-    /// From the present interrupt until it is handled.
+    /// From the pending interrupt until it is handled.
     latency: Span,
     /// When the frames are taken.
     due: Option<Instant>,
@@ -34,12 +35,12 @@ pub struct InterruptsDirection {
 }
 
 impl InterruptsDirection {
-    /// A card without frames.
+    /// A NIC without frames.
     pub const fn new(config: InterruptsConfig) -> Self {
         let waiting = VecDeque::new();
         InterruptsDirection { config, waiting, latency: Span::ZERO, due: None, interrupts: 0, frames: 0 }
     }
-    /// Interrupts so far that have been handled.
+    /// Interrupts handled so far.
     pub const fn interrupts(&self) -> u64 {
         self.interrupts
     }
@@ -98,7 +99,7 @@ mod tests {
         Instant::ZERO + Span::from_micros(micros)
     }
 
-    /// Breaks: frames are not taken together, at the wrong time, or a full ring waits.
+    /// Breaks: frames are not taken together, are taken at the wrong time, or a full ring waits.
     #[test]
     fn frames_wait_for_the_timer_or_for_enough_others() {
         let mut bed = bed(30, 3, 0);

@@ -1,12 +1,12 @@
-//! The laws that every element keeps, tried with random packets. [`Harness`](crate::bed::Harness) itself asserts
-//! conservation after every call and that a wake leaves the next deadline in the future.
+//! The laws that every element keeps, tried with random packets. [`Harness`](crate::harness::Harness) itself
+//! asserts conservation after every call and that a wake leaves the next deadline in the future.
 
 use crate::harness::{Harness, packet};
 use crate::*;
 use farpace_units::{ByteCount, Instant, Packets, Rate, Span};
 use proptest::prelude::*;
 
-/// What comes: time since the one before, port, payload.
+/// The packets that arrive: time since the one before, port, payload.
 type Arrivals = Vec<(u64, bool, usize)>;
 
 fn arrivals() -> impl Strategy<Value = Arrivals> {
@@ -22,7 +22,7 @@ fn feed<E: Element>(bed: &mut Harness<E>, arrivals: &Arrivals) {
     bed.run();
 }
 
-/// All that came out, in order; everything that went in must be among it.
+/// All output, in order. Every packet that went in must be part of it.
 fn outcome<E: Element>(element: E, arrivals: &Arrivals) -> String {
     let mut bed = Harness::new(element);
     feed(&mut bed, arrivals);
@@ -39,8 +39,8 @@ fn same_twice<E: Element>(make: impl Fn() -> E, arrivals: &Arrivals) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Breaks: a packet gets lost or doubled without being counted, an element wakes without end, or the same
-    /// run gives another result. One line for each element.
+    /// Breaks: a packet is lost or duplicated without being counted, an element wakes without end, or the
+    /// same run gives another result. One line for each element.
     #[test]
     fn every_element_keeps_the_laws(arrivals in arrivals(), p in 0.0..1.0f64, ns in 0u64..100_000, limit in 1u32..20) {
         let span = Span::from_nanos(ns);

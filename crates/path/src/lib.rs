@@ -1,9 +1,10 @@
-//! What lies between machines: links with queues, policers, delay, loss and other troubles, and the
-//! contract ([`Element`]) that a link, a policer and a whole host share.
+//! What is between hosts: links with queues, policers, delay, loss and other impairments, and the contract
+//! ([`Element`]) that a link, a policer and a whole host share.
 //!
 //! Elements are sans-IO: packets and time come in, packets and a deadline come out. The lab and the live
-//! event loop drive the same code. An element never has a connection (it may read and change headers, as
-//! middleboxes do), never reads a clock, and never lets a packet vanish: the world keeps the account.
+//! driver run the same code. An element never has a connection (it may read and change headers, as
+//! middleboxes do), never reads a clock, and never loses a packet without a count: the world checks the
+//! account.
 //!
 //! Start reading at [`Element`]; then [`Link`] is the element that makes time pass. Elements with two ports
 //! are a [`Duplex`] of one [`ElementDirection`] for each direction.

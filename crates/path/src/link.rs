@@ -1,4 +1,4 @@
-//! A link: in each direction a queue, a line that sends at a rate, and the way to the far end.
+//! A link: in each direction a queue, a rate, and a propagation delay.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port, QueueLimit};
 use farpace_units::{ByteCount, Instant, Rate, Serialiser, Span};
@@ -19,12 +19,12 @@ impl Link {
     }
 }
 
-/// What a frame takes on the line beyond its bytes in memory.
+/// What a frame takes on the link beyond its bytes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Added to each frame.
     pub overhead: ByteCount,
-    /// Shorter frames are padded to this, before the overhead.
+    /// Shorter frames are padded to this, before the overhead is added.
     pub minimum: ByteCount,
 }
 
@@ -32,14 +32,14 @@ impl Framing {
     /// Ethernet: 24 B for checksum (4), preamble with start delimiter (8) and gap (12); at least 60 B before
     /// the checksum (IEEE 802.3 §3.1.1, §4.4.2).
     pub const ETHERNET: Framing = Framing { overhead: ByteCount::new(24), minimum: ByteCount::new(60) };
-    /// Nothing but the bytes in memory.
+    /// Only the bytes in memory.
     pub const NONE: Framing = Framing { overhead: ByteCount::ZERO, minimum: ByteCount::ZERO };
 
-    /// What a frame of `len` bytes takes.
+    /// What a frame of `len` bytes takes on the link.
     pub fn on_the_line(self, len: ByteCount) -> ByteCount {
         len.max(self.minimum) + self.overhead
     }
-    /// What a packet takes; a super-segment, what the frames take that it is cut into.
+    /// What a packet takes; for a super-segment, the sum of the frames that it is cut into.
     #[inline]
     pub fn of_packet(self, packet: &Packet) -> ByteCount {
         let more = packet.segments() as u64 - 1;
@@ -51,23 +51,23 @@ impl Framing {
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// Rate of the line; `None` is infinitely fast, so that nothing ever queues.
+    /// Rate; `None` is infinitely fast, so that nothing ever queues.
     pub rate: Option<Rate>,
     /// From the last bit sent to the last bit received.
     pub delay: Span,
     /// Limit of the queue.
     pub queue: QueueLimit,
-    /// What a frame takes on the line.
+    /// What a frame takes on the link.
     pub framing: Framing,
 }
 
-/// Why a link cannot be.
+/// Why a link is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
-    /// Nothing would ever arrive.
+    /// No packet would ever arrive.
     #[error("the rate of a link must be above 0 bit/s")]
     ZeroRate,
-    /// Nothing would ever get in.
+    /// No packet would ever enter.
     #[error("the queue of a link must hold at least one packet: it counts the frame that is being sent")]
     ZeroQueue,
 }
@@ -79,7 +79,7 @@ pub struct LinkStats {
     pub packets: u64,
     /// Their bytes, without framing.
     pub bytes: ByteCount,
-    /// Their bytes on the line, with framing.
+    /// Their bytes on the link, with framing.
     pub line_bytes: ByteCount,
     /// Packets dropped because the queue was full.
     pub drops: u64,
@@ -90,14 +90,14 @@ pub struct LinkStats {
 }
 
 /// One direction of a [`Link`]: first in, first out, so that the arrival of a packet at the far end is known
-/// when it comes in. The queue is found when it is asked for, by moving a mark past all that has left.
+/// when it comes in. The queue is computed on demand, by moving an index past all packets that have left.
 #[derive(Clone, Debug)]
 pub struct LinkDirection {
     config: LinkConfig,
     most_bytes: u64,
     most_packets: u64,
     line: Option<Serialiser>,
-    /// Queued and on their way, in order.
+    /// Queued and in propagation, in order.
     inside: VecDeque<Inside>,
     /// The arrival of the first of `inside`, or [`Instant::FAR_FUTURE`].
     next_arrival: Instant,
@@ -141,7 +141,7 @@ impl LinkDirection {
             stats: LinkStats::default(),
         })
     }
-    /// How it is set up.
+    /// The configuration.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -149,7 +149,7 @@ impl LinkDirection {
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
-    /// How long the line has been sending, or is bound to send what it has accepted.
+    /// How long the link has been sending, or will be sending what it has accepted.
     pub fn busy(&self) -> Span {
         self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(self.stats.line_bytes))
     }
@@ -158,7 +158,7 @@ impl LinkDirection {
         self.find_departed(now);
         (self.queued_packets(), ByteCount::new(self.queued_bytes))
     }
-    /// How long what is in the queue at `now` takes to leave; the frame on the line counts in full.
+    /// How long the queue at `now` takes to drain; the frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
         let (_, bytes) = self.queue(now);
         self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
@@ -226,7 +226,7 @@ impl ElementDirection for LinkDirection {
         stats.packets += 1;
         stats.bytes += ByteCount::new(len);
         stats.line_bytes += line_bytes;
-        // A line without a rate never makes anything wait, though packets of one instant are here together.
+        // Without a rate nothing ever waits, though packets of one instant are here together.
         if self.line.is_some() {
             stats.peak_packets = stats.peak_packets.max(packets);
             stats.peak_bytes = stats.peak_bytes.max(ByteCount::new(bytes));
@@ -276,8 +276,8 @@ mod tests {
         Harness::new(Link::symmetric(config).unwrap())
     }
 
-    /// Breaks: the time on the line of a full frame (1514 B + 24 B at 1 Gbit/s) and of a padded short one
-    /// (54 B, 60 + 24 on the line).
+    /// Breaks: the transmission time of a full frame (1514 B + 24 B at 1 Gbit/s) and of a padded short one
+    /// (54 B, 60 + 24 on the link).
     #[test]
     fn a_frame_takes_its_line_bytes_and_the_delay() {
         for (payload, line_ns) in [(1_460, 1_538 * 8), (0, 84 * 8)] {
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Breaks: propagation counts as queueing, or the frame on the line does not.
+    /// Breaks: propagation counts as queueing, or the frame that is being sent does not.
     #[test]
     fn the_queue_is_what_has_not_left() {
         let mut bed = link(CONFIG);

@@ -1,4 +1,4 @@
-//! Random loss, each packet by itself.
+//! Random loss, independent for each packet.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_wire::Packet;
@@ -14,11 +14,11 @@ pub struct LossDirection {
 }
 
 impl LossDirection {
-    /// Loses each packet with `probability` (0 to 1).
+    /// Drops each packet with `probability` (0 to 1).
     pub const fn new(probability: f64) -> Self {
         LossDirection { probability, lost: 0 }
     }
-    /// Packets lost so far.
+    /// Packets dropped so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -48,8 +48,8 @@ mod tests {
     };
     use farpace_units::{Instant, Span};
 
-    /// Breaks: the probability of loss, duplication, reordering or corruption: 2000 draws of 30 % lie within
-    /// four standard deviations, and certain and impossible are just that.
+    /// Breaks: the probability of loss, duplication, reordering or corruption is wrong. Of 2000 draws, 30 %
+    /// must be hits within four standard deviations; probabilities of 0 and 1 must be exact.
     #[test]
     fn probabilities_are_kept() {
         for (p, range) in [(0.0, 0..=0), (0.3, 518..=682), (1.0, 2_000..=2_000)] {
@@ -73,7 +73,7 @@ mod tests {
             }
             reorder.run();
             let corrupted = corrupt.emitted.iter().filter(|(_, _, p)| p.verify_checksums().is_err());
-            // The twelve bytes of addresses and what else Ethernet has are not covered by a checksum: 14 of 154 B.
+            // No checksum covers the MAC addresses and the type: 14 of 154 B.
             let seen = corrupted.count() as u64;
             let flipped = corrupt.element.direction(Port(0)).corrupted();
             assert!(seen <= flipped && seen >= flipped * 8 / 10, "{seen} of {flipped}");

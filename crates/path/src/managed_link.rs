@@ -1,5 +1,5 @@
-//! A link whose queue is managed or whose line changes with time: what [`LinkDirection`](crate::LinkDirection) cannot know in
-//! advance.
+//! A link whose queue is managed or whose rate and delay change with time: then the arrival of a packet is
+//! not known in advance, as [`LinkDirection`](crate::LinkDirection) needs it.
 
 use crate::delay_queue::DelayQueue;
 use crate::{
@@ -9,15 +9,15 @@ use crate::{
 use farpace_units::{Instant, Serialiser, Span};
 use farpace_wire::Packet;
 
-/// A link between two ports of which at least one direction has a managed queue or a changing line.
+/// A link between two ports of which at least one direction has a managed queue or changes with time.
 pub type ManagedLink = Duplex<ManagedLinkDirection>;
 
-/// One direction of a [`ManagedLink`]: a [`QueueDiscipline`], a line whose rate and delay follow a [`Schedule`], and
-/// what is on its way. With [`DropTail`] and a constant line it does exactly what [`LinkDirection`](crate::LinkDirection) does,
-/// which needs half of the events.
+/// One direction of a [`ManagedLink`]: a [`QueueDiscipline`], a rate and a delay that follow a [`Schedule`],
+/// and the packets in propagation. With [`DropTail`] and constant values it does exactly what
+/// [`LinkDirection`](crate::LinkDirection) does, which needs half of the events.
 ///
-/// * A frame is sent at the rate that holds when its first bit leaves: the frame on the line at a step ends when it
-///   would have ended, and the next one has the new rate.
+/// * A frame is sent at the rate that holds when its first bit leaves: the frame that is being sent at a step
+///   ends when it would have ended, and the next one has the new rate.
 /// * It takes the delay that holds when its last bit leaves.
 /// * After a step to a shorter delay, packets wait for those before them and arrive with them, unless
 ///   [`reordering`](ManagedLinkDirection::reordering) lets them overtake.
@@ -27,13 +27,13 @@ pub struct ManagedLinkDirection {
     framing: Framing,
     keeps_order: bool,
     serialiser: Option<Serialiser>,
-    /// On the line, and when it will have left.
+    /// The frame that is being sent, and when it will have left.
     line: Option<(Instant, Packet)>,
     /// Latest arrival so far.
     latest: Instant,
     on_the_way: DelayQueue,
     busy: Span,
-    /// Packets that came.
+    /// Packets that arrived.
     came: u64,
     stats: LinkStats,
 }
@@ -55,7 +55,7 @@ impl ManagedLinkDirection {
             stats: LinkStats::default(),
         }
     }
-    /// One with a plain queue and a line that does not change.
+    /// One with a plain queue, a constant rate and a constant delay.
     ///
     /// # Errors
     /// A rate of zero, or a queue that holds nothing.
@@ -69,11 +69,11 @@ impl ManagedLinkDirection {
     pub fn reordering(self) -> Self {
         ManagedLinkDirection { keeps_order: false, ..self }
     }
-    /// What has happened so far. Packets and bytes are those that have been given to the line.
+    /// What has happened so far. Packets and bytes are those whose transmission has begun.
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
-    /// How long what is here takes to leave at the rate of `now`; the frame on the line counts in full.
+    /// How long the queue takes to drain at the rate of `now`; the frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
         let bytes = (self.queue.backlog() + self.line_load()).bytes;
         self.schedule.at(now).rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
@@ -87,7 +87,7 @@ impl ManagedLinkDirection {
         self.line.as_ref().map_or(Backlog::default(), |(_, packet)| Backlog::of(packet))
     }
 
-    /// Takes from the line what has left it by now, and gives it the next packets.
+    /// Ends the transmission of frames that have left by now, and begins that of the next packets.
     fn work(&mut self, cx: &mut Cx<'_>) {
         loop {
             match self.line.take() {
@@ -138,7 +138,7 @@ impl ElementDirection for ManagedLinkDirection {
         self.queue.enqueue(packet, self.line_load(), cx);
         let load = self.queue.backlog() + self.line_load();
         self.work(cx);
-        // A line without a rate never makes anything wait.
+        // Without a rate nothing ever waits.
         if self.line.is_some() {
             self.stats.peak_packets = self.stats.peak_packets.max(load.packets);
             self.stats.peak_bytes = self.stats.peak_bytes.max(load.bytes);

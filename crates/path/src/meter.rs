@@ -5,16 +5,16 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 /// What passed in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterBin {
-    /// Bytes, as they were told to the meter.
+    /// Bytes, as the caller counts them.
     pub bytes: ByteCount,
     /// Packets.
     pub packets: u64,
 }
 
-/// Counts what passes a point, per bin of time. It is not an element: whoever sees the wire tells it.
+/// Counts what passes a point, per bin of time. It is not an element: an observer of a wire calls it.
 ///
-/// Memory is bounded: a run of more than [`Meter::MAX_BINS`] bins makes the bins twice as wide, as often as
-/// need be, so that the whole run stays in view and no byte is lost; [`width`](Meter::width) tells.
+/// Memory is bounded: a run of more than [`Meter::MAX_BINS`] bins doubles the width of the bins, as often as
+/// needed, so that no byte is lost; [`width`](Meter::width) returns the width.
 #[derive(Clone, Debug)]
 pub struct Meter {
     width: Span,
@@ -43,7 +43,7 @@ impl Meter {
             bin.packets += 1;
         }
     }
-    /// Width of a bin: what was asked for, or a power of two times it.
+    /// Width of a bin: the configured one, or a power of two times it.
     pub const fn width(&self) -> Span {
         self.width
     }
@@ -61,7 +61,7 @@ impl Meter {
         starts.zip(&self.bins).map(|(start, bin)| (start, Rate::of(bin.bytes, self.width)))
     }
 
-    /// Makes the bin of `now` the last one. The next bin, the usual case, takes no division.
+    /// Makes the bin of `now` the last one. The next bin, the usual case, needs no division.
     fn open_bin(&mut self, now: Instant) {
         let in_the_next = !self.bins.is_empty() && now.since(self.end) < self.width;
         let mut at =
@@ -91,7 +91,7 @@ mod tests {
 
     const MS_10: Span = Span::from_millis(10);
 
-    /// Breaks: the figure of bandwidth over time: a packet falls into the wrong bin at an edge.
+    /// Breaks: the figure of bandwidth over time: a packet is counted in the wrong bin at an edge.
     #[test]
     fn a_bin_has_its_start_and_not_its_end() {
         let mut meter = Meter::new(MS_10);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((start, rate.bits_per_sec()), (Instant::from_nanos(40_000_000), 6_400));
     }
 
-    /// Breaks: a long or silent run takes memory without bound, or loses what was counted.
+    /// Breaks: a long or silent run takes unbounded memory, or loses what was counted.
     #[test]
     fn bins_widen_rather_than_grow_in_number() {
         let mut meter = Meter::new(Span::from_nanos(1));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: the bins disagree with counting by division, whatever the gaps between packets.
+        /// Breaks: the bins disagree with counting by division, for any gaps between packets.
         #[test]
         fn bins_equal_a_recount(gaps in prop::collection::vec(0u64..5_000, 1..200), width in 1u64..2_000) {
             let mut meter = Meter::new(Span::from_nanos(width));

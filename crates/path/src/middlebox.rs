@@ -1,4 +1,4 @@
-//! A stateful firewall or normaliser: it takes TCP options and reserved bits out of segments, and drops what no
+//! A stateful firewall or normaliser: it strips TCP options, clears reserved bits, and drops segments that no
 //! ordinary connection sends.
 
 use crate::tcp_edit::edited;
@@ -14,7 +14,8 @@ pub type Middlebox = Duplex<MiddleboxDirection>;
 /// What a middlebox does. By default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MiddleboxConfig {
-    /// Kinds of TCP options that it overwrites with NOPs, so that nothing moves. Kinds 0 and 1 count for nothing.
+    /// Kinds of TCP options that it overwrites with NOPs, so that nothing moves. Kinds 0 and 1 have no
+    /// effect.
     pub strip: BTreeSet<u8>,
     /// The segments from which it strips them.
     pub strip_on: StripOn,
@@ -27,7 +28,7 @@ pub struct MiddleboxConfig {
 impl MiddleboxConfig {
     /// The three reserved bits, 4 to 6 of the word with the data offset (RFC 9293 §3.1, RFC 9768 §3.1.1).
     pub const RESERVED: TcpFlags = TcpFlags::from_bits(0x0e00);
-    /// Kinds that a firewall knows which lets pass only the old ones: MSS, window scale, SACK, timestamps (2 to 5, 8).
+    /// Kinds that a conservative firewall knows: MSS, window scale, SACK, timestamps (2 to 5, 8).
     const KNOWN: [RangeInclusive<u8>; 2] = [0..=5, 8..=8];
 
     /// Every kind of option but MSS, window scale, SACK and timestamps.
@@ -39,17 +40,17 @@ impl MiddleboxConfig {
 /// The segments from which options are stripped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StripOn {
-    /// Those with SYN: the ends do not come to an agreement.
+    /// Those with SYN: the ends do not agree on the feature.
     Syn,
-    /// Those without SYN, data and ACKs: the ends have agreed, and nothing comes of it.
+    /// Those without SYN, data and ACKs: the ends have agreed, but the option never arrives.
     Data,
     /// All.
     #[default]
     All,
 }
 
-/// One direction of a [`Middlebox`]. What is not a whole TCP segment passes untouched: other protocols, fragments, and
-/// headers that cannot be read.
+/// One direction of a [`Middlebox`]. A packet that is not a whole TCP segment passes unchanged: other
+/// protocols, fragments, and headers that cannot be read.
 #[derive(Clone, Debug)]
 pub struct MiddleboxDirection {
     config: MiddleboxConfig,
@@ -76,7 +77,7 @@ impl MiddleboxDirection {
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
-    /// TCP segments that passed because their header could not be read, fragments not counted.
+    /// TCP segments that passed because their header could not be read; fragments are not counted.
     pub const fn unreadable(&self) -> u64 {
         self.unreadable
     }
@@ -94,7 +95,7 @@ impl MiddleboxDirection {
         kind > NOP && self.config.strip.contains(&kind)
     }
 
-    /// Puts NOPs in the place of options. At a length that cannot be the rest is left alone.
+    /// Overwrites options with NOPs. After an invalid length the rest is left unchanged.
     fn strip(&self, options: &mut [u8]) {
         let mut at = 0;
         while let Some([kind, rest @ ..]) = options.get(at..) {
@@ -115,7 +116,7 @@ impl MiddleboxDirection {
 
 const END: u8 = 0;
 const NOP: u8 = 1;
-/// Data offset and flags stand here.
+/// Data offset and flags are here.
 const FLAGS_AT: usize = 12;
 
 impl ElementDirection for MiddleboxDirection {

@@ -1,4 +1,4 @@
-//! A hop with an MTU: what is too big for it does not pass, or is taken apart.
+//! A hop with an MTU: a longer packet is dropped or fragmented.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::{ByteCount, Instant};
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// An MTU in each direction.
 pub type Mtu = Duplex<MtuDirection>;
 
-/// From a time on, the largest IP packet that passes.
+/// Another MTU from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MtuChange {
     /// When it begins to hold.
@@ -18,13 +18,13 @@ pub struct MtuChange {
     pub mtu: ByteCount,
 }
 
-/// Why an MTU cannot be.
+/// Why an MTU is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MtuError {
     /// Below [`MtuDirection::MIN`].
     #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuDirection::MIN)]
     TooSmall(ByteCount),
-    /// A change at or before the one before it.
+    /// A change at or before the previous one.
     #[error("the change of MTU at {0} is not later than the one before it")]
     OutOfOrder(Instant),
     /// More than [`MtuDirection::MAX`].
@@ -34,9 +34,9 @@ pub enum MtuError {
 
 /// One direction of an [`Mtu`].
 ///
-/// The sender of a packet that is too big is told by ICMP (RFC 1191, RFC 8201), unless the hop is
-/// [`silent`](MtuDirection::silent): then it is a black hole for whoever relies on messages (RFC 2923 §2.1). An IPv4 packet
-/// that may be fragmented is (RFC 791 §3.2).
+/// An IPv4 packet that is too long and may be fragmented is (RFC 791 §3.2). Any other is dropped, and an ICMP
+/// message goes to its sender (RFC 1191, RFC 8201). If the hop is [`silent`](MtuDirection::silent), no
+/// message goes out: a black hole for senders that depend on them (RFC 2923 §2.1).
 #[derive(Clone, Debug)]
 pub struct MtuDirection {
     mtu: ByteCount,
@@ -48,11 +48,11 @@ pub struct MtuDirection {
     answered: u64,
 }
 
-/// The source of what we send over IPv4: the dummy address of those who have none (RFC 7600 §4.8).
+/// Source address of our messages over IPv4: the dummy address for nodes without one (RFC 7600 §4.8).
 const HOP_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 /// The same as an IPv6 address (RFC 6052).
 const HOP_V6: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc000, 8);
-/// Longest message over IPv4, of which no hop may say that it is too big (RFC 1812 §4.3.2.3).
+/// Length limit of our messages over IPv4: no hop may refuse them as too big (RFC 1812 §4.3.2.3).
 const LONGEST_V4: usize = 576;
 /// The same over IPv6 (RFC 4443 §3.2).
 const LONGEST_V6: usize = 1_280;
@@ -64,7 +64,7 @@ impl MtuDirection {
     /// Every hop carries IPv4 packets of this length (RFC 791 §3.2).
     pub const MIN: ByteCount = ByteCount::new(68);
 
-    /// IP packets of up to `mtu` pass; later what `changes` say, in order of time.
+    /// IP packets of up to `mtu` pass; later the limits of `changes` hold, in order of time.
     ///
     /// # Errors
     /// An MTU that is too small, changes out of order, or too many of them.
@@ -82,12 +82,12 @@ impl MtuDirection {
         }
         Ok(MtuDirection { mtu, changes, past: 0, answers: true, too_big: 0, answered: 0 })
     }
-    /// The same hop, which tells nobody of what it drops.
+    /// The same hop, without ICMP messages about dropped packets.
     #[must_use]
     pub fn silent(self) -> Self {
         MtuDirection { answers: false, ..self }
     }
-    /// Packets that were too big so far.
+    /// Packets that were too long so far.
     pub const fn too_big(&self) -> u64 {
         self.too_big
     }
@@ -95,7 +95,7 @@ impl MtuDirection {
     pub const fn answered(&self) -> u64 {
         self.answered
     }
-    /// The MTU at `now`, which never goes back.
+    /// The MTU at `now`. Time must not go back.
     fn at(&mut self, now: Instant) -> ByteCount {
         while let Some(change) = self.changes.get(self.past).filter(|c| c.at <= now) {
             self.mtu = change.mtu;
@@ -141,8 +141,8 @@ impl ElementDirection for MtuDirection {
     }
 }
 
-/// "Fragmentation needed" or "packet too big" for the sender of `packet`. None for what is not to be answered: messages
-/// of ICMP themselves, and later fragments (RFC 1122 §3.2.2).
+/// "Fragmentation needed" or "packet too big" for the sender of `packet`. None for a packet that must not be
+/// answered: ICMP messages themselves, and later fragments (RFC 1122 §3.2.2).
 fn message(packet: &Packet, mtu: ByteCount) -> Option<Packet> {
     let ip = packet.ip()?;
     let later = ip.fragment().is_some_and(|fragment| fragment.offset != 0);
@@ -181,7 +181,7 @@ mod tests {
         MtuDirection::new(ByteCount::new(mtu), changes.collect())
     }
 
-    /// Breaks: the MTU counts something else than the IP packet, or a change comes at the wrong nanosecond.
+    /// Breaks: the MTU counts other bytes than the IP packet, or a change comes at the wrong nanosecond.
     #[test]
     fn what_is_too_big_for_its_time_is_dropped() {
         let mut bed = Harness::new(Mtu::new(
@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(bed.element.direction(Port(0)).too_big(), 2);
     }
 
-    /// Breaks: path MTU discovery: the sender is not told, or not of the right packet, or messages are answered.
+    /// Breaks: path MTU discovery: the sender gets no message or one about the wrong packet, or messages are
+    /// answered.
     #[test]
     fn the_sender_is_told_once_and_quietly() {
         let mut bed = Harness::new(Mtu::new(way(800, &[]).unwrap(), way(68, &[]).unwrap().silent()));
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!((narrow.emitted.len(), narrow.dropped.len()), (0, 1), "messages are not answered");
     }
 
-    /// Breaks: fragmentation on the way: parts are too long, missing, or not counted.
+    /// Breaks: fragmentation on the path: fragments are too long, missing, or not counted.
     #[test]
     fn what_may_be_taken_apart_is() {
         let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
@@ -230,12 +231,12 @@ mod tests {
         let mut bed = Harness::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
         bed.packet(at(1), Port(0), whole);
         let lengths: Vec<_> = bed.emitted.iter().map(|(_, _, p)| p.network_len().get()).collect();
-        // 1008 B of message in parts of a multiple of 8 B.
+        // 1008 B of payload in fragments of a multiple of 8 B.
         assert_eq!(lengths, [500, 500, 68]);
         assert!(bed.emitted.iter().all(|(_, port, _)| *port == Port(1)));
     }
 
-    /// Breaks: impossible MTUs and changes out of order are taken.
+    /// Breaks: impossible MTUs and changes out of order are accepted.
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(way(67, &[]).map(drop), Err(MtuError::TooSmall(ByteCount::new(67))));

@@ -1,4 +1,4 @@
-//! Outages: at given times nothing gets through.
+//! Outages: times when every packet is dropped.
 
 use crate::{Cx, DropReason, Duplex, ElementDirection, Inspection, Port};
 use farpace_units::Instant;
@@ -9,10 +9,10 @@ use thiserror::Error;
 /// Outages in each direction.
 pub type Outage = Duplex<OutageDirection>;
 
-/// Why outages cannot be.
+/// Why an outage is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OutageError {
-    /// An end at or before its beginning, or an outage that begins before the one before it is over.
+    /// An end at or before its beginning, or a beginning before the end of the previous outage.
     #[error("the outage from {from} to {to} is empty, or begins before the one before it is over")]
     OutOfOrder {
         /// Where it begins.
@@ -55,7 +55,7 @@ impl OutageDirection {
         }
         Ok(OutageDirection { down, over: 0, lost: 0 })
     }
-    /// Packets lost so far.
+    /// Packets dropped so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(bed.idents(Port(0)).len(), 8);
     }
 
-    /// Breaks: outages out of order are taken, and some of them never happen.
+    /// Breaks: outages out of order are accepted, and some of them never happen.
     #[test]
     fn disorder_is_refused() {
         for down in [vec![at(1)..at(1)], vec![at(5)..at(9), at(8)..at(10)], vec![at(5)..at(9), at(1)..at(2)]]

@@ -5,11 +5,11 @@ use farpace_units::{ByteCount, Instant, Rate, Span};
 use farpace_wire::Packet;
 use thiserror::Error;
 
-/// A policer in one direction or both; a direction without one lets everything pass.
+/// A policer in one direction or both. A direction without one lets everything pass.
 pub type Policer = Duplex<Option<PolicerDirection>>;
 
 impl Policer {
-    /// Polices the packets that enter at `entry` (port 0 or 1); the others pass untouched.
+    /// Polices the packets that enter at `entry` (port 0 or 1); the others pass unchanged.
     ///
     /// # Errors
     /// See [`PolicerDirection::new`].
@@ -31,28 +31,28 @@ pub enum PolicedBytes {
 /// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerConfig {
-    /// Rate at which tokens come.
+    /// Rate at which tokens come in.
     pub rate: Rate,
     /// Depth of the bucket, which is full at first.
     pub burst: ByteCount,
-    /// Tokens come at once for so long a time; `None` is continuously.
+    /// Tokens come in once per this time; `None` is continuously.
     pub refill: Option<Span>,
-    /// Tokens come at this instant and whole numbers of `refill` before and after it.
+    /// Tokens come in at this instant and whole numbers of `refill` before and after it.
     pub phase: Span,
     /// What costs tokens.
     pub counted: PolicedBytes,
 }
 
-/// Why a policer cannot be.
+/// Why a policer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PolicerError {
-    /// No token would ever come.
+    /// No token would ever come in.
     #[error("the rate of a policer must be above 0 bit/s")]
     ZeroRate,
     /// No packet would ever pass.
     #[error("the burst of a policer must be above 0 B")]
     ZeroBurst,
-    /// A quantum of no time.
+    /// A refill interval of 0 s.
     #[error("the refill interval of a policer must be above 0 s; leave it out for continuous refill")]
     ZeroRefill,
 }
@@ -72,20 +72,20 @@ pub struct PolicerStats {
     pub first_drop: Option<Instant>,
 }
 
-/// Bit-nanoseconds per second that make one byte: the unit in which tokens come exactly.
+/// Bit-nanoseconds per second that make one byte: in this unit tokens are exact.
 const FRACTIONS_PER_BYTE: u64 = 8 * 1_000_000_000;
 
-/// One direction of a [`Policer`]. Tokens are worked out when a packet comes; the part of a byte that is left
-/// over is kept, so the rate holds exactly over any time.
+/// One direction of a [`Policer`]. Tokens are computed when a packet arrives. The fraction of a byte that is
+/// left over is kept, so the rate is exact over any time.
 #[derive(Clone, Debug)]
 pub struct PolicerDirection {
     config: PolicerConfig,
     tokens: u64,
     /// Part of a token beyond `tokens`; below [`FRACTIONS_PER_BYTE`].
     fraction: u64,
-    /// Tokens have come up to here.
+    /// Tokens have come in up to here.
     filled: Instant,
-    /// More tokens come here.
+    /// The next tokens come in here.
     next_fill: Instant,
     stats: PolicerStats,
 }
@@ -117,7 +117,7 @@ impl PolicerDirection {
             stats: PolicerStats::default(),
         })
     }
-    /// How it is set up.
+    /// The configuration.
     pub const fn config(&self) -> &PolicerConfig {
         &self.config
     }
@@ -142,7 +142,7 @@ impl PolicerDirection {
                 self.next_fill = now + Span::from_nanos(1);
             }
             Some(every) => {
-                // How many fills there have been: the one that was next, and whole intervals since.
+                // The number of fills: the one that was due, and whole intervals since.
                 let fills = now.since(self.next_fill).as_nanos() / every.as_nanos() + 1;
                 self.add(every * fills);
                 self.next_fill += every * fills;
@@ -165,7 +165,7 @@ impl PolicerDirection {
     }
 }
 
-/// The same sum where it does not fit 64 bits: rare, so its cost does not count.
+/// The same sum where it exceeds 64 bits. This is rare, so its cost does not matter.
 #[cold]
 fn after_silence(rate: u64, time: Span, fraction: u64) -> (u64, u64) {
     let n = u128::from(rate) * u128::from(time.as_nanos()) + u128::from(fraction);
@@ -225,7 +225,7 @@ mod tests {
         counted: PolicedBytes::Ip,
     };
 
-    /// Breaks: tokens come at the wrong instants; 490 us of 500 Mbit/s are 30625 B at once.
+    /// Breaks: tokens come in at the wrong instants; 490 us of 500 Mbit/s are 30625 B at once.
     #[test]
     fn tokens_come_at_the_phase_and_every_interval() {
         let phase = Span::from_micros(100);
@@ -240,7 +240,8 @@ mod tests {
         }
     }
 
-    /// Breaks: the return direction is policed, or the wrong bytes are counted (1500 B of IP, 1514 B of frame).
+    /// Breaks: the reverse direction is policed, or the wrong bytes are counted (1500 B of IP, 1514 B of
+    /// frame).
     #[test]
     fn one_way_is_policed_and_the_bytes_are_the_right_ones() {
         for (counted, len) in [(PolicedBytes::Ip, 1_500), (PolicedBytes::Ethernet, 1_514)] {
@@ -255,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Breaks: a silence of hours, whose tokens exceed 64 bits in the exact unit, fills the bucket wrongly.
+    /// Breaks: after hours without packets, whose tokens exceed 64 bits in the exact unit, the bucket has a
+    /// wrong level.
     #[test]
     fn a_long_silence_fills_the_bucket_and_no_more() {
         for refill in [None, MBIT_500.refill] {
@@ -268,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Breaks: policers that let nothing through for ever are built.
+    /// Breaks: policers that never let anything pass are built.
     #[test]
     fn impossible_policers_are_refused() {
         let of = |config| PolicerDirection::new(config).map(drop);
@@ -278,14 +280,14 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: the policer's rate. Under constant overload it passes what the rate gives to the byte, and at
-        /// no time more than rate times time and one refill.
+        /// Breaks: the rate of a policer. Under constant overload it passes exactly what the rate gives, and
+        /// at no time more than rate times time and one refill.
         #[test]
         fn the_rate_is_exact_over_any_time(
             rate in 1_000_000u64..2_000_000_000, quantum in 0u64..2_000_000, phase in 0u64..3_000_000, gap in 1u64..700,
         ) {
             let rate = Rate::from_bits_per_sec(rate);
-            // The bucket holds every refill, so none is spilt while the overload lasts.
+            // The bucket holds every refill, so no token is lost while the overload lasts.
             let refill = Span::from_nanos(quantum);
             let burst = rate.bytes_in(refill) + ByteCount::new(3_001);
             let refill = (quantum > 0).then_some(refill);
@@ -316,7 +318,8 @@ mod tests {
             };
             let given = u128::from(rate.bits_per_sec()) * u128::from(filled) / 8_000_000_000;
             let passed = u128::from(way.stats().passed_bytes.get());
-            // Exactly: what came has passed or is still there; and continuously, less than a packet is there.
+            // Exact: what came in has passed or is still in the bucket; with continuous refill, less than a
+            // packet is left.
             prop_assert_eq!(passed + u128::from(way.tokens), given);
             prop_assert!(refill.is_some() || way.tokens < 1_500);
         }

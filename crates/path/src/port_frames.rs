@@ -1,13 +1,13 @@
-//! Frames that end at the port they arrive at, in every station and every bridge.
+//! Link-local frames: they end at the port at which they arrive, in every station and every bridge.
 
 use crate::{Cx, Inspection};
 use farpace_wire::{EtherType, Packet, PauseFrame};
 
-/// True if no station forwards `packet`, nor hands it to what lies above Ethernet:
-/// * it goes to a group address that belongs to the line alone, PAUSE and all other MAC control among them
+/// True if no station forwards `packet` or hands it to a higher layer:
+/// * its destination is a group address of the link alone, such as PAUSE and all other MAC control frames
 ///   (01-80-C2-00-00-00 to 0F, IEEE 802.1Q §8.6.3), or
-/// * it is of the experimental EtherType and its sender has addressed it to itself, so that a bridge finds its receiver where
-///   it came from (§8.6.1) and nobody else is meant.
+/// * it has the experimental EtherType and its sender as destination, so that a bridge finds the receiver
+///   where the frame came from (§8.6.1).
 #[inline]
 pub fn ends_at_port(packet: &Packet) -> bool {
     let (src, dst) = packet.macs();
@@ -18,10 +18,11 @@ fn is_experimental(packet: &Packet) -> bool {
     packet.ethernet().is_ok_and(|header| header.ether_type == EtherType::EXPERIMENTAL)
 }
 
-/// What the ports of an element have kept back, by kind.
+/// The frames that ended at the ports of an element, by kind.
 ///
-/// Nothing else happens to PAUSE: with a time of 0, as gap frames have it, it asks for nothing; with another time it would
-/// stop the line that leads back, which no element of ours does. It is counted, so that a run shows that it came.
+/// PAUSE has no effect: with a time of 0, as in gap frames, it asks for nothing. With another time it would
+/// stop the reverse direction, which no element here implements. It is counted, so that a run shows that it
+/// came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortFrames {
     /// PAUSE with a time of 0.
@@ -33,7 +34,7 @@ pub struct PortFrames {
 }
 
 impl PortFrames {
-    /// Takes `packet` in if it ends at the port; gives it back if it does not.
+    /// Consumes `packet` if it ends at the port; returns it otherwise.
     #[inline]
     pub fn take(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
         if !ends_at_port(&packet) {

@@ -1,4 +1,4 @@
-//! The first bits of an address: a network.
+//! A network: the first bits of an address.
 
 use crate::RouterError;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -16,7 +16,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of `bits` bits that `address` lies in.
+    /// The prefix of `bits` bits that contains `address`.
     ///
     /// # Errors
     /// More than 32 bits, or 128 for IPv6.
@@ -27,7 +27,7 @@ impl Prefix {
     pub(crate) const fn masked(bits: u8, net: IpAddr) -> Self {
         Prefix { bits, net }
     }
-    /// How many bits count.
+    /// The number of bits.
     pub const fn bits(self) -> u8 {
         self.bits
     }
@@ -35,7 +35,7 @@ impl Prefix {
     pub const fn net(self) -> IpAddr {
         self.net
     }
-    /// True if `address` lies in it.
+    /// True if the prefix contains `address`.
     pub fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.net.is_ipv4() && masked(address, self.bits) == Some(self.net)
     }
@@ -78,7 +78,7 @@ impl FromStr for Prefix {
         let prefix = Prefix::new(address, bits).map_err(|error| error.to_string())?;
         match prefix.net == address {
             true => Ok(prefix),
-            // As `tc` and `ip` do: most often a slip.
+            // As in `tc` and `ip`: usually a mistake.
             false => Err(format!("`{text}` has bits after its first {bits}: did you mean \"{prefix}\"?")),
         }
     }
@@ -113,7 +113,7 @@ impl JsonSchema for Prefix {
 mod tests {
     use super::*;
 
-    /// Breaks: what filters and routes may be written as, and which addresses they mean.
+    /// Breaks: the forms in which filters and routes may be written, and which addresses they mean.
     #[test]
     fn prefixes_are_read_and_match() {
         let prefix = |text: &str| text.parse::<Prefix>();

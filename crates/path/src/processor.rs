@@ -1,4 +1,4 @@
-//! The processor of a machine: every frame that it sends or receives takes some of its time.
+//! The processor of a host: every frame that it sends or receives takes some of its time.
 
 use crate::{Cx, DropReason, Element, Inspection, Port, QueueLimit, ends_at_port};
 use farpace_units::{ByteCount, Instant, Span};
@@ -12,25 +12,25 @@ pub struct ProcessorConfig {
     pub send: Span,
     /// Time for a frame that is received.
     pub receive: Span,
-    /// Time for a received TCP segment that carries nothing but an acknowledgment.
+    /// Time for a received TCP segment that carries only an acknowledgment.
     pub receive_ack: Span,
-    /// Time for each byte of a frame, on top of these: copies and checksums.
+    /// Time for each byte of a frame, in addition: copies and checksums.
     pub per_byte: Span,
-    /// What waits at most, in each direction, the frame in work included.
+    /// Limit of the queue in each direction, the frame in work included.
     pub queue: QueueLimit,
 }
 
-/// A processor between the stack of a machine (port 0) and its network (port 1). It works on one frame at a time, in the
-/// order in which they came, whatever their direction; a frame goes on when its time is over.
+/// A processor between the stack of a host (port 0) and its network (port 1). It works on one frame at a
+/// time, in the order of arrival, whatever their direction. A frame goes on when its time is over.
 ///
-/// Gap frames and PAUSE are the business of the card: they pass at once.
+/// Link-local frames, like gap frames and PAUSE, concern only the NIC: they pass at once.
 #[derive(Clone, Debug)]
 pub struct Processor {
     config: ProcessorConfig,
-    /// When all that is here is done.
+    /// When all frames inside are done.
     free: Instant,
     work: VecDeque<Work>,
-    /// What is here, by the port at which it came in.
+    /// The frames inside, by the port at which they came in.
     waiting: [WaitingFrame; 2],
     busy: Span,
 }
@@ -82,7 +82,7 @@ impl Processor {
     }
 }
 
-/// Runners connect ports 0 and 1 alone; any other number counts as one of them.
+/// A runner connects only ports 0 and 1. Any other number counts as one of them.
 const fn side(port: Port) -> usize {
     (port.0 & 1) as usize
 }
@@ -109,7 +109,7 @@ impl Element for Processor {
         self.busy += cost;
         self.free = self.free.max(cx.now()) + cost;
         self.work.push_back(Work { done: self.free, from: port, packet });
-        // What costs nothing goes at once.
+        // A frame without cost goes at once.
         self.release(cx);
     }
     fn on_wake(&mut self, cx: &mut Cx<'_>) {
@@ -151,7 +151,8 @@ mod tests {
         bed.emitted.iter().map(|(at, port, _)| (at.as_nanos() / 1_000, port.0)).collect()
     }
 
-    /// Breaks: two frames are worked on at a time, a direction has a processor of its own, or an ACK costs as much as data.
+    /// Breaks: the processor works on two frames at a time, each direction has its own, or an ACK costs as
+    /// much as data.
     #[test]
     fn one_frame_at_a_time_in_the_order_of_arrival() {
         let mut bed = Harness::new(Processor::new(CONFIG));
@@ -159,10 +160,10 @@ mod tests {
             bed.packet(Instant::ZERO, Port(port), packet(n as u16, payload));
         }
         bed.run();
-        // Sent 10, received 20, an ACK 5; an ACK that is sent is a frame like others.
+        // Sent 10, received 20, an ACK 5; an ACK that is sent costs as much as any frame.
         assert_eq!(times(&bed), [(10, 1), (30, 0), (35, 0), (45, 1)]);
         assert_eq!(bed.element.busy(), Span::from_micros(45));
-        // After a rest it begins anew.
+        // After a pause it begins anew.
         bed.packet(Instant::ZERO + Span::from_millis(1), Port(0), packet(9, 0));
         bed.run();
         assert_eq!(times(&bed).last(), Some(&(1_010, 1)));
@@ -188,7 +189,7 @@ mod tests {
         }
         bed.packet(Instant::ZERO, Port(1), packet(3, 10));
         assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::QueueFull)]);
-        // The first is done: there is room again.
+        // The first is done: the queue has room again.
         bed.packet(Instant::from_nanos(10_000), Port(0), packet(4, 10));
         bed.run();
         assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![0, 1, 4], vec![3]));

@@ -1,4 +1,4 @@
-//! The limit of a queue, and how people write it.
+//! The limit of a queue, and its textual form.
 
 use farpace_units::{Amount, ByteCount, Packets};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -7,22 +7,22 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a queue holds before it drops: `"1000 packets"`, `"256 kB"`, `"unlimited"`. Counted is whatever has come and has not yet left the near end completely:
-/// the frame on the line and those behind it, as a network card's ring counts its descriptors until they are
-/// complete. Propagation is not queueing: what is on its way no longer counts. The bytes are those of the
-/// packets in memory, without framing.
+/// How much a queue holds before it drops: `"1000 packets"`, `"256 kB"`, `"unlimited"`. It counts all packets
+/// that have arrived and have not yet left the near end completely: the frame that is being sent and those
+/// behind it, as the ring of a NIC counts its descriptors until they are complete. Packets in propagation do
+/// not count. The bytes are those of the packets in memory, without framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// A packet that would make it more than this is dropped.
+    /// A packet that would exceed this is dropped.
     Bytes(ByteCount),
     /// The same, in packets.
     Packets(Packets),
-    /// Bounded by [`QueueLimit::CAP`] alone.
+    /// Limited only by [`QueueLimit::CAP`].
     Unlimited,
 }
 
 impl QueueLimit {
-    /// What even an unlimited queue holds at most: 16 Mi packets, about 24 GB of full frames.
+    /// The limit of an unlimited queue: 16 Mi packets, about 24 GB of full frames.
     pub const CAP: Packets = Packets::new(1 << 24);
 
     /// As the greatest numbers of bytes and of packets.
@@ -42,7 +42,7 @@ impl QueueLimit {
             QueueLimit::Unlimited => false,
         }
     }
-    /// The limit in bytes, where every packet is a frame of `frame` bytes.
+    /// The limit in bytes if every packet is a frame of `frame` bytes.
     pub fn in_bytes(self, frame: ByteCount) -> ByteCount {
         let (bytes, packets) = self.bounds();
         ByteCount::new(bytes.min(packets.saturating_mul(frame.get())))
@@ -50,7 +50,7 @@ impl QueueLimit {
 }
 
 impl Default for QueueLimit {
-    /// 1000 packets, the transmit queue that Linux gave Ethernet devices for long.
+    /// 1000 packets, for a long time the transmit queue of Ethernet devices in Linux.
     fn default() -> Self {
         QueueLimit::Packets(Packets::new(1_000))
     }

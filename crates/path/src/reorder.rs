@@ -1,4 +1,4 @@
-//! Random reordering: some packets are held back, so that those behind them overtake.
+//! Random reordering: some packets are delayed, so that later ones overtake them.
 
 use crate::delay_queue::DelayQueue;
 use crate::{Cx, Duplex, ElementDirection, Inspection, Port};
@@ -18,11 +18,11 @@ pub struct ReorderDirection {
 }
 
 impl ReorderDirection {
-    /// Holds each packet back for `extra` with `probability` (0 to 1).
+    /// Delays each packet by `extra` with `probability` (0 to 1).
     pub fn new(probability: f64, extra: Span) -> Self {
         ReorderDirection { probability, extra, held_back: 0, hold: DelayQueue::default() }
     }
-    /// Packets held back so far.
+    /// Packets delayed so far.
     pub const fn held_back(&self) -> u64 {
         self.held_back
     }

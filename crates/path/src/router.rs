@@ -1,5 +1,5 @@
-//! A router for IPv4 and IPv6: forwards by destination address and counts the time to live down (RFC 791, RFC 1812
-//! §5.3.1, RFC 8200 §3).
+//! A router for IPv4 and IPv6: it forwards by destination address and decrements the time to live (RFC 791,
+//! RFC 1812 §5.3.1, RFC 8200 §3).
 
 use crate::prefix::masked;
 use crate::{Cx, DropReason, Element, Inspection, Port, PortFrames, Prefix};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use thiserror::Error;
 
-/// Why routes cannot be.
+/// Why routes are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouterError {
     /// A prefix length above 32, or 128 for IPv6.
     #[error("a prefix length of {0} is impossible: an IPv4 prefix has 0 to 32 bits, an IPv6 prefix 0 to 128")]
     PrefixLength(u8),
-    /// A way out that is not there.
+    /// A port that does not exist.
     #[error("{prefix}/{bits} leads to port {}, but the router has ports 0 to {}", port.0, ports - 1)]
     NoSuchPort {
         /// The prefix.
@@ -24,7 +24,7 @@ pub enum RouterError {
         bits: u8,
         /// The port it leads to.
         port: Port,
-        /// How many ports there are.
+        /// The number of ports.
         ports: u16,
     },
     /// A router without ports.
@@ -35,11 +35,11 @@ pub enum RouterError {
     TooMany,
 }
 
-/// Which port leads where. The longest prefix wins.
+/// The routing table. The longest prefix wins.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     by_prefix: BTreeMap<Prefix, Port>,
-    /// Prefix lengths there are, longest first.
+    /// The prefix lengths in the table, longest first.
     lengths: Vec<u8>,
 }
 
@@ -61,22 +61,22 @@ impl Routes {
         }
         Ok(())
     }
-    /// Where `to` leads.
+    /// The port for `to`.
     pub fn find(&self, to: IpAddr) -> Option<Port> {
         let prefix = |bits: &u8| masked(to, *bits).map(|net| Prefix::masked(*bits, net));
         self.lengths.iter().filter_map(prefix).find_map(|prefix| self.by_prefix.get(&prefix).copied())
     }
 }
 
-/// A router with a fixed table. It takes no time and has no queue: the links around it have. A packet may
-/// leave by the port it came in at, unless [others share](Router::share) that line. Frames of the line, like PAUSE, end at its
-/// [ports](PortFrames).
+/// A router with a fixed table. It takes no time and has no queue: its links have. A packet may leave by the
+/// port at which it came in, unless [other stations share](Router::share) that link. Link-local frames, like
+/// PAUSE, end at its [ports](PortFrames).
 #[derive(Clone, Debug)]
 pub struct Router {
     routes: Routes,
     /// For each port, where the last packet that came in there went.
     last: Vec<Option<(IpAddr, Port)>>,
-    /// Ports behind which there are several stations.
+    /// Ports with several stations behind them.
     shared: Vec<bool>,
     frames: PortFrames,
     not_ours: u64,
@@ -89,7 +89,7 @@ impl Router {
     /// A router with `ports` ports.
     ///
     /// # Errors
-    /// No ports, or a route to a port that is not there.
+    /// No ports, or a route to a port that does not exist.
     pub fn new(ports: u16, routes: Routes) -> Result<Self, RouterError> {
         if ports == 0 {
             return Err(RouterError::NoPorts);
@@ -113,9 +113,9 @@ impl Router {
             expired: 0,
         })
     }
-    /// Behind `port` there is a switch or a hub, and other stations behind that. Routers of the lab have no addresses of
-    /// their own on a link; so a frame from there that would go back there was meant for another station, and reached this
-    /// one because a switch did not know better. It is taken in and counted.
+    /// A switch or a hub, with other stations behind it, is at `port`. Routers of the lab have no addresses
+    /// of their own on a link. So a frame from this port that would go back there was meant for another
+    /// station, and arrived here because a switch did not know better. The router consumes and counts it.
     pub fn share(&mut self, port: Port) {
         if let Some(shared) = self.shared.get_mut(usize::from(port.0)) {
             *shared = true;
@@ -156,7 +156,7 @@ impl Element for Router {
             cx.drop(packet, DropReason::Malformed);
             return;
         };
-        // RFC 1812 §5.3.1: a packet whose TTL would become zero goes no further.
+        // RFC 1812 §5.3.1: a packet whose TTL would become zero is not forwarded.
         if ttl <= 1 {
             self.expired += 1;
             cx.drop(packet, DropReason::TtlExpired);
@@ -209,7 +209,8 @@ mod tests {
         lower.tcp(1, &TcpHeader::default(), "payload".into())
     }
 
-    /// Breaks: a packet takes the wrong way, or one that cannot go on gets through or has the wrong cause.
+    /// Breaks: a packet leaves by the wrong port, or one that cannot go on passes or is dropped for the wrong
+    /// reason.
     #[test]
     fn the_longest_prefix_wins_and_every_end_has_its_cause() {
         let mut routes = Routes::default();
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(bed.element.forwarded(), 4);
     }
 
-    /// Breaks: a default route, or the refusal of routes that lead nowhere.
+    /// Breaks: a default route, or the refusal of routes to ports that do not exist.
     #[test]
     fn edges_of_the_table() {
         let mut routes = Routes::default();
@@ -246,7 +247,7 @@ mod tests {
         assert!(matches!(Router::new(0, Routes::default()), Err(RouterError::NoPorts)));
     }
 
-    /// Breaks: IPv6 through routers, or a default route of one family that takes the other's packets.
+    /// Breaks: IPv6 through routers, or a default route of one family that takes packets of the other.
     #[test]
     fn families_have_their_own_routes() {
         let mut routes = Routes::default();
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!((bed.emitted.len(), bed.dropped[0].1), (1, DropReason::TtlExpired));
     }
 
-    /// Breaks: a router mends a header that was damaged on the way, and the host would take it for good.
+    /// Breaks: a router repairs a header that was damaged on the path, and the host accepts it.
     #[test]
     fn a_wrong_checksum_stays_wrong() {
         let mut packet = packet(1, 10);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: forwarded packets have wrong checksums (RFC 1624), or something else in them changed.
+        /// Breaks: forwarded packets have wrong checksums (RFC 1624), or other changes.
         #[test]
         fn the_time_to_live_goes_down_and_the_checksum_stays_right(ttl in 2u8.., dst: [u8; 4]) {
             let mut packet = to(dst, ttl);

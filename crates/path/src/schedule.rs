@@ -1,32 +1,32 @@
-//! Rate and delay of a line over time, as a list of steps that may repeat.
+//! Rate and delay of a link over time, as a list of steps that may repeat.
 
 use farpace_units::{Instant, Rate, Span};
 use thiserror::Error;
 
-/// What holds from a time on.
+/// Rate and delay from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
     /// From the start of the run, or of each period.
     pub at: Span,
-    /// Rate of what begins to be sent; none is infinitely fast.
+    /// Rate of frames whose transmission begins; none is infinitely fast.
     pub rate: Option<Rate>,
-    /// Propagation time of what has been sent completely.
+    /// Propagation time of frames whose transmission ends.
     pub delay: Span,
 }
 
-/// Why a schedule cannot be.
+/// Why a schedule is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleError {
-    /// There must be a value at all times.
+    /// There is no step at 0 s.
     #[error("the first step must be at 0 s")]
     NoStart,
-    /// A step at or before the one before it.
+    /// A step at or before the previous one.
     #[error("the step at {0} is not later than the one before it")]
     OutOfOrder(Span),
-    /// A step that no period reaches.
+    /// A step that the period ends before.
     #[error("the step at {0} is not within the period")]
     BeyondPeriod(Span),
-    /// Nothing would ever arrive.
+    /// A rate of 0: no packet would ever arrive.
     #[error("the rate of the step at {0} must be above 0 bit/s")]
     ZeroRate(Span),
     /// More than [`Schedule::MAX`].
@@ -34,7 +34,7 @@ pub enum ScheduleError {
     TooMany(usize),
 }
 
-/// Steps in the order of time, and where time stands among them.
+/// Steps in order of time, and the present one.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     steps: Vec<RateStep>,
@@ -52,7 +52,8 @@ impl Schedule {
     /// The first of `steps` is at 0; with a `period` they repeat.
     ///
     /// # Errors
-    /// Steps that are not in the order of time, begin later than 0 s or after the period, a rate of zero, or too many.
+    /// Steps that are not in the order of time, begin later than 0 s or after the period, a rate of zero, or
+    /// too many.
     pub fn new(steps: Vec<RateStep>, period: Option<Span>) -> Result<Self, ScheduleError> {
         if steps.len() > Self::MAX {
             return Err(ScheduleError::TooMany(steps.len()));
@@ -72,12 +73,12 @@ impl Schedule {
         Ok(Schedule { steps, period, start: Instant::ZERO, now: 0 })
     }
 
-    /// One step for ever.
+    /// One step that holds forever.
     pub fn constant(rate: Option<Rate>, delay: Span) -> Result<Self, ScheduleError> {
         Schedule::new(vec![RateStep { at: Span::ZERO, rate, delay }], None)
     }
 
-    /// What holds at `now`, which never goes back.
+    /// Rate and delay at `now`. Time must not go back.
     pub fn at(&mut self, now: Instant) -> RateStep {
         if let Some(period) = self.period {
             let into = now.since(self.start);
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Breaks: schedules in which steps are out of reach or out of order, or stop the line, are taken.
+    /// Breaks: schedules with unreachable or unordered steps, or with a rate of 0, are accepted.
     #[test]
     fn impossible_schedules_are_refused() {
         let new = |steps: &[RateStep], period: Option<u64>| {
@@ -129,8 +130,8 @@ mod tests {
     }
 
     proptest! {
-        /// Breaks: a step begins at the wrong nanosecond, in the first period or in a later one. The oracle looks
-        /// through all steps.
+        /// Breaks: a step begins at the wrong nanosecond, in the first period or in a later one. The oracle
+        /// searches all steps.
         #[test]
         fn the_present_step_is_found(
             gaps in prop::collection::vec(1u64..50, 0..6), rest in 1u64..50, repeats: bool,

@@ -1,18 +1,21 @@
-//! What joins several lines into one Ethernet: a switch, which learns where stations are, or a hub, which does not.
+//! Nodes that join several links into one Ethernet: a switch, which learns where stations are, and a hub,
+//! which does not.
 
 use crate::{Cx, Element, Inspection, Port, PortFrames};
 use farpace_units::{Instant, Span};
 use farpace_wire::{MacAddr, Packet};
 use std::collections::BTreeMap;
 
-/// A learning switch (IEEE 802.1Q §8.6 to §8.8, without VLANs). It takes no time and has no queue: the links around it have.
+/// A learning switch (IEEE 802.1Q §8.6 to §8.8, without VLANs). It takes no time and has no queue: its links
+/// have.
 ///
-/// A frame goes where its receiver was last heard; to all other ports if that is not known or it goes to a group. A frame
-/// whose receiver is where it came from is kept back, and so are [frames of the line](PortFrames), PAUSE among them.
+/// A frame goes to the port of its receiver; to all other ports if that is not known or the receiver is a
+/// group. A frame whose receiver is at the port where it came in is filtered, and so are [link-local
+/// frames](PortFrames) like PAUSE.
 #[derive(Clone, Debug)]
 pub struct Switch {
     ports: u16,
-    /// Where each station was heard, and when last.
+    /// The port of each station, and when it last sent.
     stations: BTreeMap<MacAddr, (Port, Instant)>,
     frames: PortFrames,
     forwarded: u64,
@@ -22,9 +25,9 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Most stations it remembers; of others it floods what they get.
+    /// Most stations that it learns. Frames for further ones are flooded.
     pub const MAX_STATIONS: usize = 8_192;
-    /// A station that was silent for longer is forgotten (IEEE 802.1Q Table 8-6).
+    /// A station that sends nothing for longer is forgotten (IEEE 802.1Q Table 8-6).
     pub const AGEING: Span = Span::from_secs(300);
 
     /// A switch with so many ports.
@@ -39,7 +42,7 @@ impl Switch {
             not_learned: 0,
         }
     }
-    /// `station` was heard at `port`. It is not learned if it is a group, or if too many are known already.
+    /// `station` has sent at `port`. It is not learned if it is a group, or if the table is full.
     pub fn learn(&mut self, now: Instant, station: MacAddr, port: Port) {
         if station.is_multicast() {
             return;
@@ -53,7 +56,7 @@ impl Switch {
         }
         self.stations.insert(station, (port, now));
     }
-    /// Where `station` is; none if it is not known, or not any more.
+    /// The port of `station`; none if it is not known, or no longer.
     pub fn find(&self, now: Instant, station: MacAddr) -> Option<Port> {
         let (port, heard) = self.stations.get(&station)?;
         (now.since(*heard) <= Self::AGEING).then_some(*port)
@@ -62,7 +65,7 @@ impl Switch {
     pub const fn port_frames(&self) -> &PortFrames {
         &self.frames
     }
-    /// Frames kept back because their receiver was where they came from.
+    /// Frames filtered because their receiver was at the port where they came in.
     pub const fn kept_back(&self) -> u64 {
         self.kept_back
     }
@@ -118,8 +121,8 @@ impl Element for Switch {
     }
 }
 
-/// A repeater: whatever comes in goes out of all other ports, PAUSE and all other frames of the line too. Unlike one of
-/// copper it has no collisions: the lines around it are full duplex and have queues.
+/// A repeater: a frame that comes in goes out of all other ports, link-local frames like PAUSE too. Unlike a
+/// real hub it has no collisions: its links are full duplex and have queues.
 #[derive(Clone, Debug)]
 pub struct Hub {
     ports: u16,
@@ -156,7 +159,7 @@ impl Element for Hub {
     }
 }
 
-/// Sends `packet` out of all ports but `from`; it ends here if there are no others.
+/// Sends `packet` out of all ports but `from`. It ends here if there are no others.
 fn repeat(from: Port, ports: u16, packet: Packet, cx: &mut Cx<'_>) {
     let mut others = (0..ports).map(Port).filter(|port| *port != from);
     let Some(last) = others.next_back() else {

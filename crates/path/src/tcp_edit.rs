@@ -1,13 +1,13 @@
-//! What boxes on the way do to a TCP header: some bytes of it change, and the checksum by as much.
+//! Changes of a TCP header by middleboxes: some of its bytes change, and the checksum accordingly.
 
 use farpace_wire::Packet;
 use farpace_wire::tcp::MAX_TCP_LEN;
 
 const CHECKSUM_AT: usize = 16;
 
-/// The packet with a TCP header that `change` has edited; none if nothing changed, or if it is not a whole segment.
-/// The header's length and checksum field are not `change`'s to touch. A checksum that was right stays right, and a
-/// wrong one wrong (RFC 1624 eq. 3).
+/// The packet with a TCP header that `change` has edited; none if nothing changed, or if it is not a whole
+/// segment. `change` must not touch the length of the header and the checksum. A checksum that was right
+/// stays right, and a wrong one wrong (RFC 1624 eq. 3).
 pub(crate) fn edited(packet: &Packet, change: impl FnOnce(&mut [u8])) -> Option<Packet> {
     let len = packet.tcp().ok()?.header_len();
     let start = packet.headers().len().checked_sub(len)?;
@@ -19,7 +19,7 @@ pub(crate) fn edited(packet: &Packet, change: impl FnOnce(&mut [u8])) -> Option<
     if new == was {
         return None;
     }
-    // The difference first: the checksum may be worked out only as the frame is written.
+    // The difference first: the checksum may be computed only when the frame is written.
     let mut sum = 0;
     for (old, new) in was.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0) {
         sum += u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new));

@@ -1,4 +1,4 @@
-//! Elements and the wires between them, moved by a time that comes from outside: virtual in the lab, real on devices.
+//! Elements and the wires between them. Time comes from outside: virtual in the lab, real on devices.
 
 mod agenda;
 mod error;
@@ -30,7 +30,7 @@ impl ElementId {
 /// One end of a wire.
 pub type End = (ElementId, Port);
 
-/// One direction of a wire that is observed, by the order in which they were asked for.
+/// One direction of an observed wire, in the order of the calls of [`World::observe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WireId(u32);
 
@@ -41,18 +41,18 @@ impl WireId {
     }
 }
 
-/// A network whose time is told to it.
+/// A network that is driven by a time from outside.
 ///
 /// Elements are added with names and connected port to port. A packet that leaves a port arrives at the other
 /// end at the same instant: a wire takes no time, a link does. Events are ordered by time, then by element,
 /// then by sequence: at one instant the element that was added first has all its events first, its wake
 /// before its packets, its packets in the order in which they were sent.
 ///
-/// So only wakes lie in the future, one for each element, and no more than that is ever sorted: see
-/// `Agenda`. A packet whose turn it is at once goes from element to element without being stored.
+/// So only wakes are in the future, one for each element, and only they are sorted: see `Agenda`. A packet
+/// whose arrival is the next event goes from element to element without being stored.
 ///
-/// Contract: the elements keep that of [`Element`]. The world checks it: conservation after every call in debug
-/// builds and by [`check`](World::check), the deadline law and loops without time always.
+/// Contract: the elements keep that of [`Element`]. The world checks it: conservation after every call in
+/// debug builds and by [`check`](World::check), the deadline law and loops without time always.
 pub struct World {
     seed: u64,
     now: Instant,
@@ -61,21 +61,21 @@ pub struct World {
     agenda: Agenda,
     /// The near ends of the observed directions.
     observed: Vec<End>,
-    /// Elements that somebody outside may have changed since they were last asked for their deadline.
+    /// Elements that a caller may have changed since they were last asked for their deadline.
     touched: BTreeSet<ElementId>,
     /// Something was added since all ports were last found connected.
     unchecked: bool,
     effects: Effects,
     events: u64,
-    /// More events than this, at the present instant, are too many.
+    /// More events than this are too many for the present instant.
     most_events: u64,
-    /// Who had events after there were too many at one instant.
+    /// The elements that had events after the limit of one instant.
     witnesses: BTreeSet<ElementId>,
 }
 
 struct ElementSlot {
     element: Box<dyn Element>,
-    /// What the element last wanted, or [`Instant::FAR_FUTURE`].
+    /// The deadline when the element was last asked, or [`Instant::FAR_FUTURE`].
     deadline: Instant,
     passive: bool,
     /// Packets that arrive now.
@@ -103,26 +103,27 @@ const NOWHERE: Wire = Wire { to: NOBODY, port: Port(0), observed: NOBODY };
 enum WorldEvent {
     /// It is woken.
     Wake,
-    /// It is its turn on the agenda, for a packet.
+    /// It is first on the agenda, for a packet.
     Packet,
-    /// A packet comes without having been stored, past the agenda.
+    /// A packet arrives without having been stored, and without the agenda.
     AtOnce,
-    /// It is called from outside.
+    /// A caller calls it.
     Call,
 }
 
-/// Where and what a packet arrives, now.
+/// The element, the port and the packet that arrives there now.
 type WorldArrival = (u32, Port, Packet);
 
 impl World {
     /// Most elements of a world.
     pub const MAX_ELEMENTS: usize = 1 << 20;
-    /// Most events at one instant: beyond it packets must be running in a circle.
+    /// Most events at one instant: with more, packets must be in a loop.
     pub const MAX_EVENTS_AT_ONCE: u64 = 10_000_000;
-    /// So many more events show which elements the circle goes through.
+    /// So many more events show the elements of the loop.
     const WITNESSED: u64 = 1_000;
 
-    /// An empty world at the start of time. `seed` and the names of the elements give all random numbers.
+    /// An empty world at the start of time. `seed` and the names of the elements determine all random
+    /// numbers.
     pub fn new(seed: u64) -> Self {
         World {
             seed,
@@ -192,8 +193,8 @@ impl World {
         Ok(())
     }
 
-    /// From now on the observer sees the packets that leave by `end`. Asking twice gives the same number. To see
-    /// what arrives at a port, observe its [`peer`](World::peer).
+    /// From now on the observer sees the packets that leave by `end`. A second call returns the same number.
+    /// To see the packets that arrive at a port, observe its [`peer`](World::peer).
     ///
     /// # Errors
     /// An element or port that does not exist.
@@ -218,11 +219,11 @@ impl World {
     }
 
     /// Runs all events up to and including `until`, which is the present afterwards; with
-    /// [`Instant::FAR_FUTURE`] until nothing is left to happen.
+    /// [`Instant::FAR_FUTURE`] until there are no more events.
     ///
     /// # Errors
     /// A port without a wire, an element that breaks its contract, or a loop without time. The world stays
-    /// where it stopped and can be looked at.
+    /// where it stopped and can be inspected.
     pub fn run_until(&mut self, until: Instant, observer: &mut dyn Observer) -> Result<(), WorldError> {
         self.run(until, u64::MAX, observer)?;
         if until != Instant::FAR_FUTURE && until > self.now {
@@ -230,14 +231,14 @@ impl World {
         }
         Ok(())
     }
-    /// It is `now`, and what was to happen meanwhile has not: it happens when events are run next, late, as on a machine that
-    /// was busy.
+    /// Sets the present to `now` without running the events before it. They run late, with the next call, as
+    /// on a busy machine.
     pub fn oversleep(&mut self, now: Instant) {
         if now > self.now {
             self.advance(now);
         }
     }
-    /// Runs one event and says when it was; `None` if nothing is left to happen.
+    /// Runs one event and returns its time; `None` if there is none.
     ///
     /// # Errors
     /// As [`run_until`](World::run_until).
@@ -246,7 +247,7 @@ impl World {
         self.run(Instant::FAR_FUTURE, 1, observer)?;
         Ok((self.events > events).then_some(self.now))
     }
-    /// Calls `act` on an element now, as an event of its own: what it sends goes out.
+    /// Calls `act` on an element now, as an event of its own: the packets that it emits are delivered.
     ///
     /// # Errors
     /// An element that does not exist or is not a `T`; otherwise as [`run_until`](World::run_until).
@@ -278,11 +279,11 @@ impl World {
     pub const fn now(&self) -> Instant {
         self.now
     }
-    /// When the next event is; `None` if nothing is left to happen.
+    /// When the next event is; `None` if there is none.
     pub fn next_event_time(&self) -> Option<Instant> {
         let next = match self.touched.is_empty() {
             true => self.agenda.first().at,
-            // The agenda does not know yet what somebody outside has changed.
+            // The agenda does not know the changes of callers yet.
             false => self.slots.iter().map(|slot| slot.next_event_if_asked(self.now)).min()?,
         };
         (next != Instant::FAR_FUTURE).then_some(next)
@@ -316,7 +317,7 @@ impl World {
         let element: &dyn Any = self.any(id)?;
         element.downcast_ref()
     }
-    /// The same, to change it. It cannot send anything here (see [`call`](World::call)), but its deadline may
+    /// The same, to change it. It cannot emit packets here (see [`call`](World::call)), but its deadline may
     /// change, even to the present.
     pub fn element_mut<T: Element>(&mut self, id: ElementId) -> Option<&mut T> {
         let element: &mut dyn Any = &mut *self.slots.get_mut(id.index())?.element;
@@ -349,7 +350,7 @@ impl World {
         wires.get_mut(usize::from(port.0)).ok_or_else(no_such_port)
     }
 
-    /// Takes up what was changed from outside.
+    /// Takes the changes of callers into account.
     fn begin(&mut self) -> Result<(), WorldError> {
         if self.unchecked {
             for slot in &self.slots {
@@ -411,8 +412,8 @@ impl World {
         self.most_events = self.events + Self::MAX_EVENTS_AT_ONCE;
     }
 
-    /// Lets `act` happen to an element, books what it did and takes its packets to where they go. If that makes
-    /// one packet arrive somewhere before all other events, it is returned rather than stored.
+    /// Calls `act` on an element, counts what it did and delivers its packets. If one packet arrives
+    /// somewhere before all other events, it is returned instead of stored.
     #[inline]
     fn happen(
         &mut self,
@@ -436,7 +437,7 @@ impl World {
         if !effects.dropped.is_empty() {
             ledger.book_drops(&mut effects.dropped, now, ElementId(id), observer);
         }
-        // A packet that came past the agenda leaves a passive element's place on it as it was.
+        // A packet that came without the agenda leaves the entry of a passive element unchanged.
         if !(slot.passive && event == WorldEvent::AtOnce) {
             slot.deadline = slot.element.deadline().unwrap_or(Instant::FAR_FUTURE);
             if event == WorldEvent::Wake && slot.deadline <= now {
@@ -503,20 +504,20 @@ impl World {
 }
 
 impl ElementSlot {
-    /// When this element has something to do; a deadline in the past is now.
+    /// When this element has its next event; a deadline in the past is now.
     fn next_event(&self, now: Instant) -> Instant {
         if self.inbox.is_empty() { self.deadline.max(now) } else { now }
     }
-    /// The same, if something outside may have changed the element.
+    /// The same, if a caller may have changed the element.
     fn next_event_if_asked(&self, now: Instant) -> Instant {
         let deadline = self.element.deadline().unwrap_or(Instant::FAR_FUTURE);
         if self.inbox.is_empty() { deadline.max(now) } else { now }
     }
-    /// The packet that this is about; none if it is a wake, which comes before packets.
+    /// The packet of this event; none if it is a wake, which comes before packets.
     fn next_packet(&mut self, now: Instant) -> Option<(Port, Packet)> {
         if self.deadline <= now { None } else { self.inbox.pop_front() }
     }
-    /// Where `packet` goes from `port`; shows it to the observer on the way.
+    /// Where `packet` goes from `port`. Shows it to the observer.
     #[inline]
     fn look(&self, port: Port, packet: &Packet, now: Instant, observer: &mut dyn Observer) -> Wire {
         let wire = self.wires.get(usize::from(port.0)).copied().unwrap_or(NOWHERE);

@@ -1,4 +1,4 @@
-//! A file in memory: the one place of this crate with unsafe code.
+//! A file in memory: the only unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use memmap2::{Mmap, UncheckedAdvice};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 /// A whole file, mapped read-only; a clone is the same mapping.
 ///
-/// Invariant: nobody changes the file while it is mapped. It is the user's to keep, as for any program that
-/// maps files: other programs can write to it, and no lock would bind them. A changed file shows as a changed
-/// payload, so that the verifier may fail or pass; a file cut short ends the process with SIGBUS. Nothing in
-/// this process writes to the file, and no pointer is derived from its contents.
+/// Invariant: nobody changes the file while it is mapped. The user is responsible for this, as with any
+/// program that maps files: other programs can write to it, and no lock would stop them. A changed file is a
+/// changed payload, so that the verifier may fail or pass; a file cut short ends the process with SIGBUS.
+/// Nothing in this process writes to the file, and no pointer is derived from its contents.
 #[derive(Clone, Debug)]
 pub(super) struct Map(Arc<Mmap>);
 
@@ -20,14 +20,14 @@ impl Map {
         // SAFETY: the invariant above; the mapping is read-only and private to this type.
         unsafe { Mmap::map(file) }.map(|map| Map(Arc::new(map)))
     }
-    /// Gives the memory of the bytes `from..to` back to the system. It is only advice: errors do no harm.
+    /// Returns the memory of the bytes `from..to` to the system. It is only advice: errors do no harm.
     pub fn release(&self, from: u64, to: u64) {
         let len = self.0.len();
         let clamp = |offset: u64| usize::try_from(offset).unwrap_or(len).min(len);
         let (from, to) = (clamp(from), clamp(to));
         if from < to {
-            // SAFETY: a page of a read-only file mapping that is dropped comes back from the file with the same
-            // contents when it is touched again (by the invariant), so references to it stay good.
+            // SAFETY: a page of a read-only file mapping that is dropped is read from the file again with the
+            // same contents when it is next used (by the invariant), so references to it stay valid.
             let _ = unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, from, to - from) };
         }
     }

@@ -11,7 +11,7 @@ fn file(contents: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Breaks: the user learns nothing, or the wrong thing, about a file that cannot be sent.
+/// Breaks: the error about a file that cannot be sent is missing or wrong.
 #[test]
 fn what_is_no_payload_is_refused_by_name() {
     let (dir, empty) = file(b"");
@@ -22,7 +22,7 @@ fn what_is_no_payload_is_refused_by_name() {
     assert!(message(Path::new("/dev/null")).contains("is a pipe, socket or device"));
 }
 
-/// Breaks: slices of a file are not its bytes, or reading past the end goes wrong.
+/// Breaks: slices of a file are not its bytes, or reading past the end fails.
 #[test]
 fn a_file_is_its_bytes() {
     let contents: Vec<u8> = (0..100_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
@@ -39,7 +39,7 @@ fn a_file_is_its_bytes() {
     assert_eq!(slice, contents[5_000..5_010], "a slice outlives its payload");
 }
 
-/// Breaks: received files end early or not at all, or a disk that is full is not noticed.
+/// Breaks: received files end early or not at all, or a full disk is not noticed.
 #[test]
 fn received_bytes_are_written_and_errors_kept() {
     let payload = Payload::pattern(1, ByteCount::new(3_000_000));
@@ -81,7 +81,8 @@ proptest! {
         prop_assert_eq!([a, b].concat(), &whole[..]);
     }
 
-    /// Breaks: a wrong byte, a missing one or one too many gets past the verifier, or is reported elsewhere.
+    /// Breaks: the verifier does not find a wrong, missing or additional byte, or reports it at another
+    /// place.
     #[test]
     fn any_difference_is_found_where_it_is(at in 0u64..2_000_000, chunk in 1usize..1_500_000) {
         let len = 2_000_000u64;

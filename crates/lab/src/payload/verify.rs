@@ -1,4 +1,4 @@
-//! The receiver's end of a payload: every byte is compared.
+//! The receiving end of a payload: every byte is compared.
 
 use super::Payload;
 use farpace_units::ByteCount;
@@ -11,11 +11,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("received byte {offset} is {received:#04x} where {expected} was sent", expected = SentContent(*expected))]
 pub struct Mismatch {
-    /// Its place in the stream, from 0.
+    /// Its offset in the stream, from 0.
     pub offset: u64,
-    /// What came.
+    /// The received byte.
     pub received: u8,
-    /// What was sent; `None` beyond the end.
+    /// The sent byte; `None` beyond the end.
     pub expected: Option<u8>,
 }
 
@@ -48,19 +48,19 @@ pub enum VerifyError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
 }
 
-/// Compares what is received with the payload, byte by byte, and writes it to a file if that is wanted.
+/// Compares the received bytes with the payload, and writes them to a file if one is given.
 #[derive(Debug)]
 pub struct Verifier {
     payload: Payload,
     received: u64,
     mismatch: Option<Mismatch>,
-    /// The memory of the payload before here has been given back.
+    /// The memory of the payload before this offset has been freed.
     released: u64,
     output: Option<Output>,
 }
@@ -73,7 +73,7 @@ struct Output {
 }
 
 impl Verifier {
-    /// Memory of a file's payload is given back whenever so many more bytes have been received.
+    /// Memory of a file's payload is freed whenever so many more bytes have been received.
     const RELEASE_EVERY: u64 = 32 << 20;
     const WRITE_BUFFER: usize = 1 << 20;
 
@@ -81,18 +81,18 @@ impl Verifier {
     pub const fn new(payload: Payload) -> Self {
         Verifier { payload, received: 0, mismatch: None, released: 0, output: None }
     }
-    /// Writes what is received to a new file at `path` as well; an existing file is replaced. If this fails
+    /// Also writes the received bytes to a new file at `path`; an existing file is replaced. If this fails
     /// later, the comparison goes on and [`finish`](Self::finish) reports it.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn write_to(&mut self, path: &Path) -> Result<(), VerifyError> {
         let file = File::create(path).map_err(|error| VerifyError::Write { path: path.to_owned(), error })?;
         let file = BufWriter::with_capacity(Self::WRITE_BUFFER, file);
         self.output = Some(Output { path: path.to_owned(), file, error: None });
         Ok(())
     }
-    /// Takes in the next bytes of the stream.
+    /// The next bytes of the stream arrive.
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Some(output) = &mut self.output
             && output.error.is_none()
@@ -111,7 +111,7 @@ impl Verifier {
             self.released = self.received;
         }
     }
-    /// How many bytes have been received.
+    /// The number of bytes received.
     pub const fn received(&self) -> ByteCount {
         ByteCount::new(self.received)
     }
@@ -119,7 +119,7 @@ impl Verifier {
     pub const fn mismatch(&self) -> Option<Mismatch> {
         self.mismatch
     }
-    /// Whether all has come.
+    /// True if all bytes have arrived.
     pub fn is_complete(&self) -> bool {
         self.received() >= self.payload.len()
     }

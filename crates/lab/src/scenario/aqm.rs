@@ -1,4 +1,4 @@
-//! `aqm` of a link: which queue discipline manages its queue, with the constants of the papers and RFCs as defaults.
+//! `aqm` of a link: the discipline of its queue. Defaults are the constants of the papers and RFCs.
 
 use super::spec::ResolvedDirection;
 use farpace_path as path;
@@ -7,15 +7,15 @@ use farpace_units::{ByteCount, Packets, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Active queue management: one of `red`, `codel` and `fq_codel`. `{}` after its name takes all defaults. What
-/// exceeds `queue` is dropped all the same.
+/// Active queue management: one of `red`, `codel` and `fq_codel`. `{}` after its name takes all defaults.
+/// Packets that exceed `queue` are dropped in any case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aqm {
-    /// RED: drops at random, the more the longer the queue is in the mean.
+    /// RED: drops at random, with a probability that grows with the mean queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub red: Option<RedSpec>,
-    /// CoDel (RFC 8289): drops by how long packets have waited.
+    /// CoDel (RFC 8289): drops by the time that packets have waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codel: Option<CoDelSpec>,
     /// FQ-CoDel (RFC 8290): a queue for each flow, each under CoDel.
@@ -27,7 +27,7 @@ pub struct Aqm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedSpec {
-    /// Mean queue from which on packets are dropped; 5 packets if omitted.
+    /// Mean queue above which packets are dropped; 5 packets if omitted.
     pub min: Packets,
     /// Mean queue at which the probability is `max_p`; 15 packets if omitted.
     pub max: Packets,
@@ -39,7 +39,7 @@ pub struct RedSpec {
     pub weight: f64,
     /// Beyond `max` the probability grows to 1 at twice `max`; if false, everything is dropped there.
     pub gentle: bool,
-    /// Packets whose senders take part in ECN are marked in place of being dropped.
+    /// Packets of senders with ECN are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -52,7 +52,7 @@ impl Default for RedSpec {
 }
 
 impl RedSpec {
-    /// As an element is made from it, on a line of `rate`.
+    /// As an element is made from it, on a link of `rate`.
     fn config(&self, rate: Option<Rate>) -> path::RedConfig {
         /// Bytes of a usual packet.
         const USUAL: ByteCount = ByteCount::new(1_000);
@@ -71,7 +71,7 @@ pub struct CoDelSpec {
     /// Time within which the delay must be below `target` once; 100 ms if omitted. It should be as long as the
     /// longest usual round trip: longer than 500 ms over a geostationary satellite.
     pub interval: Span,
-    /// Packets whose senders take part in ECN are marked in place of being dropped.
+    /// Packets of senders with ECN are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -97,9 +97,9 @@ pub struct FqCoDelSpec {
     pub target: Span,
     /// Time within which the delay must be below `target` once; 100 ms if omitted.
     pub interval: Span,
-    /// Packets whose senders take part in ECN are marked in place of being dropped; true if omitted.
+    /// Packets of senders with ECN are marked instead of dropped; true if omitted.
     pub ecn: bool,
-    /// Bytes of frames that a flow may send in its turn; 1514 B if omitted.
+    /// Bytes of frames that a flow may send in each round; 1514 B if omitted.
     pub quantum: ByteCount,
     /// Queues into which flows are hashed, 1 to 65536; 1024 if omitted.
     #[schemars(range(min = 1, max = 65_536))]

@@ -1,11 +1,11 @@
-//! Streams of UDP datagrams: what a scenario says of them.
+//! Streams of UDP datagrams in a scenario.
 
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// UDP datagrams from one host to another at a constant rate, whatever becomes of them: like video, or like a load
-/// that others have to live with.
+/// UDP datagrams from one host to another at a constant rate, without congestion control: like video, or as a
+/// background load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramFlow {
@@ -24,9 +24,9 @@ pub struct DatagramFlow {
     /// For how long datagrams are sent; omitted: to the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// Rate of what the datagrams carry, without headers.
+    /// Rate of the payloads, without headers.
     pub rate: Rate,
-    /// What each datagram carries, from 8 B. Above 1472 B (over IPv6: 1452 B) it goes in fragments.
+    /// Payload of each datagram, from 8 B. Above 1472 B (over IPv6: 1452 B) it is fragmented.
     #[serde(default = "default_payload")]
     pub payload: ByteCount,
 }

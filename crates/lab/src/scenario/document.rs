@@ -1,4 +1,4 @@
-//! The TOML text as a tree in which every key and value remembers where it came from.
+//! The TOML text as a tree in which every key and value knows its place in the text.
 
 use super::error::{Origin, ScenarioFault};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) enum DocumentValue {
     Table(Vec<DocumentEntry>),
 }
 
-/// A key of a table and what it stands for; tables keep the order of the file.
+/// A key of a table and its value; tables keep the order of the file.
 #[derive(Clone, Debug)]
 pub(super) struct DocumentEntry {
     pub key: String,
@@ -89,7 +89,7 @@ impl DocumentNode {
         }
     }
 
-    /// What it is, in words for messages.
+    /// What it is, for messages.
     pub fn describe(&self) -> String {
         match &self.value {
             DocumentValue::String(s) => format!("the string {s:?}"),

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, where, and what would be right.
+//! The errors of a scenario: what is wrong, where, and what would be right.
 
 use super::document::{DocumentNode, DocumentStep};
 use super::hint;
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// What the text was called.
+    /// The name of the text.
     pub file: String,
     /// At least one problem; at most [`MAX_PROBLEMS`].
     pub problems: Vec<ScenarioProblem>,
@@ -26,7 +26,7 @@ pub struct ScenarioError {
     pub more: usize,
 }
 
-/// Most problems that one error tells of.
+/// Most problems in one error.
 pub const MAX_PROBLEMS: usize = 8;
 
 /// One thing that is wrong.
@@ -102,7 +102,7 @@ impl ScenarioProblem {
             ErrorPlace::Text { line, column, width, source } => {
                 let number = line.to_string();
                 let pad = " ".repeat(number.len());
-                // A long line is cut so that the mark stays in sight; what is not printable becomes a dot.
+                // A long line is cut so that the mark stays visible. Control characters become dots.
                 let skip = if *column > MAX_SHOWN * 3 / 4 { column - MAX_SHOWN / 2 } else { 0 };
                 let shown: String = source
                     .chars()
@@ -139,7 +139,7 @@ impl ScenarioProblem {
 /// Where a key or value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Nowhere: the whole file.
+    /// Nowhere in particular: the whole file.
     File,
     /// Bytes of the text.
     Text(Range<usize>),
@@ -147,10 +147,10 @@ pub(super) enum Origin {
     Set(usize),
 }
 
-/// What was found wrong, before it is put into words.
+/// What is wrong, before there is a message.
 #[derive(Clone, Debug)]
 pub(super) enum Wrong {
-    /// Said completely by the message.
+    /// A complete message.
     Said(String),
     /// A value that its type refuses, with the type's message.
     Value(String),
@@ -166,7 +166,7 @@ pub(super) enum Wrong {
     Missing { key: &'static str },
 }
 
-/// A problem with its place in the tree, as readers and checks make it.
+/// A problem with its place in the tree, as readers and checks report it.
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioFault(Box<FaultBody>);
 
@@ -174,7 +174,7 @@ pub(super) struct ScenarioFault(Box<FaultBody>);
 struct FaultBody {
     wrong: Wrong,
     origin: Option<Origin>,
-    /// The way from the root, reversed: it grows while the error travels up.
+    /// The path from the root, reversed: it grows while the error is passed up.
     path: Vec<DocumentStep>,
     found: String,
     hint: Option<String>,
@@ -222,7 +222,7 @@ impl fmt::Display for ScenarioFault {
 }
 impl std::error::Error for ScenarioFault {}
 
-/// The text and the overrides, to explain faults with.
+/// The text and the overrides, from which faults become problems.
 pub(super) struct ScenarioText<'a> {
     pub name: &'a str,
     pub text: &'a str,

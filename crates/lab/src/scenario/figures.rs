@@ -31,7 +31,7 @@ pub struct SegmentSizes {
 }
 
 impl SegmentSizes {
-    /// Bytes that a policer counts of a data segment.
+    /// Bytes of a data segment that a policer counts.
     pub fn counted(&self, counts: PolicerCounts) -> ByteCount {
         match counts {
             PolicerCounts::Ip => self.ip,
@@ -40,18 +40,18 @@ impl SegmentSizes {
     }
 }
 
-/// What limits a flow on its path, or on all its ways together.
+/// What limits a flow on its path, or on all its paths together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathBottleneck {
     /// The nominal rate of the link or policer; efficiency is goodput divided by this.
     pub rate: Rate,
-    /// The goodput that this rate can carry at best, headers taken off.
+    /// The goodput at this rate, without headers.
     pub goodput: Rate,
-    /// Where it is; of several ways, on the widest.
+    /// Its hop; of several paths, the hop on the widest.
     pub hop: Hop,
-    /// The policer at the entrance, rather than the line; false for several ways.
+    /// It is a policer at the entrance, not the link; false for several paths.
     pub is_policer: bool,
-    /// The ways that carry this together; 1 but between hosts with several cards.
+    /// The paths that carry this together; above 1 only between hosts with several NICs.
     pub ways: u32,
 }
 
@@ -64,7 +64,7 @@ impl Scenario {
             && !self.strips_offer(flow, TIMESTAMPS_KIND);
         let options = if stamped { TIMESTAMPS } else { ByteCount::ZERO };
         let ip = ByteCount::new(u64::from(mss)) + IP_AND_TCP;
-        // An IPv6 header is longer; the host makes the payload that much shorter.
+        // An IPv6 header is longer; the host makes the payload shorter by as much.
         let six = self.hosts.get(&flow.to).and_then(|host| host.address).is_some_and(|a| a.is_ipv6());
         let longer = if six { ByteCount::new(20) } else { ByteCount::ZERO };
         SegmentSizes {
@@ -75,15 +75,15 @@ impl Scenario {
         }
     }
 
-    /// What holds at a hop.
+    /// The properties of a hop.
     pub fn direction(&self, hop: Hop) -> Option<ResolvedDirection<'_>> {
         self.links.get(hop.link).map(|l| l.direction(hop.way))
     }
 
-    /// Time from sending a full-size segment to receiving its acknowledgment, when all queues are empty:
-    /// delays and serialisation on every link, there and back, processors and interrupts. (Policers and routers take no time.)
-    /// Where rate or delay change, the highest rate and the shortest delay count, here and in the bottleneck. Of several ways
-    /// the widest counts.
+    /// Time from sending a full-size segment to receiving its acknowledgment when all queues are empty:
+    /// delays and transmission times of all links in both directions, processors and interrupts. Policers and
+    /// routers take no time. If rate or delay change, the highest rate and the shortest delay count, here and
+    /// in the bottleneck. Of several paths the widest counts.
     pub fn base_rtt(&self, flow: &FlowSpec) -> Span {
         let segment = self.segment(flow);
         let frames = [segment.frame, segment.ack_frame];
@@ -98,7 +98,7 @@ impl Scenario {
         total
     }
 
-    /// What a data frame and its acknowledgment cost the processors of both hosts.
+    /// The time that a data frame and its acknowledgment take in the processors of both hosts.
     fn processing(&self, flow: &FlowSpec, [data, ack]: [ByteCount; 2]) -> Span {
         let processor = |host: &str| self.hosts.get(host)?.processor.as_ref().map(ProcessorSpec::config);
         let cost = |host: &str, of: fn(&ProcessorConfig) -> Span, frame: ByteCount| {
@@ -110,9 +110,9 @@ impl Scenario {
             + cost(&flow.from, |p| p.receive_ack, ack)
     }
 
-    /// The link or policer that carries the least of a flow; none if nothing on its path has a rate.
-    /// Different headers count at different places, so what is compared is the payload that fits. Between hosts with
-    /// several cards: what all ways carry together.
+    /// The link or policer that limits a flow most; none if nothing on its path has a rate. Different headers
+    /// count at different places, so payload rates are compared. Between hosts with several NICs: the total
+    /// of all paths.
     pub fn bottleneck(&self, flow: &FlowSpec) -> Option<PathBottleneck> {
         narrowest(&self.limits(flow))
     }
@@ -123,7 +123,7 @@ impl Scenario {
         self.bottleneck(flow).map_or(u64::MAX, |b| b.goodput.bytes_in(time).get() / segment)
     }
 
-    /// Everything on a flow's path that has a rate, in order. Several ways are one limit together.
+    /// Everything on a flow's path that has a rate, in order. Several paths are one limit together.
     pub(super) fn limits(&self, flow: &FlowSpec) -> Vec<PathBottleneck> {
         match self.paths(flow).as_slice() {
             [] => Vec::new(),
@@ -132,7 +132,7 @@ impl Scenario {
         }
     }
 
-    /// Everything on one way that has a rate, in order.
+    /// Everything on one path that has a rate, in order.
     pub(super) fn limits_on(&self, flow: &FlowSpec, hops: &[Hop]) -> Vec<PathBottleneck> {
         let segment = self.segment(flow);
         let mut limits = Vec::new();
@@ -157,8 +157,7 @@ impl Scenario {
             && receiver.is_ok_and(|c| !c.receive_buffer.is_fixed())
     }
 
-    /// The most that a flow can have in flight, and what sets that limit. None if its settings are not
-    /// valid.
+    /// The most that a flow can have in flight, and what sets that limit. None if its settings are not valid.
     pub(super) fn window(&self, flow: &FlowSpec) -> Option<(ByteCount, &'static str)> {
         let (sender, receiver) = (flow.sender.resolve().ok()?, flow.receiver.resolve().ok()?);
         let clamp = u64::from(sender.cwnd_clamp.get()).saturating_mul(self.segment(flow).payload.get());
@@ -177,12 +176,12 @@ impl Scenario {
     }
 }
 
-/// The limit that lets the least through; the first of equals.
+/// The lowest limit; the first of equals.
 pub(super) fn narrowest(limits: &[PathBottleneck]) -> Option<PathBottleneck> {
     limits.iter().copied().min_by_key(|l| l.goodput)
 }
 
-/// Time that a frame takes to be sent.
+/// Transmission time of a frame.
 pub(super) fn transmission_time(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
     d.fastest().map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
 }

@@ -1,11 +1,11 @@
-//! Words for errors: the nearest valid word, the expected form, and what a key means, from the schema.
+//! Texts of errors: the nearest valid word, the expected form, and the meaning of a key, from the schema.
 
 use super::document::DocumentStep;
 use super::error::Wrong;
 use super::impairment::INFOS;
 use serde_json::Value;
 
-/// Message and advice for what is wrong at `path`; `found` says what is there.
+/// Message and hint for what is wrong at `path`; `found` describes what is there.
 pub(super) fn words(wrong: &Wrong, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
     match wrong {
         Wrong::Said(message) => (message.clone(), None),
@@ -43,9 +43,9 @@ pub(super) fn words(wrong: &Wrong, path: &[DocumentStep], found: &str) -> (Strin
     }
 }
 
-/// The candidate that a person most likely meant by `word`; none if nothing is near.
+/// The candidate nearest to `word`; none if nothing is near.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // Longer words than any name would only cost time.
+    // A longer word is no name, and comparing it would take time.
     if word.len() > 100 {
         return None;
     }
@@ -88,7 +88,7 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 }
 
 /// The tables of a scenario by an example of their path, and as messages call them. Impairments are not here:
-/// they have a list of their own.
+/// they have their own list.
 const TABLES: [(&str, &str); 18] = [
     ("", "the top of the file"),
     ("hosts.a", "a host"),
@@ -136,7 +136,7 @@ fn has_key(path: &str, key: &str) -> bool {
     properties.is_some_and(|properties| properties.get(key).is_some())
 }
 
-/// Units as people write them who come from elsewhere, and ours.
+/// Common other spellings of units, and ours.
 const UNITS: [(&str, &str); 24] = [
     ("bps", "bit/s"),
     ("kbps", "kbit/s"),
@@ -164,7 +164,7 @@ const UNITS: [(&str, &str); 24] = [
     ("segments", "packets"),
 ];
 
-/// Advice for a unit that a quantity does not know: the message names it and the units there are.
+/// The hint for a unit that a quantity does not have: the message contains the unit and the valid ones.
 fn unit_advice(message: &str) -> Option<String> {
     let unit = message.strip_prefix("unknown unit `")?.split('`').next()?.to_lowercase();
     let (_, takes) = message.split_once(" takes one of ")?;
@@ -173,7 +173,7 @@ fn unit_advice(message: &str) -> Option<String> {
     Some(format!("did you mean `{}`?", ours.1))
 }
 
-/// What the key at the end of `path` means.
+/// The meaning of the key at the end of `path`.
 fn about(path: &[DocumentStep]) -> Option<String> {
     let doc = at(path)?.doc?;
     let key = path.iter().rev().find_map(|s| match s {
@@ -183,7 +183,7 @@ fn about(path: &[DocumentStep]) -> Option<String> {
     Some(format!("`{key}`: {}", doc.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// What the schema says of a value.
+/// The schema of a value.
 struct Described {
     doc: Option<String>,
     schema: Value,
@@ -224,7 +224,7 @@ fn resolve<'a>(root: &'a Value, mut here: &'a Value) -> Option<&'a Value> {
 }
 
 impl Described {
-    /// How such a value is written.
+    /// The form of such a value.
     fn form(&self) -> Option<String> {
         let get = |key: &str| self.schema.get(key);
         if get("pattern").is_some() {

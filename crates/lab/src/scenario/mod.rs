@@ -1,11 +1,11 @@
-//! What is to be simulated: hosts, routers, switches, links and flows, read from TOML.
+//! The language of scenarios: hosts, routers, switches, links and flows, read from TOML.
 //!
-//! Values carry their units (`rate = "500 Mbit/s"`), and reading is strict: a key that nobody knows, a unit
-//! that does not fit, a flow without a path are errors that show the place in the file and say what would
-//! be right. A [`Scenario`] that [`Scenario::parse`] has returned can be run as it is.
+//! Values have units (`rate = "500 Mbit/s"`). Reading is strict: an unknown key, a wrong unit, a flow without
+//! a path are errors, which show the place in the file and what would be right. A [`Scenario`] that
+//! [`Scenario::parse`] has returned can be run.
 //!
-//! Start reading at [`Scenario`]; `check` holds the rules, `topology` the routes, `figures` the arithmetic
-//! that [`explain`] puts into words.
+//! Start reading at [`Scenario`]. `check` has the rules, `impairment` a file for each impairment, `topology`
+//! the routes, `figures` the arithmetic that [`explain`] puts into words.
 
 mod aqm;
 mod check;
@@ -69,11 +69,11 @@ pub const MAX_NAME: usize = 32;
 /// Longest virtual time limit: 30 days.
 pub const MAX_DURATION: farpace_units::Span = farpace_units::Span::from_secs(30 * 24 * 3600);
 
-/// Where files beside a scenario come from: text by name, or what went wrong.
+/// Reads a file beside a scenario: its text by its name, or why there is none.
 pub type Beside<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 impl Scenario {
-    /// Reads and checks a scenario. `name` is what errors call the text: its file name.
+    /// Reads and checks a scenario. `name` is the name of the text in errors: the file name.
     ///
     /// # Errors
     /// What is wrong, where, and what would be right; see [`ScenarioError`].
@@ -81,12 +81,12 @@ impl Scenario {
         Scenario::parse_with(text, name, &[])
     }
 
-    /// Reads a scenario with some values replaced: each override is a dotted path and a value, as in
-    /// `links.wan.delay` = `20 ms`. Links and flows are addressed by name or by index from 0, `*` stands
-    /// for all of them. A value that is not TOML by itself is taken as a string.
+    /// Reads a scenario with some values replaced. Each override is a dotted path and a value, as in
+    /// `links.wan.delay` = `20 ms`. Links and flows are addressed by name or by index from 0; `*` stands for
+    /// all of them. A value that is not TOML by itself is taken as a string.
     ///
     /// # Errors
-    /// As for [`parse`](Scenario::parse), and for a path that leads nowhere.
+    /// As for [`parse`](Scenario::parse), and for a path that does not exist.
     pub fn parse_with(
         text: &str,
         name: &str,
@@ -95,8 +95,9 @@ impl Scenario {
         Scenario::parse_beside(text, name, overrides, &|_| Err("no files can be read here".to_owned()))
     }
 
-    /// Reads a scenario that may name files in its folder, like the steps of a link's `schedule`: `beside` returns the
-    /// text of the file of that name, or why there is none. What they hold becomes part of the scenario.
+    /// Reads a scenario that may name files in its directory, like the steps of a link's `schedule`. `beside`
+    /// returns the text of a file by its name, or why there is none. The contents become part of the
+    /// scenario.
     ///
     /// # Errors
     /// As for [`parse_with`](Scenario::parse_with), and for files that are missing or wrong.

@@ -1,4 +1,4 @@
-//! Hosts with several network cards: which links are theirs, who shares an Ethernet, and which ways a flow takes.
+//! Hosts with several NICs: their links, their Ethernets, and the paths of a flow.
 
 use super::figures::{PathBottleneck, narrowest};
 use super::spec::{Direction, FlowSpec, Scenario};
@@ -9,11 +9,11 @@ use farpace_wire::NicKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Scenario {
-    /// How a host uses several cards; none for machines that have one, or are no hosts.
+    /// How a host uses several NICs; none for a node that has one NIC or is no host.
     pub fn multi_nic(&self, host: &str) -> Option<&MultiNicConfig> {
         self.hosts.get(host)?.multi_nic.as_ref()
     }
-    /// The links of a machine in the order of the file, each in the direction away from it: the cards of a host.
+    /// The links of a node in the order of the file, each in the direction away from it: the NICs of a host.
     pub fn cards(&self, node: &str) -> Vec<Hop> {
         let away = |(link, spec): (usize, &super::LinkSpec)| match &spec.between {
             [first, _] if first == node => Some(Hop { link, way: Direction::Forward }),
@@ -22,22 +22,22 @@ impl Scenario {
         };
         self.links.iter().enumerate().filter_map(away).collect()
     }
-    /// The rate of a card: the highest of its link away from it. None if that is infinitely fast.
+    /// The rate of a NIC: the highest rate of its link away from it. None if that is infinitely fast.
     pub fn card_rate(&self, card: Hop) -> Option<Rate> {
         self.direction(card)?.fastest()
     }
-    /// What a card sends at most: its rate, or less if it is paced.
+    /// The highest rate at which a NIC sends: its rate, or less if it is paced.
     pub fn card_sends(&self, card: Hop) -> Option<Rate> {
         let rate = self.card_rate(card)?;
         Some(self.direction(card)?.pacing.map_or(rate, |config| config.most(rate)))
     }
-    /// What neighbours are told of the cards of a host.
+    /// What neighbours learn of the NICs of a host.
     pub fn card_kinds(&self, cards: &[Hop]) -> Vec<NicKind> {
         cards.iter().map(|card| NicKind::of_rate(self.card_rate(*card).unwrap_or_default())).collect()
     }
 
-    /// For each link the number of its Ethernet: links that a switch or a hub joins are one, a wire between two machines is
-    /// one of its own.
+    /// For each link the number of its Ethernet. Links that a switch or a hub joins are one Ethernet; a link
+    /// between two other nodes is one of its own.
     pub fn ethernets(&self) -> Vec<usize> {
         let mut of: Vec<usize> = (0..self.links.len()).collect();
         for switch in self.switches.keys() {
@@ -47,15 +47,15 @@ impl Scenario {
         }
         of
     }
-    /// The Ethernets with a card of a host that has several. There nobody knows a MAC address but by asking.
+    /// The Ethernets with a NIC of a host that has several. There all hosts resolve MAC addresses.
     pub fn shared_ethernets(&self) -> BTreeSet<usize> {
         let of = self.ethernets();
         let hosts = self.hosts.iter().filter(|(_, host)| host.multi_nic.is_some());
         hosts.flat_map(|(name, _)| self.cards(name)).filter_map(|card| of.get(card.link).copied()).collect()
     }
 
-    /// All ways of a flow's data, in the order of the sender's cards. More than one only between two hosts that tell each
-    /// other of several cards.
+    /// All paths of a flow's data, in the order of the sender's NICs. More than one only between two hosts
+    /// that announce several NICs to each other.
     pub fn paths(&self, flow: &FlowSpec) -> Vec<Vec<Hop>> {
         let graph = Graph::of(self);
         let hops = |path: Vec<(Hop, &str)>| path.into_iter().map(|(hop, _)| hop).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ impl Scenario {
         let (ours, theirs) = (self.cards(&flow.from), self.cards(&flow.to));
         let pairs = pair(&self.card_kinds(&ours), &self.card_kinds(&theirs));
         let way = |(card, to): (&Hop, Option<usize>)| {
-            // Whatever it is sent to, a frame comes in by a card that the way leads to.
+            // A frame comes in by a NIC that the path leads to, whatever its destination address.
             let to = to.and_then(|to| theirs.get(to)).into_iter().chain(&theirs);
             let from = graph.place(&flow.from, card.link);
             to.into_iter().find_map(|to| graph.path(from, graph.place(&flow.to, to.link))).map(hops)
@@ -74,7 +74,7 @@ impl Scenario {
         ours.iter().zip(pairs).filter_map(way).collect()
     }
 
-    /// The links whose rates limit a flow, by name: one for each way that it takes.
+    /// The links whose rates limit a flow, by name: one for each of its paths.
     pub fn bottleneck_links(&self, flow: &FlowSpec) -> Vec<&str> {
         let narrow = self.paths(flow).into_iter().filter_map(|hops| self.narrowest_on(flow, &hops));
         let mut names: Vec<&str> =
@@ -83,13 +83,13 @@ impl Scenario {
         names
     }
 
-    /// What carries the least on one way.
+    /// The lowest limit on one path.
     pub(super) fn narrowest_on(&self, flow: &FlowSpec, hops: &[Hop]) -> Option<PathBottleneck> {
         narrowest(&self.limits_on(flow, hops))
     }
 
-    /// What several ways carry together, and how much of that each does. Where ways share a line, the wider takes what it
-    /// can, the others what is left. None if a way has no limit.
+    /// What several paths carry together, and the share of each. Where paths share a link, the wider path
+    /// takes what it can and the others the rest. None if a path has no limit.
     pub(super) fn together(
         &self,
         flow: &FlowSpec,

@@ -1,4 +1,4 @@
-//! `processor` of a host: what frames cost it.
+//! `processor` of a host: the time that frames take.
 
 use farpace_path as path;
 use farpace_path::QueueLimit;
@@ -6,7 +6,7 @@ use farpace_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The processor of a host: it works on one frame at a time, sent or received, in the order in which they come.
+/// The processor of a host: it works on one frame at a time, sent or received, in the order of arrival.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorSpec {
@@ -19,7 +19,7 @@ pub struct ProcessorSpec {
     /// Time for each pure ACK that is received; omitted: as for other frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_ack: Option<Span>,
-    /// Time for each byte of a frame, on top of these.
+    /// Time for each byte of a frame, in addition.
     #[serde(default)]
     pub per_byte: Span,
     /// The queue before it, in each direction. A frame that finds it full is dropped.

@@ -117,7 +117,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         let Some(item) = self.items.get(self.next) else { return Ok(None) };
         let index = self.next;
         self.next += 1;
-        // A type may refuse the value after it has been read, as quantities do: the place is given here.
+        // A type may refuse the value after it has been read, as quantities do. Then the place is added here.
         let read = seed
             .deserialize(item)
             .map_err(|f| f.or_at(&item.origin, Some(item)).under(DocumentStep::Index(index)));
@@ -146,7 +146,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             Some(DocumentEntry { key, node, .. }) => seed
                 .deserialize(node)
                 .map_err(|f| f.or_at(&node.origin, Some(node)).under(DocumentStep::Key(key.clone()))),
-            // serde asks for a key first; anything else is a fault of the reading type.
+            // serde reads a key first. Anything else is a defect of the reading type.
             None => Err(ScenarioFault::new(Wrong::Value("a value was asked for before its key".into()))
                 .or_at(&Origin::File, None)),
         }

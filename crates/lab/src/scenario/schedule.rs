@@ -9,20 +9,22 @@ use serde::{Deserialize, Serialize};
 /// Most steps of one schedule.
 pub const MAX_STEPS: usize = 10_000;
 
-/// Steps of rate and delay. A frame has the rate at which it began to be sent; packets keep their order.
+/// Steps of rate and delay. A frame has the rate at the beginning of its transmission. Packets keep their
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleSpec {
     /// The steps begin anew after this time; omitted: the last one holds to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Span>,
-    /// After a step to a shorter delay, packets overtake those that are on their way.
+    /// After a step to a shorter delay, packets overtake those in propagation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reorders: bool,
-    /// Name of a CSV file in the scenario's folder that holds the steps: `at,rate,delay`, then a line for each.
+    /// Name of a CSV file in the scenario's directory that holds the steps: `at,rate,delay`, then a line for
+    /// each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The steps, in the order of time. Before the first one the link's own values hold.
+    /// The steps, in order of time. Before the first one the link's own values hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<ScheduleStep>,
 }
@@ -43,7 +45,7 @@ pub struct ScheduleStep {
 
 const HEADER: &str = "at,rate,delay";
 
-/// Reads steps from CSV: the line `at,rate,delay`, then values with their units; an empty one is left as before.
+/// Reads steps from CSV: the line `at,rate,delay`, then values with their units. An empty value is as before.
 /// Lines that are empty or begin with `#` are skipped.
 pub(super) fn from_csv(text: &str) -> Result<Vec<ScheduleStep>, String> {
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
@@ -74,8 +76,8 @@ pub(super) fn from_csv(text: &str) -> Result<Vec<ScheduleStep>, String> {
 }
 
 impl Scenario {
-    /// All schedules, and the keys that lead to them: the number of the link, and `forward` or `backward` if it is not
-    /// of both directions.
+    /// All schedules, and the keys that lead to them: the number of the link, and `forward` or `backward` if
+    /// it is not that of both directions.
     pub(super) fn schedules(
         &mut self,
     ) -> impl Iterator<Item = (usize, Option<&'static str>, &mut ScheduleSpec)> {
@@ -90,7 +92,7 @@ impl Scenario {
 }
 
 impl ResolvedDirection<'_> {
-    /// Every rate and delay that this direction ever has, with all that was left out filled in; the first is at 0 s.
+    /// Every rate and delay of this direction, with omitted values filled in; the first is at 0 s.
     pub fn steps(&self) -> Vec<path::RateStep> {
         let mut last = path::RateStep { at: Span::ZERO, rate: self.rate, delay: self.delay };
         let mut steps = Vec::new();
@@ -110,7 +112,7 @@ impl ResolvedDirection<'_> {
         }
         steps
     }
-    /// Rate of the line, the highest if it changes; none is infinitely fast.
+    /// Rate, the highest if it changes; none is infinitely fast.
     pub fn fastest(&self) -> Option<Rate> {
         match self.schedule {
             None => self.rate,
@@ -135,7 +137,7 @@ impl ResolvedDirection<'_> {
         }
         path::Schedule::new(self.steps(), self.schedule.and_then(|s| s.period))
     }
-    /// True if the line changes or the queue is managed: then a plain link cannot do it.
+    /// True if rate or delay change or the queue is managed: then a plain link is not enough.
     pub const fn is_managed(&self) -> bool {
         self.schedule.is_some() || self.aqm.is_some()
     }
@@ -145,7 +147,7 @@ impl ResolvedDirection<'_> {
 mod tests {
     use super::*;
 
-    /// Breaks: steps from a file are not what the file says, or a file that is wrong is taken.
+    /// Breaks: steps from a file differ from the file, or a wrong file is accepted.
     #[test]
     fn csv_is_read_strictly() {
         let good = "# a pass\nat, rate, delay\n0 s, 10 Mbit/s, 30 ms\n\n15 s,,25 ms\n30 s,4 Mbit/s,\n";

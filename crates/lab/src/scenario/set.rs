@@ -4,8 +4,8 @@ use super::document::{DocumentEntry, DocumentNode, DocumentValue, parse_value};
 use super::error::{Origin, ScenarioFault};
 use super::hint::{list, nearest};
 
-/// Puts `value` at the dotted `path`. Missing tables on the way are made; reading refuses them afterwards
-/// if nobody knows them. `index` is the number of the override, for messages.
+/// Puts `value` at the dotted `path`. Missing tables of the path are made; reading refuses them afterwards if
+/// they are not known. `index` is the number of the override, for messages.
 pub(super) fn apply(
     root: &mut DocumentNode,
     index: usize,
@@ -74,7 +74,7 @@ fn put(
             if let Some(entry) = entries.iter_mut().find(|e| e.key == *step) {
                 return put(&mut entry.node, rest, &walked, node, origin);
             }
-            // Machines cannot come into being here: without a link they would be of no use.
+            // Nodes cannot be added here: a node without a link is of no use.
             if let ["hosts" | "routers" | "switches"] = done {
                 let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
                 let fault = ScenarioFault::syntax(format!("{here} has no `{step}`"), origin.clone());

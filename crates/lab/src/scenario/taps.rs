@@ -2,11 +2,11 @@
 
 use super::spec::Scenario;
 
-/// A place where packets are captured, and what the capture is called.
+/// A place where packets are captured, and the name of the capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
-    /// `host`; of a host with several cards, `host` for what its stack sends and receives and `host.nic0`, `host.nic1`, ... for
-    /// each card; `link.node` for the end of a link that is not at a host.
+    /// `host`; of a host with several NICs, `host` above them and `host.nic0`, `host.nic1`, ... for each NIC;
+    /// `link.node` for the end of a link that is not at a host.
     pub name: String,
     /// Where.
     pub place: TapPlace,
@@ -15,15 +15,15 @@ pub struct Tap {
 /// A place where packets are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TapPlace {
-    /// One end of a link: what the node there puts into the link, before policer, loss and queue, and what comes out of the
-    /// link there.
+    /// One end of a link: packets that the node sends into the link, before pacing and impairments, and
+    /// packets that come out of the link.
     End {
         /// Index of the link.
         link: usize,
         /// Which end: 0 for the first of `between`, 1 for the second.
         end: usize,
     },
-    /// Above all cards of a host with several: frames as its stack sends them, and as it receives them.
+    /// Above all NICs of a host with several: frames as its stack sends and receives them.
     Stack {
         /// The host.
         host: String,
@@ -31,7 +31,7 @@ pub enum TapPlace {
 }
 
 impl Scenario {
-    /// Where to capture, from [`Trace::taps`](super::Trace), each place once, in the order given.
+    /// The taps of [`Trace::taps`](super::Trace), each place once, in the order given.
     pub fn taps(&self) -> Vec<Tap> {
         let mut taps: Vec<Tap> = Vec::new();
         let mut add = |name: String, place: TapPlace| {
@@ -54,7 +54,7 @@ impl Scenario {
         taps
     }
 
-    /// What the end of a link at `node` is called.
+    /// The name of the end of a link at `node`.
     fn end_name(&self, link: usize, node: &str) -> String {
         let card = self.cards(node).iter().position(|card| card.link == link);
         match (self.multi_nic(node), card) {

@@ -8,23 +8,24 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct Hop {
     /// Index of the link in [`Scenario::links`].
     pub link: usize,
-    /// Which way over it.
+    /// In which direction.
     pub way: Direction,
 }
 
 impl Hop {
-    /// The same way back.
+    /// The reverse hop.
     #[must_use]
     pub const fn back(self) -> Hop {
         Hop { link: self.link, way: self.way.reverse() }
     }
 }
 
-/// A machine; of a host with several cards, one of them, by its link. Cards are ends of the network: nothing goes in by one
-/// and out by another. So ways that are parallel from host to host are no loops, and between two places there is one path.
+/// A node; of a host with several NICs, one of them, by its link. NICs are ends of the network: nothing comes
+/// in by one and goes out by another. So parallel paths from host to host are no loops, and there is one path
+/// between two graph nodes.
 pub(super) type NodeKind<'a> = (&'a str, usize);
 
-/// Places and the links that lead away from each, in the order of their addition.
+/// Graph nodes and the links that lead away from each, in the order in which they were added.
 pub(super) struct Graph<'a> {
     scenario: &'a Scenario,
     edges: BTreeMap<NodeKind<'a>, Vec<(Hop, NodeKind<'a>)>>,
@@ -52,16 +53,17 @@ impl<'a> Graph<'a> {
         self.edges.entry(second).or_default().push((backward, first));
     }
 
-    /// Where `link` begins or ends at `node`.
+    /// The graph node at which `link` begins or ends at `node`.
     pub fn place<'n>(&self, node: &'n str, link: usize) -> NodeKind<'n> {
         (node, if self.scenario.multi_nic(node).is_some() { link } else { 0 })
     }
-    /// A machine, by its first card.
+    /// A node, by its first NIC.
     fn first<'n>(&self, node: &'n str) -> NodeKind<'n> {
         (node, self.scenario.cards(node).first().map_or(0, |card| self.place(node, card.link).1))
     }
 
-    /// For every other place that reaches `target`: the first hop of its way there, and the place which that hop leads to.
+    /// For every other graph node that reaches `target`: the first hop of its path there, and the graph node
+    /// after that hop.
     pub fn toward(&self, target: NodeKind<'_>) -> BTreeMap<NodeKind<'a>, (Hop, NodeKind<'a>)> {
         let mut routes = BTreeMap::new();
         let Some(&target) = self.edges.keys().find(|place| **place == target) else { return routes };
@@ -78,7 +80,7 @@ impl<'a> Graph<'a> {
         routes
     }
 
-    /// The way between two places, as hops and the machines they lead to.
+    /// The path between two graph nodes, as hops and the nodes they lead to.
     pub fn path(&self, from: NodeKind<'_>, to: NodeKind<'_>) -> Option<Vec<(Hop, &'a str)>> {
         let routes = self.toward(to);
         let mut path = Vec::new();
@@ -91,15 +93,15 @@ impl<'a> Graph<'a> {
         }
         Some(path)
     }
-    /// The way between two machines, by their first cards.
+    /// The path between two nodes, by their first NICs.
     pub fn path_between(&self, from: &str, to: &str) -> Option<Vec<(Hop, &'a str)>> {
         self.path(self.first(from), self.first(to))
     }
 }
 
 impl Scenario {
-    /// The way of a flow's data, in order. Its ACKs take the same links back. Between hosts with several cards, the widest
-    /// of [all](Scenario::paths). Never empty in a scenario that has been checked.
+    /// The path of a flow's data, in order. Its ACKs take the same links back. Between hosts with several
+    /// NICs, the widest of [all](Scenario::paths). Never empty in a checked scenario.
     pub fn path(&self, flow: &FlowSpec) -> Vec<Hop> {
         let mut paths = self.paths(flow);
         if paths.len() > 1 {
@@ -110,7 +112,7 @@ impl Scenario {
         paths.pop().unwrap_or_default()
     }
 
-    /// The routing towards one host, by its first card: for every other node the hop by which it forwards.
+    /// The routes to one host, by its first NIC: for every other node the hop by which it forwards.
     pub fn routes_to(&self, host: &str) -> BTreeMap<&str, Hop> {
         let graph = Graph::of(self);
         let mut routes = BTreeMap::new();

@@ -1,6 +1,7 @@
-//! A machine that is all eyes: many connections, each with its program, each call checked against the contract.
+//! A host under test: many connections, each with its program, and each call checked against the contract.
 //!
-//! It stands where a host would: it has what hosts lack, programs that sleep, and it keeps every end for inspection.
+//! It takes the place of `Host`, because it has what that lacks: programs that sleep, and access to every
+//! connection.
 
 use super::knobs::Program;
 use super::paced::FIRST_PORT;
@@ -17,24 +18,24 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 const SERVER_PORT: u16 = 80;
-/// More segments than one call may give.
+/// Most segments of one call.
 const STORM: usize = 100_000;
 
 /// One connection, alive or ended.
 pub struct Link {
     pub connection: Connection,
     pub program: Running,
-    /// Right edge of the peer's window, as heard so far.
+    /// Right edge of the peer's window, as far as received.
     edge: Option<Seq>,
     shift: u8,
-    /// The peer's SYN, which may come again.
+    /// The peer's SYN, which may arrive again.
     syn: Option<Seq>,
-    /// Which of its packets have left the card.
+    /// Which of its packets have left the NIC.
     departures: Departures,
 }
 
 impl Link {
-    /// The connection, told of what has left by now.
+    /// The connection, after it has been told which packets have left by now.
     fn connection(&mut self) -> &mut Connection {
         self.connection.set_departed(self.departures.latest());
         &mut self.connection
@@ -47,21 +48,21 @@ pub struct Machine {
     budget: usize,
     does: [Program; 2],
     streams: [Payload; 2],
-    /// When the client opens its next connection, how many are left, and the time between.
+    /// When the client opens its next connection, how many remain, and the time between them.
     next_open: Option<Instant>,
     left: u32,
     opened: u32,
     every: Span,
-    /// By number, all attempts that were made: a server may take one for new that it has given up.
+    /// By number, all attempts to connect: a server may take a closed connection for a new one.
     pub links: BTreeMap<(u32, u32), Link>,
-    /// The attempt that is alive, by number.
+    /// The present attempt, by number.
     alive: BTreeMap<u32, u32>,
     ident: u16,
-    /// Its card wants to know what connections want.
+    /// Its NIC needs the rates that connections want.
     says_rates: bool,
     frames: PortFrames,
     pub segments: u64,
-    /// Resets sent to segments that belonged to nobody.
+    /// Resets sent to segments without a connection.
     pub strangers: u64,
 }
 
@@ -92,13 +93,13 @@ impl Machine {
             strangers: 0,
         }
     }
-    /// Opens so many connections, one after the other.
+    /// Opens this number of connections, one after the other.
     pub fn open(mut self, number: u32, every: Span) -> Self {
         (self.next_open, self.left, self.every) = (Some(Instant::ZERO), number, every);
         self
     }
 
-    /// With each packet goes the rate that its connection would like.
+    /// Each packet carries the rate that its connection wants.
     pub fn say_rates(mut self, says: bool) -> Self {
         self.says_rates = says;
         self
@@ -125,10 +126,10 @@ impl Machine {
         }
     }
 
-    /// Keeps the right edge of the peer's window.
+    /// Tracks the right edge of the peer's window.
     fn hear(&mut self, number: u32, header: &TcpHeader) {
         let ours = self.config.window_scale;
-        // A classic request has the acknowledgment, and the bit in place of the flag.
+        // A classic request contains the acknowledgment, and the bit instead of the flag.
         let classic = self.config.asking.control.is_classic();
         let bare =
             classic && header.flags.contains(TcpFlags::RESERVED_4) && !header.flags.contains(TcpFlags::RST);
@@ -172,7 +173,8 @@ impl Machine {
         let below = Below { tos: segment.ecn.bits(), ..self.below() };
         let mut packet = below.tcp(self.ident, &segment.header, segment.payload);
         packet.set_departure(departure);
-        // Of frames, where the connection counts payload; the network may say anything in between.
+        // The report is about frames, the connection counts payload; the network may report anything in
+        // between.
         if let (Some(rate), 1..) = (wanted, packet.payload().len() as u64) {
             let frames = rate.bits_per_sec().saturating_mul(packet.len().get() + 4);
             packet.set_wanted_rate(Some(Rate::from_bits_per_sec(frames / packet.payload().len() as u64)));
@@ -180,7 +182,7 @@ impl Machine {
         cx.emit(Port(0), packet);
     }
 
-    /// After every call: the program, then all that is to be sent.
+    /// After every call: the program runs, then everything is sent.
     fn service(&mut self, number: u32, cx: &mut Cx<'_>) {
         let (now, budget) = (cx.now(), self.budget);
         let Some(link) = self.live(number) else { return };
@@ -242,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// A hop says that one of our packets was too big.
+    /// A hop reports that one of our packets was too big.
     fn on_too_big(&mut self, mtu: u32, quoted: Option<Quoted>, cx: &mut Cx<'_>) {
         let Some(Quoted { ports: Some((src, dst)), seq: Some(seq), .. }) = quoted else { return };
         let number = u32::from((if self.side == 0 { src } else { dst }).wrapping_sub(FIRST_PORT));
@@ -252,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Numbers that matter: half of them a little before the two places where comparisons wrap.
+    /// Initial sequence numbers: half of them a little before the two places where comparisons wrap around.
     fn iss(cx: &mut Cx<'_>) -> Seq {
         let near = cx.rng().below(200_000) as u32;
         Seq::new(match cx.rng().below(4) {
@@ -262,7 +264,7 @@ impl Machine {
         })
     }
 
-    /// When somebody here next has something to do.
+    /// When this host has something to do next.
     fn next(&self) -> Option<Instant> {
         let links = self.alive.iter().filter_map(|(number, attempt)| {
             let link = self.links.get(&(*number, *attempt))?;
@@ -273,15 +275,15 @@ impl Machine {
     }
 }
 
-/// What every segment must fulfil, whatever was heard of the peer.
+/// The rules for every segment, whatever was received from the peer.
 fn inspect(out: &OutgoingSegment, edge: Option<Seq>, connection: &Connection) {
     let Segment { header, payload, .. } = &out.segment;
-    // What stands beyond a window that was taken back, a probe of it, and a reset are not bound by it.
+    // Segments beyond a window that the peer shrank, probes of it, and resets are exempt.
     let bound = !payload.is_empty() && out.cause != Cause::WindowProbe && out.cause != Cause::Reset;
     if bound {
         let end = header.seq + payload.len() as u32;
         assert!(edge.is_some_and(|edge| !end.after(edge)), "{end} is beyond the peer's window {edge:?}");
-        // A probe may be larger than what is in use.
+        // A probe may be larger than the present segment size.
         let most = connection.inspect().largest_mss;
         assert!(payload.len() as u32 <= most, "{} bytes in a segment, at most {most} allowed", payload.len());
     }
@@ -321,7 +323,7 @@ impl Element for Machine {
             return self.on_too_big(mtu, quoted, cx);
         }
         let Ok((ip, tcp)) = packet.ip_tcp() else { return cx.drop(packet, DropReason::Malformed) };
-        // A flipped bit is always found in what a checksum covers.
+        // A flipped bit is always found in bytes that a checksum covers.
         assert_eq!(ip.addresses(), self.addresses().reversed());
         let (header, ecn) = (tcp.header(), ip.ecn());
         let payload = cx.take(packet);

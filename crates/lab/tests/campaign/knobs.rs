@@ -1,5 +1,5 @@
-//! Everything that a trial is made of, drawn from one number. Printed when a trial fails, and turned off one by
-//! one to find what the failure needs.
+//! All parameters of a trial, drawn from one number. They are printed when a trial fails, and removed one by
+//! one to find which of them the failure needs.
 
 use super::paced::{self, Paced};
 use farpace_lab::scenario::{OutageSpec, PolicerSpec};
@@ -16,18 +16,18 @@ use std::fmt;
 /// A trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knobs {
-    /// For what is drawn while it runs: losses, initial sequence numbers.
+    /// The seed of random numbers during the trial: losses, initial sequence numbers.
     pub seed: u64,
     /// The client (it connects) and the server.
     pub ends: [End; 2],
-    /// What each of them does.
+    /// Their programs.
     pub programs: [Program; 2],
-    /// How many connections, and the time from one to the next.
+    /// The number of connections, and the time from one to the next.
     pub connections: u32,
     pub every: Span,
     /// From the client to the server, and back.
     pub ways: [Way; 2],
-    /// From here on nothing goes wrong any more.
+    /// From here on there are no impairments.
     pub heal: Span,
 }
 
@@ -35,34 +35,34 @@ pub struct Knobs {
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     pub settings: Settings,
-    /// Segments taken from the connection at a time.
+    /// Segments taken from the connection in one call.
     pub budget: usize,
     /// Jumps of the timestamp clock.
     pub jumps: Vec<Jump>,
 }
 
-/// What one end of a connection does.
+/// The program at one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Program {
-    /// It sends so many bytes in all,
+    /// It sends this number of bytes in total,
     pub total: u64,
-    /// so many at a turn,
+    /// this number in each turn,
     pub turn: u64,
-    /// handing over so many at most with one call,
+    /// at most this number in each call,
     pub piece: usize,
-    /// each turn when this has come.
+    /// and begins each turn when this has arrived.
     pub wait: Wait,
     pub close: Close,
     pub read: Read,
-    /// It gives up when it has sent and received so many bytes together.
+    /// It aborts when it has sent and received this number of bytes together.
     pub abort: Option<u64>,
 }
 
-/// What a turn of sending waits for.
+/// The condition for a turn of sending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wait {
     Nothing,
-    /// For the first turn nothing, for each next one another turn of the peer.
+    /// None for the first turn; for each later one another turn of the peer.
     Answer,
     /// For each turn, the first included, another turn of the peer.
     Request,
@@ -70,7 +70,7 @@ pub enum Wait {
     PeerClosed,
 }
 
-/// When it closes, once it has sent everything.
+/// When it closes, after it has sent everything.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Close {
     AtOnce,
@@ -82,20 +82,20 @@ pub enum Close {
 pub enum Read {
     Eager,
     Every(Span),
-    /// Not at all for a while, once it has read so much.
+    /// Not at all for a while, after it has read this much.
     Pause {
         after: u64,
         lasts: Span,
     },
 }
 
-/// One direction of the path. The troubles end when the network heals; the line stays.
+/// One direction of the path. The impairments end when the network heals; rate, delay and queue stay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
     pub rate: Rate,
     pub delay: Span,
     pub queue: Packets,
-    /// A card paces the line, with queues of its own.
+    /// A NIC paces, with queues of its own.
     pub paced: Option<Paced>,
     pub policer: Option<PolicerSpec>,
     pub loss: f64,
@@ -106,32 +106,33 @@ pub struct Way {
     pub jitter: Span,
     pub outages: Vec<OutageSpec>,
     pub mtu: Vec<MtuChange>,
-    /// Nobody is told of packets that are too big.
+    /// No ICMP messages for packets that are too big.
     pub mtu_silent: bool,
-    /// The last MTU stays for ever.
+    /// The last MTU holds forever.
     pub mtu_stays: bool,
     /// Segments are cut in two.
     pub split: f64,
-    /// Packets are marked, and marks taken away.
+    /// Packets are marked CE, and marks are removed.
     pub marks: Option<(f64, f64)>,
-    /// A box that does not let through what asks for ACKs, and answers.
+    /// A middlebox that drops or changes ACK requests and their answers.
     pub middlebox: Option<MiddleboxConfig>,
-    /// Of so many pure ACKs one goes on, none later than this.
+    /// One of so many pure ACKs goes on, none later than this.
     pub thinning: Option<(u32, Span)>,
-    /// These two stay for ever.
+    /// These two stay forever.
     pub boxes_stay: bool,
 }
 
-/// A clock of this tick or more makes timers of different connections fire together.
+/// A clock with at least this tick makes timers of different connections fire together.
 const COARSE: Span = Span::from_millis(10);
-/// Longest jump of a clock. Three of them must be less than half the circle, or they would be a jump backwards.
+/// Longest jump of a clock. Three of them must be less than half of the number space, or they would be a jump
+/// backward.
 const MAX_TICKS: u64 = 1 << 29;
 
 pub fn pick<T: Clone>(rng: &mut RandomStream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
-/// A number from `least` to `most`, each power of two as likely as the next.
+/// A number from `least` to `most`, with equal probability for each power of two.
 pub fn spread(rng: &mut RandomStream, least: u64, most: u64) -> u64 {
     let octaves = u64::from(most.max(1).ilog2() - least.max(1).ilog2()) + 1;
     let floor = least << rng.below(octaves).min(40);
@@ -142,14 +143,14 @@ fn span(rng: &mut RandomStream, least: Span, most: Span) -> Span {
     Span::from_micros(spread(rng, least.as_micros(), most.as_micros()))
 }
 
-/// Some of the time nothing.
+/// With a probability; nothing otherwise.
 pub fn sometimes<T>(rng: &mut RandomStream, p: f64, some: impl FnOnce(&mut RandomStream) -> T) -> Option<T> {
-    // Drawn in any case, so that one knob does not change all those after it.
+    // Drawn in any case, so that one knob does not change all later ones.
     let mut own = RandomStream::new(rng.next_u64(), "knob");
     rng.chance(p).then(|| some(&mut own))
 }
 
-/// The knobs that are turned, a line for each part.
+/// The knobs that are not at their defaults, a line for each part.
 impl fmt::Display for Knobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |text: String| {
@@ -174,7 +175,7 @@ impl Knobs {
         let mut rng = RandomStream::new(seed, "knobs");
         let heal = span(&mut rng, Span::from_secs(1), Span::from_secs(150));
         let ends = [end(&mut rng, heal), end(&mut rng, heal)];
-        // Net/2 backs off to 64 timeouts and no further, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
+        // Net/2 backs off to 64 timeouts at most, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
         let net2 = ends.iter().any(|e| e.settings.resolve().is_ok_and(|c| c.rto == Rto::Net2));
         let heal = if net2 { heal.min(Span::from_secs(90)) } else { heal };
         let ways = ways(&mut rng, heal);
@@ -183,13 +184,13 @@ impl Knobs {
             span(&mut rng, Span::from_micros(1), Span::from_secs(2)) * (connections as u64 - 1).min(1);
         let mut ways = ways;
         for i in 0..2 {
-            // Without messages and without probing nobody finds out.
+            // Without messages and without probing no sender finds the MTU.
             let probing = ends[i].settings.resolve().map(|c| c.mtu_probing);
             let deaf = probing == Ok(MtuProbing::Off) && ways[i].mtu_silent;
             let floor = ways[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
             ways[i].mtu_stays &= !deaf && !floor;
-            // Timers that count ticks fire together, and a queue of two would let through the same two connections each
-            // time, until the others have given up.
+            // Timers that count ticks fire together, and a queue of two packets would pass the same two
+            // connections each time, until the others have given up.
             let coarse = ends[i].settings.resolve().is_ok_and(|c| c.clock.is_some_and(|t| t >= COARSE));
             if coarse {
                 ways[i].queue = ways[i].queue.max(Packets::new(connections));
@@ -198,11 +199,11 @@ impl Knobs {
         let mut programs = programs(&mut rng);
         for (i, p) in programs.iter_mut().enumerate() {
             let most = most(&ends, &ways, i) / u64::from(connections);
-            // A turn is at least a segment or so, or a trial of many round trips takes virtual days.
+            // A turn has at least about a segment, or a trial of many round trips takes virtual days.
             p.turn = p.turn.min(most);
             p.total = p.total.min(most).min(p.turn.saturating_mul(100));
         }
-        // Dice of their own: a trial without cards is what it was before there were any.
+        // A random stream of its own: trials without NICs are the same as before NICs existed.
         let mut dice = RandomStream::new(seed, "cards");
         for (i, way) in ways.iter_mut().enumerate() {
             way.paced = paced::draw(&mut dice, way, &ends, i, connections);
@@ -211,7 +212,7 @@ impl Knobs {
     }
 }
 
-/// Bytes that an end may send so that a trial stays short: so many segments, and so many buffers.
+/// Bytes that an end may send so that a trial stays short: a number of segments and a number of buffers.
 fn most(ends: &[End; 2], ways: &[Way; 2], i: usize) -> u64 {
     let mss = |e: &End| u64::from(e.settings.mss.unwrap_or(1460));
     let segment = mss(&ends[0]).min(mss(&ends[1]));
@@ -224,7 +225,7 @@ fn most(ends: &[End; 2], ways: &[Way; 2], i: usize) -> u64 {
         .max(1)
 }
 
-/// What a timeout may do.
+/// Effects of a timeout.
 const TIMEOUTS: [TimeoutProcedure; 4] = [
     TimeoutProcedure::Conventional,
     TimeoutProcedure::FRto,
@@ -232,7 +233,7 @@ const TIMEOUTS: [TimeoutProcedure; 4] = [
     TimeoutProcedure::AenLiteral,
 ];
 
-/// Any configuration that a scenario can ask for.
+/// Any configuration that a scenario can express.
 fn end(rng: &mut RandomStream, heal: Span) -> End {
     let mss = pick(rng, &[88, 88, 536, 1000, 1460, 1460, 8960]);
     let segment = u64::from(mss);
@@ -260,7 +261,7 @@ fn end(rng: &mut RandomStream, heal: Span) -> End {
         mtu_probing: sometimes(rng, 0.3, |r| {
             pick(r, &[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::Always])
         }),
-        // Longer than anything that goes wrong: they must not make a difference.
+        // Longer than every impairment: these timeouts must have no effect.
         keep_alive: sometimes(rng, 0.2, |_| Span::from_secs(400)),
         user_timeout: sometimes(rng, 0.2, |_| Span::from_secs(7_200)),
         tail_loss_probe: sometimes(rng, 0.1, |r| r.chance(0.5)),
@@ -278,7 +279,7 @@ fn end(rng: &mut RandomStream, heal: Span) -> End {
     let cwnd_floor =
         settings.cwnd_floor.filter(|floor| settings.cwnd_clamp.is_none_or(|clamp| *floor <= clamp));
     let settings = Settings { cwnd_floor, ..settings };
-    // What a profile does not have is left to it.
+    // Settings that a profile does not have stay at its defaults.
     let historical = Settings { tail_loss_probe: None, timeout: None, undo: None, ..settings.clone() };
     let settings = [settings, historical].into_iter().find(|s| s.resolve().is_ok()).unwrap_or_default();
     let jumps = sometimes(rng, 0.1, |r| {
@@ -291,7 +292,7 @@ fn end(rng: &mut RandomStream, heal: Span) -> End {
     End { settings, budget: 1 + rng.below(70) as usize, jumps: jumps.unwrap_or_default() }
 }
 
-/// Who sends how much, when, and who hangs up.
+/// How much each end sends, when, and which end closes.
 fn programs(rng: &mut RandomStream) -> [Program; 2] {
     let total = spread(rng, 1, 3_000_000);
     let silent = Program {
@@ -306,12 +307,12 @@ fn programs(rng: &mut RandomStream) -> [Program; 2] {
     let all = Program { total, close: Close::AtOnce, ..silent };
     let mut programs = match rng.below(8) {
         0 | 1 => [all, silent],
-        // The server speaks first, and alone.
+        // The server sends first, and only the server.
         2 => [silent, all],
         3 => [all, all],
-        // Nothing at all: both close at once.
+        // No data: both close at once.
         4 => [Program { total: 0, ..all }, Program { total: rng.below(2), ..all }],
-        // The answer comes when the question is complete.
+        // The answer comes when the request is complete.
         5 => [all, Program { wait: Wait::PeerClosed, ..all }],
         _ => {
             let (request, answer) = (spread(rng, 1, 20_000), spread(rng, 1, 60_000));
@@ -343,7 +344,7 @@ fn ways(rng: &mut RandomStream, heal: Span) -> [Way; 2] {
 }
 
 fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
-    // Queues of more than some seconds are a trouble of their own, which no end of a trial could be told for.
+    // A queue of more than some seconds would be an impairment that the bound of a trial does not allow for.
     let longest = (rate * 4 / (8 * 1_500)).clamp(2, 1_000);
     let within = |r: &mut RandomStream| Span::from_nanos(r.below(heal.as_nanos()));
     let chance = |r: &mut RandomStream, most: f64| {
@@ -415,8 +416,8 @@ fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
     }
 }
 
-/// What it takes away is only what asking for ACKs needs. A box that takes window scaling or timestamps away from one
-/// SYN of two leaves ends that disagree, and nothing that they could do about it.
+/// It removes only what ACK requests need. A box that removes window scaling or timestamps from one SYN of
+/// two leaves ends that disagree, and they cannot repair that.
 fn middlebox(rng: &mut RandomStream) -> MiddleboxConfig {
     let experimental = rng.chance(0.5).then_some([253, 254]);
     MiddleboxConfig {

@@ -1,8 +1,9 @@
-//! The fault campaign: random networks, random programs, every profile. Whatever a network does, every byte arrives
-//! in order and once, and when it heals, every transfer ends within a bound.
+//! The fault campaign: random networks, random programs, every profile. Whatever a network does, every byte
+//! arrives in order and once. When the network heals, every transfer ends within a bound.
 //!
-//! `FARPACE_SEED=n` runs one trial, `FARPACE_SEEDS=n` so many, from `FARPACE_FROM` on; `FARPACE_MINUTES=n` goes on for
-//! so long; `FARPACE_TRACE=1` prints the packets of the smallest trial. A trial that fails prints its knobs, the command that repeats it, and the smallest trial that still fails.
+//! `FARPACE_SEED=n` runs one trial, `FARPACE_SEEDS=n` this number of them, from `FARPACE_FROM` on;
+//! `FARPACE_MINUTES=n` runs for this time; `FARPACE_TRACE=1` prints the packets of the smallest trial. A
+//! trial that fails prints its knobs, the command that repeats it, and the smallest trial that still fails.
 
 #![allow(clippy::panic, reason = "this is how a law fails")]
 
@@ -23,27 +24,27 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trial::Report;
 
-/// Trials in a run that nobody asked for more of.
+/// Default number of trials.
 const TRIALS: u64 = 1_500;
-/// Trials that once broke a law in a way that few others do: ACKs held back with the data of both directions, and copies of
-/// segments that waited behind each other for a card, so that each round trip was longer than the last; a question after a
-/// timeout that had yet to leave.
+/// Trials that broke a law in a way that few others do: delayed ACKs with data in both directions; copies of
+/// segments that waited behind each other for a NIC, so that each round trip was longer than the last; a
+/// probe after a timeout that had not left yet.
 const ONCE_BROKEN: [u64; 4] = [2_611_275_011, 2_611_283_178, 2_611_298_709, 2_611_275_322];
 
 fn number(key: &str) -> Option<u64> {
     std::env::var(key).ok().and_then(|v| v.parse().ok())
 }
 
-/// Wall time, for the figures alone.
+/// Real time, only for the summary.
 #[expect(clippy::disallowed_methods, reason = "how fast the campaign is")]
 fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// Laws that were broken, by the place where they are stated, with the seeds.
+/// Laws that were broken, by the place of their definition, with the seeds.
 type Broken = BTreeMap<String, Vec<u64>>;
 
-/// The trial of one seed. The first to break a law is made small and printed.
+/// The trial of one seed. The first that breaks a law is shrunk and printed.
 fn try_seed(seed: u64, broken: &Mutex<Broken>) -> Report {
     let knobs = Knobs::draw(seed);
     let failure = match shrink::attempt(&knobs) {
@@ -67,8 +68,9 @@ fn try_seed(seed: u64, broken: &Mutex<Broken>) -> Report {
     Report::default()
 }
 
-/// Breaks: the engine on some network. Every byte arrives in order and once whatever the network does; when it heals,
-/// every transfer ends within its bound; the world comes to rest; accounts balance; and each call keeps its contract.
+/// Breaks: the engine on some network. Every byte arrives in order and once whatever the network does; when
+/// it heals, every transfer ends within its bound; the world comes to rest; accounts balance; each call keeps
+/// its contract.
 #[test]
 fn everything_survives() {
     if let Some(seed) = number("FARPACE_SEED") {
@@ -121,7 +123,7 @@ fn everything_survives() {
     println!("causes seen: {:?}\nends seen: {:?}", total.causes, total.ends);
     let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(broken.is_empty(), "broken laws, by place, with the seeds that break them: {broken:?}");
-    // A campaign that never leaves the fair weather would be none.
+    // The campaign must contain impaired networks.
     if trials >= TRIALS {
         assert!(total.causes.len() >= 14 && total.ends.len() == 4, "{:?} {:?}", total.causes, total.ends);
         assert!(total.paced[0] > TRIALS * 10, "few frames are paced: {:?}", total.paced);

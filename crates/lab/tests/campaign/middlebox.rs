@@ -1,10 +1,10 @@
-//! What boxes on the way do to segments besides losing them: cut them in two, with or without overlap, and mark them.
+//! Middleboxes that do more than drop segments: they split them, with or without overlap, and mark them.
 
 use farpace_path::{Cx, ElementDirection, Inspection, Port};
 use farpace_wire::tcp::{TcpFlags, TcpHeader};
 use farpace_wire::{Below, Ecn, Packet};
 
-/// The packet with another header, payload or ECN field. Only packets that are sound may be given.
+/// The packet with another header, payload or ECN field. The packet must be valid.
 fn rebuilt(packet: &Packet, header: &TcpHeader, payload: bytes::Bytes, ecn: Ecn) -> Option<Packet> {
     let (ip, ethernet) = (packet.ip()?, packet.ethernet().ok()?);
     let tos = ip.tos() & !3 | ecn.bits();
@@ -12,8 +12,8 @@ fn rebuilt(packet: &Packet, header: &TcpHeader, payload: bytes::Bytes, ecn: Ecn)
     Some(below.tcp(packet.ipv4().map_or(0, |ip| ip.ident()), header, payload))
 }
 
-/// Cuts segments in two. The second part may begin before the first one ends, so that boundaries and bytes overlap with
-/// what was sent before and is sent again.
+/// Splits segments. The second part may begin before the first one ends, so that boundaries and bytes overlap
+/// with earlier and later transmissions.
 #[derive(Clone, Debug)]
 pub struct Split(pub f64);
 
@@ -51,7 +51,7 @@ impl ElementDirection for Split {
     }
 }
 
-/// Marks packets that may be marked as having met congestion (RFC 3168), or takes the mark away, as broken boxes do.
+/// Marks packets with ECN as CE (RFC 3168), or removes the mark, as broken middleboxes do.
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub congested: f64,

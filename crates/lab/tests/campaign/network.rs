@@ -1,4 +1,4 @@
-//! From knobs to a world: two machines and the troubles between them.
+//! From knobs to a world: two hosts and the impairments between them.
 
 use super::host::Machine;
 use super::knobs::{Knobs, Way};
@@ -12,7 +12,7 @@ use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
 use std::cell::RefCell;
 
-/// A trouble that ends: from then on packets pass it by; what it holds still comes out.
+/// An impairment that ends: later packets pass it unchanged; packets that it holds still leave.
 struct Until {
     end: Instant,
     inner: Box<dyn Element>,
@@ -42,7 +42,7 @@ impl Element for Until {
     }
 }
 
-/// The world of a trial, its machines, and its line.
+/// The world of a trial, its hosts, and its link.
 pub fn build(knobs: &Knobs) -> (World, [ElementId; 2], ElementId) {
     thread_local!(static STREAMS: RefCell<[farpace_lab::Payload; 2]> = RefCell::new(streams()));
     let streams = STREAMS.with_borrow(Clone::clone);

@@ -1,4 +1,4 @@
-//! Lines that are paced: how they are drawn, the cards that keep them, and what must come out at the far end.
+//! Paced NICs: how they are drawn, their elements, and the spacing at the far end.
 
 use super::knobs::{End, Way, pick, sometimes, spread};
 use farpace_lab::{Observer, WireId};
@@ -17,32 +17,33 @@ use std::net::Ipv4Addr;
 /// Connection number n has this port and n at the client.
 pub const FIRST_PORT: u16 = 10_000;
 
-/// A line with a card that paces.
+/// A link with a NIC that paces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paced {
     pub config: PacingConfig,
-    /// Who has to get rid of gap frames.
+    /// The node that removes gap frames.
     pub far_end: FarEnd,
 }
 
-/// What stands at the far end of a paced line.
+/// The node at the far end of a paced link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FarEnd {
     Machine,
     Router,
     Switch,
-    /// It passes gap frames on to the machine.
+    /// It passes gap frames on to the host.
     Hub,
 }
 
-/// Paced classes have this much of their line at most: then frames of any length fit, with the 20 B around each.
+/// Highest share of the rate for all paced classes: then frames of any length fit, with the 20 B around each.
 const MAX_LOAD: f64 = 0.7;
-/// A class whose gaps are filled with frames has this part of the line at least, or a trial would be all gaps.
+/// Lowest share of the rate for a class with gap frames, or a trial would be all gaps.
 const MIN_SHARE: u64 = 64;
-/// Gap frames for connections, which may want next to nothing, only up to here: 160 of them in a second.
+/// Highest rate for connections with gap frames, because they may want hardly any rate: 160 gap frames per
+/// second.
 const SLOW_LINE: Rate = Rate::from_mbit(2);
 
-/// Some of the time, a card for a way of a trial with so many connections.
+/// With a probability, a NIC for a direction of a trial with this number of connections.
 pub fn draw(
     rng: &mut RandomStream,
     way: &Way,
@@ -54,7 +55,7 @@ pub fn draw(
     sometimes(rng, 0.3, |r| {
         use SchedulerKind::{Edf, Fifo, Fq, Psp, TokenBucket};
         let far_end = pick(r, &[FarEnd::Machine, FarEnd::Router, FarEnd::Switch, FarEnd::Hub]);
-        // A switch would throw away what is damaged, ours learns from it where nobody is.
+        // A switch would drop damaged frames, and ours learns from them wrong addresses.
         let far_end = if corrupt && far_end == FarEnd::Switch { FarEnd::Router } else { far_end };
         let own = way.rate.bits_per_sec();
         let line =
@@ -108,14 +109,14 @@ fn classes(r: &mut RandomStream, config: &mut PacingConfig, line: Rate) {
                 Some(ClassRate::Fixed(Rate::from_bits_per_sec(own)))
             }
         };
-        // Four seconds of its rate, as elsewhere.
+        // Four seconds at its rate, as elsewhere.
         let most = (own * 4 / (8 * 1_500)).clamp(2, 1_000);
         let limit = Some(QueueLimit::Packets(Packets::new(spread(r, 2, most) as u32)));
         config.classes.push(ClassConfig { name: format!("c{number}"), rate, limit });
     }
 }
 
-/// Connections by their ports, some by nothing but their protocol, some left to the default or to nobody.
+/// Classes for connections by their ports, some by protocol only, some by default or by none.
 fn filters(r: &mut RandomStream, config: &mut PacingConfig, side: usize, connections: u32) {
     let names: Vec<String> = config.classes.iter().map(|class| class.name.clone()).collect();
     config.default = sometimes(r, 0.6, |r| pick(r, &names));
@@ -135,10 +136,10 @@ fn filters(r: &mut RandomStream, config: &mut PacingConfig, side: usize, connect
 }
 
 impl Paced {
-    /// The slowest rate at which a full queue leaves, and how many packets that is, for bounds.
+    /// The lowest rate at which a full queue drains, and its packets, for bounds.
     pub fn slowest(&self, line: Rate) -> (Rate, u64) {
         let line = self.config.line_rate(line);
-        // What is left for classes that are not paced, frames of the worst length counted.
+        // The rate left for unpaced classes, with frames of the worst length.
         let rest = Rate::from_bits_per_sec(line.bits_per_sec() / 16);
         let fixed = self.config.classes.iter().filter_map(|class| match class.rate {
             Some(ClassRate::Fixed(rate)) => Some(rate),
@@ -149,7 +150,7 @@ impl Paced {
         (fixed.min().unwrap_or(rest).min(rest), most)
     }
 
-    /// What stands at the far end of the line; none: the machine itself. Port 0 faces the client.
+    /// The node at the far end of the link; none: the host itself. Port 0 faces the client.
     pub fn element(&self) -> Option<Box<dyn Element>> {
         Some(match self.far_end {
             FarEnd::Machine => return None,
@@ -168,7 +169,7 @@ impl Paced {
     }
 }
 
-/// One direction of a line, with a card or without.
+/// One direction of a link, with a pacing NIC or without.
 pub enum Line {
     Plain(path::LinkDirection),
     Paced(Box<PacingNic>),
@@ -227,7 +228,7 @@ impl path::ElementDirection for Line {
     }
 }
 
-/// Looks at the far ends of paced lines: the queue that each class would make before a line of its own rate.
+/// Observes the far ends of paced links: the queue that each class would make before a link of its own rate.
 pub struct Meters {
     /// By wire.
     ways: Vec<(WireId, Meter)>,
@@ -235,12 +236,12 @@ pub struct Meters {
 
 struct Meter {
     classifier: Classifier,
-    /// What a frame takes until it is at the far end.
+    /// The time of a frame to the far end.
     line: Rate,
     delay: Span,
-    /// By place in the configuration; none: nothing is promised.
+    /// By index in the configuration; none: no promise.
     classes: Vec<Option<Burstiness>>,
-    /// The law: no more than two full frames, and what rounding to nanoseconds makes of it.
+    /// The law: at most two full frames, and rounding to nanoseconds.
     most: Vec<ByteCount>,
     frames: u64,
     gaps: u64,
@@ -297,7 +298,7 @@ impl Observer for Meters {
         let Some(place) = meter.classifier.classify(packet) else { return };
         let Some(Some(q)) = meter.classes.get_mut(place) else { return };
         meter.frames += 1;
-        // Frames are of different lengths: what is paced is when they begin.
+        // Frames have different lengths: pacing is about when they begin.
         let took = meter.line.time_for(on_the_line(packet.len())) + meter.delay;
         q.arrive(now.since(Instant::ZERO + took).as_nanos(), packet.len().max(ByteCount::new(60)) + FCS);
     }

@@ -1,4 +1,4 @@
-//! What runs at one end of a connection, and what it has seen.
+//! The program at one end of a connection, and its observations.
 
 use super::knobs::{Close, Program, Read, Wait};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use farpace_units::{ByteCount, Instant};
 /// The bytes of all streams of one end: those of connection number n begin at `n * STRIDE`.
 const STRIDE: u64 = 7_919;
 
-/// What an end sends; made once, and shared.
+/// The bytes that an end sends; made once, and shared.
 pub fn streams() -> [Payload; 2] {
     [1, 2].map(|seed| Payload::pattern(seed, ByteCount::new(1 << 40)))
 }
@@ -28,10 +28,10 @@ pub struct Running {
     pub has_closed: bool,
     pub aborted: bool,
     pub ended: Option<CloseReason>,
-    /// When the last byte came, or the end of the stream.
+    /// When the last byte or the end of the stream arrived.
     pub last_progress: Instant,
     readable: bool,
-    /// It does not read before this.
+    /// It does not read before this time.
     sleeps_until: Instant,
     paused: bool,
 }
@@ -58,12 +58,12 @@ impl Running {
         }
     }
 
-    /// It wants to be called again then.
+    /// It wants to be called at this time.
     pub fn wake(&self) -> Option<Instant> {
         (self.readable && self.ended.is_none()).then_some(self.sleeps_until)
     }
 
-    /// Takes in the events of the connection, then reads, writes and closes as it is meant to.
+    /// Handles the events of the connection, then reads, writes and closes.
     pub fn act(&mut self, now: Instant, connection: &mut Connection) {
         let mut events = 0;
         while let Some(event) = connection.poll_event() {
@@ -128,10 +128,10 @@ impl Running {
         }
     }
 
-    /// How much may have been written by now.
+    /// The number of bytes that may be written by now.
     fn allowed(&self) -> u64 {
         let heard = self.received / self.peer.turn;
-        // Nobody waits for more than there is.
+        // No turn waits for more than the peer sends.
         let heard_all = self.received == self.peer.total;
         let turns = match self.does.wait {
             Wait::Nothing => u64::MAX,

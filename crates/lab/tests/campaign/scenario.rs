@@ -1,4 +1,4 @@
-//! A trial as a scenario file, as far as the language of scenarios goes.
+//! A trial as a scenario file, as far as the language of scenarios allows.
 
 use super::knobs::{Knobs, Program, Way};
 use farpace_lab::scenario::{
@@ -10,7 +10,7 @@ use farpace_path::BurstLossConfig;
 use farpace_units::{ByteCount, Instant, Span};
 use std::collections::BTreeMap;
 
-/// The text, with a comment for each thing that cannot be said in it.
+/// The text, with a comment for each property that a scenario cannot express.
 pub fn text(knobs: &Knobs) -> String {
     let mut unsaid = Vec::new();
     let directions = [0, 1].map(|i| {

@@ -1,4 +1,4 @@
-//! Makes a failure small: turns knobs off one by one, as long as the same law is broken.
+//! Shrinks a failure: removes knobs one by one, as long as the same law is broken.
 
 use super::knobs::{Close, Knobs, Read, Wait};
 use super::paced::{FarEnd, Paced};
@@ -10,10 +10,10 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// Trials that shrinking may take.
+/// Most trials for shrinking.
 const MAX_TRIALS: usize = 400;
 
-/// A broken law: where it is stated, and what it says.
+/// A broken law: the place of its definition, and its message.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub place: String,
@@ -23,7 +23,7 @@ pub struct Failure {
 thread_local!(static CAUGHT: RefCell<Option<Failure>> = const { RefCell::new(None) });
 thread_local!(static CATCHING: RefCell<bool> = const { RefCell::new(false) });
 
-/// A trial, whose panic is its result.
+/// A trial; its result is its panic.
 pub fn attempt(knobs: &Knobs) -> Result<trial::Report, Failure> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -43,7 +43,7 @@ pub fn attempt(knobs: &Knobs) -> Result<trial::Report, Failure> {
     result.map_err(|_| CAUGHT.take().expect("the hook was called"))
 }
 
-/// The smallest trial that was found to break the law that `knobs` break.
+/// The smallest trial found that breaks the same law as `knobs`.
 pub fn shrink(knobs: &Knobs, failure: &Failure) -> (Knobs, Failure) {
     let (mut best, mut why) = (knobs.clone(), failure.clone());
     let mut trials = 0;
@@ -73,7 +73,7 @@ pub fn shrink(knobs: &Knobs, failure: &Failure) -> (Knobs, Failure) {
 
 type Change = fn(&mut Knobs);
 
-/// From what matters most to what matters least.
+/// From the most to the least important.
 const CHANGES: &[Change] = &[
     |k| k.connections = 1,
     |k| k.connections = (k.connections / 2).max(1),
@@ -167,7 +167,7 @@ const CHANGES: &[Change] = &[
     |k| settings(k, |s| s.profile = None),
 ];
 
-/// Changes both cards, if the result is a configuration.
+/// Changes both NICs, if the result is a valid configuration.
 fn paced(knobs: &mut Knobs, change: fn(&mut Paced)) {
     for way in &mut knobs.ways {
         let mut changed = way.paced.clone();
@@ -178,7 +178,7 @@ fn paced(knobs: &mut Knobs, change: fn(&mut Paced)) {
     }
 }
 
-/// The last class goes, and what leads to it.
+/// Removes the last class, and the filters that lead to it.
 fn drop_class(paced: &mut Paced) {
     let config = &mut paced.config;
     if let Some(last) = config.classes.pop() {
@@ -187,7 +187,7 @@ fn drop_class(paced: &mut Paced) {
     }
 }
 
-/// Changes both ends, if the result is a configuration.
+/// Changes both ends, if the result is a valid configuration.
 fn settings(knobs: &mut Knobs, change: fn(&mut Settings)) {
     for end in &mut knobs.ends {
         let mut changed = end.settings.clone();

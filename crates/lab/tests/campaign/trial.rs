@@ -1,4 +1,4 @@
-//! One trial: a safety phase in which everything goes wrong, a liveness phase in which nothing does, and the verdict.
+//! One trial: a safety phase with all impairments, a liveness phase without, and the verdict.
 
 use super::host::{Link, Machine};
 use super::knobs::{Knobs, Read, Way};
@@ -18,10 +18,10 @@ const MAX_EVENTS: u64 = 4_000_000;
 const MAX_BACK_OFF: Span = Span::from_secs(120);
 /// SYN after SYN: 1 + 2 + 4 + 8 + 16 + 32 s.
 const HANDSHAKE: Span = Span::from_secs(64);
-/// How long after the end everything must have come to rest: TIME-WAIT, and a last FIN that backs off.
+/// Time after the end within which everything must come to rest: TIME-WAIT, and a last FIN that backs off.
 const REST: Span = Span::from_secs(900);
 
-/// What a trial has seen.
+/// The observations of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub connections: u64,
@@ -29,7 +29,7 @@ pub struct Report {
     pub events: u64,
     pub causes: BTreeSet<Cause>,
     pub ends: BTreeSet<CloseReason>,
-    /// Connections that were not to be finished: aborted, or never opened.
+    /// Connections that could not finish: aborted, or never opened.
     pub excused: u64,
     /// Frames of classes whose burstiness was measured, and gap frames.
     pub paced: [u64; 2],
@@ -48,7 +48,7 @@ impl Report {
     }
 }
 
-/// Prints every packet, and every drop, where it is asked for.
+/// Prints every packet and every drop, if asked to.
 struct Printer(bool);
 
 impl Observer for Printer {
@@ -65,13 +65,14 @@ impl Observer for Printer {
     }
 }
 
-/// Runs a trial; panics if a law is broken. `print`: with a line for each packet that a machine sends or that is dropped.
+/// Runs a trial; panics if a law is broken. `print`: with a line for each packet that a host sends or that is
+/// dropped.
 pub fn run(knobs: &Knobs, print: bool) -> Report {
     let (mut world, ids, line) = network::build(knobs);
     for id in ids {
         world.observe((id, Port(0))).expect("machines have a port");
     }
-    // What leaves a line at its far end.
+    // Packets that leave a link at its far end.
     let wires = [1, 0].map(|port| world.observe((line, Port(port))).expect("lines have two ports"));
     let watch = &mut (Printer(print), Meters::new(&knobs.ways, &knobs.ends, wires));
     let heal = Instant::ZERO + knobs.heal;
@@ -115,7 +116,7 @@ fn advance(world: &mut World, until: Instant, watch: &mut dyn Observer) {
     world.run_until(until, watch).expect("elements keep their contract");
 }
 
-/// The line's own part in a round trip, at the worst: its delay and a full queue.
+/// The link's part of a round trip in the worst case: its delay and a full queue.
 fn one_way(way: &Way, segment: u64) -> Span {
     let (rate, queue) = match &way.paced {
         Some(paced) => paced.slowest(way.rate),
@@ -129,9 +130,10 @@ fn longest(knobs: &Knobs) -> u64 {
     knobs.ends.iter().map(|end| u64::from(end.settings.mss.unwrap_or(1460))).max().unwrap_or(1460)
 }
 
-/// When everything must be over. In the worst case each segment, each buffer and each turn takes its own round trip
-/// after a timeout, because a queue of two packets and a back-off allow no more; before that, two full back-offs may
-/// be under way when the network heals, one of the peer's window probe and one of our retransmission.
+/// When everything must be over. In the worst case each segment, each buffer and each turn takes its own
+/// round trip after a timeout, because a queue of two packets and a back-off allow no more. Before that, two
+/// full back-offs may be pending when the network heals: one of the peer's window probe and one of our
+/// retransmission.
 pub fn bound(knobs: &Knobs) -> Instant {
     let mss = |i: usize| u64::from(knobs.ends[i].settings.mss.unwrap_or(1460));
     let segment = mss(0).min(mss(1));
@@ -150,15 +152,17 @@ pub fn bound(knobs: &Knobs) -> Instant {
             Read::Pause { lasts, .. } => pauses += lasts,
         }
     }
-    // A black hole is found by timeouts in a row, some for each size, and again ten minutes after it was left.
+    // A black hole is found by several timeouts in a row, some for each size, and again ten minutes after it
+    // ended.
     let holes = knobs.ways.iter().any(|w| w.mtu_stays);
     let holes = if holes { MAX_BACK_OFF * 10 } else { Span::ZERO };
     let n = u64::from(knobs.connections);
-    // Karn's rule: what is sent again gives no sample, so without timestamps a back-off lasts until all that was
-    // outstanding has come, and a queue of two packets may take a timeout for each of them (RFC 6298 §3, §5.5).
+    // Karn's rule: retransmitted segments give no sample. So without timestamps a back-off lasts until
+    // everything outstanding has arrived, and a queue of two packets may take a timeout for each segment (RFC
+    // 6298 §3, §5.5).
     let timestamps = |i: usize| knobs.ends[i].settings.resolve().is_ok_and(|c| c.timestamps);
     let karn = if timestamps(0) && timestamps(1) { Span::ZERO } else { MAX_BACK_OFF };
-    // What a policer or an outage made of the round-trip estimate wears off as well.
+    // The effect of a policer or an outage on the round-trip estimate has to decay as well.
     let round = rtt * 4 + Span::from_millis(1_700) + karn;
     let start = knobs.every * n + HANDSHAKE;
     Instant::ZERO
@@ -177,7 +181,7 @@ fn both(world: &World, ids: [ElementId; 2], number: u32) -> Vec<&Link> {
     ids.iter().flat_map(|id| attempts(machine(world, *id), number)).collect()
 }
 
-/// Nobody asks for more than this of a connection: somebody gave up, as he was told to, or it never began.
+/// The connection need not do more: an end aborted, as planned, or it never began.
 fn excused(links: &[&Link]) -> bool {
     links.iter().any(|l| {
         let p = &l.program;
@@ -193,7 +197,7 @@ fn complete(a: &Link, b: &Link) -> bool {
     done(a, b) && done(b, a)
 }
 
-/// All have ended, or wait for nothing but the end of TIME-WAIT.
+/// All have ended, or wait only for the end of TIME-WAIT.
 fn is_done(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> bool {
     (0..knobs.connections).all(|number| {
         let links = both(world, ids, number);
@@ -213,14 +217,14 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
         let Some((client, servers)) = links.split_first() else { panic!("connection {number} never began") };
         for server in servers {
             for (to, from) in [(client, server), (server, client)] {
-                // An attempt that found nobody has heard of nobody.
+                // An attempt that never reached the peer has no peer.
                 let (to, from) = (&to.program, &from.program);
                 assert!(to.received == 0 || servers.len() > 1 || to.received <= from.written, "from nowhere");
             }
         }
         let truncated = |to: &Link, from: &Link| {
             let (to, from) = (&to.program, &from.program);
-            // What waits for a slow reader, and what was left when somebody gave up, is not lost.
+            // Data that waits for a slow reader, and data left at an abort, is not lost.
             let all = to.received == from.written || to.aborted || to.wake().is_some();
             to.peer_closed && !(from.has_closed && all)
         };
@@ -242,7 +246,7 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
             );
             for link in &links {
                 let ended = link.program.ended;
-                // Who was the last to close may find that the other is gone already.
+                // The last to close may find that the peer is gone already.
                 let fine = matches!(ended, None | Some(CloseReason::Finished | CloseReason::Reset));
                 assert!(fine || !link.program.connected, "{ended:?}: {}", describe(world, ids, number));
             }
@@ -256,7 +260,7 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
     report
 }
 
-/// What a person wants to see of a failure: connection number `first`, and those after it.
+/// A summary of a failure for a person: connection number `first`, and those after it.
 fn describe(world: &World, ids: [ElementId; 2], first: u32) -> String {
     let mut text = format!("\n  now {}, {} events", world.now(), world.events_processed());
     for id in ids {

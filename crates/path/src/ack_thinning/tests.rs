@@ -41,7 +41,7 @@ fn packet(n: u16, port: u16, kind: Kind) -> Packet {
     below.tcp(n, &header, Bytes::from(vec![0; payload]))
 }
 
-/// Packets at their times in ms, numbered from 0: which came out, and at what time.
+/// Packets at their times in ms, numbered from 0. Returns which left, and when.
 fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
     let way = AckThinningDirection::new(every, HOLD);
     let mut bed = Harness::new(AckThinning::new(way.clone(), way));
@@ -54,34 +54,34 @@ fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
     bed.emitted.iter().map(|(at, _, p)| (at.as_micros() / 1_000, ident(p))).collect()
 }
 
-/// `every`, what comes and when, what goes on and when.
+/// `every`, the packets that arrive and when, the packets that leave and when.
 type Row<'a> = (u32, &'a [(u64, Kind)], &'a [(u64, u16)]);
 
-/// Breaks: which ACKs go on and when; what is not a plain ACK waits, is dropped, or overtakes the ACK before it.
+/// Breaks: which ACKs go on and when; or other segments wait, are dropped, or overtake the ACK before them.
 #[test]
 fn the_newest_of_several_goes_on() {
     #[rustfmt::skip]
     let table: &[Row<'_>] = &[
-        // The first is not held: nobody knows what is new. Then each third.
+        // The first does not wait: nothing tells whether it advances. Then each third goes on.
         (3, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3)), (1, Pure(4)), (2, Pure(5)), (2, Pure(6)), (3, Pure(7))],
             &[(0, 0), (1, 3), (3, 6)]),
         // The hold counts from the first that waits.
         (3, &[(0, Pure(1)), (1, Pure(2)), (5, Pure(3)), (7, Pure(4))], &[(0, 0), (6, 2), (12, 3)]),
-        // With the deadline comes another ACK: the wake is first.
+        // Another ACK comes at the deadline: the wake is first.
         (3, &[(0, Pure(1)), (1, Pure(2)), (6, Pure(3))], &[(0, 0), (6, 1), (11, 2)]),
-        // Duplicates, old ones, SACK and data go at once, behind what waits.
+        // Duplicate and old ACKs, SACK and data go at once, after the ACK that waits.
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(6)), (2, Pure(6))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(4))], &[(0, 0), (2, 1), (2, 2)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Sack(7)), (2, Pure(7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (2, 3), (8, 4)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Data(7)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::URG, 7))], &[(0, 0), (2, 1), (2, 2)]),
-        // Without ACK the number counts for nothing.
+        // Without ACK the number has no meaning.
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::PSH, 9)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (7, 3)]),
-        // FIN, RST and SYN end what was known: the next ACK is a first one.
+        // FIN, RST and SYN end the state: the next ACK is a first one.
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::FIN, 7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::RST, 0)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
         (9, &[(0, Pure(5)), (1, Flags(TcpFlags::ACK | TcpFlags::SYN, 7)), (3, Pure(8))], &[(0, 0), (1, 1), (3, 2)]),
-        // Numbers wrap.
+        // Numbers wrap around.
         (2, &[(0, Pure(u32::MAX)), (1, Pure(3)), (1, Pure(9))], &[(0, 0), (1, 2)]),
         // One of one: nothing is thinned.
         (1, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3))], &[(0, 0), (1, 1), (1, 2)]),
@@ -91,7 +91,7 @@ fn the_newest_of_several_goes_on() {
     }
 }
 
-/// Breaks: ACKs of one connection or direction take the place of another's.
+/// Breaks: ACKs of one connection or direction replace those of another.
 #[test]
 fn connections_are_apart() {
     let way = AckThinningDirection::new(3, HOLD);
@@ -107,7 +107,7 @@ fn connections_are_apart() {
     assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![11, 21, 13, 23], vec![31, 33]));
 }
 
-/// Breaks: connections without end take memory without end, or those beyond the limit lose ACKs.
+/// Breaks: an unlimited number of connections takes unlimited memory, or those beyond the limit lose ACKs.
 #[test]
 fn memory_is_bounded() {
     let mut bed = Harness::new(AckThinning::new(
@@ -123,7 +123,7 @@ fn memory_is_bounded() {
     assert_eq!((bed.element.held(), bed.dropped.len() as u64), (most, most));
     let beyond = bed.emitted.iter().filter(|(_, _, p)| ident(p) == most as u16 + 1);
     assert_eq!(beyond.count(), 3);
-    // One that ends makes room.
+    // A connection that ends frees its entry.
     bed.packet(Instant::ZERO, Port(0), packet(1, 1, Flags(TcpFlags::RST, 0)));
     for ack in 4..=5 {
         bed.packet(Instant::ZERO, Port(0), packet(0, most as u16 + 1, Pure(ack)));
@@ -134,8 +134,8 @@ fn memory_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Breaks: an ACK is held for too long or for ever, the order changes, or anything but a pure ACK that a newer
-    /// one follows is dropped.
+    /// Breaks: an ACK waits too long or forever, the order changes, or a packet is dropped that is not a pure
+    /// ACK with a newer one after it.
     #[test]
     fn the_newest_ack_gets_through(
         every in 0u32..6, packets in prop::collection::vec((0u64..4, 0u32..4, 0u32..10), 1..100),
@@ -152,7 +152,7 @@ proptest! {
         let out = through(every, &packets);
         prop_assert!(out.windows(2).all(|pair| pair[0].1 < pair[1].1), "{:?}", out);
         for (n, (came, kind)) in packets.iter().enumerate() {
-            // It or a later one leaves within the hold.
+            // It or a later one leaves within the hold time.
             let next = out.iter().find(|(_, out)| usize::from(*out) >= n);
             prop_assert!(next.is_some_and(|(at, _)| *at <= came + 5), "{n} {:?}", out);
             let itself = next.is_some_and(|(at, out)| usize::from(*out) == n && at == came);

@@ -71,7 +71,8 @@ proptest! {
     }
 }
 
-/// Breaks: the rate of a step holds too early, for the frame on the line, or too late, or the next period forgets it.
+/// Breaks: the rate of a step holds too early, for the frame that is being sent, or too late, or the next
+/// period forgets it.
 #[test]
 fn the_frame_on_the_line_keeps_its_rate() {
     // 1 Gbit/s, from 20 us on 0.1 Gbit/s, and from 200 us on the same again.
@@ -82,12 +83,12 @@ fn the_frame_on_the_line_keeps_its_rate() {
     bed.packet(at(196), Port(0), packet(5, 946));
     bed.packet(at(196), Port(0), packet(6, 946));
     bed.run();
-    // The third begins at 16 us and ends at 24 us, across the step; then each takes 80 us. The sixth begins at 196 us
-    // and keeps the low rate until 276 us, when the next period has long begun.
+    // The third begins at 16 us and ends at 24 us, across the step; then each takes 80 us. The sixth begins
+    // at 196 us and keeps the low rate until 276 us, although the next period has begun.
     assert_eq!(arrivals(&bed), [(8, 0), (16, 1), (24, 2), (104, 3), (184, 4), (276, 5), (356, 6)]);
 }
 
-/// Breaks: a shorter delay lets packets overtake within a link, or does not where that is wanted.
+/// Breaks: a shorter delay lets packets overtake within a link, or does not where that is configured.
 #[test]
 fn a_step_of_delay_reorders_only_if_asked() {
     let steps = [(0, 1_000, 100), (20, 1_000, 10), (1_000, 1_000, 300)];
@@ -109,8 +110,8 @@ fn a_step_of_delay_reorders_only_if_asked() {
     }
 }
 
-/// Breaks: packets that the queue drops on their way to the line are not counted as drops of the link, or the line
-/// stands still while packets wait.
+/// Breaks: packets that the queue drops before transmission are not counted as drops of the link, or the link
+/// idles while packets wait.
 #[test]
 fn a_managed_queue_keeps_the_account() {
     let queue = FqCoDel::new(QueueLimit::Unlimited, FqCoDelConfig::default()).unwrap();
@@ -124,7 +125,7 @@ fn a_managed_queue_keeps_the_account() {
     let (sent, drops) = (way.stats().packets, way.stats().drops);
     assert_eq!((sent + drops, drops), (400, bed.dropped.len() as u64));
     assert!(drops > 5, "{drops}: one packet of 4 ms comes each millisecond");
-    // 500 B take 4 ms: the line was busy from the first to the last.
+    // 500 B take 4 ms: the link was busy from the first to the last.
     let last = bed.emitted.last().map(|(at, ..)| *at);
     assert_eq!(last, Some(Instant::ZERO + Span::from_millis(4 * sent + 10)));
     assert_eq!(way.busy, Span::from_millis(4 * sent));

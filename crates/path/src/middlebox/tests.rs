@@ -50,8 +50,8 @@ fn strips(kinds: &[u8], strip_on: StripOn) -> MiddleboxConfig {
 const ACK: TcpFlags = TcpFlags::ACK;
 const SYN: TcpFlags = TcpFlags::SYN;
 
-/// Breaks: options of other kinds or segments are stripped, those asked for stay, the others move, or a list that is
-/// malformed is changed behind the place where it is.
+/// Breaks: options of other kinds or segments are stripped, configured ones stay, others move, or a malformed
+/// list is changed after the malformed entry.
 #[test]
 fn options_become_nops() {
     let unknown = MiddleboxConfig { strip: MiddleboxConfig::unknown_options(), ..MiddleboxConfig::default() };
@@ -61,7 +61,7 @@ fn options_become_nops() {
         (strips(&[254], StripOn::All), SYN, &[2, 4, 5, 180, 254, 4, 0xcd, 0x1a], &[2, 4, 5, 180, 1, 1, 1, 1]),
         (strips(&[253], StripOn::All), SYN, &[254, 4, 0xcd, 0x1a], &[254, 4, 0xcd, 0x1a]),
         (strips(&[2, 254], StripOn::All), SYN, &[254, 4, 2, 4, 2, 4, 5, 180], &[1, 1, 1, 1, 1, 1, 1, 1]),
-        // What looks like an option within another's data stays.
+        // Bytes that look like an option within another option's data stay.
         (strips(&[2], StripOn::All), ACK, &[30, 6, 2, 4, 5, 180, 1, 1], &[30, 6, 2, 4, 5, 180, 1, 1]),
         (strips(&[254], StripOn::Syn), SYN | ACK, &[254, 4, 0, 0], &[1, 1, 1, 1]),
         (strips(&[254], StripOn::Syn), ACK, &[254, 4, 0, 0], &[254, 4, 0, 0]),
@@ -90,7 +90,8 @@ fn options_become_nops() {
     }
 }
 
-/// Breaks: bits are cleared that are not to be, or stay that are; AE goes with the reserved ones.
+/// Breaks: bits are cleared that must stay, or stay that must be cleared; AE is cleared with the reserved
+/// ones.
 #[test]
 fn bits_are_cleared() {
     let all = TcpFlags::from_bits(0x0fff);
@@ -110,7 +111,7 @@ fn bits_are_cleared() {
     }
 }
 
-/// Breaks: a firewall drops what belongs to an ordinary connection, or lets classic CDL through.
+/// Breaks: a firewall drops segments of an ordinary connection, or lets those of classic CDL pass.
 #[test]
 fn segments_without_ack_are_dropped() {
     let firewall = MiddleboxConfig { drop_without_ack: true, ..MiddleboxConfig::default() };
@@ -132,7 +133,8 @@ fn segments_without_ack_are_dropped() {
     }
 }
 
-/// Breaks: what is not a whole TCP segment is dropped or changed, or is not told from what cannot be read.
+/// Breaks: a packet that is not a whole TCP segment is dropped or changed, or is confused with an unreadable
+/// one.
 #[test]
 fn other_packets_pass_untouched() {
     let all = MiddleboxConfig {
@@ -160,7 +162,7 @@ fn other_packets_pass_untouched() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Breaks: a right checksum turns wrong, or a wrong one right, so that damage goes unnoticed.
+    /// Breaks: a right checksum becomes wrong, or a wrong one right, so that damage goes unnoticed.
     #[test]
     fn checksums_stay_what_they_are(
         bits: u16, words in 0usize..=10, options in prop::collection::vec(0u8..12, 40), len in 0usize..50, bit in 0u64..64, six: bool,

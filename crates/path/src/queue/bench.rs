@@ -1,4 +1,4 @@
-//! A bench for one queue discipline: packets come and leave at given milliseconds.
+//! A bench for one queue discipline: packets arrive and leave at given milliseconds.
 
 use super::{Backlog, QueueDiscipline};
 use crate::harness;
@@ -6,7 +6,7 @@ use crate::{Cx, DropReason, Effects};
 use farpace_units::{Instant, RandomStream, Span};
 use farpace_wire::{Ecn, Packet};
 
-/// A discipline, and what has become of its packets.
+/// A discipline, and the fate of its packets.
 pub(super) struct Bench<Q> {
     pub queue: Q,
     pub dropped: Vec<(Instant, DropReason)>,
@@ -40,7 +40,8 @@ impl<Q: QueueDiscipline> Bench<Q> {
         self.keep(now);
         packet
     }
-    /// One packet comes and one leaves in each of `ms`; they begin to leave `wait` ms later, and the rest stays.
+    /// One packet arrives and one leaves in each of `ms`. Packets begin to leave `wait` ms later, and the
+    /// rest stays.
     pub fn load(&mut self, ms: std::ops::Range<u64>, wait: u64, packet: fn(u16) -> Packet) {
         for t in ms.clone() {
             self.enqueue(t, packet(t as u16));
@@ -64,7 +65,7 @@ pub(super) fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
-/// A frame of 1514 B whose sender does not take part in ECN.
+/// A frame of 1514 B whose sender does not use ECN.
 pub(super) fn packet(ident: u16) -> Packet {
     harness::packet(ident, 1_460)
 }

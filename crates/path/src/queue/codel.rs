@@ -6,14 +6,14 @@ use crate::{Cx, DropReason, Inspection, QueueLimit};
 use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::Packet;
 
-/// How CoDel is set up.
+/// The parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelConfig {
     /// A standing queue of this delay is accepted (RFC 8289 §4.3: 5 to 10 % of the round trip).
     pub target: Span,
-    /// Time within which a good queue falls below the target once; about the longest usual round trip.
+    /// A good queue falls below the target once in this time; about the longest usual round trip.
     pub interval: Span,
-    /// Packets of senders that take part in ECN are marked instead of dropped.
+    /// Packets of senders with ECN are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -45,7 +45,7 @@ impl CoDel {
     /// An empty queue.
     ///
     /// # Errors
-    /// A limit of nothing, or times that are none.
+    /// A limit, a target or an interval of 0, or a target not below the interval.
     pub fn new(limit: QueueLimit, config: CoDelConfig) -> Result<Self, QueueError> {
         Ok(CoDel {
             limit: checked(limit)?,
@@ -82,7 +82,7 @@ impl QueueDiscipline for CoDel {
 #[derive(Clone, Debug)]
 pub(super) struct CoDelControl {
     config: CoDelConfig,
-    /// Largest frame that has come: so much may wait however long it takes (`maxpacket_`).
+    /// Largest frame so far: a backlog of this length is always accepted (`maxpacket_`).
     pub largest: ByteCount,
     /// The delay has been above the target, and may be until this time (`first_above_time_`).
     first_above: Option<Instant>,
@@ -91,7 +91,7 @@ pub(super) struct CoDelControl {
     drop_next: Instant,
     /// Drops since dropping began.
     count: u64,
-    /// What `count` was when dropping began last.
+    /// The value of `count` when dropping began last.
     last_count: u64,
     pub marked: u64,
 }
@@ -113,8 +113,8 @@ impl CoDelControl {
         }
     }
 
-    /// RFC 8289 §5.5. The packet to be sent, with those before it dropped; with ECN the packet itself is marked
-    /// instead, and goes (RFC 8290 §5.2.6).
+    /// RFC 8289 §5.5. The packet to be sent, after dropping those before it. With ECN the packet itself is
+    /// marked instead, and goes (RFC 8290 §5.2.6).
     pub fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Cx<'_>) -> Option<Packet> {
         let now = cx.now();
         let mut next = self.candidate(fifo, now);
@@ -137,7 +137,7 @@ impl CoDelControl {
                 next = self.drop_for_next(next, fifo, cx);
             }
             self.dropping = true;
-            // Soon after the last time, the rate of drops that was right then is a good start.
+            // If dropping ended only recently, its last drop rate is a good start.
             let recent = now.since(self.drop_next) < self.config.interval * 16;
             let delta = self.count - self.last_count;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -147,7 +147,7 @@ impl CoDelControl {
         next.map(|(packet, _)| packet)
     }
 
-    /// RFC 8289 §5.6 (`dodequeue`): the first packet, judged by its waiting time.
+    /// RFC 8289 §5.6 (`dodequeue`): the first packet, judged by its sojourn time.
     fn candidate(&mut self, fifo: &mut Fifo, now: Instant) -> Candidate {
         let Some((came, packet)) = fifo.pop() else {
             self.first_above = None;
@@ -196,9 +196,9 @@ mod tests {
         Bench::new(CoDel::new(QueueLimit::Unlimited, config).unwrap())
     }
 
-    /// Breaks: the control law. One packet comes and one leaves each millisecond, 50 ms later: the delay passes the
-    /// target with the first that leaves, at 50 ms; the first drop is an interval later, the others after
-    /// 100/sqrt(1), 100/sqrt(2), ... ms, each with the first packet that leaves then.
+    /// Breaks: the control law. One packet arrives and one leaves each millisecond, 50 ms later: the delay
+    /// exceeds the target with the first packet that leaves, at 50 ms. The first drop is an interval later,
+    /// the others after 100/sqrt(1), 100/sqrt(2), ... ms, each with the first packet that leaves then.
     #[test]
     fn drops_come_at_the_times_of_the_control_law() {
         let mut b = codel(false);
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(at, law);
     }
 
-    /// Breaks: packets that take part in ECN are dropped, or marked at other times than others are dropped.
+    /// Breaks: packets with ECN are dropped, or are marked at other times than others are dropped.
     #[test]
     fn with_ecn_packets_are_marked_instead() {
         let mut b = codel(true);
@@ -223,13 +223,13 @@ mod tests {
         assert_eq!(b.dropped.len(), 9, "who does not take part is dropped");
     }
 
-    /// Breaks: a queue that falls below the target once in an interval is punished, or one packet that waits long on
-    /// a slow line is.
+    /// Breaks: packets are dropped from a queue that falls below the target once in an interval, or one
+    /// packet that waits long on a slow link is.
     #[test]
     fn a_good_queue_is_left_alone() {
         let mut b = codel(false);
         for burst in 0..20 {
-            // 60 packets at once that are gone after 60 ms, and a pause.
+            // 60 packets at once, which have left after 60 ms, and a pause.
             let start = burst * 150;
             for n in 0..60 {
                 b.enqueue(start, packet(n));
@@ -247,19 +247,19 @@ mod tests {
         assert_eq!(b.dropped, []);
     }
 
-    /// Breaks: dropping that begins again soon starts from nothing, or after long rest does not.
+    /// Breaks: dropping that begins again soon starts from zero, or after a long pause does not.
     #[test]
     fn the_rate_of_drops_is_remembered_for_16_intervals() {
         for (rest, second_gap) in [(500, 34), (3_000, 100)] {
             let mut b = codel(false);
             b.load(0..600, 50, packet);
-            b.drain(650); // the 10th drop: count is 10, and was 1 when they began
+            b.drain(650); // the 10th drop: count is 10, and was 1 when dropping began
             let before = b.dropped.len();
             let start = 650 + rest;
             b.load(start..start + 400, 50, packet);
             let at: Vec<_> = b.dropped[before..].iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
             assert_eq!(at[0], start + 150);
-            // The difference is 9: 100/sqrt(9) ms, in whole milliseconds; after long rest 100/sqrt(1) ms.
+            // The difference is 9: 100/sqrt(9) ms, in whole milliseconds; after a long pause 100/sqrt(1) ms.
             assert_eq!(at[1] - at[0], second_gap, "after {rest} ms of rest");
         }
     }

@@ -1,4 +1,4 @@
-//! The plain queue: what does not fit is dropped.
+//! The plain queue: a packet that does not fit is dropped.
 
 use super::fifo::Fifo;
 use super::{Backlog, QueueDiscipline, QueueError, checked};
@@ -16,7 +16,7 @@ impl DropTail {
     /// An empty queue.
     ///
     /// # Errors
-    /// A limit of nothing.
+    /// A limit of 0.
     pub fn new(limit: QueueLimit) -> Result<Self, QueueError> {
         Ok(DropTail { limit: checked(limit)?, fifo: Fifo::default() })
     }

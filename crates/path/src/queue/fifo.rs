@@ -1,4 +1,4 @@
-//! Packets in the order in which they came, each with its time.
+//! Packets in the order of arrival, each with its time.
 
 use super::Backlog;
 use farpace_units::{ByteCount, Instant};
@@ -13,18 +13,18 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    /// A packet comes at `now`.
+    /// A packet arrives at `now`.
     pub fn push(&mut self, now: Instant, packet: Packet) {
         self.bytes += packet.len();
         self.packets.push_back((now, packet));
     }
-    /// The first, and when it came.
+    /// The first packet, and when it arrived.
     pub fn pop(&mut self) -> Option<(Instant, Packet)> {
         let (came, packet) = self.packets.pop_front()?;
         self.bytes -= packet.len();
         Some((came, packet))
     }
-    /// What is inside.
+    /// The packets inside.
     pub fn backlog(&self) -> Backlog {
         Backlog { packets: self.packets.len() as u64, bytes: self.bytes }
     }

@@ -3,8 +3,8 @@
 use farpace_wire::Packet;
 use std::net::IpAddr;
 
-/// The same for all packets of one direction of a connection; spread evenly over all numbers, otherwise for each
-/// `salt`. Fragments go by their addresses alone, and what is not IP is one flow.
+/// The same for all packets of one direction of a connection, and spread evenly over all numbers, differently
+/// for each `salt`. Fragments are classified by their addresses only. All packets other than IP are one flow.
 pub(super) fn flow_hash(packet: &Packet, salt: u64) -> u64 {
     let Some(ip) = packet.ip() else { return finish(salt) };
     let mut h = address(address(salt, ip.src()), ip.dst());
@@ -54,13 +54,13 @@ pub(super) mod tests {
         )
     }
 
-    /// Breaks: one connection is spread over several queues, many fall into one, or the salt changes nothing.
+    /// Breaks: one connection is spread over several queues, many share one, or the salt changes nothing.
     #[test]
     fn a_connection_has_one_number() {
         let queue = |port, payload, salt| flow_hash(&from_port(port, payload), salt) % 1_024;
         assert_eq!(queue(40_000, 10, 1), queue(40_000, 1_000, 1));
         let used = |salt| (0..1_024).map(|port| queue(port, 0, salt)).collect::<BTreeSet<_>>().len();
-        // 1024 balls in 1024 bins leave 1/e of them empty: 647 are used, give or take 4 times 10.
+        // 1024 flows in 1024 queues leave 1/e of them empty: 647 are used, with a tolerance of 40.
         assert!((607..=687).contains(&used(1)), "{}", used(1));
         assert!((0..100).any(|port| queue(port, 0, 1) != queue(port, 0, 2)));
     }

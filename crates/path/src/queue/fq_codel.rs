@@ -1,4 +1,4 @@
-//! FQ-CoDel (RFC 8290): a queue for each flow, served in turn, each under CoDel's control.
+//! FQ-CoDel (RFC 8290): a queue for each flow, served round robin, each under CoDel's control.
 
 use super::codel::{CoDelConfig, CoDelControl};
 use super::fifo::Fifo;
@@ -9,12 +9,12 @@ use farpace_units::ByteCount;
 use farpace_wire::Packet;
 use std::collections::VecDeque;
 
-/// How FQ-CoDel is set up.
+/// The parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCoDelConfig {
     /// CoDel in each queue.
     pub codel: CoDelConfig,
-    /// Bytes of frames that a queue may send in its turn (RFC 8290 §5.2.4).
+    /// Bytes of frames that a queue may send in each round (RFC 8290 §5.2.4).
     pub quantum: ByteCount,
     /// Queues into which flows are hashed, 1 to [`FqCoDelConfig::MAX_FLOWS`] (RFC 8290 §5.2.5).
     pub flows: u32,
@@ -26,27 +26,27 @@ impl FqCoDelConfig {
 }
 
 impl Default for FqCoDelConfig {
-    /// 1024 queues, one full Ethernet frame each in turn, and CoDel with ECN (RFC 8290 §5.2).
+    /// 1024 queues, one full Ethernet frame in each round, and CoDel with ECN (RFC 8290 §5.2).
     fn default() -> Self {
         let codel = CoDelConfig { ecn: true, ..CoDelConfig::default() };
         FqCoDelConfig { codel, quantum: ByteCount::new(1_514), flows: 1_024 }
     }
 }
 
-/// The most that a full queue drops at once (RFC 8290 §4.1): finding the longest queue takes time.
+/// Most packets that a full queue drops at once (RFC 8290 §4.1): finding the longest queue takes time.
 const BATCH: u64 = 64;
 
-/// Queues by flow, served by deficit round robin; a flow that has just begun comes first.
+/// Queues by flow, served by deficit round robin. A flow that has just begun comes first.
 #[derive(Clone, Debug)]
 pub struct FqCoDel {
     config: FqCoDelConfig,
     limit: QueueLimit,
     flows: Vec<FlowQueue>,
-    /// Flows that began, and have not used their first quantum.
+    /// Flows that have begun and not used their first quantum.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     backlog: Backlog,
-    /// Drawn when the first packet comes.
+    /// Drawn when the first packet arrives.
     salt: Option<u64>,
 }
 
@@ -54,9 +54,9 @@ pub struct FqCoDel {
 struct FlowQueue {
     fifo: Fifo,
     control: CoDelControl,
-    /// Bytes that it may still send in this turn; below zero if its last packet was longer.
+    /// Bytes that it may still send in this round; below zero if its last packet was longer.
     credits: i64,
-    /// It stands in `new` or `old`.
+    /// It is in `new` or `old`.
     listed: bool,
 }
 
@@ -64,7 +64,7 @@ impl FqCoDel {
     /// Empty queues.
     ///
     /// # Errors
-    /// A limit, quantum or number of queues of nothing, or times that are none.
+    /// A limit, quantum, time or number of queues of 0.
     pub fn new(limit: QueueLimit, config: FqCoDelConfig) -> Result<Self, QueueError> {
         if config.quantum.is_zero() || config.flows == 0 || config.flows > FqCoDelConfig::MAX_FLOWS {
             return Err(QueueError::Rounds);
@@ -100,7 +100,7 @@ impl FqCoDel {
     /// Drops from the head of the queue with the most bytes: half of it, at most [`BATCH`] packets, at least one.
     /// False if there is none.
     fn drop_from_longest(&mut self, cx: &mut Cx<'_>) -> bool {
-        // The first of equals, so that the outcome does not depend on how flows were listed.
+        // The first of equals, so that the result does not depend on the order of the lists.
         let bytes = |(at, flow): &(usize, &FlowQueue)| (flow.fifo.backlog().bytes, std::cmp::Reverse(*at));
         let longest = self.flows.iter().enumerate().max_by_key(bytes).map(|(at, _)| at);
         let Some(flow) = longest.and_then(|at| self.flows.get_mut(at)) else { return false };
@@ -149,7 +149,7 @@ impl QueueDiscipline for FqCoDel {
                 flow.credits -= i64::try_from(packet.len().get()).unwrap_or(i64::MAX);
                 return Some(packet);
             }
-            // A new flow waits for one more round, so that it cannot begin anew with each of its packets.
+            // A new flow waits for one more round, so that it cannot begin anew with each packet.
             list.pop_front();
             if is_new {
                 self.old.push_back(at);
@@ -183,7 +183,8 @@ mod tests {
         packet.tcp().map_or(0, |tcp| tcp.src_port())
     }
 
-    /// Breaks: flows get the same number of packets instead of bytes, or one waits behind another's queue.
+    /// Breaks: flows get the same number of packets instead of bytes, or one waits behind the queue of
+    /// another.
     #[test]
     fn flows_share_the_line_by_bytes() {
         let mut b = queues(QueueLimit::Unlimited);
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(sent[..6], [1, 2, 2, 1, 2, 2]);
     }
 
-    /// Breaks: a sparse flow waits for the bulk, or gets more than its turn by stopping and beginning again.
+    /// Breaks: a sparse flow waits for the bulk, or gets more than its share by pausing and beginning again.
     #[test]
     fn a_new_flow_comes_first_and_once() {
         let mut b = queues(QueueLimit::Unlimited);
@@ -209,7 +210,7 @@ mod tests {
         }
         b.enqueue(0, from_port(2, 10));
         assert_eq!(b.dequeue(0).map(|p| port(&p)), Some(2));
-        // Its queue is empty, but it is in the round still: its next packet waits for its turn.
+        // Its queue is empty, but it is still in the round: its next packet waits for its turn.
         assert_eq!(b.dequeue(0).map(|p| port(&p)), Some(1));
         b.enqueue(0, from_port(2, 10));
         assert_eq!(b.dequeue(0).map(|p| port(&p)), Some(2), "after one packet of the other");
@@ -218,8 +219,8 @@ mod tests {
         assert!(next.contains(&1) && next.contains(&2), "{next:?}");
     }
 
-    /// Breaks: a full queue drops from the flow that is not to blame, the newest in place of the oldest, or more than
-    /// half of a queue.
+    /// Breaks: a full queue drops from a flow other than the longest, the newest packet instead of the
+    /// oldest, or more than half of a queue.
     #[test]
     fn overflow_drops_from_the_head_of_the_longest() {
         let mut b = queues(QueueLimit::Packets(Packets::new(100)));

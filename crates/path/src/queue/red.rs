@@ -1,4 +1,5 @@
-//! RED (Floyd and Jacobson 1993): drops or marks at random, the more the longer the queue is in the mean.
+//! RED (Floyd and Jacobson 1993): drops or marks at random, with a probability that grows with the mean
+//! queue.
 
 use super::fifo::Fifo;
 use super::{Backlog, QueueDiscipline, QueueError, checked};
@@ -6,23 +7,24 @@ use crate::{Cx, DropReason, Inspection, QueueLimit};
 use farpace_units::{Instant, Packets, Span};
 use farpace_wire::Packet;
 
-/// How RED is set up.
+/// The parameters of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedConfig {
-    /// A mean queue below this is left alone; above 0.
+    /// Below this mean queue no packet is dropped; above 0.
     pub min: Packets,
-    /// Up to here the probability grows to `max_p`; above `min`.
+    /// Up to this mean queue the probability grows to `max_p`; above `min`.
     pub max: Packets,
     /// Probability at a mean queue of `max`, above 0 and at most 1.
     pub max_p: f64,
-    /// Weight of a new packet's queue in the mean, above 0 and at most 1.
+    /// Weight of the queue that a new packet finds, in the mean; above 0 and at most 1.
     pub weight: f64,
     /// Beyond `max`, the probability grows from `max_p` to 1 at twice `max`, instead of being 1 at once.
     pub gentle: bool,
-    /// Packets of senders that take part in ECN are marked instead of dropped; not where the probability is 1
-    /// (RFC 3168 §7).
+    /// Packets of senders with ECN are marked instead of dropped; not where the probability is 1 (RFC 3168
+    /// §7).
     pub ecn: bool,
-    /// Time of a usual packet on the line: while idle, the mean falls as if such packets had found the queue empty.
+    /// Transmission time of a usual packet: while the link is idle, the mean falls as if such packets had
+    /// found the queue empty.
     pub idle_packet: Span,
 }
 
@@ -42,7 +44,7 @@ impl Default for RedConfig {
     }
 }
 
-/// One queue under RED's control, in packets. What is on the line does not count in the mean.
+/// One queue under RED's control, in packets. The frame that is being sent does not count in the mean.
 #[derive(Clone, Debug)]
 pub struct Red {
     config: RedConfig,
@@ -50,14 +52,14 @@ pub struct Red {
     fifo: Fifo,
     /// The mean queue (`avg`), in packets.
     mean: f64,
-    /// The queue is empty since.
+    /// The queue is empty since then.
     idle_since: Option<Instant>,
     /// Packets since the last one that was dropped or marked; none while the mean is below `min`.
     count: Option<u32>,
     marked: u64,
 }
 
-/// What is to happen to a packet that comes.
+/// What happens to a packet that arrives.
 enum RedVerdict {
     Pass,
     /// Dropped, or marked if that is possible.
@@ -69,7 +71,8 @@ impl Red {
     /// An empty queue.
     ///
     /// # Errors
-    /// A limit of nothing, thresholds that are no range, or shares that are none.
+    /// A limit of 0, thresholds that are not a range, or a weight or probability that is not above 0 and at
+    /// most 1.
     pub fn new(limit: QueueLimit, config: RedConfig) -> Result<Self, QueueError> {
         if config.min.is_zero() || config.max <= config.min {
             return Err(QueueError::Thresholds);
@@ -104,7 +107,7 @@ impl Red {
         }
     }
 
-    /// The probability (`p_b`) for the mean as it is; none below `min`, 1 where everything is dropped.
+    /// The probability (`p_b`) for the present mean; none below `min`, 1 where everything is dropped.
     fn probability(&self) -> Option<f64> {
         let RedConfig { min, max, max_p, gentle, .. } = self.config;
         let (min, max) = (f64::from(min.get()), f64::from(max.get()));
@@ -128,8 +131,8 @@ impl Red {
             self.count = Some(0);
             return RedVerdict::Drop;
         }
-        // Counting spreads them evenly: the distance between two is uniform, 1 to 1/p - 1 as the paper's figure 2
-        // counts (its section 7 says 1 to 1/p).
+        // Counting spreads drops evenly: the distance between two is uniform, 1 to 1/p - 1 as in the paper's
+        // figure 2 (its section 7 says 1 to 1/p).
         let count = self.count.map_or(0, |n| n.saturating_add(1));
         let room = 1.0 - f64::from(count) * p;
         if room <= 0.0 || cx.rng().chance(p / room) {
@@ -192,7 +195,7 @@ mod tests {
         idle_packet: Span::from_millis(1),
     };
 
-    /// Packets that come to a queue of `standing`; each is taken out again.
+    /// Packets that arrive at a queue of `standing`; each is taken out again.
     fn come_to(standing: u16, config: RedConfig, n: u16, packet: fn(u16) -> Packet) -> Bench<Red> {
         let mut b = red(config);
         b.queue.config.min = Packets::new(1_000); // fill it undisturbed
@@ -211,7 +214,8 @@ mod tests {
         b
     }
 
-    /// Breaks: the mean, or its fall while the queue is empty. By hand: each packet counts with 1/4.
+    /// Breaks: the mean, or its decay while the queue is empty. Computed by hand: each packet has a weight of
+    /// 1/4.
     #[test]
     fn the_mean_is_exponentially_weighted() {
         let mut b = red(RedConfig { weight: 0.25, ..AT_ONCE });
@@ -223,12 +227,12 @@ mod tests {
         }
         b.drain(0);
         b.enqueue(2, packet(4));
-        // Two packets' times of idleness: 0.75 squared.
+        // Idle for two packet times: 0.75 squared.
         assert!((b.queue.mean() - 1.265_625 * 0.562_5).abs() < 1e-12);
     }
 
-    /// Breaks: the rate of drops at a mean queue. After a drop, the next is 1 to 1/p - 1 packets away,
-    /// all equally likely: one in 1/(2 p) is dropped (four standard deviations of that).
+    /// Breaks: the drop rate at a mean queue. After a drop, the next is 1 to 1/p - 1 packets away, each
+    /// equally likely: one in 1/(2 p) is dropped (within four standard deviations).
     #[test]
     fn drops_are_as_frequent_as_the_mean_queue_says() {
         // 10 packets are halfway from 5 to 15: p = 0.05, one in 10; 14: p = 0.09, one in 5.6.
@@ -246,7 +250,7 @@ mod tests {
         assert_eq!(come_to(4, AT_ONCE, 1_000, packet).dropped.len(), 0);
     }
 
-    /// Breaks: what happens beyond the upper threshold, with and without the gentle slope.
+    /// Breaks: what happens above the upper threshold, with and without the gentle slope.
     #[test]
     fn beyond_the_upper_threshold_everything_goes_unless_gentle() {
         let steep = RedConfig { gentle: false, ecn: true, ..AT_ONCE };
@@ -259,7 +263,7 @@ mod tests {
         assert_eq!(dropped(30, AT_ONCE, ect), 1_000);
     }
 
-    /// Breaks: packets that take part in ECN are dropped, or marked without count.
+    /// Breaks: packets with ECN are dropped, or marks are not counted.
     #[test]
     fn with_ecn_packets_are_marked_instead() {
         let b = come_to(10, RedConfig { ecn: true, ..AT_ONCE }, 1_000, ect);

@@ -27,7 +27,7 @@ fn ports<E: Element>(bed: &mut Harness<E>) -> Vec<u16> {
     bed.emitted.drain(..).map(|(_, port, _)| port.0).collect()
 }
 
-/// Breaks: a switch floods what it could forward, forwards what it should keep back, or remembers for ever.
+/// Breaks: a switch floods a frame that it could forward, forwards one that it must filter, or never forgets.
 #[test]
 fn frames_go_where_their_receiver_was_heard() {
     let mut bed = Harness::new(Switch::new(4));
@@ -51,7 +51,8 @@ fn frames_go_where_their_receiver_was_heard() {
     assert_eq!((bed.element.kept_back(), bed.element.flooded()), (1, 3));
 }
 
-/// Breaks: gap frames get through switches and routers, or nobody counts them. With a hub they do: a negative test.
+/// Breaks: gap frames pass switches and routers, or are not counted there. A hub lets them pass: a negative
+/// test.
 #[test]
 fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
     let counted = PortFrames { pauses: 1, pauses_with_time: 1, others: 2 };
@@ -74,7 +75,7 @@ fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
     assert_eq!(ports(&mut hub), [1, 2, 1, 2, 1, 2, 1, 2]);
 }
 
-/// Breaks: addresses without end fill the memory of a switch, or those that it knows are lost to make room.
+/// Breaks: an unlimited number of addresses fills the memory of a switch, or evicts those that it knows.
 #[test]
 fn the_table_has_a_limit() {
     let mut switch = Switch::new(2);
@@ -92,7 +93,7 @@ fn the_table_has_a_limit() {
     assert_eq!(switch.stations.len(), 1);
 }
 
-/// Breaks: a frame that a switch floods is delivered twice, because a router sends its copy back to where it came from.
+/// Breaks: a frame that a switch floods is delivered twice, because a router sends its copy back.
 #[test]
 fn a_router_takes_in_what_was_meant_for_its_neighbours() {
     let mut routes = Routes::default();
@@ -109,7 +110,7 @@ fn a_router_takes_in_what_was_meant_for_its_neighbours() {
 }
 
 proptest! {
-    /// Breaks: a switch doubles a frame, or sends it back to where it came from; a table can be led astray by any addresses.
+    /// Breaks: a switch duplicates a frame, or sends it back; some sequence of addresses corrupts its table.
     #[test]
     fn a_frame_never_goes_back(
         frames in prop::collection::vec((0u16..4, 0u8..6, 0u8..6, any::<bool>()), 1..100), hub: bool,

@@ -1,13 +1,13 @@
-//! Whose turn is next: a tournament over all elements.
+//! The order of events: a tournament tree over all elements.
 
 use farpace_units::Instant;
 
-/// The next time of each element, and the element that has the earliest of all; at equal times the one with
-/// the lowest number.
+/// The time of each element's next event, and the element with the earliest; at equal times the one with the
+/// lowest number.
 ///
-/// Reading the first is free. Moving the time of somebody who neither was nor becomes the first of his group
-/// costs a comparison: so it is with a timer that moves at every ACK. Otherwise the cost is one group for each
-/// level, and a world of [`WIDTH`] elements has one level.
+/// Reading the first is free. If an element is not the first of its group before or after a change of its
+/// time, the change costs one comparison: so it is with a timer that moves at every ACK. Otherwise it costs
+/// one group for each level. A world of [`WIDTH`] elements has one level.
 #[derive(Debug)]
 pub(super) struct Agenda {
     /// A tree in an array: the root at 0, the children of n from `WIDTH` n + 1 on, one leaf for each element.
@@ -69,7 +69,7 @@ impl Agenda {
             let parent = (n - 1) / WIDTH;
             let first = self.nodes[parent];
             if first.element == was.element {
-                // Whoever was the first may have become later.
+                // The element that was first may be later now.
                 let Some(children) = self.nodes[WIDTH * parent + 1..].first_chunk::<WIDTH>() else { return };
                 turn = children[0];
                 for child in children {
@@ -82,7 +82,7 @@ impl Agenda {
             n = parent;
         }
     }
-    /// Whose turn it is. Its time is [`Instant::FAR_FUTURE`] if nothing is to come.
+    /// The first event. Its time is [`Instant::FAR_FUTURE`] if there is none.
     #[inline]
     pub fn first(&self) -> Due {
         self.nodes[0]

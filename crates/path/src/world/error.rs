@@ -1,4 +1,4 @@
-//! What can be wrong with a world.
+//! The errors of a world.
 
 use super::Ledger;
 use farpace_units::Instant;
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a world cannot be built, or had to stop. Elements are named; ports are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorldError {
-    /// Names key the random streams, so they must differ.
+    /// Names determine the random streams, so they must differ.
     #[error("there are two elements named `{0}`")]
     DuplicateName(String),
     /// More than [`World::MAX_ELEMENTS`](super::World::MAX_ELEMENTS).
@@ -21,9 +21,9 @@ pub enum WorldError {
     NoSuchPort {
         /// The element.
         element: String,
-        /// The port that was asked for.
+        /// The port in question.
         port: u16,
-        /// How many there are.
+        /// The number of its ports.
         ports: u16,
     },
     /// A second wire at a port.
@@ -62,16 +62,16 @@ pub enum WorldError {
         /// The type's name.
         expected: &'static str,
     },
-    /// Packets were lost or came from nowhere.
+    /// Packets were lost or created without a count.
     #[error("packets are not conserved in `{element}` at {at}: {ledger} + held {held}")]
     NotConserved {
         /// The element.
         element: String,
-        /// When it was found.
+        /// The time of the check.
         at: Instant,
         /// Its account.
         ledger: Box<Ledger>,
-        /// What it says it holds.
+        /// The packets that it says are inside.
         held: u64,
     },
     /// The same of the wires between the elements.
@@ -83,7 +83,7 @@ pub enum WorldError {
         emitted: u64,
         /// All that arrived at elements.
         received: u64,
-        /// What is between.
+        /// Packets on the wires.
         waiting: u64,
     },
     /// An element would be woken again and again without time passing.

@@ -1,4 +1,4 @@
-//! The packet accounts of one element.
+//! The packet account of one element.
 
 use super::{ElementId, Observer};
 use crate::DropReason;
@@ -6,13 +6,13 @@ use farpace_units::Instant;
 use farpace_wire::Packet;
 use std::fmt;
 
-/// What came into one element and what became of it. Conservation: received + made = emitted + dropped +
-/// consumed + held.
+/// The packets that came into an element and what became of them. Conservation: received + made = emitted +
+/// dropped + consumed + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Packets that arrived.
     pub received: u64,
-    /// Packets that came into being here.
+    /// Packets that were created here.
     pub made: u64,
     /// Packets that left.
     pub emitted: u64,
@@ -31,7 +31,7 @@ impl Ledger {
     pub fn all_dropped(&self) -> u64 {
         self.dropped.iter().sum()
     }
-    /// The reasons there were, with their numbers, in the order of [`DropReason::ALL`].
+    /// The reasons that occurred, with their numbers, in the order of [`DropReason::ALL`].
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.into_iter().zip(self.dropped).filter(|(_, n)| *n > 0)
     }
@@ -39,7 +39,7 @@ impl Ledger {
     pub fn balances(&self, held: u64) -> bool {
         self.received + self.made == self.emitted + self.all_dropped() + self.consumed + held
     }
-    /// Counts the packets that were dropped, and shows them.
+    /// Counts the packets that were dropped, and shows them to the observer.
     #[inline(never)]
     pub(super) fn book_drops(
         &mut self,

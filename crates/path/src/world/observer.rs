@@ -1,4 +1,4 @@
-//! Who looks on while the world runs.
+//! Observers of a running world.
 
 use super::{ElementId, WireId};
 use crate::DropReason;

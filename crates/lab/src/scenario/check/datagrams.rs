@@ -7,7 +7,7 @@ use super::{Checker, steps};
 use crate::scenario::{DatagramFlow, MAX_FLOWS};
 use std::collections::BTreeMap;
 
-/// Bytes of a datagram's payload: from the number that each carries to what fits into an IPv4 packet.
+/// Bytes of a datagram's payload: from the number that each carries to the limit of an IPv4 packet.
 const PAYLOAD: std::ops::RangeInclusive<u64> = 8..=65_507;
 
 impl Checker<'_> {

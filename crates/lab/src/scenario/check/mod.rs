@@ -1,8 +1,8 @@
-//! The rules a scenario has to keep beyond its form: names that exist, values that are possible, a network
-//! without loops in which every flow has a path.
+//! The rules that a scenario has to keep beyond its form: names that exist, values that are possible, a
+//! network without loops in which every flow has a path.
 //!
-//! [`check`] calls the rules in order. Each file holds those of one table; the rules of an impairment stand in
-//! its own file.
+//! [`check`] applies the rules in order. Each file has those of one table; the rules of an impairment are in
+//! the impairment's file.
 
 mod datagrams;
 mod files;
@@ -31,7 +31,7 @@ pub(super) fn check(scenario: &Scenario) -> Vec<CheckFinding> {
     let mut checker = Checker { s: scenario, found: Vec::new() };
     checker.limits();
     if !checker.found.is_empty() {
-        return checker.found; // the rest would take time without end
+        return checker.found; // further checks could take unlimited time
     }
     checker.top();
     checker.names();
@@ -63,7 +63,7 @@ pub(super) struct CheckFinding {
 }
 
 impl CheckFinding {
-    /// What to do about it.
+    /// Adds a hint: what would be right.
     pub fn hint(&mut self, hint: impl Into<String>) {
         self.hint = Some(hint.into());
     }

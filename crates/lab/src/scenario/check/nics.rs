@@ -1,4 +1,4 @@
-//! Rules of hosts with several network cards, of processors and of interrupts.
+//! Rules of hosts with several NICs, and of processors.
 
 use super::super::document::DocumentStep;
 use super::super::spec::Direction;
@@ -8,7 +8,7 @@ use farpace_link::multi_nic::{MAX_NICS, MultiNicConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker<'_> {
-    /// What can be said of a host without its links.
+    /// The rules of a host without regard to its links.
     pub(super) fn host_models(&mut self) {
         let s = self.s;
         for (name, host) in &s.hosts {
@@ -69,7 +69,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Cards of hosts with several: their lines, and who is on them.
+    /// The NICs of hosts with several: their links, and the other nodes on them.
     pub(super) fn nics(&mut self) {
         let s = self.s;
         let ethernets = s.ethernets();
@@ -126,7 +126,7 @@ impl Checker<'_> {
     }
 }
 
-/// The end of a link at which a card is.
+/// The end of a link at which a NIC is.
 fn end(card: &Hop) -> Vec<DocumentStep> {
     steps!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
 }

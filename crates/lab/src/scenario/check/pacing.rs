@@ -1,4 +1,4 @@
-//! Rules of `pacing`: a line that can be paced, and what the configuration itself has to keep.
+//! Rules of `pacing`: a link that can be paced, and the rules of the configuration itself.
 
 use super::super::document::DocumentStep;
 use super::super::spec::{Direction, DirectionSpec, LinkSpec};
@@ -7,7 +7,7 @@ use farpace_link::pacing::{ClassRate, FCS, PREAMBLE_AND_GAP};
 use std::collections::BTreeSet;
 
 impl Checker<'_> {
-    /// The line of a paced direction, and its configuration.
+    /// The link of a paced direction, and its configuration.
     pub(super) fn pacing(&mut self, i: usize, link: &LinkSpec) {
         let ways = [
             ("forward", Direction::Forward, &link.forward),
@@ -48,7 +48,7 @@ impl Checker<'_> {
                     self.key(below("pacing"), "an infinitely fast line cannot be paced")
                         .hint("give the link a `rate`");
                 }
-                // Said already.
+                // Found already.
                 Some(rate) if rate.bits_per_sec() == 0 => {}
                 Some(rate) => {
                     for error in config.check(rate) {
@@ -64,7 +64,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Full packets of every flow fit the MTU of the paced lines on its way.
+    /// Full packets of every flow fit the MTU of the paced NICs on its path.
     pub(super) fn paced_paths(&mut self) {
         let s = self.s;
         let mut told = BTreeSet::new();
@@ -87,7 +87,7 @@ impl Checker<'_> {
     }
 }
 
-/// The key that manages the queue or the line of a direction.
+/// The key that manages the queue or the link of a direction.
 fn managed(own: &DirectionSpec, link: &LinkSpec) -> Option<&'static str> {
     match () {
         () if own.aqm.is_some() || link.aqm.is_some() => Some("aqm"),

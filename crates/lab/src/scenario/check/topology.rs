@@ -30,7 +30,7 @@ impl Checker<'_> {
                     list(&links),
                     link.name
                 ));
-                return; // whatever else is found would be a consequence
+                return; // all further findings would follow from this one
             }
             graph.add(i, link);
         }

@@ -1,4 +1,4 @@
-//! What a flow meets: its paths, their capacity, its window, its losses.
+//! What a flow meets: its paths and their capacity.
 
 use super::super::figures::{PathBottleneck, SegmentSizes, narrowest};
 use super::super::number::{percent, rate, size, time};
@@ -8,7 +8,7 @@ use super::page::ExplainPage;
 use farpace_tcp::config::Profile;
 use farpace_units::{ByteCount, Span};
 
-/// What is known of one flow while its part is written.
+/// A flow, and what is known of it.
 pub(super) struct FlowPage<'a> {
     pub s: &'a Scenario,
     pub flow: &'a FlowSpec,
@@ -128,7 +128,7 @@ impl FlowPage<'_> {
                 self.segment.payload
             ),
         );
-        // What a full bucket lets pass at first is not paid for in time.
+        // Packets that the full bucket lets pass at the beginning take no time.
         let total = scale_bytes(self.flow.size, counted, self.segment.payload);
         let paid = total - policer.map_or(ByteCount::ZERO, |p| p.burst);
         page.item(

@@ -1,4 +1,4 @@
-//! What hosts have: several NICs, processors.
+//! The properties of hosts: several NICs, processors.
 
 use super::super::figures::ETHERNET_HEADER;
 use super::super::number::{rate, time};
@@ -10,7 +10,7 @@ use farpace_units::{ByteCount, Rate, Span};
 /// A full frame without its overhead.
 const FULL: ByteCount = ByteCount::new(1_514);
 
-/// What is worth telling of hosts.
+/// The hosts with properties worth mentioning.
 pub(super) fn write(page: &mut ExplainPage, s: &Scenario) {
     let mut told = s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some() || host.processor.is_some());
     if told.clone().next().is_none() {

@@ -9,7 +9,7 @@ use super::page::ExplainPage;
 use farpace_units::{ByteCount, Rate};
 
 impl FlowPage<'_> {
-    /// For each policer: whether and when its bucket runs dry at full speed.
+    /// For each policer: whether and when its bucket becomes empty at full speed.
     pub(super) fn policers(&self, window: ByteCount, limits: &[PathBottleneck], page: &mut ExplainPage) {
         for (i, limit) in limits.iter().enumerate().filter(|(_, l)| l.is_policer) {
             let Some(policer) = self.s.direction(limit.hop).and_then(|d| d.spec.policer.as_ref()) else {
@@ -65,7 +65,7 @@ impl FlowPage<'_> {
             })
         };
         let paths = self.s.paths(self.flow);
-        // Of several ways, each counts by what it carries.
+        // Of several paths, each counts by its share.
         let shares = if paths.len() > 1 { self.s.together(self.flow, &paths) } else { None };
         let shares = shares.map_or(vec![1.0; paths.len()], |(_, shares)| {
             shares.iter().map(|rate| rate.bits_per_sec() as f64).collect::<Vec<_>>()

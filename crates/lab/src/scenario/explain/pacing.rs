@@ -1,9 +1,9 @@
-//! Words for pacing.
+//! How a NIC paces.
 
 use super::super::spec::ResolvedDirection;
 use farpace_link::pacing::{ClassConfig, ClassRate, Gaps, PacingConfig, SchedulerKind};
 
-/// Most classes that are named.
+/// Most classes that are listed.
 const MAX: usize = 8;
 
 /// How packets are paced; none if they are not.
@@ -29,7 +29,7 @@ pub(super) fn pacing(d: &ResolvedDirection<'_>) -> Option<String> {
     Some(format!("At its entrance packets are {}: {classes}. {rest}{held}", manner(config)))
 }
 
-/// The machine that paces what leaves in this direction; none if nothing does.
+/// The node that paces in this direction; none if nothing does.
 pub(super) fn paces(d: &ResolvedDirection<'_>) -> Option<String> {
     let config = d.pacing.filter(|config| config.scheduler != SchedulerKind::Fifo)?;
     config.classes.iter().any(|class| class.rate.is_some()).then(|| d.from.to_owned())

@@ -42,7 +42,7 @@ impl FlowPage<'_> {
             );
             return;
         }
-        // A policer holds nothing back, so packets wait at the narrowest line.
+        // A policer has no queue, so packets wait at the narrowest link.
         let Some(line) = self.narrowest_line(limits) else { return };
         let excess = self.packets(window).saturating_sub(self.packets(self.pipe(&line)));
         if excess == 0 {
@@ -104,7 +104,7 @@ impl FlowPage<'_> {
         let Ok(config) = self.flow.sender.resolve() else { return };
         let first = u64::from(config.first_window(u32::from(config.mss)).get());
         let threshold = config.initial_ssthresh.map_or(u64::MAX, |t| u64::from(t.get()));
-        // A policer with a full bucket does not stop slow start: what counts is the narrowest line.
+        // A policer with a full bucket does not stop slow start: the narrowest link counts.
         let line = self.narrowest_line(limits);
         let ends = [
             (self.packets(window), "the window"),

@@ -22,7 +22,8 @@ pub struct FlowSpec {
     /// When the sender connects.
     #[serde(default)]
     pub start: Span,
-    /// How much is sent: a pattern made from the seed, or, for the first flow, the file given as --payload.
+    /// How much is sent: a pattern that follows from the seed, or, for the first flow, the file given as
+    /// --payload.
     pub size: ByteCount,
     /// TCP of the sending host for this flow.
     #[serde(default)]

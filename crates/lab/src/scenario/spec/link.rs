@@ -8,9 +8,8 @@ use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A full-duplex link. In each direction a packet meets the middlebox, ACK thinning and the policer, then MTU,
-/// outages, loss, corruption, duplication, jitter and reordering, then the queue, the rate, the delay, the bit
-/// errors, and the interrupts of the NIC that receives it.
+/// A full-duplex link. In each direction a packet first meets the impairments, in the order of the keys of
+/// `forward`, then the queue, the rate and the delay; `bit_errors` and `interrupts` follow the delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// One line that says what this is; the heading of reports.
+    /// One line that says what this is: the heading of reports.
     pub title: String,
-    /// What it shows and why, in as many lines as it takes.
+    /// What it shows and why, of any length.
     #[serde(default)]
     pub description: String,
     /// All random numbers of the run follow from this number (0 to 2^63 - 1) and from the names of the elements.
@@ -52,7 +52,7 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// The transfers.
     pub flows: Vec<FlowSpec>,
-    /// Streams of UDP datagrams beside them.
+    /// Streams of UDP datagrams in addition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datagrams: Vec<DatagramFlow>,
 }

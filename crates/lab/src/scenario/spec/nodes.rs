@@ -17,9 +17,9 @@ pub struct HostSpec {
     pub address: Option<IpAddr>,
     /// The host has a NIC for each of its links, in the order of the links, and uses all of them together as one.
     pub multi_nic: Option<MultiNicConfig>,
-    /// What its connections may hold; omitted: 16 GiB. Autotuned buffers reach a quarter of it.
+    /// Memory limit of its connections; omitted: 16 GiB. Autotuned buffers reach a quarter of it.
     pub memory: Option<ByteCount>,
-    /// What frames cost the host; omitted: nothing.
+    /// The time that frames take in the host; omitted: none.
     pub processor: Option<ProcessorSpec>,
 }
 
