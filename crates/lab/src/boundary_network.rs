@@ -17,7 +17,7 @@ pub struct BoundaryInfo {
     /// The host's name.
     pub host: String,
     /// The [`BoundaryPort`](farpace_path::BoundaryPort).
-    pub door: ElementId,
+    pub port: ElementId,
     /// The address of the host in the scenario.
     pub address: IpAddr,
     /// The MAC address of the host in the network.
@@ -32,7 +32,7 @@ pub struct BoundaryInfo {
 pub struct BoundaryNetwork {
     scenario: Scenario,
     parts: Parts,
-    doors: Vec<BoundaryInfo>,
+    ports: Vec<BoundaryInfo>,
 }
 
 impl BoundaryNetwork {
@@ -41,23 +41,23 @@ impl BoundaryNetwork {
     /// # Errors
     /// What a checked scenario does not cause.
     pub fn build(scenario: &Scenario, seed: u64) -> Result<(World, BoundaryNetwork), NetworkError> {
-        let (world, parts) = network::build(scenario, seed, HostKind::Doors)?;
+        let (world, parts) = network::build(scenario, seed, HostKind::BoundaryPorts)?;
         let (addresses, resolving) = (scenario.addresses(), resolving(scenario));
-        let info = |(host, machine): (&String, &crate::hosts::HostElements)| {
+        let info = |(name, host): (&String, &crate::hosts::HostElements)| {
             Some(BoundaryInfo {
-                host: host.clone(),
-                door: machine.host,
-                address: *addresses.get(host.as_str())?,
-                mac: machine.mac,
-                resolves: resolving.contains(host.as_str()),
+                host: name.clone(),
+                port: host.host,
+                address: *addresses.get(name.as_str())?,
+                mac: host.mac,
+                resolves: resolving.contains(name.as_str()),
             })
         };
-        let doors = parts.hosts.iter().filter_map(info).collect();
-        Ok((world, BoundaryNetwork { scenario: scenario.clone(), parts, doors }))
+        let ports = parts.hosts.iter().filter_map(info).collect();
+        Ok((world, BoundaryNetwork { scenario: scenario.clone(), parts, ports }))
     }
     /// The boundary ports, in the order of names.
-    pub fn doors(&self) -> &[BoundaryInfo] {
-        &self.doors
+    pub fn ports(&self) -> &[BoundaryInfo] {
+        &self.ports
     }
     /// The scenario of this network.
     pub const fn scenario(&self) -> &Scenario {
@@ -66,7 +66,7 @@ impl BoundaryNetwork {
     /// Where the packets of one direction of a link go in and come out. None: the link does not exist.
     pub fn ends(&self, hop: Hop) -> Option<[End; 2]> {
         let (nodes, chain) = (self.parts.nodes.get(hop.link)?, self.parts.links.get(hop.link)?);
-        Some(match hop.way {
+        Some(match hop.direction {
             Direction::Forward => [nodes[0], chain[1]],
             Direction::Backward => [nodes[1], chain[0]],
         })
@@ -86,10 +86,10 @@ impl BoundaryNetwork {
     }
     /// The multi-NIC layers, by host.
     pub fn multi_nics(&self) -> impl Iterator<Item = (&str, ElementId)> {
-        self.parts.hosts.iter().filter_map(|(host, machine)| Some((host.as_str(), machine.layer?)))
+        self.parts.hosts.iter().filter_map(|(name, host)| Some((name.as_str(), host.multi_nic?)))
     }
     /// The multi-NIC layer of a host.
     pub fn multi_nic<'w>(&self, world: &'w World, host: &str) -> Option<&'w MultiNic> {
-        world.element(self.parts.hosts.get(host)?.layer?)
+        world.element(self.parts.hosts.get(host)?.multi_nic?)
     }
 }

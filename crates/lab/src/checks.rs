@@ -57,30 +57,30 @@ impl Observer for Digest {
 
 /// Progress stopped for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no progress for {silence} from {since} on; at most {most} is allowed")]
+#[error("no progress for {silence} from {since} on; at most {max} is allowed")]
 pub struct Stalled {
     /// The last progress before the silence.
     pub since: Instant,
     /// How long it was, or has been so far.
     pub silence: Span,
     /// The limit.
-    pub most: Span,
+    pub max: Span,
 }
 
 /// Checks that something makes progress: a transfer, for example, after the end of all impairments on its
 /// path.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
-    most: Span,
+    max: Span,
     last: Instant,
     /// The longest silence that has ended, and where it began.
     longest: (Instant, Span),
 }
 
 impl Liveness {
-    /// Silence of up to `most` is allowed from `start` on.
-    pub const fn new(start: Instant, most: Span) -> Self {
-        Liveness { most, last: start, longest: (start, Span::ZERO) }
+    /// Silence of up to `max` is allowed from `start` on.
+    pub const fn new(start: Instant, max: Span) -> Self {
+        Liveness { max, last: start, longest: (start, Span::ZERO) }
     }
     /// Progress was made at `now`.
     pub fn progress(&mut self, now: Instant) {
@@ -98,7 +98,7 @@ impl Liveness {
     /// The longest one, if it is not.
     pub fn check(&self, now: Instant) -> Result<(), Stalled> {
         let (since, silence) = self.longest_until(now);
-        if silence <= self.most { Ok(()) } else { Err(Stalled { since, silence, most: self.most }) }
+        if silence <= self.max { Ok(()) } else { Err(Stalled { since, silence, max: self.max }) }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let mut live = Liveness::new(at(1), Span::from_secs(2));
         live.progress(at(3));
         assert_eq!(live.check(at(5)), Ok(()));
-        let stalled = Stalled { since: at(3), silence: Span::from_secs(3), most: Span::from_secs(2) };
+        let stalled = Stalled { since: at(3), silence: Span::from_secs(3), max: Span::from_secs(2) };
         assert_eq!(live.check(at(6)), Err(stalled));
         live.progress(at(6));
         live.progress(at(7));

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 pub(crate) struct ConstantRate {
     to: SocketAddr,
     payload: usize,
-    /// It tells the time of the next datagram, without drift.
-    line: Serialiser,
+    /// Computes the time of the next datagram, without drift.
+    clock: Serialiser,
     next: Option<Instant>,
     end: Instant,
     pub sent: u64,
@@ -19,7 +19,7 @@ pub(crate) struct ConstantRate {
 impl ConstantRate {
     pub fn new(to: SocketAddr, payload: ByteCount, rate: Rate, start: Instant, end: Instant) -> Self {
         let next = Some(start).filter(|start| *start < end);
-        ConstantRate { to, payload: payload.as_len(), line: Serialiser::new(rate), next, end, sent: 0 }
+        ConstantRate { to, payload: payload.as_len(), clock: Serialiser::new(rate), next, end, sent: 0 }
     }
 }
 
@@ -34,7 +34,7 @@ impl DatagramProgram for ConstantRate {
             // A busy host refuses it: it is lost like any other.
             _ = socket.send_to(self.to, Bytes::from(payload));
             self.sent += 1;
-            let next = self.line.send(at, ByteCount::of_len(self.payload));
+            let next = self.clock.send(at, ByteCount::of_len(self.payload));
             self.next = Some(next).filter(|next| *next < self.end);
         }
     }

@@ -19,7 +19,7 @@ pub(crate) enum HostKind {
     /// Our own stacks.
     Stacks,
     /// Boundary ports, with stacks of others behind them.
-    Doors,
+    BoundaryPorts,
 }
 
 /// The elements of a host.
@@ -30,15 +30,15 @@ pub(crate) struct HostElements {
     /// The address of its first NIC.
     pub mac: MacAddr,
     /// The multi-NIC layer, if it has several NICs.
-    pub layer: Option<ElementId>,
+    pub multi_nic: Option<ElementId>,
     /// The element at the bottom, and the port of its first link.
-    below: End,
+    bottom: End,
 }
 
 impl HostElements {
     /// The end for the link of NIC `number`.
     pub fn end(&self, number: u16) -> End {
-        (self.below.0, Port(self.below.1.0 + number))
+        (self.bottom.0, Port(self.bottom.1.0 + number))
     }
 }
 
@@ -49,15 +49,15 @@ pub(crate) fn build(
     seed: u64,
     ends: HostKind,
 ) -> Result<BTreeMap<String, HostElements>, NetworkError> {
-    let mut machines = BTreeMap::new();
+    let mut hosts = BTreeMap::new();
     let resolving = resolving(scenario);
     for (&name, &address) in &scenario.addresses() {
-        machines.insert(name.to_owned(), machine(world, scenario, seed, (name, address, ends), &resolving)?);
+        hosts.insert(name.to_owned(), add_host(world, scenario, seed, (name, address, ends), &resolving)?);
     }
-    Ok(machines)
+    Ok(hosts)
 }
 
-fn machine(
+fn add_host(
     world: &mut World,
     scenario: &Scenario,
     seed: u64,
@@ -73,9 +73,9 @@ fn machine(
     }
     let mac = host.mac();
     let processor = scenario.hosts.get(name).and_then(|host| host.processor.as_ref());
-    let several = scenario.multi_nic(name);
-    let paced = scenario.cards(name).into_iter().filter_map(|nic| scenario.direction(nic)?.pacing);
-    if processor.is_some() || several.is_some() || paced.clone().next().is_some() {
+    let multi_nic = scenario.multi_nic(name);
+    let paced = scenario.nics(name).into_iter().filter_map(|nic| scenario.direction(nic)?.pacing);
+    if processor.is_some() || multi_nic.is_some() || paced.clone().next().is_some() {
         host.know_departures();
     }
     if paced.into_iter().any(PacingConfig::follows_connections) {
@@ -89,39 +89,39 @@ fn machine(
     }
     let host = match ends {
         HostKind::Stacks => world.add(name, Box::new(host))?,
-        HostKind::Doors => world.add(name, Box::new(BoundaryPort::timed()))?,
+        HostKind::BoundaryPorts => world.add(name, Box::new(BoundaryPort::timed()))?,
     };
-    let mut below = (host, Port(0));
+    let mut bottom = (host, Port(0));
     if let Some(processor) = processor {
         let id = world.add(&format!("{name}.processor"), Box::new(Processor::new(processor.config())))?;
-        world.connect(below, (id, Port(0)))?;
-        below = (id, Port(1));
+        world.connect(bottom, (id, Port(0)))?;
+        bottom = (id, Port(1));
     }
     let mut layer = None;
-    if let Some(config) = several {
-        let specs = specs(scenario, mac, &scenario.cards(name));
-        let dice = RandomStream::new(seed, &format!("{name}.lists"));
-        let cards = MultiNic::new(Instant::ZERO, config, &specs, &[address], dice);
-        let id = world.add(&format!("{name}.nics"), Box::new(cards))?;
-        world.connect(below, (id, Port(0)))?;
-        (layer, below) = (Some(id), (id, Port(1)));
+    if let Some(config) = multi_nic {
+        let specs = specs(scenario, mac, &scenario.nics(name));
+        let rng = RandomStream::new(seed, &format!("{name}.lists"));
+        let nics = MultiNic::new(Instant::ZERO, config, &specs, &[address], rng);
+        let id = world.add(&format!("{name}.nics"), Box::new(nics))?;
+        world.connect(bottom, (id, Port(0)))?;
+        (layer, bottom) = (Some(id), (id, Port(1)));
     }
-    Ok(HostElements { host, mac, layer, below })
+    Ok(HostElements { host, mac, multi_nic: layer, bottom })
 }
 
 /// The NICs of a host whose first has the address `mac`.
-fn specs(scenario: &Scenario, mac: MacAddr, cards: &[Hop]) -> Vec<NicSpec> {
-    let spec = |(number, card): (usize, &Hop)| {
-        let rate = scenario.card_sends(*card).unwrap_or_default();
-        let kind = NicKind::of_rate(scenario.card_rate(*card).unwrap_or_default());
-        NicSpec { mac: card_mac(mac, number), rate, kind }
+fn specs(scenario: &Scenario, mac: MacAddr, nics: &[Hop]) -> Vec<NicSpec> {
+    let spec = |(number, nic): (usize, &Hop)| {
+        let rate = scenario.nic_max_rate(*nic).unwrap_or_default();
+        let kind = NicKind::of_rate(scenario.nic_rate(*nic).unwrap_or_default());
+        NicSpec { mac: nic_mac(mac, number), rate, kind }
     };
-    cards.iter().enumerate().map(spec).collect()
+    nics.iter().enumerate().map(spec).collect()
 }
 
 /// The address of a NIC. The lab's hosts leave the upper half of the second byte free. With at most 16 NICs
 /// it distinguishes them.
-fn card_mac(MacAddr(mut first): MacAddr, number: usize) -> MacAddr {
+fn nic_mac(MacAddr(mut first): MacAddr, number: usize) -> MacAddr {
     first[1] |= (number as u8) << 4;
     MacAddr(first)
 }
@@ -129,7 +129,7 @@ fn card_mac(MacAddr(mut first): MacAddr, number: usize) -> MacAddr {
 /// The hosts that have to resolve MAC addresses: those on an Ethernet with a host that has several NICs.
 pub(crate) fn resolving(scenario: &Scenario) -> BTreeSet<&str> {
     let (shared, of) = (scenario.shared_ethernets(), scenario.ethernets());
-    let asks = |name: &&str| scenario.cards(name).iter().any(|card| shared.contains(&of[card.link]));
+    let asks = |name: &&str| scenario.nics(name).iter().any(|nic| shared.contains(&of[nic.link]));
     scenario.hosts.keys().map(String::as_str).filter(asks).collect()
 }
 
@@ -139,15 +139,15 @@ mod tests {
 
     /// Breaks: two NICs of a network have the same address, and switches send to the wrong one.
     #[test]
-    fn every_card_has_an_address_of_its_own() {
+    fn every_nic_has_its_own_address() {
         let mut all = BTreeSet::new();
         for address in ["10.0.0.1", "10.0.0.2", "fd00::a00:1", "fd00::1"] {
             let address: IpAddr = address.parse().expect("an address");
             let secret = Secret::from_stream(&mut RandomStream::new(1, "secret"));
             let first = Host::new(address, secret).mac();
-            assert_eq!(card_mac(first, 0), first);
+            assert_eq!(nic_mac(first, 0), first);
             for number in 0..16 {
-                let mac = card_mac(first, number);
+                let mac = nic_mac(first, number);
                 assert!(!mac.is_multicast() && mac.0[0] & 2 != 0, "{mac:?} is not locally administered");
                 assert!(all.insert(mac), "{mac:?} twice");
             }

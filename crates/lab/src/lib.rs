@@ -23,9 +23,9 @@ mod payload;
 mod programs;
 mod queueing;
 mod run;
+mod run_observer;
 pub mod scenario;
 mod silence;
-mod watch;
 
 pub use boundary_network::{BoundaryInfo, BoundaryNetwork};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
@@ -35,5 +35,5 @@ pub use outcome::{
 };
 pub use payload::{Mismatch, Payload, PayloadError, Verifier, VerifyError};
 pub use run::{FlowSample, Inputs, Run, RunError, RunProgress};
+pub use run_observer::{CaptureFile, CaptureOpenError};
 pub use silence::{Silence, SilenceMeter};
-pub use watch::{CaptureFile, CaptureOpenError};

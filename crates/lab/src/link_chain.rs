@@ -7,9 +7,9 @@ use farpace_path::{Duplex, Element, LinkDirection, ManagedLinkDirection, Port};
 
 /// Adds the elements of `link` and connects them. Returns the ends at its first and second node.
 ///
-/// Packets that travel forward meet the elements from left to right, packets that travel backward from right to
-/// left. So the chain is: impairments before the forward queue, impairments after the backward delay, the link
-/// itself, impairments after the forward delay, impairments before the backward queue.
+/// Packets that travel forward meet the elements from left to right, packets that travel backward from right
+/// to left. So the chain is: impairments before the forward queue, impairments after the backward delay, the
+/// link itself, impairments after the forward delay, impairments before the backward queue.
 pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], NetworkError> {
     let [forward, backward] = Direction::BOTH.map(|direction| link.direction(direction));
     let mut ids = Vec::new();
@@ -44,8 +44,8 @@ pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], Netw
     Ok([(first, Port(0)), (last, Port(1))])
 }
 
-/// Queues, rates and delays of both directions. A managed queue or a rate that changes needs twice the events, so
-/// only links that have one pay for it.
+/// Queues, rates and delays of both directions. A managed queue or a rate that changes needs twice the
+/// events, so only links that have one pay for it.
 fn link_element(
     forward: &ResolvedDirection<'_>,
     backward: &ResolvedDirection<'_>,

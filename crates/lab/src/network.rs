@@ -141,7 +141,7 @@ fn router(
         if let Some(port) = ports.get(&(name, link))
             && scenario.leads_to_switch(spec, name)
         {
-            router.share(*port);
+            router.share_link(*port);
         }
     }
     Ok(router)

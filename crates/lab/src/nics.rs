@@ -2,21 +2,21 @@
 
 use crate::outcome::{NicOutcome, NicsOutcome};
 use crate::parts::Parts;
+use crate::run_observer::RunObserver;
 use crate::scenario::Scenario;
-use crate::watch::Watch;
 use farpace_path::world::{World, WorldError};
 
 /// Counts the frames of all NICs.
 pub(crate) fn observe(
     world: &mut World,
-    watch: &mut Watch,
+    observer: &mut RunObserver,
     scenario: &Scenario,
     parts: &Parts,
 ) -> Result<(), WorldError> {
-    for (host, _) in parts.hosts.iter().filter(|(_, machine)| machine.layer.is_some()) {
-        for end in scenario.cards(host).into_iter().filter_map(|card| parts.card(card)).flatten() {
+    for (host, _) in parts.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
+        for end in scenario.nics(host).into_iter().filter_map(|nic| parts.nic(nic)).flatten() {
             let wire = world.observe(end)?;
-            watch.count(wire);
+            observer.count(wire);
         }
     }
     Ok(())
@@ -25,31 +25,31 @@ pub(crate) fn observe(
 /// The outcome of every host with several NICs, by name.
 pub(crate) fn outcomes(
     world: &mut World,
-    watch: &Watch,
+    observer: &RunObserver,
     scenario: &Scenario,
     parts: &Parts,
 ) -> Result<Vec<NicsOutcome>, WorldError> {
     let mut outcomes = Vec::new();
-    for (host, machine) in &parts.hosts {
-        let Some(layer) = machine.layer else { continue };
-        let mut cards = Vec::new();
-        for (number, card) in scenario.cards(host).into_iter().enumerate() {
-            let Some([sent, received]) = parts.card(card) else { continue };
+    for (name, host) in &parts.hosts {
+        let Some(multi_nic) = host.multi_nic else { continue };
+        let mut nics = Vec::new();
+        for (number, nic) in scenario.nics(name).into_iter().enumerate() {
+            let Some([sent, received]) = parts.nic(nic) else { continue };
             let (sent, received) = (world.observe(sent)?, world.observe(received)?);
-            let (sent, received) = (watch.counted(sent), watch.counted(received));
-            cards.push(NicOutcome {
+            let (sent, received) = (observer.counted(sent), observer.counted(received));
+            nics.push(NicOutcome {
                 name: format!("nic{number}"),
-                link: scenario.links.get(card.link).map_or_else(String::new, |link| link.name.clone()),
-                rate: scenario.card_rate(card).unwrap_or_default(),
+                link: scenario.links.get(nic.link).map_or_else(String::new, |link| link.name.clone()),
+                rate: scenario.nic_rate(nic).unwrap_or_default(),
                 sent: sent.frames,
                 sent_bytes: sent.bytes,
                 received: received.frames,
                 received_bytes: received.bytes,
             });
         }
-        let dropped = world.ledger(layer).map_or(0, |ledger| ledger.drops().map(|(_, n)| n).sum());
-        let readings = world.any(layer).map(|element| element.inspect()).unwrap_or_default();
-        outcomes.push(NicsOutcome { host: host.clone(), cards, dropped, readings });
+        let dropped = world.ledger(multi_nic).map_or(0, |ledger| ledger.drops().map(|(_, n)| n).sum());
+        let readings = world.any(multi_nic).map(|element| element.inspect()).unwrap_or_default();
+        outcomes.push(NicsOutcome { host: name.clone(), nics, dropped, readings });
     }
     Ok(outcomes)
 }

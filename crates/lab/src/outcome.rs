@@ -1,9 +1,9 @@
 //! The outcome of a run.
 
 use crate::payload::VerifyError;
+use crate::run_observer::CaptureFile;
 use crate::scenario::Direction;
 use crate::silence::SilenceMeter;
-use crate::watch::CaptureFile;
 use farpace_events::Cause;
 use farpace_link::nic::NicStats;
 use farpace_link::pacing::NamedStats;
@@ -43,7 +43,7 @@ pub struct PacingOutcome {
     /// The link.
     pub link: String,
     /// Its direction.
-    pub way: Direction,
+    pub direction: Direction,
     /// The node that paced.
     pub from: String,
     /// The node at the other end.
@@ -60,7 +60,7 @@ pub struct NicsOutcome {
     /// The host.
     pub host: String,
     /// Its NICs, in order.
-    pub cards: Vec<NicOutcome>,
+    pub nics: Vec<NicOutcome>,
     /// Frames that found the queue of the NICs full, or had no route.
     pub dropped: u64,
     /// Readings of the multi-NIC layer.

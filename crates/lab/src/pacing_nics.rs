@@ -1,4 +1,4 @@
-//! The NICs that pace what their node sends. Each stands between a port of the node and the link.
+//! The NICs that pace what their node sends. Each is between a port of the node and the link.
 
 use crate::network::NetworkError;
 use crate::outcome::PacingOutcome;
@@ -17,8 +17,8 @@ pub(crate) const NODE_PORT: Port = Port(0);
 /// The port of a [`PacingNicElement`] at the link.
 const LINK_PORT: Port = Port(1);
 
-/// Connects a node to the link that leads away from it in `direction`: by a NIC that paces, if there is one. The NIC
-/// has the name `NODE.nicN`, with `number`. Returns it.
+/// Connects a node to the link that leads away from it in `direction`: by a NIC that paces, if there is one.
+/// The NIC has the name `NODE.nicN`, with `number`. Returns it.
 pub(crate) fn connect(
     world: &mut World,
     link: &LinkSpec,
@@ -46,13 +46,13 @@ pub(crate) fn outcomes(world: &World, scenario: &Scenario, parts: &Parts) -> Vec
     let mut outcomes = Vec::new();
     for (index, link) in scenario.links.iter().enumerate() {
         for direction in Direction::BOTH {
-            let id = parts.pacing_nic(Hop { link: index, way: direction });
+            let id = parts.pacing_nic(Hop { link: index, direction });
             let element = id.and_then(|id| world.element::<PacingNicElement>(id));
             let Some(nic) = element.and_then(|nic| nic.direction(NODE_PORT).as_ref()) else { continue };
             let ends = link.direction(direction);
             outcomes.push(PacingOutcome {
                 link: link.name.clone(),
-                way: direction,
+                direction,
                 from: ends.from.to_owned(),
                 to: ends.to.to_owned(),
                 nic: *nic.stats(),

@@ -20,35 +20,35 @@ pub(crate) struct Parts {
 impl Parts {
     /// The stack of a host.
     pub fn host(&self, name: &str) -> Option<ElementId> {
-        self.hosts.get(name).map(|machine| machine.host)
+        self.hosts.get(name).map(|host| host.host)
     }
     /// Both ends of the wire between a NIC and its link: frames that leave by the first are sent, by the
     /// second received.
-    pub fn card(&self, card: Hop) -> Option<[End; 2]> {
-        self.end(card.link, card.way.entrance())
+    pub fn nic(&self, nic: Hop) -> Option<[End; 2]> {
+        self.end(nic.link, nic.direction.entrance())
     }
     fn end(&self, link: usize, end: usize) -> Option<[End; 2]> {
         Some([*self.nodes.get(link)?.get(end)?, *self.links.get(link)?.get(end)?])
     }
     /// The NIC that paces what is sent over a hop; none if it is not paced.
     pub fn pacing_nic(&self, hop: Hop) -> Option<ElementId> {
-        *self.pacing_nics.get(hop.link)?.get(hop.way.entrance())?
+        *self.pacing_nics.get(hop.link)?.get(hop.direction.entrance())?
     }
     /// The end by which frames leave that a host has received, by any NIC.
     pub fn received(&self, host: ElementId) -> Option<End> {
-        let machine = self.hosts.values().find(|machine| machine.host == host)?;
-        if let Some(layer) = machine.layer {
-            return Some((layer, Port(0)));
+        let host = self.hosts.values().find(|elements| elements.host == host)?;
+        if let Some(multi_nic) = host.multi_nic {
+            return Some((multi_nic, Port(0)));
         }
         let ends = self.nodes.iter().flatten().zip(self.links.iter().flatten());
-        ends.into_iter().find_map(|(node, chain)| (*node == machine.end(0)).then_some(*chain))
+        ends.into_iter().find_map(|(node, chain)| (*node == host.end(0)).then_some(*chain))
     }
     /// Both ends of the wire of a tap.
     pub fn tapped(&self, place: &TapPlace, world: &World) -> Option<[End; 2]> {
         match place {
             TapPlace::End { link, end } => self.end(*link, *end),
             TapPlace::Stack { host } => {
-                let above = (self.hosts.get(host)?.layer?, Port(0));
+                let above = (self.hosts.get(host)?.multi_nic?, Port(0));
                 Some([world.peer(above)?, above])
             }
         }

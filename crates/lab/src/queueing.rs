@@ -24,7 +24,7 @@ impl PathQueues {
     pub fn along(world: &World, scenario: &Scenario, parts: &Parts, hops: &[Hop]) -> PathQueues {
         let link = |hop: &Hop| {
             let id = world.find(&scenario.links.get(hop.link)?.name)?;
-            Some((id, Port(hop.way.entrance() as u16)))
+            Some((id, Port(hop.direction.entrance() as u16)))
         };
         PathQueues {
             nics: hops.iter().filter_map(|hop| parts.pacing_nic(*hop)).collect(),

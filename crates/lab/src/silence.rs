@@ -158,7 +158,7 @@ mod tests {
     }
     /// Breaks: a slow link that is full, with a packet in every second bin, counts as silent.
     #[test]
-    fn a_slow_line_is_not_silent() {
+    fn a_slow_link_is_not_silent() {
         let bin = Span::from_millis(10);
         let mut m = SilenceMeter::new(bin, Span::from_millis(80), 0);
         for n in 0..200 {

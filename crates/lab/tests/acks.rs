@@ -8,7 +8,7 @@ use farpace_units::{Instant, Span};
 
 const MODES: [&str; 7] = ["off", "classic", "classic-literal", "safe", "flag", "tarr", "unilateral"];
 /// The middleboxes between them, in both directions: none, and firewalls.
-const BOXES: [(&str, &str); 6] = [
+const MIDDLEBOXES: [(&str, &str); 6] = [
     ("nothing", ""),
     ("strips from all", "middlebox = { strip_options = [253, 254] }"),
     ("strips from SYN", "middlebox = { strip_options = [253, 254], strip_options_on = \"syn\" }"),
@@ -20,10 +20,10 @@ const BOXES: [(&str, &str); 6] = [
 /// 300 kB over 10 Mbit/s and 2 times 10 ms; the receiver's ACKs leave at ticks of 200 ms.
 fn transfer(sender: &str, receiver: &str, forward: &str, backward: &str) -> FlowOutcome {
     let text = format!(
-        "title = \"t\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nforward = {{ {forward} }}\nbackward = {{ {backward} }}\n\
-         [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"300 kB\"\n\
-         sender = {{ {sender} }}\nreceiver = {{ {receiver} }}\n"
+        "title = \"t\"\nduration = \"60 s\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = \
+         [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nforward = {{ {forward} }}\nbackward = {{ \
+         {backward} }}\n[[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"300 kB\"\nsender = {{ \
+         {sender} }}\nreceiver = {{ {receiver} }}\n"
     );
     let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut run = Run::new(&scenario, Inputs::default()).unwrap();
@@ -32,8 +32,8 @@ fn transfer(sender: &str, receiver: &str, forward: &str, backward: &str) -> Flow
 }
 
 fn end(mode: &str, delayed_ack: &str) -> String {
-    let ask = if mode == "off" { "" } else { ", ask_for = [\"everything\"]" };
-    format!("ack_control = \"{mode}\"{ask}, delayed_ack = \"{delayed_ack}\"")
+    let request = if mode == "off" { "" } else { ", ask_for = [\"everything\"]" };
+    format!("ack_control = \"{mode}\"{request}, delayed_ack = \"{delayed_ack}\"")
 }
 
 fn took(flow: &FlowOutcome) -> Span {
@@ -78,20 +78,23 @@ fn expected(form: &str, between: &str) -> (bool, u64) {
 /// Breaks: a pair of ends, or a middlebox between them, with which ACK requests do harm. Every transfer ends,
 /// about as fast as without requests; requests are answered where possible, and stop soon otherwise.
 #[test]
-fn every_pair_over_every_box() {
+fn every_pair_through_every_middlebox() {
     let plain = took(&transfer(&end("off", "bsd"), &end("off", "bsd"), "", ""));
     for sender in MODES {
         for receiver in MODES {
-            for (name, between) in BOXES {
+            for (name, between) in MIDDLEBOXES {
                 let what = format!("{sender} asks {receiver}, {name}");
                 let flow = transfer(&end(sender, "bsd"), &end(receiver, "bsd"), between, between);
-                let (asked, confirmed) = (flow.counters.asked, flow.counters.confirmed);
+                let (requested, confirmed) = (flow.counters.asked, flow.counters.confirmed);
                 let form = form(sender, receiver);
                 let (answered, limit) = expected(form, name);
                 if answered {
-                    assert!(confirmed >= 3, "{what}: {confirmed} of {asked} confirmed");
+                    assert!(confirmed >= 3, "{what}: {confirmed} of {requested} confirmed");
                 } else {
-                    assert!(confirmed == 0 && asked <= limit, "{what}: {confirmed} of {asked} confirmed");
+                    assert!(
+                        confirmed == 0 && requested <= limit,
+                        "{what}: {confirmed} of {requested} confirmed"
+                    );
                 }
                 // The published form has no protection before the first loss: two timeouts.
                 let literal = form == "classic-literal" && !answered && limit > 0;
@@ -113,7 +116,8 @@ fn no_receiver_and_no_request_deadlock() {
             let rule = rules[(i + j) % rules.len()];
             let profile = ["modern", "net2", "newreno", "linux-2.6.22", "farpace"][(i * 3 + j) % 5];
             let sender = format!(
-                "profile = \"{profile}\", ack_control = \"{mode}\", ask_for = {rule}, delayed_ack = \"{policy}\""
+                "profile = \"{profile}\", ack_control = \"{mode}\", ask_for = {rule}, delayed_ack = \
+                 \"{policy}\""
             );
             let receiver = format!("ack_control = \"{mode}\", delayed_ack = \"{policy}\"");
             let strips = if j % 2 == 0 { "middlebox = { strip_options = [254] }, " } else { "" };
@@ -127,7 +131,7 @@ fn no_receiver_and_no_request_deadlock() {
 /// Breaks: the benefit of ACK requests: a sender with a small first window does not wait for the receiver's
 /// tick.
 #[test]
-fn asking_saves_the_tick() {
+fn ack_requests_save_the_tick() {
     let sender = |mode: &str| format!("{}, profile = \"net2\", clock = \"10 ms\"", end(mode, "bsd"));
     let [with, without] = ["safe", "off"].map(|m| took(&transfer(&sender(m), &end(m, "bsd"), "", "")));
     assert!(with + Span::from_millis(50) < without, "{with} with, {without} without");

@@ -43,7 +43,7 @@ fn took(outcome: &RunOutcome) -> Span {
 /// Breaks: bit errors work in the wrong direction, or before the link instead of after it, where the frame
 /// has already taken its time.
 #[test]
-fn bit_errors_befall_what_has_been_sent() {
+fn bit_errors_follow_the_link() {
     let outcome = run(&line("forward = { bit_errors = 1e-6 }"));
     let lost = drops(&outcome, "l.forward.bit-errors", DropReason::BitErrors);
     // About 1400 packets, 1.2 % of them: 16.8, with a tolerance of four times 4.1.
@@ -83,7 +83,7 @@ fn bursts_and_clocks_have_keys() {
 
 /// Breaks: an outage of one direction drops packets of the other, or packets before or after its time.
 #[test]
-fn acks_alone_can_be_blacked_out() {
+fn an_outage_can_affect_acks_alone() {
     let plain = run(&line(""));
     let dark = run(&line("backward = { outages = [{ at = \"1 s\", lasts = \"300 ms\" }] }"));
     let lost = drops(&dark, "l.backward.outage", DropReason::Outage);
@@ -94,7 +94,7 @@ fn acks_alone_can_be_blacked_out() {
 
 /// Breaks: steps of rate and delay do not reach the link, or reach the wrong direction.
 #[test]
-fn a_schedule_changes_the_line() {
+fn a_schedule_changes_the_link() {
     let constant = took(&run(&line("")));
     // Half of the time 10, half 2.5 Mbit/s: a mean of 6.25.
     let steps = "steps = [{ at = \"250 ms\", rate = \"2500 kbit/s\" }]";
@@ -133,8 +133,8 @@ fn steps_come_from_a_file() {
     };
     let from_file = read("at,rate,delay\n0 s,10 Mbit/s,20 ms\n250 ms,2500 kbit/s,\n").unwrap();
     let inline = line(
-        "schedule = { period = \"500 ms\", steps = [{ at = \"0 s\", rate = \"10 Mbit/s\", delay = \"20 ms\" }, \
-         { at = \"250 ms\", rate = \"2500 kbit/s\" }] }",
+        "schedule = { period = \"500 ms\", steps = [{ at = \"0 s\", rate = \"10 Mbit/s\", delay = \"20 \
+         ms\" }, { at = \"250 ms\", rate = \"2500 kbit/s\" }] }",
     );
     assert_eq!(Ok(from_file), Scenario::parse(&inline, "t.toml"));
     let error = read("at,rate,delay\n0 s,10 Mbit,20 ms\n").unwrap_err();

@@ -39,7 +39,7 @@ fn goodput(outcome: &RunOutcome) -> u64 {
 
 /// Breaks: middleboxes are not in the chain, work in the wrong direction, or drop under another name.
 #[test]
-fn boxes_work_in_their_direction() {
+fn middleboxes_work_in_their_direction() {
     let thin = "ack_thinning = { every = 4 }";
     let there = run(&line(thin, "", "", "1 MB"), 1);
     assert_eq!(
@@ -60,7 +60,7 @@ fn boxes_work_in_their_direction() {
 /// Breaks: stripping has no effect on the ends, or explain and efficiency do not follow what the ends agree
 /// on.
 #[test]
-fn what_is_stripped_is_not_agreed_on() {
+fn stripped_options_are_not_agreed_on() {
     let strip = |kind: u8, on: &str| {
         line(
             &format!("middlebox = {{ strip_options = [{kind}], strip_options_on = \"{on}\" }}"),
@@ -85,16 +85,17 @@ fn what_is_stripped_is_not_agreed_on() {
 
 /// Breaks: the explanation of middleboxes.
 #[test]
-fn boxes_have_words() {
+fn middleboxes_are_explained() {
     let forward = "middlebox = { strip_options = \"unknown\", clear_reserved = true, clear_ae = true }";
-    let backward = "middlebox = { strip_options = [254, 30], strip_options_on = \"data\", drop_without_ack = true }, \
-                    ack_thinning = { every = 4, hold = \"3 ms\" }";
+    let backward = "middlebox = { strip_options = [254, 30], strip_options_on = \"data\", drop_without_ack \
+                    = true }, ack_thinning = { every = 4, hold = \"3 ms\" }";
     let words = explain(&Scenario::parse(&line(forward, backward, "", "1 MB"), "t").unwrap());
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "it strips all options but MSS, window scale, SACK and timestamps from all segments; it clears the reserved \
-         bits and AE.",
-        "it strips options of kinds 30, 254 from segments without SYN; it drops segments without ACK, SYN and RST.",
+        "it strips all options but MSS, window scale, SACK and timestamps from all segments; it clears the \
+         reserved bits and AE.",
+        "it strips options of kinds 30, 254 from segments without SYN; it drops segments without ACK, SYN \
+         and RST.",
         "of 4 pure ACKs of a connection that come within 3 ms the newest goes on",
     ] {
         assert!(words.contains(part), "`{part}` is not in:\n{words}");
@@ -115,13 +116,13 @@ fn middlebox() -> impl Strategy<Value = String> {
     let on = prop::sample::select(vec!["syn", "data", "all"]);
     (options, on, any::<[bool; 3]>()).prop_map(|(options, on, [reserved, ae, drop])| {
         format!(
-            "middlebox = {{ strip_options = {options}, strip_options_on = \"{on}\", clear_reserved = {reserved}, \
-             clear_ae = {ae}, drop_without_ack = {drop} }}"
+            "middlebox = {{ strip_options = {options}, strip_options_on = \"{on}\", clear_reserved = \
+             {reserved}, clear_ae = {ae}, drop_without_ack = {drop} }}"
         )
     })
 }
 
-fn boxes() -> impl Strategy<Value = String> {
+fn middleboxes() -> impl Strategy<Value = String> {
     let thinning = (2u32..20, 1u64..40, any::<bool>()).prop_map(|(every, ms, on)| match on {
         true => format!(", ack_thinning = {{ every = {every}, hold = \"{ms} ms\" }}"),
         false => String::new(),
@@ -140,7 +141,7 @@ proptest! {
     /// does not end.
     #[test]
     fn every_byte_arrives(
-        forward in boxes(), backward in boxes(), seed in 0u64..1_000,
+        forward in middleboxes(), backward in middleboxes(), seed in 0u64..1_000,
         ecn in prop::sample::select(vec!["off", "on", "accurate"]),
     ) {
         let text = line(&forward, &backward, &format!("ecn = \"{ecn}\""), "200 kB");

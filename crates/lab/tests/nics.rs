@@ -74,7 +74,7 @@ fn intact(scenario: &Scenario) -> RunOutcome {
 
 /// Breaks: bytes are lost or mixed up between NICs; an allowed network carries nothing; a path is not used.
 #[test]
-fn every_byte_arrives_over_all_ways() {
+fn every_byte_arrives_over_all_paths() {
     let wires = |more: [&str; 3]| {
         let links: Vec<_> =
             more.iter().enumerate().map(|(n, more)| link(&format!("w{n}"), ["a", "b"], more)).collect();
@@ -103,18 +103,18 @@ fn every_byte_arrives_over_all_ways() {
         ("a switch", lan(&two_hosts())),
         ("a switch, IPv6", lan(&six)),
         ("wires", wires([far, narrow_back, GIGABIT])),
-        ("a switch for each card", network(&format!("{}\n{two}", two_hosts()), &switches)),
+        ("a switch for each NIC", network(&format!("{}\n{two}", two_hosts()), &switches)),
         ("two switches in a row", network(&format!("{}\n{two}", two_hosts()), &trunk)),
     ] {
         // Long enough for the second announcement, after 40 ms: the first may be lost.
         let outcome = intact(&set(&text, &[("flows.bulk.size", "3 MB")]));
         assert_eq!(outcome.nics.len(), 2, "{what}");
-        for card in &outcome.nics[0].cards {
-            assert!(card.sent > 10, "{what}: {} carries nothing: {:?}", card.name, outcome.nics);
-            assert!(card.sent_bytes.get() > card.sent * 60, "{what}: {card:?}");
+        for nic in &outcome.nics[0].nics {
+            assert!(nic.sent > 10, "{what}: {} carries nothing: {:?}", nic.name, outcome.nics);
+            assert!(nic.sent_bytes.get() > nic.sent * 60, "{what}: {nic:?}");
         }
-        let came: u64 = outcome.nics[1].cards.iter().map(|card| card.received_bytes.get()).sum();
-        assert!(came > 3_000_000, "{what}: {:?}", outcome.nics[1]);
+        let arrived: u64 = outcome.nics[1].nics.iter().map(|nic| nic.received_bytes.get()).sum();
+        assert!(arrived > 3_000_000, "{what}: {:?}", outcome.nics[1]);
     }
 }
 
@@ -128,13 +128,13 @@ fn a_lan_of_ipv6_is_as_fast_as_one_of_ipv4() {
         let outcome = intact(&set(&text, &[("flows.bulk.size", "20 MB"), window]));
         let goodput = outcome.flows[0].goodput();
         assert!(goodput > Rate::from_mbit(800), "{line}: {goodput}");
-        assert!(outcome.nics[0].cards.iter().all(|card| card.sent > 100), "{:?}", outcome.nics[0]);
+        assert!(outcome.nics[0].nics.iter().all(|nic| nic.sent > 100), "{:?}", outcome.nics[0]);
     }
 }
 
 /// Breaks: hosts with one NIC, or with several that they do not announce, cannot talk to a host with several.
 #[test]
-fn ordinary_hosts_live_beside_them() {
+fn ordinary_hosts_can_talk_to_them() {
     let silent = "multi_nic = { extended_arp = false }";
     for (top, first) in [
         (format!("[hosts.a]\n{TURNS}\n[hosts.b]\n{silent}"), ["a0", "b0"]),
@@ -143,8 +143,8 @@ fn ordinary_hosts_live_beside_them() {
         let s = scenario(&lan(&top));
         let names: Vec<_> = s.path(&s.flows[0]).iter().map(|hop| s.links[hop.link].name.as_str()).collect();
         assert_eq!((names, s.paths(&s.flows[0]).len()), (first.to_vec(), 1));
-        let sent: Vec<_> = intact(&s).nics[0].cards.iter().map(|card| card.sent > 100).collect();
-        assert_eq!(sent, [true, false], "the first card alone");
+        let sent: Vec<_> = intact(&s).nics[0].nics.iter().map(|nic| nic.sent > 100).collect();
+        assert_eq!(sent, [true, false], "only the first NIC");
     }
     let links = [
         link("a0", ["a", "sw"], GIGABIT),
@@ -163,7 +163,7 @@ fn ordinary_hosts_live_beside_them() {
 
 /// Breaks: the switch knows hosts before they have sent, where NICs have to be learned; or it never learns.
 #[test]
-fn switches_learn_where_cards_are() {
+fn switches_learn_where_nics_are() {
     let s = scenario(&lan(&two_hosts()));
     let at_first = Run::new(&s, Inputs::default()).unwrap();
     let stations = |run: &Run| {
@@ -172,12 +172,12 @@ fn switches_learn_where_cards_are() {
         readings.iter().find(|(name, _)| *name == "stations").unwrap().1.clone()
     };
     assert_eq!(stations(&at_first), "0");
-    assert_eq!(stations(&drive(&s)), "4", "two cards of two hosts");
+    assert_eq!(stations(&drive(&s)), "4", "two NICs of two hosts");
 }
 
 /// Breaks: the model of the paper's hosts: plain TCP over Gigabit Ethernet reached 689 Mbit/s there.
 #[test]
-fn the_processor_of_the_paper_carries_what_it_did() {
+fn the_processor_of_the_paper_has_its_goodput() {
     let alone = [("hosts.a.multi_nic.extended_arp", "false"), ("duration", "1 s")];
     let goodput = |more: &[(&str, &str)]| {
         let run = drive(&set(PAPER, &[&alone[..], more].concat()));
@@ -186,9 +186,10 @@ fn the_processor_of_the_paper_carries_what_it_did() {
     let paper = goodput(&[]);
     assert!((684..=694).contains(&paper), "{paper} Mbit/s");
     let free = goodput(&[("hosts.a.processor.send", "0 s"), ("hosts.a.processor.receive_ack", "0 s")]);
-    assert!((930..=942).contains(&free), "without a processor the line: {free} Mbit/s");
+    assert!((930..=942).contains(&free), "without a processor the link limits: {free} Mbit/s");
     // UDP has no ACKs.
-    let load = "[[datagrams]]\nname = \"udp\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\npayload = \"1472 B\"\n";
+    let load = "[[datagrams]]\nname = \"udp\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\npayload = \
+                \"1472 B\"\n";
     let udp =
         set(&(PAPER.to_owned() + load), &[alone[0], ("duration", "1 s"), ("flows.bulk.start", "999 ms")]);
     let got = drive(&udp).finish().unwrap().datagrams[0].bytes.bits() / 1_000_000;
@@ -230,7 +231,7 @@ fn the_same_seed_gives_the_same_run() {
 
 /// Breaks: the bandwidth of a receiver in reports is that of only one of its NICs.
 #[test]
-fn a_receiver_is_metered_over_all_cards() {
+fn a_receiver_is_metered_over_all_nics() {
     let run = drive(&scenario(&lan(&two_hosts())));
     let metered: Vec<_> = run
         .meters()
@@ -238,13 +239,13 @@ fn a_receiver_is_metered_over_all_cards() {
         .collect();
     assert!(metered.len() == 1 && metered[0].0 == "b" && metered[0].1 > 3_000_000, "{metered:?}");
     let outcome = run.finish().unwrap();
-    let most = outcome.nics[1].cards.iter().map(|card| card.received_bytes.get()).max().unwrap();
-    assert!(metered[0].1 <= most + outcome.nics[1].cards[1].received_bytes.get());
+    let max = outcome.nics[1].nics.iter().map(|nic| nic.received_bytes.get()).max().unwrap();
+    assert!(metered[0].1 <= max + outcome.nics[1].nics[1].received_bytes.get());
 }
 
 /// Breaks: a capture of a NIC contains frames of another, or the one above all NICs lacks some.
 #[test]
-fn cards_are_captured_one_by_one_and_together() {
+fn nics_are_captured_one_by_one_and_together() {
     let s = set(&lan(&two_hosts()), &[("trace", "{ taps = [\"a\", \"b1\"] }")]);
     let names: Vec<_> = s.taps().into_iter().map(|tap| tap.name).collect();
     assert_eq!(names, ["a", "a.nic0", "a.nic1", "b1.sw", "b.nic1"]);
@@ -269,30 +270,26 @@ fn cards_are_captured_one_by_one_and_together() {
     };
     let [all, nic0, nic1] = ["a", "a.nic0", "a.nic1"].map(stations);
     // Flooded frames come back to the other NIC, so only frames that left are compared.
-    let cards = &outcome.nics[0].cards;
-    assert!(nic0.1 >= cards[0].sent && nic1.1 >= cards[1].sent);
+    let nics = &outcome.nics[0].nics;
+    assert!(nic0.1 >= nics[0].sent && nic1.1 >= nics[1].sent);
     assert_eq!(all.0.len(), 1, "the stack has one address");
     assert!(nic0.0.union(&nic1.0).count() == 2);
     let waited = 100;
-    assert!(
-        all.1 <= cards[0].sent + cards[1].sent + waited && all.1 + waited >= cards[0].sent + cards[1].sent
-    );
+    assert!(all.1 <= nics[0].sent + nics[1].sent + waited && all.1 + waited >= nics[0].sent + nics[1].sent);
 }
 
 /// Breaks: figures of flows over several paths: the efficiency in reports, and the text of `explain`.
 #[test]
-fn ways_together_are_the_bottleneck() {
+fn paths_together_are_the_bottleneck() {
     let s = scenario(BONDING);
     let flow = &s.flows[0];
     let b = s.bottleneck(flow).unwrap();
-    assert_eq!((b.rate, b.ways, s.paths(flow).len()), (Rate::from_mbit(410), 3, 3));
+    assert_eq!((b.rate, b.paths, s.paths(flow).len()), (Rate::from_mbit(410), 3, 3));
     assert_eq!(s.bottleneck_links(flow), ["dsl", "starlink", "mobile"]);
     assert_eq!(s.links[s.path(flow)[0].link].name, "starlink", "the widest");
     assert!(s.base_rtt(flow) > Span::from_millis(90));
     let words = explain(&s);
-    for expected in
-        ["dsl and starlink and mobile together, 410 Mbit/s", "3 network cards as one", "at most 60 ms"]
-    {
+    for expected in ["dsl and starlink and mobile together, 410 Mbit/s", "3 NICs as one", "at most 60 ms"] {
         assert!(words.replace("\n", " ").replace("    ", " ").contains(expected), "{expected}: {words}");
     }
     // A link that all paths share limits them together.
@@ -339,7 +336,7 @@ fn impossible_shapes_are_refused() {
         (
             network(&format!("{both}\n[routers.r]"), &[wire("x", "a", "r"), wire("y", "r", "b")]),
             "router `r` is on the same Ethernet as `a`",
-            "their own lines and switches",
+            "their own links and switches",
         ),
         (
             network(
@@ -347,24 +344,24 @@ fn impossible_shapes_are_refused() {
                 &[wire("x", "a", "s"), wire("y", "r", "s"), wire("z", "r", "b")],
             ),
             "router `r` is on the same Ethernet as `a`",
-            "their own lines and switches",
+            "their own links and switches",
         ),
         (
             network(
                 &format!("{both}\n[hosts.c]\n[switches.s]"),
                 &[wire("x", "a", "b"), wire("y", "a", "s"), wire("z", "c", "s")],
             ),
-            "`c` shares a line or a switch with `a`, but not with its first card",
+            "`c` shares a link or a switch with `a`, but not with its first NIC",
             "here z and x",
         ),
         (
             network(&both, &[wire("x", "a", "b"), link("y", ["b", "a"], "")]),
-            "link `y` has no rate, and `a` has a network card on it",
+            "link `y` has no rate, and `a` has a NIC on it",
             "give the link a `rate`",
         ),
         (
             network(&both, &(0..17).map(|n| wire(&format!("l{n}"), "a", "b")).collect::<Vec<_>>()),
-            "`a` has 17 links; a host has 16 cards at most",
+            "`a` has 17 links; a host has at most 16 NICs",
             "",
         ),
         (network(&both, &[]), "links", ""),
@@ -382,14 +379,14 @@ fn impossible_shapes_are_refused() {
 fn impossible_values_are_refused() {
     let good = lan(&two_hosts());
     for (key, value, message) in [
-        ("hosts.a.multi_nic.ratio", "\"90/10/1\"", "3 shares for 2 cards"),
-        ("hosts.a.multi_nic.ratio", "\"90\"", "1 shares for 2 cards"),
+        ("hosts.a.multi_nic.ratio", "\"90/10/1\"", "3 shares for 2 NICs"),
+        ("hosts.a.multi_nic.ratio", "\"90\"", "1 shares for 2 NICs"),
         ("hosts.a.multi_nic.ratio", "\"a/b\"", "is not a ratio"),
         ("hosts.a.multi_nic.order", "\"fastest\"", "unknown word \"fastest\""),
         ("hosts.a.multi_nic.queue", "\"0 packets\"", "holds nothing"),
         ("hosts.a.multi_nic.hold", "\"0 s\"", "0 s is not possible"),
         ("hosts.a.multi_nic.probe_interval", "\"2 s\"", "2 s is not possible"),
-        ("hosts.a.multi_nic.hops", "0", "at least one line"),
+        ("hosts.a.multi_nic.hops", "0", "at least one link"),
         ("hosts.a.multi_nic.resequence", "{ time = \"0 s\" }", "0 s is not possible"),
         ("hosts.a.multi_nic.resequence", "{ bytes = \"0 B\" }", "0 B puts nothing in order"),
         ("hosts.a.processor", "{ send = \"2 s\" }", "no frame takes a processor 2 s"),
@@ -406,7 +403,7 @@ fn impossible_values_are_refused() {
 
 /// One NIC at each end, the switch or link between them, and its impairments.
 #[derive(Clone, Debug)]
-struct DrawnWay {
+struct DrawnPath {
     mbit: u64,
     back: u64,
     delay: u64,
@@ -417,31 +414,32 @@ struct DrawnWay {
     outage: Option<(u64, u64)>,
 }
 
-fn drawn_way() -> impl Strategy<Value = DrawnWay> {
+fn drawn_path() -> impl Strategy<Value = DrawnPath> {
     let rates = (prop::sample::select(vec![2, 10, 33, 100, 250, 1_000]), 1_u64..=4);
     let interrupts = (0_u64..200, 0_u64..100, 1_u32..20);
     let outage = prop::option::weighted(0.2, (0_u64..2_000, 1_u64..3_000));
     (rates, 0_u64..40_000, 30_u32..300, 0_u32..30, 0_u64..2_000, interrupts, outage).prop_map(
         |((mbit, narrower), delay, queue, loss, jitter, interrupts, outage)| {
             let back = (mbit / narrower).max(1);
-            DrawnWay { mbit, back, delay, queue, loss, jitter, interrupts, outage }
+            DrawnPath { mbit, back, delay, queue, loss, jitter, interrupts, outage }
         },
     )
 }
 
-impl DrawnWay {
+impl DrawnPath {
     /// As keys of a link.
     fn text(&self, wire: bool) -> String {
-        let DrawnWay { mbit, back, delay, queue, loss, jitter, interrupts: (wait, late, frames), outage } =
+        let DrawnPath { mbit, back, delay, queue, loss, jitter, interrupts: (wait, late, frames), outage } =
             self;
         let chance = f64::from(*loss) / 10_000.0;
         let outage = outage.filter(|_| wire).map_or(String::new(), |(at, lasts)| {
             format!("outages = [{{ at = \"{at} ms\", lasts = \"{lasts} ms\" }}]\n")
         });
         format!(
-            "rate = \"{mbit} Mbit/s\"\ndelay = \"{delay} us\"\nqueue = \"{queue} packets\"\n\
-             backward = {{ rate = \"{back} Mbit/s\" }}\n[links.forward]\nloss = {chance}\njitter = \"{jitter} us\"\n\
-             interrupts = {{ delay = \"{wait} us\", jitter = \"{late} us\", frames = {frames} }}\n{outage}"
+            "rate = \"{mbit} Mbit/s\"\ndelay = \"{delay} us\"\nqueue = \"{queue} packets\"\nbackward = {{ \
+             rate = \"{back} Mbit/s\" }}\n[links.forward]\nloss = {chance}\njitter = \"{jitter} \
+             us\"\ninterrupts = {{ delay = \"{wait} us\", jitter = \"{late} us\", frames = {frames} \
+             }}\n{outage}"
         )
     }
 }
@@ -456,7 +454,7 @@ enum Shape {
 
 fn drawn_network(
     shape: Shape,
-    ways: &[DrawnWay],
+    paths: &[DrawnPath],
     orders: [OrderKind; 2],
     resequence: bool,
     processor: bool,
@@ -472,7 +470,7 @@ fn drawn_network(
     };
     let mut top = host("a", orders[0]) + &host("b", orders[1]);
     let mut links = Vec::new();
-    for (n, way) in ways.iter().enumerate() {
+    for (n, path) in paths.iter().enumerate() {
         let (near, far) = (format!("x{n}"), format!("y{n}"));
         let (name, new) = match shape {
             Shape::Wires => (String::new(), false),
@@ -480,14 +478,14 @@ fn drawn_network(
             Shape::SwitchEach => (format!("s{n}"), true),
         };
         if name.is_empty() {
-            links.push(link(&near, ["a", "b"], &way.text(true)));
+            links.push(link(&near, ["a", "b"], &path.text(true)));
             continue;
         }
         if new {
             top += &format!("[switches.{name}]\n");
         }
-        links.push(link(&near, ["a", &name], &way.text(false)));
-        links.push(link(&far, [&name, "b"], &format!("rate = \"{} Mbit/s\"", way.mbit)));
+        links.push(link(&near, ["a", &name], &path.text(false)));
+        links.push(link(&far, [&name, "b"], &format!("rate = \"{} Mbit/s\"", path.mbit)));
     }
     let back =
         "[[flows]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\nsize = \"200 kB\"\nstart = \"300 ms\"\n";
@@ -505,14 +503,17 @@ proptest! {
     /// Breaks: some network of NICs with impairments loses, mixes up or stalls a transfer, or cannot be
     /// repeated.
     #[test]
-    fn transfers_are_intact_over_any_cards(
+    fn transfers_are_intact_over_any_nics(
         shape in prop::sample::select(vec![Shape::OneSwitch, Shape::SwitchEach, Shape::Wires]),
-        ways in prop::collection::vec(drawn_way(), 1..5),
-        orders in [prop::sample::select(OrderKind::ALL.to_vec()), prop::sample::select(OrderKind::ALL.to_vec())],
+        paths in prop::collection::vec(drawn_path(), 1..5),
+        orders in [
+            prop::sample::select(OrderKind::ALL.to_vec()),
+            prop::sample::select(OrderKind::ALL.to_vec()),
+        ],
         resequence: bool,
         processor: bool,
     ) {
-        let s = scenario(&drawn_network(shape, &ways, orders, resequence, processor));
+        let s = scenario(&drawn_network(shape, &paths, orders, resequence, processor));
         let first = intact(&s);
         let again = intact(&s);
         prop_assert_eq!((first.events, first.ended, &first.nics), (again.events, again.ended, &again.nics));
@@ -523,7 +524,7 @@ proptest! {
 /// Breaks: a paced NIC among several counts with the rate of its link; its frames wait in its queue while
 /// other NICs are idle.
 #[test]
-fn paced_cards_carry_their_sum_together() {
+fn paced_nics_carry_their_sum_together() {
     let paced = |mbit: u32| {
         format!(
             "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n[links.forward.pacing]\ndefault = \"all\"\n\

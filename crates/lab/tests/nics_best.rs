@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 
 /// One path: a NIC at each end and the link between them.
 #[derive(Clone, Debug)]
-struct Way {
+struct RandomPath {
     mbit: u64,
     delay_us: u64,
     jitter_us: u64,
@@ -24,30 +24,32 @@ struct Way {
 /// The time that each connection sends.
 const SECONDS: u64 = 4;
 
-impl Way {
+impl RandomPath {
     fn text(&self, n: usize) -> String {
-        let Way { mbit, delay_us, jitter_us, lost, queue, behind } = self;
+        let RandomPath { mbit, delay_us, jitter_us, lost, queue, behind } = self;
         let (loss, from) =
             (f64::from(*lost) / 10_000.0, if *behind { format!("s{n}") } else { "a".to_owned() });
         let mut text = String::new();
         if *behind {
             text += &format!(
-                "[switches.s{n}]\n[[links]]\nname = \"c{n}\"\nbetween = [\"a\", \"s{n}\"]\nrate = \"1 Gbit/s\"\ndelay = \"1 us\"\n"
+                "[switches.s{n}]\n[[links]]\nname = \"c{n}\"\nbetween = [\"a\", \"s{n}\"]\nrate = \"1 \
+                 Gbit/s\"\ndelay = \"1 us\"\n"
             );
         }
         text + &format!(
-            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{delay_us} us\"\n\
-             queue = \"{queue} packets\"\n[links.forward]\nloss = {loss}\njitter = \"{jitter_us} us\"\n"
+            "[[links]]\nname = \"w{n}\"\nbetween = [\"{from}\", \"b\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \
+             \"{delay_us} us\"\nqueue = \"{queue} packets\"\n[links.forward]\nloss = {loss}\njitter = \
+             \"{jitter_us} us\"\n"
         )
     }
 }
 
-fn way() -> impl Strategy<Value = Way> {
+fn path() -> impl Strategy<Value = RandomPath> {
     let mbit = prop::sample::select(vec![10, 13, 20, 32, 50, 80, 130, 200, 320, 500, 800, 1_000_u64]);
     let jitter_us = prop_oneof![Just(0), 0..2_000_u64];
     let lost = prop_oneof![3 => Just(0), 1 => 0..50_u32];
     (mbit, 0..60_000_u64, jitter_us, lost, 50..1_000_u32, any::<bool>()).prop_map(
-        |(mbit, delay_us, jitter_us, lost, queue, behind)| Way {
+        |(mbit, delay_us, jitter_us, lost, queue, behind)| RandomPath {
             mbit,
             delay_us,
             jitter_us,
@@ -59,8 +61,8 @@ fn way() -> impl Strategy<Value = Way> {
 }
 
 /// Payload that one connection transfers, in Mbit/s.
-fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
-    let links: String = ways.iter().enumerate().map(|(n, way)| way.text(n)).collect();
+fn goodput(paths: &[RandomPath], hosts: &str) -> (f64, String) {
+    let links: String = paths.iter().enumerate().map(|(n, path)| path.text(n)).collect();
     let text = format!(
         "title = \"t\"\nduration = \"{} s\"\n{hosts}\n{links}\
          [[flows]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nsize = \"10 kB\"\n\
@@ -77,7 +79,7 @@ fn goodput(ways: &[Way], hosts: &str) -> (f64, String) {
         "retr {} rto {} sent {:?} {:?}",
         flow.retransmissions(),
         flow.timeouts,
-        outcome.nics.first().map(|n| n.cards.iter().map(|c| c.sent).collect::<Vec<_>>()),
+        outcome.nics.first().map(|n| n.nics.iter().map(|c| c.sent).collect::<Vec<_>>()),
         outcome.nics.get(1).map(|n| n
             .readings
             .iter()
@@ -94,20 +96,20 @@ const TOGETHER: &str = "[hosts.a.multi_nic]\nresequence = { time = \"100 ms\", b
 
 /// The goodput of all paths together, relative to the best of them, for each of the first `sets` that
 /// `wanted` accepts.
-fn shares(sets: usize, wanted: impl Fn(&[Way]) -> bool) -> Vec<(usize, f64)> {
+fn shares(sets: usize, wanted: impl Fn(&[RandomPath]) -> bool) -> Vec<(usize, f64)> {
     let mut runner = TestRunner::deterministic();
     let mut shares = Vec::new();
     for set in 0..sets {
-        let ways = prop::collection::vec(way(), 2..5).new_tree(&mut runner).unwrap().current();
-        if !wanted(&ways) {
+        let paths = prop::collection::vec(path(), 2..5).new_tree(&mut runner).unwrap().current();
+        if !wanted(&paths) {
             continue;
         }
-        let alone: Vec<f64> = ways.iter().map(|way| goodput(std::slice::from_ref(way), ALONE).0).collect();
+        let alone: Vec<f64> = paths.iter().map(|path| goodput(std::slice::from_ref(path), ALONE).0).collect();
         let best = alone.iter().copied().fold(0.0, f64::max);
-        let (got, more) = goodput(&ways, TOGETHER);
+        let (got, more) = goodput(&paths, TOGETHER);
         println!("set {set}: {:.3} of the best, {got:.1} Mbit/s; alone {alone:.1?}; {more}", got / best);
-        for way in &ways {
-            println!("   {way:?}");
+        for path in &paths {
+            println!("   {path:?}");
         }
         shares.push((set, got / best));
     }
@@ -118,8 +120,8 @@ fn shares(sets: usize, wanted: impl Fn(&[Way]) -> bool) -> Vec<(usize, f64)> {
 /// long delay, or is narrower than announced. A tolerance of a tenth is for the short time of four seconds: a
 /// window that was cut once may not have recovered.
 #[test]
-fn narrow_ways_are_never_below_the_best_of_them() {
-    let shares = shares(60, |ways| ways.iter().map(|way| way.mbit).sum::<u64>() <= 150);
+fn narrow_paths_are_never_below_the_best_of_them() {
+    let shares = shares(60, |paths| paths.iter().map(|path| path.mbit).sum::<u64>() <= 150);
     assert!(shares.len() >= 8, "{} sets", shares.len());
     let worse: Vec<_> = shares.iter().filter(|(_, share)| *share < 0.9).collect();
     assert!(worse.is_empty(), "set, share of the best: {worse:.3?}");
@@ -127,8 +129,8 @@ fn narrow_ways_are_never_below_the_best_of_them() {
 
 /// Breaks: the same for wide paths. Of FARPACE_SETS sets, one in twenty may carry a little less.
 #[test]
-#[ignore = "for make soak: wide ways take long"]
-fn ways_are_never_below_the_best_of_them() {
+#[ignore = "for make soak: wide paths take long"]
+fn paths_are_never_below_the_best_of_them() {
     let sets: usize = std::env::var("FARPACE_SETS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
     let shares = shares(sets, |_| true);
     let worse: Vec<_> = shares.iter().filter(|(_, share)| *share < 0.95).collect();

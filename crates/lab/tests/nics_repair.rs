@@ -29,7 +29,7 @@ fn lost(outcome: &RunOutcome) -> u64 {
     outcome.drops.iter().filter(|drop| drop.place.starts_with("near")).map(|drop| drop.packets).sum()
 }
 
-fn sent_again_by_the_layer(outcome: &RunOutcome) -> u64 {
+fn retransmitted_by_the_layer(outcome: &RunOutcome) -> u64 {
     let reading =
         |(key, value): &(&str, String)| (*key == "sent again").then(|| value.parse::<u64>().unwrap());
     outcome.nics.iter().flat_map(|nic| nic.readings.iter()).filter_map(reading).sum()
@@ -40,7 +40,7 @@ const ORDERLY: &str = "resequence = { time = \"60 ms\" }";
 /// Breaks: a path that loses frames keeps the windows of all connections small, though the hosts could repair
 /// it below TCP.
 #[test]
-fn loss_on_one_way_is_repaired_before_tcp_knows() {
+fn loss_on_one_path_is_repaired_before_tcp_notices() {
     let with = run("", ORDERLY);
     let without = run("repair = \"0 B\"", ORDERLY);
     for outcome in [&with, &without] {
@@ -48,8 +48,8 @@ fn loss_on_one_way_is_repaired_before_tcp_knows() {
         assert!(lost(outcome) >= 50, "{} frames were lost", lost(outcome));
     }
     let [often, seldom] = [&without, &with].map(|outcome| outcome.flows[0].retransmissions());
-    assert!(sent_again_by_the_layer(&with) >= lost(&with) * 9 / 10);
-    assert_eq!(sent_again_by_the_layer(&without), 0);
+    assert!(retransmitted_by_the_layer(&with) >= lost(&with) * 9 / 10);
+    assert_eq!(retransmitted_by_the_layer(&without), 0);
     assert!(seldom * 20 <= often, "TCP sent {seldom} again, {often} without repair");
     let [fast, slow] = [&with, &without].map(|outcome| outcome.flows[0].elapsed);
     assert!(fast * 2 < slow, "{fast} with repair, {slow} without");
@@ -58,17 +58,17 @@ fn loss_on_one_way_is_repaired_before_tcp_knows() {
 /// Breaks: a receiver without resequencing requests frames that TCP has retransmitted long ago; or one
 /// requests in vain because a round trip is longer than any hold time.
 #[test]
-fn nobody_asks_who_does_not_wait() {
+fn no_repair_is_requested_without_resequencing() {
     for receiver in ["", "resequence = { time = \"5 ms\" }"] {
         let outcome = run("", receiver);
         assert!(outcome.flows[0].is_intact());
-        assert_eq!(sent_again_by_the_layer(&outcome), 0, "{receiver}");
+        assert_eq!(retransmitted_by_the_layer(&outcome), 0, "{receiver}");
     }
 }
 
 /// Breaks: frames in flight over a NIC that fails stay lost until TCP's timer expires, with any receiver.
 #[test]
-fn what_a_dead_card_had_under_way_is_sent_by_others() {
+fn frames_of_a_failed_nic_are_retransmitted_by_others() {
     let rate = "rate = \"500 Mbit/s\"\ndelay = \"5 ms\"\n";
     let outage = "outages = [{ at = \"200 ms\", lasts = \"20 s\" }]\n";
     let near = format!("{rate}[links.forward]\n{outage}[links.backward]\n{outage}");

@@ -61,7 +61,7 @@ const ROUTER: &str = "[routers.x]";
 const SWITCH: &str = "[switches.x]";
 const HUB: &str = "[switches.x]\nkind = \"hub\"";
 
-fn begun(text: &str) -> Run {
+fn started(text: &str) -> Run {
     let scenario = Scenario::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}"));
     Run::new(&scenario, Inputs::default()).unwrap()
 }
@@ -104,10 +104,10 @@ const A: [u8; 6] = [2, 0, 10, 0, 0, 1];
 /// Breaks: the promise of precise pacing, measured at the far end: full frames of 100 Mbit/s on a link of 1
 /// Gbit/s have a distance of exactly 15,180 bytes on the link, and gap frames fill the time between them.
 #[test]
-fn what_arrives_has_the_spacing_of_its_class() {
+fn packets_arrive_with_the_spacing_of_their_class() {
     let dir = tempfile::tempdir().unwrap();
     for kind in [GapFrameKind::Pause, GapFrameKind::Experimental, GapFrameKind::ToSelf] {
-        let mut run = begun(&scenario(ROUTER, &format!("gap_frame = \"{}\"", kind.name())));
+        let mut run = started(&scenario(ROUTER, &format!("gap_frame = \"{}\"", kind.name())));
         run.capture_into(dir.path()).unwrap();
         drive(&mut run);
         let outcome = ended(run);
@@ -146,7 +146,7 @@ fn what_arrives_has_the_spacing_of_its_class() {
 fn gap_frames_end_at_the_far_port() {
     for kind in ["pause", "experimental", "self"] {
         for x in [ROUTER, SWITCH] {
-            let mut run = begun(&scenario(x, &format!("gap_frame = \"{kind}\"")));
+            let mut run = started(&scenario(x, &format!("gap_frame = \"{kind}\"")));
             drive(&mut run);
             let (mut counted, mut to_c) = (PortFrames::default(), None);
             {
@@ -174,8 +174,8 @@ fn gap_frames_end_at_the_far_port() {
 /// Breaks: the reason why gap frames must end at ports: a hub repeats them, and they fill the link of an
 /// uninvolved neighbour. (A negative test.)
 #[test]
-fn behind_a_hub_gap_frames_take_a_neighbours_line() {
-    let mut run = begun(&scenario(HUB, ""));
+fn behind_a_hub_gap_frames_fill_a_neighbours_link() {
+    let mut run = started(&scenario(HUB, ""));
     drive(&mut run);
     let world = run.world();
     let side = world.ledger(world.find("side").unwrap()).unwrap().received;
@@ -186,7 +186,7 @@ fn behind_a_hub_gap_frames_take_a_neighbours_line() {
     assert_eq!(pauses, nic.gap_frames, "all of them");
     assert_eq!(passed_over + pauses, side, "and everything else that a and b say");
     let busy = (nic.gap_bytes + nic.line_bytes).get() as f64 * 8.0 / outcome.flows[0].elapsed.as_secs_f64();
-    assert!(busy > 0.9e9, "{busy} bit/s on a line that carries nothing for c");
+    assert!(busy > 0.9e9, "{busy} bit/s on a link without packets for c");
 }
 
 /// Breaks: a host at the other end of a paced link counts gap frames as received data.
@@ -197,7 +197,7 @@ fn meters_do_not_count_gap_frames() {
     let (head, rest) = text.split_once("[[links]]\nname = \"out\"").unwrap();
     let (_, flows) = rest.split_once("[[flows]]").unwrap();
     let text = format!("{head}[[flows]]{flows}").replace("[hosts.c]\n", "");
-    let mut run = begun(&text);
+    let mut run = started(&text);
     drive(&mut run);
     let metered: ByteCount = run.meters().map(|(_, meter)| meter.total().bytes).sum();
     let outcome = ended(run);
@@ -210,7 +210,7 @@ fn meters_do_not_count_gap_frames() {
 #[test]
 fn captures_may_have_a_coarse_clock() {
     let dir = tempfile::tempdir().unwrap();
-    let mut run = begun(&scenario(SWITCH, "").replace("taps", "clock = \"gtrcnet\"\ntaps"));
+    let mut run = started(&scenario(SWITCH, "").replace("taps", "clock = \"gtrcnet\"\ntaps"));
     run.capture_into(dir.path()).unwrap();
     drive(&mut run);
     ended(run);
@@ -226,7 +226,7 @@ fn captures_may_have_a_coarse_clock() {
 #[test]
 fn timers_keep_the_same_spacing_without_gap_frames() {
     let dir = tempfile::tempdir().unwrap();
-    let mut run = begun(&scenario(ROUTER, "gaps = \"timers\""));
+    let mut run = started(&scenario(ROUTER, "gaps = \"timers\""));
     run.capture_into(dir.path()).unwrap();
     drive(&mut run);
     let outcome = ended(run);
@@ -238,19 +238,19 @@ fn timers_keep_the_same_spacing_without_gap_frames() {
     assert!(full.len() > 1_300 && exact * 100 > full.len() * 97, "{exact} of {}", full.len());
 }
 
-/// Breaks: impairments of a paced direction work before the NIC, not on what it sends; or gap frames cost tokens
-/// of a policer.
+/// Breaks: impairments of a paced direction work before the NIC, not on what it sends; or gap frames cost
+/// tokens of a policer.
 #[test]
-fn impairments_work_on_what_the_nic_sends() {
+fn impairments_follow_the_nic() {
     let policer = "policer = { rate = \"105 Mbit/s\", burst = \"20 kB\" }";
     let text = scenario(ROUTER, "")
         .replace("[links.forward.pacing]", &format!("[links.forward]\n{policer}\n[links.forward.pacing]"));
-    let mut run = begun(&text);
+    let mut run = started(&text);
     drive(&mut run);
     let outcome = ended(run); // nothing is dropped: without pacing, bursts of the window exceed the bucket
     assert!(outcome.pacing[0].nic.gap_frames > 10_000);
     let text = text.replace(policer, "loss = 0.01");
-    let mut run = begun(&text);
+    let mut run = started(&text);
     drive(&mut run);
     let outcome = run.finish().unwrap();
     let nic = outcome.pacing[0].nic;
@@ -262,7 +262,7 @@ fn impairments_work_on_what_the_nic_sends() {
 
 /// Breaks: an explanation does not mention pacing, or predicts losses that pacing prevents.
 #[test]
-fn pacing_has_words() {
+fn pacing_is_explained() {
     let words = |keys: &str| {
         let text = explain(&Scenario::parse(&scenario(SWITCH, keys), "t").unwrap());
         text.split_whitespace().collect::<Vec<_>>().join(" ")

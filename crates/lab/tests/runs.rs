@@ -29,7 +29,7 @@ fn run(scenario: &Scenario, inputs: Inputs) -> (RunOutcome, Vec<Record>) {
 fn the_gallery_arrives_intact() {
     let cases: [(&str, &[DropReason]); 9] = [
         ("gallery/lossy.toml", &[DropReason::Loss]),
-        ("gallery/troubled.toml", &[DropReason::BadChecksum]),
+        ("gallery/impaired.toml", &[DropReason::BadChecksum]),
         ("gallery/small-queue.toml", &[DropReason::QueueFull]),
         ("gallery/shared.toml", &[DropReason::QueueFull]),
         ("gallery/satellite.toml", &[DropReason::BitErrors]),
@@ -57,7 +57,7 @@ fn the_gallery_arrives_intact() {
 /// Breaks: the law of determinism, or random numbers do not depend on the seed.
 #[test]
 fn the_same_seed_gives_the_same_records() {
-    let s = scenario("gallery/troubled.toml", &[("flows.*.size", "2 MB")]);
+    let s = scenario("gallery/impaired.toml", &[("flows.*.size", "2 MB")]);
     let seeded = |seed| run(&s, Inputs { records: true, seed: Some(seed), ..Inputs::default() }).1;
     let first = seeded(7);
     assert!(first.len() > 1_000);
@@ -129,7 +129,7 @@ fn every_policed_packet_is_retransmitted_once() {
 /// path holds keeps the rest in the queue, so that the queueing delay is the round trip minus the shortest
 /// one.
 #[test]
-fn the_queueing_delay_is_what_waits() {
+fn the_queueing_delay_is_that_of_the_queue() {
     let set = [
         ("links.wan.forward.loss", "0.0"),
         ("links.wan.queue", "5000 packets"),

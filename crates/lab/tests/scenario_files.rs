@@ -31,7 +31,7 @@ fn shipped() -> Vec<PathBuf> {
 /// Breaks: a shipped scenario cannot be run, explained, or written and read back; or its advice (`--set ...`
 /// in its comments) does not work.
 #[test]
-fn what_ships_is_good() {
+fn shipped_files_are_good() {
     let files = shipped();
     assert!(files.len() >= 5);
     for file in files {
@@ -87,7 +87,7 @@ fn the_papers_setting() {
 fn figures_of_the_papers_path() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
     let flow = &s.flows[0];
-    let hop = |link| Hop { link, way: Direction::Forward };
+    let hop = |link| Hop { link, direction: Direction::Forward };
     assert_eq!(s.path(flow), [hop(0), hop(1)]);
     let segment = s.segment(flow);
     assert_eq!((segment.payload.get(), segment.ip.get(), segment.frame.get()), (1_448, 1_500, 1_514));
@@ -106,7 +106,7 @@ fn figures_of_the_papers_path() {
 
 /// Breaks: the numbers in `scenario explain`.
 #[test]
-fn stops_in_words() {
+fn stops_is_explained() {
     let s = Scenario::parse(STOPS, "stops.toml").unwrap();
     let words = explain(&s).split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
@@ -118,29 +118,30 @@ fn stops_in_words() {
         "604.9 kB of payload, 418 packets of 1448 B",
         "A full frame of 1538 B takes 12.30 us on the link, an ACK of 90 B 720 ns",
         "3.620 MB (2500 packets), set by the receiver's window; per round trip this allows 2.888 Gbit/s",
-        // 1e9 * 1500/1538 arrive; 16 MB last 128e6 / 475.3e6 s; of the 32.8 MB that arrived 1448/1500 are payload.
+        // 1e9 * 1500/1538 arrive; 16 MB last 128e6 / 475.3e6 s; of the 32.8 MB that arrived 1448/1500 are
+        // payload.
         "up to 975.3 Mbit/s arrive, 475.3 Mbit/s more than it lets pass",
-        "it runs dry after 269.3 ms at that speed, when 31.69 MB of payload have been sent",
+        "it is empty after 269.3 ms at that speed, when 31.69 MB of payload have been sent",
         "48.7 % of the packets are dropped",
         // 2500 packets minus the 815 that fit into a GbE round trip.
         "up to 1685 packets stand in its queue at a",
-        "from 3 packets to 815 (what the lines keep under way) in 9 round trips",
+        "from 3 packets to 815 (what the links keep in flight) in 9 round trips",
     ] {
         assert!(words.contains(part), "`{part}` is not in:\n{words}");
     }
     let small = explain(&set(STOPS, &[("flows.bulk.receiver.window", "100 packets")]).unwrap());
     assert!(small.contains("the flow reaches 23.9 % of the ceiling"), "{small}");
-    assert!(small.contains("at most 119.7 Mbit/s arrive, so it never runs dry"), "{small}");
+    assert!(small.contains("at most 119.7 Mbit/s arrive, so it never becomes empty"), "{small}");
 }
 
 /// Breaks: a flow whose links have no rate, or whose path has no delay, cannot be explained.
 #[test]
-fn paths_without_limits_have_words_too() {
+fn paths_without_limits_are_explained() {
     let text = "title = \"t\"\n[hosts.a]\n[hosts.b]\n[[links]]\nname = \"l\"\nbetween = [\"b\", \"a\"]\n\
                 [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 MB\"\n";
     let s = Scenario::parse(text, "t").unwrap();
     assert_eq!((s.base_rtt(&s.flows[0]), s.bottleneck(&s.flows[0])), (Span::ZERO, None));
-    assert_eq!(s.path(&s.flows[0]), [Hop { link: 0, way: Direction::Backward }]);
+    assert_eq!(s.path(&s.flows[0]), [Hop { link: 0, direction: Direction::Backward }]);
     assert!(explain(&s).contains("Nothing on the path has a rate"));
     // Defaults.
     assert_eq!((s.seed, s.duration, s.port(0)), (1, Span::from_secs(600), 5_001));
@@ -158,8 +159,11 @@ fn routes_ports_and_addresses() {
     let addresses: Vec<String> = s.addresses().iter().map(|(n, a)| format!("{n} {a}")).collect();
     assert_eq!(addresses, ["a 10.0.0.2", "b 10.0.0.1", "c 10.0.0.3", "d 10.0.0.4"]);
     assert_eq!((s.port(0), s.port(1)), (5_001, 5_002));
-    let toward_c: Vec<String> =
-        s.routes_to("c").iter().map(|(n, h)| format!("{n} {} {:?}", s.links[h.link].name, h.way)).collect();
+    let toward_c: Vec<String> = s
+        .routes_to("c")
+        .iter()
+        .map(|(n, h)| format!("{n} {} {:?}", s.links[h.link].name, h.direction))
+        .collect();
     assert_eq!(
         toward_c,
         ["a left Forward", "b right Forward", "d down Backward", "east up Forward", "west trunk Forward"]
@@ -173,7 +177,7 @@ fn routes_ports_and_addresses() {
 
 /// Breaks: `--set`.
 #[test]
-fn overrides_reach_what_they_name() {
+fn overrides_replace_the_named_values() {
     let s = set(
         SHARED,
         &[
@@ -198,7 +202,7 @@ fn overrides_reach_what_they_name() {
 
 /// Breaks: errors of `--set` point into the file, or do not name the nearest word.
 #[test]
-fn overrides_that_are_wrong_say_so() {
+fn wrong_overrides_are_reported() {
     for (key, value, message, hint) in [
         ("links.trnk.delay", "20 ms", "`links` has no element `trnk`", "did you mean `trunk`?"),
         ("links.9.delay", "20 ms", "`links` has no element `9`", "or 0 to 4, or `*` for all"),
@@ -223,7 +227,7 @@ fn overrides_that_are_wrong_say_so() {
 
 /// Breaks: editors and `scenario schema` do not know a key that the reader knows.
 #[test]
-fn the_schema_knows_every_key() {
+fn the_schema_has_every_key() {
     let schema = schema();
     let text = schema.to_string();
     for key in [
@@ -335,12 +339,15 @@ proptest! {
         file in prop::sample::select(vec![STOPS, SHARED, LEO, AQM]),
         at in any::<prop::sample::Index>(),
         cut in 0usize..30,
-        piece in prop::sample::select(vec!["", "\"", "0", "=", "[", "{}", "\n", "name", "-1", "999999999999 h", "a", "\u{e9}"]),
+        piece in prop::sample::select(vec![
+            "", "\"", "0", "=", "[", "{}", "\n", "name", "-1", "999999999999 h", "a", "\u{e9}",
+        ]),
     ) {
         let chars: Vec<char> = file.chars().collect();
         let at = at.index(chars.len());
+        let rest = chars.iter().skip(at + cut).copied();
         let text: String =
-            chars[..at].iter().copied().chain(piece.chars()).chain(chars.iter().skip(at + cut).copied()).collect();
+            chars[..at].iter().copied().chain(piece.chars()).chain(rest).collect();
         match Scenario::parse(&text, "t") {
             Ok(s) => {
                 prop_assert!(!explain(&s).is_empty());
@@ -358,7 +365,12 @@ proptest! {
 
     /// Breaks: extreme but legal numbers overflow in figures or explanations.
     #[test]
-    fn extreme_values_are_explained(rate in 1u64..u64::MAX, delay in any::<u64>(), size in 1u64..u64::MAX, mss in 88u64..=65_495) {
+    fn extreme_values_are_explained(
+        rate in 1u64..u64::MAX,
+        delay in any::<u64>(),
+        size in 1u64..u64::MAX,
+        mss in 88u64..=65_495,
+    ) {
         let overrides = [
             ("links.*.rate", format!("{rate} bit/s")),
             ("links.*.queue", "4000000000 packets".to_string()),
@@ -380,7 +392,7 @@ proptest! {
 /// Breaks: elements refuse what the scenario reader accepts, or get other values than it read.
 #[test]
 fn directions_become_elements() {
-    let text = include_str!("../../../scenarios/gallery/troubled.toml");
+    let text = include_str!("../../../scenarios/gallery/impaired.toml");
     let s = set(text, &[("links.wire.backward.queue", "64 kB"), ("links.wire.overhead", "0 B")]).unwrap();
     let (there, back) = (s.links[0].direction(Direction::Forward), s.links[0].direction(Direction::Backward));
     assert!(there.is_impaired() && back.is_impaired());

@@ -168,16 +168,16 @@ fn lossy(seed: u64, meter: bool) -> World {
     let mut world = World::new(seed);
     let sends: Vec<u16> = (0..400).collect();
     let a = world.add("a", host("a", &log, &[(0, &sends), (70_000, &sends)])).unwrap();
-    let way = LinkConfig {
+    let config = LinkConfig {
         rate: Some(Rate::from_mbit(100)),
         delay: Span::from_micros(10),
         queue: QueueLimit::Bytes(ByteCount::new(20_000)),
         framing: Framing::ETHERNET,
     };
-    let link = world.add("link", Box::new(Link::symmetric(way).unwrap())).unwrap();
+    let link = world.add("link", Box::new(Link::symmetric(config).unwrap())).unwrap();
     let loss =
         world.add("loss", Box::new(Loss::new(LossDirection::new(0.1), LossDirection::new(0.1)))).unwrap();
-    let jitter = Some(Jitter { most: Span::from_micros(50), reorders: true });
+    let jitter = Some(Jitter { max: Span::from_micros(50), reorders: true });
     let delay = Delay::new(DelayDirection::new(Span::ZERO, jitter), DelayDirection::new(Span::ZERO, jitter));
     let delay = world.add("delay", Box::new(delay)).unwrap();
     let mut answering = host("b", &log, &[]);
@@ -298,7 +298,7 @@ fn a_loop_without_time_is_named() {
     world.run_until(at(4), &mut ()).unwrap();
     world.call(x, &mut (), |_: &mut Hub, cx| (cx.made(), cx.emit(P0, packet(9)))).unwrap();
     let error = world.run_until(Instant::FAR_FUTURE, &mut ()).unwrap_err();
-    assert_eq!(error, WorldError::Runaway { at: at(4), through: "`x`, `y`".into() });
+    assert_eq!(error, WorldError::Loop { at: at(4), through: "`x`, `y`".into() });
 }
 
 /// Breaks: a timer that keeps moving, as TCP's does at every ACK, costs events; or its expiry is missed.

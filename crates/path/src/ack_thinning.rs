@@ -53,7 +53,7 @@ struct PureAck {
     /// It carries only an acknowledgment.
     is_pure: bool,
     /// The connection begins or ends with it.
-    is_turn: bool,
+    is_due: bool,
 }
 
 const SACK: u8 = 5;
@@ -62,15 +62,15 @@ const SACK: u8 = 5;
 fn look(packet: &Packet) -> Option<PureAck> {
     let (ip, tcp) = packet.ip_tcp().ok()?;
     let flags = tcp.flags();
-    let turn = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+    let due = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
     let ack = flags.contains(TcpFlags::ACK).then_some(tcp.ack());
-    let plain = ack.is_some() && !flags.intersects(turn | TcpFlags::URG);
+    let plain = ack.is_some() && !flags.intersects(due | TcpFlags::URG);
     let has_sack = || tcp.raw_options().map_while(Result::ok).any(|(kind, _)| kind == SACK);
     Some(PureAck {
         connection: (ip.addresses(), tcp.src_port(), tcp.dst_port()),
         ack,
         is_pure: plain && packet.payload().is_empty() && !has_sack(),
-        is_turn: flags.intersects(turn),
+        is_due: flags.intersects(due),
     })
 }
 
@@ -119,7 +119,7 @@ impl AckThinningDirection {
 impl ElementDirection for AckThinningDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
-        let Some(PureAck { connection, ack, is_pure, is_turn }) = look(&packet) else {
+        let Some(PureAck { connection, ack, is_pure, is_due }) = look(&packet) else {
             return cx.emit(out, packet);
         };
         let has_room = self.connections.len() < Self::MAX;
@@ -139,7 +139,7 @@ impl ElementDirection for AckThinningDirection {
             }
         }
         self.flush(connection, out, cx);
-        if is_turn {
+        if is_due {
             self.connections.remove(&connection);
         }
         cx.emit(out, packet);

@@ -11,9 +11,9 @@ pub type BitErrors = Duplex<BitErrorsDirection>;
 /// One direction of a [`BitErrors`]. The link layer's checksum finds each damaged frame and drops it, unlike
 /// [`Corrupt`](crate::Corrupt), where the damage reaches the receiver.
 ///
-/// With bit errors independent of each other at the rate `ber`, a packet of `n` bytes is lost with probability
-/// 1 - (1 - ber)^(8 n). `n` is the length of the IP packet: link headers, checksum and coding differ between links,
-/// and published loss rates leave them out.
+/// With bit errors independent of each other at the rate `ber`, a packet of `n` bytes is lost with
+/// probability 1 - (1 - ber)^(8 n). `n` is the length of the IP packet: link headers, checksum and coding
+/// differ between links, and published loss rates leave them out.
 #[derive(Clone, Debug)]
 pub struct BitErrorsDirection {
     ber: f64,
@@ -78,19 +78,19 @@ mod tests {
     fn losses_are_binomial_at_every_length() {
         const N: u16 = 20_000;
         for (ber, ip_len) in [(1e-5, 1_500), (1e-5, 576), (1e-5, 40), (1e-4, 1_500), (1e-6, 1_500)] {
-            let mut bed =
+            let mut harness =
                 Harness::new(BitErrors::new(BitErrorsDirection::new(ber), BitErrorsDirection::new(0.0)));
             for n in 0..N {
-                bed.packet(Instant::ZERO, Port(0), packet(n, ip_len - 40));
-                bed.packet(Instant::ZERO, Port(1), packet(n, ip_len - 40));
+                harness.packet(Instant::ZERO, Port(0), packet(n, ip_len - 40));
+                harness.packet(Instant::ZERO, Port(1), packet(n, ip_len - 40));
             }
             let p = 1.0 - (0..8 * ip_len).fold(1.0, |right, _| right * (1.0 - ber));
             let (mean, sigma) = (f64::from(N) * p, (f64::from(N) * p * (1.0 - p)).sqrt());
-            let lost = bed.dropped.len() as f64;
+            let lost = harness.dropped.len() as f64;
             assert!((lost - mean).abs() <= 4.0 * sigma, "{lost} of {ip_len} B at {ber}: {mean} +- {sigma}");
-            assert_eq!(bed.element.direction(Port(0)).lost(), bed.dropped.len() as u64);
-            assert!(bed.dropped.iter().all(|(_, reason)| *reason == DropReason::BitErrors));
-            assert_eq!(bed.idents(Port(0)).len(), usize::from(N));
+            assert_eq!(harness.element.direction(Port(0)).lost(), harness.dropped.len() as u64);
+            assert!(harness.dropped.iter().all(|(_, reason)| *reason == DropReason::BitErrors));
+            assert_eq!(harness.idents(Port(0)).len(), usize::from(N));
         }
     }
 }

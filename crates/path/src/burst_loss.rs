@@ -42,8 +42,8 @@ impl ElementDirection for BurstLossDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let BurstLossConfig { begin, end, good, bad } = self.config;
-        let turns = cx.rng().chance(if self.is_bad { end } else { begin });
-        self.is_bad ^= turns;
+        let changes = cx.rng().chance(if self.is_bad { end } else { begin });
+        self.is_bad ^= changes;
         if cx.rng().chance(if self.is_bad { bad } else { good }) {
             self.lost += 1;
             cx.drop(packet, DropReason::BurstLoss);
@@ -53,7 +53,7 @@ impl ElementDirection for BurstLossDirection {
     }
     fn inspect(&self) -> Inspection {
         let state = if self.is_bad { "bad" } else { "good" };
-        vec![("line", state.to_owned()), ("lost", self.lost.to_string())]
+        vec![("state", state.to_owned()), ("lost", self.lost.to_string())]
     }
 }
 
@@ -68,18 +68,18 @@ mod tests {
     fn bursts_have_their_length_and_number() {
         const NEVER: BurstLossConfig = BurstLossConfig { begin: 0.0, end: 1.0, good: 0.0, bad: 1.0 };
         let often = BurstLossConfig { begin: 0.02, end: 0.2, good: 0.0, bad: 1.0 };
-        let mut bed =
+        let mut harness =
             Harness::new(BurstLoss::new(BurstLossDirection::new(often), BurstLossDirection::new(NEVER)));
         for n in 0..20_000 {
-            bed.packet(Instant::ZERO, Port(0), packet(n, 0));
-            bed.packet(Instant::ZERO, Port(1), packet(n, 0));
+            harness.packet(Instant::ZERO, Port(0), packet(n, 0));
+            harness.packet(Instant::ZERO, Port(1), packet(n, 0));
         }
-        assert_eq!(bed.idents(Port(0)).len(), 20_000);
-        let came = bed.idents(Port(1));
-        let bursts = came.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+        assert_eq!(harness.idents(Port(0)).len(), 20_000);
+        let arrived = harness.idents(Port(1));
+        let bursts = arrived.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
         // The mean distance from burst to burst is 1/0.02 + 1/0.2 = 55 packets.
         assert!((290..=440).contains(&bursts), "{bursts} bursts, 364 expected");
-        let mean = (20_000 - came.len()) as f64 / bursts as f64;
+        let mean = (20_000 - arrived.len()) as f64 / bursts as f64;
         assert!((4.0..=6.0).contains(&mean), "bursts of {mean} packets, 5 expected");
     }
 }

@@ -69,7 +69,7 @@ impl ElementDirection for ClockJumpDirection {
     const PASSIVE: bool = true;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let offset = self.offset(cx.now());
-        let moved = if offset == 0 { None } else { moved(&packet, self.field, offset) };
+        let moved = if offset == 0 { None } else { with_offset(&packet, self.field, offset) };
         cx.emit(out, moved.unwrap_or(packet));
     }
     fn inspect(&self) -> Inspection {
@@ -96,7 +96,7 @@ fn timestamps_at(options: &[u8]) -> Option<usize> {
 }
 
 /// The packet with `field` changed; none if it has no such field.
-fn moved(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
+fn with_offset(packet: &Packet, field: ClockField, offset: u32) -> Option<Packet> {
     let tcp = packet.tcp().ok()?;
     if field == ClockField::Echo && !tcp.flags().contains(TcpFlags::ACK) {
         return None;
@@ -133,12 +133,12 @@ mod tests {
     }
 
     fn through(at: u64, port: Port, packet: Packet) -> Packet {
-        let mut bed = Harness::new(ClockJump::of_port_0(vec![
+        let mut harness = Harness::new(ClockJump::of_port_0(vec![
             Jump { at: Instant::from_nanos(20), ticks: u32::MAX },
             Jump { at: Instant::from_nanos(10), ticks: 1_001 },
         ]));
-        bed.packet(Instant::from_nanos(at), port, packet);
-        bed.emitted.remove(0).2
+        harness.packet(Instant::from_nanos(at), port, packet);
+        harness.emitted.remove(0).2
     }
 
     proptest! {
@@ -147,7 +147,9 @@ mod tests {
         /// Breaks: the clock jumps at the wrong time or by the wrong amount, an echo without ACK is changed,
         /// a right checksum becomes wrong, or a wrong one right.
         #[test]
-        fn only_the_timestamp_moves(value: u32, echo: u32, seq: u32, len in 0usize..50, ack: bool, bit in 0u64..64) {
+        fn only_the_timestamp_moves(
+            value: u32, echo: u32, seq: u32, len in 0usize..50, ack: bool, bit in 0u64..64,
+        ) {
             let flags = if ack { TcpFlags::ACK } else { TcpFlags::SYN };
             for (at, offset) in [(9, 0), (10, 1_001), (19, 1_001), (20, 1_000u32)] {
                 let (v, e) = (value.wrapping_add(offset), echo.wrapping_sub(offset));

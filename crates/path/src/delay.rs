@@ -19,7 +19,7 @@ impl Delay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jitter {
     /// Uniform from 0 to this, inclusive.
-    pub most: Span,
+    pub max: Span,
     /// A packet may overtake another. Otherwise it waits for those before it.
     pub reorders: bool,
 }
@@ -45,7 +45,7 @@ impl ElementDirection for DelayDirection {
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         let mut due = cx.now() + self.delay;
         if let Some(jitter) = self.jitter {
-            due += Span::from_nanos(cx.rng().below(jitter.most.as_nanos().saturating_add(1)));
+            due += Span::from_nanos(cx.rng().below(jitter.max.as_nanos().saturating_add(1)));
             if !jitter.reorders {
                 self.latest = self.latest.max(due);
                 due = self.latest;
@@ -66,9 +66,9 @@ impl ElementDirection for DelayDirection {
     }
     fn inspect(&self) -> Inspection {
         let mut readings =
-            vec![("delay", self.delay.to_string()), ("on the way", self.hold.len().to_string())];
+            vec![("delay", self.delay.to_string()), ("in propagation", self.hold.len().to_string())];
         if let Some(jitter) = self.jitter {
-            readings.push(("jitter", jitter.most.to_string()));
+            readings.push(("jitter", jitter.max.to_string()));
         }
         readings
     }
@@ -82,29 +82,29 @@ mod tests {
     /// Breaks: the delay is wrong, or many packets at once delay each other.
     #[test]
     fn all_packets_of_one_instant_come_out_together() {
-        let mut bed = Harness::new(Delay::fixed(Span::from_millis(5)));
+        let mut harness = Harness::new(Delay::fixed(Span::from_millis(5)));
         for n in 0..100 {
-            bed.packet(Instant::from_nanos(7), Port(0), packet(n, 1_460));
+            harness.packet(Instant::from_nanos(7), Port(0), packet(n, 1_460));
         }
-        bed.run();
-        assert!(bed.emitted.iter().all(|(at, ..)| *at == Instant::from_nanos(5_000_007)));
-        assert_eq!(bed.idents(Port(1)), (0..100).collect::<Vec<_>>());
+        harness.run();
+        assert!(harness.emitted.iter().all(|(at, ..)| *at == Instant::from_nanos(5_000_007)));
+        assert_eq!(harness.idents(Port(1)), (0..100).collect::<Vec<_>>());
     }
 
     /// Breaks: jitter leaves its range, or never lets a packet overtake.
     #[test]
     fn jitter_spreads_within_its_range_and_reorders() {
-        let jitter = Some(Jitter { most: Span::from_micros(100), reorders: true });
-        let mut bed = Harness::new(Delay::new(
+        let jitter = Some(Jitter { max: Span::from_micros(100), reorders: true });
+        let mut harness = Harness::new(Delay::new(
             DelayDirection::new(Span::from_millis(1), jitter),
             DelayDirection::new(Span::ZERO, None),
         ));
         for n in 0..200 {
-            bed.packet(Instant::ZERO, Port(0), packet(n, 0));
+            harness.packet(Instant::ZERO, Port(0), packet(n, 0));
         }
-        bed.run();
-        let (first, last) = (bed.emitted[0].0.as_micros(), bed.emitted[199].0.as_micros());
+        harness.run();
+        let (first, last) = (harness.emitted[0].0.as_micros(), harness.emitted[199].0.as_micros());
         assert!((1_000..1_010).contains(&first) && (1_090..=1_100).contains(&last), "{first} to {last}");
-        assert!(!bed.idents(Port(1)).is_sorted());
+        assert!(!harness.idents(Port(1)).is_sorted());
     }
 }

@@ -12,21 +12,21 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(crate) struct DelayQueue {
     in_order: VecDeque<DelayedPacket>,
     out_of_order: BinaryHeap<DelayedPacket>,
-    came: u64,
+    arrived: u64,
 }
 
 #[derive(Clone, Debug)]
 struct DelayedPacket {
     due: Instant,
-    came: u64,
+    arrived: u64,
     packet: Packet,
 }
 
 impl DelayQueue {
     /// Keeps `packet` until `due`.
     pub fn push(&mut self, due: Instant, packet: Packet) {
-        let held = DelayedPacket { due, came: self.came, packet };
-        self.came += 1;
+        let held = DelayedPacket { due, arrived: self.arrived, packet };
+        self.arrived += 1;
         match self.in_order.back() {
             Some(last) if last.due > due => self.out_of_order.push(held),
             _ => self.in_order.push_back(held),
@@ -62,7 +62,7 @@ impl DelayQueue {
 impl Ord for DelayedPacket {
     /// Reversed, because the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.due, other.came).cmp(&(self.due, self.came))
+        (other.due, other.arrived).cmp(&(self.due, self.arrived))
     }
 }
 impl PartialOrd for DelayedPacket {

@@ -31,13 +31,13 @@ impl<W: ElementDirection> ElementDirection for Option<W> {
     const PASSIVE: bool = W::PASSIVE;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         match self {
-            Some(way) => way.on_packet(packet, out, cx),
+            Some(direction) => direction.on_packet(packet, out, cx),
             None => cx.emit(out, packet),
         }
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
-        if let Some(way) = self {
-            way.on_wake(out, cx);
+        if let Some(direction) = self {
+            direction.on_wake(out, cx);
         }
     }
     fn deadline(&self) -> Option<Instant> {

@@ -90,10 +90,10 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, packet};
 
-    fn bed(delay: u64, frames: u32, jitter: u64) -> Harness<Interrupts> {
+    fn harness(delay: u64, frames: u32, jitter: u64) -> Harness<Interrupts> {
         let (delay, jitter) = (Span::from_micros(delay), Span::from_micros(jitter));
-        let way = InterruptsDirection::new(InterruptsConfig { delay, frames, jitter });
-        Harness::new(Duplex::new(way.clone(), way))
+        let direction = InterruptsDirection::new(InterruptsConfig { delay, frames, jitter });
+        Harness::new(Duplex::new(direction.clone(), direction))
     }
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Span::from_micros(micros)
@@ -102,30 +102,30 @@ mod tests {
     /// Breaks: frames are not taken together, are taken at the wrong time, or a full ring waits.
     #[test]
     fn frames_wait_for_the_timer_or_for_enough_others() {
-        let mut bed = bed(30, 3, 0);
+        let mut harness = harness(30, 3, 0);
         for (n, micros) in [0, 10, 40, 45, 50, 50].into_iter().enumerate() {
-            bed.packet(at(micros), Port(0), packet(n as u16, 0));
+            harness.packet(at(micros), Port(0), packet(n as u16, 0));
         }
-        bed.run();
-        let times: Vec<_> = bed.emitted.iter().map(|(at, ..)| at.as_micros()).collect();
+        harness.run();
+        let times: Vec<_> = harness.emitted.iter().map(|(at, ..)| at.as_micros()).collect();
         assert_eq!(times, [30, 30, 50, 50, 50, 80]);
-        assert_eq!(bed.idents(Port(1)), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(bed.element.direction(Port(0)).interrupts(), 3);
+        assert_eq!(harness.idents(Port(1)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(harness.element.direction(Port(0)).interrupts(), 3);
     }
 
     /// Breaks: jitter leaves its range, is drawn for each frame, or changes the order.
     #[test]
     fn jitter_delays_all_frames_of_an_interrupt() {
-        let mut bed = bed(30, 0, 20);
+        let mut harness = harness(30, 0, 20);
         for n in 0..200 {
-            bed.packet(at(u64::from(n / 2) * 100), Port(0), packet(n, 0));
+            harness.packet(at(u64::from(n / 2) * 100), Port(0), packet(n, 0));
         }
-        bed.run();
-        let late: Vec<_> = bed.emitted.iter().map(|(at, ..)| at.as_nanos() % 100_000).collect();
+        harness.run();
+        let late: Vec<_> = harness.emitted.iter().map(|(at, ..)| at.as_nanos() % 100_000).collect();
         assert!(late.iter().all(|ns| (30_000..=50_000).contains(ns)));
         assert!(late.chunks(2).all(|pair| pair[0] == pair[1]));
-        let (least, most) = (late.iter().min(), late.iter().max());
-        assert!(least < Some(&31_000) && most > Some(&49_000), "{least:?} to {most:?}");
-        assert_eq!(bed.idents(Port(1)), (0..200).collect::<Vec<_>>());
+        let (min, max) = (late.iter().min(), late.iter().max());
+        assert!(min < Some(&31_000) && max > Some(&49_000), "{min:?} to {max:?}");
+        assert_eq!(harness.idents(Port(1)), (0..200).collect::<Vec<_>>());
     }
 }

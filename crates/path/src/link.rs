@@ -36,15 +36,15 @@ impl Framing {
     pub const NONE: Framing = Framing { overhead: ByteCount::ZERO, minimum: ByteCount::ZERO };
 
     /// What a frame of `len` bytes takes on the link.
-    pub fn on_the_line(self, len: ByteCount) -> ByteCount {
+    pub fn wire_len(self, len: ByteCount) -> ByteCount {
         len.max(self.minimum) + self.overhead
     }
     /// What a packet takes; for a super-segment, the sum of the frames that it is cut into.
     #[inline]
-    pub fn of_packet(self, packet: &Packet) -> ByteCount {
+    pub fn wire_len_of(self, packet: &Packet) -> ByteCount {
         let more = packet.segments() as u64 - 1;
         let repeated = ByteCount::of_len(packet.headers().len()) + self.overhead;
-        self.on_the_line(packet.len()) + ByteCount::new(repeated.get() * more)
+        self.wire_len(packet.len()) + ByteCount::new(repeated.get() * more)
     }
 }
 
@@ -80,7 +80,7 @@ pub struct LinkStats {
     /// Their bytes, without framing.
     pub bytes: ByteCount,
     /// Their bytes on the link, with framing.
-    pub line_bytes: ByteCount,
+    pub wire_bytes: ByteCount,
     /// Packets dropped because the queue was full.
     pub drops: u64,
     /// Most packets in the queue at one time.
@@ -94,9 +94,9 @@ pub struct LinkStats {
 #[derive(Clone, Debug)]
 pub struct LinkDirection {
     config: LinkConfig,
-    most_bytes: u64,
-    most_packets: u64,
-    line: Option<Serialiser>,
+    max_bytes: u64,
+    max_packets: u64,
+    serialiser: Option<Serialiser>,
     /// Queued and in propagation, in order.
     inside: VecDeque<Inside>,
     /// The arrival of the first of `inside`, or [`Instant::FAR_FUTURE`].
@@ -125,15 +125,15 @@ impl LinkDirection {
         if config.rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
             return Err(LinkError::ZeroRate);
         }
-        let (most_bytes, most_packets) = config.queue.bounds();
-        if most_bytes == 0 || most_packets == 0 {
+        let (max_bytes, max_packets) = config.queue.bounds();
+        if max_bytes == 0 || max_packets == 0 {
             return Err(LinkError::ZeroQueue);
         }
         Ok(LinkDirection {
             config,
-            most_bytes,
-            most_packets,
-            line: config.rate.map(Serialiser::new),
+            max_bytes,
+            max_packets,
+            serialiser: config.rate.map(Serialiser::new),
             inside: VecDeque::new(),
             next_arrival: Instant::FAR_FUTURE,
             departed: 0,
@@ -151,7 +151,7 @@ impl LinkDirection {
     }
     /// How long the link has been sending, or will be sending what it has accepted.
     pub fn busy(&self) -> Span {
-        self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(self.stats.line_bytes))
+        self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(self.stats.wire_bytes))
     }
     /// What is in the queue at `now` (see [`QueueLimit`]), as packets and bytes.
     pub fn queue(&mut self, now: Instant) -> (u64, ByteCount) {
@@ -173,7 +173,7 @@ impl LinkDirection {
                 return;
             }
             if let Some(inside) = self.inside.pop_front() {
-                // It has departed, though perhaps nobody has asked since.
+                // It has departed, though no call has updated the index since.
                 match self.departed.checked_sub(1) {
                     Some(rest) => self.departed = rest,
                     None => self.queued_bytes -= inside.len,
@@ -206,14 +206,14 @@ impl ElementDirection for LinkDirection {
         self.find_departed(now);
         let bytes = self.queued_bytes + len;
         let packets = self.queued_packets() + 1;
-        if bytes > self.most_bytes || packets > self.most_packets {
+        if bytes > self.max_bytes || packets > self.max_packets {
             self.stats.drops += 1;
             cx.drop(packet, DropReason::QueueFull);
             return;
         }
-        let line_bytes = self.config.framing.of_packet(&packet);
-        let departure = match &mut self.line {
-            Some(line) => line.send(now, line_bytes),
+        let wire_bytes = self.config.framing.wire_len_of(&packet);
+        let departure = match &mut self.serialiser {
+            Some(serialiser) => serialiser.send(now, wire_bytes),
             None => now,
         };
         let arrival = departure + self.config.delay;
@@ -225,9 +225,9 @@ impl ElementDirection for LinkDirection {
         let stats = &mut self.stats;
         stats.packets += 1;
         stats.bytes += ByteCount::new(len);
-        stats.line_bytes += line_bytes;
+        stats.wire_bytes += wire_bytes;
         // Without a rate nothing ever waits, though packets of one instant are here together.
-        if self.line.is_some() {
+        if self.serialiser.is_some() {
             stats.peak_packets = stats.peak_packets.max(packets);
             stats.peak_bytes = stats.peak_bytes.max(ByteCount::new(bytes));
         }
@@ -279,37 +279,40 @@ mod tests {
     /// Breaks: the transmission time of a full frame (1514 B + 24 B at 1 Gbit/s) and of a padded short one
     /// (54 B, 60 + 24 on the link).
     #[test]
-    fn a_frame_takes_its_line_bytes_and_the_delay() {
-        for (payload, line_ns) in [(1_460, 1_538 * 8), (0, 84 * 8)] {
-            let mut bed = link(CONFIG);
-            bed.packet(Instant::from_nanos(100), Port(0), packet(1, payload));
-            bed.run();
-            assert_eq!(bed.emitted[0].0, Instant::from_nanos(100 + line_ns + 5_000_000));
-            assert_eq!(bed.emitted[0].1, Port(1));
+    fn a_frame_takes_its_transmission_time_and_the_delay() {
+        for (payload, wire_ns) in [(1_460, 1_538 * 8), (0, 84 * 8)] {
+            let mut harness = link(CONFIG);
+            harness.packet(Instant::from_nanos(100), Port(0), packet(1, payload));
+            harness.run();
+            assert_eq!(harness.emitted[0].0, Instant::from_nanos(100 + wire_ns + 5_000_000));
+            assert_eq!(harness.emitted[0].1, Port(1));
         }
     }
 
     /// Breaks: propagation counts as queueing, or the frame that is being sent does not.
     #[test]
-    fn the_queue_is_what_has_not_left() {
-        let mut bed = link(CONFIG);
+    fn the_queue_holds_packets_that_have_not_left() {
+        let mut harness = link(CONFIG);
         for n in 0..3 {
-            bed.packet(Instant::ZERO, Port(0), packet(n, 1_460));
+            harness.packet(Instant::ZERO, Port(0), packet(n, 1_460));
         }
         for (at, packets) in [(0, 3), (12_303, 3), (12_304, 2), (24_608, 1), (36_911, 1), (36_912, 0)] {
-            let (queued, bytes) = bed.element.direction_mut(Port(0)).queue(Instant::from_nanos(at));
+            let (queued, bytes) = harness.element.direction_mut(Port(0)).queue(Instant::from_nanos(at));
             assert_eq!((queued, bytes.get()), (packets, packets * 1_514), "at {at} ns");
         }
-        assert_eq!(bed.element.held(), 3, "all are still on the way");
+        assert_eq!(harness.element.held(), 3, "all are in propagation");
         assert_eq!(
-            bed.element.direction_mut(Port(1)).queue(Instant::ZERO).0,
+            harness.element.direction_mut(Port(1)).queue(Instant::ZERO).0,
             0,
             "the other direction is its own"
         );
-        bed.run();
-        let way = bed.element.direction(Port(0));
-        assert_eq!((way.stats().peak_packets, way.stats().peak_bytes), (3, ByteCount::new(4_542)));
-        assert_eq!(way.busy(), Span::from_nanos(36_912));
+        harness.run();
+        let direction = harness.element.direction(Port(0));
+        assert_eq!(
+            (direction.stats().peak_packets, direction.stats().peak_bytes),
+            (3, ByteCount::new(4_542))
+        );
+        assert_eq!(direction.busy(), Span::from_nanos(36_912));
     }
 
     /// Breaks: impossible links are built, and a run hangs on them.
@@ -326,33 +329,38 @@ mod tests {
     proptest! {
         /// Breaks: the law that n back-to-back frames take exactly their total at any rate.
         #[test]
-        fn back_to_back_frames_take_their_total(rate in 1_000u64..100_000_000_000, payloads in prop::collection::vec(0usize..1_460, 1..80)) {
+        fn back_to_back_frames_take_their_total(
+            rate in 1_000u64..100_000_000_000,
+            payloads in prop::collection::vec(0usize..1_460, 1..80),
+        ) {
             let rate = Rate::from_bits_per_sec(rate);
-            let mut bed = link(LinkConfig { rate: Some(rate), ..CONFIG });
+            let mut harness = link(LinkConfig { rate: Some(rate), ..CONFIG });
             for payload in &payloads {
-                bed.packet(Instant::ZERO, Port(1), packet(0, *payload));
+                harness.packet(Instant::ZERO, Port(1), packet(0, *payload));
             }
-            bed.run();
-            let line: u64 = payloads.iter().map(|p| (p + 54).max(60) as u64 + 24).sum();
-            let exact = u128::from(line) * 8 * 1_000_000_000 / u128::from(rate.bits_per_sec());
-            let last = bed.emitted.last().unwrap().0;
+            harness.run();
+            let serialiser: u64 = payloads.iter().map(|p| (p + 54).max(60) as u64 + 24).sum();
+            let exact = u128::from(serialiser) * 8 * 1_000_000_000 / u128::from(rate.bits_per_sec());
+            let last = harness.emitted.last().unwrap().0;
             prop_assert_eq!(u128::from(last.as_nanos()), exact + 5_000_000);
         }
 
         /// Breaks: a queue exceeds its limit, or drops what would fit. The queue is recounted here from the
         /// times at which the packets that got through have left.
         #[test]
-        fn the_limit_holds_and_nothing_that_fits_is_dropped(
-            arrivals in prop::collection::vec((0u64..30_000, 0usize..1_460), 1..120), limit in 1u64..12, in_bytes: bool,
+        fn the_limit_is_exact(
+            arrivals in prop::collection::vec((0u64..30_000, 0usize..1_460), 1..120),
+            limit in 1u64..12,
+            in_bytes: bool,
         ) {
             let queue = if in_bytes {
                 QueueLimit::Bytes(ByteCount::new(limit * 700))
             } else {
                 QueueLimit::Packets(Packets::new(limit as u32))
             };
-            let mut line = Serialiser::new(Rate::from_mbit(1_000));
+            let mut serialiser = Serialiser::new(Rate::from_mbit(1_000));
             let mut inside: Vec<(Instant, u64)> = vec![];
-            let mut bed = link(LinkConfig { queue, ..CONFIG });
+            let mut harness = link(LinkConfig { queue, ..CONFIG });
             let mut now = Instant::ZERO;
             for (gap, payload) in arrivals {
                 now += Span::from_nanos(gap);
@@ -363,14 +371,14 @@ mod tests {
                 } else {
                     (inside.len() as u64) < limit
                 };
-                let drops = bed.dropped.len();
-                bed.packet(now, Port(0), packet(0, payload));
-                prop_assert_eq!(bed.dropped.len() == drops, fits);
+                let drops = harness.dropped.len();
+                harness.packet(now, Port(0), packet(0, payload));
+                prop_assert_eq!(harness.dropped.len() == drops, fits);
                 if fits {
-                    inside.push((line.send(now, ByteCount::new(len.max(60) + 24)), len));
+                    inside.push((serialiser.send(now, ByteCount::new(len.max(60) + 24)), len));
                 }
             }
-            prop_assert!(bed.dropped.iter().all(|(_, reason)| *reason == DropReason::QueueFull));
+            prop_assert!(harness.dropped.iter().all(|(_, reason)| *reason == DropReason::QueueFull));
         }
     }
 }

@@ -85,8 +85,8 @@ mod tests {
             ] {
                 assert!(range.contains(&hits), "{hits} hits at {p}");
             }
-            for bed in [&reorder.idents(Port(0)), &duplicate.idents(Port(0)), &loss.idents(Port(0))] {
-                assert_eq!(bed.len(), 2_000, "the other direction is untouched");
+            for harness in [&reorder.idents(Port(0)), &duplicate.idents(Port(0)), &loss.idents(Port(0))] {
+                assert_eq!(harness.len(), 2_000, "the other direction is untouched");
             }
         }
     }

@@ -28,13 +28,13 @@ pub struct ManagedLinkDirection {
     keeps_order: bool,
     serialiser: Option<Serialiser>,
     /// The frame that is being sent, and when it will have left.
-    line: Option<(Instant, Packet)>,
+    in_transmission: Option<(Instant, Packet)>,
     /// Latest arrival so far.
     latest: Instant,
-    on_the_way: DelayQueue,
+    in_propagation: DelayQueue,
     busy: Span,
     /// Packets that arrived.
-    came: u64,
+    arrived: u64,
     stats: LinkStats,
 }
 
@@ -47,11 +47,11 @@ impl ManagedLinkDirection {
             framing,
             keeps_order: true,
             serialiser: None,
-            line: None,
+            in_transmission: None,
             latest: Instant::ZERO,
-            on_the_way: DelayQueue::default(),
+            in_propagation: DelayQueue::default(),
             busy: Span::ZERO,
-            came: 0,
+            arrived: 0,
             stats: LinkStats::default(),
         }
     }
@@ -75,7 +75,7 @@ impl ManagedLinkDirection {
     }
     /// How long the queue takes to drain at the rate of `now`; the frame that is being sent counts in full.
     pub fn drains_in(&mut self, now: Instant) -> Span {
-        let bytes = (self.queue.backlog() + self.line_load()).bytes;
+        let bytes = (self.queue.backlog() + self.transmission_load()).bytes;
         self.schedule.at(now).rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
     }
     /// Packets marked CE instead of being dropped.
@@ -83,16 +83,16 @@ impl ManagedLinkDirection {
         self.queue.marked()
     }
 
-    fn line_load(&self) -> Backlog {
-        self.line.as_ref().map_or(Backlog::default(), |(_, packet)| Backlog::of(packet))
+    fn transmission_load(&self) -> Backlog {
+        self.in_transmission.as_ref().map_or(Backlog::default(), |(_, packet)| Backlog::of(packet))
     }
 
     /// Ends the transmission of frames that have left by now, and begins that of the next packets.
     fn work(&mut self, cx: &mut Cx<'_>) {
         loop {
-            match self.line.take() {
+            match self.in_transmission.take() {
                 Some((left, packet)) if left > cx.now() => {
-                    self.line = Some((left, packet));
+                    self.in_transmission = Some((left, packet));
                     return;
                 }
                 Some((left, packet)) => {
@@ -101,7 +101,7 @@ impl ManagedLinkDirection {
                         self.latest = self.latest.max(arrival);
                         arrival = self.latest;
                     }
-                    self.on_the_way.push(arrival, packet);
+                    self.in_propagation.push(arrival, packet);
                 }
                 None => {
                     let Some(packet) = self.queue.dequeue(cx) else { return };
@@ -112,20 +112,20 @@ impl ManagedLinkDirection {
     }
 
     fn start(&mut self, packet: Packet, now: Instant) {
-        let line_bytes = self.framing.on_the_line(packet.len());
+        let wire_bytes = self.framing.wire_len(packet.len());
         let left = match self.schedule.at(now).rate {
             Some(rate) => {
                 let serialiser = self.serialiser.get_or_insert(Serialiser::new(rate));
                 serialiser.set_rate(rate);
-                serialiser.send(now, line_bytes)
+                serialiser.send(now, wire_bytes)
             }
             None => now,
         };
         self.busy += left.since(now);
         self.stats.packets += 1;
         self.stats.bytes += packet.len();
-        self.stats.line_bytes += line_bytes;
-        self.line = Some((left, packet));
+        self.stats.wire_bytes += wire_bytes;
+        self.in_transmission = Some((left, packet));
     }
 }
 
@@ -134,33 +134,33 @@ impl ElementDirection for ManagedLinkDirection {
     fn on_packet(&mut self, mut packet: Packet, out: Port, cx: &mut Cx<'_>) {
         packet.depart();
         self.work(cx);
-        self.came += 1;
-        self.queue.enqueue(packet, self.line_load(), cx);
-        let load = self.queue.backlog() + self.line_load();
+        self.arrived += 1;
+        self.queue.enqueue(packet, self.transmission_load(), cx);
+        let load = self.queue.backlog() + self.transmission_load();
         self.work(cx);
         // Without a rate nothing ever waits.
-        if self.line.is_some() {
+        if self.in_transmission.is_some() {
             self.stats.peak_packets = self.stats.peak_packets.max(load.packets);
             self.stats.peak_bytes = self.stats.peak_bytes.max(load.bytes);
         }
         let inside = self.queue.backlog().packets;
-        self.stats.drops = self.came.saturating_sub(self.stats.packets + inside);
-        self.on_the_way.release(out, cx);
+        self.stats.drops = self.arrived.saturating_sub(self.stats.packets + inside);
+        self.in_propagation.release(out, cx);
     }
     fn on_wake(&mut self, out: Port, cx: &mut Cx<'_>) {
         self.work(cx);
-        self.stats.drops = self.came.saturating_sub(self.stats.packets + self.queue.backlog().packets);
-        self.on_the_way.release(out, cx);
+        self.stats.drops = self.arrived.saturating_sub(self.stats.packets + self.queue.backlog().packets);
+        self.in_propagation.release(out, cx);
     }
     fn deadline(&self) -> Option<Instant> {
-        let free = self.line.as_ref().map(|(left, _)| *left);
-        match (free, self.on_the_way.due()) {
+        let free = self.in_transmission.as_ref().map(|(left, _)| *left);
+        match (free, self.in_propagation.due()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
     fn held(&self) -> u64 {
-        self.queue.backlog().packets + u64::from(self.line.is_some()) + self.on_the_way.len()
+        self.queue.backlog().packets + u64::from(self.in_transmission.is_some()) + self.in_propagation.len()
     }
     fn inspect(&self) -> Inspection {
         let s = &self.stats;

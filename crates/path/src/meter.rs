@@ -107,7 +107,7 @@ mod tests {
 
     /// Breaks: a long or silent run takes unbounded memory, or loses what was counted.
     #[test]
-    fn bins_widen_rather_than_grow_in_number() {
+    fn bins_become_wider_instead_of_more() {
         let mut meter = Meter::new(Span::from_nanos(1));
         meter.record(Instant::from_nanos(5), ByteCount::new(7));
         meter.record(Instant::from_nanos(u64::MAX), ByteCount::new(9));

@@ -22,13 +22,13 @@ pub struct MtuChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MtuError {
     /// Below [`MtuDirection::MIN`].
-    #[error("an MTU of {0} is below the {least} that every IPv4 hop must carry", least = MtuDirection::MIN)]
+    #[error("an MTU of {0} is below the {min} that every IPv4 hop must carry", min = MtuDirection::MIN)]
     TooSmall(ByteCount),
     /// A change at or before the previous one.
     #[error("the change of MTU at {0} is not later than the one before it")]
     OutOfOrder(Instant),
     /// More than [`MtuDirection::MAX`].
-    #[error("{0} changes of MTU are more than the {most} allowed", most = MtuDirection::MAX)]
+    #[error("{0} changes of MTU are more than the {max} allowed", max = MtuDirection::MAX)]
     TooMany(usize),
 }
 
@@ -176,38 +176,39 @@ mod tests {
     const fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
     }
-    fn way(mtu: u64, changes: &[(u64, u64)]) -> Result<MtuDirection, MtuError> {
+    fn direction(mtu: u64, changes: &[(u64, u64)]) -> Result<MtuDirection, MtuError> {
         let changes = changes.iter().map(|(ns, mtu)| MtuChange { at: at(*ns), mtu: ByteCount::new(*mtu) });
         MtuDirection::new(ByteCount::new(mtu), changes.collect())
     }
 
     /// Breaks: the MTU counts other bytes than the IP packet, or a change comes at the wrong nanosecond.
     #[test]
-    fn what_is_too_big_for_its_time_is_dropped() {
-        let mut bed = Harness::new(Mtu::new(
-            way(140, &[(10, 139), (20, 141)]).unwrap().silent(),
-            way(10_000, &[]).unwrap(),
+    fn packets_above_the_present_mtu_are_dropped() {
+        let mut harness = Harness::new(Mtu::new(
+            direction(140, &[(10, 139), (20, 141)]).unwrap().silent(),
+            direction(10_000, &[]).unwrap(),
         ));
         // 100 B of payload make an IP packet of 140 B.
         for (ident, ns, payload) in [(1, 0, 100), (2, 0, 101), (3, 10, 100), (4, 19, 99), (5, 20, 101)] {
-            bed.packet(at(ns), Port(0), packet(ident, payload));
-            bed.packet(at(ns), Port(1), packet(ident, payload));
+            harness.packet(at(ns), Port(0), packet(ident, payload));
+            harness.packet(at(ns), Port(1), packet(ident, payload));
         }
-        assert_eq!(bed.idents(Port(1)), [1, 4, 5]);
-        assert_eq!(bed.idents(Port(0)), [1, 2, 3, 4, 5], "the other direction has its own");
-        assert_eq!(bed.dropped, [(at(0), DropReason::TooBig), (at(10), DropReason::TooBig)]);
-        assert_eq!(bed.element.direction(Port(0)).too_big(), 2);
+        assert_eq!(harness.idents(Port(1)), [1, 4, 5]);
+        assert_eq!(harness.idents(Port(0)), [1, 2, 3, 4, 5], "the other direction has its own");
+        assert_eq!(harness.dropped, [(at(0), DropReason::TooBig), (at(10), DropReason::TooBig)]);
+        assert_eq!(harness.element.direction(Port(0)).too_big(), 2);
     }
 
     /// Breaks: path MTU discovery: the sender gets no message or one about the wrong packet, or messages are
     /// answered.
     #[test]
-    fn the_sender_is_told_once_and_quietly() {
-        let mut bed = Harness::new(Mtu::new(way(800, &[]).unwrap(), way(68, &[]).unwrap().silent()));
-        bed.packet(at(5), Port(0), packet(9, 1_000));
-        bed.packet(at(5), Port(1), packet(9, 1_000));
-        assert_eq!((bed.emitted.len(), bed.dropped.len()), (1, 2), "the silent way says nothing");
-        let (when, port, answer) = bed.emitted[0].clone();
+    fn the_sender_gets_one_message() {
+        let mut harness =
+            Harness::new(Mtu::new(direction(800, &[]).unwrap(), direction(68, &[]).unwrap().silent()));
+        harness.packet(at(5), Port(0), packet(9, 1_000));
+        harness.packet(at(5), Port(1), packet(9, 1_000));
+        assert_eq!((harness.emitted.len(), harness.dropped.len()), (1, 2), "the silent hop sends no message");
+        let (when, port, answer) = harness.emitted[0].clone();
         assert_eq!((when, port), (at(5), Port(0)), "back to where it came from");
         answer.verify_checksums().unwrap();
         let (ip, lost) = (answer.ipv4().unwrap(), packet(9, 1_000));
@@ -216,33 +217,33 @@ mod tests {
         let mut frame = Vec::new();
         lost.write_frame(&mut frame);
         assert_eq!(quoted, &frame[14..][..548], "what fits into 576 B");
-        let mut narrow = Harness::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
+        let mut narrow = Harness::new(Mtu::new(direction(500, &[]).unwrap(), direction(500, &[]).unwrap()));
         narrow.packet(at(6), Port(1), answer);
         assert_eq!((narrow.emitted.len(), narrow.dropped.len()), (0, 1), "messages are not answered");
     }
 
     /// Breaks: fragmentation on the path: fragments are too long, missing, or not counted.
     #[test]
-    fn what_may_be_taken_apart_is() {
+    fn fragmentable_packets_are_fragmented() {
         let addresses = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 1, 2].into());
         let mac = farpace_wire::MacAddr([2, 0, 0, 0, 0, 1]);
         let below = Below { dont_fragment: false, ..Below::new(mac, mac, addresses, 64) };
         let whole = below.icmp(7, &Icmp::EchoRequest { ident: 1, seq: 2, data: &[3; 1_000] }).unwrap();
-        let mut bed = Harness::new(Mtu::new(way(500, &[]).unwrap(), way(500, &[]).unwrap()));
-        bed.packet(at(1), Port(0), whole);
-        let lengths: Vec<_> = bed.emitted.iter().map(|(_, _, p)| p.network_len().get()).collect();
+        let mut harness = Harness::new(Mtu::new(direction(500, &[]).unwrap(), direction(500, &[]).unwrap()));
+        harness.packet(at(1), Port(0), whole);
+        let lengths: Vec<_> = harness.emitted.iter().map(|(_, _, p)| p.network_len().get()).collect();
         // 1008 B of payload in fragments of a multiple of 8 B.
         assert_eq!(lengths, [500, 500, 68]);
-        assert!(bed.emitted.iter().all(|(_, port, _)| *port == Port(1)));
+        assert!(harness.emitted.iter().all(|(_, port, _)| *port == Port(1)));
     }
 
     /// Breaks: impossible MTUs and changes out of order are accepted.
     #[test]
-    fn nonsense_is_refused() {
-        assert_eq!(way(67, &[]).map(drop), Err(MtuError::TooSmall(ByteCount::new(67))));
-        assert_eq!(way(68, &[(1, 0)]).map(drop), Err(MtuError::TooSmall(ByteCount::ZERO)));
-        assert_eq!(way(68, &[(5, 90), (5, 91)]).map(drop), Err(MtuError::OutOfOrder(at(5))));
+    fn impossible_mtus_are_refused() {
+        assert_eq!(direction(67, &[]).map(drop), Err(MtuError::TooSmall(ByteCount::new(67))));
+        assert_eq!(direction(68, &[(1, 0)]).map(drop), Err(MtuError::TooSmall(ByteCount::ZERO)));
+        assert_eq!(direction(68, &[(5, 90), (5, 91)]).map(drop), Err(MtuError::OutOfOrder(at(5))));
         let many: Vec<_> = (0..100_001).map(|n| (n, 100)).collect();
-        assert_eq!(way(68, &many).map(drop), Err(MtuError::TooMany(100_001)));
+        assert_eq!(direction(68, &many).map(drop), Err(MtuError::TooMany(100_001)));
     }
 }

@@ -21,7 +21,7 @@ pub enum OutageError {
         to: Instant,
     },
     /// More than [`OutageDirection::MAX`].
-    #[error("{0} outages are more than the {most} allowed", most = OutageDirection::MAX)]
+    #[error("{0} outages are more than the {max} allowed", max = OutageDirection::MAX)]
     TooMany(usize),
 }
 
@@ -91,19 +91,19 @@ mod tests {
     /// Breaks: an outage begins or ends at the wrong nanosecond.
     #[test]
     fn an_outage_has_its_start_and_not_its_end() {
-        let way = OutageDirection::new(vec![at(10)..at(20), at(20)..at(21), at(30)..at(40)]).unwrap();
-        let mut bed = Harness::new(Outage::new(way, OutageDirection::new(vec![]).unwrap()));
+        let direction = OutageDirection::new(vec![at(10)..at(20), at(20)..at(21), at(30)..at(40)]).unwrap();
+        let mut harness = Harness::new(Outage::new(direction, OutageDirection::new(vec![]).unwrap()));
         for ns in [9, 10, 19, 20, 21, 29, 30, 40] {
-            bed.packet(at(ns), Port(0), packet(ns as u16, 0));
-            bed.packet(at(ns), Port(1), packet(ns as u16, 0));
+            harness.packet(at(ns), Port(0), packet(ns as u16, 0));
+            harness.packet(at(ns), Port(1), packet(ns as u16, 0));
         }
-        assert_eq!(bed.idents(Port(1)), [9, 21, 29, 40]);
-        assert_eq!(bed.idents(Port(0)).len(), 8);
+        assert_eq!(harness.idents(Port(1)), [9, 21, 29, 40]);
+        assert_eq!(harness.idents(Port(0)).len(), 8);
     }
 
     /// Breaks: outages out of order are accepted, and some of them never happen.
     #[test]
-    fn disorder_is_refused() {
+    fn unordered_outages_are_refused() {
         for down in [vec![at(1)..at(1)], vec![at(5)..at(9), at(8)..at(10)], vec![at(5)..at(9), at(1)..at(2)]]
         {
             assert!(matches!(OutageDirection::new(down), Err(OutageError::OutOfOrder { .. })));

@@ -13,9 +13,9 @@ impl Policer {
     ///
     /// # Errors
     /// See [`PolicerDirection::new`].
-    pub fn one_way(entry: Port, config: PolicerConfig) -> Result<Self, PolicerError> {
-        let way = Some(PolicerDirection::new(config)?);
-        Ok(if entry == Port(0) { Duplex::new(way, None) } else { Duplex::new(None, way) })
+    pub fn at_port(entry: Port, config: PolicerConfig) -> Result<Self, PolicerError> {
+        let direction = Some(PolicerDirection::new(config)?);
+        Ok(if entry == Port(0) { Duplex::new(direction, None) } else { Duplex::new(None, direction) })
     }
 }
 
@@ -230,29 +230,29 @@ mod tests {
     fn tokens_come_at_the_phase_and_every_interval() {
         let phase = Span::from_micros(100);
         let config = PolicerConfig { burst: ByteCount::new(100_000), phase, ..MBIT_500 };
-        let mut way = PolicerDirection::new(config).unwrap();
-        way.tokens = 0;
+        let mut direction = PolicerDirection::new(config).unwrap();
+        direction.tokens = 0;
         for (us, tokens) in
             [(99, 0), (100, 30_625), (589, 30_625), (590, 61_250), (1_080, 91_875), (1_570, 100_000)]
         {
             let now = Instant::ZERO + Span::from_micros(us);
-            assert_eq!(way.tokens(now), ByteCount::new(tokens), "at {us} us");
+            assert_eq!(direction.tokens(now), ByteCount::new(tokens), "at {us} us");
         }
     }
 
     /// Breaks: the reverse direction is policed, or the wrong bytes are counted (1500 B of IP, 1514 B of
     /// frame).
     #[test]
-    fn one_way_is_policed_and_the_bytes_are_the_right_ones() {
+    fn one_direction_is_policed_by_the_configured_bytes() {
         for (counted, len) in [(PolicedBytes::Ip, 1_500), (PolicedBytes::Ethernet, 1_514)] {
             let config = PolicerConfig { counted, burst: ByteCount::new(len), ..MBIT_500 };
-            let mut bed = Harness::new(Policer::one_way(Port(1), config).unwrap());
+            let mut harness = Harness::new(Policer::at_port(Port(1), config).unwrap());
             for (n, port) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
-                bed.packet(Instant::ZERO, Port(port), packet(n, 1_460));
+                harness.packet(Instant::ZERO, Port(port), packet(n, 1_460));
             }
-            assert_eq!(bed.idents(Port(0)), [1], "the burst is one packet of {len} B");
-            assert_eq!(bed.idents(Port(1)), [3, 4]);
-            assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::Policed)]);
+            assert_eq!(harness.idents(Port(0)), [1], "the burst is one packet of {len} B");
+            assert_eq!(harness.idents(Port(1)), [3, 4]);
+            assert_eq!(harness.dropped, [(Instant::ZERO, DropReason::Policed)]);
         }
     }
 
@@ -261,12 +261,12 @@ mod tests {
     #[test]
     fn a_long_silence_fills_the_bucket_and_no_more() {
         for refill in [None, MBIT_500.refill] {
-            let mut way =
+            let mut direction =
                 PolicerDirection::new(PolicerConfig { refill, rate: Rate::from_mbit(400_000), ..MBIT_500 })
                     .unwrap();
-            way.tokens = 0;
-            assert_eq!(way.tokens(Instant::ZERO + Span::from_secs(1_000_000)), MBIT_500.burst);
-            assert_eq!(way.fraction, 0);
+            direction.tokens = 0;
+            assert_eq!(direction.tokens(Instant::ZERO + Span::from_secs(1_000_000)), MBIT_500.burst);
+            assert_eq!(direction.fraction, 0);
         }
     }
 
@@ -284,16 +284,20 @@ mod tests {
         /// at no time more than rate times time and one refill.
         #[test]
         fn the_rate_is_exact_over_any_time(
-            rate in 1_000_000u64..2_000_000_000, quantum in 0u64..2_000_000, phase in 0u64..3_000_000, gap in 1u64..700,
+            rate in 1_000_000u64..2_000_000_000,
+            quantum in 0u64..2_000_000,
+            phase in 0u64..3_000_000,
+            gap in 1u64..700,
         ) {
             let rate = Rate::from_bits_per_sec(rate);
             // The bucket holds every refill, so no token is lost while the overload lasts.
             let refill = Span::from_nanos(quantum);
             let burst = rate.bytes_in(refill) + ByteCount::new(3_001);
             let refill = (quantum > 0).then_some(refill);
-            let config = PolicerConfig { rate, burst, refill, phase: Span::from_nanos(phase), counted: PolicedBytes::Ip };
-            let mut way = PolicerDirection::new(config).unwrap();
-            way.tokens = 0; // A full bucket would spill the first refills.
+            let phase = Span::from_nanos(phase);
+            let config = PolicerConfig { rate, burst, refill, phase, counted: PolicedBytes::Ip };
+            let mut direction = PolicerDirection::new(config).unwrap();
+            direction.tokens = 0; // A full bucket would spill the first refills.
             let mut effects = crate::Effects::default();
             let mut rng = farpace_units::RandomStream::new(1, "policer");
             // Overload: 1500 B each time, more than the rate in any case.
@@ -301,10 +305,10 @@ mod tests {
             let sample = packet(0, 1_460);
             let mut now = Instant::ZERO;
             for _ in 0..3_000 {
-                way.on_packet(sample.clone(), Port(1), &mut Cx::new(now, &mut effects, &mut rng));
-                let most = u128::from(rate.bits_per_sec()) * u128::from(now.as_nanos()) / 8_000_000_000
+                direction.on_packet(sample.clone(), Port(1), &mut Cx::new(now, &mut effects, &mut rng));
+                let max = u128::from(rate.bits_per_sec()) * u128::from(now.as_nanos()) / 8_000_000_000
                     + u128::from(rate.bytes_in(refill.unwrap_or_default()).get()) + 1;
-                prop_assert!(u128::from(way.stats().passed_bytes.get()) <= most);
+                prop_assert!(u128::from(direction.stats().passed_bytes.get()) <= max);
                 now += step;
             }
             let last = now.as_nanos() - step.as_nanos();
@@ -312,16 +316,16 @@ mod tests {
                 None => last,
                 Some(every) => {
                     let every = every.as_nanos();
-                    let first = phase % every;
+                    let first = phase.as_nanos() % every;
                     if last < first { 0 } else { ((last - first) / every + 1) * every }
                 }
             };
             let given = u128::from(rate.bits_per_sec()) * u128::from(filled) / 8_000_000_000;
-            let passed = u128::from(way.stats().passed_bytes.get());
+            let passed = u128::from(direction.stats().passed_bytes.get());
             // Exact: what came in has passed or is still in the bucket; with continuous refill, less than a
             // packet is left.
-            prop_assert_eq!(passed + u128::from(way.tokens), given);
-            prop_assert!(refill.is_some() || way.tokens < 1_500);
+            prop_assert_eq!(passed + u128::from(direction.tokens), given);
+            prop_assert!(refill.is_some() || direction.tokens < 1_500);
         }
     }
 }

@@ -53,7 +53,7 @@ impl PortFrames {
         vec![
             ("pauses of 0", self.pauses.to_string()),
             ("pauses not obeyed", self.pauses_with_time.to_string()),
-            ("other frames of the line", self.others.to_string()),
+            ("other link-local frames", self.others.to_string()),
         ]
     }
 

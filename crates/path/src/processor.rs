@@ -95,11 +95,11 @@ impl Element for Processor {
         if ends_at_port(&packet) {
             return cx.emit(Port(1 - side(port) as u16), packet);
         }
-        let (most_bytes, most_packets) = self.config.queue.bounds();
+        let (max_bytes, max_packets) = self.config.queue.bounds();
         let cost = self.cost(port, &packet);
         let waiting = &mut self.waiting[side(port)];
         let bytes = waiting.bytes + packet.len();
-        if waiting.packets >= most_packets || bytes.get() > most_bytes {
+        if waiting.packets >= max_packets || bytes.get() > max_bytes {
             waiting.dropped += 1;
             return cx.drop(packet, DropReason::QueueFull);
         }
@@ -147,51 +147,51 @@ mod tests {
         queue: QueueLimit::Unlimited,
     };
 
-    fn times(bed: &Harness<Processor>) -> Vec<(u64, u16)> {
-        bed.emitted.iter().map(|(at, port, _)| (at.as_nanos() / 1_000, port.0)).collect()
+    fn times(harness: &Harness<Processor>) -> Vec<(u64, u16)> {
+        harness.emitted.iter().map(|(at, port, _)| (at.as_nanos() / 1_000, port.0)).collect()
     }
 
     /// Breaks: the processor works on two frames at a time, each direction has its own, or an ACK costs as
     /// much as data.
     #[test]
     fn one_frame_at_a_time_in_the_order_of_arrival() {
-        let mut bed = Harness::new(Processor::new(CONFIG));
+        let mut harness = Harness::new(Processor::new(CONFIG));
         for (n, (port, payload)) in [(0, 100), (1, 100), (1, 0), (0, 0)].into_iter().enumerate() {
-            bed.packet(Instant::ZERO, Port(port), packet(n as u16, payload));
+            harness.packet(Instant::ZERO, Port(port), packet(n as u16, payload));
         }
-        bed.run();
+        harness.run();
         // Sent 10, received 20, an ACK 5; an ACK that is sent costs as much as any frame.
-        assert_eq!(times(&bed), [(10, 1), (30, 0), (35, 0), (45, 1)]);
-        assert_eq!(bed.element.busy(), Span::from_micros(45));
+        assert_eq!(times(&harness), [(10, 1), (30, 0), (35, 0), (45, 1)]);
+        assert_eq!(harness.element.busy(), Span::from_micros(45));
         // After a pause it begins anew.
-        bed.packet(Instant::ZERO + Span::from_millis(1), Port(0), packet(9, 0));
-        bed.run();
-        assert_eq!(times(&bed).last(), Some(&(1_010, 1)));
+        harness.packet(Instant::ZERO + Span::from_millis(1), Port(0), packet(9, 0));
+        harness.run();
+        assert_eq!(times(&harness).last(), Some(&(1_010, 1)));
     }
 
     /// Breaks: long frames cost no more than short ones.
     #[test]
     fn bytes_cost_too() {
-        let mut bed =
+        let mut harness =
             Harness::new(Processor::new(ProcessorConfig { per_byte: Span::from_nanos(3), ..CONFIG }));
-        bed.packet(Instant::ZERO, Port(0), packet(0, 1_000));
-        bed.run();
-        assert_eq!(bed.emitted[0].0.as_nanos(), 10_000 + 3 * 1_054);
+        harness.packet(Instant::ZERO, Port(0), packet(0, 1_000));
+        harness.run();
+        assert_eq!(harness.emitted[0].0.as_nanos(), 10_000 + 3 * 1_054);
     }
 
     /// Breaks: a full queue of one direction drops frames of the other, or one more than its limit waits.
     #[test]
     fn each_direction_has_a_limit() {
         let queue = QueueLimit::Packets(Packets::new(2));
-        let mut bed = Harness::new(Processor::new(ProcessorConfig { queue, ..CONFIG }));
+        let mut harness = Harness::new(Processor::new(ProcessorConfig { queue, ..CONFIG }));
         for n in 0..3 {
-            bed.packet(Instant::ZERO, Port(0), packet(n, 10));
+            harness.packet(Instant::ZERO, Port(0), packet(n, 10));
         }
-        bed.packet(Instant::ZERO, Port(1), packet(3, 10));
-        assert_eq!(bed.dropped, [(Instant::ZERO, DropReason::QueueFull)]);
+        harness.packet(Instant::ZERO, Port(1), packet(3, 10));
+        assert_eq!(harness.dropped, [(Instant::ZERO, DropReason::QueueFull)]);
         // The first is done: the queue has room again.
-        bed.packet(Instant::from_nanos(10_000), Port(0), packet(4, 10));
-        bed.run();
-        assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![0, 1, 4], vec![3]));
+        harness.packet(Instant::from_nanos(10_000), Port(0), packet(4, 10));
+        harness.run();
+        assert_eq!((harness.idents(Port(1)), harness.idents(Port(0))), (vec![0, 1, 4], vec![3]));
     }
 }

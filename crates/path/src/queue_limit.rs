@@ -29,8 +29,8 @@ impl QueueLimit {
     pub const fn bounds(self) -> (u64, u64) {
         let cap = Self::CAP.get() as u64;
         match self {
-            QueueLimit::Bytes(most) => (most.get(), cap),
-            QueueLimit::Packets(most) if most.get() < Self::CAP.get() => (u64::MAX, most.get() as u64),
+            QueueLimit::Bytes(max) => (max.get(), cap),
+            QueueLimit::Packets(max) if max.get() < Self::CAP.get() => (u64::MAX, max.get() as u64),
             QueueLimit::Packets(_) | QueueLimit::Unlimited => (u64::MAX, cap),
         }
     }
@@ -99,7 +99,8 @@ impl JsonSchema for QueueLimit {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "a number of packets or a size with its unit, like \"1000 packets\" or \"256 kB\", or \"unlimited\"",
+            "description": "a number of packets or a size with its unit, like \"1000 packets\" or \"256 \
+                            kB\", or \"unlimited\"",
             "pattern": format!("^(unlimited|[0-9_]+([.][0-9_]+)? *({}))$", Amount::UNITS),
         })
     }

@@ -13,18 +13,18 @@ pub type Reorder = Duplex<ReorderDirection>;
 pub struct ReorderDirection {
     probability: f64,
     extra: Span,
-    held_back: u64,
+    delayed: u64,
     hold: DelayQueue,
 }
 
 impl ReorderDirection {
     /// Delays each packet by `extra` with `probability` (0 to 1).
     pub fn new(probability: f64, extra: Span) -> Self {
-        ReorderDirection { probability, extra, held_back: 0, hold: DelayQueue::default() }
+        ReorderDirection { probability, extra, delayed: 0, hold: DelayQueue::default() }
     }
     /// Packets delayed so far.
-    pub const fn held_back(&self) -> u64 {
-        self.held_back
+    pub const fn delayed(&self) -> u64 {
+        self.delayed
     }
 }
 
@@ -32,7 +32,7 @@ impl ElementDirection for ReorderDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         if self.probability > 0.0 && cx.rng().chance(self.probability) {
-            self.held_back += 1;
+            self.delayed += 1;
             self.hold.push(cx.now() + self.extra, packet);
             self.hold.release(out, cx);
         } else {
@@ -52,7 +52,7 @@ impl ElementDirection for ReorderDirection {
         vec![
             ("probability", self.probability.to_string()),
             ("extra delay", self.extra.to_string()),
-            ("held back", self.held_back.to_string()),
+            ("delayed", self.delayed.to_string()),
         ]
     }
 }

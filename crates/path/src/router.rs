@@ -31,7 +31,7 @@ pub enum RouterError {
     #[error("a router needs at least one port")]
     NoPorts,
     /// More than [`Routes::MAX`].
-    #[error("a router holds at most {most} routes", most = Routes::MAX)]
+    #[error("a router holds at most {max} routes", max = Routes::MAX)]
     TooMany,
 }
 
@@ -116,7 +116,7 @@ impl Router {
     /// A switch or a hub, with other stations behind it, is at `port`. Routers of the lab have no addresses
     /// of their own on a link. So a frame from this port that would go back there was meant for another
     /// station, and arrived here because a switch did not know better. The router consumes and counts it.
-    pub fn share(&mut self, port: Port) {
+    pub fn share_link(&mut self, port: Port) {
         if let Some(shared) = self.shared.get_mut(usize::from(port.0)) {
             *shared = true;
         }
@@ -130,7 +130,7 @@ impl Router {
         self.forwarded
     }
 
-    fn way_out(&mut self, from: Port, to: IpAddr) -> Option<Port> {
+    fn next_hop(&mut self, from: Port, to: IpAddr) -> Option<Port> {
         let last = self.last.get_mut(usize::from(from.0))?;
         if let Some((address, port)) = last
             && *address == to
@@ -162,7 +162,7 @@ impl Element for Router {
             cx.drop(packet, DropReason::TtlExpired);
             return;
         }
-        let Some(out) = self.way_out(port, to) else {
+        let Some(out) = self.next_hop(port, to) else {
             self.no_route += 1;
             cx.drop(packet, DropReason::NoRoute);
             return;
@@ -217,7 +217,7 @@ mod tests {
         for (prefix, bits, port) in [([10, 0, 0, 0], 8, 0), ([10, 1, 0, 0], 16, 1), ([10, 1, 2, 3], 32, 2)] {
             routes.add(Prefix::new(prefix.into(), bits).unwrap(), Port(port)).unwrap();
         }
-        let mut bed = Harness::new(Router::new(3, routes).unwrap());
+        let mut harness = Harness::new(Router::new(3, routes).unwrap());
         for (dst, ttl) in [
             ([10, 1, 2, 3], 9),
             ([10, 1, 2, 3], 2),
@@ -226,13 +226,13 @@ mod tests {
             ([11, 0, 0, 1], 9),
             ([10, 1, 2, 3], 1),
         ] {
-            bed.packet(Instant::ZERO, Port(0), to(dst, ttl));
+            harness.packet(Instant::ZERO, Port(0), to(dst, ttl));
         }
-        let ports: Vec<_> = bed.emitted.iter().map(|(_, port, _)| port.0).collect();
+        let ports: Vec<_> = harness.emitted.iter().map(|(_, port, _)| port.0).collect();
         assert_eq!(ports, [2, 2, 1, 0]);
-        let reasons: Vec<_> = bed.dropped.iter().map(|(_, reason)| *reason).collect();
+        let reasons: Vec<_> = harness.dropped.iter().map(|(_, reason)| *reason).collect();
         assert_eq!(reasons, [DropReason::NoRoute, DropReason::TtlExpired]);
-        assert_eq!(bed.element.forwarded(), 4);
+        assert_eq!(harness.element.forwarded(), 4);
     }
 
     /// Breaks: a default route, or the refusal of routes to ports that do not exist.
@@ -262,12 +262,16 @@ mod tests {
         }
         let pair = farpace_wire::AddressPair::new("2001:db8::1".parse().unwrap(), host).unwrap();
         let below = |ttl| farpace_wire::Below::new(MacAddr([2; 6]), MacAddr([4; 6]), pair, ttl);
-        let mut bed = Harness::new(Router::new(3, routes).unwrap());
+        let mut harness = Harness::new(Router::new(3, routes).unwrap());
         for ttl in [1, 2] {
-            bed.packet(Instant::ZERO, Port(0), below(ttl).tcp(1, &TcpHeader::default(), "payload".into()));
+            harness.packet(
+                Instant::ZERO,
+                Port(0),
+                below(ttl).tcp(1, &TcpHeader::default(), "payload".into()),
+            );
         }
-        assert_eq!(bed.emitted[0].2.ip().map(|ip| ip.ttl()), Some(1));
-        assert_eq!((bed.emitted.len(), bed.dropped[0].1), (1, DropReason::TtlExpired));
+        assert_eq!(harness.emitted[0].2.ip().map(|ip| ip.ttl()), Some(1));
+        assert_eq!((harness.emitted.len(), harness.dropped[0].1), (1, DropReason::TtlExpired));
     }
 
     /// Breaks: a router repairs a header that was damaged on the path, and the host accepts it.

@@ -25,12 +25,12 @@ pub enum ScheduleError {
     OutOfOrder(Span),
     /// A step that the period ends before.
     #[error("the step at {0} is not within the period")]
-    BeyondPeriod(Span),
+    AfterPeriod(Span),
     /// A rate of 0: no packet would ever arrive.
     #[error("the rate of the step at {0} must be above 0 bit/s")]
     ZeroRate(Span),
     /// More than [`Schedule::MAX`].
-    #[error("{0} steps are more than the {most} allowed", most = Schedule::MAX)]
+    #[error("{0} steps are more than the {max} allowed", max = Schedule::MAX)]
     TooMany(usize),
 }
 
@@ -65,7 +65,7 @@ impl Schedule {
             return Err(ScheduleError::OutOfOrder(late.at));
         }
         if let Some(beyond) = steps.iter().find(|step| period.is_some_and(|period| step.at >= period)) {
-            return Err(ScheduleError::BeyondPeriod(beyond.at));
+            return Err(ScheduleError::AfterPeriod(beyond.at));
         }
         if let Some(zero) = steps.iter().find(|step| step.rate.is_some_and(|rate| rate.bits_per_sec() == 0)) {
             return Err(ScheduleError::ZeroRate(zero.at));
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(new(&[], None), Err(ScheduleError::NoStart));
         assert_eq!(new(&[step(1, 1)], None), Err(ScheduleError::NoStart));
         assert_eq!(new(&[step(0, 1), step(0, 2)], None), Err(ScheduleError::OutOfOrder(ms(0))));
-        assert_eq!(new(&[step(0, 1), step(9, 2)], Some(9)), Err(ScheduleError::BeyondPeriod(ms(9))));
+        assert_eq!(new(&[step(0, 1), step(9, 2)], Some(9)), Err(ScheduleError::AfterPeriod(ms(9))));
         assert_eq!(new(&[step(0, 0)], None), Err(ScheduleError::ZeroRate(ms(0))));
         assert_eq!(new(&[step(0, 1), step(8, 2)], Some(9)), Ok(()));
         assert_eq!(new(&vec![step(0, 1); 100_001], None), Err(ScheduleError::TooMany(100_001)));

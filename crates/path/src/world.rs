@@ -68,9 +68,9 @@ pub struct World {
     effects: Effects,
     events: u64,
     /// More events than this are too many for the present instant.
-    most_events: u64,
+    max_events: u64,
     /// The elements that had events after the limit of one instant.
-    witnesses: BTreeSet<ElementId>,
+    looping: BTreeSet<ElementId>,
 }
 
 struct ElementSlot {
@@ -120,7 +120,7 @@ impl World {
     /// Most events at one instant: with more, packets must be in a loop.
     pub const MAX_EVENTS_AT_ONCE: u64 = 10_000_000;
     /// So many more events show the elements of the loop.
-    const WITNESSED: u64 = 1_000;
+    const LOOP_EVENTS: u64 = 1_000;
 
     /// An empty world at the start of time. `seed` and the names of the elements determine all random
     /// numbers.
@@ -136,8 +136,8 @@ impl World {
             unchecked: false,
             effects: Effects::default(),
             events: 0,
-            most_events: Self::MAX_EVENTS_AT_ONCE,
-            witnesses: BTreeSet::new(),
+            max_events: Self::MAX_EVENTS_AT_ONCE,
+            looping: BTreeSet::new(),
         }
     }
 
@@ -184,7 +184,7 @@ impl World {
             }
         }
         if a == b {
-            return Err(WorldError::Itself { element: self.name(a.0).to_owned(), port: a.1.0 });
+            return Err(WorldError::SelfConnected { element: self.name(a.0).to_owned(), port: a.1.0 });
         }
         for (near, far) in [(a, b), (b, a)] {
             let wire = self.wire(near.0, near.1)?;
@@ -284,7 +284,7 @@ impl World {
         let next = match self.touched.is_empty() {
             true => self.agenda.first().at,
             // The agenda does not know the changes of callers yet.
-            false => self.slots.iter().map(|slot| slot.next_event_if_asked(self.now)).min()?,
+            false => self.slots.iter().map(|slot| slot.next_event_after_changes(self.now)).min()?,
         };
         (next != Instant::FAR_FUTURE).then_some(next)
     }
@@ -368,31 +368,27 @@ impl World {
         Ok(())
     }
 
-    fn run(&mut self, until: Instant, most: u64, observer: &mut dyn Observer) -> Result<(), WorldError> {
+    fn run(&mut self, until: Instant, max: u64, observer: &mut dyn Observer) -> Result<(), WorldError> {
         self.begin()?;
         let mut at_once: Option<WorldArrival> = None;
-        let stop = self.events.saturating_add(most);
+        let stop = self.events.saturating_add(max);
         while self.events < stop {
             let (id, packet, event) = match at_once.take() {
                 Some((to, port, packet)) => (to, Some((port, packet)), WorldEvent::AtOnce),
                 None => {
-                    let turn = self.agenda.first();
-                    if turn.at > until || turn.at == Instant::FAR_FUTURE {
+                    let due = self.agenda.first();
+                    if due.at > until || due.at == Instant::FAR_FUTURE {
                         break;
                     }
-                    if turn.at > self.now {
-                        self.advance(turn.at);
+                    if due.at > self.now {
+                        self.advance(due.at);
                     }
-                    (
-                        turn.element,
-                        self.slots[turn.element as usize].next_packet(self.now),
-                        WorldEvent::Packet,
-                    )
+                    (due.element, self.slots[due.element as usize].next_packet(self.now), WorldEvent::Packet)
                 }
             };
             self.events += 1;
-            if self.events > self.most_events {
-                self.witness(ElementId(id))?;
+            if self.events > self.max_events {
+                self.record_loop(ElementId(id))?;
             }
             at_once = match packet {
                 Some((port, packet)) => {
@@ -409,7 +405,7 @@ impl World {
 
     fn advance(&mut self, to: Instant) {
         self.now = to;
-        self.most_events = self.events + Self::MAX_EVENTS_AT_ONCE;
+        self.max_events = self.events + Self::MAX_EVENTS_AT_ONCE;
     }
 
     /// Calls `act` on an element, counts what it did and delivers its packets. If one packet arrives
@@ -456,7 +452,7 @@ impl World {
             return self.deliver_all(id, observer);
         }
         let Some((port, packet)) = effects.emitted.pop() else { return Ok(None) };
-        let wire = slot.look(port, &packet, now, observer);
+        let wire = slot.leave_by(port, &packet, now, observer);
         if wire.to == NOBODY {
             return Err(slot.dangling(port));
         }
@@ -482,7 +478,7 @@ impl World {
     ) -> Result<Option<WorldArrival>, WorldError> {
         for (port, packet) in self.effects.emitted.drain(..) {
             let slot = &self.slots[id as usize];
-            let wire = slot.look(port, &packet, self.now, observer);
+            let wire = slot.leave_by(port, &packet, self.now, observer);
             if wire.to == NOBODY {
                 return Err(slot.dangling(port));
             }
@@ -493,13 +489,13 @@ impl World {
     }
 
     #[cold]
-    fn witness(&mut self, id: ElementId) -> Result<(), WorldError> {
-        self.witnesses.insert(id);
-        if self.events < self.most_events + Self::WITNESSED {
+    fn record_loop(&mut self, id: ElementId) -> Result<(), WorldError> {
+        self.looping.insert(id);
+        if self.events < self.max_events + Self::LOOP_EVENTS {
             return Ok(());
         }
-        let names: Vec<_> = self.witnesses.iter().map(|id| format!("`{}`", self.name(*id))).collect();
-        Err(WorldError::Runaway { at: self.now, through: names.join(", ") })
+        let names: Vec<_> = self.looping.iter().map(|id| format!("`{}`", self.name(*id))).collect();
+        Err(WorldError::Loop { at: self.now, through: names.join(", ") })
     }
 }
 
@@ -509,7 +505,7 @@ impl ElementSlot {
         if self.inbox.is_empty() { self.deadline.max(now) } else { now }
     }
     /// The same, if a caller may have changed the element.
-    fn next_event_if_asked(&self, now: Instant) -> Instant {
+    fn next_event_after_changes(&self, now: Instant) -> Instant {
         let deadline = self.element.deadline().unwrap_or(Instant::FAR_FUTURE);
         if self.inbox.is_empty() { deadline.max(now) } else { now }
     }
@@ -519,7 +515,7 @@ impl ElementSlot {
     }
     /// Where `packet` goes from `port`. Shows it to the observer.
     #[inline]
-    fn look(&self, port: Port, packet: &Packet, now: Instant, observer: &mut dyn Observer) -> Wire {
+    fn leave_by(&self, port: Port, packet: &Packet, now: Instant, observer: &mut dyn Observer) -> Wire {
         let wire = self.wires.get(usize::from(port.0)).copied().unwrap_or(NOWHERE);
         if wire.observed != NOBODY {
             observer.packet(now, WireId(wire.observed), packet);

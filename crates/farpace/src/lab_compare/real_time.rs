@@ -63,7 +63,7 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
 fn place(site: &mut Site, host: &str) -> Result<EndPlace> {
     let state = site.state().hosts.iter().find(|state| state.host == host);
     let namespace = Namespace::existing(&state.context("no such host")?.namespace);
-    let door = site.network().doors().doors().iter().find(|door| door.host == host).cloned();
+    let door = site.network().doors().ports().iter().find(|door| door.host == host).cloned();
     Ok(EndPlace { namespace, door: door.context("no such host")? })
 }
 

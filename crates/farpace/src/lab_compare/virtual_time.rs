@@ -23,7 +23,7 @@ pub fn run(plan: &Plan, scenario: &Scenario) -> Result<BackendRun> {
         for sample in run.samples() {
             delivered += sample.delivered.get();
             let at = sample.time.since(Instant::ZERO).as_secs_f64();
-            samples.push(reading(at, &sample.sender, delivered, sample.sent_again));
+            samples.push(reading(at, &sample.sender, delivered, sample.retransmitted));
         }
         if progress.finished || interrupt::asked() {
             break;

@@ -52,7 +52,7 @@ impl Site {
     ) -> Result<Self> {
         let (_, doors) = BoundaryNetwork::build(scenario, scenario.seed)?;
         let own = Process::own();
-        let hosts = doors.doors().iter().map(|door| HostState {
+        let hosts = doors.ports().iter().map(|door| HostState {
             host: door.host.clone(),
             namespace: format!("far-{name}-{}", door.host),
             interface: INTERFACE.to_owned(),
@@ -69,9 +69,9 @@ impl Site {
         state.claim()?;
         let mut claim = Claim(state);
         let (mut namespaces, mut devices) = (Vec::new(), Vec::new());
-        for (door, host) in doors.doors().iter().zip(&claim.0.hosts) {
+        for (door, host) in doors.ports().iter().zip(&claim.0.hosts) {
             let namespace = Namespace::create(&host.namespace)?;
-            let device = interface(&namespace, door, doors.doors(), residents)?;
+            let device = interface(&namespace, door, doors.ports(), residents)?;
             devices.push(Attachment { host: door.host.clone(), device });
             namespaces.push(namespace);
         }

@@ -80,7 +80,7 @@ impl RealtimeNetwork {
         for (index, link) in scenario.links.iter().enumerate() {
             for way in [Direction::Forward, Direction::Backward] {
                 let direction = link.direction(way);
-                let hop = Hop { link: index, way };
+                let hop = Hop { link: index, direction: way };
                 if let Some([entered, left]) = doors.observe(&mut world, hop)? {
                     let name = format!("{} to {}", direction.from, direction.to);
                     watch.add(&link.name, &name, hop, entered, left);
@@ -90,9 +90,9 @@ impl RealtimeNetwork {
         if let Some(captures) = &options.captures {
             let elements = world.ids().map(|id| world.name(id).to_owned()).collect();
             watch.capture(captures, elements)?;
-            for door in doors.doors() {
+            for door in doors.ports() {
                 let device = names.iter().find(|(host, _)| *host == door.host).map(|(_, device)| device);
-                let end = (door.door, farpace_path::Port(0));
+                let end = (door.port, farpace_path::Port(0));
                 if let (Some(device), Some(peer)) = (device, world.peer(end)) {
                     let wires = [world.observe(end)?, world.observe(peer)?];
                     watch.capture_at(captures, device, &wires)?;
@@ -101,16 +101,16 @@ impl RealtimeNetwork {
         }
         let mut station = Driver::new(world, options.patience.wait())?;
         for Attachment { host, device } in devices {
-            let Some(door) = doors.doors().iter().find(|door| door.host == host) else {
+            let Some(door) = doors.ports().iter().find(|door| door.host == host) else {
                 bail!("the scenario has no host `{host}`");
             };
             match options.whole {
-                true => station.attach(door.door, device),
-                false => station.attach_cutting(door.door, device),
+                true => station.attach(door.port, device),
+                false => station.attach_cutting(door.port, device),
             }
         }
         if let Some(door) =
-            doors.doors().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host))
+            doors.ports().iter().find(|door| !names.iter().any(|(host, _)| *host == door.host))
         {
             bail!("host `{}` of the scenario has no interface", door.host);
         }

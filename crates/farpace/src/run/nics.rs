@@ -43,7 +43,7 @@ impl NicsSummary {
     pub fn new(outcome: &NicsOutcome) -> Self {
         NicsSummary {
             host: outcome.host.clone(),
-            cards: outcome.cards.iter().map(NicSummary::new).collect(),
+            cards: outcome.nics.iter().map(NicSummary::new).collect(),
             dropped: outcome.dropped,
             readings: outcome.readings.iter().cloned().collect(),
         }

@@ -61,7 +61,7 @@ impl PacingSummary {
     pub fn new(outcome: &PacingOutcome) -> Self {
         PacingSummary {
             link: outcome.link.clone(),
-            direction: match outcome.way {
+            direction: match outcome.direction {
                 Direction::Forward => "forward",
                 Direction::Backward => "backward",
             },

@@ -319,7 +319,7 @@ impl FlowSummary {
             link: scenario.bottleneck_links(flow).join(" + "),
             kind: match b.is_policer {
                 true => "policer",
-                false if b.ways > 1 => "lines",
+                false if b.paths > 1 => "lines",
                 false => "line",
             },
             rate: b.rate.bits_per_sec(),

@@ -266,7 +266,7 @@ mod tests {
             sender,
             delivered: ByteCount::new(1),
             arrived,
-            sent_again: 0,
+            retransmitted: 0,
         }
     }
 

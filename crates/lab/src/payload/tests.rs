@@ -13,7 +13,7 @@ fn file(contents: &[u8]) -> (tempfile::TempDir, PathBuf) {
 
 /// Breaks: the error about a file that cannot be sent is missing or wrong.
 #[test]
-fn what_is_no_payload_is_refused_by_name() {
+fn unusable_payloads_are_refused_by_name() {
     let (dir, empty) = file(b"");
     let message = |path: &Path| Payload::file(path).unwrap_err().to_string();
     assert!(message(&empty).ends_with("payload` is empty"));
@@ -96,8 +96,10 @@ proptest! {
         prop_assert_eq!(feed(&sent).finish().unwrap(), ByteCount::new(len));
         let short = feed(&sent[..at as usize]);
         prop_assert!(!short.is_complete());
-        let too_short = matches!(short.finish(), Err(VerifyError::Short { received, .. }) if received.get() == at);
-        prop_assert!(too_short);
+        let Err(VerifyError::Short { received, .. }) = short.finish() else {
+            panic!("a stream that ends at {at} passes");
+        };
+        prop_assert_eq!(received.get(), at);
         let expected = sent[at as usize];
         sent[at as usize] ^= 1;
         let found = Mismatch { offset: at, received: expected ^ 1, expected: Some(expected) };

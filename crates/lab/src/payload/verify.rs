@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// The first received byte that is not the one that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("received byte {offset} is {received:#04x} where {expected} was sent", expected = SentContent(*expected))]
+#[error("received byte {offset} is {received:#04x} where {sent} was sent", sent = SentContent(*expected))]
 pub struct Mismatch {
     /// Its offset in the stream, from 0.
     pub offset: u64,

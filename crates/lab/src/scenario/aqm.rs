@@ -68,8 +68,8 @@ impl RedSpec {
 pub struct CoDelSpec {
     /// A standing queue of this delay is accepted; 5 ms if omitted.
     pub target: Span,
-    /// Time within which the delay must be below `target` once; 100 ms if omitted. It should be as long as the
-    /// longest usual round trip: longer than 500 ms over a geostationary satellite.
+    /// Time within which the delay must be below `target` once; 100 ms if omitted. It should be as long as
+    /// the longest usual round trip: longer than 500 ms over a geostationary satellite.
     pub interval: Span,
     /// Packets of senders with ECN are marked instead of dropped.
     pub ecn: bool,
@@ -129,7 +129,7 @@ impl ResolvedDirection<'_> {
     pub fn discipline(&self) -> Result<Box<dyn QueueDiscipline>, QueueError> {
         let limit = self.link().queue;
         Ok(match self.aqm {
-            Some(Aqm { red: Some(red), .. }) => Box::new(path::Red::new(limit, red.config(self.fastest()))?),
+            Some(Aqm { red: Some(red), .. }) => Box::new(path::Red::new(limit, red.config(self.max_rate()))?),
             Some(Aqm { codel: Some(codel), .. }) => Box::new(path::CoDel::new(limit, codel.config())?),
             Some(Aqm { fq_codel: Some(fq), .. }) => Box::new(path::FqCoDel::new(limit, fq.config())?),
             _ => Box::new(path::DropTail::new(limit)?),

@@ -149,9 +149,9 @@ pub(super) enum Origin {
 
 /// What is wrong, before there is a message.
 #[derive(Clone, Debug)]
-pub(super) enum Wrong {
+pub(super) enum FaultKind {
     /// A complete message.
-    Said(String),
+    Message(String),
     /// A value that its type refuses, with the type's message.
     Value(String),
     /// A value of another type.
@@ -172,7 +172,7 @@ pub(super) struct ScenarioFault(Box<FaultBody>);
 
 #[derive(Clone, Debug)]
 struct FaultBody {
-    wrong: Wrong,
+    wrong: FaultKind,
     origin: Option<Origin>,
     /// The path from the root, reversed: it grows while the error is passed up.
     path: Vec<DocumentStep>,
@@ -181,7 +181,7 @@ struct FaultBody {
 }
 
 impl ScenarioFault {
-    pub fn new(wrong: Wrong) -> Self {
+    pub fn new(wrong: FaultKind) -> Self {
         ScenarioFault(Box::new(FaultBody {
             wrong,
             origin: None,
@@ -191,17 +191,17 @@ impl ScenarioFault {
         }))
     }
     pub fn syntax(message: String, origin: Origin) -> Self {
-        ScenarioFault::new(Wrong::Said(message)).or_at(&origin, None)
+        ScenarioFault::new(FaultKind::Message(message)).with_origin(&origin, None)
     }
     pub fn of_file(message: String) -> Self {
         ScenarioFault::syntax(message, Origin::File)
     }
-    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
     /// Gives it a place, unless it has one already: the innermost is the right one.
-    pub fn or_at(mut self, origin: &Origin, found: Option<&DocumentNode>) -> Self {
+    pub fn with_origin(mut self, origin: &Origin, found: Option<&DocumentNode>) -> Self {
         if self.0.origin.is_none() {
             self.0.origin = Some(origin.clone());
             self.0.found = found.map(DocumentNode::describe).unwrap_or_default();
@@ -241,7 +241,7 @@ impl ScenarioText<'_> {
     fn problem(&self, fault: ScenarioFault) -> ScenarioProblem {
         let FaultBody { wrong, origin, mut path, found, hint } = *fault.0;
         path.reverse();
-        let (message, advice) = hint::words(&wrong, &path, &found);
+        let (message, advice) = hint::describe(&wrong, &path, &found);
         ScenarioProblem { message, place: self.place(origin.unwrap_or(Origin::File)), hint: hint.or(advice) }
     }
 

@@ -52,7 +52,7 @@ pub struct PathBottleneck {
     /// It is a policer at the entrance, not the link; false for several paths.
     pub is_policer: bool,
     /// The paths that carry this together; above 1 only between hosts with several NICs.
-    pub ways: u32,
+    pub paths: u32,
 }
 
 impl Scenario {
@@ -77,7 +77,7 @@ impl Scenario {
 
     /// The properties of a hop.
     pub fn direction(&self, hop: Hop) -> Option<ResolvedDirection<'_>> {
-        self.links.get(hop.link).map(|l| l.direction(hop.way))
+        self.links.get(hop.link).map(|l| l.direction(hop.direction))
     }
 
     /// Time from sending a full-size segment to receiving its acknowledgment when all queues are empty:
@@ -89,9 +89,9 @@ impl Scenario {
         let frames = [segment.frame, segment.ack_frame];
         let mut total = self.processing(flow, frames);
         for hop in self.path(flow) {
-            for (hop, frame) in [hop, hop.back()].into_iter().zip(frames) {
+            for (hop, frame) in [hop, hop.reverse()].into_iter().zip(frames) {
                 let Some(d) = self.direction(hop) else { continue };
-                total += d.shortest() + transmission_time(&d, frame);
+                total += d.min_delay() + transmission_time(&d, frame);
                 total += d.impairments().fold(Span::ZERO, |t, impairment| t + impairment.value.min_delay());
             }
         }
@@ -117,7 +117,8 @@ impl Scenario {
         narrowest(&self.limits(flow))
     }
 
-    /// Full segments that the path of a flow can carry in a time, rounded down; [`u64::MAX`] if nothing on it has a rate.
+    /// Full segments that the path of a flow can carry in a time, rounded down; [`u64::MAX`] if nothing on it
+    /// has a rate.
     pub fn packets_in(&self, time: Span, flow: &FlowSpec) -> u64 {
         let segment = self.segment(flow).payload.get().max(1);
         self.bottleneck(flow).map_or(u64::MAX, |b| b.goodput.bytes_in(time).get() / segment)
@@ -128,7 +129,7 @@ impl Scenario {
         match self.paths(flow).as_slice() {
             [] => Vec::new(),
             [hops] => self.limits_on(flow, hops),
-            paths => self.together(flow, paths).map(|(total, _)| total).into_iter().collect(),
+            paths => self.combined_limit(flow, paths).map(|(total, _)| total).into_iter().collect(),
         }
     }
 
@@ -140,11 +141,11 @@ impl Scenario {
             let Some(d) = self.direction(hop) else { continue };
             if let Some(p) = &d.spec.policer {
                 let goodput = scale(p.rate, segment.payload, segment.counted(p.counts));
-                limits.push(PathBottleneck { rate: p.rate, goodput, hop, is_policer: true, ways: 1 });
+                limits.push(PathBottleneck { rate: p.rate, goodput, hop, is_policer: true, paths: 1 });
             }
-            if let Some(rate) = d.fastest() {
-                let goodput = scale(rate, segment.payload, d.framing().on_the_line(segment.frame));
-                limits.push(PathBottleneck { rate, goodput, hop, is_policer: false, ways: 1 });
+            if let Some(rate) = d.max_rate() {
+                let goodput = scale(rate, segment.payload, d.framing().wire_len(segment.frame));
+                limits.push(PathBottleneck { rate, goodput, hop, is_policer: false, paths: 1 });
             }
         }
         limits
@@ -183,7 +184,7 @@ pub(super) fn narrowest(limits: &[PathBottleneck]) -> Option<PathBottleneck> {
 
 /// Transmission time of a frame.
 pub(super) fn transmission_time(d: &ResolvedDirection<'_>, frame: ByteCount) -> Span {
-    d.fastest().map_or(Span::ZERO, |r| r.time_for(d.framing().on_the_line(frame)))
+    d.max_rate().map_or(Span::ZERO, |r| r.time_for(d.framing().wire_len(frame)))
 }
 
 /// `rate` times `part` / `whole`, rounded to the nearest bit/s.

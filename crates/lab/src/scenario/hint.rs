@@ -1,35 +1,37 @@
 //! Texts of errors: the nearest valid word, the expected form, and the meaning of a key, from the schema.
 
 use super::document::DocumentStep;
-use super::error::Wrong;
+use super::error::FaultKind;
 use super::impairment::INFOS;
 use serde_json::Value;
 
 /// Message and hint for what is wrong at `path`; `found` describes what is there.
-pub(super) fn words(wrong: &Wrong, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
+pub(super) fn describe(wrong: &FaultKind, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
     match wrong {
-        Wrong::Said(message) => (message.clone(), None),
-        Wrong::Value(message) => {
+        FaultKind::Message(message) => (message.clone(), None),
+        FaultKind::Value(message) => {
             let advice = unit_advice(message).or_else(|| about(path));
             (message.clone(), advice)
         }
-        Wrong::Type { expected } => {
+        FaultKind::Type { expected } => {
             let form = at(path).and_then(|s| s.form()).unwrap_or_else(|| expected.clone());
             (format!("expected {form}, found {found}"), about(path))
         }
-        Wrong::Length { len, expected } => {
+        FaultKind::Length { len, expected } => {
             let expected = expected.replace("an array of length", "a list of");
             (format!("expected {expected}, found {len}"), about(path))
         }
-        Wrong::UnknownWord { word, valid } => {
+        FaultKind::UnknownWord { word, valid } => {
             let near = nearest(word, valid).map(|n| format!("did you mean \"{n}\"?\n"));
             (
                 format!("unknown word \"{word}\""),
                 Some(format!("{}valid here: {}", near.unwrap_or_default(), list(valid))),
             )
         }
-        Wrong::UnknownKey { key, valid } => (format!("unknown key `{key}`"), Some(key_advice(key, valid))),
-        Wrong::Missing { key } => {
+        FaultKind::UnknownKey { key, valid } => {
+            (format!("unknown key `{key}`"), Some(key_advice(key, valid)))
+        }
+        FaultKind::Missing { key } => {
             let mut child = path.to_vec();
             child.push(DocumentStep::from(*key));
             let table = match path.last() {

@@ -70,7 +70,7 @@ pub const MAX_NAME: usize = 32;
 pub const MAX_DURATION: farpace_units::Span = farpace_units::Span::from_secs(30 * 24 * 3600);
 
 /// Reads a file beside a scenario: its text by its name, or why there is none.
-pub type Beside<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub type ReadBeside<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 impl Scenario {
     /// Reads and checks a scenario. `name` is the name of the text in errors: the file name.
@@ -105,7 +105,7 @@ impl Scenario {
         text: &str,
         name: &str,
         overrides: &[(String, String)],
-        beside: Beside<'_>,
+        beside: ReadBeside<'_>,
     ) -> Result<Scenario, ScenarioError> {
         let source = error::ScenarioText { name, text, overrides };
         let fail = |faults: Vec<error::ScenarioFault>| source.explain(faults);

@@ -14,26 +14,26 @@ impl Scenario {
         self.hosts.get(host)?.multi_nic.as_ref()
     }
     /// The links of a node in the order of the file, each in the direction away from it: the NICs of a host.
-    pub fn cards(&self, node: &str) -> Vec<Hop> {
+    pub fn nics(&self, node: &str) -> Vec<Hop> {
         let away = |(link, spec): (usize, &super::LinkSpec)| match &spec.between {
-            [first, _] if first == node => Some(Hop { link, way: Direction::Forward }),
-            [_, second] if second == node => Some(Hop { link, way: Direction::Backward }),
+            [first, _] if first == node => Some(Hop { link, direction: Direction::Forward }),
+            [_, second] if second == node => Some(Hop { link, direction: Direction::Backward }),
             _ => None,
         };
         self.links.iter().enumerate().filter_map(away).collect()
     }
     /// The rate of a NIC: the highest rate of its link away from it. None if that is infinitely fast.
-    pub fn card_rate(&self, card: Hop) -> Option<Rate> {
-        self.direction(card)?.fastest()
+    pub fn nic_rate(&self, nic: Hop) -> Option<Rate> {
+        self.direction(nic)?.max_rate()
     }
     /// The highest rate at which a NIC sends: its rate, or less if it is paced.
-    pub fn card_sends(&self, card: Hop) -> Option<Rate> {
-        let rate = self.card_rate(card)?;
-        Some(self.direction(card)?.pacing.map_or(rate, |config| config.most(rate)))
+    pub fn nic_max_rate(&self, nic: Hop) -> Option<Rate> {
+        let rate = self.nic_rate(nic)?;
+        Some(self.direction(nic)?.pacing.map_or(rate, |config| config.most(rate)))
     }
     /// What neighbours learn of the NICs of a host.
-    pub fn card_kinds(&self, cards: &[Hop]) -> Vec<NicKind> {
-        cards.iter().map(|card| NicKind::of_rate(self.card_rate(*card).unwrap_or_default())).collect()
+    pub fn nic_kinds(&self, nics: &[Hop]) -> Vec<NicKind> {
+        nics.iter().map(|nic| NicKind::of_rate(self.nic_rate(*nic).unwrap_or_default())).collect()
     }
 
     /// For each link the number of its Ethernet. Links that a switch or a hub joins are one Ethernet; a link
@@ -41,7 +41,7 @@ impl Scenario {
     pub fn ethernets(&self) -> Vec<usize> {
         let mut of: Vec<usize> = (0..self.links.len()).collect();
         for switch in self.switches.keys() {
-            let joined: BTreeSet<usize> = self.cards(switch).iter().map(|hop| of[hop.link]).collect();
+            let joined: BTreeSet<usize> = self.nics(switch).iter().map(|hop| of[hop.link]).collect();
             let Some(&first) = joined.first() else { continue };
             of.iter_mut().filter(|ethernet| joined.contains(ethernet)).for_each(|e| *e = first);
         }
@@ -51,7 +51,7 @@ impl Scenario {
     pub fn shared_ethernets(&self) -> BTreeSet<usize> {
         let of = self.ethernets();
         let hosts = self.hosts.iter().filter(|(_, host)| host.multi_nic.is_some());
-        hosts.flat_map(|(name, _)| self.cards(name)).filter_map(|card| of.get(card.link).copied()).collect()
+        hosts.flat_map(|(name, _)| self.nics(name)).filter_map(|nic| of.get(nic.link).copied()).collect()
     }
 
     /// All paths of a flow's data, in the order of the sender's NICs. More than one only between two hosts
@@ -63,15 +63,15 @@ impl Scenario {
         if !(tells(&flow.from) && tells(&flow.to)) {
             return graph.path_between(&flow.from, &flow.to).map(hops).into_iter().collect();
         }
-        let (ours, theirs) = (self.cards(&flow.from), self.cards(&flow.to));
-        let pairs = pair(&self.card_kinds(&ours), &self.card_kinds(&theirs));
-        let way = |(card, to): (&Hop, Option<usize>)| {
+        let (ours, theirs) = (self.nics(&flow.from), self.nics(&flow.to));
+        let pairs = pair(&self.nic_kinds(&ours), &self.nic_kinds(&theirs));
+        let path = |(nic, to): (&Hop, Option<usize>)| {
             // A frame comes in by a NIC that the path leads to, whatever its destination address.
             let to = to.and_then(|to| theirs.get(to)).into_iter().chain(&theirs);
-            let from = graph.place(&flow.from, card.link);
-            to.into_iter().find_map(|to| graph.path(from, graph.place(&flow.to, to.link))).map(hops)
+            let from = graph.node(&flow.from, nic.link);
+            to.into_iter().find_map(|to| graph.path(from, graph.node(&flow.to, to.link))).map(hops)
         };
-        ours.iter().zip(pairs).filter_map(way).collect()
+        ours.iter().zip(pairs).filter_map(path).collect()
     }
 
     /// The links whose rates limit a flow, by name: one for each of its paths.
@@ -90,7 +90,7 @@ impl Scenario {
 
     /// What several paths carry together, and the share of each. Where paths share a link, the wider path
     /// takes what it can and the others the rest. None if a path has no limit.
-    pub(super) fn together(
+    pub(super) fn combined_limit(
         &self,
         flow: &FlowSpec,
         paths: &[Vec<Hop>],
@@ -101,7 +101,7 @@ impl Scenario {
         order.sort_by_key(|i| (std::cmp::Reverse(narrow[*i].goodput), *i));
         let mut used: BTreeMap<(Hop, bool), u64> = BTreeMap::new();
         let mut shares = vec![Rate::from_bits_per_sec(0); paths.len()];
-        let mut total = PathBottleneck { is_policer: false, ways: 0, ..*narrow.get(*order.first()?)? };
+        let mut total = PathBottleneck { is_policer: false, paths: 0, ..*narrow.get(*order.first()?)? };
         let (mut rate, mut goodput) = (0_u64, 0_u64);
         for i in order {
             let left = |l: &PathBottleneck| {
@@ -117,7 +117,7 @@ impl Scenario {
             let part = u128::from(tight.rate.bits_per_sec()) * u128::from(share) / whole;
             rate = rate.saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
             goodput = goodput.saturating_add(share);
-            total.ways += u32::from(share > 0);
+            total.paths += u32::from(share > 0);
             shares[i] = Rate::from_bits_per_sec(share);
         }
         (total.rate, total.goodput) = (Rate::from_bits_per_sec(rate), Rate::from_bits_per_sec(goodput));

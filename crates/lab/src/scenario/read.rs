@@ -2,7 +2,7 @@
 //! messages can name the nearest valid word and the expected form.
 
 use super::document::{DocumentEntry, DocumentNode, DocumentStep, DocumentValue};
-use super::error::{Origin, ScenarioFault, Wrong};
+use super::error::{FaultKind, Origin, ScenarioFault};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
@@ -17,25 +17,25 @@ pub(super) fn read<T: DeserializeOwned>(root: &DocumentNode) -> Result<T, Scenar
 
 impl de::Error for ScenarioFault {
     fn custom<T: Display>(message: T) -> Self {
-        ScenarioFault::new(Wrong::Value(message.to_string()))
+        ScenarioFault::new(FaultKind::Value(message.to_string()))
     }
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        ScenarioFault::new(Wrong::Type { expected: expected.to_string() })
+        ScenarioFault::new(FaultKind::Type { expected: expected.to_string() })
     }
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        ScenarioFault::new(Wrong::Type { expected: expected.to_string() })
+        ScenarioFault::new(FaultKind::Type { expected: expected.to_string() })
     }
     fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
-        ScenarioFault::new(Wrong::Length { len, expected: expected.to_string() })
+        ScenarioFault::new(FaultKind::Length { len, expected: expected.to_string() })
     }
     fn unknown_variant(word: &str, valid: &'static [&'static str]) -> Self {
-        ScenarioFault::new(Wrong::UnknownWord { word: word.to_string(), valid })
+        ScenarioFault::new(FaultKind::UnknownWord { word: word.to_string(), valid })
     }
     fn unknown_field(key: &str, valid: &'static [&'static str]) -> Self {
-        ScenarioFault::new(Wrong::UnknownKey { key: key.to_string(), valid })
+        ScenarioFault::new(FaultKind::UnknownKey { key: key.to_string(), valid })
     }
     fn missing_field(key: &'static str) -> Self {
-        ScenarioFault::new(Wrong::Missing { key })
+        ScenarioFault::new(FaultKind::Missing { key })
     }
 }
 
@@ -56,7 +56,7 @@ impl<'de> Deserializer<'de> for &'de DocumentNode {
                         Ok(v)
                     } else {
                         let expected = format!("a list of {}", access.next);
-                        Err(ScenarioFault::new(Wrong::Length { len: items.len(), expected }))
+                        Err(ScenarioFault::new(FaultKind::Length { len: items.len(), expected }))
                     }
                 })
             }
@@ -64,7 +64,7 @@ impl<'de> Deserializer<'de> for &'de DocumentNode {
                 visitor.visit_map(Entries { entries: entries.iter(), current: None })
             }
         };
-        read.map_err(|f| f.or_at(&self.origin, Some(self)))
+        read.map_err(|f| f.with_origin(&self.origin, Some(self)))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioFault> {
@@ -90,11 +90,11 @@ impl<'de> Deserializer<'de> for &'de DocumentNode {
                 let word: StrDeserializer<'_, ScenarioFault> = s.as_str().into_deserializer();
                 visitor.visit_enum(word)
             }
-            _ => Err(ScenarioFault::new(Wrong::Type {
+            _ => Err(ScenarioFault::new(FaultKind::Type {
                 expected: format!("one of {}", super::hint::list(valid)),
             })),
         }
-        .map_err(|f| f.or_at(&self.origin, Some(self)))
+        .map_err(|f| f.with_origin(&self.origin, Some(self)))
     }
 
     serde::forward_to_deserialize_any! {
@@ -120,7 +120,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         // A type may refuse the value after it has been read, as quantities do. Then the place is added here.
         let read = seed
             .deserialize(item)
-            .map_err(|f| f.or_at(&item.origin, Some(item)).under(DocumentStep::Index(index)));
+            .map_err(|f| f.with_origin(&item.origin, Some(item)).under(DocumentStep::Index(index)));
         read.map(Some)
     }
     fn size_hint(&self) -> Option<usize> {
@@ -139,16 +139,16 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let Some(entry) = self.entries.next() else { return Ok(None) };
         self.current = Some(entry);
         let key: StrDeserializer<'_, ScenarioFault> = entry.key.as_str().into_deserializer();
-        seed.deserialize(key).map(Some).map_err(|f| f.or_at(&entry.key_origin, None))
+        seed.deserialize(key).map(Some).map_err(|f| f.with_origin(&entry.key_origin, None))
     }
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ScenarioFault> {
         match self.current.take() {
             Some(DocumentEntry { key, node, .. }) => seed
                 .deserialize(node)
-                .map_err(|f| f.or_at(&node.origin, Some(node)).under(DocumentStep::Key(key.clone()))),
+                .map_err(|f| f.with_origin(&node.origin, Some(node)).under(DocumentStep::Key(key.clone()))),
             // serde reads a key first. Anything else is a defect of the reading type.
-            None => Err(ScenarioFault::new(Wrong::Value("a value was asked for before its key".into()))
-                .or_at(&Origin::File, None)),
+            None => Err(ScenarioFault::new(FaultKind::Value("a value was asked for before its key".into()))
+                .with_origin(&Origin::File, None)),
         }
     }
 }

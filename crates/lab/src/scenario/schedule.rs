@@ -86,7 +86,7 @@ impl Scenario {
                 [&mut link.schedule, &mut link.forward.schedule, &mut link.backward.schedule];
             [(None, both), (Some("forward"), forward), (Some("backward"), backward)]
                 .into_iter()
-                .filter_map(move |(way, schedule)| schedule.as_mut().map(|s| (i, way, s)))
+                .filter_map(move |(direction, schedule)| schedule.as_mut().map(|s| (i, direction, s)))
         })
     }
 }
@@ -113,21 +113,21 @@ impl ResolvedDirection<'_> {
         steps
     }
     /// Rate, the highest if it changes; none is infinitely fast.
-    pub fn fastest(&self) -> Option<Rate> {
+    pub fn max_rate(&self) -> Option<Rate> {
         match self.schedule {
             None => self.rate,
             Some(_) => self.steps().iter().map(|s| s.rate).try_fold(Rate::default(), |a, b| Some(a.max(b?))),
         }
     }
     /// Propagation time, the shortest if it changes.
-    pub fn shortest(&self) -> Span {
+    pub fn min_delay(&self) -> Span {
         match self.schedule {
             None => self.delay,
             Some(_) => self.steps().iter().map(|s| s.delay).min().unwrap_or(self.delay),
         }
     }
-    /// Rate and delay over time, as an element is made with them. A NIC that paces has the rate itself: then the
-    /// link has only the delay.
+    /// Rate and delay over time, as an element is made with them. A NIC that paces has the rate itself: then
+    /// the link has only the delay.
     ///
     /// # Errors
     /// What a checked scenario does not have: steps out of order.

@@ -20,7 +20,7 @@ pub(super) fn apply(
     let steps: Vec<&str> = path.split('.').map(str::trim).collect();
     if steps.iter().any(|s| s.is_empty()) || steps.len() > MAX_STEPS {
         return Err(ScenarioFault::syntax(format!("`{path}` is not a path"), origin)
-            .hinted("a path is words with dots between, like `links.wan.delay` or `flows.0.size`"));
+            .with_hint("a path is words with dots between, like `links.wan.delay` or `flows.0.size`"));
     }
     put(root, &steps, &[], &node, &origin)
 }
@@ -58,7 +58,7 @@ fn put(
                         ScenarioFault::syntax(format!("{here} has no element `{step}`"), origin.clone());
                     let known: Vec<&str> =
                         names.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
-                    Err(fault.hinted(match (nearest(step, &known), items.len()) {
+                    Err(fault.with_hint(match (nearest(step, &known), items.len()) {
                         (Some(n), _) => format!("did you mean `{n}`?"),
                         (None, 0) => "the list is empty".to_string(),
                         (None, n) if known.is_empty() => format!("elements are numbered 0 to {}", n - 1),
@@ -79,8 +79,8 @@ fn put(
                 let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
                 let fault = ScenarioFault::syntax(format!("{here} has no `{step}`"), origin.clone());
                 return Err(match nearest(step, &known) {
-                    Some(n) => fault.hinted(format!("did you mean `{n}`?")),
-                    None => fault.hinted(format!("there are {}", list(&known))),
+                    Some(n) => fault.with_hint(format!("did you mean `{n}`?")),
+                    None => fault.with_hint(format!("there are {}", list(&known))),
                 });
             }
             let mut made = DocumentNode { origin: origin.clone(), value: DocumentValue::Table(Vec::new()) };

@@ -56,9 +56,9 @@ impl Scenario {
 
     /// The name of the end of a link at `node`.
     fn end_name(&self, link: usize, node: &str) -> String {
-        let card = self.cards(node).iter().position(|card| card.link == link);
-        match (self.multi_nic(node), card) {
-            (Some(_), Some(card)) => format!("{node}.nic{card}"),
+        let nic = self.nics(node).iter().position(|nic| nic.link == link);
+        match (self.multi_nic(node), nic) {
+            (Some(_), Some(nic)) => format!("{node}.nic{nic}"),
             _ if self.hosts.contains_key(node) => node.to_owned(),
             _ => format!("{}.{node}", self.links.get(link).map_or("", |spec| &spec.name)),
         }

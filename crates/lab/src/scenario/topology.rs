@@ -9,26 +9,26 @@ pub struct Hop {
     /// Index of the link in [`Scenario::links`].
     pub link: usize,
     /// In which direction.
-    pub way: Direction,
+    pub direction: Direction,
 }
 
 impl Hop {
     /// The reverse hop.
     #[must_use]
-    pub const fn back(self) -> Hop {
-        Hop { link: self.link, way: self.way.reverse() }
+    pub const fn reverse(self) -> Hop {
+        Hop { link: self.link, direction: self.direction.reverse() }
     }
 }
 
 /// A node; of a host with several NICs, one of them, by its link. NICs are ends of the network: nothing comes
 /// in by one and goes out by another. So parallel paths from host to host are no loops, and there is one path
 /// between two graph nodes.
-pub(super) type NodeKind<'a> = (&'a str, usize);
+pub(super) type GraphNode<'a> = (&'a str, usize);
 
 /// Graph nodes and the links that lead away from each, in the order in which they were added.
 pub(super) struct Graph<'a> {
     scenario: &'a Scenario,
-    edges: BTreeMap<NodeKind<'a>, Vec<(Hop, NodeKind<'a>)>>,
+    edges: BTreeMap<GraphNode<'a>, Vec<(Hop, GraphNode<'a>)>>,
 }
 
 impl<'a> Graph<'a> {
@@ -46,25 +46,27 @@ impl<'a> Graph<'a> {
     }
 
     pub fn add(&mut self, index: usize, link: &'a LinkSpec) {
-        let [first, second] = link.between.each_ref().map(|node| self.place(node, index));
-        let (forward, backward) =
-            (Hop { link: index, way: Direction::Forward }, Hop { link: index, way: Direction::Backward });
+        let [first, second] = link.between.each_ref().map(|node| self.node(node, index));
+        let (forward, backward) = (
+            Hop { link: index, direction: Direction::Forward },
+            Hop { link: index, direction: Direction::Backward },
+        );
         self.edges.entry(first).or_default().push((forward, second));
         self.edges.entry(second).or_default().push((backward, first));
     }
 
     /// The graph node at which `link` begins or ends at `node`.
-    pub fn place<'n>(&self, node: &'n str, link: usize) -> NodeKind<'n> {
+    pub fn node<'n>(&self, node: &'n str, link: usize) -> GraphNode<'n> {
         (node, if self.scenario.multi_nic(node).is_some() { link } else { 0 })
     }
     /// A node, by its first NIC.
-    fn first<'n>(&self, node: &'n str) -> NodeKind<'n> {
-        (node, self.scenario.cards(node).first().map_or(0, |card| self.place(node, card.link).1))
+    fn first_node<'n>(&self, node: &'n str) -> GraphNode<'n> {
+        (node, self.scenario.nics(node).first().map_or(0, |nic| self.node(node, nic.link).1))
     }
 
     /// For every other graph node that reaches `target`: the first hop of its path there, and the graph node
     /// after that hop.
-    pub fn toward(&self, target: NodeKind<'_>) -> BTreeMap<NodeKind<'a>, (Hop, NodeKind<'a>)> {
+    pub fn routes_toward(&self, target: GraphNode<'_>) -> BTreeMap<GraphNode<'a>, (Hop, GraphNode<'a>)> {
         let mut routes = BTreeMap::new();
         let Some(&target) = self.edges.keys().find(|place| **place == target) else { return routes };
         let mut queue = VecDeque::from([target]);
@@ -73,7 +75,7 @@ impl<'a> Graph<'a> {
                 if neighbour == target || routes.contains_key(&neighbour) {
                     continue;
                 }
-                routes.insert(neighbour, (hop.back(), place));
+                routes.insert(neighbour, (hop.reverse(), place));
                 queue.push_back(neighbour);
             }
         }
@@ -81,8 +83,8 @@ impl<'a> Graph<'a> {
     }
 
     /// The path between two graph nodes, as hops and the nodes they lead to.
-    pub fn path(&self, from: NodeKind<'_>, to: NodeKind<'_>) -> Option<Vec<(Hop, &'a str)>> {
-        let routes = self.toward(to);
+    pub fn path(&self, from: GraphNode<'_>, to: GraphNode<'_>) -> Option<Vec<(Hop, &'a str)>> {
+        let routes = self.routes_toward(to);
         let mut path = Vec::new();
         let mut place = from;
         while place != to {
@@ -95,7 +97,7 @@ impl<'a> Graph<'a> {
     }
     /// The path between two nodes, by their first NICs.
     pub fn path_between(&self, from: &str, to: &str) -> Option<Vec<(Hop, &'a str)>> {
-        self.path(self.first(from), self.first(to))
+        self.path(self.first_node(from), self.first_node(to))
     }
 }
 
@@ -116,13 +118,14 @@ impl Scenario {
     pub fn routes_to(&self, host: &str) -> BTreeMap<&str, Hop> {
         let graph = Graph::of(self);
         let mut routes = BTreeMap::new();
-        for ((node, _), (hop, _)) in graph.toward(graph.first(host)) {
+        for ((node, _), (hop, _)) in graph.routes_toward(graph.first_node(host)) {
             routes.entry(node).or_insert(hop);
         }
         routes
     }
 
-    /// True if the other end of `link` than `node` is a switch or a hub: `node` sees frames for other hosts there.
+    /// True if the other end of `link` than `node` is a switch or a hub: `node` sees frames for other hosts
+    /// there.
     pub(crate) fn leads_to_switch(&self, link: &LinkSpec, node: &str) -> bool {
         let [first, second] = &link.between;
         (first == node && self.switches.contains_key(second))

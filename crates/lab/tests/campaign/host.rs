@@ -22,7 +22,7 @@ const SERVER_PORT: u16 = 80;
 const STORM: usize = 100_000;
 
 /// One connection, alive or ended.
-pub struct Link {
+pub struct TestConnection {
     pub connection: Connection,
     pub program: Running,
     /// Right edge of the peer's window, as far as received.
@@ -34,7 +34,7 @@ pub struct Link {
     departures: Departures,
 }
 
-impl Link {
+impl TestConnection {
     /// The connection, after it has been told which packets have left by now.
     fn connection(&mut self) -> &mut Connection {
         self.connection.set_departed(self.departures.latest());
@@ -42,7 +42,7 @@ impl Link {
     }
 }
 
-pub struct Machine {
+pub struct TestHost {
     side: usize,
     config: Config,
     budget: usize,
@@ -54,7 +54,7 @@ pub struct Machine {
     opened: u32,
     every: Span,
     /// By number, all attempts to connect: a server may take a closed connection for a new one.
-    pub links: BTreeMap<(u32, u32), Link>,
+    pub connections: BTreeMap<(u32, u32), TestConnection>,
     /// The present attempt, by number.
     alive: BTreeMap<u32, u32>,
     ident: u16,
@@ -66,7 +66,7 @@ pub struct Machine {
     pub strangers: u64,
 }
 
-impl Machine {
+impl TestHost {
     pub fn new(
         side: usize,
         config: Config,
@@ -74,7 +74,7 @@ impl Machine {
         does: [Program; 2],
         streams: [Payload; 2],
     ) -> Self {
-        Machine {
+        TestHost {
             side,
             config,
             budget,
@@ -84,7 +84,7 @@ impl Machine {
             left: 0,
             opened: 0,
             every: Span::ZERO,
-            links: BTreeMap::new(),
+            connections: BTreeMap::new(),
             alive: BTreeMap::new(),
             ident: 0,
             says_rates: false,
@@ -114,12 +114,12 @@ impl Machine {
     }
 
     fn install(&mut self, number: u32, connection: Connection, syn: Option<&Segment>) {
-        let attempt = self.links.range((number, 0)..(number + 1, 0)).count() as u32;
+        let attempt = self.connections.range((number, 0)..(number + 1, 0)).count() as u32;
         let program = Running::new(self.does, self.side, number, &self.streams);
         let syn_seq = syn.map(|s| s.header.seq);
         let departures = Departures::default();
-        let link = Link { connection, program, edge: None, shift: 0, syn: syn_seq, departures };
-        self.links.insert((number, attempt), link);
+        let entry = TestConnection { connection, program, edge: None, shift: 0, syn: syn_seq, departures };
+        self.connections.insert((number, attempt), entry);
         self.alive.insert(number, attempt);
         if let Some(syn) = syn {
             self.hear(number, &syn.header);
@@ -133,21 +133,21 @@ impl Machine {
         let classic = self.config.asking.control.is_classic();
         let bare =
             classic && header.flags.contains(TcpFlags::RESERVED_4) && !header.flags.contains(TcpFlags::RST);
-        let Some(link) = self.live(number) else { return };
+        let Some(entry) = self.live(number) else { return };
         let syn = header.flags.contains(TcpFlags::SYN);
         if syn {
-            link.shift = header.options.window_scale.filter(|_| ours).unwrap_or(0).min(14);
+            entry.shift = header.options.window_scale.filter(|_| ours).unwrap_or(0).min(14);
         }
         if header.flags.contains(TcpFlags::ACK) || bare {
-            let shift = if syn { 0 } else { link.shift };
+            let shift = if syn { 0 } else { entry.shift };
             let edge = header.ack + (u32::from(header.window) << shift);
-            link.edge = Some(link.edge.map_or(edge, |e| e.later(edge)));
+            entry.edge = Some(entry.edge.map_or(edge, |e| e.later(edge)));
         }
     }
 
-    fn live(&mut self, number: u32) -> Option<&mut Link> {
+    fn live(&mut self, number: u32) -> Option<&mut TestConnection> {
         let attempt = *self.alive.get(&number)?;
-        self.links.get_mut(&(number, attempt))
+        self.connections.get_mut(&(number, attempt))
     }
 
     fn below(&self) -> Below {
@@ -185,12 +185,12 @@ impl Machine {
     /// After every call: the program runs, then everything is sent.
     fn service(&mut self, number: u32, cx: &mut Cx<'_>) {
         let (now, budget) = (cx.now(), self.budget);
-        let Some(link) = self.live(number) else { return };
+        let Some(entry) = self.live(number) else { return };
         let mut out: Vec<OutgoingSegment> = Vec::new();
         loop {
-            link.program.act(now, &mut link.connection);
+            entry.program.act(now, &mut entry.connection);
             let before = out.len();
-            let sent = link.connection().poll_transmit(now, &mut out, budget);
+            let sent = entry.connection().poll_transmit(now, &mut out, budget);
             let new = out.len() - before;
             match sent {
                 Transmit::Sent(n) => assert!(n == new && (1..=budget).contains(&n), "{n} of {new}, {budget}"),
@@ -202,14 +202,14 @@ impl Machine {
             }
         }
         for o in &out {
-            inspect(o, link.edge, &link.connection);
+            inspect(o, entry.edge, &entry.connection);
         }
-        let wanted = link.connection.wanted_rate();
-        let departures = link.departures.clone();
-        assert_eq!(link.connection.deadline(), link.connection.deadline(), "the deadline is pure");
-        if link.connection.state() == ConnectionState::Closed {
-            link.program.act(now, &mut link.connection);
-            assert_eq!(link.connection.deadline(), None, "a closed connection waits for nothing");
+        let wanted = entry.connection.wanted_rate();
+        let departures = entry.departures.clone();
+        assert_eq!(entry.connection.deadline(), entry.connection.deadline(), "the deadline is pure");
+        if entry.connection.state() == ConnectionState::Closed {
+            entry.program.act(now, &mut entry.connection);
+            assert_eq!(entry.connection.deadline(), None, "a closed connection waits for nothing");
             self.alive.remove(&number);
         }
         for o in out {
@@ -225,9 +225,9 @@ impl Machine {
         let flags = h.flags;
         if self.live(number).is_some() {
             self.hear(number, h);
-            if let Some(link) = self.live(number) {
-                link.connection().on_segment(cx.now(), segment);
-                debug_assert!(link.syn.is_none() || link.edge.is_some() || self.side == 1);
+            if let Some(entry) = self.live(number) {
+                entry.connection().on_segment(cx.now(), segment);
+                debug_assert!(entry.syn.is_none() || entry.edge.is_some() || self.side == 1);
             }
             return self.service(number, cx);
         }
@@ -248,8 +248,8 @@ impl Machine {
     fn on_too_big(&mut self, mtu: u32, quoted: Option<Quoted>, cx: &mut Cx<'_>) {
         let Some(Quoted { ports: Some((src, dst)), seq: Some(seq), .. }) = quoted else { return };
         let number = u32::from((if self.side == 0 { src } else { dst }).wrapping_sub(FIRST_PORT));
-        if let Some(link) = self.live(number) {
-            link.connection.on_path_error(cx.now(), PathError::TooBig { mtu }, seq);
+        if let Some(entry) = self.live(number) {
+            entry.connection.on_path_error(cx.now(), PathError::TooBig { mtu }, seq);
             self.service(number, cx);
         }
     }
@@ -266,12 +266,12 @@ impl Machine {
 
     /// When this host has something to do next.
     fn next(&self) -> Option<Instant> {
-        let links = self.alive.iter().filter_map(|(number, attempt)| {
-            let link = self.links.get(&(*number, *attempt))?;
-            let timer = link.connection.deadline().map(|(at, _)| at);
-            timer.into_iter().chain(link.program.wake()).min()
+        let entries = self.alive.iter().filter_map(|(number, attempt)| {
+            let entry = self.connections.get(&(*number, *attempt))?;
+            let timer = entry.connection.deadline().map(|(at, _)| at);
+            timer.into_iter().chain(entry.program.wake()).min()
         });
-        links.chain(self.next_open).min()
+        entries.chain(self.next_open).min()
     }
 }
 
@@ -284,8 +284,8 @@ fn inspect(out: &OutgoingSegment, edge: Option<Seq>, connection: &Connection) {
         let end = header.seq + payload.len() as u32;
         assert!(edge.is_some_and(|edge| !end.after(edge)), "{end} is beyond the peer's window {edge:?}");
         // A probe may be larger than the present segment size.
-        let most = connection.inspect().largest_mss;
-        assert!(payload.len() as u32 <= most, "{} bytes in a segment, at most {most} allowed", payload.len());
+        let max = connection.inspect().largest_mss;
+        assert!(payload.len() as u32 <= max, "{} bytes in a segment, at most {max} allowed", payload.len());
     }
     let blocks = header.options.sack.len();
     assert!(blocks <= 4 && reads_back(header), "options that do not read back: {:?}", header.options);
@@ -311,7 +311,7 @@ fn reset_for(segment: &Segment) -> Segment {
     Segment { header, ..Segment::default() }
 }
 
-impl Element for Machine {
+impl Element for TestHost {
     fn on_packet(&mut self, _: Port, packet: Packet, cx: &mut Cx<'_>) {
         let Some(packet) = self.frames.take(packet, cx) else { return };
         if packet.verify_checksums().is_err() {
@@ -344,17 +344,17 @@ impl Element for Machine {
         }
         let numbers: Vec<u32> = self.alive.keys().copied().collect();
         for number in numbers {
-            let Some(link) = self.live(number) else { continue };
-            let timer = link.connection.deadline().is_some_and(|(at, _)| at <= now);
+            let Some(entry) = self.live(number) else { continue };
+            let timer = entry.connection.deadline().is_some_and(|(at, _)| at <= now);
             if timer {
-                link.connection().on_deadline(now);
+                entry.connection().on_deadline(now);
             }
-            if timer || link.program.wake().is_some_and(|at| at <= now) {
+            if timer || entry.program.wake().is_some_and(|at| at <= now) {
                 self.service(number, cx);
             }
-            let Some(link) = self.live(number) else { continue };
-            let next = link.connection.deadline();
-            let state = link.connection.state();
+            let Some(entry) = self.live(number) else { continue };
+            let next = entry.connection.deadline();
+            let state = entry.connection.state();
             assert!(next.is_none_or(|(at, _)| at > now), "deadline law: {next:?} at {now:?} in {state:?}");
         }
     }
@@ -366,6 +366,6 @@ impl Element for Machine {
         0
     }
     fn inspect(&self) -> Inspection {
-        vec![("connections", self.links.len().to_string())]
+        vec![("connections", self.connections.len().to_string())]
     }
 }

@@ -26,7 +26,7 @@ pub struct Knobs {
     pub connections: u32,
     pub every: Span,
     /// From the client to the server, and back.
-    pub ways: [Way; 2],
+    pub directions: [DirectionKnobs; 2],
     /// From here on there are no impairments.
     pub heal: Span,
 }
@@ -91,7 +91,7 @@ pub enum Read {
 
 /// One direction of the path. The impairments end when the network heals; rate, delay and queue stay.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct DirectionKnobs {
     pub rate: Rate,
     pub delay: Span,
     pub queue: Packets,
@@ -119,7 +119,7 @@ pub struct Way {
     /// One of so many pure ACKs goes on, none later than this.
     pub thinning: Option<(u32, Span)>,
     /// These two stay forever.
-    pub boxes_stay: bool,
+    pub middleboxes_stay: bool,
 }
 
 /// A clock with at least this tick makes timers of different connections fire together.
@@ -132,15 +132,15 @@ pub fn pick<T: Clone>(rng: &mut RandomStream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
-/// A number from `least` to `most`, with equal probability for each power of two.
-pub fn spread(rng: &mut RandomStream, least: u64, most: u64) -> u64 {
-    let octaves = u64::from(most.max(1).ilog2() - least.max(1).ilog2()) + 1;
-    let floor = least << rng.below(octaves).min(40);
-    (floor + rng.below(floor.max(1))).clamp(least, most)
+/// A number from `min` to `max`, with equal probability for each power of two.
+pub fn spread(rng: &mut RandomStream, min: u64, max: u64) -> u64 {
+    let octaves = u64::from(max.max(1).ilog2() - min.max(1).ilog2()) + 1;
+    let floor = min << rng.below(octaves).min(40);
+    (floor + rng.below(floor.max(1))).clamp(min, max)
 }
 
-fn span(rng: &mut RandomStream, least: Span, most: Span) -> Span {
-    Span::from_micros(spread(rng, least.as_micros(), most.as_micros()))
+fn span(rng: &mut RandomStream, min: Span, max: Span) -> Span {
+    Span::from_micros(spread(rng, min.as_micros(), max.as_micros()))
 }
 
 /// With a probability; nothing otherwise.
@@ -163,7 +163,7 @@ impl fmt::Display for Knobs {
         for (i, name) in ["client", "server"].into_iter().enumerate() {
             writeln!(f, "  {name}: {}", plain(format!("{:?}", self.programs[i])))?;
             writeln!(f, "    {}", plain(format!("{:?}", self.ends[i])))?;
-            writeln!(f, "    sends over {}", plain(format!("{:?}", self.ways[i])))?;
+            writeln!(f, "    sends over {}", plain(format!("{:?}", self.directions[i])))?;
         }
         Ok(())
     }
@@ -178,50 +178,50 @@ impl Knobs {
         // Net/2 backs off to 64 timeouts at most, so it may give up after R2, 100 s (RFC 9293 §3.8.3).
         let net2 = ends.iter().any(|e| e.settings.resolve().is_ok_and(|c| c.rto == Rto::Net2));
         let heal = if net2 { heal.min(Span::from_secs(90)) } else { heal };
-        let ways = ways(&mut rng, heal);
+        let directions = directions(&mut rng, heal);
         let connections = sometimes(&mut rng, 0.25, |r| spread(r, 2, 40) as u32).unwrap_or(1);
         let every =
             span(&mut rng, Span::from_micros(1), Span::from_secs(2)) * (connections as u64 - 1).min(1);
-        let mut ways = ways;
+        let mut directions = directions;
         for i in 0..2 {
             // Without messages and without probing no sender finds the MTU.
             let probing = ends[i].settings.resolve().map(|c| c.mtu_probing);
-            let deaf = probing == Ok(MtuProbing::Off) && ways[i].mtu_silent;
-            let floor = ways[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
-            ways[i].mtu_stays &= !deaf && !floor;
+            let not_reading = probing == Ok(MtuProbing::Off) && directions[i].mtu_silent;
+            let floor = directions[i].mtu.last().is_none_or(|c| c.mtu.get() < u64::from(FLOOR_IPV4));
+            directions[i].mtu_stays &= !not_reading && !floor;
             // Timers that count ticks fire together, and a queue of two packets would pass the same two
             // connections each time, until the others have given up.
             let coarse = ends[i].settings.resolve().is_ok_and(|c| c.clock.is_some_and(|t| t >= COARSE));
             if coarse {
-                ways[i].queue = ways[i].queue.max(Packets::new(connections));
+                directions[i].queue = directions[i].queue.max(Packets::new(connections));
             }
         }
         let mut programs = programs(&mut rng);
         for (i, p) in programs.iter_mut().enumerate() {
-            let most = most(&ends, &ways, i) / u64::from(connections);
+            let max = max(&ends, &directions, i) / u64::from(connections);
             // A turn has at least about a segment, or a trial of many round trips takes virtual days.
-            p.turn = p.turn.min(most);
-            p.total = p.total.min(most).min(p.turn.saturating_mul(100));
+            p.turn = p.turn.min(max);
+            p.total = p.total.min(max).min(p.turn.saturating_mul(100));
         }
         // A random stream of its own: trials without NICs are the same as before NICs existed.
-        let mut dice = RandomStream::new(seed, "cards");
-        for (i, way) in ways.iter_mut().enumerate() {
-            way.paced = paced::draw(&mut dice, way, &ends, i, connections);
+        let mut rng = RandomStream::new(seed, "cards");
+        for (i, direction) in directions.iter_mut().enumerate() {
+            direction.paced = paced::draw(&mut rng, direction, &ends, i, connections);
         }
-        Knobs { seed, ends, programs, connections, every, ways, heal }
+        Knobs { seed, ends, programs, connections, every, directions, heal }
     }
 }
 
 /// Bytes that an end may send so that a trial stays short: a number of segments and a number of buffers.
-fn most(ends: &[End; 2], ways: &[Way; 2], i: usize) -> u64 {
+fn max(ends: &[End; 2], directions: &[DirectionKnobs; 2], i: usize) -> u64 {
     let mss = |e: &End| u64::from(e.settings.mss.unwrap_or(1460));
     let segment = mss(&ends[0]).min(mss(&ends[1]));
     let buffer = |b: Option<ByteCount>| b.map_or(u64::MAX, ByteCount::get);
-    let line = ways[i].rate.bytes_in(Span::from_secs(60)).get();
+    let link = directions[i].rate.bytes_in(Span::from_secs(60)).get();
     (segment * 1_500)
         .min(buffer(ends[i].settings.send_buffer).saturating_mul(150))
         .min(buffer(ends[1 - i].settings.receive_buffer).saturating_mul(150))
-        .min(line)
+        .min(link)
         .max(1)
 }
 
@@ -334,22 +334,22 @@ fn programs(rng: &mut RandomStream) -> [Program; 2] {
     programs
 }
 
-fn ways(rng: &mut RandomStream, heal: Span) -> [Way; 2] {
+fn directions(rng: &mut RandomStream, heal: Span) -> [DirectionKnobs; 2] {
     let rate = spread(rng, 20_000, 10_000_000_000);
     let asymmetry = sometimes(rng, 0.3, |r| spread(r, 2, 1_000)).unwrap_or(1);
     let delay = span(rng, Span::from_micros(10), Span::from_secs(1));
     let rates = [rate, (rate / asymmetry).max(10_000)];
     let order = rng.below(2) as usize;
-    [way(rng, rates[order], delay, heal), way(rng, rates[1 - order], delay, heal)]
+    [direction(rng, rates[order], delay, heal), direction(rng, rates[1 - order], delay, heal)]
 }
 
-fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
+fn direction(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> DirectionKnobs {
     // A queue of more than some seconds would be an impairment that the bound of a trial does not allow for.
     let longest = (rate * 4 / (8 * 1_500)).clamp(2, 1_000);
     let within = |r: &mut RandomStream| Span::from_nanos(r.below(heal.as_nanos()));
-    let chance = |r: &mut RandomStream, most: f64| {
+    let chance = |r: &mut RandomStream, max: f64| {
         let unit = r.unit();
-        unit * unit * most
+        unit * unit * max
     };
     let mut outages: Vec<OutageSpec> = sometimes(rng, 0.3, |r| {
         let outage = |r: &mut RandomStream| OutageSpec {
@@ -376,7 +376,7 @@ fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
     .unwrap_or_default();
     mtu.sort_by_key(|c| c.at);
     mtu.dedup_by_key(|c| c.at);
-    Way {
+    DirectionKnobs {
         rate: Rate::from_bits_per_sec(rate),
         delay,
         queue: Packets::new(spread(rng, 2, longest) as u32),
@@ -412,7 +412,7 @@ fn way(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Way {
         thinning: sometimes(rng, 0.2, |r| {
             (spread(r, 2, 64) as u32, span(r, Span::from_micros(10), Span::from_millis(200)))
         }),
-        boxes_stay: rng.chance(0.5),
+        middleboxes_stay: rng.chance(0.5),
     }
 }
 

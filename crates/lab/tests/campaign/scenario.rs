@@ -1,6 +1,6 @@
 //! A trial as a scenario file, as far as the language of scenarios allows.
 
-use super::knobs::{Knobs, Program, Way};
+use super::knobs::{DirectionKnobs, Knobs, Program};
 use farpace_lab::scenario::{
     BurstLossSpec, ClockJumpSpec, ClockJumpsSpec, CorruptSpec, DirectionSpec, DuplicateSpec, FlowSpec,
     HostSpec, JitterSpec, LinkSpec, LossSpec, MtuChangeSpec, MtuSpec, OutagesSpec, QueueLimit, ReorderSpec,
@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 
 /// The text, with a comment for each property that a scenario cannot express.
 pub fn text(knobs: &Knobs) -> String {
-    let mut unsaid = Vec::new();
+    let mut inexpressible = Vec::new();
     let directions = [0, 1].map(|i| {
         let jumps = knobs.ends[i].jumps.iter();
         let jump = |j: &farpace_path::Jump| ClockJumpSpec {
             at: j.at.since(Instant::ZERO),
             ticks: j.ticks.cast_signed(),
         };
-        let way = direction(&knobs.ways[i], knobs.heal, i, &mut unsaid);
-        DirectionSpec { clock_jumps: ClockJumpsSpec(jumps.map(jump).collect()), ..way }
+        let direction = direction(&knobs.directions[i], knobs.heal, i, &mut inexpressible);
+        DirectionSpec { clock_jumps: ClockJumpsSpec(jumps.map(jump).collect()), ..direction }
     });
     let [forward, backward] = directions;
     let link = LinkSpec {
@@ -53,18 +53,18 @@ pub fn text(knobs: &Knobs) -> String {
             receiver: knobs.ends[1 - i].settings.clone(),
         });
         if turn < total {
-            unsaid.push(format!("the {from} sends in turns of {turn} B"));
+            inexpressible.push(format!("the {from} sends in turns of {turn} B"));
         }
         if abort.is_some() {
-            unsaid.push(format!("the {from} aborts: {abort:?}"));
+            inexpressible.push(format!("the {from} aborts: {abort:?}"));
         }
-        unsaid.push(format!("the {from} reads: {read:?}"));
+        inexpressible.push(format!("the {from} reads: {read:?}"));
     }
     if flows.len() == 2 {
-        unsaid.push("both ways on one connection".into());
+        inexpressible.push("both directions on one connection".into());
     }
     if knobs.connections > 1 {
-        unsaid.push(format!("{} connections, one every {}", knobs.connections, knobs.every));
+        inexpressible.push(format!("{} connections, one every {}", knobs.connections, knobs.every));
     }
     let scenario = Scenario {
         title: format!("Campaign, seed {}", knobs.seed),
@@ -82,54 +82,63 @@ pub fn text(knobs: &Knobs) -> String {
         flows,
         datagrams: Vec::new(),
     };
-    let mut text: String = unsaid.iter().map(|line| format!("# not said here: {line}\n")).collect();
+    let mut text: String =
+        inexpressible.iter().map(|link| format!("# not expressed here: {link}\n")).collect();
     text += &scenario.to_toml().unwrap_or_else(|error| format!("# {error}\n"));
     text
 }
 
-fn direction(way: &Way, heal: Span, i: usize, unsaid: &mut Vec<String>) -> DirectionSpec {
+fn direction(
+    direction: &DirectionKnobs,
+    heal: Span,
+    i: usize,
+    inexpressible: &mut Vec<String>,
+) -> DirectionSpec {
     let name = ["forward", "backward"][i];
-    if let Some(paced) = &way.paced {
-        unsaid.push(format!("{name}: behind the line stands a {:?}", paced.far_end));
+    if let Some(paced) = &direction.paced {
+        inexpressible.push(format!("{name}: after the link is a {:?}", paced.far_end));
     }
-    if way.split > 0.0 || way.marks.is_some() {
-        unsaid.push(format!("{name}: cut in two {}, marks {:?}", way.split, way.marks));
+    if direction.split > 0.0 || direction.marks.is_some() {
+        inexpressible.push(format!("{name}: cut in two {}, marks {:?}", direction.split, direction.marks));
     }
-    if way.middlebox.is_some() || way.thinning.is_some() {
-        let stays = if way.boxes_stay { ", for ever" } else { "" };
-        unsaid.push(format!("{name}: a box {:?}, one ACK of {:?}{stays}", way.middlebox, way.thinning));
+    if direction.middlebox.is_some() || direction.thinning.is_some() {
+        let stays = if direction.middleboxes_stay { ", forever" } else { "" };
+        inexpressible.push(format!(
+            "{name}: a middlebox {:?}, one ACK of {:?}{stays}",
+            direction.middlebox, direction.thinning
+        ));
     }
-    if !way.jitter.is_zero() {
-        unsaid.push(format!("{name}: the jitter reorders"));
+    if !direction.jitter.is_zero() {
+        inexpressible.push(format!("{name}: the jitter reorders"));
     }
     if i == 0 {
-        unsaid.push(format!("all troubles end at {heal}"));
+        inexpressible.push(format!("all impairments end at {heal}"));
     }
     DirectionSpec {
-        rate: Some(way.rate),
-        delay: Some(way.delay),
-        queue: way.paced.is_none().then_some(QueueLimit::Packets(way.queue)),
-        pacing: way.paced.as_ref().map(|paced| paced.config.clone()),
-        policer: way.policer.clone(),
-        mtu: (!way.mtu.is_empty()).then(|| MtuSpec {
+        rate: Some(direction.rate),
+        delay: Some(direction.delay),
+        queue: direction.paced.is_none().then_some(QueueLimit::Packets(direction.queue)),
+        pacing: direction.paced.as_ref().map(|paced| paced.config.clone()),
+        policer: direction.policer.clone(),
+        mtu: (!direction.mtu.is_empty()).then(|| MtuSpec {
             limit: ByteCount::new(65_535),
-            silent: way.mtu_silent,
-            changes: (way.mtu.iter())
+            silent: direction.mtu_silent,
+            changes: (direction.mtu.iter())
                 .map(|c| MtuChangeSpec { at: c.at.since(Instant::ZERO), limit: c.mtu })
                 .collect(),
         }),
-        loss: LossSpec(way.loss),
-        burst_loss: way.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLossSpec {
+        loss: LossSpec(direction.loss),
+        burst_loss: direction.burst.map(|BurstLossConfig { begin, end, good, bad }| BurstLossSpec {
             begin,
             end,
             good,
             bad,
         }),
-        duplicate: DuplicateSpec(way.duplicate),
-        corrupt: CorruptSpec(way.corrupt),
-        reorder: way.reorder.map(|(chance, extra)| ReorderSpec { chance, extra }),
-        jitter: JitterSpec(way.jitter),
-        outages: OutagesSpec(way.outages.clone()),
+        duplicate: DuplicateSpec(direction.duplicate),
+        corrupt: CorruptSpec(direction.corrupt),
+        reorder: direction.reorder.map(|(chance, extra)| ReorderSpec { chance, extra }),
+        jitter: JitterSpec(direction.jitter),
+        outages: OutagesSpec(direction.outages.clone()),
         ..DirectionSpec::default()
     }
 }

@@ -1,7 +1,7 @@
 //! One trial: a safety phase with all impairments, a liveness phase without, and the verdict.
 
-use super::host::{Link, Machine};
-use super::knobs::{Knobs, Read, Way};
+use super::host::{TestConnection, TestHost};
+use super::knobs::{DirectionKnobs, Knobs, Read};
 use super::network;
 use super::paced::Meters;
 use farpace_events::Cause;
@@ -54,7 +54,7 @@ struct Printer(bool);
 impl Observer for Printer {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
         if self.0 {
-            let side = ["client", "server", "the client's line", "the server's line"][wire.index() % 4];
+            let side = ["client", "server", "the client's entry", "the server's entry"][wire.index() % 4];
             println!("{:.6} {side} {packet:?}", now.as_secs_f64());
         }
     }
@@ -68,13 +68,13 @@ impl Observer for Printer {
 /// Runs a trial; panics if a law is broken. `print`: with a line for each packet that a host sends or that is
 /// dropped.
 pub fn run(knobs: &Knobs, print: bool) -> Report {
-    let (mut world, ids, line) = network::build(knobs);
+    let (mut world, ids, link) = network::build(knobs);
     for id in ids {
-        world.observe((id, Port(0))).expect("machines have a port");
+        world.observe((id, Port(0))).expect("hosts have a port");
     }
     // Packets that leave a link at its far end.
-    let wires = [1, 0].map(|port| world.observe((line, Port(port))).expect("lines have two ports"));
-    let watch = &mut (Printer(print), Meters::new(&knobs.ways, &knobs.ends, wires));
+    let wires = [1, 0].map(|port| world.observe((link, Port(port))).expect("links have two ports"));
+    let watch = &mut (Printer(print), Meters::new(&knobs.directions, &knobs.ends, wires));
     let heal = Instant::ZERO + knobs.heal;
     advance(&mut world, heal, watch);
     let by = bound(knobs);
@@ -86,7 +86,8 @@ pub fn run(knobs: &Knobs, print: bool) -> Report {
     let ended = world.now();
     world.check().expect("packets are conserved");
     let mut report = judge(&world, ids, knobs);
-    let queues = knobs.ways.iter().fold(Span::ZERO, |t, way| t + one_way(way, longest(knobs)));
+    let queues =
+        knobs.directions.iter().fold(Span::ZERO, |t, direction| t + in_direction(direction, longest(knobs)));
     let rest = world.now().max(heal) + REST + queues;
     advance(&mut world, rest, watch);
     world.check().expect("packets are conserved");
@@ -117,12 +118,12 @@ fn advance(world: &mut World, until: Instant, watch: &mut dyn Observer) {
 }
 
 /// The link's part of a round trip in the worst case: its delay and a full queue.
-fn one_way(way: &Way, segment: u64) -> Span {
-    let (rate, queue) = match &way.paced {
-        Some(paced) => paced.slowest(way.rate),
-        None => (way.rate, u64::from(way.queue.get())),
+fn in_direction(direction: &DirectionKnobs, segment: u64) -> Span {
+    let (rate, queue) = match &direction.paced {
+        Some(paced) => paced.slowest(direction.rate),
+        None => (direction.rate, u64::from(direction.queue.get())),
     };
-    way.delay + rate.time_for(ByteCount::new((segment + 120) * (queue + 1)))
+    direction.delay + rate.time_for(ByteCount::new((segment + 120) * (queue + 1)))
 }
 
 /// The longest segment that there may be.
@@ -137,7 +138,7 @@ fn longest(knobs: &Knobs) -> u64 {
 pub fn bound(knobs: &Knobs) -> Instant {
     let mss = |i: usize| u64::from(knobs.ends[i].settings.mss.unwrap_or(1460));
     let segment = mss(0).min(mss(1));
-    let rtt: Span = knobs.ways.iter().fold(Span::ZERO, |t, w| t + one_way(w, segment));
+    let rtt: Span = knobs.directions.iter().fold(Span::ZERO, |t, w| t + in_direction(w, segment));
     let (mut rounds, mut pauses) = (0, Span::ZERO);
     for i in 0..2 {
         let p = &knobs.programs[i];
@@ -154,7 +155,7 @@ pub fn bound(knobs: &Knobs) -> Instant {
     }
     // A black hole is found by several timeouts in a row, some for each size, and again ten minutes after it
     // ended.
-    let holes = knobs.ways.iter().any(|w| w.mtu_stays);
+    let holes = knobs.directions.iter().any(|w| w.mtu_stays);
     let holes = if holes { MAX_BACK_OFF * 10 } else { Span::ZERO };
     let n = u64::from(knobs.connections);
     // Karn's rule: retransmitted segments give no sample. So without timestamps a back-off lasts until
@@ -169,28 +170,28 @@ pub fn bound(knobs: &Knobs) -> Instant {
         + (knobs.heal.max(start) + MAX_BACK_OFF * 2 + HANDSHAKE + pauses + holes + round * (rounds * n))
 }
 
-fn machine(world: &World, id: ElementId) -> &Machine {
+fn host(world: &World, id: ElementId) -> &TestHost {
     world.element(id).expect("it is one")
 }
 
-fn attempts(machine: &Machine, number: u32) -> impl Iterator<Item = &Link> {
-    machine.links.range((number, 0)..(number + 1, 0)).map(|(_, link)| link)
+fn attempts(host: &TestHost, number: u32) -> impl Iterator<Item = &TestConnection> {
+    host.connections.range((number, 0)..(number + 1, 0)).map(|(_, entry)| entry)
 }
 
-fn both(world: &World, ids: [ElementId; 2], number: u32) -> Vec<&Link> {
-    ids.iter().flat_map(|id| attempts(machine(world, *id), number)).collect()
+fn both(world: &World, ids: [ElementId; 2], number: u32) -> Vec<&TestConnection> {
+    ids.iter().flat_map(|id| attempts(host(world, *id), number)).collect()
 }
 
 /// The connection need not do more: an end aborted, as planned, or it never began.
-fn excused(links: &[&Link]) -> bool {
-    links.iter().any(|l| {
+fn excused(entries: &[&TestConnection]) -> bool {
+    entries.iter().any(|l| {
         let p = &l.program;
         p.aborted || (p.ended == Some(CloseReason::TimedOut) && !p.connected)
     })
 }
 
-fn complete(a: &Link, b: &Link) -> bool {
-    let done = |l: &Link, peer: &Link| {
+fn complete(a: &TestConnection, b: &TestConnection) -> bool {
+    let done = |l: &TestConnection, peer: &TestConnection| {
         let p = &l.program;
         p.received == peer.program.does.total && p.written == p.does.total && p.peer_closed && p.has_closed
     };
@@ -200,12 +201,12 @@ fn complete(a: &Link, b: &Link) -> bool {
 /// All have ended, or wait only for the end of TIME-WAIT.
 fn is_done(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> bool {
     (0..knobs.connections).all(|number| {
-        let links = both(world, ids, number);
-        let over = |l: &&Link| {
+        let entries = both(world, ids, number);
+        let over = |l: &&TestConnection| {
             matches!(l.connection.state(), ConnectionState::Closed | ConnectionState::TimeWait)
                 && l.program.wake().is_none()
         };
-        links.len() >= 2 && links.iter().all(over)
+        entries.len() >= 2 && entries.iter().all(over)
     })
 }
 
@@ -213,8 +214,10 @@ fn is_done(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> bool {
 fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
     let mut report = Report::default();
     for number in 0..knobs.connections {
-        let links = both(world, ids, number);
-        let Some((client, servers)) = links.split_first() else { panic!("connection {number} never began") };
+        let entries = both(world, ids, number);
+        let Some((client, servers)) = entries.split_first() else {
+            panic!("connection {number} never began")
+        };
         for server in servers {
             for (to, from) in [(client, server), (server, client)] {
                 // An attempt that never reached the peer has no peer.
@@ -222,7 +225,7 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
                 assert!(to.received == 0 || servers.len() > 1 || to.received <= from.written, "from nowhere");
             }
         }
-        let truncated = |to: &Link, from: &Link| {
+        let truncated = |to: &TestConnection, from: &TestConnection| {
             let (to, from) = (&to.program, &from.program);
             // Data that waits for a slow reader, and data left at an abort, is not lost.
             let all = to.received == from.written || to.aborted || to.wake().is_some();
@@ -234,7 +237,7 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
             panic!("the end of a stream before its last byte: {}", describe(world, ids, number));
         }
         report.connections += 1;
-        if excused(&links) {
+        if excused(&entries) {
             report.excused += 1;
         } else {
             let done = servers.iter().any(|s| complete(client, s));
@@ -244,16 +247,16 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
                 world.now(),
                 describe(world, ids, number)
             );
-            for link in &links {
-                let ended = link.program.ended;
+            for entry in &entries {
+                let ended = entry.program.ended;
                 // The last to close may find that the peer is gone already.
                 let fine = matches!(ended, None | Some(CloseReason::Finished | CloseReason::Reset));
-                assert!(fine || !link.program.connected, "{ended:?}: {}", describe(world, ids, number));
+                assert!(fine || !entry.program.connected, "{ended:?}: {}", describe(world, ids, number));
             }
         }
-        for link in &links {
-            report.ends.extend(link.program.ended);
-            let sent = link.connection.counters().sent;
+        for entry in &entries {
+            report.ends.extend(entry.program.ended);
+            let sent = entry.connection.counters().sent;
             report.causes.extend((Cause::ALL.iter().zip(sent)).filter(|(_, n)| *n > 0).map(|(c, _)| *c));
         }
     }
@@ -264,11 +267,11 @@ fn judge(world: &World, ids: [ElementId; 2], knobs: &Knobs) -> Report {
 fn describe(world: &World, ids: [ElementId; 2], first: u32) -> String {
     let mut text = format!("\n  now {}, {} events", world.now(), world.events_processed());
     for id in ids {
-        let m = machine(world, id);
+        let m = host(world, id);
         let name = world.name(id);
         text += &format!("\n  {name}: {} segments sent, {} resets to strangers", m.segments, m.strangers);
-        for ((number, attempt), link) in m.links.range((first, 0)..).take(3) {
-            let (p, c) = (&link.program, &link.connection);
+        for ((number, attempt), entry) in m.connections.range((first, 0)..).take(3) {
+            let (p, c) = (&entry.program, &entry.connection);
             text += &format!(
                 "\n    {name} {number}.{attempt}: {:?} wrote {}/{} received {} peer closed {} ended {:?} \
                  last progress {} deadline {:?}\n      {:?}",

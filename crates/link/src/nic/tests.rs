@@ -426,7 +426,7 @@ proptest! {
         for (n, (apart, payload)) in arrivals.into_iter().enumerate() {
             now += Span::from_nanos(apart);
             let packet = packet(n as u16, payload);
-            let bytes = farpace_path::Framing::ETHERNET.on_the_line(packet.len());
+            let bytes = farpace_path::Framing::ETHERNET.wire_len(packet.len());
             expected.push(((line.send(now, bytes) + delay).as_nanos(), n as u16));
             bed.packet(now, packet);
         }

@@ -43,15 +43,15 @@ fn packet(n: u16, port: u16, kind: Kind) -> Packet {
 
 /// Packets at their times in ms, numbered from 0. Returns which left, and when.
 fn through(every: u32, packets: &[(u64, Kind)]) -> Vec<(u64, u16)> {
-    let way = AckThinningDirection::new(every, HOLD);
-    let mut bed = Harness::new(AckThinning::new(way.clone(), way));
+    let direction = AckThinningDirection::new(every, HOLD);
+    let mut harness = Harness::new(AckThinning::new(direction.clone(), direction));
     for (n, (ms, kind)) in packets.iter().enumerate() {
-        bed.packet(Instant::ZERO + Span::from_millis(*ms), Port(0), packet(n as u16, 7, *kind));
+        harness.packet(Instant::ZERO + Span::from_millis(*ms), Port(0), packet(n as u16, 7, *kind));
     }
-    bed.run();
-    assert_eq!(bed.dropped.len() as u64, bed.element.direction(Port(0)).thinned());
-    assert!(bed.dropped.iter().all(|(_, why)| *why == DropReason::AckThinned));
-    bed.emitted.iter().map(|(at, _, p)| (at.as_micros() / 1_000, ident(p))).collect()
+    harness.run();
+    assert_eq!(harness.dropped.len() as u64, harness.element.direction(Port(0)).thinned());
+    assert!(harness.dropped.iter().all(|(_, why)| *why == DropReason::AckThinned));
+    harness.emitted.iter().map(|(at, _, p)| (at.as_micros() / 1_000, ident(p))).collect()
 }
 
 /// `every`, the packets that arrive and when, the packets that leave and when.
@@ -60,11 +60,21 @@ type Row<'a> = (u32, &'a [(u64, Kind)], &'a [(u64, u16)]);
 /// Breaks: which ACKs go on and when; or other segments wait, are dropped, or overtake the ACK before them.
 #[test]
 fn the_newest_of_several_goes_on() {
-    #[rustfmt::skip]
     let table: &[Row<'_>] = &[
-        // The first does not wait: nothing tells whether it advances. Then each third goes on.
-        (3, &[(0, Pure(1)), (1, Pure(2)), (1, Pure(3)), (1, Pure(4)), (2, Pure(5)), (2, Pure(6)), (3, Pure(7))],
-            &[(0, 0), (1, 3), (3, 6)]),
+        // The first does not wait: it is unknown whether it advances. Then each third goes on.
+        (
+            3,
+            &[
+                (0, Pure(1)),
+                (1, Pure(2)),
+                (1, Pure(3)),
+                (1, Pure(4)),
+                (2, Pure(5)),
+                (2, Pure(6)),
+                (3, Pure(7)),
+            ],
+            &[(0, 0), (1, 3), (3, 6)],
+        ),
         // The hold counts from the first that waits.
         (3, &[(0, Pure(1)), (1, Pure(2)), (5, Pure(3)), (7, Pure(4))], &[(0, 0), (6, 2), (12, 3)]),
         // Another ACK comes at the deadline: the wake is first.
@@ -72,15 +82,39 @@ fn the_newest_of_several_goes_on() {
         // Duplicate and old ACKs, SACK and data go at once, after the ACK that waits.
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(6)), (2, Pure(6))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Pure(4))], &[(0, 0), (2, 1), (2, 2)]),
-        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Sack(7)), (2, Pure(7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (2, 3), (8, 4)]),
+        (
+            9,
+            &[(0, Pure(5)), (1, Pure(6)), (2, Sack(7)), (2, Pure(7)), (3, Pure(8))],
+            &[(0, 0), (2, 1), (2, 2), (2, 3), (8, 4)],
+        ),
         (9, &[(0, Pure(5)), (1, Pure(6)), (2, Data(7)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (2, 3)]),
-        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::URG, 7))], &[(0, 0), (2, 1), (2, 2)]),
+        (
+            9,
+            &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::URG, 7))],
+            &[(0, 0), (2, 1), (2, 2)],
+        ),
         // Without ACK the number has no meaning.
-        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::PSH, 9)), (2, Pure(7))], &[(0, 0), (2, 1), (2, 2), (7, 3)]),
+        (
+            9,
+            &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::PSH, 9)), (2, Pure(7))],
+            &[(0, 0), (2, 1), (2, 2), (7, 3)],
+        ),
         // FIN, RST and SYN end the state: the next ACK is a first one.
-        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::FIN, 7)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
-        (9, &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::RST, 0)), (3, Pure(8))], &[(0, 0), (2, 1), (2, 2), (3, 3)]),
-        (9, &[(0, Pure(5)), (1, Flags(TcpFlags::ACK | TcpFlags::SYN, 7)), (3, Pure(8))], &[(0, 0), (1, 1), (3, 2)]),
+        (
+            9,
+            &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::ACK | TcpFlags::FIN, 7)), (3, Pure(8))],
+            &[(0, 0), (2, 1), (2, 2), (3, 3)],
+        ),
+        (
+            9,
+            &[(0, Pure(5)), (1, Pure(6)), (2, Flags(TcpFlags::RST, 0)), (3, Pure(8))],
+            &[(0, 0), (2, 1), (2, 2), (3, 3)],
+        ),
+        (
+            9,
+            &[(0, Pure(5)), (1, Flags(TcpFlags::ACK | TcpFlags::SYN, 7)), (3, Pure(8))],
+            &[(0, 0), (1, 1), (3, 2)],
+        ),
         // Numbers wrap around.
         (2, &[(0, Pure(u32::MAX)), (1, Pure(3)), (1, Pure(9))], &[(0, 0), (1, 2)]),
         // One of one: nothing is thinned.
@@ -94,41 +128,41 @@ fn the_newest_of_several_goes_on() {
 /// Breaks: ACKs of one connection or direction replace those of another.
 #[test]
 fn connections_are_apart() {
-    let way = AckThinningDirection::new(3, HOLD);
-    let mut bed = Harness::new(AckThinning::new(way.clone(), way));
+    let direction = AckThinningDirection::new(3, HOLD);
+    let mut harness = Harness::new(AckThinning::new(direction.clone(), direction));
     for ack in 1..=3 {
         for port in [1, 2] {
-            bed.packet(Instant::ZERO, Port(0), packet((10 * port + ack) as u16, port as u16, Pure(ack)));
+            harness.packet(Instant::ZERO, Port(0), packet((10 * port + ack) as u16, port as u16, Pure(ack)));
         }
-        bed.packet(Instant::ZERO, Port(1), packet(30 + ack as u16, 1, Pure(ack)));
+        harness.packet(Instant::ZERO, Port(1), packet(30 + ack as u16, 1, Pure(ack)));
     }
-    assert_eq!(bed.element.held(), 3);
-    bed.run();
-    assert_eq!((bed.idents(Port(1)), bed.idents(Port(0))), (vec![11, 21, 13, 23], vec![31, 33]));
+    assert_eq!(harness.element.held(), 3);
+    harness.run();
+    assert_eq!((harness.idents(Port(1)), harness.idents(Port(0))), (vec![11, 21, 13, 23], vec![31, 33]));
 }
 
 /// Breaks: an unlimited number of connections takes unlimited memory, or those beyond the limit lose ACKs.
 #[test]
 fn memory_is_bounded() {
-    let mut bed = Harness::new(AckThinning::new(
+    let mut harness = Harness::new(AckThinning::new(
         AckThinningDirection::new(9, HOLD),
         AckThinningDirection::new(9, HOLD),
     ));
     for ack in 1..=3 {
         for port in 1..=AckThinningDirection::MAX as u16 + 1 {
-            bed.packet(Instant::ZERO, Port(0), packet(port, port, Pure(ack)));
+            harness.packet(Instant::ZERO, Port(0), packet(port, port, Pure(ack)));
         }
     }
-    let most = AckThinningDirection::MAX as u64;
-    assert_eq!((bed.element.held(), bed.dropped.len() as u64), (most, most));
-    let beyond = bed.emitted.iter().filter(|(_, _, p)| ident(p) == most as u16 + 1);
+    let max = AckThinningDirection::MAX as u64;
+    assert_eq!((harness.element.held(), harness.dropped.len() as u64), (max, max));
+    let beyond = harness.emitted.iter().filter(|(_, _, p)| ident(p) == max as u16 + 1);
     assert_eq!(beyond.count(), 3);
     // A connection that ends frees its entry.
-    bed.packet(Instant::ZERO, Port(0), packet(1, 1, Flags(TcpFlags::RST, 0)));
+    harness.packet(Instant::ZERO, Port(0), packet(1, 1, Flags(TcpFlags::RST, 0)));
     for ack in 4..=5 {
-        bed.packet(Instant::ZERO, Port(0), packet(0, most as u16 + 1, Pure(ack)));
+        harness.packet(Instant::ZERO, Port(0), packet(0, max as u16 + 1, Pure(ack)));
     }
-    assert_eq!(bed.element.held(), most);
+    assert_eq!(harness.element.held(), max);
 }
 
 proptest! {
@@ -151,11 +185,11 @@ proptest! {
             .collect();
         let out = through(every, &packets);
         prop_assert!(out.windows(2).all(|pair| pair[0].1 < pair[1].1), "{:?}", out);
-        for (n, (came, kind)) in packets.iter().enumerate() {
+        for (n, (arrived, kind)) in packets.iter().enumerate() {
             // It or a later one leaves within the hold time.
             let next = out.iter().find(|(_, out)| usize::from(*out) >= n);
-            prop_assert!(next.is_some_and(|(at, _)| *at <= came + 5), "{n} {:?}", out);
-            let itself = next.is_some_and(|(at, out)| usize::from(*out) == n && at == came);
+            prop_assert!(next.is_some_and(|(at, _)| *at <= arrived + 5), "{n} {:?}", out);
+            let itself = next.is_some_and(|(at, out)| usize::from(*out) == n && at == arrived);
             prop_assert!(matches!(kind, Pure(_)) || itself, "{n} {:?}", out);
         }
         prop_assert_eq!(out.last().map(|(_, n)| usize::from(*n)), Some(packets.len() - 1));

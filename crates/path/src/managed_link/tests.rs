@@ -22,21 +22,25 @@ fn stepped(steps: &[(u64, u64, u64)], period: Option<u64>) -> ManagedLinkDirecti
     ManagedLinkDirection::new(Box::new(queue), schedule, Framing::NONE)
 }
 
-fn bed(way: ManagedLinkDirection) -> Harness<ManagedLink> {
-    Harness::new(Duplex::new(way, stepped(&[(0, 1_000, 0)], None)))
+fn harness(direction: ManagedLinkDirection) -> Harness<ManagedLink> {
+    Harness::new(Duplex::new(direction, stepped(&[(0, 1_000, 0)], None)))
 }
 
 /// Arrivals in us.
-fn arrivals(bed: &Harness<ManagedLink>) -> Vec<(u64, u16)> {
-    bed.emitted.iter().map(|(at, _, p)| (at.as_nanos() / 1_000, ident(p))).collect()
+fn arrivals(harness: &Harness<ManagedLink>) -> Vec<(u64, u16)> {
+    harness.emitted.iter().map(|(at, _, p)| (at.as_nanos() / 1_000, ident(p))).collect()
 }
 
 proptest! {
-    /// Breaks: the managed link with a plain queue differs from the plain link in a single nanosecond or drop.
+    /// Breaks: the managed link with a plain queue differs from the plain link in a single nanosecond or
+    /// drop.
     #[test]
     fn a_plain_queue_makes_a_plain_link(
-        came in prop::collection::vec((0u64..30_000, any::<bool>(), 0usize..1_460), 1..120),
-        limit in 1u64..12, in_bytes: bool, rate in prop::option::of(1_000_000u64..100_000_000_000), delay in 0u64..200_000,
+        arrived in prop::collection::vec((0u64..30_000, any::<bool>(), 0usize..1_460), 1..120),
+        limit in 1u64..12,
+        in_bytes: bool,
+        rate in prop::option::of(1_000_000u64..100_000_000_000),
+        delay in 0u64..200_000,
     ) {
         let queue = if in_bytes {
             QueueLimit::Bytes(ByteCount::new(limit * 700))
@@ -50,10 +54,10 @@ proptest! {
             framing: Framing::ETHERNET,
         };
         let mut plain = Harness::new(Link::symmetric(config).unwrap());
-        let way = || ManagedLinkDirection::plain(config).unwrap();
-        let mut managed = Harness::new(Duplex::new(way(), way()));
+        let direction = || ManagedLinkDirection::plain(config).unwrap();
+        let mut managed = Harness::new(Duplex::new(direction(), direction()));
         let mut now = Instant::ZERO;
-        for (n, (gap, port, payload)) in came.into_iter().enumerate() {
+        for (n, (gap, port, payload)) in arrived.into_iter().enumerate() {
             now += Span::from_nanos(gap);
             plain.packet(now, Port(u16::from(port)), packet(n as u16, payload));
             managed.packet(now, Port(u16::from(port)), packet(n as u16, payload));
@@ -61,10 +65,10 @@ proptest! {
         plain.run();
         managed.run();
         for port in [Port(0), Port(1)] {
-            let came = |emitted: &[(Instant, Port, Packet)]| -> Vec<_> {
+            let arrived = |emitted: &[(Instant, Port, Packet)]| -> Vec<_> {
                 emitted.iter().filter(|(_, p, _)| *p == port).map(|(at, _, p)| (*at, ident(p))).collect()
             };
-            prop_assert_eq!(came(&plain.emitted), came(&managed.emitted));
+            prop_assert_eq!(arrived(&plain.emitted), arrived(&managed.emitted));
             prop_assert_eq!(plain.element.direction(port).stats(), managed.element.direction(port).stats());
         }
         prop_assert_eq!(&plain.dropped, &managed.dropped);
@@ -74,39 +78,39 @@ proptest! {
 /// Breaks: the rate of a step holds too early, for the frame that is being sent, or too late, or the next
 /// period forgets it.
 #[test]
-fn the_frame_on_the_line_keeps_its_rate() {
+fn a_frame_keeps_the_rate_at_which_it_began() {
     // 1 Gbit/s, from 20 us on 0.1 Gbit/s, and from 200 us on the same again.
-    let mut bed = bed(stepped(&[(0, 1_000, 0), (20, 100, 0)], Some(200)));
+    let mut harness = harness(stepped(&[(0, 1_000, 0), (20, 100, 0)], Some(200)));
     for n in 0..5 {
-        bed.packet(at(0), Port(0), packet(n, 946));
+        harness.packet(at(0), Port(0), packet(n, 946));
     }
-    bed.packet(at(196), Port(0), packet(5, 946));
-    bed.packet(at(196), Port(0), packet(6, 946));
-    bed.run();
+    harness.packet(at(196), Port(0), packet(5, 946));
+    harness.packet(at(196), Port(0), packet(6, 946));
+    harness.run();
     // The third begins at 16 us and ends at 24 us, across the step; then each takes 80 us. The sixth begins
     // at 196 us and keeps the low rate until 276 us, although the next period has begun.
-    assert_eq!(arrivals(&bed), [(8, 0), (16, 1), (24, 2), (104, 3), (184, 4), (276, 5), (356, 6)]);
+    assert_eq!(arrivals(&harness), [(8, 0), (16, 1), (24, 2), (104, 3), (184, 4), (276, 5), (356, 6)]);
 }
 
 /// Breaks: a shorter delay lets packets overtake within a link, or does not where that is configured.
 #[test]
-fn a_step_of_delay_reorders_only_if_asked() {
+fn a_step_of_delay_reorders_only_if_configured() {
     let steps = [(0, 1_000, 100), (20, 1_000, 10), (1_000, 1_000, 300)];
     for reorders in [false, true] {
-        let way = stepped(&steps, None);
-        let mut bed = bed(if reorders { way.reordering() } else { way });
+        let direction = stepped(&steps, None);
+        let mut harness = harness(if reorders { direction.reordering() } else { direction });
         for n in 0..4 {
-            bed.packet(at(0), Port(0), packet(n, 946));
+            harness.packet(at(0), Port(0), packet(n, 946));
         }
-        bed.packet(at(2_000), Port(0), packet(4, 946));
-        bed.run();
+        harness.packet(at(2_000), Port(0), packet(4, 946));
+        harness.run();
         // They leave at 8, 16, 24 and 32 us; the last two have the delay of 10 us.
         let expected = if reorders {
             [(34, 2), (42, 3), (108, 0), (116, 1), (2_308, 4)]
         } else {
             [(108, 0), (116, 1), (116, 2), (116, 3), (2_308, 4)]
         };
-        assert_eq!(arrivals(&bed), expected);
+        assert_eq!(arrivals(&harness), expected);
     }
 }
 
@@ -116,17 +120,17 @@ fn a_step_of_delay_reorders_only_if_asked() {
 fn a_managed_queue_keeps_the_account() {
     let queue = FqCoDel::new(QueueLimit::Unlimited, FqCoDelConfig::default()).unwrap();
     let schedule = Schedule::constant(Some(Rate::from_mbit(1)), Span::from_millis(10)).unwrap();
-    let mut bed = bed(ManagedLinkDirection::new(Box::new(queue), schedule, Framing::NONE));
+    let mut harness = harness(ManagedLinkDirection::new(Box::new(queue), schedule, Framing::NONE));
     for n in 0..400 {
-        bed.packet(at(u64::from(n) * 1_000), Port(0), packet(n, 446));
+        harness.packet(at(u64::from(n) * 1_000), Port(0), packet(n, 446));
     }
-    bed.run();
-    let way = bed.element.direction(Port(0));
-    let (sent, drops) = (way.stats().packets, way.stats().drops);
-    assert_eq!((sent + drops, drops), (400, bed.dropped.len() as u64));
+    harness.run();
+    let direction = harness.element.direction(Port(0));
+    let (sent, drops) = (direction.stats().packets, direction.stats().drops);
+    assert_eq!((sent + drops, drops), (400, harness.dropped.len() as u64));
     assert!(drops > 5, "{drops}: one packet of 4 ms comes each millisecond");
     // 500 B take 4 ms: the link was busy from the first to the last.
-    let last = bed.emitted.last().map(|(at, ..)| *at);
+    let last = harness.emitted.last().map(|(at, ..)| *at);
     assert_eq!(last, Some(Instant::ZERO + Span::from_millis(4 * sent + 10)));
-    assert_eq!(way.busy, Span::from_millis(4 * sent));
+    assert_eq!(direction.busy, Span::from_millis(4 * sent));
 }

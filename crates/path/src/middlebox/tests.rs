@@ -35,12 +35,12 @@ fn segment(addresses: AddressPair, flags: TcpFlags, options: &[u8], payload: usi
 }
 
 fn through(config: &MiddleboxConfig, packet: Packet) -> (Option<Packet>, MiddleboxDirection) {
-    let way = MiddleboxDirection::new(config.clone());
-    let mut bed = Harness::new(Middlebox::new(way.clone(), way));
-    bed.packet(Instant::ZERO, Port(0), packet);
-    let out = bed.emitted.pop().map(|(_, _, packet)| packet);
-    assert_eq!(out.is_none(), bed.dropped == [(Instant::ZERO, DropReason::NoAck)]);
-    (out, bed.element.direction(Port(0)).clone())
+    let direction = MiddleboxDirection::new(config.clone());
+    let mut harness = Harness::new(Middlebox::new(direction.clone(), direction));
+    harness.packet(Instant::ZERO, Port(0), packet);
+    let out = harness.emitted.pop().map(|(_, _, packet)| packet);
+    assert_eq!(out.is_none(), harness.dropped == [(Instant::ZERO, DropReason::NoAck)]);
+    (out, harness.element.direction(Port(0)).clone())
 }
 
 fn strips(kinds: &[u8], strip_on: StripOn) -> MiddleboxConfig {
@@ -81,10 +81,10 @@ fn options_become_nops() {
     ];
     for (config, flags, options, expected) in table {
         for addresses in [V4, V6] {
-            let (out, way) = through(config, segment(addresses, *flags, options, 100));
+            let (out, direction) = through(config, segment(addresses, *flags, options, 100));
             let out = out.unwrap();
             assert_eq!(out.tcp().unwrap().options(), *expected, "{options:?} under {config:?}");
-            assert_eq!(way.stripped(), u64::from(options != expected), "{options:?}");
+            assert_eq!(direction.stripped(), u64::from(options != expected), "{options:?}");
             assert!(out.verify_checksums().is_ok());
         }
     }
@@ -102,12 +102,12 @@ fn bits_are_cleared() {
         (TcpFlags::NONE, 0x0fff),
     ] {
         let config = MiddleboxConfig { clear, ..MiddleboxConfig::default() };
-        let (out, way) = through(&config, segment(V4, all, &[], 9));
+        let (out, direction) = through(&config, segment(V4, all, &[], 9));
         let out = out.unwrap();
         assert_eq!(out.tcp().unwrap().flags().bits(), left);
         assert!(out.verify_checksums().is_ok());
         let (_, idle) = through(&config, segment(V4, ACK, &[], 9));
-        assert_eq!((way.cleared(), idle.cleared()), (u64::from(!clear.is_empty()), 0));
+        assert_eq!((direction.cleared(), idle.cleared()), (u64::from(!clear.is_empty()), 0));
     }
 }
 
@@ -127,8 +127,8 @@ fn segments_without_ack_are_dropped() {
         (TcpFlags::FIN, false),
         (TcpFlags::PSH | TcpFlags::URG, false),
     ] {
-        let (out, way) = through(&firewall, segment(V6, flags, &[], 1_000));
-        assert_eq!((out.is_some(), way.dropped()), (passes, u64::from(!passes)), "{flags}");
+        let (out, direction) = through(&firewall, segment(V6, flags, &[], 1_000));
+        assert_eq!((out.is_some(), direction.dropped()), (passes, u64::from(!passes)), "{flags}");
         assert!(through(&MiddleboxConfig::default(), segment(V6, flags, &[], 1_000)).0.is_some());
     }
 }
@@ -152,10 +152,10 @@ fn other_packets_pass_untouched() {
     for (packet, unreadable) in
         cases.chain([(below(V4).udp(7, udp, Bytes::from_static(b"hello")).unwrap(), 0), (damaged, 1)])
     {
-        let (out, way) = through(&all, packet.clone());
+        let (out, direction) = through(&all, packet.clone());
         let out = out.unwrap();
         assert_eq!((out.headers(), out.payload()), (packet.headers(), packet.payload()));
-        assert_eq!(way.unreadable(), unreadable);
+        assert_eq!(direction.unreadable(), unreadable);
     }
 }
 
@@ -165,7 +165,12 @@ proptest! {
     /// Breaks: a right checksum becomes wrong, or a wrong one right, so that damage goes unnoticed.
     #[test]
     fn checksums_stay_what_they_are(
-        bits: u16, words in 0usize..=10, options in prop::collection::vec(0u8..12, 40), len in 0usize..50, bit in 0u64..64, six: bool,
+        bits: u16,
+        words in 0usize..=10,
+        options in prop::collection::vec(0u8..12, 40),
+        len in 0usize..50,
+        bit in 0u64..64,
+        six: bool,
     ) {
         let addresses = if six { V6 } else { V4 };
         let config = MiddleboxConfig {

@@ -12,7 +12,7 @@ pub(super) struct Bench<Q> {
     pub dropped: Vec<(Instant, DropReason)>,
     /// When marked packets left.
     pub marked: Vec<Instant>,
-    pub came: u64,
+    pub arrived: u64,
     pub left: u64,
     effects: Effects,
     rng: RandomStream,
@@ -21,11 +21,11 @@ pub(super) struct Bench<Q> {
 impl<Q: QueueDiscipline> Bench<Q> {
     pub fn new(queue: Q) -> Self {
         let (effects, rng) = (Effects::default(), RandomStream::new(1, "bench"));
-        Bench { queue, dropped: vec![], marked: vec![], came: 0, left: 0, effects, rng }
+        Bench { queue, dropped: vec![], marked: vec![], arrived: 0, left: 0, effects, rng }
     }
     pub fn enqueue(&mut self, ms: u64, packet: Packet) {
         let now = at(ms);
-        self.came += 1;
+        self.arrived += 1;
         let cx = &mut Cx::new(now, &mut self.effects, &mut self.rng);
         self.queue.enqueue(packet, Backlog::default(), cx);
         self.keep(now);
@@ -56,7 +56,7 @@ impl<Q: QueueDiscipline> Bench<Q> {
     fn keep(&mut self, now: Instant) {
         self.dropped.extend(self.effects.dropped.drain(..).map(|(_, reason)| (now, reason)));
         let gone = self.left + self.dropped.len() as u64;
-        assert_eq!(self.came, gone + self.queue.backlog().packets, "conservation at {now:?}");
+        assert_eq!(self.arrived, gone + self.queue.backlog().packets, "conservation at {now:?}");
         assert_eq!(self.queue.backlog().packets == 0, self.queue.backlog().bytes.is_zero());
     }
 }

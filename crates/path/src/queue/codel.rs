@@ -56,8 +56,8 @@ impl CoDel {
 }
 
 impl QueueDiscipline for CoDel {
-    fn enqueue(&mut self, packet: Packet, line: Backlog, cx: &mut Cx<'_>) {
-        if (self.fifo.backlog() + line + Backlog::of(&packet)).is_within(self.limit) {
+    fn enqueue(&mut self, packet: Packet, sending: Backlog, cx: &mut Cx<'_>) {
+        if (self.fifo.backlog() + sending + Backlog::of(&packet)).is_within(self.limit) {
             self.control.largest = self.control.largest.max(packet.len());
             self.fifo.push(cx.now(), packet);
         } else {
@@ -149,11 +149,11 @@ impl CoDelControl {
 
     /// RFC 8289 §5.6 (`dodequeue`): the first packet, judged by its sojourn time.
     fn candidate(&mut self, fifo: &mut Fifo, now: Instant) -> Candidate {
-        let Some((came, packet)) = fifo.pop() else {
+        let Some((arrived, packet)) = fifo.pop() else {
             self.first_above = None;
             return None;
         };
-        if now.since(came) < self.config.target || fifo.backlog().bytes <= self.largest {
+        if now.since(arrived) < self.config.target || fifo.backlog().bytes <= self.largest {
             self.first_above = None;
             return Some((packet, false));
         }
@@ -174,7 +174,8 @@ impl CoDelControl {
         marked
     }
 
-    /// RFC 8289 §5.6 (`control_law`): the next drop is interval / sqrt(count) later, rounded down to a nanosecond.
+    /// RFC 8289 §5.6 (`control_law`): the next drop is interval / sqrt(count) later, rounded down to a
+    /// nanosecond.
     fn control_law(&self, from: Instant) -> Instant {
         let interval = u128::from(self.config.interval.as_nanos());
         let step = (interval * interval / u128::from(self.count.max(1))).isqrt();

@@ -23,8 +23,8 @@ impl DropTail {
 }
 
 impl QueueDiscipline for DropTail {
-    fn enqueue(&mut self, packet: Packet, line: Backlog, cx: &mut Cx<'_>) {
-        if (self.fifo.backlog() + line + Backlog::of(&packet)).is_within(self.limit) {
+    fn enqueue(&mut self, packet: Packet, sending: Backlog, cx: &mut Cx<'_>) {
+        if (self.fifo.backlog() + sending + Backlog::of(&packet)).is_within(self.limit) {
             self.fifo.push(cx.now(), packet);
         } else {
             cx.drop(packet, DropReason::QueueFull);

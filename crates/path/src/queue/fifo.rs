@@ -20,9 +20,9 @@ impl Fifo {
     }
     /// The first packet, and when it arrived.
     pub fn pop(&mut self) -> Option<(Instant, Packet)> {
-        let (came, packet) = self.packets.pop_front()?;
+        let (arrived, packet) = self.packets.pop_front()?;
         self.bytes -= packet.len();
-        Some((came, packet))
+        Some((arrived, packet))
     }
     /// The packets inside.
     pub fn backlog(&self) -> Backlog {

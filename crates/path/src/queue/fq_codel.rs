@@ -97,8 +97,8 @@ impl FqCoDel {
             self.new.push_back(at);
         }
     }
-    /// Drops from the head of the queue with the most bytes: half of it, at most [`BATCH`] packets, at least one.
-    /// False if there is none.
+    /// Drops from the head of the queue with the most bytes: half of it, at most [`BATCH`] packets, at least
+    /// one. False if there is none.
     fn drop_from_longest(&mut self, cx: &mut Cx<'_>) -> bool {
         // The first of equals, so that the result does not depend on the order of the lists.
         let bytes = |(at, flow): &(usize, &FlowQueue)| (flow.fifo.backlog().bytes, std::cmp::Reverse(*at));
@@ -124,9 +124,9 @@ fn without(all: Backlog, before: Backlog, after: Backlog) -> Backlog {
 }
 
 impl QueueDiscipline for FqCoDel {
-    fn enqueue(&mut self, packet: Packet, line: Backlog, cx: &mut Cx<'_>) {
+    fn enqueue(&mut self, packet: Packet, sending: Backlog, cx: &mut Cx<'_>) {
         self.put(packet, cx);
-        while !(self.backlog + line).is_within(self.limit) && self.drop_from_longest(cx) {}
+        while !(self.backlog + sending).is_within(self.limit) && self.drop_from_longest(cx) {}
     }
     /// RFC 8290 §4.2.
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -165,7 +165,7 @@ impl QueueDiscipline for FqCoDel {
         self.flows.iter().map(|flow| flow.control.marked).sum()
     }
     fn inspect(&self) -> Inspection {
-        vec![("flows in turn", (self.new.len() + self.old.len()).to_string())]
+        vec![("active flows", (self.new.len() + self.old.len()).to_string())]
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     /// Breaks: flows get the same number of packets instead of bytes, or one waits behind the queue of
     /// another.
     #[test]
-    fn flows_share_the_line_by_bytes() {
+    fn flows_share_the_link_by_bytes() {
         let mut b = queues(QueueLimit::Unlimited);
         for _ in 0..300 {
             b.enqueue(0, from_port(1, 1_460)); // frames of 1514 B
@@ -247,7 +247,7 @@ mod tests {
 
     /// Breaks: CoDel's control of each queue, or its ECN, which is on by default.
     #[test]
-    fn each_queue_is_under_control() {
+    fn codel_controls_each_queue() {
         let mut b = queues(QueueLimit::Unlimited);
         b.load(0..600, 50, ect);
         assert_eq!((b.dropped.len(), b.marked.len(), b.queue.marked()), (0, 9, 9));

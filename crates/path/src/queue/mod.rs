@@ -34,9 +34,9 @@ use thiserror::Error;
 ///   while packets wait.
 /// * The queue is that of the instant `cx.now()`; time never goes back.
 pub trait QueueDiscipline {
-    /// A packet arrives. `line` is what is being sent now: it counts against the limit of the queue, as in
+    /// A packet arrives. `sending` is what is being sent now: it counts against the limit of the queue, as in
     /// [`QueueLimit`].
-    fn enqueue(&mut self, packet: Packet, line: Backlog, cx: &mut Cx<'_>);
+    fn enqueue(&mut self, packet: Packet, sending: Backlog, cx: &mut Cx<'_>);
     /// The link is free: returns the packet to be sent now.
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
     /// The packets that wait, without the one that is being sent.
@@ -89,8 +89,8 @@ pub enum QueueError {
     #[error("RED's upper threshold must be above the lower one, and that above 0")]
     Thresholds,
     /// RED's weight or probability is not above 0 and at most 1.
-    #[error("RED's weight and greatest probability must be above 0 and at most 1")]
-    NotAShare,
+    #[error("RED's weight and maximum probability must be above 0 and at most 1")]
+    NotAProbability,
     /// A time in which nothing can happen.
     #[error("CoDel's target and interval must be above 0 s, and the target below the interval")]
     Times,

@@ -16,7 +16,7 @@ pub struct RedConfig {
     pub max: Packets,
     /// Probability at a mean queue of `max`, above 0 and at most 1.
     pub max_p: f64,
-    /// Weight of the queue that a new packet finds, in the mean; above 0 and at most 1.
+    /// Weight in the mean of the queue that a new packet finds; above 0 and at most 1.
     pub weight: f64,
     /// Beyond `max`, the probability grows from `max_p` to 1 at twice `max`, instead of being 1 at once.
     pub gentle: bool,
@@ -29,8 +29,8 @@ pub struct RedConfig {
 }
 
 impl Default for RedConfig {
-    /// 5 and 15 packets, 0.1, 0.002, gentle (Floyd's recommendations of 1997 and 2000), without ECN; a packet of 1000 B
-    /// at 10 Mbit/s.
+    /// 5 and 15 packets, 0.1, 0.002, gentle (Floyd's recommendations of 1997 and 2000), without ECN; a packet
+    /// of 1000 B at 10 Mbit/s.
     fn default() -> Self {
         RedConfig {
             min: Packets::new(5),
@@ -77,9 +77,9 @@ impl Red {
         if config.min.is_zero() || config.max <= config.min {
             return Err(QueueError::Thresholds);
         }
-        let is_share = |x: f64| x > 0.0 && x <= 1.0;
-        if !is_share(config.max_p) || !is_share(config.weight) {
-            return Err(QueueError::NotAShare);
+        let is_probability = |x: f64| x > 0.0 && x <= 1.0;
+        if !is_probability(config.max_p) || !is_probability(config.weight) {
+            return Err(QueueError::NotAProbability);
         }
         Ok(Red {
             config,
@@ -145,9 +145,9 @@ impl Red {
 }
 
 impl QueueDiscipline for Red {
-    fn enqueue(&mut self, mut packet: Packet, line: Backlog, cx: &mut Cx<'_>) {
+    fn enqueue(&mut self, mut packet: Packet, sending: Backlog, cx: &mut Cx<'_>) {
         self.update_mean(cx.now());
-        if !(self.fifo.backlog() + line + Backlog::of(&packet)).is_within(self.limit) {
+        if !(self.fifo.backlog() + sending + Backlog::of(&packet)).is_within(self.limit) {
             return cx.drop(packet, DropReason::QueueFull);
         }
         match self.verdict(cx) {
@@ -234,14 +234,14 @@ mod tests {
     /// Breaks: the drop rate at a mean queue. After a drop, the next is 1 to 1/p - 1 packets away, each
     /// equally likely: one in 1/(2 p) is dropped (within four standard deviations).
     #[test]
-    fn drops_are_as_frequent_as_the_mean_queue_says() {
+    fn the_drop_rate_follows_the_mean_queue() {
         // 10 packets are halfway from 5 to 15: p = 0.05, one in 10; 14: p = 0.09, one in 5.6.
         for (standing, p) in [(10, 0.05f64), (14, 0.09), (6, 0.01)] {
             const N: u16 = 20_000;
             let b = come_to(standing, AT_ONCE, N, packet);
-            let most = 1.0 / p - 1.0;
+            let max = 1.0 / p - 1.0;
             let expected = f64::from(N) * 2.0 * p;
-            let spread = (most * most - 1.0) / 12.0; // variance of the distance
+            let spread = (max * max - 1.0) / 12.0; // variance of the distance
             let sigma = (expected * spread).sqrt() * 2.0 * p;
             let drops = b.dropped.len() as f64;
             assert!((drops - expected).abs() < 4.0 * sigma, "{drops} at {standing}, {expected}");
@@ -252,7 +252,7 @@ mod tests {
 
     /// Breaks: what happens above the upper threshold, with and without the gentle slope.
     #[test]
-    fn beyond_the_upper_threshold_everything_goes_unless_gentle() {
+    fn above_the_upper_threshold_all_packets_are_dropped_unless_gentle() {
         let steep = RedConfig { gentle: false, ecn: true, ..AT_ONCE };
         let dropped = |standing, config, packet| come_to(standing, config, 1_000, packet).dropped.len();
         assert_eq!(dropped(15, steep, ect), 1_000, "there ECN does not help");

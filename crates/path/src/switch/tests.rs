@@ -14,7 +14,7 @@ fn frame(src: MacAddr, dst: MacAddr) -> Packet {
 }
 
 /// The gap frames of station 1, of all kinds, and a PAUSE with a time.
-fn frames_of_the_line() -> [Packet; 4] {
+fn link_local_frames() -> [Packet; 4] {
     [
         PauseFrame::pause(0).packet(mac(1)),
         frame(mac(1), MacAddr::NEAREST_BRIDGE),
@@ -23,43 +23,43 @@ fn frames_of_the_line() -> [Packet; 4] {
     ]
 }
 
-fn ports<E: Element>(bed: &mut Harness<E>) -> Vec<u16> {
-    bed.emitted.drain(..).map(|(_, port, _)| port.0).collect()
+fn ports<E: Element>(harness: &mut Harness<E>) -> Vec<u16> {
+    harness.emitted.drain(..).map(|(_, port, _)| port.0).collect()
 }
 
 /// Breaks: a switch floods a frame that it could forward, forwards one that it must filter, or never forgets.
 #[test]
-fn frames_go_where_their_receiver_was_heard() {
-    let mut bed = Harness::new(Switch::new(4));
+fn frames_go_to_the_port_of_their_receiver() {
+    let mut harness = Harness::new(Switch::new(4));
     let at = |s| Instant::ZERO + Span::from_secs(s);
-    bed.packet(at(0), Port(0), frame(mac(1), mac(2)));
-    assert_eq!(ports(&mut bed), [1, 2, 3], "nobody knows 2");
-    let mut bed = Harness::new(bed.element);
-    bed.packet(at(1), Port(2), frame(mac(2), mac(1)));
-    bed.packet(at(1), Port(3), frame(mac(3), MacAddr::BROADCAST));
-    bed.packet(at(2), Port(0), frame(mac(1), mac(2)));
-    bed.packet(at(2), Port(2), frame(mac(4), mac(2)));
-    assert_eq!(ports(&mut bed), [0, 0, 1, 2, 2], "the last one is kept back: 2 is where it came from");
-    let mut bed = Harness::new(bed.element);
-    bed.packet(at(3), Port(1), frame(mac(2), mac(1)));
-    bed.packet(at(4), Port(0), frame(mac(1), mac(2)));
-    assert_eq!(ports(&mut bed), [0, 1], "2 has moved");
-    let mut bed = Harness::new(bed.element);
-    bed.packet(at(303), Port(0), frame(mac(1), mac(2)));
-    bed.packet(at(304), Port(0), frame(mac(1), mac(2)));
-    assert_eq!(ports(&mut bed), [1, 1, 2, 3], "after 300 s of silence 2 is forgotten");
-    assert_eq!((bed.element.kept_back(), bed.element.flooded()), (1, 3));
+    harness.packet(at(0), Port(0), frame(mac(1), mac(2)));
+    assert_eq!(ports(&mut harness), [1, 2, 3], "station 2 is unknown");
+    let mut harness = Harness::new(harness.element);
+    harness.packet(at(1), Port(2), frame(mac(2), mac(1)));
+    harness.packet(at(1), Port(3), frame(mac(3), MacAddr::BROADCAST));
+    harness.packet(at(2), Port(0), frame(mac(1), mac(2)));
+    harness.packet(at(2), Port(2), frame(mac(4), mac(2)));
+    assert_eq!(ports(&mut harness), [0, 0, 1, 2, 2], "the last one is kept back: 2 is where it came from");
+    let mut harness = Harness::new(harness.element);
+    harness.packet(at(3), Port(1), frame(mac(2), mac(1)));
+    harness.packet(at(4), Port(0), frame(mac(1), mac(2)));
+    assert_eq!(ports(&mut harness), [0, 1], "2 has moved");
+    let mut harness = Harness::new(harness.element);
+    harness.packet(at(303), Port(0), frame(mac(1), mac(2)));
+    harness.packet(at(304), Port(0), frame(mac(1), mac(2)));
+    assert_eq!(ports(&mut harness), [1, 1, 2, 3], "after 300 s of silence 2 is forgotten");
+    assert_eq!((harness.element.kept_back(), harness.element.flooded()), (1, 3));
 }
 
 /// Breaks: gap frames pass switches and routers, or are not counted there. A hub lets them pass: a negative
 /// test.
 #[test]
-fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
+fn link_local_frames_end_at_switches_and_routers_but_not_at_hubs() {
     let counted = PortFrames { pauses: 1, pauses_with_time: 1, others: 2 };
     let mut switch = Harness::new(Switch::new(3));
     let mut router = Harness::new(Router::new(3, Routes::default()).unwrap());
     let mut hub = Harness::new(Hub::new(3));
-    for frame in frames_of_the_line() {
+    for frame in link_local_frames() {
         switch.packet(Instant::ZERO, Port(0), frame.clone());
         router.packet(Instant::ZERO, Port(0), frame.clone());
         hub.packet(Instant::ZERO, Port(0), frame);
@@ -69,7 +69,7 @@ fn frames_of_the_line_end_at_switches_and_routers_but_not_at_hubs() {
     assert_eq!(
         switch.element.find(Instant::ZERO, mac(1)),
         Some(Port(0)),
-        "it has heard station 1 all the same"
+        "it has learned station 1 in any case"
     );
     assert!(router.emitted.is_empty() && router.dropped.is_empty());
     assert_eq!(ports(&mut hub), [1, 2, 1, 2, 1, 2, 1, 2]);
@@ -95,18 +95,18 @@ fn the_table_has_a_limit() {
 
 /// Breaks: a frame that a switch floods is delivered twice, because a router sends its copy back.
 #[test]
-fn a_router_takes_in_what_was_meant_for_its_neighbours() {
+fn a_router_consumes_frames_for_its_neighbours() {
     let mut routes = Routes::default();
     routes.add(Prefix::new([10, 0, 0, 0].into(), 24).unwrap(), Port(0)).unwrap();
     let mut router = Router::new(2, routes).unwrap();
-    router.share(Port(0));
-    let mut bed = Harness::new(router);
+    router.share_link(Port(0));
+    let mut harness = Harness::new(router);
     let pair = AddressPair::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let packet = Below::new(mac(1), mac(2), pair, 9).tcp(0, &TcpHeader::default(), Bytes::new());
-    bed.packet(Instant::ZERO, Port(0), packet.clone());
-    assert_eq!((bed.emitted.len(), bed.dropped.len()), (0, 0));
-    bed.packet(Instant::ZERO, Port(1), packet);
-    assert_eq!(ports(&mut bed), [0], "from elsewhere it goes there");
+    harness.packet(Instant::ZERO, Port(0), packet.clone());
+    assert_eq!((harness.emitted.len(), harness.dropped.len()), (0, 0));
+    harness.packet(Instant::ZERO, Port(1), packet);
+    assert_eq!(ports(&mut harness), [0], "from elsewhere it goes there");
 }
 
 proptest! {

@@ -49,8 +49,8 @@ impl Agenda {
         for n in (0..self.leaves).rev() {
             self.nodes[n] = self.nodes[WIDTH * n + 1];
         }
-        for turn in old {
-            self.set(turn.element, turn.at);
+        for due in old {
+            self.set(due.element, due.at);
         }
     }
     /// The next event of `element` is `at`.
@@ -62,23 +62,23 @@ impl Agenda {
         }
     }
     #[inline(never)]
-    fn change(&mut self, leaf: usize, mut turn: Due) {
+    fn change(&mut self, leaf: usize, mut due: Due) {
         let mut n = leaf;
-        let mut was = std::mem::replace(&mut self.nodes[n], turn);
+        let mut was = std::mem::replace(&mut self.nodes[n], due);
         while n > 0 {
             let parent = (n - 1) / WIDTH;
             let first = self.nodes[parent];
             if first.element == was.element {
                 // The element that was first may be later now.
                 let Some(children) = self.nodes[WIDTH * parent + 1..].first_chunk::<WIDTH>() else { return };
-                turn = children[0];
+                due = children[0];
                 for child in children {
-                    turn = if child.at < turn.at { *child } else { turn };
+                    due = if child.at < due.at { *child } else { due };
                 }
-            } else if turn > first {
+            } else if due > first {
                 return;
             }
-            was = std::mem::replace(&mut self.nodes[parent], turn);
+            was = std::mem::replace(&mut self.nodes[parent], due);
             n = parent;
         }
     }
@@ -95,9 +95,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Breaks: events come out of order, or elements with the same time in another order than their numbers.
+        /// Breaks: events come out of order, or elements with the same time in another order than their
+        /// numbers.
         #[test]
-        fn the_first_is_the_least(sets in prop::collection::vec((0u32..75, 0u64..8), 1..300)) {
+        fn the_first_has_the_earliest_time(sets in prop::collection::vec((0u32..75, 0u64..8), 1..300)) {
             let mut agenda = Agenda::new();
             let mut times: Vec<u64> = vec![];
             for (element, at) in sets {
@@ -109,9 +110,9 @@ mod tests {
                 let at = if at == 7 { u64::MAX } else { at };
                 times[element as usize] = at;
                 agenda.set(element, Instant::from_nanos(at));
-                let least = times.iter().enumerate().min_by_key(|(n, at)| (**at, *n)).unwrap();
+                let min = times.iter().enumerate().min_by_key(|(n, at)| (**at, *n)).unwrap();
                 let first = agenda.first();
-                prop_assert_eq!((first.element as usize, first.at.as_nanos()), (least.0, *least.1));
+                prop_assert_eq!((first.element as usize, first.at.as_nanos()), (min.0, *min.1));
             }
         }
     }

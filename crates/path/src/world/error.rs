@@ -11,7 +11,7 @@ pub enum WorldError {
     #[error("there are two elements named `{0}`")]
     DuplicateName(String),
     /// More than [`World::MAX_ELEMENTS`](super::World::MAX_ELEMENTS).
-    #[error("a world holds at most {most} elements", most = super::World::MAX_ELEMENTS)]
+    #[error("a world holds at most {max} elements", max = super::World::MAX_ELEMENTS)]
     TooManyElements,
     /// The number belongs to another world, or to no element.
     #[error("there is no element number {0}")]
@@ -40,7 +40,7 @@ pub enum WorldError {
     },
     /// A wire from a port to itself.
     #[error("port {port} of `{element}` cannot be connected to itself")]
-    Itself {
+    SelfConnected {
         /// The element.
         element: String,
         /// Its port.
@@ -98,10 +98,11 @@ pub enum WorldError {
     },
     /// A loop in which no time passes.
     #[error(
-        "more than {most} events at the one instant {at}: packets circle without time passing, through {through}",
-        most = super::World::MAX_EVENTS_AT_ONCE
+        "more than {max} events at the one instant {at}: packets circle without time passing, through \
+         {through}",
+        max = super::World::MAX_EVENTS_AT_ONCE
     )]
-    Runaway {
+    Loop {
         /// The instant.
         at: Instant,
         /// The elements of the loop.

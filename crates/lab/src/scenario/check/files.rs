@@ -3,13 +3,13 @@
 use super::super::document::DocumentStep;
 use super::super::schedule::from_csv;
 use super::super::spec::Scenario;
-use super::super::{Beside, MAX_TEXT};
+use super::super::{MAX_TEXT, ReadBeside};
 use super::CheckFinding;
 
 /// Replaces the names of files by the steps in them.
-pub(in super::super) fn read_files(scenario: &mut Scenario, beside: Beside<'_>) -> Vec<CheckFinding> {
+pub(in super::super) fn read_files(scenario: &mut Scenario, beside: ReadBeside<'_>) -> Vec<CheckFinding> {
     let mut found = Vec::new();
-    for (i, way, schedule) in scenario.schedules() {
+    for (i, direction, schedule) in scenario.schedules() {
         let Some(file) = schedule.file.clone() else { continue };
         let steps = if !schedule.steps.is_empty() {
             Err("`file` and `steps` are two ways to say the same".to_owned())
@@ -26,8 +26,8 @@ pub(in super::super) fn read_files(scenario: &mut Scenario, beside: Beside<'_>) 
         match steps {
             Ok(steps) => (schedule.file, schedule.steps) = (None, steps),
             Err(message) => {
-                let way = way.map(DocumentStep::from);
-                let path = [DocumentStep::from("links"), DocumentStep::from(i)].into_iter().chain(way);
+                let direction = direction.map(DocumentStep::from);
+                let path = [DocumentStep::from("links"), DocumentStep::from(i)].into_iter().chain(direction);
                 let path = path.chain(["schedule".into(), "file".into()]).collect();
                 found.push(CheckFinding { path, at_key: false, message, hint: None });
             }

@@ -7,7 +7,8 @@ use farpace_tcp::config::{Settings, SettingsError};
 use std::collections::BTreeMap;
 
 impl Checker<'_> {
-    /// Each flow has two ends of one address family, a port of its own, something to send and time to send it.
+    /// Each flow has two ends of one address family, a port of its own, something to send and time to send
+    /// it.
     pub(super) fn flows(&mut self) {
         let mut ports: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let addresses = self.s.addresses();

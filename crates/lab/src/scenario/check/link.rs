@@ -1,4 +1,5 @@
-//! Rules of links: rates, queues and their management, schedules. Impairments have their rules in their own files.
+//! Rules of links: rates, queues and their management, schedules. Impairments have their rules in their own
+//! files.
 
 use super::super::aqm::{Aqm, CoDelSpec, FqCoDelSpec, RedSpec};
 use super::super::document::{DocumentStep, below};
@@ -69,10 +70,10 @@ impl Checker<'_> {
             ("backward", Direction::Backward, &link.backward),
         ] {
             let d = link.direction(way);
-            if d.aqm.is_some() && d.fastest().is_none() {
+            if d.aqm.is_some() && d.max_rate().is_none() {
                 let at = [DocumentStep::from("links"), DocumentStep::from(i)];
                 let at = if own.aqm.is_some() { below(&at, &[key, "aqm"]) } else { below(&at, &["aqm"]) };
-                self.key(at, "on an infinitely fast line nothing queues").hint("give the link a `rate`");
+                self.key(at, "on an infinitely fast link nothing queues").hint("give the link a `rate`");
                 return;
             }
         }
@@ -102,7 +103,7 @@ impl Checker<'_> {
             let at = below(at, &["fq_codel"]);
             self.times(&at, *target, *interval);
             if *quantum == ByteCount::ZERO {
-                self.value(below(&at, &["quantum"]), "with a quantum of 0 B nobody's turn ever comes");
+                self.value(below(&at, &["quantum"]), "with a quantum of 0 B no flow may send");
             }
             if !(1..=FqCoDelConfig::MAX_FLOWS).contains(flows) {
                 self.value(below(&at, &["flows"]), format!("{flows} queues are not possible"))

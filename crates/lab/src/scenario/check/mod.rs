@@ -78,7 +78,7 @@ impl CheckFinding {
         let origin = if self.at_key { root.key_origin(&self.path) } else { root.value_origin(&self.path) };
         let fault = ScenarioFault::syntax(self.message, origin);
         match self.hint {
-            Some(hint) => fault.hinted(hint),
+            Some(hint) => fault.with_hint(hint),
             None => fault,
         }
     }

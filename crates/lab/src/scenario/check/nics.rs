@@ -34,15 +34,15 @@ impl Checker<'_> {
     }
 
     fn multi_nic(&mut self, host: &str, config: &MultiNicConfig) {
-        let cards = self.s.cards(host).len();
+        let nics = self.s.nics(host).len();
         let at = |keys: &[&str]| {
             let keys = keys.iter().map(|key| DocumentStep::from(*key));
             steps!["hosts", host, "multi_nic"].into_iter().chain(keys).collect::<Vec<_>>()
         };
         if let Some(ratio) = &config.ratio {
             let shares = ratio.weights().len();
-            if shares != cards {
-                self.value(at(&["ratio"]), format!("{shares} shares for {cards} cards"))
+            if shares != nics {
+                self.value(at(&["ratio"]), format!("{shares} shares for {nics} NICs"))
                     .hint(format!("write a share for each link of `{host}`, in the order of links"));
             }
         }
@@ -55,7 +55,7 @@ impl Checker<'_> {
             }
         }
         if config.hops == 0 {
-            self.value(at(&["hops"]), "there is at least one line between two machines");
+            self.value(at(&["hops"]), "there is at least one link between two hosts");
         }
         if let Some(resequence) = config.resequence {
             if resequence.time.is_zero() || resequence.time > MAX_HOST_TIME {
@@ -73,26 +73,26 @@ impl Checker<'_> {
     pub(super) fn nics(&mut self) {
         let s = self.s;
         let ethernets = s.ethernets();
-        let of = |card: &Hop| ethernets.get(card.link).copied();
+        let of = |nic: &Hop| ethernets.get(nic.link).copied();
         let all: BTreeMap<&str, Vec<Hop>> =
-            s.hosts.keys().map(|host| (host.as_str(), s.cards(host))).collect();
+            s.hosts.keys().map(|host| (host.as_str(), s.nics(host))).collect();
         for (name, _) in s.hosts.iter().filter(|(_, host)| host.multi_nic.is_some()) {
-            let Some(cards) = all.get(name.as_str()) else { continue };
-            let Some(first) = cards.first() else { continue };
-            if let Some(card) = cards.get(MAX_NICS) {
-                let text = format!("`{name}` has {} links; a host has {MAX_NICS} cards at most", cards.len());
-                self.value(end(card), text);
+            let Some(nics) = all.get(name.as_str()) else { continue };
+            let Some(first) = nics.first() else { continue };
+            if let Some(nic) = nics.get(MAX_NICS) {
+                let text = format!("`{name}` has {} links; a host has at most {MAX_NICS} NICs", nics.len());
+                self.value(end(nic), text);
                 return;
             }
-            for card in cards.iter().filter(|card| s.card_rate(**card).is_none()) {
-                let link = &s.links[card.link].name;
+            for nic in nics.iter().filter(|nic| s.nic_rate(**nic).is_none()) {
+                let link = &s.links[nic.link].name;
                 self.value(
-                    steps!["links", card.link, "rate"],
-                    format!("link `{link}` has no rate, and `{name}` has a network card on it"),
+                    steps!["links", nic.link, "rate"],
+                    format!("link `{link}` has no rate, and `{name}` has a NIC on it"),
                 )
-                .hint("a host with several cards has to know what each can send: give the link a `rate`");
+                .hint("a host with several NICs needs the rate of each: give the link a `rate`");
             }
-            let mine: BTreeSet<usize> = cards.iter().filter_map(of).collect();
+            let mine: BTreeSet<usize> = nics.iter().filter_map(of).collect();
             let near = (0..s.links.len()).filter(|link| mine.contains(&ethernets[*link]));
             for link in near {
                 for (at, node) in s.links[link].between.iter().enumerate() {
@@ -101,22 +101,25 @@ impl Checker<'_> {
                         self.value(
                             place,
                             format!(
-                                "router `{node}` is on the same Ethernet as `{name}`, which has several cards"
+                                "router `{node}` is on the same Ethernet as `{name}`, which has several NICs"
                             ),
                         )
-                        .hint("hosts with several cards talk to hosts on their own lines and switches only");
+                        .hint("hosts with several NICs talk only to hosts on their own links and switches");
                         return;
                     }
-                    let their_first = all.get(node.as_str()).and_then(|cards| cards.first());
+                    let their_first = all.get(node.as_str()).and_then(|nics| nics.first());
                     if let Some(other) = their_first.filter(|other| of(other) != of(first)) {
                         let (a, b) = (&s.links[first.link].name, &s.links[other.link].name);
                         self.value(
                             place,
-                            format!("`{node}` shares a line or a switch with `{name}`, but not with its first card"),
+                            format!(
+                                "`{node}` shares a link or a switch with `{name}`, but not with its \
+                                     first NIC"
+                            ),
                         )
                         .hint(format!(
-                            "hosts ask for each other by their first links, here {b} and {a}: change the order of \
-                             [[links]], or let the two meet in one switch"
+                            "hosts resolve each other's addresses by their first links, here {b} and {a}: \
+                             change the order of [[links]], or let the two meet in one switch"
                         ));
                         return;
                     }
@@ -127,6 +130,6 @@ impl Checker<'_> {
 }
 
 /// The end of a link at which a NIC is.
-fn end(card: &Hop) -> Vec<DocumentStep> {
-    steps!["links", card.link, "between", usize::from(card.way == Direction::Backward)]
+fn end(nic: &Hop) -> Vec<DocumentStep> {
+    steps!["links", nic.link, "between", usize::from(nic.direction == Direction::Backward)]
 }

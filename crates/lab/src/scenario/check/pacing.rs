@@ -9,21 +9,21 @@ use std::collections::BTreeSet;
 impl Checker<'_> {
     /// The link of a paced direction, and its configuration.
     pub(super) fn pacing(&mut self, i: usize, link: &LinkSpec) {
-        let ways = [
+        let directions = [
             ("forward", Direction::Forward, &link.forward),
             ("backward", Direction::Backward, &link.backward),
         ];
-        for (key, way, own) in ways {
-            let d = link.direction(way);
+        for (key, direction, own) in directions {
+            let d = link.direction(direction);
             let Some(config) = d.pacing else { continue };
             let at = [DocumentStep::from("links"), DocumentStep::from(i), DocumentStep::from(key)];
             let below = |key: &str| [&at[..], &[DocumentStep::from(key)]].concat();
             if let Some(key) = managed(own, link) {
-                self.key(below("pacing"), format!("a line is paced or has `{key}`, not both"))
+                self.key(below("pacing"), format!("a link is paced or has `{key}`, not both"))
                     .hint(format!("leave `pacing` or `{key}` out; classes have limits of their own"));
             }
             if own.queue.is_some() {
-                self.key(below("queue"), "a paced line has no queue but those of its classes")
+                self.key(below("queue"), "a paced link has only the queues of its classes")
                     .hint("give `pacing` a `limit`, or each of its classes one");
             }
             let ethernet = FCS + PREAMBLE_AND_GAP;
@@ -39,13 +39,13 @@ impl Checker<'_> {
                 let path = [&below("pacing")[..], &["classes".into(), class.into(), "rate".into()]].concat();
                 self.value(
                     path,
-                    format!("only a host knows what its connections want, and `{}` is none", d.from),
+                    format!("only a host knows the rates of its connections, and `{}` is none", d.from),
                 )
                 .hint("give the class a rate, or pace where the host sends");
             }
             match d.rate {
                 None => {
-                    self.key(below("pacing"), "an infinitely fast line cannot be paced")
+                    self.key(below("pacing"), "an infinitely fast link cannot be paced")
                         .hint("give the link a `rate`");
                 }
                 // Found already.
@@ -67,18 +67,19 @@ impl Checker<'_> {
     /// Full packets of every flow fit the MTU of the paced NICs on its path.
     pub(super) fn paced_paths(&mut self) {
         let s = self.s;
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for flow in &s.flows {
             for hop in s.path(flow) {
                 let Some(config) = s.direction(hop).and_then(|d| d.pacing) else { continue };
                 let packet = s.segment(flow).ip;
-                if packet > config.mtu && told.insert(hop) {
-                    let way = if hop.way == Direction::Forward { "forward" } else { "backward" };
-                    let path = ["links".into(), hop.link.into(), way.into(), "pacing".into(), "mtu".into()];
+                if packet > config.mtu && reported.insert(hop) {
+                    let direction = if hop.direction == Direction::Forward { "forward" } else { "backward" };
+                    let path =
+                        ["links".into(), hop.link.into(), direction.into(), "pacing".into(), "mtu".into()];
                     let (flow, mtu) = (&flow.name, config.mtu);
                     self.value(
                         path.to_vec(),
-                        format!("flow `{flow}` sends packets of {packet}, longer than the {mtu} that this line takes"),
+                        format!("flow `{flow}` sends packets of {packet}, longer than the MTU of {mtu}"),
                     )
                     .hint("raise `mtu`, or give the flow's ends a smaller `mss`");
                 }

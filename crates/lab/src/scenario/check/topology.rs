@@ -12,21 +12,21 @@ impl Checker<'_> {
         let mut graph = Graph::new(s);
         for (i, link) in s.links.iter().enumerate() {
             let [first, second] = &link.between;
-            if let Some(way) = graph.path(graph.place(first, i), graph.place(second, i)) {
-                let nodes: Vec<&str> = way.iter().map(|(_, node)| *node).collect();
+            if let Some(path) = graph.path(graph.node(first, i), graph.node(second, i)) {
+                let nodes: Vec<&str> = path.iter().map(|(_, node)| *node).collect();
                 let links: Vec<&str> =
-                    way.iter().filter_map(|(h, _)| Some(s.links.get(h.link)?.name.as_str())).collect();
+                    path.iter().filter_map(|(h, _)| Some(s.links.get(h.link)?.name.as_str())).collect();
                 let hosts =
                     nodes.iter().copied().chain([first.as_str()]).filter(|n| s.hosts.contains_key(*n));
-                let cards = hosts.min().map_or(String::new(), |host| {
-                    format!("; or give `{host}` several network cards: [hosts.{host}.multi_nic]")
+                let nics = hosts.min().map_or(String::new(), |host| {
+                    format!("; or give `{host}` several NICs: [hosts.{host}.multi_nic]")
                 });
                 self.value(
                     steps!["links", i, "between"],
                     format!("link `{}` closes a loop: {first} - {} - {first}", link.name, nodes.join(" - ")),
                 )
                 .hint(format!(
-                    "there must be one way only between two nodes: remove one of the links {}, {}{cards}",
+                    "there must be only one path between two nodes: remove one of the links {}, {}{nics}",
                     list(&links),
                     link.name
                 ));
@@ -44,8 +44,8 @@ impl Checker<'_> {
                         format!("host `{name}` has more than one link"),
                     )
                     .hint(format!(
-                        "a host has one NIC: put a router between, make it a router, or give it several NICs: \
-                         [hosts.{name}.multi_nic]"
+                        "a host has one NIC: put a router between, make it a router, or give it several \
+                         NICs: [hosts.{name}.multi_nic]"
                     ));
                 }
             }

@@ -41,12 +41,12 @@ impl FlowPage<'_> {
             ),
         );
         let paths = s.paths(flow);
-        let ways: Vec<String> = paths.iter().map(|hops| self.way(hops)).collect();
-        let (many, widest) = if ways.len() > 1 { ("s", " by the widest") } else { ("", "") };
-        let ways = ways.join(" and ");
+        let paths: Vec<String> = paths.iter().map(|hops| self.path_text(hops)).collect();
+        let (many, widest) = if paths.len() > 1 { ("s", " by the widest") } else { ("", "") };
+        let paths = paths.join(" and ");
         page.item(
             1,
-            &format!("Path{many}: {ways}. With empty queues a round trip takes {}{widest}.", time(self.rtt)),
+            &format!("Path{many}: {paths}. With empty queues a round trip takes {}{widest}.", time(self.rtt)),
         );
 
         let limits = s.limits(flow);
@@ -64,31 +64,31 @@ impl FlowPage<'_> {
         self.losses(page);
     }
 
-    fn way(&self, hops: &[Hop]) -> String {
-        let mut way = self.flow.from.clone();
+    fn path_text(&self, hops: &[Hop]) -> String {
+        let mut path = self.flow.from.clone();
         for hop in hops {
             if let (Some(link), Some(d)) = (self.s.links.get(hop.link), self.s.direction(*hop)) {
-                way.push_str(&format!(" -{}-> {}", link.name, d.to));
+                path.push_str(&format!(" -{}-> {}", link.name, d.to));
             }
         }
-        way
+        path
     }
 
     pub(super) fn name_of(&self, b: &PathBottleneck) -> String {
-        if b.ways > 1 {
+        if b.paths > 1 {
             return format!("{} together", self.s.bottleneck_links(self.flow).join(" and "));
         }
         let link = self.s.links.get(b.hop.link).map_or("?", |l| l.name.as_str());
         if b.is_policer { format!("the policer of {link}") } else { format!("link {link}") }
     }
 
-    pub(super) fn narrowest_line(&self, limits: &[PathBottleneck]) -> Option<PathBottleneck> {
-        let lines: Vec<PathBottleneck> = limits.iter().filter(|l| !l.is_policer).copied().collect();
-        narrowest(&lines)
+    pub(super) fn narrowest_link(&self, limits: &[PathBottleneck]) -> Option<PathBottleneck> {
+        let links: Vec<PathBottleneck> = limits.iter().filter(|l| !l.is_policer).copied().collect();
+        narrowest(&links)
     }
 
     /// Payload that fits into a round trip.
-    pub(super) fn pipe(&self, b: &PathBottleneck) -> ByteCount {
+    pub(super) fn bandwidth_delay_product(&self, b: &PathBottleneck) -> ByteCount {
         b.goodput.bytes_in(self.rtt)
     }
 
@@ -102,15 +102,15 @@ impl FlowPage<'_> {
             if b.is_policer { self.s.direction(b.hop).and_then(|d| d.spec.policer.as_ref()) } else { None };
         let counted = match (policer, self.s.direction(b.hop)) {
             (Some(p), _) => self.segment.counted(p.counts),
-            (None, Some(d)) => d.framing().on_the_line(self.segment.frame),
+            (None, Some(d)) => d.framing().wire_len(self.segment.frame),
             (None, None) => self.segment.frame,
         };
-        let pipe = self.pipe(b);
+        let bdp = self.bandwidth_delay_product(b);
         page.item(
             1,
             &format!(
-                "Bottleneck: {}, {}. Of each {} it counts, {} are payload: the ceiling is {} of goodput, an efficiency \
-                 of {}.",
+                "Bottleneck: {}, {}. Of each {} it counts, {} are payload: the ceiling is {} of goodput, \
+                 an efficiency of {}.",
                 self.name_of(b),
                 b.rate,
                 counted,
@@ -123,8 +123,8 @@ impl FlowPage<'_> {
             1,
             &format!(
                 "Bandwidth-delay product: {} of payload, {} packets of {}. So much in flight fills the path.",
-                size(pipe),
-                self.packets(pipe),
+                size(bdp),
+                self.packets(bdp),
                 self.segment.payload
             ),
         );

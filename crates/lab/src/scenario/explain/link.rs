@@ -29,17 +29,17 @@ pub(super) fn write(page: &mut ExplainPage, s: &Scenario, link: &LinkSpec) {
 
 /// Rate, delay and queue, and what they mean for the largest segment of all flows.
 fn properties(name: &str, d: &ResolvedDirection<'_>, both: &str, segment: Option<SegmentSizes>) -> String {
-    let rate = d.fastest().map_or("infinitely fast".to_string(), |r| r.to_string());
+    let rate = d.max_rate().map_or("infinitely fast".to_string(), |r| r.to_string());
     let queue =
         if d.pacing.is_some() { "queues of classes".to_owned() } else { format!("queue {}", d.queue) };
-    let mut text = format!("{name}, {} to {}{both}: {rate}, delay {}, {queue}", d.from, d.to, d.shortest());
-    if let (Some(r), Some(g)) = (d.fastest(), segment) {
+    let mut text = format!("{name}, {} to {}{both}: {rate}, delay {}, {queue}", d.from, d.to, d.min_delay());
+    if let (Some(r), Some(g)) = (d.max_rate(), segment) {
         let (data, ack) = (transmission_time(d, g.frame), transmission_time(d, g.ack_frame));
         text.push_str(&format!(
             ". A full frame of {} takes {} on the link, an ACK of {} {}",
-            d.framing().on_the_line(g.frame),
+            d.framing().wire_len(g.frame),
             time(data),
-            d.framing().on_the_line(g.ack_frame),
+            d.framing().wire_len(g.ack_frame),
             time(ack)
         ));
         if d.pacing.is_none() {
@@ -87,19 +87,21 @@ fn aqm(d: &ResolvedDirection<'_>) -> Option<String> {
                 "and all of them beyond".into()
             };
             Some(format!(
-                "Its queue is under RED: from a mean of {min} on it {} packets at random, {} of them at {max}, {beyond}.",
+                "Its queue is under RED: from a mean of {min} on it {} packets at random, {} of them at \
+                 {max}, {beyond}.",
                 ecn(*marks),
                 percent(*max_p)
             ))
         }
         Aqm { codel: Some(CoDelSpec { target, interval, ecn: marks }), .. } => Some(format!(
-            "Its queue is under CoDel: it {} when packets have waited for more than {target} throughout {interval}.",
+            "Its queue is under CoDel: it {} when packets have waited for more than {target} throughout \
+             {interval}.",
             ecn(*marks)
         )),
         Aqm { fq_codel: Some(FqCoDelSpec { target, interval, ecn: marks, quantum, flows }), .. } => {
             Some(format!(
-                "Its queue is under FQ-CoDel: {flows} queues for the flows, {quantum} of each in turn. It {} in those whose \
-             packets have waited for more than {target} throughout {interval}.",
+                "Its queue is under FQ-CoDel: {flows} queues for the flows, {quantum} of each in turn. It \
+                 {} in those whose packets have waited for more than {target} throughout {interval}.",
                 ecn(*marks)
             ))
         }
@@ -125,8 +127,8 @@ fn schedule(d: &ResolvedDirection<'_>) -> Option<String> {
     let again = schedule.period.map_or(String::new(), |period| format!(", again after each {period}"));
     let overtake = if schedule.reorders { " Packets may overtake others after a step." } else { "" };
     Some(format!(
-        "It changes with time: {} steps{again}; rates of {rate}, delays of {delay}. All figures hold for the highest \
-         rate and the shortest delay.{overtake}",
+        "It changes with time: {} steps{again}; rates of {rate}, delays of {delay}. All figures hold for \
+         the highest rate and the shortest delay.{overtake}",
         schedule.steps.len()
     ))
 }

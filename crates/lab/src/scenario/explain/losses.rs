@@ -30,7 +30,10 @@ impl FlowPage<'_> {
             match empty_after(policer, arriving) {
                 None => page.item(
                     1,
-                    &format!("Bucket of {name}: at most {} arrive, so it never runs dry.", rate(arriving)),
+                    &format!(
+                        "Bucket of {name}: at most {} arrive, so it never becomes empty.",
+                        rate(arriving)
+                    ),
                 ),
                 Some(dry) => {
                     let sent = arriving.bytes_in(dry);
@@ -41,9 +44,9 @@ impl FlowPage<'_> {
                     page.item(
                         1,
                         &format!(
-                            "Bucket of {name}: up to {} arrive, {} more than it lets pass. Full at first, it runs dry \
-                             after {} at that speed, when {} of payload have been sent{never}. From then on {} of the \
-                             packets are dropped until the sender slows down.",
+                            "Bucket of {name}: up to {} arrive, {} more than it lets pass. Full at first, \
+                             it is empty after {} at that speed, when {} of payload have been sent{never}. \
+                             From then on {} of the packets are dropped until the sender slows down.",
                             rate(arriving),
                             rate(Rate::from_bits_per_sec(
                                 arriving.bits_per_sec().saturating_sub(policer.rate.bits_per_sec())
@@ -66,7 +69,7 @@ impl FlowPage<'_> {
         };
         let paths = self.s.paths(self.flow);
         // Of several paths, each counts by its share.
-        let shares = if paths.len() > 1 { self.s.together(self.flow, &paths) } else { None };
+        let shares = if paths.len() > 1 { self.s.combined_limit(self.flow, &paths) } else { None };
         let shares = shares.map_or(vec![1.0; paths.len()], |(_, shares)| {
             shares.iter().map(|rate| rate.bits_per_sec() as f64).collect::<Vec<_>>()
         });
@@ -84,7 +87,8 @@ impl FlowPage<'_> {
             page.item(
                 1,
                 &format!(
-                    "Random loss and corruption: {} of the data packets, about {} of this flow's {} ({} per GB).",
+                    "Random loss and corruption: {} of the data packets, about {} of this flow's {} ({} \
+                     per GB).",
                     percent(p),
                     count(p * packets),
                     count(packets),
@@ -103,12 +107,9 @@ impl FlowPage<'_> {
                 );
             }
         }
-        let p = lost(self.segment.ack_frame - ETHERNET_HEADER, Hop::back);
+        let p = lost(self.segment.ack_frame - ETHERNET_HEADER, Hop::reverse);
         if p > 0.0 {
-            page.item(
-                1,
-                &format!("Of the ACKs, {} are lost; later ones make up for most of them.", percent(p)),
-            );
+            page.item(1, &format!("Of the ACKs, {} are lost; later ACKs replace most of them.", percent(p)));
         }
     }
 }

@@ -20,8 +20,8 @@ impl FlowPage<'_> {
         } else {
             format!("per round trip this allows {}", rate(Rate::of(window, self.rtt)))
         };
-        let pipe = narrowest(limits).map(|b| self.pipe(&b));
-        let autotuned = self.s.is_autotuned(self.flow) && pipe.is_none_or(|pipe| pipe <= window);
+        let bdp = narrowest(limits).map(|b| self.bandwidth_delay_product(&b));
+        let autotuned = self.s.is_autotuned(self.flow) && bdp.is_none_or(|bdp| bdp <= window);
         let text = if autotuned {
             "Window: autotuned at both ends. The congestion control alone limits what is in flight."
                 .to_string()
@@ -29,72 +29,72 @@ impl FlowPage<'_> {
             format!("Window: {} ({} packets), set by {why}; {allows}.", size(window), self.packets(window))
         };
         page.item(1, &text);
-        let (Some(b), Some(pipe)) = (narrowest(limits), pipe) else { return };
-        if window < pipe {
+        let (Some(b), Some(bdp)) = (narrowest(limits), bdp) else { return };
+        if window < bdp {
             page.item(
                 2,
                 &format!(
-                    "This is less than the bandwidth-delay product: the flow reaches {} of the ceiling. To fill the \
-                     path, the window needs {} packets.",
-                    percent(window.get() as f64 / pipe.get().max(1) as f64),
-                    self.packets(pipe)
+                    "This is less than the bandwidth-delay product: the flow reaches {} of the ceiling. To \
+                     fill the path, the window needs {} packets.",
+                    percent(window.get() as f64 / bdp.get().max(1) as f64),
+                    self.packets(bdp)
                 ),
             );
             return;
         }
         // A policer has no queue, so packets wait at the narrowest link.
-        let Some(line) = self.narrowest_line(limits) else { return };
-        let excess = self.packets(window).saturating_sub(self.packets(self.pipe(&line)));
+        let Some(link) = self.narrowest_link(limits) else { return };
+        let excess = self.packets(window).saturating_sub(self.packets(self.bandwidth_delay_product(&link)));
         if excess == 0 {
             return;
         }
-        let Some(d) = self.s.direction(line.hop) else { return };
+        let Some(d) = self.s.direction(link.hop) else { return };
         let more = if autotuned { "A window larger than" } else { "It is more than" };
-        if line.ways > 1 {
-            let (line, at) = (self.name_of(&line), &self.flow.from);
-            page.item(2, &format!("{more} {line} keep under way: the rest waits at the cards of {at}."));
+        if link.paths > 1 {
+            let (link, at) = (self.name_of(&link), &self.flow.from);
+            page.item(2, &format!("{more} {link} keep in flight: the rest waits at the NICs of {at}."));
             return;
         }
         if d.aqm.is_some() {
-            let (line, at) = (self.name_of(&line), d.from);
+            let (link, at) = (self.name_of(&link), d.from);
             let text = format!(
-                "{more} {line} keeps under way: the rest would stand in its queue at {at}, whose management \
+                "{more} {link} keeps in flight: the rest would stand in its queue at {at}, whose management \
                  tells the sender early."
             );
             page.item(2, &text);
             return;
         }
-        if let Some(at) = limits.iter().find_map(|limit| pacing::paces(&self.s.direction(limit.hop)?)) {
-            let line = self.name_of(&line);
+        if let Some(at) = limits.iter().find_map(|limit| pacing::pacing_node(&self.s.direction(limit.hop)?)) {
+            let link = self.name_of(&link);
             let text = format!(
-                "{more} {line} keeps under way. The rest waits at {at}, where packets are paced, if the rate of \
-                 their class is below what {line} carries."
+                "{more} {link} keeps in flight. The rest waits at {at}, where packets are paced, if the \
+                 rate of their class is below what {link} carries."
             );
             page.item(2, &text);
             return;
         }
-        let room = d.queue.in_bytes(self.segment.frame).get() / self.segment.frame.get().max(1);
-        let standing = excess.min(room);
-        let wait = line.goodput.time_for(ByteCount::new(standing.saturating_mul(self.segment.payload.get())));
+        let capacity = d.queue.in_bytes(self.segment.frame).get() / self.segment.frame.get().max(1);
+        let standing = excess.min(capacity);
+        let wait = link.goodput.time_for(ByteCount::new(standing.saturating_mul(self.segment.payload.get())));
         let until = if b.is_policer { " while the policer lets everything pass" } else { "" };
         page.item(
             2,
             &format!(
-                "{more} {} keeps under way: up to {standing} packets stand in its queue at {}{until}, and \
+                "{more} {} keeps in flight: up to {standing} packets stand in its queue at {}{until}, and \
                  the round trip grows by {} to {}.",
-                self.name_of(&line),
+                self.name_of(&link),
                 d.from,
                 time(wait),
                 time(self.rtt + wait)
             ),
         );
-        if excess > room && !autotuned {
+        if excess > capacity && !autotuned {
             page.item(
                 2,
                 &format!(
                     "That queue holds {}: the window overflows it by {} packets, so there will be loss.",
                     d.queue,
-                    excess - room
+                    excess - capacity
                 ),
             );
         }
@@ -105,11 +105,14 @@ impl FlowPage<'_> {
         let first = u64::from(config.first_window(u32::from(config.mss)).get());
         let threshold = config.initial_ssthresh.map_or(u64::MAX, |t| u64::from(t.get()));
         // A policer with a full bucket does not stop slow start: the narrowest link counts.
-        let line = self.narrowest_line(limits);
+        let link = self.narrowest_link(limits);
         let ends = [
             (self.packets(window), "the window"),
             (threshold, "the slow-start threshold"),
-            (line.map_or(u64::MAX, |b| self.packets(self.pipe(&b))), "what the lines keep under way"),
+            (
+                link.map_or(u64::MAX, |b| self.packets(self.bandwidth_delay_product(&b))),
+                "what the links keep in flight",
+            ),
         ];
         let Some((target, why)) = ends.into_iter().min_by_key(|(n, _)| *n) else { return };
         if target <= first {
@@ -120,8 +123,8 @@ impl FlowPage<'_> {
         page.item(
             1,
             &format!(
-                "Slow start: from {first} packets to {target} ({why}) in {every} round trips ({}) if every segment is \
-                 acknowledged, in {second} ({}) if every second one is.",
+                "Slow start: from {first} packets to {target} ({why}) in {every} round trips ({}) if every \
+                 segment is acknowledged, in {second} ({}) if every second one is.",
                 time(self.rtt * every),
                 time(self.rtt * second)
             ),

@@ -50,9 +50,9 @@ impl Impairment for AckThinningSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         let AckThinningSpec { every, hold } = self;
         ImpairmentText::Sentence(format!(
-            "ACKs are thinned at the entrance: of {every} pure ACKs of a connection that come within {hold} the \
-             newest goes on. A round trip whose ACK travels in this direction takes up to {hold} longer, and \
-             windows open in larger steps."
+            "ACKs are thinned at the entrance: of {every} pure ACKs of a connection that come within \
+             {hold} the newest goes on. A round trip whose ACK travels in this direction takes up to \
+             {hold} longer, and windows open in larger steps."
         ))
     }
     fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {

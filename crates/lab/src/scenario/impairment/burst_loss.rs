@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub(in super::super) const INFO: ImpairmentInfo =
     ImpairmentInfo { description: "Loss in bursts (Gilbert-Elliott).", element: "burst-loss" };
 
-/// Loss in bursts (Gilbert-Elliott): the link is in a good or in a bad state, and may change it with each packet.
+/// Loss in bursts (Gilbert-Elliott): the link is in a good or in a bad state, and may change it with each
+/// packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstLossSpec {

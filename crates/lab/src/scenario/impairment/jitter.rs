@@ -31,7 +31,7 @@ impl Impairment for JitterSpec {
         ImpairmentText::Clause(format!("up to {} of random delay", self.0))
     }
     fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
-        let jitter = Jitter { most: self.0, reorders: false };
+        let jitter = Jitter { max: self.0, reorders: false };
         Ok(in_direction(DelayDirection::new(Span::ZERO, Some(jitter)), direction))
     }
 }

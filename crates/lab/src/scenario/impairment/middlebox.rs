@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 pub(in super::super) const INFO: ImpairmentInfo = ImpairmentInfo {
-    description: "A firewall at the entrance, which strips options, clears bits and drops segments without ACK.",
+    description: "A firewall at the entrance, which strips options, clears bits and drops segments without \
+                  ACK.",
     element: "middlebox",
 };
 
@@ -23,8 +24,8 @@ pub(in super::super) const INFO: ImpairmentInfo = ImpairmentInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MiddleboxSpec {
-    /// Options that are overwritten with NOPs: a list of kinds, or "unknown" for all but MSS, window scale, SACK
-    /// and timestamps (2 to 5, 8).
+    /// Options that are overwritten with NOPs: a list of kinds, or "unknown" for all but MSS, window scale,
+    /// SACK and timestamps (2 to 5, 8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strip_options: Option<StripOptions>,
     /// The segments from which they are stripped; all if omitted.
@@ -32,7 +33,7 @@ pub struct MiddleboxSpec {
     pub strip_options_on: Option<StripOnSpec>,
     /// The three reserved bits of the header are cleared.
     pub clear_reserved: bool,
-    /// The AE bit is cleared too (RFC 9768), as by boxes that count it among the reserved ones.
+    /// The AE bit is cleared too (RFC 9768), as by middleboxes that count it among the reserved ones.
     pub clear_ae: bool,
     /// Segments without ACK are dropped, except those with SYN or RST.
     pub drop_without_ack: bool,
@@ -146,8 +147,8 @@ impl Impairment for MiddleboxSpec {
 }
 
 impl Scenario {
-    /// True if a middlebox on the path strips options of `kind` from a flow's SYN or SYN-ACK. Then the ends do not
-    /// agree on the feature that the option offers.
+    /// True if a middlebox on the path strips options of `kind` from a flow's SYN or SYN-ACK. Then the ends
+    /// do not agree on the feature that the option offers.
     pub(in super::super) fn strips_offer(&self, flow: &FlowSpec, kind: u8) -> bool {
         let strips = |link: &LinkSpec| {
             [&link.forward, &link.backward].into_iter().filter_map(|d| d.middlebox.as_ref()).any(

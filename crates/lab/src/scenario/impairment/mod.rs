@@ -1,10 +1,10 @@
 //! What happens to packets in one direction of a link besides its queue, its rate and its delay.
 //!
 //! Each key of `forward` and `backward` that is an impairment has a file of its own, named after the key. The
-//! file holds the value as it stands in a scenario, what the key means ([`ImpairmentInfo`]), and what follows
+//! file holds the value as it is in a scenario, what the key means ([`ImpairmentInfo`]), and what follows
 //! from a value ([`Impairment`]): what is wrong with it, its words, its element. [`impairments!`] lists all
-//! keys. Everything else is derived from this list: the fields of [`DirectionSpec`](super::DirectionSpec), the
-//! schema, checks, explanations, and the chain of elements.
+//! keys. Everything else is derived from this list: the fields of [`DirectionSpec`](super::DirectionSpec),
+//! the schema, checks, explanations, and the chain of elements.
 //!
 //! To add a key, write its file and add it to the list (`docs/howto/element.md`).
 

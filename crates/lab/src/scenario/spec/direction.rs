@@ -1,4 +1,4 @@
-//! One direction of a link: as it stands in a scenario, and with all defaults filled in.
+//! One direction of a link: as it is in a scenario, and with all defaults filled in.
 
 use super::super::aqm::Aqm;
 use super::super::impairment::{self, *};
@@ -38,7 +38,8 @@ impl Direction {
             Direction::Backward => Direction::Forward,
         }
     }
-    /// The end of a link at which packets of this direction enter: 0 for the first of `between`, 1 for the second.
+    /// The end of a link at which packets of this direction enter: 0 for the first of `between`, 1 for the
+    /// second.
     pub const fn entrance(self) -> usize {
         match self {
             Direction::Forward => 0,
@@ -68,8 +69,8 @@ macro_rules! direction_spec {
             pub aqm: Option<Aqm>,
             /// Rate and delay over time in this direction, in place of the link's.
             pub schedule: Option<ScheduleSpec>,
-            /// How the NIC that sends in this direction paces packets: evenly, each class at its rate. It needs a
-            /// `rate`. `queue` does not apply, as each class has a limit.
+            /// How the NIC that sends in this direction paces packets: evenly, each class at its rate. It
+            /// needs a `rate`. `queue` does not apply, as each class has a limit.
             pub pacing: Option<PacingConfig>,
             $(
                 /// An impairment before the queue.
@@ -182,8 +183,8 @@ impl<'a> ResolvedDirection<'a> {
         *self == other
     }
 
-    /// Queue, rate and delay, as an element is made from them. A NIC that paces has the queue and the rate itself:
-    /// then the link has only the delay.
+    /// Queue, rate and delay, as an element is made from them. A NIC that paces has the queue and the rate
+    /// itself: then the link has only the delay.
     pub fn link(&self) -> LinkConfig {
         let (rate, queue) = match self.pacing {
             None => (self.rate, self.queue),

@@ -23,17 +23,19 @@ pub struct LinkSpec {
     /// Propagation time, one way.
     #[serde(default)]
     pub delay: Span,
-    /// Queue of each direction, the frame that is being sent included. A packet that finds it full is dropped.
+    /// Queue of each direction, the frame that is being sent included. A packet that finds it full is
+    /// dropped.
     #[serde(default)]
     pub queue: QueueLimit,
-    /// Active queue management: `red`, `codel` or `fq_codel`; omitted: a queue that drops only when it is full.
+    /// Active queue management: `red`, `codel` or `fq_codel`; omitted: a queue that drops only when it is
+    /// full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aqm: Option<Aqm>,
     /// Rate and delay over time, in place of the constant ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSpec>,
-    /// Bytes that each frame takes on the link beyond its own: 24 B are Ethernet's checksum, preamble and gap.
-    /// With 0 B, short frames are not padded to Ethernet's minimum either.
+    /// Bytes that each frame takes on the link beyond its own: 24 B are Ethernet's checksum, preamble and
+    /// gap. With 0 B, short frames are not padded to Ethernet's minimum either.
     #[serde(default = "default_overhead")]
     pub overhead: ByteCount,
     /// What is different from the first end to the second, and the impairments there.

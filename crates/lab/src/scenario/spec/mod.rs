@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 
 /// A network, the transfers through it, and what to record of them.
 ///
-/// The network is a tree: hosts at its ends, routers and switches between them, one path from each to each. Only
-/// hosts with several NICs have several links.
+/// The network is a tree: hosts at its ends, routers and switches between them, one path from each to each.
+/// Only hosts with several NICs have several links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -31,7 +31,8 @@ pub struct Scenario {
     /// What it shows and why, of any length.
     #[serde(default)]
     pub description: String,
-    /// All random numbers of the run follow from this number (0 to 2^63 - 1) and from the names of the elements.
+    /// All random numbers of the run follow from this number (0 to 2^63 - 1) and from the names of the
+    /// elements.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Virtual time limit: the run ends here even if flows are not done.

@@ -15,7 +15,8 @@ use std::net::{IpAddr, Ipv4Addr};
 pub struct HostSpec {
     /// IPv4 or IPv6 address; omitted: the first free one from 10.0.0.1 on, in the order of names.
     pub address: Option<IpAddr>,
-    /// The host has a NIC for each of its links, in the order of the links, and uses all of them together as one.
+    /// The host has a NIC for each of its links, in the order of the links, and uses all of them together as
+    /// one.
     pub multi_nic: Option<MultiNicConfig>,
     /// Memory limit of its connections; omitted: 16 GiB. Autotuned buffers reach a quarter of it.
     pub memory: Option<ByteCount>,
@@ -23,13 +24,14 @@ pub struct HostSpec {
     pub processor: Option<ProcessorSpec>,
 }
 
-/// A router: it forwards. It takes no time and has no keys of its own: rates, queues and policers belong to its
-/// links.
+/// A router: it forwards. It takes no time and has no keys of its own: rates, queues and policers belong to
+/// its links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouterSpec {}
 
-/// A switch or a hub: it joins links into one Ethernet. It takes no time: rates and queues belong to its links.
+/// A switch or a hub: it joins links into one Ethernet. It takes no time: rates and queues belong to its
+/// links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchSpec {
@@ -41,8 +43,8 @@ pub struct SwitchSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchKind {
-    /// Learns where stations are. Link-local frames, like the gap frames of pacing, end there. It knows all hosts
-    /// from the start, unless a host on the same Ethernet has several NICs.
+    /// Learns where stations are. Link-local frames, like the gap frames of pacing, end there. It knows all
+    /// hosts from the start, unless a host on the same Ethernet has several NICs.
     #[default]
     Switch,
     /// Repeats every frame to all other links, gap frames too.

@@ -11,8 +11,8 @@ pub struct Trace {
     /// Width of the bins of bandwidth and of the samples of connection variables.
     pub bin: Span,
     /// Where packets are captured. A host's name: at its NIC; if it has several, above them and at each, one
-    /// capture for each place. A link's name: at both its ends, two captures. A capture holds what goes into the
-    /// link at that end (before pacing, impairments and queue) and what comes out of it there.
+    /// capture for each place. A link's name: at both its ends, two captures. A capture holds what goes into
+    /// the link at that end (before pacing, impairments and queue) and what comes out of it there.
     pub taps: Vec<String>,
     /// Bytes kept of each captured frame, from 96 B; 128 B hold all headers.
     pub snaplen: ByteCount,

@@ -57,7 +57,7 @@ pub(crate) struct Count {
 
 /// The observer of a run.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct RunObserver {
     /// By [`WireId`].
     wires: Vec<RunTaps>,
     meters: Vec<(String, Meter)>,
@@ -68,8 +68,8 @@ pub(crate) struct Watch {
     failed: Option<CaptureOpenError>,
 }
 
-impl Watch {
-    fn eyes(&mut self, wire: WireId) -> &mut RunTaps {
+impl RunObserver {
+    fn taps(&mut self, wire: WireId) -> &mut RunTaps {
         if self.wires.len() <= wire.index() {
             self.wires.resize(wire.index() + 1, RunTaps::default());
         }
@@ -77,19 +77,19 @@ impl Watch {
     }
 
     pub fn meter(&mut self, wire: WireId, name: &str, bin: Span) {
-        self.eyes(wire).meter = Some(self.meters.len());
+        self.taps(wire).meter = Some(self.meters.len());
         self.meters.push((name.to_owned(), Meter::new(bin)));
     }
 
     /// From now on the frames of `wire` are counted.
     pub fn count(&mut self, wire: WireId) {
-        self.eyes(wire).count = Some(self.counts.len());
+        self.taps(wire).count = Some(self.counts.len());
         self.counts.push(Count::default());
     }
 
     /// The frames counted so far.
     pub fn counted(&self, wire: WireId) -> Count {
-        let at = self.wires.get(wire.index()).and_then(|eyes| eyes.count);
+        let at = self.wires.get(wire.index()).and_then(|taps| taps.count);
         at.and_then(|at| self.counts.get(at)).copied().unwrap_or_default()
     }
 
@@ -109,7 +109,7 @@ impl Watch {
         let interface = added.map_err(|error| CaptureOpenError { path: capture.path.clone(), error })?;
         capture.interfaces.insert(0, interface);
         for wire in wires {
-            self.eyes(*wire).capture = Some(self.captures.len());
+            self.taps(*wire).capture = Some(self.captures.len());
         }
         self.captures.push(capture);
         Ok(())
@@ -167,20 +167,20 @@ fn open(directory: &Path, name: &str, trace: &Trace) -> Result<Capture, CaptureO
     }
 }
 
-impl Observer for Watch {
+impl Observer for RunObserver {
     fn packet(&mut self, now: Instant, wire: WireId, packet: &Packet) {
-        let Some(eyes) = self.wires.get(wire.index()) else { return };
+        let Some(taps) = self.wires.get(wire.index()) else { return };
         // A link-local frame, like a gap frame, is not received.
-        if let Some((_, meter)) = eyes.meter.and_then(|i| self.meters.get_mut(i))
+        if let Some((_, meter)) = taps.meter.and_then(|i| self.meters.get_mut(i))
             && !ends_at_port(packet)
         {
             meter.record(now, packet.len());
         }
-        if let Some(count) = eyes.count.and_then(|i| self.counts.get_mut(i)) {
+        if let Some(count) = taps.count.and_then(|i| self.counts.get_mut(i)) {
             count.frames += 1;
             count.bytes += packet.len();
         }
-        if let Some(c) = eyes.capture.and_then(|i| self.captures.get_mut(i))
+        if let Some(c) = taps.capture.and_then(|i| self.captures.get_mut(i))
             && let Some(interface) = c.interfaces.get(&0)
             && let Err(error) = c.writer.packet(*interface, now, packet, None)
         {

@@ -1,0 +1,197 @@
+//! The flows of a run: their connections, samples and outcomes.
+
+use super::{Inputs, Run, RunError};
+use crate::outcome::FlowOutcome;
+use crate::payload::{Payload, Verifier};
+use crate::programs::{ReceivingProgram, SendingProgram};
+use crate::queueing::PathQueues;
+use crate::silence::SilenceMeter;
+use farpace_events::Cause;
+use farpace_host::{ConnectionId, Host, ListenSettings};
+use farpace_path::world::ElementId;
+use farpace_tcp::{Connection, ConnectionInspection};
+use farpace_units::{ByteCount, Instant};
+
+/// A sample of a flow at the end of a bin.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// Index of the flow.
+    pub flow: usize,
+    /// End of the bin.
+    pub time: Instant,
+    /// The sending connection.
+    pub sender: ConnectionInspection,
+    /// Payload that reached the receiving program in this bin.
+    pub delivered: ByteCount,
+    /// Segments that reached the receiving host in this bin.
+    pub arrived: u64,
+    /// Segments that the sender has retransmitted so far.
+    pub retransmitted: u64,
+}
+
+/// A flow of a run.
+pub(super) struct FlowRun {
+    pub(super) name: String,
+    pub(super) from: ElementId,
+    pub(super) to: ElementId,
+    pub(super) port: u16,
+    pub(super) start: Instant,
+    pub(super) size: ByteCount,
+    pub(super) sender: ConnectionId,
+    pub(super) receiver: Option<ConnectionId>,
+    pub(super) queues: PathQueues,
+    pub(super) silence: SilenceMeter,
+    pub(super) arrived: u64,
+    pub(super) delivered: ByteCount,
+    pub(super) done: bool,
+}
+
+impl Run {
+    /// Opens the connection of a flow.
+    pub(super) fn add_flow(&mut self, index: usize, seed: u64, inputs: &Inputs) -> Result<(), RunError> {
+        let flow = &self.scenario.flows[index];
+        let named = |error| RunError::Settings { flow: flow.name.clone(), error };
+        let problem = |problem: String| RunError::Flow { flow: flow.name.clone(), problem };
+        let sender_config = flow.sender.resolve().map_err(named)?;
+        let receiver_config = flow.receiver.resolve().map_err(named)?;
+        let host = |name: &str| self.parts.host(name).ok_or_else(|| problem(format!("no host `{name}`")));
+        let (from, to) = (host(&flow.from)?, host(&flow.to)?);
+        let first = index == 0;
+        let payload = match &inputs.payload {
+            Some(file) if first => file.clone(),
+            _ => Payload::pattern(seed.wrapping_add(index as u64), flow.size),
+        };
+        let mut verifier = Verifier::new(payload.clone());
+        if let Some(path) = inputs.received.as_deref().filter(|_| first) {
+            verifier.write_to(path)?;
+        }
+        let (port, start) = (self.scenario.port(index), Instant::ZERO + flow.start);
+        let address = self.world.element::<Host>(to).map(Host::address);
+        let address = address.ok_or_else(|| problem("the receiver is not a host".into()))?;
+        let mut expected = Some(verifier);
+        let size = payload.len();
+        let log_as = inputs.records.then_some(index as u32);
+        let rtt = self.scenario.base_rtt(flow);
+        let full = self.scenario.packets_in(self.bin, flow);
+        let queues = PathQueues::of(&self.world, &self.scenario, &self.parts, flow);
+        let name = flow.name.clone();
+        let listener = self.world.element_mut::<Host>(to);
+        listener
+            .ok_or_else(|| RunError::Flow {
+                flow: name.clone(),
+                problem: "the receiver is not a host".into(),
+            })?
+            .listen(port, ListenSettings::new(receiver_config), move || {
+                Box::new(ReceivingProgram::new(expected.take()))
+            })
+            .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
+        let opener = self.world.element_mut::<Host>(from);
+        let sender = opener
+            .ok_or_else(|| RunError::Flow { flow: name.clone(), problem: "the sender is not a host".into() })?
+            .connect(start, address, port, sender_config, log_as, Box::new(SendingProgram::new(payload)))
+            .map_err(|e| RunError::Flow { flow: name.clone(), problem: e.to_string() })?;
+        self.flows.push(FlowRun {
+            name,
+            from,
+            to,
+            port,
+            start,
+            size,
+            sender,
+            receiver: None,
+            queues,
+            silence: SilenceMeter::new(self.bin, rtt, full),
+            arrived: 0,
+            delivered: ByteCount::ZERO,
+            done: false,
+        });
+        Ok(())
+    }
+
+    /// Samples a flow at the end of a bin that began at `bin_start`.
+    pub(super) fn sample(&mut self, index: usize, bin_start: Instant) {
+        let flow = &mut self.flows[index];
+        let (Some(from), Some(to)) =
+            (self.world.element::<Host>(flow.from), self.world.element::<Host>(flow.to))
+        else {
+            return;
+        };
+        if flow.receiver.is_none() {
+            flow.receiver = to.connections().find(|(_, c)| c.ports().local == flow.port).map(|(id, _)| id);
+        }
+        let Some(sender) = from.connection(flow.sender) else { return };
+        let sent = Cause::ALL.iter().zip(sender.counters().sent);
+        let retransmitted = sent.filter(|(cause, _)| cause.is_retransmission()).map(|(_, n)| n).sum();
+        let (sender, counters) = (sender.inspect(), flow.receiver.and_then(|id| to.connection(id)));
+        let (arrived, delivered) = counters
+            .map(Connection::counters)
+            .map_or((flow.arrived, flow.delivered), |c| (c.segments_received, c.bytes_received));
+        let sample = FlowSample {
+            flow: index,
+            time: self.now,
+            sender,
+            delivered: delivered - flow.delivered,
+            arrived: arrived - flow.arrived,
+            retransmitted,
+        };
+        (flow.arrived, flow.delivered) = (arrived, delivered);
+        if !flow.done {
+            let started = sample.arrived > 0 || !flow.delivered.is_zero();
+            let ended = flow
+                .receiver
+                .and_then(|id| to.application::<ReceivingProgram>(id))
+                .is_some_and(|r| r.completed.is_some() || r.ended.is_some())
+                || from.application::<SendingProgram>(flow.sender).is_some_and(|s| s.ended.is_some());
+            if ended {
+                flow.silence.close();
+                flow.done = true;
+            } else if started {
+                flow.silence.record(bin_start, self.now, sample.arrived, sender.recovery);
+            }
+        }
+        self.samples.push(sample);
+    }
+
+    /// Takes the outcome of a flow.
+    pub(super) fn flow_outcome(&mut self, index: usize) -> FlowOutcome {
+        let flow = &mut self.flows[index];
+        flow.silence.close();
+        let spec = &self.scenario.flows[index];
+        let sender = self.world.element::<Host>(flow.from).and_then(|h| h.connection(flow.sender));
+        let counters = sender.map(|c| c.counters().clone()).unwrap_or_default();
+        let sender_ended = self
+            .world
+            .element::<Host>(flow.from)
+            .and_then(|h| h.application::<SendingProgram>(flow.sender))
+            .and_then(|s| s.ended);
+        let receiver = self.world.element::<Host>(flow.to).zip(flow.receiver);
+        let receiver = receiver.and_then(|(host, id)| host.connection(id));
+        let receiver = receiver.map(|c| c.counters().clone()).unwrap_or_default();
+        let (mut completed, mut verified) = (None, Ok(ByteCount::ZERO));
+        if let Some(id) = flow.receiver
+            && let Some(host) = self.world.element_mut::<Host>(flow.to)
+            && let Some(receiver) = host.application_mut::<ReceivingProgram>(id)
+        {
+            completed = receiver.completed;
+            if let Some(verifier) = receiver.verifier.take() {
+                verified = verifier.finish();
+            }
+        }
+        let end = completed.unwrap_or(self.now);
+        FlowOutcome {
+            name: flow.name.clone(),
+            start: flow.start,
+            size: flow.size,
+            delivered: flow.delivered,
+            completed,
+            elapsed: end.since(flow.start),
+            verified,
+            sender_ended,
+            bottleneck: self.scenario.bottleneck(spec).map(|b| b.rate),
+            timeouts: counters.timeouts,
+            counters,
+            receiver,
+            silence: flow.silence.clone(),
+        }
+    }
+}
