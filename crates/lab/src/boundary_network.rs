@@ -1,7 +1,8 @@
 //! The network of a scenario without the stacks of its hosts: a boundary port stands in place of each.
 
 use crate::hosts::{HostKind, resolving};
-use crate::network::{self, NetworkError};
+use crate::network;
+use crate::network_error::NetworkError;
 use crate::parts::Parts;
 use crate::queueing::PathQueues;
 use crate::scenario::{Direction, Hop, Scenario};
@@ -43,7 +44,7 @@ impl BoundaryNetwork {
     pub fn build(scenario: &Scenario, seed: u64) -> Result<(World, BoundaryNetwork), NetworkError> {
         let (world, parts) = network::build(scenario, seed, HostKind::BoundaryPorts)?;
         let (addresses, resolving) = (scenario.addresses(), resolving(scenario));
-        let info = |(name, host): (&String, &crate::hosts::HostElements)| {
+        let info = |(name, host): (&String, &crate::parts::HostElements)| {
             Some(BoundaryInfo {
                 host: name.clone(),
                 port: host.host,

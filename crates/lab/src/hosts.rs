@@ -1,12 +1,13 @@
 //! Hosts of a scenario as elements: a stack, below it a processor if it has one, and below that several NICs
 //! if it has them.
 
-use crate::network::NetworkError;
+use crate::network_error::NetworkError;
+use crate::parts::HostElements;
 use crate::scenario::{Hop, Scenario};
 use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_link::pacing::PacingConfig;
-use farpace_path::world::{ElementId, End, World};
+use farpace_path::world::World;
 use farpace_path::{BoundaryPort, Port, Processor};
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
@@ -20,26 +21,6 @@ pub(crate) enum HostKind {
     Stacks,
     /// Boundary ports, with stacks of others behind them.
     BoundaryPorts,
-}
-
-/// The elements of a host.
-#[derive(Clone, Debug)]
-pub(crate) struct HostElements {
-    /// The stack, or the boundary port in its place.
-    pub host: ElementId,
-    /// The address of its first NIC.
-    pub mac: MacAddr,
-    /// The multi-NIC layer, if it has several NICs.
-    pub multi_nic: Option<ElementId>,
-    /// The element at the bottom, and the port of its first link.
-    bottom: End,
-}
-
-impl HostElements {
-    /// The end for the link of NIC `number`.
-    pub fn end(&self, number: u16) -> End {
-        (self.bottom.0, Port(self.bottom.1.0 + number))
-    }
 }
 
 /// Adds all hosts to a world.

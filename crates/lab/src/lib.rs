@@ -15,6 +15,7 @@ mod datagrams;
 mod hosts;
 mod link_chain;
 mod network;
+mod network_error;
 mod nics;
 mod outcome;
 mod pacing_nics;
@@ -29,7 +30,7 @@ mod silence;
 
 pub use boundary_network::{BoundaryInfo, BoundaryNetwork};
 pub use farpace_path::world::{ElementId, End, Ledger, Observer, WireId, World, WorldError};
-pub use network::NetworkError;
+pub use network_error::NetworkError;
 pub use outcome::{
     DatagramOutcome, DropCount, FlowOutcome, NicOutcome, NicsOutcome, PacingOutcome, RunOutcome,
 };

@@ -1,7 +1,7 @@
 //! The elements of one link in series.
 
-use crate::network::NetworkError;
-use crate::scenario::{Direction, ImpairmentPosition, ImpairmentRefusal, LinkSpec, ResolvedDirection};
+use crate::network_error::NetworkError;
+use crate::scenario::{Direction, ElementRefusal, ImpairmentPosition, LinkSpec, ResolvedDirection};
 use farpace_path::world::{End, World};
 use farpace_path::{Duplex, Element, LinkDirection, ManagedLinkDirection, Port};
 
@@ -13,28 +13,28 @@ use farpace_path::{Duplex, Element, LinkDirection, ManagedLinkDirection, Port};
 pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], NetworkError> {
     let [forward, backward] = Direction::BOTH.map(|direction| link.direction(direction));
     let mut ids = Vec::new();
-    let mut add = |name: String, element: Result<Box<dyn Element>, ImpairmentRefusal>| {
+    let mut add = |name: String, element: Result<Box<dyn Element>, ElementRefusal>| {
         let refuse = |error| NetworkError::Element { link: link.name.clone(), error };
         ids.push(world.add(&name, element.map_err(refuse)?)?);
         Ok::<(), NetworkError>(())
     };
-    let names = |d: &ResolvedDirection<'_>, position| {
+    let elements = |d: &ResolvedDirection<'_>, position| {
         let (direction, link) = (d.direction, &link.name);
-        let at = d.impairments().filter(move |impairment| impairment.position == position);
-        at.map(|i| (format!("{link}.{}.{}", direction.key(), i.element_name()), i.element(direction)))
+        let all = d.impairments().filter(move |impairment| impairment.position == position);
+        all.map(|i| (format!("{link}.{}.{}", direction.key(), i.element_name()), i.element(direction)))
             .collect::<Vec<_>>()
     };
-    for (name, element) in names(&forward, ImpairmentPosition::BeforeQueue) {
+    for (name, element) in elements(&forward, ImpairmentPosition::BeforeQueue) {
         add(name, element)?;
     }
-    for (name, element) in names(&backward, ImpairmentPosition::AfterDelay).into_iter().rev() {
+    for (name, element) in elements(&backward, ImpairmentPosition::AfterDelay).into_iter().rev() {
         add(name, element)?;
     }
     add(link.name.clone(), link_element(&forward, &backward))?;
-    for (name, element) in names(&forward, ImpairmentPosition::AfterDelay) {
+    for (name, element) in elements(&forward, ImpairmentPosition::AfterDelay) {
         add(name, element)?;
     }
-    for (name, element) in names(&backward, ImpairmentPosition::BeforeQueue).into_iter().rev() {
+    for (name, element) in elements(&backward, ImpairmentPosition::BeforeQueue).into_iter().rev() {
         add(name, element)?;
     }
     for pair in ids.windows(2) {
@@ -49,12 +49,12 @@ pub(crate) fn build(world: &mut World, link: &LinkSpec) -> Result<[End; 2], Netw
 fn link_element(
     forward: &ResolvedDirection<'_>,
     backward: &ResolvedDirection<'_>,
-) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+) -> Result<Box<dyn Element>, ElementRefusal> {
     if !forward.is_managed() && !backward.is_managed() {
         let [forward, backward] = [forward, backward].map(|d| LinkDirection::new(d.link()));
         return Ok(Box::new(Duplex::new(forward?, backward?)));
     }
-    let managed = |d: &ResolvedDirection<'_>| -> Result<ManagedLinkDirection, ImpairmentRefusal> {
+    let managed = |d: &ResolvedDirection<'_>| -> Result<ManagedLinkDirection, ElementRefusal> {
         let managed = ManagedLinkDirection::new(d.discipline()?, d.link_schedule()?, d.framing());
         Ok(if d.schedule.is_some_and(|s| s.reorders) { managed.reordering() } else { managed })
     };

@@ -1,50 +1,17 @@
 //! From a scenario to a world: hosts, routers and switches, then for each link its chain of elements and the
 //! NICs that pace.
 
-use crate::hosts::{self, HostElements, HostKind};
-use crate::parts::Parts;
+use crate::hosts::{self, HostKind};
+use crate::network_error::NetworkError;
+use crate::parts::{HostElements, Parts};
 use crate::scenario::{Direction, Scenario, SwitchKind};
 use crate::{link_chain, pacing_nics};
 use farpace_path as path;
-use farpace_path::world::{ElementId, World, WorldError};
+use farpace_path::world::{ElementId, World};
 use farpace_path::{Element, Port};
 use farpace_units::Instant;
 use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
-use thiserror::Error;
-
-/// Why a scenario cannot become a world. A checked scenario does not cause these; a scenario made by a
-/// program may.
-#[derive(Debug, Error)]
-pub enum NetworkError {
-    /// The world refuses an element or a wire.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// An element refuses its parameters.
-    #[error("link `{link}`: {error}")]
-    Element {
-        /// The link.
-        link: String,
-        /// What the element says.
-        error: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// An end of a link is no node.
-    #[error("link `{link}` leads to `{node}`, which is no host, router or switch")]
-    NoNode {
-        /// The link.
-        link: String,
-        /// The name of its end.
-        node: String,
-    },
-    /// A router refuses its routes.
-    #[error("router `{router}`: {error}")]
-    Router {
-        /// The router.
-        router: String,
-        /// Why.
-        error: path::RouterError,
-    },
-}
 
 /// Builds the world of `scenario`, without flows.
 pub(crate) fn build(scenario: &Scenario, seed: u64, ends: HostKind) -> Result<(World, Parts), NetworkError> {

@@ -1,6 +1,6 @@
 //! The NICs that pace what their node sends. Each is between a port of the node and the link.
 
-use crate::network::NetworkError;
+use crate::network_error::NetworkError;
 use crate::outcome::PacingOutcome;
 use crate::parts::Parts;
 use crate::scenario::{Direction, Hop, LinkSpec, ResolvedDirection, Scenario};

@@ -1,10 +1,30 @@
 //! The parts of a network in its world, for meters, captures and counters.
 
-use crate::hosts::HostElements;
 use crate::scenario::{Hop, TapPlace};
 use farpace_path::Port;
 use farpace_path::world::{ElementId, End, World};
+use farpace_wire::MacAddr;
 use std::collections::BTreeMap;
+
+/// The elements of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct HostElements {
+    /// The stack, or the boundary port in its place.
+    pub host: ElementId,
+    /// The address of its first NIC.
+    pub mac: MacAddr,
+    /// The multi-NIC layer, if it has several NICs.
+    pub multi_nic: Option<ElementId>,
+    /// The element at the bottom, and the port of its first link.
+    pub bottom: End,
+}
+
+impl HostElements {
+    /// The end for the link of NIC `number`.
+    pub fn end(&self, number: u16) -> End {
+        (self.bottom.0, Port(self.bottom.1.0 + number))
+    }
+}
 
 /// The parts of a network.
 pub(crate) struct Parts {

@@ -6,7 +6,8 @@ mod flow;
 pub use flow::FlowSample;
 
 use crate::hosts::HostKind;
-use crate::network::{self, NetworkError};
+use crate::network;
+use crate::network_error::NetworkError;
 use crate::nics;
 use crate::outcome::{DropCount, RunOutcome};
 use crate::pacing_nics;

@@ -122,7 +122,8 @@ fn independent_mistakes_are_reported_together_in_the_order_of_the_file() {
 fn an_error_is_printed_with_its_line() {
     assert_eq!(
         refused(&spoil(10, "rte = \"1 Gbit/s\"")).to_string(),
-        "error: unknown key `rte`\n   --> t.toml:10:1\n    |\n 10 | rte = \"1 Gbit/s\"\n    | ^^^\n    = did you mean `rate`?"
+        "error: unknown key `rte`\n   --> t.toml:10:1\n    |\n 10 | rte = \"1 Gbit/s\"\n    | ^^^\n    \
+         = did you mean `rate`?"
     );
 }
 

@@ -1,6 +1,9 @@
 //! The TOML text as a tree in which every key and value knows its place in the text.
 
-use super::error::{Origin, ScenarioFault};
+pub(super) use super::place::{DocumentStep, below};
+
+use super::fault::ScenarioFault;
+use super::place::Origin;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -29,30 +32,6 @@ pub(super) struct DocumentEntry {
     pub key: String,
     pub key_origin: Origin,
     pub node: DocumentNode,
-}
-
-/// One step from a table or an array to a child.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DocumentStep {
-    Key(String),
-    Index(usize),
-}
-
-impl From<&str> for DocumentStep {
-    fn from(key: &str) -> DocumentStep {
-        DocumentStep::Key(key.to_string())
-    }
-}
-
-impl From<usize> for DocumentStep {
-    fn from(index: usize) -> DocumentStep {
-        DocumentStep::Index(index)
-    }
-}
-
-/// The path of a key in the table at `at`.
-pub(super) fn below(at: &[DocumentStep], keys: &[&str]) -> Vec<DocumentStep> {
-    at.iter().cloned().chain(keys.iter().map(|key| DocumentStep::from(*key))).collect()
 }
 
 impl DocumentNode {

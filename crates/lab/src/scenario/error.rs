@@ -1,9 +1,9 @@
 //! The errors of a scenario: what is wrong, where, and what would be right.
 
-use super::document::{DocumentNode, DocumentStep};
+use super::fault::{FaultBody, ScenarioFault};
 use super::hint;
+use super::place::Origin;
 use std::fmt;
-use std::ops::Range;
 
 /// Why a text is not a scenario: one or more problems, in the order of the file. Printed, each shows its
 /// place with the source line and a mark under the offending key or value:
@@ -136,92 +136,6 @@ impl ScenarioProblem {
     }
 }
 
-/// Where a key or value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// Nowhere in particular: the whole file.
-    File,
-    /// Bytes of the text.
-    Text(Range<usize>),
-    /// The override of this number.
-    Set(usize),
-}
-
-/// What is wrong, before there is a message.
-#[derive(Clone, Debug)]
-pub(super) enum FaultKind {
-    /// A complete message.
-    Message(String),
-    /// A value that its type refuses, with the type's message.
-    Value(String),
-    /// A value of another type.
-    Type { expected: String },
-    /// A list of another length.
-    Length { len: usize, expected: String },
-    /// Not one of the words that are valid here.
-    UnknownWord { word: String, valid: &'static [&'static str] },
-    /// Not one of the keys that are valid here.
-    UnknownKey { key: String, valid: &'static [&'static str] },
-    /// A required key is absent.
-    Missing { key: &'static str },
-}
-
-/// A problem with its place in the tree, as readers and checks report it.
-#[derive(Clone, Debug)]
-pub(super) struct ScenarioFault(Box<FaultBody>);
-
-#[derive(Clone, Debug)]
-struct FaultBody {
-    wrong: FaultKind,
-    origin: Option<Origin>,
-    /// The path from the root, reversed: it grows while the error is passed up.
-    path: Vec<DocumentStep>,
-    found: String,
-    hint: Option<String>,
-}
-
-impl ScenarioFault {
-    pub fn new(wrong: FaultKind) -> Self {
-        ScenarioFault(Box::new(FaultBody {
-            wrong,
-            origin: None,
-            path: Vec::new(),
-            found: String::new(),
-            hint: None,
-        }))
-    }
-    pub fn syntax(message: String, origin: Origin) -> Self {
-        ScenarioFault::new(FaultKind::Message(message)).with_origin(&origin, None)
-    }
-    pub fn of_file(message: String) -> Self {
-        ScenarioFault::syntax(message, Origin::File)
-    }
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
-        self
-    }
-    /// Gives it a place, unless it has one already: the innermost is the right one.
-    pub fn with_origin(mut self, origin: &Origin, found: Option<&DocumentNode>) -> Self {
-        if self.0.origin.is_none() {
-            self.0.origin = Some(origin.clone());
-            self.0.found = found.map(DocumentNode::describe).unwrap_or_default();
-        }
-        self
-    }
-    /// It happened below this step.
-    pub fn under(mut self, step: DocumentStep) -> Self {
-        self.0.path.push(step);
-        self
-    }
-}
-
-impl fmt::Display for ScenarioFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0.wrong)
-    }
-}
-impl std::error::Error for ScenarioFault {}
-
 /// The text and the overrides, from which faults become problems.
 pub(super) struct ScenarioText<'a> {
     pub name: &'a str,
@@ -239,9 +153,9 @@ impl ScenarioText<'_> {
     }
 
     fn problem(&self, fault: ScenarioFault) -> ScenarioProblem {
-        let FaultBody { wrong, origin, mut path, found, hint } = *fault.0;
+        let FaultBody { kind, origin, mut path, found, hint } = fault.into_body();
         path.reverse();
-        let (message, advice) = hint::describe(&wrong, &path, &found);
+        let (message, advice) = hint::describe(&kind, &path, &found);
         ScenarioProblem { message, place: self.place(origin.unwrap_or(Origin::File)), hint: hint.or(advice) }
     }
 

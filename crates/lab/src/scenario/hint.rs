@@ -1,13 +1,14 @@
 //! Texts of errors: the nearest valid word, the expected form, and the meaning of a key, from the schema.
 
-use super::document::DocumentStep;
-use super::error::FaultKind;
+use super::fault::FaultKind;
 use super::impairment::INFOS;
+use super::nearest::{list, nearest};
+use super::place::DocumentStep;
 use serde_json::Value;
 
 /// Message and hint for what is wrong at `path`; `found` describes what is there.
-pub(super) fn describe(wrong: &FaultKind, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
-    match wrong {
+pub(super) fn describe(kind: &FaultKind, path: &[DocumentStep], found: &str) -> (String, Option<String>) {
+    match kind {
         FaultKind::Message(message) => (message.clone(), None),
         FaultKind::Value(message) => {
             let advice = unit_advice(message).or_else(|| about(path));
@@ -43,34 +44,6 @@ pub(super) fn describe(wrong: &FaultKind, path: &[DocumentStep], found: &str) ->
             (format!("{table} has no `{key}`"), about(&child).map(|a| format!("{a}{form}")))
         }
     }
-}
-
-/// The candidate nearest to `word`; none if nothing is near.
-pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // A longer word is no name, and comparing it would take time.
-    if word.len() > 100 {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    candidates
-        .iter()
-        .map(|c| (strsim::osa_distance(&lower, &c.to_lowercase()), *c))
-        .filter(|(d, c)| {
-            let (short, long) = (lower.len().min(c.len()), lower.len().max(c.len()));
-            *d < short && *d <= long.div_ceil(3)
-        })
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, c)| c)
-}
-
-/// Words with commas between.
-pub(super) fn list(words: &[&str]) -> String {
-    const MAX: usize = 30;
-    let mut text = words.iter().take(MAX).copied().collect::<Vec<_>>().join(", ");
-    if words.len() > MAX {
-        text.push_str(", ...");
-    }
-    text
 }
 
 fn key_advice(key: &str, valid: &[&str]) -> String {

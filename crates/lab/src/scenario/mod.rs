@@ -13,11 +13,14 @@ mod datagrams;
 mod document;
 mod error;
 mod explain;
+mod fault;
 mod figures;
 mod hint;
 mod impairment;
+mod nearest;
 mod nics;
 mod number;
+mod place;
 mod processor;
 mod read;
 mod schedule;
@@ -38,7 +41,7 @@ pub use impairment::{
     InterruptsSpec, JitterSpec, LossSpec, MiddleboxSpec, MtuChangeSpec, MtuSpec, OutageSpec, OutagesSpec,
     PolicerCounts, PolicerSpec, ReorderSpec, StripOnSpec, StripOptions,
 };
-pub(crate) use impairment::{ImpairmentPosition, ImpairmentRefusal};
+pub(crate) use impairment::{ElementRefusal, ImpairmentPosition};
 pub use processor::ProcessorSpec;
 pub use schedule::{MAX_STEPS, ScheduleSpec, ScheduleStep};
 pub use spec::{
@@ -108,15 +111,15 @@ impl Scenario {
         beside: ReadBeside<'_>,
     ) -> Result<Scenario, ScenarioError> {
         let source = error::ScenarioText { name, text, overrides };
-        let fail = |faults: Vec<error::ScenarioFault>| source.explain(faults);
+        let fail = |faults: Vec<fault::ScenarioFault>| source.explain(faults);
         if text.len() > MAX_TEXT.as_len() {
-            return Err(fail(vec![error::ScenarioFault::of_file(format!(
+            return Err(fail(vec![fault::ScenarioFault::of_file(format!(
                 "the scenario is {} long; the limit is 1 MiB",
                 ByteCount::of_len(text.len())
             ))]));
         }
         if overrides.len() > MAX_OVERRIDES {
-            return Err(fail(vec![error::ScenarioFault::of_file(format!(
+            return Err(fail(vec![fault::ScenarioFault::of_file(format!(
                 "{} overrides; the limit is {MAX_OVERRIDES}",
                 overrides.len()
             ))]));

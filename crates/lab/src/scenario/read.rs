@@ -2,7 +2,8 @@
 //! messages can name the nearest valid word and the expected form.
 
 use super::document::{DocumentEntry, DocumentNode, DocumentStep, DocumentValue};
-use super::error::{FaultKind, Origin, ScenarioFault};
+use super::fault::{FaultKind, ScenarioFault};
+use super::place::Origin;
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
@@ -64,7 +65,7 @@ impl<'de> Deserializer<'de> for &'de DocumentNode {
                 visitor.visit_map(Entries { entries: entries.iter(), current: None })
             }
         };
-        read.map_err(|f| f.with_origin(&self.origin, Some(self)))
+        read.map_err(|f| f.with_origin(&self.origin, || self.describe()))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioFault> {
@@ -91,10 +92,10 @@ impl<'de> Deserializer<'de> for &'de DocumentNode {
                 visitor.visit_enum(word)
             }
             _ => Err(ScenarioFault::new(FaultKind::Type {
-                expected: format!("one of {}", super::hint::list(valid)),
+                expected: format!("one of {}", super::nearest::list(valid)),
             })),
         }
-        .map_err(|f| f.with_origin(&self.origin, Some(self)))
+        .map_err(|f| f.with_origin(&self.origin, || self.describe()))
     }
 
     serde::forward_to_deserialize_any! {
@@ -120,7 +121,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         // A type may refuse the value after it has been read, as quantities do. Then the place is added here.
         let read = seed
             .deserialize(item)
-            .map_err(|f| f.with_origin(&item.origin, Some(item)).under(DocumentStep::Index(index)));
+            .map_err(|f| f.with_origin(&item.origin, || item.describe()).under(DocumentStep::Index(index)));
         read.map(Some)
     }
     fn size_hint(&self) -> Option<usize> {
@@ -139,16 +140,16 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let Some(entry) = self.entries.next() else { return Ok(None) };
         self.current = Some(entry);
         let key: StrDeserializer<'_, ScenarioFault> = entry.key.as_str().into_deserializer();
-        seed.deserialize(key).map(Some).map_err(|f| f.with_origin(&entry.key_origin, None))
+        seed.deserialize(key).map(Some).map_err(|f| f.with_origin(&entry.key_origin, String::new))
     }
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ScenarioFault> {
         match self.current.take() {
-            Some(DocumentEntry { key, node, .. }) => seed
-                .deserialize(node)
-                .map_err(|f| f.with_origin(&node.origin, Some(node)).under(DocumentStep::Key(key.clone()))),
+            Some(DocumentEntry { key, node, .. }) => seed.deserialize(node).map_err(|f| {
+                f.with_origin(&node.origin, || node.describe()).under(DocumentStep::Key(key.clone()))
+            }),
             // serde reads a key first. Anything else is a defect of the reading type.
             None => Err(ScenarioFault::new(FaultKind::Value("a value was asked for before its key".into()))
-                .with_origin(&Origin::File, None)),
+                .with_origin(&Origin::File, String::new)),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `--set path=value`: replaces values in the tree before it is read.
 
 use super::document::{DocumentEntry, DocumentNode, DocumentValue, parse_value};
-use super::error::{Origin, ScenarioFault};
-use super::hint::{list, nearest};
+use super::fault::ScenarioFault;
+use super::nearest::{list, nearest};
+use super::place::Origin;
 
 /// Puts `value` at the dotted `path`. Missing tables of the path are made; reading refuses them afterwards if
 /// they are not known. `index` is the number of the override, for messages.

@@ -1,7 +1,7 @@
 //! The rules of datagram flows.
 
 use super::super::document::DocumentStep;
-use super::super::hint::list;
+use super::super::nearest::list;
 use super::names::{NAME_RULE, bad_name};
 use super::{Checker, steps};
 use crate::scenario::{DatagramFlow, MAX_FLOWS};

@@ -20,8 +20,8 @@ pub(super) use hosts::MAX_HOST_TIME;
 pub use trace::MAX_BINS;
 
 use super::document::{DocumentNode, DocumentStep};
-use super::error::ScenarioFault;
-use super::hint::{list, nearest};
+use super::fault::ScenarioFault;
+use super::nearest::{list, nearest};
 use super::spec::Scenario;
 use super::{MAX_DURATION, MAX_FLOWS, MAX_LINKS, MAX_NODES, MAX_OUTAGES, MAX_TAPS};
 use farpace_units::{ByteCount, Rate};

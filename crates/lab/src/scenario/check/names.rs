@@ -2,7 +2,7 @@
 
 use super::super::MAX_NAME;
 use super::super::document::DocumentStep;
-use super::super::hint::list;
+use super::super::nearest::list;
 use super::{Checker, steps};
 use std::collections::BTreeMap;
 

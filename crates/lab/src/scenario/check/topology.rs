@@ -1,7 +1,7 @@
 //! Rules of the network as a whole: no loops, one link for a host with one NIC, a path for every flow.
 
 use super::super::document::DocumentStep;
-use super::super::hint::list;
+use super::super::nearest::list;
 use super::super::topology::Graph;
 use super::{Checker, steps};
 

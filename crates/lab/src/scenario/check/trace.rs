@@ -1,7 +1,7 @@
 //! Rules of what is recorded.
 
 use super::super::document::DocumentStep;
-use super::super::hint::list;
+use super::super::nearest::list;
 use super::{Checker, steps};
 
 /// Most bins of one run: it limits the memory that a small `trace.bin` takes.

@@ -3,7 +3,7 @@
 use super::super::check::Checker;
 use super::super::document::{DocumentStep, below};
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{AckThinningDirection, Element};
 use farpace_units::Span;
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ impl Impairment for AckThinningSpec {
              {hold} longer, and windows open in larger steps."
         ))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(AckThinningDirection::new(self.every, self.hold), direction))
     }
 }

@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::number::percent;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{BitErrorsDirection, Element};
 use farpace_units::ByteCount;
 use schemars::JsonSchema;
@@ -39,7 +39,7 @@ impl Impairment for BitErrorsSpec {
             self.0
         ))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(BitErrorsDirection::new(self.0), direction))
     }
     fn loss_probability(&self, ip: ByteCount) -> f64 {

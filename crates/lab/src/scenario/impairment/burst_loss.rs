@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::{DocumentStep, below};
 use super::super::number::percent;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{BurstLossConfig, BurstLossDirection, Element};
 use farpace_units::ByteCount;
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl Impairment for BurstLossSpec {
             1.0 / self.end.max(f64::MIN_POSITIVE)
         ))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let BurstLossSpec { begin, end, good, bad } = *self;
         let config = BurstLossConfig { begin, end, good, bad };
         Ok(in_direction(BurstLossDirection::new(config), direction))

@@ -3,7 +3,7 @@
 use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText};
 use farpace_path::{ClockJump, Element, Jump};
 use farpace_units::{Instant, Span};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ impl Impairment for ClockJumpsSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         ImpairmentText::Clause(format!("{} jumps of the sender's timestamp clock", self.0.len()))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let jump = |ClockJumpSpec { at, ticks }: &ClockJumpSpec| Jump {
             at: Instant::ZERO + *at,
             ticks: ticks.cast_unsigned(),

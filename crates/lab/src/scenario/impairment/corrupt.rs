@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::number::percent;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{CorruptDirection, Element};
 use farpace_units::ByteCount;
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ impl Impairment for CorruptSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         ImpairmentText::Clause(format!("{} of packets corrupted", percent(self.0)))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(CorruptDirection::new(self.0), direction))
     }
     fn loss_probability(&self, _: ByteCount) -> f64 {

@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::number::percent;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{DuplicateDirection, Element};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl Impairment for DuplicateSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         ImpairmentText::Clause(format!("{} of packets duplicated", percent(self.0)))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(DuplicateDirection::new(self.0), direction))
     }
 }

@@ -3,7 +3,7 @@
 use super::super::check::{Checker, MAX_HOST_TIME};
 use super::super::document::{DocumentStep, below};
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, InterruptsConfig, InterruptsDirection};
 use farpace_units::Span;
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ impl Impairment for InterruptsSpec {
             direction.to
         ))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let InterruptsSpec { delay, frames, jitter } = *self;
         let config = InterruptsConfig { delay, frames: frames.unwrap_or(0), jitter };
         Ok(in_direction(InterruptsDirection::new(config), direction))

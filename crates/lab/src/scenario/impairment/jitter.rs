@@ -3,7 +3,7 @@
 use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{DelayDirection, Element, Jitter};
 use farpace_units::Span;
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ impl Impairment for JitterSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         ImpairmentText::Clause(format!("up to {} of random delay", self.0))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let jitter = Jitter { max: self.0, reorders: false };
         Ok(in_direction(DelayDirection::new(Span::ZERO, Some(jitter)), direction))
     }

@@ -3,7 +3,7 @@
 use super::super::check::Checker;
 use super::super::document::{DocumentStep, below};
 use super::super::spec::{Direction, FlowSpec, LinkSpec, ResolvedDirection, Scenario};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, MiddleboxConfig, MiddleboxDirection, StripOn};
 use farpace_wire::TcpFlags;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -141,7 +141,7 @@ impl Impairment for MiddleboxSpec {
         }
         ImpairmentText::Sentence(format!("A middlebox at the entrance: it {}.", parts.join("; it ")))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(MiddleboxDirection::new(self.config()), direction))
     }
 }

@@ -101,7 +101,7 @@ pub(super) trait Impairment {
     ///
     /// # Errors
     /// What the element refuses. The elements take every value in which [`check`](Self::check) finds nothing.
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal>;
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal>;
     /// Probability that an IP packet of `ip` bytes is lost or damaged at random, 0 to 1.
     fn loss_probability(&self, _ip: ByteCount) -> f64 {
         0.0
@@ -113,7 +113,7 @@ pub(super) trait Impairment {
 }
 
 /// Why an element refuses a value.
-pub(crate) type ImpairmentRefusal = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type ElementRefusal = Box<dyn std::error::Error + Send + Sync>;
 
 /// The words of an impairment.
 pub(super) enum ImpairmentText {
@@ -136,7 +136,7 @@ impl<I: Impairment> Impairment for Option<I> {
     fn explain(&self, direction: &ResolvedDirection<'_>) -> ImpairmentText {
         self.as_ref().map_or(ImpairmentText::Clause(String::new()), |value| value.explain(direction))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         match self {
             Some(value) => value.element(direction),
             None => Err("it is not given".into()),
@@ -170,7 +170,7 @@ impl ImpairmentEntry<'_> {
     ///
     /// # Errors
     /// What a checked scenario does not have: values that the element refuses.
-    pub(crate) fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    pub(crate) fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         self.value.element(direction)
     }
 }

@@ -3,7 +3,7 @@
 use super::super::check::Checker;
 use super::super::document::{DocumentStep, below};
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, MtuChange, MtuDirection};
 use farpace_units::{ByteCount, Instant, Span};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ impl Impairment for MtuSpec {
         };
         ImpairmentText::Clause(format!("packets of more than {}{changes} {dropped}", self.limit))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let changes = self.changes.iter().map(|c| MtuChange { at: Instant::ZERO + c.at, mtu: c.limit });
         let mtu = MtuDirection::new(self.limit, changes.collect())?;
         Ok(in_direction(if self.silent { mtu.silent() } else { mtu }, direction))

@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::DocumentStep;
 use super::super::number::time;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, OutageDirection};
 use farpace_units::{Instant, Span};
 use schemars::JsonSchema;
@@ -68,7 +68,7 @@ impl Impairment for OutagesSpec {
             n => format!("{n} outages with a total of {}", time(down)),
         })
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         let down = self.0.iter().map(|outage| {
             let begin = Instant::ZERO + outage.at;
             begin..begin + outage.lasts

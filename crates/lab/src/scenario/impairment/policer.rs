@@ -5,7 +5,7 @@ use super::super::document::{DocumentStep, below};
 use super::super::figures::ETHERNET_HEADER;
 use super::super::number::size;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, PolicedBytes, PolicerConfig, PolicerDirection};
 use farpace_units::{ByteCount, Rate, Span};
 use schemars::JsonSchema;
@@ -113,7 +113,7 @@ impl Impairment for PolicerSpec {
              exceeds this and never queues."
         ))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(PolicerDirection::new(self.config())?, direction))
     }
 }

@@ -4,7 +4,7 @@ use super::super::check::Checker;
 use super::super::document::{DocumentStep, below};
 use super::super::number::percent;
 use super::super::spec::{Direction, ResolvedDirection};
-use super::{Impairment, ImpairmentInfo, ImpairmentRefusal, ImpairmentText, in_direction};
+use super::{ElementRefusal, Impairment, ImpairmentInfo, ImpairmentText, in_direction};
 use farpace_path::{Element, ReorderDirection};
 use farpace_units::Span;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ impl Impairment for ReorderSpec {
     fn explain(&self, _: &ResolvedDirection<'_>) -> ImpairmentText {
         ImpairmentText::Clause(format!("{} of packets delayed by {}", percent(self.chance), self.extra))
     }
-    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ImpairmentRefusal> {
+    fn element(&self, direction: Direction) -> Result<Box<dyn Element>, ElementRefusal> {
         Ok(in_direction(ReorderDirection::new(self.chance, self.extra), direction))
     }
 }
