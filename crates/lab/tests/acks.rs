@@ -98,8 +98,8 @@ fn every_pair_through_every_middlebox() {
                 }
                 // The published form has no protection before the first loss: two timeouts.
                 let literal = form == "classic-literal" && !answered && limit > 0;
-                let patience = if literal { Span::from_secs(5) } else { Span::from_millis(50) };
-                assert!(took(&flow) <= plain + patience, "{what}: {} instead of {plain}", took(&flow));
+                let tolerance = if literal { Span::from_secs(5) } else { Span::from_millis(50) };
+                assert!(took(&flow) <= plain + tolerance, "{what}: {} instead of {plain}", took(&flow));
             }
         }
     }

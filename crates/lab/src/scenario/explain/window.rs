@@ -8,6 +8,7 @@ use super::page::ExplainPage;
 use farpace_units::{ByteCount, Rate};
 
 impl FlowPage<'_> {
+    /// The window, and whether it fills the path.
     pub(super) fn window(
         &self,
         window: ByteCount,
@@ -42,7 +43,19 @@ impl FlowPage<'_> {
             );
             return;
         }
-        // A policer has no queue, so packets wait at the narrowest link.
+        self.standing_queue(window, autotuned, &b, limits, page);
+    }
+
+    /// What waits if the window is larger than the path needs: at the narrowest link, because a policer has no
+    /// queue.
+    fn standing_queue(
+        &self,
+        window: ByteCount,
+        autotuned: bool,
+        bottleneck: &PathBottleneck,
+        limits: &[PathBottleneck],
+        page: &mut ExplainPage,
+    ) {
         let Some(link) = self.narrowest_link(limits) else { return };
         let excess = self.packets(window).saturating_sub(self.packets(self.bandwidth_delay_product(&link)));
         if excess == 0 {
@@ -76,7 +89,7 @@ impl FlowPage<'_> {
         let capacity = d.queue.in_bytes(self.segment.frame).get() / self.segment.frame.get().max(1);
         let standing = excess.min(capacity);
         let wait = link.goodput.time_for(ByteCount::new(standing.saturating_mul(self.segment.payload.get())));
-        let until = if b.is_policer { " while the policer lets everything pass" } else { "" };
+        let until = if bottleneck.is_policer { " while the policer lets everything pass" } else { "" };
         page.item(
             2,
             &format!(
@@ -100,6 +113,7 @@ impl FlowPage<'_> {
         }
     }
 
+    /// How long slow start takes.
     pub(super) fn slow_start(&self, window: ByteCount, limits: &[PathBottleneck], page: &mut ExplainPage) {
         let Ok(config) = self.flow.sender.resolve() else { return };
         let first = u64::from(config.first_window(u32::from(config.mss)).get());
