@@ -458,6 +458,8 @@ impl Driver {
         let due = self.world.next_event_time();
         let now = self.clock.now();
         let mut left = due.map_or(LONGEST_SLEEP, |at| at.since(now)).min(LONGEST_SLEEP);
+        let devices = self.devices.iter().filter_map(|attached| attached.device.due_in());
+        left = devices.fold(left, Span::min);
         match self.wait {
             Wait::Spin => left = Span::ZERO,
             Wait::SpinBefore(margin) => left -= margin,

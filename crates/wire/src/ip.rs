@@ -115,7 +115,7 @@ impl AddressPair {
     }
     /// The pseudo header that transport checksums begin with (RFC 9293 §3.1, RFC 8200 §8.1), for `len` bytes of
     /// header and payload.
-    pub(crate) fn pseudo_header(&self, protocol: u8, len: u32) -> Sum {
+    pub fn pseudo_header(&self, protocol: u8, len: u32) -> Sum {
         let addresses = match self {
             AddressPair::V4(src, dst) => Sum::new().bytes(&src.octets()).bytes(&dst.octets()),
             AddressPair::V6(src, dst) => Sum::new().bytes(&src.octets()).bytes(&dst.octets()),
@@ -251,7 +251,7 @@ impl<'a> IpView<'a> {
     }
     /// The pseudo header for `len` bytes after the header.
     #[inline]
-    pub(crate) fn pseudo_header(&self, protocol: u8, len: usize) -> Sum {
+    pub fn pseudo_header(&self, protocol: u8, len: usize) -> Sum {
         match self {
             // A packet in memory agrees with its length field of 16 bits.
             IpView::V4(ip) => ip.pseudo_header(protocol, len as u16),

@@ -5,14 +5,17 @@ mod conflict;
 mod packet_socket;
 mod sys;
 mod tun;
+pub mod udp_tunnel;
 mod virtio;
 mod xdp;
 
 pub use conflict::{own_interface_of, who_has};
 pub use packet_socket::{PacketConfig, PacketSocket};
 pub use tun::{Tun, TunConfig};
+pub use udp_tunnel::{TunnelConfig, UdpTunnel};
 pub use xdp::{XdpConfig, XdpMode, XdpSocket};
 
+use farpace_units::Span;
 use farpace_wire::{MacAddr, Packet};
 use std::collections::VecDeque;
 use std::io;
@@ -83,6 +86,10 @@ pub trait Device: Send {
     fn fd(&self) -> BorrowedFd<'_>;
     /// What went over it so far.
     fn counters(&self) -> DeviceCounters;
+    /// How long it may be left alone though nothing comes: [`receive`](Device::receive) is called then. None: without end.
+    fn due_in(&self) -> Option<Span> {
+        None
+    }
 }
 
 /// Why a device cannot be opened.

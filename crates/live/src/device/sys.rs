@@ -183,3 +183,19 @@ fn ask(fd: BorrowedFd<'_>, name: &str, request: libc::Ioctl) -> io::Result<libc:
     Errno::result(done)?;
     Ok(about)
 }
+
+/// The longest packet towards where a socket is connected, its IP header included, as far as the system knows: in bytes.
+pub(super) fn path_mtu(fd: BorrowedFd<'_>, v6: bool) -> io::Result<u16> {
+    let (level, option) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut mtu: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the system writes at most `len` bytes into a number that is so long.
+    let done = unsafe {
+        let into = std::ptr::from_mut(&mut mtu).cast();
+        libc::getsockopt(fd.as_raw_fd(), level, option, into, &mut len)
+    };
+    Errno::result(done)?;
+    // Loopback has 65,536.
+    Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
+}

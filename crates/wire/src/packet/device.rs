@@ -137,43 +137,57 @@ impl Packet {
             self.0.segment_size = 0;
             return take(self);
         }
-        let (size, whole) = (usize::from(size), self.0.payload.clone());
-        let (network, transport) = (usize::from(self.0.network_offset), usize::from(self.0.transport_offset));
-        let is_v4 = self.ipv4().is_some();
-        let headers_from_network = usize::from(self.0.header_len) - network;
-        let mut at = 0;
-        let mut number = 0u16;
-        while at < whole.len() {
-            let end = (at + size).min(whole.len());
+        for number in 0..self.segments() {
             let mut part = self.clone();
-            let inner = &mut part.0;
-            inner.payload = whole.slice(at..end);
-            inner.segment_size = 0;
-            inner.checksum = Checksum::Partial;
-            let len = (headers_from_network + end - at) as u16;
-            let checksum = transport + if is_tcp { tcp::CHECKSUM_AT } else { udp::CHECKSUM_AT };
-            inner.header[checksum..checksum + 2].fill(0);
-            if !is_tcp {
-                let len = (UDP_LEN + end - at) as u16;
-                inner.header[transport + 4..transport + 6].copy_from_slice(&len.to_be_bytes());
-            } else if let Some(seq) = inner.header[transport + 4..].first_chunk_mut::<4>() {
-                *seq = u32::from_be_bytes(*seq).wrapping_add(at as u32).to_be_bytes();
-                let (first, last) = (at == 0, end == whole.len());
-                // FIN and PSH; CWR.
-                let keep = if last { 0xff } else { !0x09 } & if first { 0xff } else { !0x80u8 };
-                inner.header[transport + 13] &= keep;
-            }
-            if is_v4 {
-                let ident = u16::from_be_bytes([inner.header[network + 4], inner.header[network + 5]]);
-                part.set_ipv4_word(4, ident.wrapping_add(number));
-                part.set_ipv4_word(2, len);
-            } else {
-                let payload = len.saturating_sub(crate::ipv6::IPV6_LEN as u16);
-                inner.header[network + 4..network + 6].copy_from_slice(&payload.to_be_bytes());
-            }
+            self.segment_into(usize::from(size), number, is_tcp, &mut part);
             take(part);
-            at = end;
-            number = number.wrapping_add(1);
+        }
+    }
+
+    /// Segment `number` (from 0) of a super-segment of TCP or UDP, in `part`: for devices that write segment after segment
+    /// and reuse one packet for all of them. `part` must be a clone of this packet, or what this has made of one. False, with
+    /// `part` unchanged: there is no such segment. A packet that is no super-segment has one, itself.
+    pub fn nth_segment(&self, number: usize, part: &mut Packet) -> bool {
+        let Some(size) = self.segment_size() else { return number == 0 };
+        let is_tcp = self.tcp().is_ok();
+        if number >= self.segments() || (!is_tcp && self.udp().is_err()) {
+            return false;
+        }
+        self.segment_into(usize::from(size), number, is_tcp, part);
+        true
+    }
+
+    fn segment_into(&self, size: usize, number: usize, is_tcp: bool, part: &mut Packet) {
+        let whole = &self.0.payload;
+        let (network, transport) = (usize::from(self.0.network_offset), usize::from(self.0.transport_offset));
+        let headers_from_network = usize::from(self.0.header_len) - network;
+        let at = number * size;
+        let end = (at + size).min(whole.len());
+        let inner = &mut part.0;
+        inner.header[..usize::from(self.0.header_len)].copy_from_slice(self.headers());
+        inner.payload = whole.slice(at..end);
+        inner.segment_size = 0;
+        inner.checksum = Checksum::Partial;
+        let len = (headers_from_network + end - at) as u16;
+        let checksum = transport + if is_tcp { tcp::CHECKSUM_AT } else { udp::CHECKSUM_AT };
+        inner.header[checksum..checksum + 2].fill(0);
+        if !is_tcp {
+            let len = (UDP_LEN + end - at) as u16;
+            inner.header[transport + 4..transport + 6].copy_from_slice(&len.to_be_bytes());
+        } else if let Some(seq) = inner.header[transport + 4..].first_chunk_mut::<4>() {
+            *seq = u32::from_be_bytes(*seq).wrapping_add(at as u32).to_be_bytes();
+            let (first, last) = (at == 0, end == whole.len());
+            // FIN and PSH; CWR.
+            let keep = if last { 0xff } else { !0x09 } & if first { 0xff } else { !0x80u8 };
+            inner.header[transport + 13] &= keep;
+        }
+        if self.ipv4().is_some() {
+            let ident = u16::from_be_bytes([inner.header[network + 4], inner.header[network + 5]]);
+            part.set_ipv4_word(4, ident.wrapping_add(number as u16));
+            part.set_ipv4_word(2, len);
+        } else {
+            let payload = len.saturating_sub(crate::ipv6::IPV6_LEN as u16);
+            inner.header[network + 4..network + 6].copy_from_slice(&payload.to_be_bytes());
         }
     }
 
