@@ -60,11 +60,11 @@ def transfer(farpace, source, folder, token, limit):
     env.pop("FARPACE_TOKEN", None)
     extra = ["--token", "bench"] if token else []
     before = processor()
-    receiver = subprocess.Popen([farpace, "recv", "--once", "--listen", "127.0.0.1:0", "--dir", into, *extra],
+    receiver = subprocess.Popen([farpace, "recv", "--insecure", "--once", "--listen", "127.0.0.1:0", "--dir", into, *extra],
                                 stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=env)
     try:
         port = receiver.stderr.readline().split()[2]
-        sender = subprocess.run([farpace, "send", source, port, "--json", "--quiet", *extra], env=env,
+        sender = subprocess.run([farpace, "send", "--insecure", source, port, "--json", "--quiet", *extra], env=env,
                                 capture_output=True, text=True, timeout=limit)
         if sender.returncode != 0:
             sys.exit(f"the transfer failed: {sender.stderr}")

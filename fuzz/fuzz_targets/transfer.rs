@@ -13,8 +13,11 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
         let (kind, again) = message.encode();
         assert_eq!(TransferMessage::decode(kind, &again).as_ref(), Ok(&message));
     }
-    let moved = AtomicU64::new(0);
-    let mut reader = FrameReader::new(&bytes[..], FrameKey::of_bytes([7; 32]), &moved);
-    let mut block = Vec::new();
-    while reader.next(&mut block).is_ok() {}
+    // With tags, and without them as on an encrypted stream.
+    for key in [Some(FrameKey::of_bytes([7; 32])), None] {
+        let moved = AtomicU64::new(0);
+        let mut reader = FrameReader::new(&bytes[..], key, &moved);
+        let mut block = Vec::new();
+        while reader.next(&mut block).is_ok() {}
+    }
 });

@@ -52,6 +52,7 @@ pub use farpace_trace as trace;
 pub use farpace_units as units;
 pub use farpace_wire as wire;
 
+pub mod carrier;
 pub mod cc;
 pub mod cli;
 pub mod completions;

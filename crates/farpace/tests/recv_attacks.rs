@@ -38,7 +38,7 @@ struct Receiver {
 impl Receiver {
     fn start(dir: &Path, args: &[&str]) -> Receiver {
         let mut command = Command::new(FARPACE);
-        command.args(["recv", "--listen", "127.0.0.1:0", "--dir"]).arg(dir);
+        command.args(["recv", "--insecure", "--listen", "127.0.0.1:0", "--dir"]).arg(dir);
         command.args([
             "--timeout",
             TIMEOUT,
@@ -281,7 +281,11 @@ fn attack(seed: u64, port: u16, token: &[u8]) -> Option<()> {
 fn honest(receiver: &Receiver, from: &Path, name: &str, token: &str) -> Result<(), String> {
     fs::write(from.join(name), name.repeat(1_000)).unwrap();
     let mut command = Command::new(FARPACE);
-    command.arg("send").arg(from.join(name)).arg(format!("127.0.0.1:{}", receiver.port)).arg("--quiet");
+    command
+        .args(["send", "--insecure"])
+        .arg(from.join(name))
+        .arg(format!("127.0.0.1:{}", receiver.port))
+        .arg("--quiet");
     command.env_remove("FARPACE_TOKEN").env("XDG_STATE_HOME", from.join("state"));
     if !token.is_empty() {
         command.args(["--token", token]);

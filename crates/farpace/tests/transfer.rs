@@ -12,9 +12,21 @@ use std::time::Duration;
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 
+/// The command, its connections in the clear where it makes or takes them itself.
 fn farpace(dir: &Path, args: &[&str]) -> Command {
+    let mut command = encrypted(dir, args);
+    if matches!(args.first(), Some(&("send" | "recv"))) {
+        command.arg("--insecure");
+    }
+    command
+}
+
+fn encrypted(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(FARPACE);
-    command.args(args).current_dir(dir).env_remove("FARPACE_TOKEN").env_remove("SSH_CONNECTION");
+    command.args(args).current_dir(dir);
+    for variable in ["FARPACE_TOKEN", "FARPACE_TICKET", "SSH_CONNECTION"] {
+        command.env_remove(variable);
+    }
     // The secret by which a sender is known belongs to the tests.
     command.env("XDG_STATE_HOME", state());
     command
@@ -328,7 +340,7 @@ fn copies_go_both_ways() {
         let (code, out, errors) = with(&["photos", &format!("127.0.0.1:new {way}")]);
         assert_eq!(code, 0, "{way}: {errors}");
         let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(sent["stack"], if way == "direct" { "kernel" } else { "ssh" });
+        assert_eq!(sent["stack"], if way == "direct" { "farpace" } else { "ssh" });
         assert_eq!(fs::read(there.path().join(format!("new {way}/it's one"))).unwrap(), bytes);
         fs::create_dir(here.path().join(format!("back {way}"))).unwrap();
         let (code, _, errors) = with(&[&format!("127.0.0.1:new {way}/it's one"), &format!("back {way}")]);
@@ -417,16 +429,16 @@ fn a_full_disk_is_told_to_the_sender() {
     let script = "
         ip link set lo up
         mkdir disk; mount -t tmpfs -o size=3m tmpfs disk
-        \"$FARPACE\" recv --dir disk --once --listen 127.0.0.1:7077 2>recv.log & receiver=$!
+        \"$FARPACE\" recv --insecure --dir disk --once --listen 127.0.0.1:7077 2>recv.log & receiver=$!
         until grep -q Receiving recv.log; do sleep 0.05; done
-        code=0; \"$FARPACE\" send film 127.0.0.1:7077 || code=$?
+        code=0; \"$FARPACE\" send --insecure film 127.0.0.1:7077 || code=$?
         echo code $code
         code=0; wait $receiver || code=$?
         echo receiver $code
         ls -A disk; mount -o remount,size=9m disk
-        \"$FARPACE\" recv --dir disk --once --listen 127.0.0.1:7077 2>recv2.log &
+        \"$FARPACE\" recv --insecure --dir disk --once --listen 127.0.0.1:7077 2>recv2.log &
         until grep -q Receiving recv2.log; do sleep 0.05; done
-        \"$FARPACE\" send film 127.0.0.1:7077 --json | grep spared_bytes
+        \"$FARPACE\" send --insecure film 127.0.0.1:7077 --json | grep spared_bytes
         cmp film disk/film && echo same";
     let Some((code, out, errors)) = as_root(script, here.path()) else { return };
     assert_eq!(code, 0, "{out}{errors}");
@@ -443,13 +455,13 @@ fn farpace_carries_to_farpace_and_to_the_kernel() {
     let script = "
         ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward
         mkdir one two
-        \"$FARPACE\" recv --dir one --once --open --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
+        \"$FARPACE\" recv --insecure --dir one --once --open --stack farpace --tun fpone --addr 10.77.1.2/24 2>one.log &
         until grep -q Receiving one.log; do sleep 0.05; done
-        \"$FARPACE\" send film 10.77.1.2 --tun fptwo --addr 10.77.2.2/24 --explain
+        \"$FARPACE\" send --insecure film 10.77.1.2 --tun fptwo --addr 10.77.2.2/24 --explain
         cmp film one/film
-        \"$FARPACE\" recv --dir two --once --open --listen 0.0.0.0:7077 2>two.log &
+        \"$FARPACE\" recv --insecure --dir two --once --open --listen 0.0.0.0:7077 2>two.log &
         until grep -q Receiving two.log; do sleep 0.05; done
-        \"$FARPACE\" send film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
+        \"$FARPACE\" send --insecure film 10.77.2.1:7077 --tun fptwo --addr 10.77.2.2/24 --profile modern --congestion bbr3 --json
         cmp film two/film && echo same";
     let Some((code, out, errors)) = as_root(script, here.path()) else { return };
     let logs = fs::read_to_string(here.path().join("one.log")).unwrap_or_default();
@@ -473,4 +485,168 @@ fn without_a_device_the_kernel_carries() {
     assert!(code == 0 && errors.contains("The kernel's TCP is used, because"), "{code}: {errors}");
     let (code, _, errors) = run(here.path(), &[&args[..], &["--stack", "farpace"]].concat());
     assert!(code == 2 && errors.contains("--stack kernel"), "{code}: {errors}");
+}
+
+/// A `farpace recv` that has printed its ticket.
+struct Waiting {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    ticket: String,
+}
+
+impl Waiting {
+    fn start(dir: &Path, args: &[&str]) -> Waiting {
+        let mut command = encrypted(dir, &[&["recv", "--listen", "127.0.0.1:0"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut ticket = String::new();
+        out.read_line(&mut ticket).unwrap();
+        assert!(ticket.starts_with("farpace:127.0.0.1:"), "{ticket}");
+        Waiting { child, out, ticket: ticket.trim().to_owned() }
+    }
+    fn end(mut self) -> (i32, String, String) {
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        let (mut out, mut errors) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (code, out, errors)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Breaks: a ticket does not lead from one end to the other, by either way, or files change there.
+#[test]
+fn a_ticket_is_enough() {
+    for (stack, name) in [("auto", "farpace"), ("farpace", "farpace"), ("kernel", "tls")] {
+        let Folders { here, there } = folders();
+        fs::write(here.path().join("film"), noise(5_000_000)).unwrap();
+        let receiver = Waiting::start(there.path(), &["--once"]);
+        let args = ["send", "film", &receiver.ticket, "--json", "--stack", stack];
+        let (code, out, errors) = told(encrypted(here.path(), &args).output().unwrap());
+        assert_eq!(code, 0, "{stack}: {errors}");
+        let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(sent["stack"], name);
+        let (code, out, errors) = receiver.end();
+        assert!(code == 0 && out.contains("received 1 file, 5 MB"), "{code}: {out}{errors}");
+        assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(5_000_000));
+    }
+}
+
+/// Breaks: where UDP does not get through nothing does, or nobody is told which way was taken and why.
+#[test]
+fn without_udp_tls_carries_and_says_why() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(100_000)).unwrap();
+    let receiver = Waiting::start(there.path(), &["--once", "--stack", "kernel"]);
+    let (code, _, errors) =
+        told(encrypted(here.path(), &["send", "film", &receiver.ticket]).output().unwrap());
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains("By TLS 1.3 over the kernel's TCP to 127.0.0.1:"), "{errors}");
+    assert!(errors.contains("because UDP"), "{errors}");
+    assert_eq!(receiver.end().0, 0);
+}
+
+/// Breaks: the ticket of another receiver, an old one or a changed one opens something, or it takes long to be told.
+#[test]
+fn a_wrong_ticket_opens_nothing() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), "film").unwrap();
+    let receiver = Waiting::start(there.path(), &[]);
+    let other = Waiting::start(there.path(), &[]);
+    let (place, _) = receiver.ticket.split_once('#').unwrap();
+    let (_, keys) = other.ticket.split_once('#').unwrap();
+    let wrong = format!("{place}#{keys}");
+    let (code, _, errors) = told(encrypted(here.path(), &["send", "film", &wrong]).output().unwrap());
+    assert!(code == 1 && errors.contains("cannot be reached"), "{code}: {errors}");
+    assert!(!errors.contains(&keys[..20]), "the keys are not repeated: {errors}");
+    assert!(!there.path().join("film").exists());
+    for (args, said) in [
+        (&["send", "film", "far.example"][..], "needs --insecure"),
+        (&["send", "film", "farpace:h:1"], "not a ticket"),
+        (&["send", "film"], "not a ticket"),
+        (&["send", "film", &receiver.ticket, "--token", "t"], "--insecure alone"),
+        (&["recv", "--open"], "--insecure"),
+        (&["recv", "--tun", "fp0", "--addr", "10.0.0.1/24"], "--insecure"),
+        (&["recv", "--key-file", "film"], "chmod 600"),
+    ] {
+        let (code, _, errors) = told(encrypted(here.path(), args).output().unwrap());
+        assert!(code == 2 && errors.contains(said), "{args:?}: {code}: {errors}");
+    }
+}
+
+/// Breaks: other users of the machine read the keys in the list of processes, or a ticket in a file or the environment is not found.
+#[test]
+fn the_list_of_processes_shows_no_keys() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(3_000_000)).unwrap();
+    let receiver = Waiting::start(there.path(), &[]);
+    let (_, keys) = receiver.ticket.split_once('#').unwrap();
+    let mut command = encrypted(here.path(), &["send", "film", &receiver.ticket, "--limit", "8mbit"]);
+    let mut sender = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let shown = fs::read(format!("/proc/{}/cmdline", sender.id())).unwrap();
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains("film") && shown.contains("xxxx") && !shown.contains(&keys[..10]), "{shown}");
+    assert!(Command::new("kill").args(["-INT", &sender.id().to_string()]).status().unwrap().success());
+    sender.wait().unwrap();
+    fs::write(here.path().join("ticket"), format!("{}\n", receiver.ticket)).unwrap();
+    let by_file = told(encrypted(here.path(), &["send", "film", "@ticket"]).output().unwrap());
+    assert_eq!(by_file.0, 0, "{by_file:?}");
+    let mut by_variable = encrypted(here.path(), &["send", "film"]);
+    let by_variable = told(by_variable.env("FARPACE_TICKET", &receiver.ticket).output().unwrap());
+    assert_eq!(by_variable.0, 0, "{by_variable:?}");
+}
+
+/// Breaks: an interrupted transfer through a tunnel begins anew, or the same key file makes another ticket.
+#[test]
+fn transfers_with_a_ticket_go_on_and_keys_are_kept() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(6_000_000)).unwrap();
+    let keys = here.path().join("keys");
+    let with = ["--once", "--key-file", keys.to_str().unwrap()];
+    let receiver = Waiting::start(there.path(), &with);
+    let mut command = encrypted(here.path(), &["send", "film", &receiver.ticket, "--limit", "20mbit"]);
+    let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_200));
+    assert!(Command::new("kill").args(["-INT", &sender.id().to_string()]).status().unwrap().success());
+    let stopped = told(sender.wait_with_output().unwrap());
+    assert!(stopped.0 == 130 && stopped.2.contains("to go on from there"), "{stopped:?}");
+    let first = receiver.ticket.clone();
+    assert_eq!(receiver.end().0, 1);
+    let again = Waiting::start(there.path(), &with);
+    let keys = |ticket: &str| ticket.split_once('#').unwrap().1.to_owned();
+    assert_eq!(keys(&first), keys(&again.ticket));
+    let (code, out, errors) =
+        told(encrypted(here.path(), &["send", "film", &again.ticket, "--json"]).output().unwrap());
+    assert_eq!(code, 0, "{errors}");
+    let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(sent["spared_bytes"].as_u64().unwrap() > 1_000_000, "{sent}");
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(6_000_000));
+}
+
+/// Breaks: two senders with one ticket disturb each other.
+#[test]
+fn two_senders_may_have_one_ticket() {
+    let Folders { here, there } = folders();
+    let receiver = Waiting::start(there.path(), &[]);
+    std::thread::scope(|scope| {
+        for n in 0..3 {
+            let (here, ticket) = (&here, &receiver.ticket);
+            scope.spawn(move || {
+                let name = format!("film{n}");
+                fs::write(here.path().join(&name), noise(2_000_000 + n)).unwrap();
+                let sent = told(encrypted(here.path(), &["send", &name, ticket]).output().unwrap());
+                assert_eq!(sent.0, 0, "{sent:?}");
+            });
+        }
+    });
+    for n in 0..3 {
+        assert_eq!(fs::read(there.path().join(format!("film{n}"))).unwrap(), noise(2_000_000 + n));
+    }
 }

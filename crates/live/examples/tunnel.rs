@@ -7,9 +7,9 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "an example")]
 
 use farpace_live::Wait;
-use farpace_live::device::udp_tunnel::{Bind, PeerConfig, PresharedKey, SecretKey};
+use farpace_live::device::udp_tunnel::{PeerConfig, PresharedKey, SecretKey, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mtu: Option<u16> = words.next().map(|word| word.parse()).transpose()?;
     let secret = PresharedKey::from_bytes([1; 32]);
     let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let bind = Bind { address: Some(localhost), ..Bind::default() };
+    let bind = UdpBind { address: Some(localhost), ..UdpBind::default() };
     let key = SecretKey::generate()?;
     let far = TunnelConfig {
         bind: bind.clone(),
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let far = UdpTunnel::open(&far)?;
     let (at, inside) = (far.local_addr()?, far.addresses()[0]);
     let far = Stack::on_device(Box::new(far), &[inside], Wait::Sleep)?;
-    let options = Options::profile("farpace")?;
+    let options = SocketOptions::profile("farpace")?;
     let listener = far.listen((inside, 1), &options)?;
     let reader = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

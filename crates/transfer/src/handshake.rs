@@ -2,8 +2,10 @@
 //!
 //! The side that connected says hello first, so that a scan of ports learns nothing. Hello is 44 bytes:
 //! ```text
-//! magic 8 | lowest version 1 | highest version 1 | role 1 (1 sends, 2 receives) | 0 | nonce 32
+//! magic 8 | lowest version 1 | highest version 1 | role 1 (1 sends, 2 receives) | 1 if secured below, or 0 | nonce 32
 //! ```
+//! Over a line that is encrypted, and whose ends have proved their keys, there are neither token nor tags.
+//!
 //! The keys of both directions come from the token and both hellos; each side proves its own with a tagged `Ready`, the
 //! one that connected first.
 
@@ -45,13 +47,15 @@ pub fn shake<'a, R: Read, W: Write>(
     role: Role,
     moved: &'a AtomicU64,
 ) -> Result<Frames<'a, R, W>, TransferError> {
-    let Session { token, connected, .. } = *session;
+    let Session { token, connected, secured, .. } = *session;
     let mut nonce = [0; 32];
     rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| TransferFault::of(&error.into(), "no random numbers"))
         .map_err(TransferError::Own)?;
     let mut own = [0; HELLO];
-    for (to, from) in own.iter_mut().zip(MAGIC.iter().chain(&[VERSION, VERSION, role as u8, 0]).chain(&nonce))
+    for (to, from) in own
+        .iter_mut()
+        .zip(MAGIC.iter().chain(&[VERSION, VERSION, role as u8, u8::from(secured)]).chain(&nonce))
     {
         *to = *from;
     }
@@ -71,7 +75,7 @@ pub fn shake<'a, R: Read, W: Write>(
         writer.write_all(&own)?;
         writer.flush()?;
     }
-    let [_, _, _, _, _, _, _, _, lowest, highest, their_role, ..] = theirs;
+    let [_, _, _, _, _, _, _, _, lowest, highest, their_role, their_line, ..] = theirs;
     if lowest > VERSION || highest < VERSION {
         let text = format!(
             "its versions of the protocol are {lowest} to {highest}, ours is {VERSION}: update the older farpace"
@@ -82,12 +86,17 @@ pub fn shake<'a, R: Read, W: Write>(
         let text = if role == Role::Sends { "both sides send" } else { "both sides receive" };
         return Err(refuse(&mut writer, TransferFault::new(Code::Role, text)));
     }
+    if (their_line == 1) != secured {
+        let text = "one side takes the line for encrypted and the other does not: give both a ticket, or both --insecure";
+        return Err(refuse(&mut writer, TransferFault::new(Code::Token, text)));
+    }
     let (first, second) = if connected { (&own, &theirs) } else { (&theirs, &own) };
     let material = [&(token.len() as u64).to_be_bytes(), token, first, second].concat();
     let to_listener = FrameKey(blake3::derive_key(TO_LISTENER, &material));
     let to_connector = FrameKey(blake3::derive_key(TO_CONNECTOR, &material));
     let (our_key, their_key) =
         if connected { (to_listener, to_connector) } else { (to_connector, to_listener) };
+    let (our_key, their_key) = if secured { (None, None) } else { (Some(our_key), Some(their_key)) };
     if connected {
         let mut frames = FrameWriter::new(writer, our_key);
         frames.message(&TransferMessage::Ready)?;
@@ -142,7 +151,7 @@ impl<R: Read> Read for Peeked<R> {
 /// nothing yet cannot make us hold anything else.
 fn ready<R: Read>(
     mut reader: R,
-    key: FrameKey,
+    key: Option<FrameKey>,
     moved: &AtomicU64,
 ) -> Result<FrameReader<'_, Peeked<R>>, TransferError> {
     let mut head = [0; HEADER];

@@ -63,8 +63,11 @@ pub struct LineProgress {
 /// What both sides need beside files.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
-    /// The shared secret; empty if there is none. Without one, each side is a stranger to the other.
+    /// The shared secret; empty if there is none. Without one, each side is a stranger to the other, unless the line is
+    /// [secured](Self::secured).
     pub token: &'a [u8],
+    /// The line is encrypted, and both ends have proved their keys before: no token, and no tags. Both ends must say so.
+    pub secured: bool,
     /// True on the side that connected, false on the one that listened.
     pub connected: bool,
     /// How long to wait.
@@ -78,6 +81,13 @@ pub struct Session<'a> {
     pub sender: SenderKey,
 }
 
+impl Session<'_> {
+    /// True if the other side has proved nothing: there is no token, and the line is not secured.
+    pub const fn is_stranger(&self) -> bool {
+        self.token.is_empty() && !self.secured
+    }
+}
+
 /// What a sender without token is known by: bytes that nobody else can guess.
 pub type SenderKey = [u8; 32];
 
@@ -86,6 +96,7 @@ impl Default for Session<'_> {
     fn default() -> Self {
         Session {
             token: b"",
+            secured: false,
             connected: true,
             patience: Timeouts::default(),
             tick: &|_| false,
@@ -235,7 +246,7 @@ impl LineState {
         last_words: impl Fn() + Sync,
     ) {
         // A sender chooses its receiver. A stranger that sends must keep a minimum rate, or it holds a place for nothing.
-        let least = if receives && session.token.is_empty() { MIN_MOVED } else { 1 };
+        let least = if receives && session.is_stranger() { MIN_MOVED } else { 1 };
         let close = || {
             self.closed.store(true, Ordering::Relaxed);
             close();

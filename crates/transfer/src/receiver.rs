@@ -344,7 +344,7 @@ impl ReceiveJob<'_> {
         let mut progress = self.shared.progress();
         (progress.total_entries, progress.total_bytes) = (entries, bytes);
         drop(progress);
-        let peer = if !session.token.is_empty() {
+        let peer = if !session.is_stranger() {
             Peer::Proved
         } else {
             Peer::Stranger(Stranger::new(sender).map_err(TransferError::Own)?)

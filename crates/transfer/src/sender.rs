@@ -111,7 +111,7 @@ pub fn send(
     problems.into_iter().for_each(|TransferProblem { path, fault }| tally.problem(path, fault));
     let job = SendJob { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
     // Who knows the token need not be known by anything else.
-    let sender = if session.token.is_empty() { session.sender } else { [0; 32] };
+    let sender = if session.is_stranger() { session.sender } else { [0; 32] };
     let summary = TransferMessage::Summary { entries, bytes, roots, sender };
     let FramedStream { reader, writer, close } = line;
     let close = &*close;

@@ -1,30 +1,32 @@
-//! The far end of `farpace copy`: started over ssh, it says on standard output where it listens and with which token, and
-//! hears on standard input how the files will come.
+//! The far end of what ssh starts: it says on standard output with which ticket it can be reached, and hears on standard input
+//! which way was found.
 //!
 //! ```text
-//! it says   farpace-copy 1 PORT TOKEN ADDRESS     ADDRESS: of this machine as ssh has reached it, or -
-//! it hears  direct        a connection comes to that port
-//!           through       what follows on standard input and output is the transfer itself
+//! it says   farpace-copy 2 TICKET     over ssh, which keeps the ticket's secret
+//! it hears  ticket                    whoever has the ticket comes
+//!           through                   what follows on standard input and output is the transfer itself
 //! ```
 
 use super::explain::TransferProbe;
 use super::options::patience;
 use super::server::{self, RecvServer};
-use super::stack::{Net, TransferStream};
+use super::stack::{TransferListener, TransferStream};
+use crate::carrier::{CarrierChoice, Gate, GateArgs, Service, Ticket, TicketIdentity};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_transfer::{FramedStream, Session, TransferError, Walk, kernel, walk};
+use farpace_live::socket::SocketOptions;
+use farpace_transfer::{FramedStream, Session, TransferError, Walk, walk};
 use std::io::{self, BufRead, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The first word of what it says.
-pub const GREETING: &str = "farpace-copy 1";
-/// So long after it has heard how, somebody who knows the token must have come.
+/// The first words of what it says.
+pub const GREETING: &str = "farpace-copy 2";
+/// So long after it has heard how, somebody who has the ticket must have come.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
 /// What there is to send.
@@ -35,22 +37,35 @@ pub fn walk_or_tell(files: &[PathBuf]) -> Result<Walk> {
     walk(files).map_err(|fault| anyhow!(fault))
 }
 
-/// Serves one transfer.
+/// Opens the ways for one near end, and tells it the ticket.
 ///
 /// # Errors
-/// No port, or the near end says nothing that makes sense.
-pub fn serve(
-    timeout: u64,
-    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
-) -> Result<ExitCode> {
-    let token = kernel::one_time_token().context("no random numbers")?;
-    let any = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
-    let door = any.iter().find_map(|any| Net::Kernel.listen(SocketAddr::new(*any, 0)).ok());
-    let port = door.as_ref().and_then(|door| door.address()).map_or(0, |at| at.port());
+/// Standard output cannot be written.
+pub fn greet(port: u16, services: &[Service], options: &SocketOptions) -> Result<Option<Gate>> {
+    let identity = TicketIdentity::generate().context("no random numbers")?;
     // "client port server port"
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let address = connection.split(' ').nth(2).filter(|a| a.parse::<IpAddr>().is_ok()).unwrap_or("-");
-    terminal::print(&format!("{GREETING} {port} {token} {address}\n"))?;
+    let address = connection.split(' ').nth(2).filter(|address| address.parse::<IpAddr>().is_ok());
+    let advertise = address.map(str::to_owned).into_iter().collect();
+    let args = GateArgs { address: None, port, advertise, ways: CarrierChoice::default() };
+    match Gate::open(&identity, &args, services, options) {
+        Ok(gate) => {
+            terminal::print(&format!("{GREETING} {}\n", gate.ticket()))?;
+            Ok(Some(gate))
+        }
+        Err(error) => {
+            terminal::complain(&error);
+            terminal::print(&format!("{GREETING} -\n"))?;
+            Ok(None)
+        }
+    }
+}
+
+/// The next word on standard input; empty at its end.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hear_word() -> Result<String> {
     let mut word = String::new();
     // Not locked for long: the transfer itself may come through it. Byte by byte, so that nothing of it is read too early.
     for byte in io::stdin().lock().bytes().take(16) {
@@ -59,8 +74,22 @@ pub fn serve(
             byte => word.push(char::from(byte)),
         }
     }
-    let (token, patience) = (token.as_bytes(), patience(timeout));
-    match (word.as_str(), door) {
+    Ok(word)
+}
+
+/// Serves one transfer. `port`: where, 0: anywhere.
+///
+/// # Errors
+/// The near end says nothing that makes sense, or nobody comes.
+pub fn serve(
+    timeout: u64,
+    port: u16,
+    options: &SocketOptions,
+    transfer: &(dyn Fn(TransferStream, &Session<'_>) -> Result<u8, TransferError> + Sync),
+) -> Result<ExitCode> {
+    let gate = greet(port, &[Service::Transfer], options)?;
+    let patience = patience(timeout);
+    match (hear_word()?.as_str(), gate) {
         ("through", _) => {
             let line = FramedStream {
                 reader: Box::new(io::stdin()),
@@ -70,16 +99,17 @@ pub fn serve(
             let call =
                 TransferStream { line, peer: "ssh".to_owned(), address: None, probe: TransferProbe::Through };
             let tick = |_: &_| interrupt::asked();
-            let session = Session { token, connected: false, patience, tick: &tick, ..Session::default() };
+            let session =
+                Session { secured: true, connected: false, patience, tick: &tick, ..Session::default() };
             // The near end tells its user why.
             Ok(ExitCode::from(server::code(&transfer(call, &session))))
         }
-        ("direct", Some(door)) => {
+        ("ticket", Some(gate)) => {
             let begun = Stopwatch::start();
             let came = AtomicBool::new(false);
             let idle = || !came.load(Ordering::Relaxed) && begun.elapsed() > ARRIVAL;
-            let server = RecvServer { token, transfers: 1, patience, idle: &idle };
-            let code = server::serve(&door, &server, true, &|call, session| {
+            let server = RecvServer { token: b"", secured: true, transfers: 1, patience, idle: &idle };
+            let code = server::serve(&TransferListener::Gate(gate), &server, true, &|call, session| {
                 let admit = || {
                     came.store(true, Ordering::Relaxed);
                     (session.admit)()
@@ -89,11 +119,11 @@ pub fn serve(
             match code {
                 Some(code) => Ok(ExitCode::from(code)),
                 None if interrupt::asked() => Ok(ExitCode::from(terminal::INTERRUPTED)),
-                None => bail!("nobody who knows the token came to the port within {} s", ARRIVAL.as_secs()),
+                None => bail!("nobody who has the ticket came to the port within {} s", ARRIVAL.as_secs()),
             }
         }
         ("", _) => Ok(ExitCode::from(terminal::FAILED)),
-        _ => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
+        (word, _) => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
     }
 }
 
@@ -114,13 +144,11 @@ impl Write for Flushed {
 
 /// What the far end has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeting {
-    /// Where it listens; 0: nowhere.
-    pub port: u16,
-    /// The token of this one transfer.
-    pub token: String,
-    /// Its address as ssh has reached it.
-    pub address: Option<IpAddr>,
+pub enum Greeting {
+    /// With this ticket it can be reached.
+    Ticket(Box<Ticket>),
+    /// It can be reached through ssh alone.
+    Nowhere,
 }
 
 /// Reads what the far end says, after what the shell there may say first. None: it ended, or said something else.
@@ -128,14 +156,13 @@ pub fn hear(from: &mut impl BufRead) -> Option<Greeting> {
     // What a login script prints is borne, within limits.
     for _ in 0..1_000 {
         let mut line = Vec::new();
-        from.take(4_096).read_until(b'\n', &mut line).ok().filter(|n| *n > 0)?;
+        from.take(8_192).read_until(b'\n', &mut line).ok().filter(|n| *n > 0)?;
         let text = String::from_utf8_lossy(&line);
         let Some(rest) = text.trim_end().strip_prefix(GREETING) else { continue };
-        let mut words = rest.split_whitespace();
-        let port = words.next()?.parse().ok()?;
-        let token = words.next()?.to_owned();
-        let address = words.next()?.parse().ok();
-        return Some(Greeting { port, token, address });
+        return match rest.trim() {
+            "-" => Some(Greeting::Nowhere),
+            ticket => Some(Greeting::Ticket(Box::new(ticket.parse().ok()?))),
+        };
     }
     None
 }
@@ -147,12 +174,15 @@ mod tests {
     /// Breaks: a login script that prints something spoils every copy.
     #[test]
     fn a_greeting_is_found_behind_other_lines() {
-        let mut said = &b"Welcome!\nfarpace-copy 1 4711 abc 10.0.0.5\nrest"[..];
-        let heard = hear(&mut said).unwrap();
-        assert_eq!((heard.port, heard.token.as_str()), (4711, "abc"));
-        assert_eq!(heard.address, Some(IpAddr::from([10, 0, 0, 5])));
+        let ticket =
+            TicketIdentity::generate().unwrap().ticket(vec!["10.0.0.5:4711".parse().unwrap()], b"key");
+        let said = format!("Welcome!\nfarpace-copy 2 {ticket}\nrest");
+        let mut said = said.as_bytes();
+        assert_eq!(hear(&mut said), Some(Greeting::Ticket(Box::new(ticket))));
         assert_eq!(said, b"rest");
+        assert_eq!(hear(&mut &b"farpace-copy 2 -\n"[..]), Some(Greeting::Nowhere));
         assert_eq!(hear(&mut &b"sh: farpace: not found\n"[..]), None);
-        assert_eq!(hear(&mut &b"farpace-copy 1 99999 abc -\n"[..]), None);
+        assert_eq!(hear(&mut &b"farpace-copy 2 farpace:h:1#AAAA\n"[..]), None);
+        assert_eq!(hear(&mut &b"farpace-copy 1 4711 abc 10.0.0.5\n"[..]), None);
     }
 }

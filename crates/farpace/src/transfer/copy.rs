@@ -8,8 +8,9 @@ use super::options::{self, SendingOptions, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::send;
-use super::stack::{Net, StackArgs, TransferStream};
+use super::stack::{StackArgs, TransferStream};
 use super::target;
+use crate::carrier::{ReachedEnd, Service, TicketPlace, reach};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{Session, WritePolicy, kernel, receive, walk};
@@ -22,14 +23,15 @@ Examples:
   farpace copy film.mp4 anna@far.example:films/        to there
   farpace copy anna@far.example:films/film.mp4 .       to here
   farpace copy photos/ far.example:photos --explain    a tree, under this name; and what limited it
-  farpace copy film.mp4 far.example: --through-ssh     encrypted, through ssh's own channel
+  farpace copy film.mp4 far.example: --port 9000       a firewall over there lets UDP port 9000 in
+  farpace copy film.mp4 far.example: --through-ssh     through ssh's own channel, nothing else
   farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
   farpace copy film.mp4 far.example: --remote-command /opt/farpace/farpace
   farpace copy film.mp4 far.example: --or-scp          by scp, if farpace is not installed there
 
-ssh starts farpace at the far end, which must be installed there. Files then take a TCP connection of their own, to a port
-that the far end chooses, and are NOT encrypted on it: a one-time token, which came over ssh, shows any
-change and keeps strangers out. If that connection does not come about, they go through ssh.
+ssh starts farpace at the far end, which must be installed there; neither end needs privileges. Keys are exchanged over ssh. Then
+UDP and TCP are tried at once. If UDP gets through, farpace's own TCP carries the files in a WireGuard tunnel; otherwise the
+kernel's TCP does under TLS 1.3; otherwise ssh does. All ways are encrypted; which one it is, and why, is said.
 
 Exit codes:
   0    all is written and verified at the other end
@@ -47,7 +49,7 @@ pub struct Args {
     /// Directory or new name, [user@]host:PATH or here
     #[arg(value_name = "DST")]
     target: String,
-    /// Send everything through ssh: encrypted, often slower
+    /// Send everything through ssh: often slower
     #[arg(long)]
     through_ssh: bool,
     /// Replace files that are there and differ
@@ -64,6 +66,9 @@ pub struct Args {
     remote_command: String,
     #[command(flatten)]
     sending: SendingOptions,
+    /// Port of the far end, UDP and TCP [default: any]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     #[command(flatten)]
     stack: StackArgs,
     /// Give up when nothing moves for so many seconds
@@ -107,20 +112,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let path = if path.is_empty() { "." } else { path };
             let overwrite = if args.allow_overwrite { " --allow-overwrite" } else { "" };
             let command = format!(
-                "recv --stdio-control{overwrite} --timeout {} --target {}",
+                "recv --stdio-control{overwrite}{} --timeout {} --target {}",
+                args.far_stack("--listen"),
                 args.timeout,
                 quoted(path)
             );
-            let call = match args.call(host, &command)? {
-                Ok(call) => call,
+            let far = match args.call(host, &command)? {
+                Ok(far) => far,
                 Err(code) => return Ok(code),
             };
-            let session = Session {
-                token: call.token.as_bytes(),
-                patience: patience(args.timeout),
-                ..Session::default()
-            };
-            send::over(call.call, found, &args.sending, &session, call.way)
+            let session = Session { secured: true, patience: patience(args.timeout), ..Session::default() };
+            send::over(far.call, found, &args.sending, &session, far.way)
         }
         (None, Some((host, _))) => {
             let mut paths = String::new();
@@ -141,8 +143,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let limit = args.sending.limit;
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
-            let command = format!("send --stdio-control{limit} --timeout {} --{paths}", args.timeout);
-            let Far { call: TransferStream { line, peer, .. }, token, .. } =
+            let stack = args.far_stack("--port");
+            let command = format!("send --stdio-control{limit}{stack} --timeout {} --{paths}", args.timeout);
+            let Far { call: TransferStream { line, peer, .. }, _reached, .. } =
                 match args.call(host, &command)? {
                     Ok(far) => far,
                     Err(code) => return Ok(code),
@@ -150,7 +153,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let display = Display::new(args.sending.quiet);
             let tick = |progress: &farpace_transfer::LineProgress| display.tick(progress);
             let session = Session {
-                token: token.as_bytes(),
+                secured: true,
                 patience: patience(args.timeout),
                 tick: &tick,
                 ..Session::default()
@@ -165,14 +168,32 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
+impl Args {
+    /// What the far end is to know of its TCP and its port, as words of a shell.
+    fn far_stack(&self, port: &str) -> String {
+        let StackArgs { profile, congestion, set, .. } = &self.stack;
+        let mut words = self.port.map_or(String::new(), |number| format!(" {port} {number}"));
+        let named = [("--profile", profile), ("--congestion", congestion)];
+        for (option, value) in named.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)))
+        {
+            words += &format!(" {option} {}", quoted(value));
+        }
+        for value in set {
+            words += &format!(" --set {}", quoted(value));
+        }
+        words
+    }
+}
+
 struct Far {
     call: TransferStream,
-    token: String,
     way: &'static str,
+    /// What it goes through lives as long as this.
+    _reached: Option<ReachedEnd>,
 }
 
 impl Args {
-    /// Starts the far end and opens the way to it. Otherwise the exit code: it cannot be had, which has been said, or scp has done it.
+    /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been said, or scp has done it.
     fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
         let mut words = self.ssh_command.split_whitespace();
         let program = words.next().context("--ssh-command is empty")?;
@@ -195,51 +216,41 @@ impl Args {
             drop(input);
             return Ok(Err(self.without(host, &mut child)?));
         };
+        let quiet = self.sending.quiet || self.sending.json;
         if !self.through_ssh {
-            match self.direct(host, &greeting) {
-                Ok((call, way)) => {
-                    input.write_all(b"direct\n").context("the connection of ssh broke")?;
+            match self.direct(host, greeting) {
+                Ok((call, reached)) => {
+                    say(quiet, &format!("By {}.", reached.why));
+                    input.write_all(b"ticket\n").context("the connection of ssh broke")?;
                     let call = with_child(call, input, child);
-                    return Ok(Ok(Far { call, token: greeting.token, way }));
+                    let way = reached.name();
+                    return Ok(Ok(Far { call, way, _reached: Some(reached) }));
                 }
-                Err(error) => say(
-                    self.sending.quiet,
-                    &format!("Through ssh, because a direct connection does not come about: {error}"),
-                ),
+                Err(_) if interrupt::asked() => return Ok(Err(ExitCode::from(terminal::INTERRUPTED))),
+                Err(error) => {
+                    say(quiet, &format!("Through ssh, because no other way leads there: {error:#}."))
+                }
             }
         }
         input.write_all(b"through\n").context("the connection of ssh broke")?;
         let line = kernel::line_of_parts(output, input, child);
         let call =
             TransferStream { line, peer: host.to_owned(), address: None, probe: TransferProbe::Through };
-        Ok(Ok(Far { call, token: greeting.token, way: "ssh" }))
+        Ok(Ok(Far { call, way: "ssh", _reached: None }))
     }
 
-    /// A connection of its own to the far end.
-    fn direct(&self, host: &str, greeting: &Greeting) -> Result<(TransferStream, &'static str)> {
-        if greeting.port == 0 {
-            bail!("the far end cannot listen");
-        }
-        let net = self.stack.up(self.sending.limit, self.sending.quiet)?;
-        let bare = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    /// A way of its own to the far end.
+    fn direct(&self, host: &str, greeting: Greeting) -> Result<(TransferStream, ReachedEnd)> {
+        let Greeting::Ticket(mut ticket) = greeting else { bail!("the far end cannot open a port") };
         // As ssh has reached it; behind address translation the name may be better.
-        let by_address = greeting.address.map(|address| address.to_string());
-        let mut last = anyhow!("no address");
-        for to in by_address.iter().map(String::as_str).chain([bare]) {
-            match net.connect(to, greeting.port) {
-                Ok(call) => return Ok((call, net.name())),
-                Err(error) => last = error,
-            }
+        let bare = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let bare = bare.trim_start_matches('[').trim_end_matches(']');
+        if let Some(port) = ticket.places.first().map(|place| place.port) {
+            ticket.add(TicketPlace { host: bare.to_owned(), port });
         }
-        // The kernel's TCP may reach what farpace's does not.
-        if !matches!(net, Net::Kernel) {
-            say(
-                self.sending.quiet,
-                &format!("farpace's TCP does not get there ({last}); the kernel's is tried"),
-            );
-            return Net::Kernel.connect(bare, greeting.port).map(|call| (call, "kernel"));
-        }
-        Err(last)
+        let options = self.stack.options(self.sending.limit)?;
+        let reached = reach(&ticket, Service::Transfer, self.stack.ways(), &options)?;
+        Ok((reached.open(Service::Transfer)?.into(), reached))
     }
 
     /// The far end has said nothing: says why and what helps, or has scp do it.

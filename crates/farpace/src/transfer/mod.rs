@@ -1,4 +1,5 @@
-//! Files from here to there: `farpace send`, `recv` and `copy`.
+//! Files from here to there: `farpace send`, `recv` and `copy`. The ways there are those of [`carrier`](crate::carrier), or, where it
+//! is asked for by `--insecure`, connections in the clear (`stack`).
 
 mod by_scp;
 mod control;
@@ -14,4 +15,6 @@ mod server;
 mod stack;
 mod target;
 
-pub use options::{SendingOptions, bytes};
+pub use explain::TransferProbe;
+pub use options::{SendingOptions, bytes, rate, seconds};
+pub use stack::{TransferStream, named_at};

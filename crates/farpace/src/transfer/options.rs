@@ -27,15 +27,26 @@ pub struct SendingOptions {
 /// The secret that both sides share.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Token {
-    /// Secret that both sides give; others see it in the list of processes: better in FARPACE_TOKEN or a file
+    /// With --insecure: secret that both sides give; others see it in the list of processes: better in FARPACE_TOKEN or a file
     #[arg(long, value_name = "SECRET", conflicts_with = "token_file")]
     token: Option<String>,
-    /// Read the secret from the first line of a file
+    /// With --insecure: read the secret from the first line of a file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
 impl Token {
+    /// For where there are tickets: a token there would be believed to protect something.
+    ///
+    /// # Errors
+    /// One was given on the command line.
+    pub fn refuse(&self) -> Result<()> {
+        anyhow::ensure!(
+            self.token.is_none() && self.token_file.is_none(),
+            "a token goes with --insecure alone: tickets, which are encrypted, take its place"
+        );
+        Ok(())
+    }
     /// The secret; empty if there is none.
     ///
     /// # Errors

@@ -5,13 +5,15 @@ use super::options::{self, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::server::{RecvServer, serve};
-use super::stack::{Net, PORT, StackArgs, TransferListener, TransferStream};
+use super::stack::{ClearArgs, Net, PORT, StackArgs, TransferListener, TransferStream};
 use super::target;
+use crate::carrier::{Gate, GateArgs, Service, TicketIdentity};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_transfer::{LineProgress, MinFree, Session, WritePolicy, receive};
 use farpace_units::ByteCount;
+use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,17 +25,19 @@ const EXPIRE: Duration = Duration::from_secs(60);
 
 const AFTER_HELP: &str = "\
 Examples:
-  FARPACE_TOKEN=... farpace recv            into this directory, at port 7077, from those who know the token
-  farpace recv                              the same without a token, from this machine alone
-  farpace recv --open --max-bytes 10GB      from everybody who reaches the port
-  farpace recv --once --dir incoming        one transfer
-  farpace recv --token-file secret --listen 10.0.0.5:9000 --allow-overwrite
-  farpace recv --token-file secret --tun fp0 --addr 10.78.0.2/24 --listen 10.78.0.2:7077
+  farpace recv --dir incoming               prints a ticket for `farpace send`; UDP and TCP port 7077
+  farpace recv --once                       one transfer, then the ticket is worth nothing
+  farpace recv --key-file key               the same ticket each time
+  farpace recv --listen 9000 --advertise gw.example:9000   behind an address translator that passes port 9000 on
+  farpace recv --insecure --token-file secret              in the clear, from those who know the token
+  farpace recv --insecure --open --max-bytes 10GB          in the clear, from everybody who reaches the port
 
+Whoever has the ticket may send; nobody else can, or can read what is sent. It is good until this command ends, or with
+--key-file as long as the file is there. One port must be reachable: UDP, or TCP where UDP is not.
 Files that are there are not replaced unless --allow-overwrite is given, nothing is written outside of the directory,
-and a file has its name only when it is whole and verified. Without a token senders are strangers: they get no hidden
-names, no hash of a file that they have not sent themselves, half of the transfers for one address, and none of the
-last 5 % of the disk.
+and a file has its name only when it is whole and verified. With --insecure and without a token senders are strangers: they
+get no hidden names, no hash of a file that they have not sent themselves, half of the transfers for one address, and none of
+the last 5 % of the disk.
 
 Exit codes:
   0    ended by --once, and everything was written and verified
@@ -45,11 +49,17 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Address, port, or both [default: 7077 at all addresses; without a token at 127.0.0.1]
+    /// Address, port, or both [default: 7077 at all addresses; with --insecure and without a token at 127.0.0.1]
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen)]
     listen: Option<Listen>,
-    /// Without a token: let everybody send who reaches the port
-    #[arg(long)]
+    /// The name or address that the ticket gives, with a port if that is another; may be repeated [default: this machine's]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    advertise: Vec<String>,
+    /// Keep the keys in this file, so that the ticket stays the same; made if it is not there
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    key_file: Option<PathBuf>,
+    /// With --insecure, without a token: let everybody send who reaches the port
+    #[arg(long, requires = "insecure")]
     open: bool,
     /// Where files go; made if it is not there
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -88,6 +98,8 @@ pub struct Args {
     token: Token,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    clear: ClearArgs,
     /// Give up a transfer in which nothing moves for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
@@ -141,12 +153,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     if args.stdio_control {
         let place = target::place(args.target.as_deref().unwrap_or(&args.dir), policy)?;
-        return control::serve(args.timeout, &|call, session| {
+        let (port, options) = (args.listen.map_or(0, |listen| listen.port), args.stack.options(None)?);
+        return control::serve(args.timeout, port, &options, &|call, session| {
             receive(call.line, session, &place)
                 .map(|got| if got.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
     }
-    let token = args.token.get()?;
+    let secured = !args.clear.insecure;
+    let token = if secured { args.token.refuse().map(|()| Vec::new())? } else { args.token.get()? };
     if args.open && !token.is_empty() {
         bail!("--open lets everybody send, and a token only those who know it: give one of them");
     }
@@ -157,9 +171,25 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Err(error).with_context(|| format!("cannot make the directory {}", args.dir.display()));
     }
     let place = target::directory(&args.dir, policy)?;
-    let net = args.stack.up(None, args.quiet)?;
-    let door = args.door(&net, &token)?;
-    if let Some(at) = door.address() {
+    let door = if secured {
+        TransferListener::Gate(args.gate()?)
+    } else {
+        let net = args.clear.up(&args.stack, None, args.quiet)?;
+        args.door(&net, &token)?
+    };
+    if let TransferListener::Gate(gate) = &door {
+        if let Some(note) = gate.note() {
+            say(args.quiet, note);
+        }
+        let at = gate.address();
+        say(
+            args.quiet,
+            &format!("Receiving at {at} into {}; whoever has this ticket may send:", args.dir.display()),
+        );
+        let text = gate.ticket().to_string();
+        let line = if args.json { format!("{}\n", json!({ "ticket": text })) } else { format!("{text}\n") };
+        terminal::print(&line)?;
+    } else if let Some(at) = door.address() {
         let guard = match (token.is_empty(), at.ip().to_canonical().is_loopback()) {
             (false, _) => "",
             (true, true) => "; without a token, from this machine alone",
@@ -179,7 +209,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         false
     };
     let patience = patience(args.timeout);
-    let server = RecvServer { token: &token, transfers: args.max_transfers, patience, idle: &idle };
+    let server = RecvServer { token: &token, secured, transfers: args.max_transfers, patience, idle: &idle };
     let code = serve(&door, &server, args.once, &|TransferStream { line, peer, .. }, session| {
         let display = Display::new(args.quiet || !args.once);
         let tick = |progress: &LineProgress| (session.tick)(progress) | display.tick(progress);
@@ -207,10 +237,27 @@ fn raise_descriptors() {
 }
 
 impl Args {
+    /// Opens the encrypted ways.
+    fn gate(&self) -> Result<Gate> {
+        let identity = match &self.key_file {
+            Some(path) => {
+                TicketIdentity::kept(path).with_context(|| format!("the key file {}", path.display()))?
+            }
+            None => TicketIdentity::generate().context("no random numbers")?,
+        };
+        let args = GateArgs {
+            address: self.listen.and_then(|listen| listen.address),
+            port: self.listen.map_or(PORT, |listen| listen.port),
+            advertise: self.advertise.clone(),
+            ways: self.stack.ways(),
+        };
+        Gate::open(&identity, &args, &[Service::Transfer], &self.stack.options(None)?)
+    }
+
     /// Listens where it was asked for, or where it is safe.
     fn door(&self, net: &Net, token: &[u8]) -> Result<TransferListener> {
         let may_all = self.open || !token.is_empty();
-        let own = self.stack.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
+        let own = self.clear.addr.filter(|_| matches!(net, Net::Farpace(_))).map(|(address, _)| address);
         let port = self.listen.map_or(PORT, |listen| listen.port);
         let address = self.listen.and_then(|listen| listen.address).or(own);
         let address = match address {

@@ -6,24 +6,27 @@ use super::identity;
 use super::options::{self, SendingOptions, Token, patience, say};
 use super::outcome;
 use super::progress::Display;
-use super::stack::{StackArgs, TransferStream, host_and_port, named_at};
+use super::stack::{ClearArgs, StackArgs, TransferStream, host_and_port, named_at};
+use crate::carrier::{Service, Ticket, hide_words, reach, ticket_of};
 use crate::{interrupt, terminal};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{SenderKey, Session, Walk, send, walk};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 Examples:
-  farpace send film.mp4 far.example                          to a `farpace recv` there, at port 7077
-  farpace send photos/ notes.txt far.example:9000 --explain  trees, too; and what limited it
-  farpace send film.mp4 far.example --limit 50mbit
-  farpace send film.mp4 10.78.0.2:7077 --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
-  farpace send film.mp4 10.77.0.1:7077 --tun fp0 --addr 10.77.0.2/24 --set ack_control=unilateral
-  FARPACE_TOKEN=sesame farpace send film.mp4 far.example
+  farpace send film.mp4 farpace:203.0.113.5:7077#KEYS        to a `farpace recv`, which has printed this ticket
+  farpace send photos/ notes.txt @ticket --explain           trees, too; the ticket is in a file; and what limited it
+  FARPACE_TICKET=... farpace send film.mp4 --limit 50mbit    the ticket is in the environment
+  farpace send film.mp4 @ticket --stack kernel               the kernel's TCP under TLS, not the tunnel over UDP
+  farpace send film.mp4 far.example --insecure               in the clear, to a `farpace recv --insecure`, at port 7077
+  farpace send film.mp4 10.78.0.2:7077 --insecure --tun fp0 --addr 10.77.0.2/24 --congestion bbr3
 
+A ticket says where the receiver is and holds its keys. UDP and TCP are tried at once: if UDP gets through, farpace's own TCP
+carries the data in a WireGuard tunnel; otherwise the kernel's TCP does under TLS 1.3. Neither needs privileges.
+Others may see a ticket in the list of processes for a moment; @FILE, - (standard input) and FARPACE_TICKET avoid that.
 Run the same command again after an interruption: what has arrived is verified and not sent again.
-Nothing is encrypted; `farpace copy --through-ssh` does.
 
 Exit codes:
   0    the receiver has written and verified everything
@@ -35,8 +38,8 @@ Exit codes:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Files and directories, and then where `farpace recv` listens [default port: 7077]
-    #[arg(required = true, value_name = "FILE... HOST[:PORT]")]
+    /// Files and directories, and then the ticket; with --insecure where `farpace recv` listens [default port: 7077]
+    #[arg(required = true, value_name = "FILE... TICKET")]
     words: Vec<PathBuf>,
     #[command(flatten)]
     sending: SendingOptions,
@@ -44,13 +47,20 @@ pub struct Args {
     token: Token,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    clear: ClearArgs,
     /// Give up when nothing moves for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
     /// The far end of `farpace copy`
     #[arg(long, hide = true)]
     stdio_control: bool,
+    /// Where it waits
+    #[arg(long, hide = true, default_value_t = 0)]
+    port: u16,
 }
+
+const NO_TICKET: &str = "the last word is not a ticket: `farpace recv` prints one at the other end (or give it as @FILE, - or in FARPACE_TICKET); HOST:PORT needs --insecure";
 
 /// `farpace send`.
 ///
@@ -60,21 +70,33 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     if args.stdio_control {
         let found = control::walk_or_tell(&args.words)?;
-        return control::serve(args.timeout, &|call, session| {
+        let options = args.stack.options(args.sending.limit)?;
+        return control::serve(args.timeout, args.port, &options, &|call, session| {
             let result = send(call.line, session, found.clone(), args.sending.limit);
             result.map(|sent| if sent.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
     }
+    hide_words();
+    let last = args.words.last().map(|word| word.to_string_lossy().into_owned());
+    if !args.clear.insecure {
+        args.token.refuse()?;
+        let by_word = ticket_of(last.as_deref().filter(|_| args.words.len() > 1))?;
+        let (ticket, files) = match (by_word, args.words.split_last()) {
+            (Some(ticket), Some((_, files))) => (ticket, files),
+            _ => (ticket_of(None)?.context(NO_TICKET)?, &args.words[..]),
+        };
+        return args.by_ticket(&ticket, files);
+    }
     let (to, files) = match args.words.split_last() {
         Some((to, files)) if !files.is_empty() => (to, files),
-        _ => bail!("give one file at least, and then HOST or HOST:PORT of a `farpace recv`"),
+        _ => bail!("give one file at least, and then HOST or HOST:PORT of a `farpace recv --insecure`"),
     };
     let (host, port) = host_and_port(&to.to_string_lossy())?;
     let found = walk(files).map_err(|fault| anyhow!(fault))?;
     let token = args.token.get()?;
     let sender =
         if token.is_empty() { known_by(&named_at(&host, port), args.sending.quiet) } else { [0; 32] };
-    let net = args.stack.up(args.sending.limit, args.sending.quiet)?;
+    let net = args.clear.up(&args.stack, args.sending.limit, args.sending.quiet)?;
     let call = match net.connect(&host, port) {
         Ok(call) => call,
         Err(_) if interrupt::asked() => return Ok(ExitCode::from(terminal::INTERRUPTED)),
@@ -90,6 +112,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let session = Session { token: &token, patience: patience(args.timeout), sender, ..Session::default() };
     over(call, found, &args.sending, &session, net.name())
+}
+
+impl Args {
+    /// Sends to the end that has printed a ticket.
+    fn by_ticket(&self, ticket: &Ticket, files: &[PathBuf]) -> Result<ExitCode> {
+        let found = walk(files).map_err(|fault| anyhow!(fault))?;
+        let options = self.stack.options(self.sending.limit)?;
+        let reached = reach(ticket, Service::Transfer, self.stack.ways(), &options)
+            .and_then(|reached| Ok((reached.open(Service::Transfer)?, reached)));
+        let (channel, reached) = match reached {
+            Ok(reached) => reached,
+            Err(_) if interrupt::asked() => return Ok(ExitCode::from(terminal::INTERRUPTED)),
+            Err(error) => {
+                let error = error.context("the receiver cannot be reached; is `farpace recv` running there?");
+                terminal::complain(&error);
+                return Ok(ExitCode::from(terminal::FAILED));
+            }
+        };
+        say(self.sending.quiet || self.sending.json, &format!("By {}.", reached.why));
+        let session = Session { secured: true, patience: patience(self.timeout), ..Session::default() };
+        over(channel.into(), found, &self.sending, &session, reached.name())
+    }
 }
 
 /// By what the receiver knows this sender again; says it if it will not.

@@ -17,8 +17,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// How connections are served.
 pub(super) struct RecvServer<'a> {
-    /// The secret; empty: everybody is a stranger.
+    /// The secret; empty: everybody is a stranger, unless connections are secured.
     pub token: &'a [u8],
+    /// Connections are encrypted, and whoever makes one has a ticket.
+    pub secured: bool,
     /// Transfers at once.
     pub transfers: usize,
     /// How long a peer may be silent.
@@ -73,6 +75,7 @@ pub(super) fn serve(
                 let over = || once && done.load(Ordering::Relaxed) && !admitted.load(Ordering::Relaxed);
                 let session = Session {
                     token: server.token,
+                    secured: server.secured,
                     connected: false,
                     patience: server.patience,
                     tick: &|progress: &LineProgress| {
@@ -80,7 +83,7 @@ pub(super) fn serve(
                         interrupt::asked() || over()
                     },
                     admit: &|| {
-                        ticket.admit(server.token.is_empty())?;
+                        ticket.admit(server.token.is_empty() && !server.secured)?;
                         admitted.store(true, Ordering::Relaxed);
                         Ok(())
                     },
@@ -91,6 +94,9 @@ pub(super) fn serve(
                     admitted.load(Ordering::Relaxed) && is_complete(&result) && !ticket.is_displaced();
                 match &result {
                     Err(TransferError::Interrupted) if over() => {}
+                    // Senders try all ways at once, and leave those that they do not take.
+                    Err(TransferError::Closed | TransferError::Line(_))
+                        if server.secured && !admitted.load(Ordering::Relaxed) => {}
                     Err(_) if ticket.is_displaced() => {
                         let text = format!("error: {peer}: too slow or silent; another one got its place");
                         complaints.tell(&text, counts);

@@ -1,7 +1,8 @@
-//! Which TCP carries a transfer: the kernel's, or farpace's own on a device.
+//! Which TCP carries a transfer: farpace's own in a tunnel or the kernel's under TLS; or either in the clear.
 
 use super::explain::TransferProbe;
 use super::options::say;
+use crate::carrier::{CarrierChoice, Gate, SecureStream, Service};
 use crate::interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -23,30 +24,21 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Which TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StackChoice {
-    /// farpace's if --tun is given and allowed, otherwise the kernel's
+    /// farpace's in a tunnel over UDP; where UDP does not get through, the kernel's under TLS
     #[default]
     Auto,
-    /// farpace's own, on the device of --tun
+    /// farpace's own: in a tunnel over UDP, or on the device of --tun
     Farpace,
-    /// The kernel's
+    /// The kernel's: under TLS, or in the clear with --insecure
     Kernel,
 }
 
 /// Which TCP, and on what.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StackArgs {
-    /// Whose TCP: farpace's own, on a device of its own, or the kernel's
+    /// Whose TCP carries the data
     #[arg(long, value_enum, default_value_t)]
     pub stack: StackChoice,
-    /// Name of a TUN device to make for farpace's TCP; it goes with the command
-    #[arg(long, value_name = "NAME", requires = "addr")]
-    pub tun: Option<String>,
-    /// Address of farpace's TCP on that device, e.g. 10.77.0.2/24
-    #[arg(long, value_name = "ADDR/LEN", value_parser = network)]
-    pub addr: Option<(IpAddr, u8)>,
-    /// Address of the kernel on that device [default: the first other one of the network]
-    #[arg(long, value_name = "ADDR", requires = "tun")]
-    pub kernel_addr: Option<IpAddr>,
     /// TCP profile of farpace's TCP (farpace profiles)
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
@@ -56,6 +48,23 @@ pub struct StackArgs {
     /// A setting of farpace's TCP, as in scenarios: ack_control=safe; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+/// What is in the clear.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ClearArgs {
+    /// In the clear, without a ticket: everybody on the path can read and change what is sent
+    #[arg(long)]
+    pub insecure: bool,
+    /// With --insecure: name of a TUN device to make for farpace's TCP; it goes with the command
+    #[arg(long, value_name = "NAME", requires = "addr", requires = "insecure")]
+    pub tun: Option<String>,
+    /// Address of farpace's TCP on that device, e.g. 10.77.0.2/24
+    #[arg(long, value_name = "ADDR/LEN", value_parser = network)]
+    pub addr: Option<(IpAddr, u8)>,
+    /// Address of the kernel on that device [default: the first other one of the network]
+    #[arg(long, value_name = "ADDR", requires = "tun")]
+    pub kernel_addr: Option<IpAddr>,
 }
 
 /// An address and the bits of its network.
@@ -98,6 +107,8 @@ pub enum TransferListener {
     Kernel(TcpListener),
     /// Of farpace's stack.
     Farpace(LiveListener),
+    /// Of whoever has a ticket, encrypted.
+    Gate(Gate),
 }
 
 /// A connection, who is at its other end, and where to look how it goes.
@@ -110,6 +121,14 @@ pub struct TransferStream {
     pub address: Option<IpAddr>,
     /// Where to look.
     pub probe: TransferProbe,
+}
+
+impl From<SecureStream> for TransferStream {
+    fn from(channel: SecureStream) -> Self {
+        let SecureStream { line, peer, probe, .. } = channel;
+        let address = peer.parse().ok().map(|at: SocketAddr| at.ip());
+        TransferStream { line, peer, address, probe }
+    }
 }
 
 fn of_kernel(stream: TcpStream) -> Result<TransferStream> {
@@ -165,30 +184,46 @@ fn is_host(text: &str) -> bool {
 }
 
 impl StackArgs {
-    /// Brings the TCP up that was asked for; says if it is another one.
+    /// Which encrypted ways may be taken.
+    pub const fn ways(&self) -> CarrierChoice {
+        match self.stack {
+            StackChoice::Auto => CarrierChoice { udp: true, tcp: true },
+            StackChoice::Farpace => CarrierChoice { udp: true, tcp: false },
+            StackChoice::Kernel => CarrierChoice { udp: false, tcp: true },
+        }
+    }
+
+    /// How connections of farpace's TCP are to be, at `cap` at most: profile `farpace`, if nothing else is said.
     ///
     /// # Errors
-    /// farpace's TCP was demanded and cannot be had, or profile or congestion control are not known.
-    pub fn up(&self, cap: Option<Rate>, quiet: bool) -> Result<Net> {
-        let mut options = match &self.profile {
-            Some(name) => SocketOptions::profile(name)?,
-            None => SocketOptions::default(),
-        };
+    /// Profile, congestion control or a setting are not known.
+    pub fn options(&self, cap: Option<Rate>) -> Result<SocketOptions> {
+        let mut options = SocketOptions::profile(self.profile.as_deref().unwrap_or("farpace"))?;
         if let Some(name) = &self.congestion {
             options = options.congestion(name)?;
         }
         options.set(&self.set.join(" ")).context("--set")?;
         options.rate_cap = cap.or(options.rate_cap);
         options.connect_timeout = Some(CONNECT);
-        let options = options.nodelay(true);
-        if self.stack == StackChoice::Kernel {
+        Ok(options.nodelay(true))
+    }
+}
+
+impl ClearArgs {
+    /// Brings the TCP up that was asked for, in the clear; says if it is another one.
+    ///
+    /// # Errors
+    /// farpace's TCP was demanded and cannot be had, or profile or congestion control are not known.
+    pub fn up(&self, args: &StackArgs, cap: Option<Rate>, quiet: bool) -> Result<Net> {
+        let options = args.options(cap)?;
+        if args.stack == StackChoice::Kernel {
             return Ok(Net::Kernel);
         }
         let (Some(tun), Some((address, bits))) = (&self.tun, self.addr) else {
-            if self.stack == StackChoice::Farpace {
-                bail!("farpace's own TCP needs a device: --tun fp0 --addr 10.77.0.2/24");
+            if args.stack == StackChoice::Farpace {
+                bail!("in the clear farpace's own TCP needs a device: --tun fp0 --addr 10.77.0.2/24");
             }
-            if self.profile.is_some() || self.congestion.is_some() || !self.set.is_empty() {
+            if args.profile.is_some() || args.congestion.is_some() || !args.set.is_empty() {
                 say(
                     quiet,
                     "The kernel's TCP is used, so --profile, --congestion and --set do nothing: add --tun fp0 --addr 10.77.0.2/24",
@@ -206,7 +241,7 @@ impl StackArgs {
                 say(quiet, &format!("farpace's TCP is {address} on {tun}, the kernel there is {kernel}."));
                 Ok(Net::Farpace(Box::new((stack, options))))
             }
-            Err(error) if self.stack == StackChoice::Farpace => Err(anyhow!(error)
+            Err(error) if args.stack == StackChoice::Farpace => Err(anyhow!(error)
                 .context("farpace's own TCP cannot be brought up; --stack kernel needs no privileges")),
             Err(error) => {
                 say(
@@ -287,6 +322,7 @@ impl TransferListener {
         match self {
             TransferListener::Kernel(listener) => listener.local_addr().ok(),
             TransferListener::Farpace(listener) => Some(listener.local_addr()),
+            TransferListener::Gate(gate) => Some(gate.address()),
         }
     }
     /// The next connection; none: `stop` said so.
@@ -302,6 +338,14 @@ impl TransferListener {
                     Some(Ok(call)) => return Ok(Some(call)),
                     // There are no descriptors for it just now. It is closed, and those that are served go on.
                     Some(Err(_)) => {}
+                }
+            },
+            TransferListener::Gate(gate) => loop {
+                match gate.accept(&stop)? {
+                    Some((Service::Transfer, call)) => return Ok(Some(call)),
+                    // Nothing else was opened.
+                    Some(_) => {}
+                    None => return Ok(None),
                 }
             },
             TransferListener::Farpace(listener) => {

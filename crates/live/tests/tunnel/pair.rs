@@ -2,10 +2,10 @@
 
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{
-    Bind, Dialled, PeerConfig, PresharedKey, PublicKey, SecretKey, TunnelStatus,
+    Dialled, PeerConfig, PresharedKey, PublicKey, SecretKey, TunnelStatus, UdpBind,
 };
 use farpace_live::device::{TunnelConfig, UdpTunnel};
-use farpace_live::socket::{Options, Stack};
+use farpace_live::socket::{SocketOptions, Stack};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub fn preshared() -> PresharedKey {
 }
 
 /// A socket at loopback.
-pub fn bind() -> Bind {
-    Bind { address: Some(LOCALHOST), ..Bind::default() }
+pub fn bind() -> UdpBind {
+    UdpBind { address: Some(LOCALHOST), ..UdpBind::default() }
 }
 
 /// An end that admits whoever knows its keys.
@@ -66,8 +66,8 @@ pub fn client(server: &Server) -> (Stack, Dialled, TunnelStatus) {
     client_by(server, server.at)
 }
 
-pub fn options() -> Options {
-    let mut options = Options::profile("farpace").unwrap();
+pub fn options() -> SocketOptions {
+    let mut options = SocketOptions::profile("farpace").unwrap();
     options.connect_timeout = Some(Duration::from_secs(10));
     options
 }

@@ -5,7 +5,7 @@ use crate::pair::{
 };
 use crate::relay::Relay;
 use farpace_live::device::udp_tunnel::{
-    DialError, MAX_HANDSHAKES, MAX_UNPROVEN, PeerConfig, PresharedKey, Rejected, SecretKey,
+    DialError, MAX_HANDSHAKES, MAX_UNPROVEN, PeerConfig, PresharedKey, RejectedDatagrams, SecretKey,
 };
 use farpace_live::device::{Device, TunnelConfig, UdpTunnel};
 use farpace_live::socket::Stack;
@@ -36,7 +36,7 @@ fn works(stack: &Stack, server: &Server) {
     });
 }
 
-fn rejected(server: &Server) -> Rejected {
+fn rejected(server: &Server) -> RejectedDatagrams {
     server.status.rejected()
 }
 

@@ -1,6 +1,6 @@
 //! Segments of TCP that follow each other, put together again before the host sees them, as a card does (GRO).
 
-use super::super::buffers::Buffers;
+use super::super::buffers::FrameBuffers;
 use farpace_wire::checksum::{Sum, checksum};
 use farpace_wire::ip::PROTOCOL_TCP;
 use farpace_wire::{Ecn, IpView, Ipv4View, Ipv6View, MacAddr, Packet, TcpFlags, TcpView};
@@ -16,12 +16,12 @@ const PSH: u8 = 0x08;
 
 /// Puts IP packets together. What comes out stays in the order in which it came in.
 pub(super) struct Coalescer {
-    buffers: Buffers,
-    open: Option<Open>,
+    buffers: FrameBuffers,
+    open: Option<OpenSuperSegment>,
 }
 
 /// A packet that may still grow; its bytes are in the room of the buffers.
-struct Open {
+struct OpenSuperSegment {
     len: usize,
     ip: usize,
     tcp: usize,
@@ -33,7 +33,7 @@ struct Open {
 }
 
 /// A segment that may be put together with others.
-struct Segment {
+struct OwnSegment {
     ip: usize,
     tcp: usize,
     payload: usize,
@@ -43,22 +43,22 @@ struct Segment {
 
 impl Coalescer {
     pub fn new() -> Self {
-        Coalescer { buffers: Buffers::new(LONGEST), open: None }
+        Coalescer { buffers: FrameBuffers::new(LONGEST), open: None }
     }
 
     /// A packet has come. `ce`: congestion was met outside. Returns false for what is no packet.
     pub fn push(&mut self, packet: &[u8], ce: bool, into: &mut Vec<Packet>) -> bool {
-        let Some(found) = Segment::of(packet) else {
+        let Some(found) = OwnSegment::of(packet) else {
             self.flush(into);
             return self.single(packet, ce, into);
         };
         if !self.append(packet, &found, ce) {
             self.flush(into);
             self.buffers.room()[..packet.len()].copy_from_slice(packet);
-            let Segment { ip, tcp, payload, seq, .. } = found;
+            let OwnSegment { ip, tcp, payload, seq, .. } = found;
             let next_seq = seq.wrapping_add(payload as u32);
             let len = packet.len();
-            self.open = Some(Open { len, ip, tcp, segment: payload, segments: 1, next_seq, ce });
+            self.open = Some(OpenSuperSegment { len, ip, tcp, segment: payload, segments: 1, next_seq, ce });
         }
         let ends = self.open.as_ref().is_some_and(|open| found.payload < open.segment);
         if found.pushed || ends {
@@ -106,7 +106,7 @@ impl Coalescer {
     }
 
     /// Puts a segment behind the packet that is open. False: it does not belong there.
-    fn append(&mut self, packet: &[u8], found: &Segment, ce: bool) -> bool {
+    fn append(&mut self, packet: &[u8], found: &OwnSegment, ce: bool) -> bool {
         let Some(open) = &mut self.open else { return false };
         let room = self.buffers.room();
         let fits = open.len + found.payload <= LONGEST
@@ -126,9 +126,9 @@ impl Coalescer {
     }
 }
 
-impl Segment {
+impl OwnSegment {
     /// Whether `packet` is a segment with data and a right checksum, and no more flags than an acknowledgment has.
-    fn of(packet: &[u8]) -> Option<Segment> {
+    fn of(packet: &[u8]) -> Option<OwnSegment> {
         let view = match packet.first()? >> 4 {
             4 => IpView::V4(Ipv4View::parse(packet).ok()?),
             6 => IpView::V6(Ipv6View::parse(packet).ok()?),
@@ -154,7 +154,7 @@ impl Segment {
             return None;
         }
         let sum: Sum = view.pseudo_header(PROTOCOL_TCP, transport.len()).bytes(transport);
-        (sum.finish() == 0).then_some(Segment {
+        (sum.finish() == 0).then_some(OwnSegment {
             ip,
             tcp: tcp.header_len(),
             payload,

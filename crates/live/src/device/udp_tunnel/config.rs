@@ -25,7 +25,7 @@ pub struct WireguardFile {
 
 /// A file that cannot be used. Keys are never repeated in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ConfigError {
+pub enum WireguardError {
     /// A line that is none.
     #[error("line {line}: {what}")]
     Line {
@@ -43,7 +43,7 @@ pub enum ConfigError {
 }
 
 #[derive(Default)]
-struct Section {
+struct PeerSection {
     key: Option<PublicKey>,
     preshared: Option<super::PresharedKey>,
     endpoints: Vec<std::net::SocketAddr>,
@@ -52,20 +52,20 @@ struct Section {
 }
 
 impl FromStr for WireguardFile {
-    type Err = ConfigError;
+    type Err = WireguardError;
 
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    fn from_str(text: &str) -> Result<Self, WireguardError> {
         if text.len() > MAX_FILE {
-            return Err(ConfigError::TooLong);
+            return Err(WireguardError::TooLong);
         }
         let mut own: Option<SecretKey> = None;
         let mut addresses = Vec::new();
         let (mut port, mut mtu) = (0, None);
-        let mut peers: Vec<Section> = Vec::new();
+        let mut peers: Vec<PeerSection> = Vec::new();
         let mut ignored = Vec::new();
         let mut section = "";
         for (number, raw) in text.lines().enumerate() {
-            let wrong = |what: String| ConfigError::Line { line: number + 1, what };
+            let wrong = |what: String| WireguardError::Line { line: number + 1, what };
             let line = raw.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
                 continue;
@@ -79,7 +79,7 @@ impl FromStr for WireguardFile {
                     return Err(wrong(format!("more than {MAX_FILE_PEERS} peers")));
                 }
                 section = "peer";
-                peers.push(Section::default());
+                peers.push(PeerSection::default());
                 continue;
             }
             let (name, value) =
@@ -126,12 +126,12 @@ impl FromStr for WireguardFile {
         let peers: Result<Vec<_>, _> = peers
             .into_iter()
             .map(|peer| {
-                let Section { key, preshared, endpoints, allowed, keepalive } = peer;
-                let key = key.ok_or(ConfigError::Missing("PublicKey of a [Peer]"))?;
+                let PeerSection { key, preshared, endpoints, allowed, keepalive } = peer;
+                let key = key.ok_or(WireguardError::Missing("PublicKey of a [Peer]"))?;
                 Ok(PeerConfig { key, preshared, endpoints, allowed, keepalive })
             })
             .collect();
-        let mut config = TunnelConfig::new(own.ok_or(ConfigError::Missing("PrivateKey of [Interface]"))?);
+        let mut config = TunnelConfig::new(own.ok_or(WireguardError::Missing("PrivateKey of [Interface]"))?);
         config.bind.port = port;
         config.peers = peers?;
         (config.addresses, config.mtu) = (addresses, mtu);

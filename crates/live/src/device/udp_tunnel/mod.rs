@@ -28,11 +28,11 @@ mod sealing;
 mod socket;
 mod status;
 
-pub use config::{ConfigError, WireguardFile};
+pub use config::{WireguardError, WireguardFile};
 pub use keys::{KeyError, PresharedKey, PublicKey, SecretKey};
 pub use opening::{MAX_HANDSHAKES, MAX_PEERS, MAX_UNPROVEN, UNPROVEN_TIME};
-pub use socket::Bind;
-pub use status::{PeerStatus, Rejected, TunnelStatus};
+pub use socket::UdpBind;
+pub use status::{PeerStatus, RejectedDatagrams, TunnelStatus};
 
 pub(crate) use keys::random_bytes;
 
@@ -44,10 +44,10 @@ use coalesce::Coalescer;
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use peer::{OVERHEAD, Peer, inner_mtu};
+use peer::{OVERHEAD, TunnelPeer, inner_mtu};
 use quinn_udp::RecvMeta;
-use sealing::Batch;
-use socket::{BATCHES, Fate, LONGEST, Outgoing, Socket};
+use sealing::SealedBatch;
+use socket::{BATCHES, LONGEST, OutgoingBatch, SendFate, TunnelSocket};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -95,7 +95,7 @@ pub struct TunnelConfig {
     /// Its addresses inside; none: the one that follows from its key.
     pub addresses: Vec<IpAddr>,
     /// Its UDP socket.
-    pub bind: Bind,
+    pub bind: UdpBind,
     /// Whom it knows.
     pub peers: Vec<PeerConfig>,
     /// Whoever else knows this secret and our public key is admitted, with the address that follows from its key.
@@ -110,7 +110,7 @@ impl TunnelConfig {
         TunnelConfig {
             key,
             addresses: Vec::new(),
-            bind: Bind::default(),
+            bind: UdpBind::default(),
             peers: Vec::new(),
             admit: None,
             mtu: None,
@@ -154,7 +154,7 @@ pub struct Dialled {
 pub struct UdpTunnel {
     key: SecretKey,
     addresses: Vec<IpAddr>,
-    socket: Socket,
+    socket: TunnelSocket,
     info: DeviceInfo,
     clock: Clock,
     limiter: Arc<RateLimiter>,
@@ -162,18 +162,18 @@ pub struct UdpTunnel {
     /// No packet inside is longer, whatever a path bears.
     cap: u16,
     /// By the number that is in the upper 24 bits of what they send us.
-    peers: BTreeMap<u32, Peer>,
+    peers: BTreeMap<u32, TunnelPeer>,
     by_key: BTreeMap<PublicKey, u32>,
     /// To whom a packet went last: most go to the same.
     last_route: Option<(IpAddr, u32)>,
     buffers: Vec<Vec<u8>>,
     scratch: Vec<u8>,
-    batch: Batch,
+    batch: SealedBatch,
     coalescer: Coalescer,
     /// What this end tells its own host: that packets were too long.
     local: VecDeque<Packet>,
     counters: DeviceCounters,
-    rejected: Rejected,
+    rejected: RejectedDatagrams,
     next_tick: Instant,
     /// Handshakes that were answered in this second.
     handshakes: (Instant, u32),
@@ -187,7 +187,7 @@ impl UdpTunnel {
     /// # Errors
     /// The socket cannot be had, or the system gives no random numbers.
     pub fn open(config: &TunnelConfig) -> Result<Self, DeviceError> {
-        let socket = Socket::open(&config.bind)?;
+        let socket = TunnelSocket::open(&config.bind)?;
         let first = config.peers.first().and_then(|peer| peer.endpoints.first().copied());
         let outer = first.and_then(|to| socket.interface_mtu(to));
         let v6 = first.is_some_and(|to| to.ip().to_canonical().is_ipv6());
@@ -215,11 +215,11 @@ impl UdpTunnel {
             last_route: None,
             buffers: vec![vec![0; LONGEST + 1]; BATCHES],
             scratch: vec![0; LONGEST + 1],
-            batch: Batch::new(),
+            batch: SealedBatch::new(),
             coalescer: Coalescer::new(),
             local: VecDeque::new(),
             counters: DeviceCounters::default(),
-            rejected: Rejected::default(),
+            rejected: RejectedDatagrams::default(),
             next_tick: now,
             handshakes: (now, 0),
             initiations: 0,
@@ -243,7 +243,7 @@ impl UdpTunnel {
                 break index;
             }
         };
-        let mut peer = Peer::new(now, &self.key, config, index, self.limiter.clone());
+        let mut peer = TunnelPeer::new(now, &self.key, config, index, self.limiter.clone());
         if let Some(to) = peer.endpoint {
             peer.new_path(now, self.socket.interface_mtu(to), self.cap);
         }
@@ -331,8 +331,8 @@ impl UdpTunnel {
         if let TunnResult::WriteToNetwork(message) = peer.tunn.format_handshake_initiation(&mut room, true) {
             let known = peer.endpoint.filter(|at| !peer.candidates.contains(at));
             for to in peer.candidates.iter().copied().chain(known) {
-                let out = Outgoing { to, from: None, ecn: None, segment: message.len(), bytes: message };
-                self.initiations += u64::from(self.socket.send(&out) == Fate::Sent);
+                let out = OutgoingBatch { to, from: None, ecn: None, segment: message.len(), bytes: message };
+                self.initiations += u64::from(self.socket.send(&out) == SendFate::Sent);
             }
         }
     }
@@ -348,8 +348,13 @@ impl UdpTunnel {
                 if let TunnResult::WriteToNetwork(message) = peer.tunn.update_timers(&mut room)
                     && let Some(to) = peer.endpoint
                 {
-                    let out =
-                        Outgoing { to, from: peer.from, ecn: None, segment: message.len(), bytes: message };
+                    let out = OutgoingBatch {
+                        to,
+                        from: peer.from,
+                        ecn: None,
+                        segment: message.len(),
+                        bytes: message,
+                    };
                     // What is lost now is sent again by its timer.
                     self.socket.send(&out);
                 }
@@ -361,7 +366,7 @@ impl UdpTunnel {
 
     /// Peers that were admitted go when they have proved nothing, or have been silent for long.
     fn forget_peers(&mut self, now: Instant) {
-        let is_over = |peer: &Peer| {
+        let is_over = |peer: &TunnelPeer| {
             let unproven = !peer.proven && now.since(peer.born) > UNPROVEN_TIME;
             !peer.configured
                 && (unproven || peer.tunn.is_expired() || now.since(peer.heard) > opening::SILENT_TIME)

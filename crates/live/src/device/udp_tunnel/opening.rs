@@ -1,8 +1,8 @@
 //! Datagrams from outside: from peers, from whoever wants to become one, and from strangers.
 
 use super::keys::PublicKey;
-use super::peer::Peer;
-use super::socket::{Outgoing, Socket};
+use super::peer::TunnelPeer;
+use super::socket::{OutgoingBatch, TunnelSocket};
 use super::{PeerConfig, UdpTunnel, probe};
 use boringtun::noise::errors::WireGuardError;
 use boringtun::noise::handshake::parse_handshake_anon;
@@ -94,7 +94,7 @@ impl UdpTunnel {
     }
 
     /// A packet was sealed with the keys of `peer`: it is there, and knows everything.
-    fn authentic(socket: &Socket, cap: u16, peer: &mut Peer, now: Instant, meta: &RecvMeta) {
+    fn authentic(socket: &TunnelSocket, cap: u16, peer: &mut TunnelPeer, now: Instant, meta: &RecvMeta) {
         let moved = peer.heard_at(now, meta.addr, meta.dst_ip);
         if moved || !peer.proven {
             peer.new_path(now, socket.interface_mtu(meta.addr), cap);
@@ -110,7 +110,7 @@ impl UdpTunnel {
             Err(TunnResult::WriteToNetwork(cookie)) => {
                 self.rejected.flooded += 1;
                 let segment = cookie.len();
-                self.socket.send(&Outgoing {
+                self.socket.send(&OutgoingBatch {
                     to: meta.addr,
                     from: meta.dst_ip,
                     ecn: None,
@@ -145,7 +145,7 @@ impl UdpTunnel {
         match peer.tunn.decapsulate(Some(meta.addr.ip()), datagram, &mut self.scratch) {
             TunnResult::WriteToNetwork(answer) => {
                 let segment = answer.len();
-                self.socket.send(&Outgoing {
+                self.socket.send(&OutgoingBatch {
                     to: meta.addr,
                     from: meta.dst_ip,
                     ecn: None,
@@ -172,7 +172,7 @@ impl UdpTunnel {
         let Some(to) = peer.endpoint.filter(|_| peer.is_ready()) else { return };
         while let TunnResult::WriteToNetwork(datagram) = peer.tunn.decapsulate(None, &[], &mut self.scratch) {
             let segment = datagram.len();
-            self.socket.send(&Outgoing { to, from: peer.from, ecn: None, segment, bytes: datagram });
+            self.socket.send(&OutgoingBatch { to, from: peer.from, ecn: None, segment, bytes: datagram });
         }
     }
 

@@ -21,7 +21,7 @@ const FIRST_RETRY: Span = Span::from_millis(250);
 const USUAL_MTU: u16 = 1_500;
 
 /// Another end of a tunnel.
-pub(super) struct Peer {
+pub(super) struct TunnelPeer {
     pub key: PublicKey,
     pub tunn: Tunn,
     /// Where it was heard last; before that where it is said to be.
@@ -49,7 +49,7 @@ pub(super) struct Peer {
     pub moves: u64,
 }
 
-impl Peer {
+impl TunnelPeer {
     pub fn new(
         now: Instant,
         own: &SecretKey,
@@ -67,7 +67,7 @@ impl Peer {
             Some(limiter),
         );
         let v6 = config.endpoints.first().is_some_and(SocketAddr::is_ipv6);
-        Peer {
+        TunnelPeer {
             key: config.key,
             tunn,
             endpoint: config.endpoints.first().copied(),

@@ -32,10 +32,10 @@ pub(super) struct Pmtu {
     /// Nothing above it can leave this machine.
     max: u16,
     current: u16,
-    phase: Phase,
+    phase: PmtuPhase,
     /// Probes that are due now.
     due: VecDeque<u16>,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentProbe>,
     next_seq: u16,
     rtt: Option<Span>,
     /// Data has left since the last check.
@@ -44,14 +44,14 @@ pub(super) struct Pmtu {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentProbe {
     seq: u16,
     size: u16,
     at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum PmtuPhase {
     /// RFC 8899 §5.2, Search.
     Search { round: u8, until: Instant },
     /// Search Complete.
@@ -69,7 +69,7 @@ impl Pmtu {
             overhead,
             max,
             current: 0,
-            phase: Phase::Search { round: 0, until: now },
+            phase: PmtuPhase::Search { round: 0, until: now },
             due: VecDeque::new(),
             sent: VecDeque::new(),
             next_seq: 0,
@@ -96,13 +96,13 @@ impl Pmtu {
         // The largest first: if it is answered, the search is over.
         self.due = self.sizes.iter().rev().copied().filter(|size| *size >= from).collect();
         let wait = self.rtt.map_or(FIRST_WAIT, |rtt| rtt + rtt / 2 + Span::from_millis(50));
-        self.phase = Phase::Search { round, until: now + wait };
+        self.phase = PmtuPhase::Search { round, until: now + wait };
     }
 
     fn complete(&mut self, now: Instant, raise_at: Instant, misses: u8) {
         self.due.clear();
         let confirm_at = if misses > 0 { now } else { now + CONFIRM };
-        self.phase = Phase::Complete { confirm_at, raise_at, misses };
+        self.phase = PmtuPhase::Complete { confirm_at, raise_at, misses };
     }
 
     /// The longest packet that is known to pass.
@@ -115,7 +115,7 @@ impl Pmtu {
     }
     /// True when the search is over.
     pub const fn is_settled(&self) -> bool {
-        !matches!(self.phase, Phase::Search { .. })
+        !matches!(self.phase, PmtuPhase::Search { .. })
     }
     /// The last round trip of a probe.
     pub const fn rtt(&self) -> Option<Span> {
@@ -134,7 +134,7 @@ impl Pmtu {
         if self.sent.len() == MAX_SENT {
             self.sent.pop_front();
         }
-        self.sent.push_back(Sent { seq, size, at: now });
+        self.sent.push_back(SentProbe { seq, size, at: now });
         Some((seq, size))
     }
 
@@ -157,7 +157,7 @@ impl Pmtu {
         let Some(sent) = self.sent.remove(at) else { return };
         self.rtt = Some(now.since(sent.at));
         match self.phase {
-            Phase::Search { .. } => {
+            PmtuPhase::Search { .. } => {
                 if sent.size >= self.current || !self.answered {
                     self.current = sent.size.max(if self.answered { self.current } else { 0 });
                 }
@@ -166,43 +166,45 @@ impl Pmtu {
                 self.due.retain(|size| *size > current);
                 if self.sizes.last().is_none_or(|largest| *largest <= current) {
                     self.complete(now, now + RAISE, 0);
-                } else if let (Phase::Search { until, .. }, Some(rtt)) = (&mut self.phase, self.rtt) {
+                } else if let (PmtuPhase::Search { until, .. }, Some(rtt)) = (&mut self.phase, self.rtt) {
                     // The larger ones were sent before this one.
                     *until = (*until).min(now + rtt / 2 + Span::from_millis(50));
                 }
             }
-            Phase::Confirm { raise_at, .. } if sent.size >= self.current => self.complete(now, raise_at, 0),
-            Phase::Confirm { until, raise_at, misses, .. } => {
-                self.phase = Phase::Confirm { until, raise_at, misses, small: true };
+            PmtuPhase::Confirm { raise_at, .. } if sent.size >= self.current => {
+                self.complete(now, raise_at, 0)
             }
-            Phase::Complete { .. } => {}
+            PmtuPhase::Confirm { until, raise_at, misses, .. } => {
+                self.phase = PmtuPhase::Confirm { until, raise_at, misses, small: true };
+            }
+            PmtuPhase::Complete { .. } => {}
         }
     }
 
     /// Does what is due.
     pub fn on_deadline(&mut self, now: Instant) {
         match self.phase {
-            Phase::Search { round, until } if now >= until => {
+            PmtuPhase::Search { round, until } if now >= until => {
                 if round + 1 < MAX_PROBES {
                     self.begin_round(now, round + 1);
                 } else {
                     self.complete(now, now + RAISE, 0);
                 }
             }
-            Phase::Complete { raise_at, .. } if now >= raise_at && self.used => {
+            PmtuPhase::Complete { raise_at, .. } if now >= raise_at && self.used => {
                 self.used = false;
                 self.begin_round(now, 0);
             }
-            Phase::Complete { confirm_at, raise_at, misses }
+            PmtuPhase::Complete { confirm_at, raise_at, misses }
                 if now >= confirm_at && (self.used || misses > 0) =>
             {
                 self.used = false;
                 let smallest = self.sizes.first().copied().unwrap_or(self.current);
                 self.due = VecDeque::from([self.current, smallest.min(self.current - 1)]);
                 let wait = self.rtt.map_or(FIRST_WAIT, |rtt| (rtt * 3).max(Span::from_millis(200)));
-                self.phase = Phase::Confirm { until: now + wait, raise_at, misses, small: false };
+                self.phase = PmtuPhase::Confirm { until: now + wait, raise_at, misses, small: false };
             }
-            Phase::Confirm { until, raise_at, misses, small } if now >= until => {
+            PmtuPhase::Confirm { until, raise_at, misses, small } if now >= until => {
                 // Without an answer to the small one nothing passes, whatever its size.
                 match misses + u8::from(small) {
                     MAX_PROBES.. => self.restart(now),
@@ -220,8 +222,8 @@ impl Pmtu {
             return now;
         }
         match self.phase {
-            Phase::Search { until, .. } | Phase::Confirm { until, .. } => until,
-            Phase::Complete { confirm_at, .. } => confirm_at,
+            PmtuPhase::Search { until, .. } | PmtuPhase::Confirm { until, .. } => until,
+            PmtuPhase::Complete { confirm_at, .. } => confirm_at,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! tried. WireGuard cuts off what is behind a packet's own length, so the answer is small and only the way there is tried.
 
 use super::UdpTunnel;
-use super::socket::{Fate, Outgoing};
+use super::socket::{OutgoingBatch, SendFate};
 use boringtun::noise::TunnResult;
 use bytes::Bytes;
 use farpace_units::Instant;
@@ -68,8 +68,8 @@ impl UdpTunnel {
                     continue;
                 };
                 let segment = datagram.len();
-                let out = Outgoing { to, from: peer.from, ecn: None, segment, bytes: datagram };
-                if self.socket.send(&out) == Fate::TooLong {
+                let out = OutgoingBatch { to, from: peer.from, ecn: None, segment, bytes: datagram };
+                if self.socket.send(&out) == SendFate::TooLong {
                     peer.pmtu.on_too_long(now, size);
                 }
             }

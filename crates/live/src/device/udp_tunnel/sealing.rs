@@ -1,7 +1,7 @@
 //! Packets of the host, sealed into the datagrams of one call.
 
-use super::peer::{OVERHEAD, Peer};
-use super::socket::{Fate, LONGEST, Outgoing, Socket};
+use super::peer::{OVERHEAD, TunnelPeer};
+use super::socket::{LONGEST, OutgoingBatch, SendFate, TunnelSocket};
 use super::{UdpTunnel, probe};
 use boringtun::noise::TunnResult;
 use farpace_wire::{Ecn, Packet};
@@ -19,7 +19,7 @@ const MAX_LOCAL: usize = 64;
 const DATA: u8 = 4;
 
 /// Datagrams that were sealed and are not yet sent, and how far in the queue of packets they reach.
-pub(super) struct Batch {
+pub(super) struct SealedBatch {
     buffer: Vec<u8>,
     plain: Vec<u8>,
     len: usize,
@@ -36,7 +36,7 @@ pub(super) struct Batch {
 }
 
 /// What becomes of a packet when a batch is filled.
-enum Put {
+enum PutOutcome {
     /// It is in.
     Whole,
     /// As many of its segments as there was room for.
@@ -47,9 +47,9 @@ enum Put {
     TooLong(u16),
 }
 
-impl Batch {
+impl SealedBatch {
     pub fn new() -> Self {
-        Batch {
+        SealedBatch {
             buffer: vec![0; LONGEST + SLACK],
             plain: Vec::with_capacity(LONGEST),
             len: 0,
@@ -68,20 +68,20 @@ impl Batch {
         &mut self,
         packet: &Packet,
         first: usize,
-        (index, peer): (u32, &mut Peer),
-        socket: &Socket,
+        (index, peer): (u32, &mut TunnelPeer),
+        socket: &TunnelSocket,
         max_segments: usize,
-    ) -> Put {
-        let Some(endpoint) = peer.endpoint else { return Put::Nowhere };
-        let Some(ecn) = packet.ip().map(|ip| codepoint(ip.ecn())) else { return Put::Nowhere };
+    ) -> PutOutcome {
+        let Some(endpoint) = peer.endpoint else { return PutOutcome::Nowhere };
+        let Some(ecn) = packet.ip().map(|ip| codepoint(ip.ecn())) else { return PutOutcome::Nowhere };
         let to = (index, endpoint, peer.from);
         if self.count > 0 && (self.to != Some(to) || self.ecn != ecn) {
-            return Put::Part(first);
+            return PutOutcome::Part(first);
         }
         let header = packet.headers_from_ip().len();
         let longest = header + packet.segment_size().map_or(packet.payload().len(), usize::from);
         if longest > usize::from(peer.pmtu.mtu()) && peer.pmtu.is_settled() {
-            return Put::TooLong(peer.pmtu.mtu());
+            return PutOutcome::TooLong(peer.pmtu.mtu());
         }
         let mut part = packet.clone();
         for number in first.. {
@@ -95,13 +95,13 @@ impl Batch {
                     && self.count < max_segments.min(MAX_SEGMENTS)
                     && self.len + datagram <= LONGEST);
             if !fits {
-                return Put::Part(number);
+                return PutOutcome::Part(number);
             }
             part.complete_checksum();
             self.plain.clear();
             self.plain.extend_from_slice(part.headers_from_ip());
             self.plain.extend_from_slice(part.payload());
-            let Some(room) = self.buffer.get_mut(self.len..) else { return Put::Part(number) };
+            let Some(room) = self.buffer.get_mut(self.len..) else { return PutOutcome::Part(number) };
             match peer.tunn.encapsulate(&self.plain, room) {
                 TunnResult::WriteToNetwork(message) if message.first() == Some(&DATA) => {
                     let len = message.len();
@@ -116,13 +116,13 @@ impl Batch {
                 // There are no keys: boringtun keeps the packet, and begins a handshake.
                 TunnResult::WriteToNetwork(message) => {
                     let (to, from, segment) = (endpoint, peer.from, message.len());
-                    socket.send(&Outgoing { to, from, ecn: None, segment, bytes: message });
+                    socket.send(&OutgoingBatch { to, from, ecn: None, segment, bytes: message });
                 }
                 _ => {}
             }
         }
         peer.pmtu.on_data();
-        Put::Whole
+        PutOutcome::Whole
     }
 
     fn clear(&mut self) {
@@ -162,16 +162,16 @@ impl UdpTunnel {
             let peer = index.and_then(|index| Some((index, self.peers.get_mut(&index)?)));
             let put = match peer {
                 Some(peer) => self.batch.put(packet, first, peer, &self.socket, max_segments),
-                None => Put::Nowhere,
+                None => PutOutcome::Nowhere,
             };
             match put {
-                Put::Whole => {}
-                Put::Part(segments) => {
+                PutOutcome::Whole => {}
+                PutOutcome::Part(segments) => {
                     self.batch.segments = segments;
                     return;
                 }
-                Put::Nowhere => self.counters.refused += 1,
-                Put::TooLong(mtu) => {
+                PutOutcome::Nowhere => self.counters.refused += 1,
+                PutOutcome::TooLong(mtu) => {
                     self.counters.refused += 1;
                     if self.local.len() < MAX_LOCAL {
                         self.local.extend(probe::too_long(packet, mtu));
@@ -185,15 +185,15 @@ impl UdpTunnel {
 
     /// False: there is no room now.
     fn send_batch(&mut self) -> bool {
-        let Batch { buffer, len, segment, count, to, ecn, .. } = &self.batch;
+        let SealedBatch { buffer, len, segment, count, to, ecn, .. } = &self.batch;
         let Some((index, to, from)) = *to else { return true };
         let bytes = buffer.get(..*len).unwrap_or_default();
         self.counters.writes += 1;
-        match self.socket.send(&Outgoing { to, from, ecn: *ecn, segment: *segment, bytes }) {
-            Fate::Blocked => return false,
-            Fate::Sent => self.counters.segments_sent += *count as u64,
-            Fate::Refused => self.counters.refused += *count as u64,
-            Fate::TooLong => {
+        match self.socket.send(&OutgoingBatch { to, from, ecn: *ecn, segment: *segment, bytes }) {
+            SendFate::Blocked => return false,
+            SendFate::Sent => self.counters.segments_sent += *count as u64,
+            SendFate::Refused => self.counters.refused += *count as u64,
+            SendFate::TooLong => {
                 self.counters.refused += *count as u64;
                 let now = self.clock.now();
                 let size = u16::try_from(segment - OVERHEAD).unwrap_or(u16::MAX);
@@ -207,13 +207,14 @@ impl UdpTunnel {
 }
 
 /// To whom a packet for this address goes: who has the longest network with it.
-fn route(last: &mut Option<(IpAddr, u32)>, peers: &BTreeMap<u32, Peer>, to: IpAddr) -> Option<u32> {
+fn route(last: &mut Option<(IpAddr, u32)>, peers: &BTreeMap<u32, TunnelPeer>, to: IpAddr) -> Option<u32> {
     if let Some((address, index)) = *last
         && address == to
     {
         return Some(index);
     }
-    let of = |(index, peer): (&u32, &Peer)| Some((peer.allows(to)?, peer.proven || peer.configured, *index));
+    let of =
+        |(index, peer): (&u32, &TunnelPeer)| Some((peer.allows(to)?, peer.proven || peer.configured, *index));
     let (_, _, index) = peers.iter().filter_map(of).max()?;
     *last = Some((to, index));
     Some(index)

@@ -19,7 +19,7 @@ const MEMORY: usize = 8 << 20;
 
 /// Where a socket is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bind {
+pub struct UdpBind {
     /// An address of this machine; none: all of them.
     pub address: Option<IpAddr>,
     /// A port; 0: the system chooses one.
@@ -29,14 +29,14 @@ pub struct Bind {
 }
 
 /// The socket.
-pub(super) struct Socket {
+pub(super) struct TunnelSocket {
     io: UdpSocket,
     state: Mutex<UdpSocketState>,
     v6: bool,
 }
 
 /// Datagrams of one size to one address; the last may be shorter.
-pub(super) struct Outgoing<'a> {
+pub(super) struct OutgoingBatch<'a> {
     pub to: SocketAddr,
     /// By which address of this machine, if that is not left to the routes.
     pub from: Option<IpAddr>,
@@ -47,7 +47,7 @@ pub(super) struct Outgoing<'a> {
 
 /// What has become of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SendFate {
     Sent,
     /// There is no room now.
     Blocked,
@@ -57,8 +57,8 @@ pub(super) enum Fate {
     Refused,
 }
 
-impl Socket {
-    pub fn open(bind: &Bind) -> Result<Self, DeviceError> {
+impl TunnelSocket {
+    pub fn open(bind: &UdpBind) -> Result<Self, DeviceError> {
         let open = |address: IpAddr| UdpSocket::bind(SocketAddr::new(address, bind.port));
         let io = match bind.address {
             Some(address) => open(address),
@@ -77,7 +77,7 @@ impl Socket {
         let what = || DeviceError::system("set up a UDP socket");
         let state = UdpSocketState::new((&io).into()).map_err(what())?;
         let v6 = io.local_addr().map_err(what())?.is_ipv6();
-        Ok(Socket { io, state: Mutex::new(state), v6 })
+        Ok(TunnelSocket { io, state: Mutex::new(state), v6 })
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -102,9 +102,9 @@ impl Socket {
     }
 
     /// Sends without waiting.
-    pub fn send(&self, out: &Outgoing<'_>) -> Fate {
+    pub fn send(&self, out: &OutgoingBatch<'_>) -> SendFate {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Outgoing { to, from, ecn, segment, bytes } = *out;
+        let OutgoingBatch { to, from, ecn, segment, bytes } = *out;
         let to = if self.v6 { mapped(to) } else { to };
         let from = from.filter(|from| self.v6 || from.is_ipv4());
         let segments = bytes.len().div_ceil(segment.max(1));
@@ -120,32 +120,32 @@ impl Socket {
             sent = send(&state, bytes, (segments > 1).then_some(segment), None);
         }
         let error = match sent {
-            Ok(()) => return Fate::Sent,
-            Err(error) if is_full(&error) => return Fate::Blocked,
+            Ok(()) => return SendFate::Sent,
+            Err(error) if is_full(&error) => return SendFate::Blocked,
             Err(error) => error,
         };
         let invalid = matches!(error.raw_os_error(), Some(nix::libc::EINVAL | nix::libc::EIO));
         if segments == 1 || !invalid {
-            return Fate::of(&error);
+            return SendFate::of(&error);
         }
         // A card that cannot cut, or a route to an interface with a smaller MTU: one by one it is seen which.
         for datagram in bytes.chunks(segment) {
             match send(&state, datagram, None, None) {
                 Ok(()) => {}
                 Err(error) => {
-                    let fate = Fate::of(&error);
+                    let fate = SendFate::of(&error);
                     // What was taken for a card that cannot cut was the MTU.
-                    if fate == Fate::TooLong
+                    if fate == SendFate::TooLong
                         && let Ok(fresh) = UdpSocketState::new((&self.io).into())
                     {
                         *state = fresh;
                     }
                     // The rest is lost, as on any path.
-                    return if fate == Fate::Blocked { Fate::Sent } else { fate };
+                    return if fate == SendFate::Blocked { SendFate::Sent } else { fate };
                 }
             }
         }
-        Fate::Sent
+        SendFate::Sent
     }
 
     /// Receives without waiting into buffers of [`LONGEST`] bytes; how many were filled, and what with.
@@ -178,12 +178,12 @@ impl Socket {
     }
 }
 
-impl Fate {
-    fn of(error: &io::Error) -> Fate {
+impl SendFate {
+    fn of(error: &io::Error) -> SendFate {
         match error.raw_os_error() {
-            Some(nix::libc::EMSGSIZE) => Fate::TooLong,
-            _ if is_full(error) => Fate::Blocked,
-            _ => Fate::Refused,
+            Some(nix::libc::EMSGSIZE) => SendFate::TooLong,
+            _ if is_full(error) => SendFate::Blocked,
+            _ => SendFate::Refused,
         }
     }
 }

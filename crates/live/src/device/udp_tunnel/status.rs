@@ -2,14 +2,14 @@
 
 use super::DeviceCounters;
 use super::keys::PublicKey;
-use super::peer::Peer;
+use super::peer::TunnelPeer;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What was not accepted, by its cause. None of it reached the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedDatagrams {
     /// No message of WireGuard, or cut.
     pub malformed: u64,
     /// For keys that do not exist any more, or never did.
@@ -51,20 +51,20 @@ pub struct PeerStatus {
 
 /// A handle by which another thread looks at a tunnel. It is renewed four times a second.
 #[derive(Clone, Debug, Default)]
-pub struct TunnelStatus(Arc<Mutex<Seen>>);
+pub struct TunnelStatus(Arc<Mutex<TunnelSnapshot>>);
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct TunnelSnapshot {
     peers: Vec<PeerStatus>,
-    rejected: Rejected,
+    rejected: RejectedDatagrams,
     counters: DeviceCounters,
 }
 
 impl TunnelStatus {
     pub(super) fn set<'a>(
         &self,
-        peers: impl Iterator<Item = &'a Peer>,
-        rejected: Rejected,
+        peers: impl Iterator<Item = &'a TunnelPeer>,
+        rejected: RejectedDatagrams,
         counters: DeviceCounters,
     ) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl TunnelStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).peers.clone()
     }
     /// What was not accepted.
-    pub fn rejected(&self) -> Rejected {
+    pub fn rejected(&self) -> RejectedDatagrams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).rejected
     }
     /// What went over the device.

@@ -1,0 +1,314 @@
+//! The end that waits: a tunnel and a TLS listener at the same port number, for whoever has the ticket.
+
+use super::ticket::{Ticket, TicketIdentity, TicketPlace};
+use super::{CarrierChoice, SecureStream, Service, inside, tls};
+use crate::transfer::{TransferStream, named_at};
+use anyhow::{Context, Result, anyhow};
+use farpace_live::Wait;
+use farpace_live::device::udp_tunnel::{TunnelStatus, UdpBind};
+use farpace_live::device::{TunnelConfig, UdpTunnel};
+use farpace_live::socket::{LiveListener, SocketOptions, Stack};
+use farpace_transfer::kernel;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Connections that were accepted and nobody serves yet.
+const MAX_WAITING: usize = 16;
+/// TLS handshakes at once, where the service is known only after them; and how long one may take.
+const MAX_SHAKING: usize = 64;
+const SHAKE: Duration = Duration::from_secs(10);
+/// Addresses of this machine that a ticket names.
+const MAX_OWN: usize = 4;
+/// Attempts to find a port that is free for UDP and for TCP.
+const ATTEMPTS: usize = 8;
+
+/// Where an end waits, and who may come.
+#[derive(Clone, Debug, Default)]
+pub struct GateArgs {
+    /// An address of this machine; none: all.
+    pub address: Option<IpAddr>,
+    /// Of UDP and TCP; 0: the system chooses.
+    pub port: u16,
+    /// How others reach this machine; none: by its own addresses.
+    pub advertise: Vec<String>,
+    /// Which ways are open.
+    pub ways: CarrierChoice,
+}
+
+/// The end that waits.
+pub struct Gate {
+    ticket: Ticket,
+    at: SocketAddr,
+    calls: Mutex<Receiver<(Service, TransferStream)>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    /// It ends with the gate.
+    _stack: Option<Stack>,
+    status: Option<TunnelStatus>,
+    /// Why one of the ways is closed.
+    note: Option<String>,
+}
+
+impl Gate {
+    /// Opens the ways.
+    ///
+    /// # Errors
+    /// No way can be opened: the port is taken, or there are no random numbers.
+    pub fn open(
+        identity: &TicketIdentity,
+        args: &GateArgs,
+        services: &[Service],
+        options: &SocketOptions,
+    ) -> Result<Gate> {
+        let tls_key = tls::public_key(&identity.tls()).context("the TLS key is none")?;
+        let mut ticket = identity.ticket(Vec::new(), &tls_key);
+        let (device, listener, note) = ports(identity, args, &ticket)?;
+        let of_device = device.as_ref().and_then(|device| device.local_addr().ok());
+        let at = of_device.or_else(|| listener.as_ref().and_then(|listener| listener.local_addr().ok()));
+        let at = at.context("no way is open")?;
+        let hosts =
+            if args.advertise.is_empty() { own_addresses(args.address) } else { args.advertise.clone() };
+        for host in hosts {
+            // With a port of its own, if it has been translated.
+            let place = host.parse().unwrap_or(TicketPlace { host, port: at.port() });
+            ticket.add(place);
+        }
+        let (tell, calls) = sync_channel(MAX_WAITING);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        let status = device.as_ref().map(UdpTunnel::status);
+        let mut stack = None;
+        if let Some(device) = device {
+            let address = device.addresses().to_vec();
+            let own = Stack::on_device(Box::new(device), &address, Wait::Sleep)?;
+            for service in services {
+                let within = address.first().copied().context("the tunnel has no address")?;
+                let listener = own.listen((within, service.port()), &inside(options))?;
+                let (tell, stop, service) = (tell.clone(), stop.clone(), *service);
+                threads.push(spawn(move || accept_inside(&listener, service, &tell, &stop))?);
+            }
+            stack = Some(own);
+        }
+        if let Some(listener) = listener {
+            let server =
+                tls::TlsServer::new(&identity.tls(), &ticket, services).context("the TLS key is none")?;
+            let (stop, services) = (stop.clone(), services.to_vec());
+            threads.push(spawn(move || accept_tls(&listener, &server, &services, &tell, &stop))?);
+        }
+        Ok(Gate { ticket, at, calls: Mutex::new(calls), stop, threads, _stack: stack, status, note })
+    }
+
+    /// What lets others come.
+    pub const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+    /// Where it is.
+    pub const fn address(&self) -> SocketAddr {
+        self.at
+    }
+    /// Why one of the ways is closed.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+    /// The tunnel, as it was a moment ago; none: there is none.
+    pub fn status(&self) -> Option<&TunnelStatus> {
+        self.status.as_ref()
+    }
+    /// The next connection; none: `stop` said so.
+    ///
+    /// # Errors
+    /// No more connections can come.
+    pub fn accept(&self, stop: &dyn Fn() -> bool) -> Result<Option<(Service, TransferStream)>> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        while !stop() {
+            match calls.recv_timeout(LOOK) {
+                Ok(call) => return Ok(Some(call)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(anyhow!("cannot accept connections any more"));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Whoever waits to hand a connection over finds nobody.
+        drop(std::mem::replace(&mut self.calls, Mutex::new(sync_channel(0).1)));
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    Builder::new().name("farpace-gate".into()).spawn(work).context("cannot start a thread")
+}
+
+type Ports = (Option<UdpTunnel>, Option<TcpListener>, Option<String>);
+
+/// Opens UDP and TCP at the same number. TCP may be missing where UDP is there, and the other way round; it is said why.
+fn ports(identity: &TicketIdentity, args: &GateArgs, ticket: &Ticket) -> Result<Ports> {
+    let mut last = anyhow!("neither UDP nor TCP is wanted");
+    for _ in 0..if args.port == 0 { ATTEMPTS } else { 1 } {
+        let config = TunnelConfig {
+            bind: UdpBind { address: args.address, port: args.port, interface: None },
+            admit: Some(ticket.preshared()),
+            ..TunnelConfig::new(identity.tunnel())
+        };
+        let device = args.ways.udp.then(|| UdpTunnel::open(&config).map_err(anyhow::Error::from));
+        let port = match &device {
+            Some(Ok(device)) => device.local_addr()?.port(),
+            _ => args.port,
+        };
+        let listener = args.ways.tcp.then(|| listen(args.address, port));
+        match (device, listener) {
+            (Some(Ok(device)), Some(Ok(listener))) => return Ok((Some(device), Some(listener), None)),
+            (Some(Ok(device)), None) => return Ok((Some(device), None, None)),
+            (None, Some(Ok(listener))) => return Ok((None, Some(listener), None)),
+            (Some(Err(error)), None) => last = error,
+            (None | Some(Err(_)), Some(Err(error))) => last = error,
+            // The number is taken in TCP: another one is tried, if it may be another.
+            (Some(Ok(device)), Some(Err(error))) if args.port != 0 => {
+                return Ok((Some(device), None, Some(format!("No TCP: {error:#}"))));
+            }
+            (Some(Err(error)), Some(Ok(listener))) if args.port != 0 => {
+                return Ok((None, Some(listener), Some(format!("No UDP: {error:#}"))));
+            }
+            (Some(Ok(_)), Some(Err(error))) | (Some(Err(error)), Some(Ok(_))) => last = error,
+            (None, None) => break,
+        }
+    }
+    Err(last)
+}
+
+fn listen(address: Option<IpAddr>, port: u16) -> Result<TcpListener> {
+    let context = || {
+        let at = address.map_or(format!("port {port}"), |address| named_at(&address.to_string(), port));
+        format!("cannot listen at {at}; another program may have the port: choose one with --listen")
+    };
+    let open = |address: IpAddr| TcpListener::bind(SocketAddr::new(address, port));
+    match address {
+        Some(address) => open(address),
+        // A system without IPv6 has all addresses of IPv4 left.
+        None => open(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| open(Ipv4Addr::UNSPECIFIED.into())),
+    }
+    .with_context(context)
+}
+
+/// The addresses by which others may reach this machine: first those that lead to the Internet.
+fn own_addresses(bound: Option<IpAddr>) -> Vec<String> {
+    if let Some(bound) = bound.filter(|bound| !bound.is_unspecified()) {
+        return vec![bound.to_canonical().to_string()];
+    }
+    // Nothing is sent: the system only looks up by which address it would be.
+    let towards = |any: IpAddr, to: &str| {
+        let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+        socket.connect((to, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    let first = [
+        towards(Ipv4Addr::UNSPECIFIED.into(), "192.0.2.1"),
+        towards(Ipv6Addr::UNSPECIFIED.into(), "2001:db8::1"),
+    ];
+    let mut all: Vec<IpAddr> = first.into_iter().flatten().collect();
+    let found = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    });
+    all.extend(found);
+    let is_reached = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
+    };
+    let mut kept: Vec<String> = Vec::new();
+    for address in all.iter().filter(|address| is_reached(address)) {
+        let text = address.to_string();
+        if !kept.contains(&text) && kept.len() < MAX_OWN {
+            kept.push(text);
+        }
+    }
+    // A machine without networks still has itself.
+    if kept.is_empty() { vec![Ipv4Addr::LOCALHOST.to_string()] } else { kept }
+}
+
+fn accept_inside(
+    listener: &LiveListener,
+    service: Service,
+    tell: &SyncSender<(Service, TransferStream)>,
+    stop: &AtomicBool,
+) {
+    listener.set_timeout(Some(LOOK));
+    while !stop.load(Ordering::Relaxed) {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if tell.send((service, SecureStream::of_stream(stream).into())).is_err() {
+                    return;
+                }
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::TimedOut
+                        | std::io::ErrorKind::WouldBlock
+                        | std::io::ErrorKind::Interrupted
+                ) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn accept_tls(
+    listener: &TcpListener,
+    server: &tls::TlsServer,
+    services: &[Service],
+    tell: &SyncSender<(Service, TransferStream)>,
+    stop: &AtomicBool,
+) {
+    let shaking = Arc::new(AtomicUsize::new(0));
+    while let Ok(Some(tcp)) = kernel::accept(listener, || stop.load(Ordering::Relaxed)) {
+        let address = tcp.peer_addr().ok().map(|at| at.ip());
+        if tcp.set_nonblocking(false).is_err() {
+            continue;
+        }
+        // Where there is one service alone, whoever serves it has limits for strangers, and time for them.
+        if let &[service] = services {
+            let Ok(channel) = server.later(tcp) else { continue };
+            let call = TransferStream { address, ..channel.into() };
+            if tell.send((service, call)).is_err() {
+                return;
+            }
+            continue;
+        }
+        if shaking.load(Ordering::Relaxed) >= MAX_SHAKING {
+            continue;
+        }
+        shaking.fetch_add(1, Ordering::Relaxed);
+        let (tell, shaking, server) = (tell.clone(), shaking.clone(), server.clone());
+        let left = shaking.clone();
+        let shake = move || {
+            let timeouts = |time| tcp.set_read_timeout(time).and_then(|()| tcp.set_write_timeout(time));
+            let again = tcp.try_clone();
+            if let (Ok(()), Ok(tcp)) = (timeouts(Some(SHAKE)), again)
+                && let Ok((channel, service)) = server.shake(tcp)
+                && timeouts(None).is_ok()
+            {
+                let _ = tell.send((service, TransferStream { address, ..channel.into() }));
+            }
+            shaking.fetch_sub(1, Ordering::Relaxed);
+        };
+        if Builder::new().spawn(shake).is_err() {
+            left.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

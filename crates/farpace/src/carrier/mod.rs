@@ -1,0 +1,109 @@
+//! Encrypted ways to the other end, without privileges: a WireGuard tunnel over UDP with farpace's own TCP inside; where UDP
+//! does not get through, TLS 1.3 over the kernel's TCP; where that does not either, ssh.
+//!
+//! Both ends know a [`Ticket`]: where the one that waits is, its keys, and a secret. Nothing here is in the clear.
+//!
+//! | concept | file |
+//! |---|---|
+//! | what both ends know | `ticket`, and `words` where people give one |
+//! | the end that waits | `gate` |
+//! | the end that comes: all ways probed at once | `reach` |
+//! | one TLS stream | `tls` |
+
+mod gate;
+mod reach;
+mod ticket;
+mod tls;
+mod words;
+
+pub use gate::{Gate, GateArgs};
+pub use reach::{Carrier, CarrierChoice, ReachedEnd, reach};
+pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};
+pub use words::{hide_words, ticket_of};
+
+use crate::transfer::TransferProbe;
+use farpace_live::socket::{SocketOptions, Stream};
+use farpace_transfer::{FramedStream, kernel};
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What the end that waits does for the other. In the tunnel each is a TCP port, in TLS a protocol name (ALPN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Service {
+    /// Files.
+    Transfer,
+    /// Connections on to other hosts.
+    Forward,
+    /// Throughput.
+    Perf,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Service; 3] = [Service::Transfer, Service::Forward, Service::Perf];
+
+    /// Its port inside a tunnel.
+    pub const fn port(self) -> u16 {
+        match self {
+            Service::Transfer => 7_077,
+            Service::Forward => 7_078,
+            Service::Perf => 7_079,
+        }
+    }
+    /// Its name in TLS.
+    pub const fn protocol(self) -> &'static [u8] {
+        match self {
+            Service::Transfer => b"farpace-transfer/2",
+            Service::Forward => b"farpace-forward/1",
+            Service::Perf => b"farpace-perf/1",
+        }
+    }
+}
+
+/// A stream to a service, encrypted.
+pub struct SecureStream {
+    /// Its two directions.
+    pub line: FramedStream,
+    /// Ends our direction alone: the other end reads to the end of what was written.
+    pub finish: Box<dyn Fn() + Send + Sync>,
+    /// Who is there.
+    pub peer: String,
+    /// Where to look how it goes.
+    pub probe: TransferProbe,
+}
+
+impl SecureStream {
+    /// A connection of farpace's stack.
+    fn of_stream(stream: Stream) -> SecureStream {
+        let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
+        // All that was written is to arrive before the stack goes.
+        stream.set_linger(Some(Duration::from_secs(5)));
+        let (reader, closer, finisher) = (stream.clone(), stream.clone(), stream.clone());
+        let close = move || {
+            let _ = closer.shutdown(Shutdown::Both);
+            closer.interrupt();
+        };
+        let finish = move || drop(finisher.shutdown(Shutdown::Write));
+        let probe = TransferProbe::Farpace(stream.clone());
+        let line =
+            FramedStream { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
+        SecureStream { line, finish: Box::new(finish), peer, probe }
+    }
+
+    /// A connection of the kernel, in the clear: for the ends of what is forwarded.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn of_kernel(stream: TcpStream) -> io::Result<SecureStream> {
+        let peer = stream.peer_addr().map_or("?".to_owned(), |peer: SocketAddr| peer.to_string());
+        let (probe, finisher) = (TransferProbe::Kernel(stream.try_clone()?), stream.try_clone()?);
+        let finish = move || drop(finisher.shutdown(Shutdown::Write));
+        Ok(SecureStream { line: kernel::line_of(stream)?, finish: Box::new(finish), peer, probe })
+    }
+}
+
+/// How connections inside a tunnel are to be, if nothing else is said.
+fn inside(options: &SocketOptions) -> SocketOptions {
+    options.clone().nodelay(true)
+}

@@ -1,0 +1,250 @@
+//! The end that comes: it tries UDP and TCP at once, and takes the better of what gets through.
+
+use super::ticket::Ticket;
+use super::{SecureStream, Service, inside, tls};
+use crate::interrupt;
+use crate::stopwatch::Stopwatch;
+use anyhow::{Context, Result, anyhow, bail};
+use farpace_live::Wait;
+use farpace_live::device::udp_tunnel::{Dialled, PeerConfig, SecretKey, TunnelStatus, UdpBind};
+use farpace_live::device::{TunnelConfig, UdpTunnel};
+use farpace_live::socket::{SocketOptions, Stack};
+use farpace_report::number;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// How long UDP is tried.
+const UDP_TIME: Duration = Duration::from_secs(5);
+/// How long TCP is tried, with its handshake of TLS.
+const TCP_TIME: Duration = Duration::from_secs(10);
+/// When TCP gets through first, UDP has this long to do so too, and three times as long as TCP took.
+const GRACE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Which ways may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarrierChoice {
+    /// A tunnel over UDP, with farpace's TCP inside.
+    pub udp: bool,
+    /// TLS over the kernel's TCP.
+    pub tcp: bool,
+}
+
+impl Default for CarrierChoice {
+    fn default() -> Self {
+        CarrierChoice { udp: true, tcp: true }
+    }
+}
+
+/// A way to the other end.
+pub struct ReachedEnd {
+    carried: Carrier,
+    /// Which way, and why not the other.
+    pub why: String,
+    /// The connection that was made to try, to be used first.
+    first: Mutex<Option<SecureStream>>,
+}
+
+/// How it is reached.
+pub enum Carrier {
+    /// By farpace's TCP in a tunnel.
+    Tunnel {
+        /// The stack inside.
+        stack: Stack,
+        /// The other end's address there.
+        inside: IpAddr,
+        /// How connections are to be.
+        options: Box<SocketOptions>,
+        /// The tunnel as it was a moment ago.
+        status: TunnelStatus,
+    },
+    /// By TLS.
+    Tls {
+        /// Where.
+        at: SocketAddr,
+        /// What shows the keys.
+        ticket: Box<Ticket>,
+    },
+}
+
+enum WayResult {
+    Udp(Result<(Box<UdpTunnel>, Dialled)>),
+    Tcp(SocketAddr, Result<SecureStream>),
+}
+
+/// Finds a way to the end that a ticket names, for connections to `service`.
+///
+/// # Errors
+/// No way leads there; the error says what happened on each.
+pub fn reach(
+    ticket: &Ticket,
+    service: Service,
+    ways: CarrierChoice,
+    options: &SocketOptions,
+) -> Result<ReachedEnd> {
+    let places: Vec<_> = ticket.places.iter().map(ToString::to_string).collect();
+    let addresses = ticket.addresses();
+    if addresses.is_empty() {
+        bail!("cannot find the host of {}", places.join(", "));
+    }
+    let given_up = Arc::new(AtomicBool::new(false));
+    let (tell, hear) = channel();
+    if ways.udp {
+        try_udp(ticket, &addresses, given_up.clone(), tell.clone());
+    }
+    if ways.tcp {
+        for at in &addresses {
+            try_tcp(ticket, service, *at, tell.clone());
+        }
+    }
+    drop(tell);
+    let begun = Stopwatch::start();
+    let mut udp: Option<anyhow::Error> = (!ways.udp).then(|| anyhow!("not wanted"));
+    let mut tcp: Option<(SocketAddr, SecureStream, Duration)> = None;
+    let mut tcp_error: Option<anyhow::Error> = None;
+    let found = loop {
+        if interrupt::asked() {
+            break Err(anyhow!("interrupted"));
+        }
+        let is_over = match hear.recv_timeout(LOOK) {
+            Ok(WayResult::Udp(Ok((device, dialled)))) => break tunnel(*device, dialled, ticket, options),
+            Ok(WayResult::Udp(Err(error))) => {
+                udp = Some(error);
+                false
+            }
+            Ok(WayResult::Tcp(at, Ok(channel))) => {
+                tcp.get_or_insert((at, channel, begun.elapsed()));
+                false
+            }
+            Ok(WayResult::Tcp(at, Err(error))) => {
+                tcp_error = Some(error.context(format!("TCP to {at}")));
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        let late = |since: Duration| begun.elapsed() > since + GRACE.max(since * 3);
+        if let Some((at, channel, took)) = tcp.take() {
+            if udp.is_some() || late(took) {
+                let why = match &udp {
+                    _ if !ways.udp => format!("TLS 1.3 over the kernel's TCP to {at}"),
+                    Some(error) => format!(
+                        "TLS 1.3 over the kernel's TCP to {at}, because UDP does not get through: {error:#}"
+                    ),
+                    None => format!(
+                        "TLS 1.3 over the kernel's TCP to {at}, because UDP has not been answered meanwhile"
+                    ),
+                };
+                let carried = Carrier::Tls { at, ticket: Box::new(ticket.clone()) };
+                break Ok(ReachedEnd { carried, why, first: Mutex::new(Some(channel)) });
+            }
+            tcp = Some((at, channel, took));
+        } else if is_over {
+            break Err(match (udp, tcp_error) {
+                (Some(udp), Some(tcp)) if ways.udp => anyhow!("{udp:#}; {tcp:#}"),
+                (_, Some(error)) | (Some(error), None) => error,
+                (None, None) => anyhow!("no answer"),
+            });
+        }
+    };
+    given_up.store(true, Ordering::Relaxed);
+    found
+}
+
+fn try_udp(ticket: &Ticket, addresses: &[SocketAddr], given_up: Arc<AtomicBool>, tell: Sender<WayResult>) {
+    let open = |ticket: &Ticket| -> Result<UdpTunnel> {
+        // Another key where both ends would have the same address inside.
+        let mut key = SecretKey::generate().context("no random numbers")?;
+        while key.public().inner_address() == ticket.key().inner_address() {
+            key = SecretKey::generate().context("no random numbers")?;
+        }
+        let peer = PeerConfig::at(ticket.key(), Some(ticket.preshared()), addresses.to_vec());
+        let config = TunnelConfig { bind: UdpBind::default(), peers: vec![peer], ..TunnelConfig::new(key) };
+        Ok(UdpTunnel::open(&config)?)
+    };
+    let device = open(ticket);
+    let work = move || {
+        let found = device.and_then(|mut device| {
+            let dialled = device.dial(UDP_TIME, &|| given_up.load(Ordering::Relaxed))?;
+            Ok((Box::new(device), dialled))
+        });
+        let _ = tell.send(WayResult::Udp(found));
+    };
+    // Without a thread there is one way less.
+    let _ = Builder::new().name("farpace-udp".into()).spawn(work);
+}
+
+fn try_tcp(ticket: &Ticket, service: Service, at: SocketAddr, tell: Sender<WayResult>) {
+    let client = tls::TlsClient::new(ticket, service).context("the TLS key is none");
+    let work = move || {
+        let found = client.and_then(|client| connect(&client, at));
+        let _ = tell.send(WayResult::Tcp(at, found));
+    };
+    let _ = Builder::new().name("farpace-tls".into()).spawn(work);
+}
+
+fn connect(client: &tls::TlsClient, at: SocketAddr) -> Result<SecureStream> {
+    let tcp = TcpStream::connect_timeout(&at, TCP_TIME)?;
+    let again = tcp.try_clone()?;
+    let timeouts = |time| again.set_read_timeout(time).and_then(|()| again.set_write_timeout(time));
+    timeouts(Some(TCP_TIME))?;
+    let (channel, _) = client.shake(tcp).context("it is not who the ticket says, or the ticket is old")?;
+    timeouts(None)?;
+    Ok(channel)
+}
+
+fn tunnel(
+    device: UdpTunnel,
+    dialled: Dialled,
+    ticket: &Ticket,
+    options: &SocketOptions,
+) -> Result<ReachedEnd> {
+    let Dialled { endpoint, mtu, rtt } = dialled;
+    let (own, status) = (device.addresses().to_vec(), device.status());
+    let stack = Stack::on_device(Box::new(device), &own, Wait::Sleep)?;
+    // Without a place for its socket `farpace ss` does not show it; nothing else is lost.
+    let _ = stack.offer_list("tunnel");
+    let rtt = rtt.map_or(String::new(), |rtt| format!(", round trip {} ms", number(rtt.as_secs_f64() * 1e3)));
+    let why = format!("farpace's TCP in a WireGuard tunnel over UDP to {endpoint}, packets of {mtu} B{rtt}");
+    let carried = Carrier::Tunnel {
+        stack,
+        inside: ticket.key().inner_address().into(),
+        options: Box::new(inside(options)),
+        status,
+    };
+    Ok(ReachedEnd { carried, why, first: Mutex::new(None) })
+}
+
+impl ReachedEnd {
+    /// How it is reached.
+    pub const fn carried(&self) -> &Carrier {
+        &self.carried
+    }
+    /// In a word: `farpace` or `tls`.
+    pub const fn name(&self) -> &'static str {
+        match self.carried {
+            Carrier::Tunnel { .. } => "farpace",
+            Carrier::Tls { .. } => "tls",
+        }
+    }
+    /// A new stream to a service.
+    ///
+    /// # Errors
+    /// It is not served there, or the way does not lead there any more.
+    pub fn open(&self, service: Service) -> Result<SecureStream> {
+        if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(first);
+        }
+        match &self.carried {
+            Carrier::Tunnel { stack, inside, options, .. } => {
+                let stream = stack.connect((*inside, service.port()), options);
+                Ok(SecureStream::of_stream(stream.context("cannot connect through the tunnel")?))
+            }
+            Carrier::Tls { at, ticket } => connect(&tls::TlsClient::new(ticket, service)?, *at),
+        }
+    }
+}
