@@ -18,6 +18,7 @@ mod lateness;
 mod process;
 pub mod socket;
 pub mod system;
+mod tunnel_paths;
 
 pub use capture::{LiveCapture, LiveCaptureError};
 pub use clock::Clock;
@@ -30,3 +31,4 @@ pub use kernel_tcp::{KernelTcp, connect_kernel};
 pub use lateness::Lateness;
 pub use process::{Process, leave_terminal, sharpen_timers};
 pub use system::{Namespace, default_memory};
+pub use tunnel_paths::{MAX_TUNNEL_PATHS, path_framing, stack_over_paths};

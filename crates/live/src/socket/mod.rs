@@ -35,5 +35,6 @@ pub use options::{DEFAULT_BACKLOG, OptionsError, SocketOptions};
 pub use registry::Interrupted;
 pub use shared::{Readiness, ReadinessWatch};
 pub use snapshot::{ConnectionSnapshot, LimitedBy};
+pub(crate) use stack::secret_and_seed;
 pub use stack::{Besides, Stack, StackError};
 pub use stream::Stream;

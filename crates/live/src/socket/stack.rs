@@ -12,6 +12,7 @@ use super::posix::wall_now;
 use super::registry::Registry;
 use super::stream::Stream;
 use crate::control::{ControlError, ControlSocket};
+use crate::device::udp_tunnel::random_bytes;
 use crate::device::{Device, DeviceError, Tun, TunConfig};
 use crate::driver::{Driver, DriverError, Ended, Handle, HostJob, Stats, Wait};
 use crate::system::default_memory;
@@ -22,7 +23,7 @@ use farpace_tcp::{Connection, ConnectionState};
 use farpace_units::{ByteCount, Rate};
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -114,14 +115,20 @@ impl Drop for OnDriver {
     }
 }
 
+/// A secret that nobody can guess, and a seed.
+///
+/// # Errors
+/// The system has none.
+pub(crate) fn secret_and_seed() -> io::Result<(Secret, u64)> {
+    Ok((secret()?, u64::from_be_bytes(random_bytes()?)))
+}
+
 /// A secret that nobody can guess.
 ///
 /// # Errors
 /// The system has none.
 fn secret() -> io::Result<Secret> {
-    let mut key = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
-    Ok(Secret::new(key))
+    Ok(Secret::new(random_bytes()?))
 }
 
 fn first(to: impl ToSocketAddrs) -> io::Result<SocketAddr> {

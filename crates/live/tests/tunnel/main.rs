@@ -7,6 +7,7 @@ mod hosts;
 #[path = "../kernel/netns.rs"]
 mod netns;
 mod pair;
+mod paths;
 mod relay;
 mod stock;
 mod strangers;

@@ -16,6 +16,8 @@ const PSH: u8 = 0x08;
 
 /// Puts IP packets together. What comes out stays in the order in which it came in.
 pub(super) struct Coalescer {
+    /// False: every packet stays by itself.
+    joins: bool,
     buffers: FrameBuffers,
     open: Option<OpenSuperSegment>,
 }
@@ -42,13 +44,14 @@ struct OwnSegment {
 }
 
 impl Coalescer {
-    pub fn new() -> Self {
-        Coalescer { buffers: FrameBuffers::new(LONGEST), open: None }
+    /// Puts packets together, or, if it does not join, makes packets of bytes and no more.
+    pub fn new(joins: bool) -> Self {
+        Coalescer { joins, buffers: FrameBuffers::new(LONGEST), open: None }
     }
 
     /// A packet has come. `ce`: congestion was met outside. Returns false for what is no packet.
     pub fn push(&mut self, packet: &[u8], ce: bool, into: &mut Vec<Packet>) -> bool {
-        let Some(found) = OwnSegment::of(packet) else {
+        let Some(found) = OwnSegment::of(packet).filter(|_| self.joins) else {
             self.flush(into);
             return self.single(packet, ce, into);
         };
@@ -214,7 +217,7 @@ mod tests {
     fn segments_in_a_row_become_one_packet_and_others_stay_apart() {
         let (ack, push) = (TcpFlags::ACK, TcpFlags::ACK | TcpFlags::PSH);
         for v6 in [false, true] {
-            let mut joined = Coalescer::new();
+            let mut joined = Coalescer::new(true);
             let mut out = Vec::new();
             let data: Vec<u8> = (0..2_500_u32).map(|n| n as u8).collect();
             joined.push(&segment(v6, u32::MAX - 500, ack, &data[..1_000]), false, &mut out);
@@ -259,7 +262,7 @@ mod tests {
     /// Breaks: what no host understands crashes it.
     #[test]
     fn what_is_no_packet_is_refused() {
-        let mut joined = Coalescer::new();
+        let mut joined = Coalescer::new(true);
         let mut out = Vec::new();
         for bytes in [&[][..], &[0x45], &[0x45; 19], &[0x45; 40], &[0x60; 39], &[0xff; 100]] {
             joined.push(bytes, true, &mut out);

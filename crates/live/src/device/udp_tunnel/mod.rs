@@ -13,12 +13,16 @@
 //! | packets of the host sealed into datagrams | `sealing` |
 //! | datagrams opened, from peers and from strangers | `opening` |
 //! | segments put together before the host sees them | `coalesce` |
+//! | several devices behind one socket | `inlet` |
+//! | Ethernet frames, for hosts with several tunnels | `framing` |
 //! | what others see of it | `status` |
 //!
 //! The tunnel never retransmits and never delays: the TCP inside does all that.
 
 mod coalesce;
 mod config;
+mod framing;
+mod inlet;
 mod keys;
 mod opening;
 mod peer;
@@ -29,6 +33,7 @@ mod socket;
 mod status;
 
 pub use config::{WireguardError, WireguardFile};
+pub use framing::Framing;
 pub use keys::{KeyError, PresharedKey, PublicKey, SecretKey};
 pub use opening::{MAX_HANDSHAKES, MAX_PEERS, MAX_UNPROVEN, UNPROVEN_TIME};
 pub use socket::UdpBind;
@@ -43,6 +48,7 @@ use boringtun::noise::rate_limiter::RateLimiter;
 use coalesce::Coalescer;
 use farpace_units::{Instant, Span};
 use farpace_wire::Packet;
+use inlet::{Inlet, SharedSocket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use peer::{OVERHEAD, TunnelPeer, inner_mtu};
 use quinn_udp::RecvMeta;
@@ -102,6 +108,8 @@ pub struct TunnelConfig {
     pub admit: Option<PresharedKey>,
     /// The longest packet inside, in bytes; none: what the interface towards the first peer leaves.
     pub mtu: Option<u16>,
+    /// It carries Ethernet frames: it is one of several tunnels of a host. There is one peer then, which does the same.
+    pub framing: Option<Framing>,
 }
 
 impl TunnelConfig {
@@ -114,6 +122,7 @@ impl TunnelConfig {
             peers: Vec::new(),
             admit: None,
             mtu: None,
+            framing: None,
         }
     }
 }
@@ -154,7 +163,10 @@ pub struct Dialled {
 pub struct UdpTunnel {
     key: SecretKey,
     addresses: Vec<IpAddr>,
-    socket: TunnelSocket,
+    socket: Arc<SharedSocket>,
+    /// Its datagrams come by the socket of another device.
+    inlet: Option<Arc<Inlet>>,
+    framing: Option<Framing>,
     info: DeviceInfo,
     clock: Clock,
     limiter: Arc<RateLimiter>,
@@ -187,7 +199,17 @@ impl UdpTunnel {
     /// # Errors
     /// The socket cannot be had, or the system gives no random numbers.
     pub fn open(config: &TunnelConfig) -> Result<Self, DeviceError> {
-        let socket = TunnelSocket::open(&config.bind)?;
+        let socket = Arc::new(SharedSocket::new(TunnelSocket::open(&config.bind)?));
+        let limiter = Arc::new(RateLimiter::new(&config.key.public().point(), COOKIES_FROM * 2));
+        Self::on(socket, None, limiter, config)
+    }
+
+    fn on(
+        socket: Arc<SharedSocket>,
+        inlet: Option<Arc<Inlet>>,
+        limiter: Arc<RateLimiter>,
+        config: &TunnelConfig,
+    ) -> Result<Self, DeviceError> {
         let first = config.peers.first().and_then(|peer| peer.endpoints.first().copied());
         let outer = first.and_then(|to| socket.interface_mtu(to));
         let v6 = first.is_some_and(|to| to.ip().to_canonical().is_ipv6());
@@ -207,7 +229,9 @@ impl UdpTunnel {
             key: config.key.clone(),
             addresses: own,
             info: DeviceInfo { name: "tunnel".into(), mtu, mac: None, super_segment: super_segment(mtu) },
-            limiter: Arc::new(RateLimiter::new(&public.point(), COOKIES_FROM * 2)),
+            limiter,
+            inlet,
+            framing: config.framing,
             admit: config.admit.clone(),
             cap,
             peers: BTreeMap::new(),
@@ -216,7 +240,8 @@ impl UdpTunnel {
             buffers: vec![vec![0; LONGEST + 1]; BATCHES],
             scratch: vec![0; LONGEST + 1],
             batch: SealedBatch::new(),
-            coalescer: Coalescer::new(),
+            // A layer that spreads frames counts them one by one.
+            coalescer: Coalescer::new(config.framing.is_none()),
             local: VecDeque::new(),
             counters: DeviceCounters::default(),
             rejected: RejectedDatagrams::default(),
@@ -239,7 +264,11 @@ impl UdpTunnel {
         let index = loop {
             let [a, b, c] = random_bytes()?;
             let index = u32::from_be_bytes([0, a, b, c]);
-            if !self.peers.contains_key(&index) {
+            let is_free = match &self.inlet {
+                None => !self.peers.contains_key(&index),
+                Some(inlet) => self.socket.share(config.key, index, inlet),
+            };
+            if is_free {
                 break index;
             }
         };
@@ -262,6 +291,14 @@ impl UdpTunnel {
     /// The public key of this end.
     pub fn public_key(&self) -> PublicKey {
         self.key.public()
+    }
+    /// A handle by which further devices can be opened behind the same socket, while this one is at work.
+    pub fn port(&self) -> TunnelPort {
+        TunnelPort { socket: self.socket.clone(), limiter: self.limiter.clone(), key: self.key.clone() }
+    }
+    /// The frames that it carries; none: IP packets alone.
+    pub const fn framing(&self) -> Option<Framing> {
+        self.framing
     }
     /// Its addresses inside.
     pub fn addresses(&self) -> &[IpAddr] {
@@ -319,7 +356,7 @@ impl UdpTunnel {
                 self.initiate(index);
             }
             let left = self.due_in().unwrap_or(TICK).min(Span::from_millis(20)).max(Span::from_millis(1));
-            let mut fds = [PollFd::new(self.socket.fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(self.fd(), PollFlags::POLLIN)];
             let _ = poll(&mut fds, PollTimeout::from((left.as_nanos() / 1_000_000) as u16));
         }
     }
@@ -334,6 +371,21 @@ impl UdpTunnel {
                 let out = OutgoingBatch { to, from: None, ecn: None, segment: message.len(), bytes: message };
                 self.initiations += u64::from(self.socket.send(&out) == SendFate::Sent);
             }
+        }
+    }
+
+    /// A path of several is tried again and again: the others carry the connections meanwhile.
+    fn reopen(&mut self, now: Instant) {
+        let is_due = |peer: &TunnelPeer| {
+            !peer.is_ready() && !peer.candidates.is_empty() && peer.retry_at.is_none_or(|(at, _)| now >= at)
+        };
+        let due: Vec<u32> =
+            self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(index, _)| *index).collect();
+        for index in due {
+            if let Some(peer) = self.peers.get_mut(&index) {
+                peer.attempt(now);
+            }
+            self.initiate(index);
         }
     }
 
@@ -359,6 +411,9 @@ impl UdpTunnel {
                     self.socket.send(&out);
                 }
             }
+            if self.framing.is_some() {
+                self.reopen(now);
+            }
             self.status.set(self.peers.values(), self.rejected, self.counters);
         }
         self.probe_paths(now);
@@ -374,6 +429,43 @@ impl UdpTunnel {
         let over: Vec<u32> =
             self.peers.iter().filter(|(_, peer)| is_over(peer)).map(|(index, _)| *index).collect();
         over.into_iter().for_each(|index| self.remove_peer(index));
+    }
+}
+
+impl Drop for UdpTunnel {
+    fn drop(&mut self) {
+        if let Some(inlet) = &self.inlet {
+            self.socket.unshare(inlet);
+        }
+    }
+}
+
+/// A handle of a socket that a device is behind, for further devices with the same key.
+#[derive(Clone)]
+pub struct TunnelPort {
+    socket: Arc<SharedSocket>,
+    limiter: Arc<RateLimiter>,
+    key: SecretKey,
+}
+
+impl TunnelPort {
+    /// The public key of the end.
+    pub fn public_key(&self) -> PublicKey {
+        self.key.public()
+    }
+    /// Opens a device for the peers of `config`, whose key and socket count for nothing. Nobody else is admitted there.
+    ///
+    /// # Errors
+    /// A peer is known there already, the process has no descriptors left, or there are no random numbers.
+    pub fn open(&self, config: &TunnelConfig) -> Result<UdpTunnel, DeviceError> {
+        let what = || DeviceError::system("open a tunnel beside another");
+        if config.peers.iter().any(|peer| self.socket.knows(peer.key)) {
+            let taken = io::Error::new(io::ErrorKind::AddrInUse, "somebody has that key already");
+            return Err(what()(taken));
+        }
+        let inlet = Arc::new(Inlet::new().map_err(what())?);
+        let config = TunnelConfig { key: self.key.clone(), admit: None, ..config.clone() };
+        UdpTunnel::on(self.socket.clone(), Some(inlet), self.limiter.clone(), &config)
     }
 }
 
@@ -396,6 +488,14 @@ impl Device for UdpTunnel {
         self.tick(now);
         into.extend(self.local.drain(..));
         let enough = into.len().saturating_add(budget);
+        if let Some(inlet) = self.inlet.clone() {
+            for (datagram, meta) in inlet.take() {
+                self.open_datagram(now, &datagram, &meta, into);
+            }
+            self.coalescer.flush(into);
+            self.probe_paths(now);
+            return Ok(());
+        }
         let mut metas = [RecvMeta::default(); BATCHES];
         while into.len() < enough {
             self.counters.reads += 1;
@@ -423,7 +523,7 @@ impl Device for UdpTunnel {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.fd()
+        self.inlet.as_ref().map_or_else(|| self.socket.fd(), |inlet| inlet.fd())
     }
 
     fn counters(&self) -> DeviceCounters {

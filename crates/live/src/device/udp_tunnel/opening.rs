@@ -1,5 +1,6 @@
 //! Datagrams from outside: from peers, from whoever wants to become one, and from strangers.
 
+use super::framing::{Framed, Framing};
 use super::keys::PublicKey;
 use super::peer::TunnelPeer;
 use super::socket::{OutgoingBatch, TunnelSocket};
@@ -54,7 +55,8 @@ impl UdpTunnel {
             return;
         };
         let Some(peer) = self.peers.get_mut(&index) else {
-            self.rejected.unknown += 1;
+            let is_passed = self.inlet.is_none() && self.socket.pass_index(index, datagram, meta);
+            self.rejected.unknown += u64::from(!is_passed);
             return;
         };
         let outcome = peer.tunn.decapsulate(Some(meta.addr.ip()), datagram, &mut self.scratch);
@@ -78,6 +80,23 @@ impl UdpTunnel {
         if let Some(seq) = probe::reply(packet, peer.echo) {
             return peer.pmtu.on_reply(now, seq);
         }
+        if let Some(framing) = self.framing {
+            if probe::is_request(packet) {
+                return self.answer(index);
+            }
+            match framing.unwrap(packet) {
+                Framed::Frame(frame) => {
+                    self.counters.received += 1;
+                    into.push(frame);
+                    return;
+                }
+                Framed::Bad => {
+                    self.rejected.foreign += 1;
+                    return;
+                }
+                Framed::Ip => {}
+            }
+        }
         let ce = meta.ecn == Some(EcnCodepoint::Ce);
         // RFC 6040 §4.2: a mark that its sender would not understand is a loss.
         if ce && !takes_part(packet) {
@@ -91,6 +110,9 @@ impl UdpTunnel {
             self.counters.malformed += 1;
         }
         self.counters.received += (into.len() - before) as u64;
+        if let Some(Framing { own, peer }) = self.framing {
+            into.iter_mut().skip(before).for_each(|packet| packet.set_macs(peer, own));
+        }
     }
 
     /// A packet was sealed with the keys of `peer`: it is there, and knows everything.
@@ -129,7 +151,13 @@ impl UdpTunnel {
                     return;
                 }
                 match parse_handshake_anon(self.key.secret(), &self.key.public().point(), init) {
-                    Ok(half) => self.peer_of(now, PublicKey::from_bytes(half.peer_static_public)),
+                    Ok(half) => {
+                        let key = PublicKey::from_bytes(half.peer_static_public);
+                        if self.inlet.is_none() && self.socket.pass_key(key, datagram, meta) {
+                            return;
+                        }
+                        self.peer_of(now, key)
+                    }
                     Err(error) => return self.reject(&error),
                 }
             }
@@ -138,7 +166,9 @@ impl UdpTunnel {
             Message::PacketData(_) => None,
         };
         let Some((index, peer)) = index.and_then(|index| Some((index, self.peers.get_mut(&index)?))) else {
-            self.rejected.unknown += 1;
+            let pass = |index| self.inlet.is_none() && self.socket.pass_index(index, datagram, meta);
+            let is_passed = index.is_some_and(pass);
+            self.rejected.unknown += u64::from(!is_passed);
             return;
         };
         let response = matches!(message, Message::HandshakeResponse(_));

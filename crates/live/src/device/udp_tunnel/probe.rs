@@ -6,6 +6,7 @@ use super::socket::{OutgoingBatch, SendFate};
 use boringtun::noise::TunnResult;
 use bytes::Bytes;
 use farpace_units::Instant;
+use farpace_wire::checksum::checksum;
 use farpace_wire::{AddressPair, Below, Icmp, MacAddr, Packet};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,6 +22,14 @@ pub(super) fn request(from: Ipv4Addr, to: Ipv4Addr, ident: u16, seq: u16) -> Vec
         packet.write_frame(&mut frame);
         frame.split_off(packet.headers().len() - packet.headers_from_ip().len())
     })
+}
+
+/// True for a probe that asks. A host answers it; where there are several tunnels to one host, its answer might take another.
+pub(super) fn is_request(packet: &[u8]) -> bool {
+    packet.first() == Some(&0x45)
+        && packet.get(9) == Some(&1)
+        && packet.get(20) == Some(&8)
+        && packet.get(28..36) == Some(&MARK[..])
 }
 
 /// The number of the probe that `packet` answers.
@@ -50,6 +59,31 @@ pub(super) fn too_long(packet: &Packet, mtu: u16) -> Option<Packet> {
 }
 
 impl UdpTunnel {
+    /// Answers the probe that has just been opened, by the tunnel by which it came.
+    pub(super) fn answer(&mut self, index: u32) {
+        let Some(peer) = self.peers.get_mut(&index) else { return };
+        // Where boringtun leaves what it has opened.
+        let Some(asked) = self.scratch.first_chunk::<36>().copied() else { return };
+        let mut answer = asked;
+        // Who asked is answered.
+        answer[12..16].copy_from_slice(&asked[16..20]);
+        answer[16..20].copy_from_slice(&asked[12..16]);
+        answer[2..4].copy_from_slice(&36_u16.to_be_bytes());
+        answer[10..12].fill(0);
+        let sum = checksum(&answer[..20]);
+        answer[10..12].copy_from_slice(&sum.to_be_bytes());
+        (answer[20], answer[22], answer[23]) = (0, 0, 0);
+        let sum = checksum(&answer[20..]);
+        answer[22..24].copy_from_slice(&sum.to_be_bytes());
+        let mut room = [0; 256];
+        if let (Some(to), TunnResult::WriteToNetwork(datagram)) =
+            (peer.endpoint, peer.tunn.encapsulate(&answer, &mut room))
+        {
+            let segment = datagram.len();
+            self.socket.send(&OutgoingBatch { to, from: peer.from, ecn: None, segment, bytes: datagram });
+        }
+    }
+
     /// Sends the probes that are due.
     pub(super) fn probe_paths(&mut self, now: Instant) {
         let own =

@@ -1,10 +1,11 @@
 //! Packets of the host, sealed into the datagrams of one call.
 
+use super::framing::Framing;
 use super::peer::{OVERHEAD, TunnelPeer};
 use super::socket::{LONGEST, OutgoingBatch, SendFate, TunnelSocket};
 use super::{UdpTunnel, probe};
 use boringtun::noise::TunnResult;
-use farpace_wire::{Ecn, Packet};
+use farpace_wire::{AddressPair, Ecn, Packet};
 use quinn_udp::EcnCodepoint;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -70,9 +71,13 @@ impl SealedBatch {
         first: usize,
         (index, peer): (u32, &mut TunnelPeer),
         socket: &TunnelSocket,
-        max_segments: usize,
+        addresses: Option<AddressPair>,
     ) -> PutOutcome {
+        let max_segments = socket.max_segments();
         let Some(endpoint) = peer.endpoint else { return PutOutcome::Nowhere };
+        if !packet.has_ip() {
+            return self.put_frame(packet, (index, peer), endpoint, addresses);
+        }
         let Some(ecn) = packet.ip().map(|ip| codepoint(ip.ecn())) else { return PutOutcome::Nowhere };
         let to = (index, endpoint, peer.from);
         if self.count > 0 && (self.to != Some(to) || self.ecn != ecn) {
@@ -125,6 +130,33 @@ impl SealedBatch {
         PutOutcome::Whole
     }
 
+    /// A frame that is not IP, in a datagram of its own.
+    fn put_frame(
+        &mut self,
+        frame: &Packet,
+        (index, peer): (u32, &mut TunnelPeer),
+        endpoint: SocketAddr,
+        addresses: Option<AddressPair>,
+    ) -> PutOutcome {
+        let Some(addresses) = addresses else { return PutOutcome::Nowhere };
+        if self.count > 0 {
+            return PutOutcome::Part(0);
+        }
+        // Without keys boringtun would keep it, and send it when it says nothing any more.
+        if !peer.is_ready() {
+            return PutOutcome::Nowhere;
+        }
+        Framing::wrap(frame, addresses, peer.pmtu.mtu(), &mut self.plain);
+        if let TunnResult::WriteToNetwork(message) = peer.tunn.encapsulate(&self.plain, &mut self.buffer)
+            && message.first() == Some(&DATA)
+        {
+            (self.len, self.segment, self.count, self.closed) = (message.len(), message.len(), 1, true);
+            (self.to, self.ecn) = (Some((index, endpoint, peer.from)), None);
+            peer.sent += self.plain.len() as u64;
+        }
+        PutOutcome::Whole
+    }
+
     fn clear(&mut self) {
         (self.len, self.segment, self.count, self.closed, self.to) = (0, 0, 0, false, None);
         (self.packets, self.ecn) = (0, None);
@@ -155,13 +187,22 @@ impl UdpTunnel {
 
     /// Fills the batch from the front of the queue.
     fn fill_batch(&mut self, packets: &VecDeque<Packet>) {
-        let max_segments = self.socket.max_segments();
+        // Where frames are carried, there is one peer for all of them.
+        let only = self.framing.and_then(|_| self.peers.keys().next().copied());
+        let addresses = only.and_then(|only| self.peers.get(&only)?.host()).zip(self.addresses.first());
+        let addresses = addresses.and_then(|(peer, own)| match (own, peer) {
+            (IpAddr::V4(own), IpAddr::V4(peer)) => Some(AddressPair::V4(*own, peer)),
+            _ => None,
+        });
         for packet in packets {
             let first = self.batch.segments;
-            let index = packet.ip().and_then(|ip| route(&mut self.last_route, &self.peers, ip.dst()));
+            let index = match only {
+                Some(only) => Some(only),
+                None => packet.ip().and_then(|ip| route(&mut self.last_route, &self.peers, ip.dst())),
+            };
             let peer = index.and_then(|index| Some((index, self.peers.get_mut(&index)?)));
             let put = match peer {
-                Some(peer) => self.batch.put(packet, first, peer, &self.socket, max_segments),
+                Some(peer) => self.batch.put(packet, first, peer, &self.socket, addresses),
                 None => PutOutcome::Nowhere,
             };
             match put {

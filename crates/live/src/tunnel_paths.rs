@@ -1,0 +1,92 @@
+//! One host over several tunnels: a UDP path for each interface, under the layer that makes several paths one.
+//!
+//! Both ends have as many tunnels, in the same order. A path that does not answer any more carries nothing until it does again;
+//! what was under way on it is sent again by the others ([`farpace_link::multi_nic::repair`]), before TCP knows of it.
+
+use crate::device::udp_tunnel::{Framing, PublicKey, TunnelStatus};
+use crate::device::{Device, UdpTunnel};
+use crate::driver::{Driver, DriverError, Wait};
+use crate::socket::{Stack, StackError};
+use crate::system::default_memory;
+use farpace_host::{Host, LocalLink};
+use farpace_link::multi_nic::{MultiNic, MultiNicConfig, NicSpec, Resequence};
+use farpace_path::world::World;
+use farpace_path::{BoundaryPort, Port};
+use farpace_units::{Instant, RandomStream, Rate, Span};
+use farpace_wire::{MacAddr, NicKind};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Paths of one host at most.
+pub const MAX_TUNNEL_PATHS: usize = 8;
+/// What an interface is taken for of which nothing is known; what a path carries is measured.
+const USUAL_RATE: Rate = Rate::from_mbit(1_000);
+/// How long a packet waits for those before it, besides a round trip and a half in which one that was lost is asked for and sent again
+/// by another path; and at most.
+const REORDER: Span = Span::from_millis(10);
+const MAX_REORDER: Span = Span::from_millis(500);
+
+/// The MAC addresses of path `number` at an end with key `own`, and at the other with `peer`: what the layer tells paths by.
+pub fn path_framing(own: PublicKey, peer: PublicKey, number: u8) -> Framing {
+    let mac = |key: PublicKey| {
+        let [a, b, c, d, ..] = key.to_bytes();
+        // Locally administered, of one station.
+        MacAddr([2, a, b, c, d, number])
+    };
+    Framing { own: mac(own), peer: mac(peer) }
+}
+
+/// A host with one address over tunnels that carry frames ([`path_framing`]), in the order of their paths. `rtt`: the longest round
+/// trip of the paths, as far as it is known.
+///
+/// # Errors
+/// See [`StackError`].
+pub fn stack_over_paths(
+    address: IpAddr,
+    paths: Vec<UdpTunnel>,
+    rtt: Option<Duration>,
+) -> Result<(Stack, Vec<TunnelStatus>), StackError> {
+    let (secret, seed) = crate::socket::secret_and_seed().map_err(StackError::Random)?;
+    let statuses = paths.iter().map(UdpTunnel::status).collect();
+    let rtt =
+        rtt.map_or(MAX_REORDER, |rtt| Span::from_nanos(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)));
+    let time = (rtt + rtt / 2 + REORDER).min(MAX_REORDER);
+    let mtu = paths.iter().map(|path| path.info().mtu).min().unwrap_or(1_280);
+    let stack = Stack::start("farpace-paths", mtu, move || {
+        let macs: Vec<MacAddr> = paths.iter().filter_map(|path| Some(path.framing()?.own)).collect();
+        let specs: Vec<NicSpec> = macs
+            .iter()
+            .map(|mac| NicSpec { mac: *mac, rate: USUAL_RATE, kind: NicKind::of_rate(USUAL_RATE) })
+            .collect();
+        let config = MultiNicConfig {
+            resequence: Some(Resequence { time, ..Resequence::default() }),
+            ..MultiNicConfig::default()
+        };
+        let mut world = World::new(seed);
+        let mut host = Host::new(address, secret);
+        host.set_memory_limit(default_memory());
+        host.set_mtu(mtu);
+        let mac = macs.first().copied().unwrap_or_default();
+        host.join_link(mac, LocalLink::default());
+        host.share_line();
+        let host = world.add("host", Box::new(host)).map_err(DriverError::from)?;
+        let lists = RandomStream::new(seed, "lists");
+        let layer = MultiNic::new(Instant::ZERO, &config, &specs, &[address], lists);
+        let layer = world.add("paths", Box::new(layer)).map_err(DriverError::from)?;
+        world.connect((host, Port(0)), (layer, Port(0))).map_err(DriverError::from)?;
+        let mut ports = Vec::new();
+        for (number, _) in (1_u16..).zip(&paths) {
+            let port = world.add(&format!("path.{number}"), Box::new(BoundaryPort::default()));
+            let port = port.map_err(DriverError::from)?;
+            world.connect((layer, Port(number)), (port, Port(0))).map_err(DriverError::from)?;
+            ports.push(port);
+        }
+        let mut driver = Driver::new(world, Wait::Sleep)?;
+        for (port, path) in ports.into_iter().zip(paths) {
+            driver.attach(port, Box::new(path));
+        }
+        driver.set_host(host);
+        Ok::<_, StackError>(driver)
+    })?;
+    Ok((stack, statuses))
+}
