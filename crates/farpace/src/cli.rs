@@ -1,8 +1,8 @@
 //! The command line: which commands there are.
 
 use crate::{
-    cc, completions, doctor, emulate, exec, kernel, lab_namespaces, man, nics, notices, pacing, papers,
-    profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
+    cc, completions, doctor, emulate, exec, forward, kernel, lab_namespaces, man, nics, notices, pacing,
+    papers, perf, profiles, run, scenario, show, ss, terminal, together, transfer, up, version,
 };
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -91,6 +91,10 @@ pub enum Command {
     Recv(Box<transfer::recv::Args>),
     /// Copy files to or from another machine, in scp's form over ssh
     Copy(Box<transfer::copy::Args>),
+    /// Forward TCP ports to hosts that another machine reaches, as ssh -L, with farpace's TCP between
+    Forward(Box<forward::Args>),
+    /// Measure the throughput to another machine, and say what limits it
+    Perf(Box<perf::Args>),
     /// Reproduce a paper: its numbers and claims beside what is measured here
     Papers(papers::Args),
     /// The cures of all papers on one path: none, each alone, all but one, all; and other TCPs
@@ -147,6 +151,8 @@ pub fn main() -> ExitCode {
         Command::Send(args) => transfer::send::run(args),
         Command::Recv(args) => transfer::recv::run(args),
         Command::Copy(args) => transfer::copy::run(args),
+        Command::Forward(args) => forward::run(args),
+        Command::Perf(args) => perf::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Together(args) => together::run(args),
         Command::Cc(args) => cc::run(args),

@@ -37,6 +37,16 @@ pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Shows a line on a terminal over the one before; elsewhere nothing.
+pub fn show_over(line: &str) {
+    use std::io::IsTerminal as _;
+    let mut out = io::stderr().lock();
+    if out.is_terminal() {
+        // The rest of the line is erased.
+        let _ = write!(out, "\r{line}\x1b[K");
+    }
+}
+
 /// Prints to standard output. A reader who has gone away (`| head`) is no error.
 ///
 /// # Errors

@@ -1,13 +1,13 @@
 //! The end that waits: a tunnel and a TLS listener at the same port number, for whoever has the ticket.
 
 use super::ticket::{Ticket, TicketIdentity, TicketPlace};
-use super::{CarrierChoice, SecureStream, Service, inside, tls};
+use super::{CarrierChoice, SecureStream, Service, inside, paths, tls};
 use crate::transfer::{TransferStream, named_at};
 use anyhow::{Context, Result, anyhow};
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{TunnelStatus, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
-use farpace_live::socket::{LiveListener, SocketOptions, Stack};
+use farpace_live::socket::{LiveListener, SocketOptions, Stack, Stream};
 use farpace_transfer::kernel;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,6 +23,8 @@ const MAX_WAITING: usize = 16;
 /// TLS handshakes at once, where the service is known only after them; and how long one may take.
 const MAX_SHAKING: usize = 64;
 const SHAKE: Duration = Duration::from_secs(10);
+/// Ends with several paths at once.
+const MAX_LEASES: usize = 16;
 /// Addresses of this machine that a ticket names.
 const MAX_OWN: usize = 4;
 /// Attempts to find a port that is free for UDP and for TCP.
@@ -83,16 +85,50 @@ impl Gate {
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         let status = device.as_ref().map(UdpTunnel::status);
+        let port = device.as_ref().map(UdpTunnel::port);
         let mut stack = None;
-        if let Some(device) = device {
+        if let (Some(device), Some(port)) = (device, port) {
             let address = device.addresses().to_vec();
             let own = Stack::on_device(Box::new(device), &address, Wait::Sleep)?;
+            let within = address.first().copied().context("the tunnel has no address")?;
             for service in services {
-                let within = address.first().copied().context("the tunnel has no address")?;
                 let listener = own.listen((within, service.port()), &inside(options))?;
                 let (tell, stop, service) = (tell.clone(), stop.clone(), *service);
-                threads.push(spawn(move || accept_inside(&listener, service, &tell, &stop))?);
+                let serve = move || {
+                    accept_inside(&listener, &stop, &mut |stream| {
+                        tell.send((service, SecureStream::of_stream(stream).into())).is_ok()
+                    });
+                };
+                threads.push(spawn(serve)?);
             }
+            // More paths, for those who ask.
+            let listener = own.listen((within, Service::Paths.port()), &inside(options))?;
+            let leases = Arc::new(AtomicUsize::new(0));
+            let shared =
+                (port, ticket.preshared(), services.to_vec(), options.clone(), tell.clone(), stop.clone());
+            let serve = move || {
+                let (port, preshared, services, options, tell, stop) = shared;
+                accept_inside(&listener, &stop, &mut |stream| {
+                    if leases.load(Ordering::Relaxed) >= MAX_LEASES {
+                        return true;
+                    }
+                    leases.fetch_add(1, Ordering::Relaxed);
+                    let shared =
+                        (port.clone(), preshared.clone(), services.clone(), options.clone(), tell.clone());
+                    let (counted, left) = (leases.clone(), leases.clone());
+                    let lease = move || {
+                        let (port, preshared, services, options, tell) = shared;
+                        paths::serve(stream, &port, &preshared, &services, &options, &tell);
+                        counted.fetch_sub(1, Ordering::Relaxed);
+                    };
+                    // It ends when its connection does, at the latest with the stack below.
+                    if spawn(lease).is_err() {
+                        left.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    true
+                });
+            };
+            threads.push(spawn(serve)?);
             stack = Some(own);
         }
         if let Some(listener) = listener {
@@ -150,7 +186,7 @@ impl Drop for Gate {
     }
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     Builder::new().name("farpace-gate".into()).spawn(work).context("cannot start a thread")
 }
 
@@ -242,27 +278,22 @@ fn own_addresses(bound: Option<IpAddr>) -> Vec<String> {
     if kept.is_empty() { vec![Ipv4Addr::LOCALHOST.to_string()] } else { kept }
 }
 
-fn accept_inside(
+/// Gives what comes to `take`, until that says no.
+pub(super) fn accept_inside(
     listener: &LiveListener,
-    service: Service,
-    tell: &SyncSender<(Service, TransferStream)>,
     stop: &AtomicBool,
+    take: &mut dyn FnMut(Stream) -> bool,
 ) {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     listener.set_timeout(Some(LOOK));
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((stream, _)) => {
-                if tell.send((service, SecureStream::of_stream(stream).into())).is_err() {
+                if !take(stream) {
                     return;
                 }
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::TimedOut
-                        | std::io::ErrorKind::WouldBlock
-                        | std::io::ErrorKind::Interrupted
-                ) => {}
+            Err(error) if matches!(error.kind(), TimedOut | WouldBlock | Interrupted) => {}
             Err(_) => return,
         }
     }

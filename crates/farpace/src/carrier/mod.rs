@@ -8,16 +8,22 @@
 //! | what both ends know | `ticket`, and `words` where people give one |
 //! | the end that waits | `gate` |
 //! | the end that comes: all ways probed at once | `reach` |
+//! | several UDP paths | `paths` |
+//! | a far end that ssh starts | `ssh` |
 //! | one TLS stream | `tls` |
 
 mod gate;
+mod paths;
 mod reach;
+mod ssh;
 mod ticket;
 mod tls;
 mod words;
 
 pub use gate::{Gate, GateArgs};
+pub use paths::Via;
 pub use reach::{Carrier, CarrierChoice, ReachedEnd, reach};
+pub use ssh::{SshArgs, SshEnd};
 pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};
 pub use words::{hide_words, ticket_of};
 
@@ -37,10 +43,12 @@ pub enum Service {
     Forward,
     /// Throughput.
     Perf,
+    /// More paths for the tunnel; in tunnels alone.
+    Paths,
 }
 
 impl Service {
-    /// All of them.
+    /// All that TLS may carry.
     pub const ALL: [Service; 3] = [Service::Transfer, Service::Forward, Service::Perf];
 
     /// Its port inside a tunnel.
@@ -49,6 +57,7 @@ impl Service {
             Service::Transfer => 7_077,
             Service::Forward => 7_078,
             Service::Perf => 7_079,
+            Service::Paths => 7_080,
         }
     }
     /// Its name in TLS.
@@ -57,6 +66,7 @@ impl Service {
             Service::Transfer => b"farpace-transfer/2",
             Service::Forward => b"farpace-forward/1",
             Service::Perf => b"farpace-perf/1",
+            Service::Paths => b"farpace-paths/1",
         }
     }
 }

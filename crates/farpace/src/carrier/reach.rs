@@ -1,14 +1,14 @@
 //! The end that comes: it tries UDP and TCP at once, and takes the better of what gets through.
 
 use super::ticket::Ticket;
-use super::{SecureStream, Service, inside, tls};
+use super::{SecureStream, Service, Via, inside, paths, tls};
 use crate::interrupt;
 use crate::stopwatch::Stopwatch;
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::Wait;
 use farpace_live::device::udp_tunnel::{Dialled, PeerConfig, SecretKey, TunnelStatus, UdpBind};
 use farpace_live::device::{TunnelConfig, UdpTunnel};
-use farpace_live::socket::{SocketOptions, Stack};
+use farpace_live::socket::{SocketOptions, Stack, Stream};
 use farpace_report::number;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +42,11 @@ impl Default for CarrierChoice {
 
 /// A way to the other end.
 pub struct ReachedEnd {
-    carried: Carrier,
+    carrier: Carrier,
     /// Which way, and why not the other.
     pub why: String,
+    /// With several paths: the first tunnel, over which they were opened, and the connection that keeps them.
+    _lease: Option<(Stack, Stream)>,
     /// The connection that was made to try, to be used first.
     first: Mutex<Option<SecureStream>>,
 }
@@ -59,8 +61,8 @@ pub enum Carrier {
         inside: IpAddr,
         /// How connections are to be.
         options: Box<SocketOptions>,
-        /// The tunnel as it was a moment ago.
-        status: TunnelStatus,
+        /// The tunnels, as they were a moment ago, and what they are called.
+        status: Vec<(String, TunnelStatus)>,
     },
     /// By TLS.
     Tls {
@@ -85,6 +87,7 @@ pub fn reach(
     service: Service,
     ways: CarrierChoice,
     options: &SocketOptions,
+    via: &[Via],
 ) -> Result<ReachedEnd> {
     let places: Vec<_> = ticket.places.iter().map(ToString::to_string).collect();
     let addresses = ticket.addresses();
@@ -111,7 +114,9 @@ pub fn reach(
             break Err(anyhow!("interrupted"));
         }
         let is_over = match hear.recv_timeout(LOOK) {
-            Ok(WayResult::Udp(Ok((device, dialled)))) => break tunnel(*device, dialled, ticket, options),
+            Ok(WayResult::Udp(Ok((device, dialled)))) => {
+                break tunnel(*device, dialled, ticket, options, via, &addresses);
+            }
             Ok(WayResult::Udp(Err(error))) => {
                 udp = Some(error);
                 false
@@ -139,8 +144,8 @@ pub fn reach(
                         "TLS 1.3 over the kernel's TCP to {at}, because UDP has not been answered meanwhile"
                     ),
                 };
-                let carried = Carrier::Tls { at, ticket: Box::new(ticket.clone()) };
-                break Ok(ReachedEnd { carried, why, first: Mutex::new(Some(channel)) });
+                let carrier = Carrier::Tls { at, ticket: Box::new(ticket.clone()) };
+                break Ok(ReachedEnd { carrier, why, first: Mutex::new(Some(channel)), _lease: None });
             }
             tcp = Some((at, channel, took));
         } else if is_over {
@@ -202,31 +207,52 @@ fn tunnel(
     dialled: Dialled,
     ticket: &Ticket,
     options: &SocketOptions,
+    via: &[Via],
+    places: &[SocketAddr],
 ) -> Result<ReachedEnd> {
     let Dialled { endpoint, mtu, rtt } = dialled;
     let (own, status) = (device.addresses().to_vec(), device.status());
     let stack = Stack::on_device(Box::new(device), &own, Wait::Sleep)?;
+    let at: IpAddr = ticket.key().inner_address().into();
+    let options = inside(options);
+    let (stack, status, why, lease) = if via.is_empty() {
+        let rtt =
+            rtt.map_or(String::new(), |rtt| format!(", round trip {} ms", number(rtt.as_secs_f64() * 1e3)));
+        let why =
+            format!("farpace's TCP in a WireGuard tunnel over UDP to {endpoint}, packets of {mtu} B{rtt}");
+        (stack, vec![("udp".to_owned(), status)], why, None)
+    } else {
+        let keys = (ticket.key(), ticket.preshared());
+        let paths = paths::open(&stack, at, keys, places, via, rtt, &options)?;
+        let why = format!(
+            "farpace's TCP in {} WireGuard tunnels over UDP to {endpoint}: {}",
+            via.len(),
+            paths.said
+        );
+        let names = via.iter().map(Via::to_string);
+        (paths.stack, names.zip(paths.statuses).collect(), why, Some((stack, paths.lease)))
+    };
     // Without a place for its socket `farpace ss` does not show it; nothing else is lost.
     let _ = stack.offer_list("tunnel");
-    let rtt = rtt.map_or(String::new(), |rtt| format!(", round trip {} ms", number(rtt.as_secs_f64() * 1e3)));
-    let why = format!("farpace's TCP in a WireGuard tunnel over UDP to {endpoint}, packets of {mtu} B{rtt}");
-    let carried = Carrier::Tunnel {
-        stack,
-        inside: ticket.key().inner_address().into(),
-        options: Box::new(inside(options)),
-        status,
-    };
-    Ok(ReachedEnd { carried, why, first: Mutex::new(None) })
+    let carrier = Carrier::Tunnel { stack, inside: at, options: Box::new(options), status };
+    Ok(ReachedEnd { carrier, why, first: Mutex::new(None), _lease: lease })
 }
 
 impl ReachedEnd {
     /// How it is reached.
-    pub const fn carried(&self) -> &Carrier {
-        &self.carried
+    pub const fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+    /// The tunnels, as they were a moment ago, and what they are called.
+    pub fn statuses(&self) -> &[(String, TunnelStatus)] {
+        match &self.carrier {
+            Carrier::Tunnel { status, .. } => status,
+            Carrier::Tls { .. } => &[],
+        }
     }
     /// In a word: `farpace` or `tls`.
     pub const fn name(&self) -> &'static str {
-        match self.carried {
+        match self.carrier {
             Carrier::Tunnel { .. } => "farpace",
             Carrier::Tls { .. } => "tls",
         }
@@ -239,7 +265,7 @@ impl ReachedEnd {
         if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(first);
         }
-        match &self.carried {
+        match &self.carrier {
             Carrier::Tunnel { stack, inside, options, .. } => {
                 let stream = stack.connect((*inside, service.port()), options);
                 Ok(SecureStream::of_stream(stream.context("cannot connect through the tunnel")?))

@@ -96,8 +96,13 @@ pub fn serve(
                 writer: Box::new(Flushed(io::stdout())),
                 close: Box::new(|| ()),
             };
-            let call =
-                TransferStream { line, peer: "ssh".to_owned(), address: None, probe: TransferProbe::Through };
+            let call = TransferStream {
+                line,
+                peer: "ssh".to_owned(),
+                address: None,
+                probe: TransferProbe::Through,
+                finish: Box::new(|| ()),
+            };
             let tick = |_: &_| interrupt::asked();
             let session =
                 Session { secured: true, connected: false, patience, tick: &tick, ..Session::default() };

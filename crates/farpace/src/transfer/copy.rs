@@ -2,7 +2,6 @@
 //! their own, or go through ssh.
 
 use super::by_scp::ScpJob;
-use super::control::{self, Greeting};
 use super::explain::TransferProbe;
 use super::options::{self, SendingOptions, patience, say};
 use super::outcome;
@@ -10,13 +9,13 @@ use super::progress::Display;
 use super::send;
 use super::stack::{StackArgs, TransferStream};
 use super::target;
-use crate::carrier::{ReachedEnd, Service, TicketPlace, reach};
+use crate::carrier::{ReachedEnd, Service, SshArgs};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_transfer::{Session, WritePolicy, kernel, receive, walk};
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -58,17 +57,10 @@ pub struct Args {
     /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is replaced
     #[arg(long)]
     or_scp: bool,
-    /// What starts a command on another machine, with its options
-    #[arg(long, value_name = "COMMAND", default_value = "ssh")]
-    ssh_command: String,
-    /// farpace on the other machine
-    #[arg(long, value_name = "COMMAND", default_value = "farpace")]
-    remote_command: String,
+    #[command(flatten)]
+    ssh: SshArgs,
     #[command(flatten)]
     sending: SendingOptions,
-    /// Port of the far end, UDP and TCP [default: any]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    port: Option<u16>,
     #[command(flatten)]
     stack: StackArgs,
     /// Give up when nothing moves for so many seconds
@@ -122,7 +114,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Err(code) => return Ok(code),
             };
             let session = Session { secured: true, patience: patience(args.timeout), ..Session::default() };
-            send::over(far.call, found, &args.sending, &session, far.way)
+            let links = far.reached.as_ref().map_or(&[][..], ReachedEnd::statuses);
+            send::over(far.call, found, &args.sending, &session, far.way, links)
         }
         (None, Some((host, _))) => {
             let mut paths = String::new();
@@ -145,7 +138,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
             let stack = args.far_stack("--port");
             let command = format!("send --stdio-control{limit}{stack} --timeout {} --{paths}", args.timeout);
-            let Far { call: TransferStream { line, peer, .. }, _reached, .. } =
+            let Far { call: TransferStream { line, peer, .. }, reached: _reached, .. } =
                 match args.call(host, &command)? {
                     Ok(far) => far,
                     Err(code) => return Ok(code),
@@ -172,7 +165,7 @@ impl Args {
     /// What the far end is to know of its TCP and its port, as words of a shell.
     fn far_stack(&self, port: &str) -> String {
         let StackArgs { profile, congestion, set, .. } = &self.stack;
-        let mut words = self.port.map_or(String::new(), |number| format!(" {port} {number}"));
+        let mut words = self.ssh.port.map_or(String::new(), |number| format!(" {port} {number}"));
         let named = [("--profile", profile), ("--congestion", congestion)];
         for (option, value) in named.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)))
         {
@@ -189,42 +182,31 @@ struct Far {
     call: TransferStream,
     way: &'static str,
     /// What it goes through lives as long as this.
-    _reached: Option<ReachedEnd>,
+    reached: Option<ReachedEnd>,
 }
 
 impl Args {
     /// Starts the far end and finds a way to it. Otherwise the exit code: it cannot be had, which has been said, or scp has done it.
     fn call(&self, host: &str, command: &str) -> Result<Result<Far, ExitCode>> {
-        let mut words = self.ssh_command.split_whitespace();
-        let program = words.next().context("--ssh-command is empty")?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let mut child = Command::new(program)
-            .args(words)
-            .arg(bare)
-            .arg(format!("{} {command}", self.remote_command))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| {
-                format!("cannot start `{program}`; install it, or name another with --ssh-command")
-            })?;
-        let (Some(output), Some(mut input)) = (child.stdout.take(), child.stdin.take()) else {
-            bail!("`{program}` has no standard input and output");
-        };
-        let mut output = BufReader::new(output);
-        let Some(greeting) = control::hear(&mut output) else {
-            drop(input);
-            return Ok(Err(self.without(host, &mut child)?));
-        };
+        let mut end = self.ssh.start(host, command)?;
+        if end.greeting.is_none() {
+            drop(end.input);
+            return Ok(Err(self.without(host, &mut end.child)?));
+        }
         let quiet = self.sending.quiet || self.sending.json;
         if !self.through_ssh {
-            match self.direct(host, greeting) {
-                Ok((call, reached)) => {
+            let found = end.reach(
+                Service::Transfer,
+                self.stack.ways(),
+                &self.stack.options(self.sending.limit)?,
+                &self.stack.via,
+            );
+            match found.and_then(|reached| Ok((reached.open(Service::Transfer)?, reached))) {
+                Ok((stream, reached)) => {
                     say(quiet, &format!("By {}.", reached.why));
-                    input.write_all(b"ticket\n").context("the connection of ssh broke")?;
-                    let call = with_child(call, input, child);
+                    let call = with_child(stream.into(), end.input, end.child);
                     let way = reached.name();
-                    return Ok(Ok(Far { call, way, _reached: Some(reached) }));
+                    return Ok(Ok(Far { call, way, reached: Some(reached) }));
                 }
                 Err(_) if interrupt::asked() => return Ok(Err(ExitCode::from(terminal::INTERRUPTED))),
                 Err(error) => {
@@ -232,25 +214,16 @@ impl Args {
                 }
             }
         }
-        input.write_all(b"through\n").context("the connection of ssh broke")?;
-        let line = kernel::line_of_parts(output, input, child);
-        let call =
-            TransferStream { line, peer: host.to_owned(), address: None, probe: TransferProbe::Through };
-        Ok(Ok(Far { call, way: "ssh", _reached: None }))
-    }
-
-    /// A way of its own to the far end.
-    fn direct(&self, host: &str, greeting: Greeting) -> Result<(TransferStream, ReachedEnd)> {
-        let Greeting::Ticket(mut ticket) = greeting else { bail!("the far end cannot open a port") };
-        // As ssh has reached it; behind address translation the name may be better.
-        let bare = host.rsplit_once('@').map_or(host, |(_, host)| host);
-        let bare = bare.trim_start_matches('[').trim_end_matches(']');
-        if let Some(port) = ticket.places.first().map(|place| place.port) {
-            ticket.add(TicketPlace { host: bare.to_owned(), port });
-        }
-        let options = self.stack.options(self.sending.limit)?;
-        let reached = reach(&ticket, Service::Transfer, self.stack.ways(), &options)?;
-        Ok((reached.open(Service::Transfer)?.into(), reached))
+        end.input.write_all(b"through\n").context("the connection of ssh broke")?;
+        let line = kernel::line_of_parts(end.output, end.input, end.child);
+        let call = TransferStream {
+            line,
+            peer: host.to_owned(),
+            address: None,
+            probe: TransferProbe::Through,
+            finish: Box::new(|| ()),
+        };
+        Ok(Ok(Far { call, way: "ssh", reached: None }))
     }
 
     /// The far end has said nothing: says why and what helps, or has scp do it.
@@ -260,11 +233,11 @@ impl Args {
             Some(127) if self.or_scp => {
                 let text = format!(
                     "`{}` is not there on {host}: scp copies; nothing is verified, and what is there is replaced",
-                    self.remote_command
+                    self.ssh.remote_command
                 );
                 say(self.sending.quiet, &text);
                 let job = ScpJob {
-                    ssh: &self.ssh_command,
+                    ssh: &self.ssh.ssh_command,
                     sources: &self.sources,
                     target: &self.target,
                     limit: self.sending.limit,
@@ -274,7 +247,7 @@ impl Args {
             }
             Some(127) => format!(
                 "error: `{}` is not there on {host}: install it, name it with --remote-command, or let scp do it: --or-scp",
-                self.remote_command
+                self.ssh.remote_command
             ),
             Some(255) => format!("error: ssh does not reach {host}"),
             _ => format!("error: farpace did not start on {host}; what it said is above"),
@@ -286,7 +259,7 @@ impl Args {
 
 /// A connection whose far end lives as long as a child.
 fn with_child(call: TransferStream, input: std::process::ChildStdin, child: Child) -> TransferStream {
-    let TransferStream { line, peer, address, probe } = call;
+    let TransferStream { line, peer, address, probe, finish } = call;
     let farpace_transfer::FramedStream { reader, writer, close } = line;
     let ssh = std::sync::Mutex::new((Some(input), child));
     let close = move || {
@@ -301,6 +274,7 @@ fn with_child(call: TransferStream, input: std::process::ChildStdin, child: Chil
         peer,
         address,
         probe,
+        finish,
     }
 }
 

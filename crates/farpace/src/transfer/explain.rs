@@ -45,6 +45,16 @@ pub struct PathFacts {
     looks: [u32; 2],
 }
 
+impl PathFacts {
+    /// In a few words.
+    pub fn text(&self) -> String {
+        let loss = self.retransmitted as f64 / self.segments.max(1) as f64 * 100.0;
+        let window: u64 = self.cwnd.into_iter().map(u64::from).product();
+        let rtt = number(self.rtt.as_secs_f64() * 1e3);
+        format!("round trip {rtt} ms, window {}, {} % sent again", super::options::size(window), number(loss))
+    }
+}
+
 /// Takes readings of a path.
 pub struct Watcher {
     probe: TransferProbe,
@@ -56,8 +66,19 @@ impl Watcher {
     pub fn new(probe: TransferProbe) -> Self {
         Watcher { probe, path: Mutex::new(None) }
     }
-    /// Looks.
+    /// Looks, in the course of a transfer.
     pub fn look(&self, _: &LineProgress) {
+        self.read_now();
+    }
+    /// From now on farpace's connection sends at this rate at most.
+    pub fn cap(&self, rate: Rate) {
+        if let TransferProbe::Farpace(stream) = &self.probe {
+            // It has ended: then nothing is sent.
+            let _ = stream.tune(move |connection| connection.set_rate_cap(Some(rate)));
+        }
+    }
+    /// Looks.
+    pub fn read_now(&self) {
         let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         match &self.probe {
             TransferProbe::Kernel(stream) => {

@@ -15,6 +15,8 @@ mod server;
 mod stack;
 mod target;
 
-pub use explain::TransferProbe;
-pub use options::{SendingOptions, bytes, rate, seconds};
-pub use stack::{TransferStream, named_at};
+pub use control::{Greeting, greet, hear, hear_word};
+pub use explain::{PathFacts, TransferProbe, Watcher};
+pub use options::{SendingOptions, bytes, rate, seconds, size, speed};
+pub use progress::LinkRates;
+pub use stack::{StackArgs, TransferStream, named_at};

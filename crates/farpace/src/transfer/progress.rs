@@ -2,6 +2,7 @@
 
 use super::options::{size, speed};
 use crate::{interrupt, terminal};
+use farpace_live::device::udp_tunnel::TunnelStatus;
 use farpace_transfer::LineProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -10,6 +11,41 @@ use std::time::Duration;
 
 const REDRAW: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(5);
+
+/// What each tunnel carries, from one reading to the next.
+pub struct LinkRates {
+    links: Vec<(String, TunnelStatus)>,
+    last: Mutex<(Duration, Vec<u64>)>,
+}
+
+impl LinkRates {
+    /// Nothing is known yet.
+    pub fn new(links: &[(String, TunnelStatus)]) -> Self {
+        LinkRates { links: links.to_vec(), last: Mutex::new((Duration::ZERO, vec![0; links.len()])) }
+    }
+    /// Rates since the last reading, `elapsed` after the start; empty where there is one tunnel at most.
+    pub fn text(&self, elapsed: Duration) -> String {
+        if self.links.len() < 2 {
+            return String::new();
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, bytes) = &mut *last;
+        let time = elapsed.saturating_sub(*before);
+        *before = elapsed;
+        let mut text = String::new();
+        for ((name, status), last) in self.links.iter().zip(bytes) {
+            let peers = status.peers();
+            let now = peers.iter().fold(0_u64, |all, peer| all + peer.sent + peer.received);
+            let rtt = peers.first().and_then(|peer| peer.rtt);
+            let rtt = rtt.map_or(String::new(), |rtt| {
+                format!(" {} ms", farpace_report::number(rtt.as_secs_f64() * 1e3))
+            });
+            text += &format!("; {name} {}{rtt}", speed(now.saturating_sub(*last), time));
+            *last = now;
+        }
+        text
+    }
+}
 
 /// Shows progress, and says when to stop because of a signal.
 pub struct Display {
@@ -32,6 +68,11 @@ impl Display {
 
     /// Takes a reading; true: somebody wants it to stop.
     pub fn tick(&self, progress: &LineProgress) -> bool {
+        self.tick_with(progress, &|| String::new())
+    }
+
+    /// The same, with more to be said behind.
+    pub fn tick_with(&self, progress: &LineProgress, more: &dyn Fn() -> String) -> bool {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.quiet && progress.elapsed >= *next {
             match &self.bar {
@@ -39,12 +80,12 @@ impl Display {
                     *next = progress.elapsed + REDRAW;
                     bar.set_length(progress.total_bytes);
                     bar.set_position(progress.bytes);
-                    bar.set_message(reading(progress));
+                    bar.set_message(reading(progress) + &more());
                 }
                 None => {
                     *next = progress.elapsed + LINE;
                     let (done, total) = (size(progress.bytes), size(progress.total_bytes));
-                    terminal::note(&format!("{done} of {total} {}", reading(progress)));
+                    terminal::note(&format!("{done} of {total} {}{}", reading(progress), more()));
                 }
             }
         }

@@ -5,11 +5,12 @@ use super::explain::Watcher;
 use super::identity;
 use super::options::{self, SendingOptions, Token, patience, say};
 use super::outcome;
-use super::progress::Display;
+use super::progress::{Display, LinkRates};
 use super::stack::{ClearArgs, StackArgs, TransferStream, host_and_port, named_at};
 use crate::carrier::{Service, Ticket, hide_words, reach, ticket_of};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
+use farpace_live::device::udp_tunnel::TunnelStatus;
 use farpace_transfer::{SenderKey, Session, Walk, send, walk};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -111,7 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let session = Session { token: &token, patience: patience(args.timeout), sender, ..Session::default() };
-    over(call, found, &args.sending, &session, net.name())
+    over(call, found, &args.sending, &session, net.name(), &[])
 }
 
 impl Args {
@@ -119,7 +120,7 @@ impl Args {
     fn by_ticket(&self, ticket: &Ticket, files: &[PathBuf]) -> Result<ExitCode> {
         let found = walk(files).map_err(|fault| anyhow!(fault))?;
         let options = self.stack.options(self.sending.limit)?;
-        let reached = reach(ticket, Service::Transfer, self.stack.ways(), &options)
+        let reached = reach(ticket, Service::Transfer, self.stack.ways(), &options, &self.stack.via)
             .and_then(|reached| Ok((reached.open(Service::Transfer)?, reached)));
         let (channel, reached) = match reached {
             Ok(reached) => reached,
@@ -132,7 +133,7 @@ impl Args {
         };
         say(self.sending.quiet || self.sending.json, &format!("By {}.", reached.why));
         let session = Session { secured: true, patience: patience(self.timeout), ..Session::default() };
-        over(channel.into(), found, &self.sending, &session, reached.name())
+        over(channel.into(), found, &self.sending, &session, reached.name(), reached.statuses())
     }
 }
 
@@ -154,13 +155,15 @@ pub(super) fn over(
     how: &SendingOptions,
     session: &Session<'_>,
     stack: &str,
+    links: &[(String, TunnelStatus)],
 ) -> Result<ExitCode> {
     let TransferStream { line, peer, probe, .. } = call;
     let display = Display::new(how.quiet);
-    let watcher = Watcher::new(probe);
+    let (watcher, rates) = (Watcher::new(probe), LinkRates::new(links));
     let tick = |progress: &farpace_transfer::LineProgress| {
         watcher.look(progress);
-        display.tick(progress)
+        let path = || watcher.path().map_or(String::new(), |path| format!(", {}", path.text()));
+        display.tick_with(progress, &|| path() + &rates.text(progress.elapsed))
     };
     let session = Session { tick: &tick, ..*session };
     let result = send(line, &session, found, how.limit);

@@ -67,7 +67,7 @@ pub(super) fn serve(
     let complaints = Complaints::default();
     std::thread::scope(|scope| {
         let stop = || interrupt::asked() || done.load(Ordering::Relaxed) || (server.idle)();
-        while let Some(TransferStream { line, peer, address, probe }) = door.accept(stop)? {
+        while let Some(TransferStream { line, peer, address, probe, finish }) = door.accept(stop)? {
             let (ticket, line) = places.arrive(address, line);
             let (done, last, complaints) = (&done, &last, &complaints);
             let serve = move || {
@@ -89,7 +89,8 @@ pub(super) fn serve(
                     },
                     ..Session::default()
                 };
-                let result = transfer(TransferStream { line, peer: peer.clone(), address, probe }, &session);
+                let result =
+                    transfer(TransferStream { line, peer: peer.clone(), address, probe, finish }, &session);
                 let counts =
                     admitted.load(Ordering::Relaxed) && is_complete(&result) && !ticket.is_displaced();
                 match &result {

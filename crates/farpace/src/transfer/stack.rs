@@ -2,7 +2,7 @@
 
 use super::explain::TransferProbe;
 use super::options::say;
-use crate::carrier::{CarrierChoice, Gate, SecureStream, Service};
+use crate::carrier::{CarrierChoice, Gate, SecureStream, Service, Via};
 use crate::interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -45,6 +45,9 @@ pub struct StackArgs {
     /// Congestion control of farpace's TCP (farpace profiles)
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
+    /// Send over this interface, or the one with this address, in a tunnel of its own; to be repeated for several at once
+    #[arg(long, value_name = "IFACE|ADDR")]
+    pub via: Vec<Via>,
     /// A setting of farpace's TCP, as in scenarios: ack_control=safe; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -121,13 +124,15 @@ pub struct TransferStream {
     pub address: Option<IpAddr>,
     /// Where to look.
     pub probe: TransferProbe,
+    /// Ends our direction alone.
+    pub finish: Box<dyn Fn() + Send + Sync>,
 }
 
 impl From<SecureStream> for TransferStream {
     fn from(channel: SecureStream) -> Self {
-        let SecureStream { line, peer, probe, .. } = channel;
+        let SecureStream { line, peer, probe, finish } = channel;
         let address = peer.parse().ok().map(|at: SocketAddr| at.ip());
-        TransferStream { line, peer, address, probe }
+        TransferStream { line, peer, address, probe, finish }
     }
 }
 
@@ -135,8 +140,10 @@ fn of_kernel(stream: TcpStream) -> Result<TransferStream> {
     let at = stream.peer_addr().ok();
     let (peer, address) = (named(at), at.map(|at| at.ip()));
     let probe = TransferProbe::Kernel(stream.try_clone().context("cannot open another descriptor")?);
+    let finisher = stream.try_clone().context("cannot open another descriptor")?;
+    let finish = Box::new(move || drop(finisher.shutdown(Shutdown::Write)));
     let line = kernel::line_of(stream).context("cannot open another descriptor")?;
-    Ok(TransferStream { line, peer, address, probe })
+    Ok(TransferStream { line, peer, address, probe, finish })
 }
 
 fn named(peer: Option<SocketAddr>) -> String {
@@ -149,14 +156,15 @@ fn of_farpace(stream: Stream) -> TransferStream {
     let (peer, address) = (named(at), at.map(|at| at.ip()));
     // All that was written is to arrive before the stack goes.
     stream.set_linger(Some(Duration::from_secs(5)));
-    let (reader, closer) = (stream.clone(), stream.clone());
+    let (reader, closer, finisher) = (stream.clone(), stream.clone(), stream.clone());
+    let finish = Box::new(move || drop(finisher.shutdown(Shutdown::Write)));
     let close = move || {
         let _ = closer.shutdown(Shutdown::Both);
         closer.interrupt();
     };
     let probe = TransferProbe::Farpace(stream.clone());
     let line = FramedStream { reader: Box::new(reader), writer: Box::new(stream), close: Box::new(close) };
-    TransferStream { line, peer, address, probe }
+    TransferStream { line, peer, address, probe, finish }
 }
 
 /// Host and port of `HOST:PORT`, `HOST`, `[ADDRESS]:PORT`, `[ADDRESS]` or an address alone.

@@ -43,7 +43,7 @@ impl Framing {
         bytes.truncate(usize::from(mtu).saturating_sub(OVERHEAD));
         let payload = [&len.to_be_bytes(), bytes.as_slice()].concat();
         let below = Below::new(MacAddr::default(), MacAddr::default(), addresses, 1);
-        let header = UdpHeader { src_port: PORT, dst_port: PORT, ..UdpHeader::default() };
+        let header = UdpHeader { src_port: PORT, dst_port: PORT };
         out.clear();
         if let Ok(packet) = below.udp(0, header, Bytes::from(payload)) {
             let from = packet.headers().len() - packet.headers_from_ip().len();

@@ -1,0 +1,64 @@
+//! `farpace perf --stdio-control`: what ssh starts at the other end of `farpace forward` and `farpace perf`. It goes with ssh.
+
+use crate::carrier::Service;
+use crate::transfer::{StackArgs, greet, hear_word};
+use crate::{forward, interrupt, perf, terminal};
+use anyhow::{Result, bail};
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Builder;
+
+/// Streams that are served at once; more are closed.
+const MAX_STREAMS: usize = 256;
+
+/// Serves the near end, at `port` (0: anywhere).
+///
+/// # Errors
+/// The near end says nothing that makes sense.
+pub fn run(port: u16, stack: &StackArgs) -> Result<ExitCode> {
+    interrupt::install();
+    let options = stack.options(None)?;
+    let Some(gate) = greet(port, &[Service::Forward, Service::Perf], &options)? else {
+        return Ok(ExitCode::from(terminal::FAILED));
+    };
+    match hear_word()?.as_str() {
+        "ticket" => {}
+        "" => return Ok(ExitCode::from(terminal::FAILED)),
+        word => bail!("`{word}` is not understood: use the same version of farpace at both ends"),
+    }
+    let (over, streams) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        // The near end is gone when ssh is.
+        let watch = Builder::new().spawn_scoped(scope, || {
+            let _ = std::io::stdin().read(&mut [0; 16]);
+            over.store(true, Ordering::Relaxed);
+        })?;
+        let stop = || over.load(Ordering::Relaxed) || interrupt::asked();
+        while let Some((service, stream)) = gate.accept(&stop)? {
+            if streams.load(Ordering::Relaxed) >= MAX_STREAMS {
+                continue;
+            }
+            streams.fetch_add(1, Ordering::Relaxed);
+            let streams = &streams;
+            let serve = move || {
+                // The near end tells its user what went wrong.
+                let _ = match service {
+                    Service::Forward => forward::serve(stream),
+                    Service::Perf => perf::serve(stream),
+                    Service::Transfer | Service::Paths => Ok(()),
+                };
+                streams.fetch_sub(1, Ordering::Relaxed);
+            };
+            if Builder::new().spawn_scoped(scope, serve).is_err() {
+                streams.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        if over.load(Ordering::Relaxed) {
+            // What is still open has lost its other end; waiting for it would take as long as TCP believes in it.
+            std::process::exit(i32::from(terminal::OK));
+        }
+        drop(watch);
+        std::process::exit(i32::from(terminal::INTERRUPTED))
+    })
+}

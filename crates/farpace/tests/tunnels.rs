@@ -1,0 +1,158 @@
+//! `farpace forward`, `perf`, and several paths, as people run them, over loopback with a script in ssh's place.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
+
+/// A script in ssh's place: it runs the command, after a line of a login script.
+fn fake_ssh(place: &Path) -> String {
+    let script = place.join("fake-ssh");
+    fs::write(&script, "#!/bin/sh\necho Welcome\nshift\nexec sh -c \"$*\"\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.display().to_string()
+}
+
+fn farpace(ssh: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(FARPACE);
+    command.arg(args[0]).args(["--ssh-command", ssh, "--remote-command", FARPACE]).args(&args[1..]);
+    // As ssh says by which address it came: the only one that loopback takes from a socket that is bound to it.
+    command.env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22").env_remove("FARPACE_TICKET");
+    command
+}
+
+/// Ends a command that waits for Ctrl-C.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Breaks: what is sent to a forwarded port arrives changed, the end of one direction ends both, or a host that cannot be reached is
+/// not told.
+#[test]
+fn ports_are_forwarded_both_ways() {
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path());
+    // It answers what it got when it has got all of it.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = server.accept() {
+            std::thread::spawn(move || {
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).unwrap();
+                stream.write_all(&all).unwrap();
+            });
+        }
+    });
+    for stack in ["farpace", "kernel"] {
+        let (port, nowhere) = (free_port(), free_port());
+        let rules = [format!("{port}:127.0.0.1:{to}"), format!("{nowhere}:127.0.0.1:1")];
+        let mut command =
+            farpace(&ssh, &["forward", "-L", &rules[0], "-L", &rules[1], "--stack", stack, "me@127.0.0.1"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        let _running = Running(child);
+        let said = errors.next().unwrap().unwrap();
+        assert!(said.starts_with("By "), "{said}");
+        assert!(
+            errors.next().unwrap().unwrap().contains(&format!("127.0.0.1:{port} leads to 127.0.0.1:{to}"))
+        );
+        let data: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                    let mut writer = stream.try_clone().unwrap();
+                    let sent = data.clone();
+                    let writing = std::thread::spawn(move || {
+                        writer.write_all(&sent).unwrap();
+                        writer.shutdown(Shutdown::Write).unwrap();
+                    });
+                    let mut back = Vec::new();
+                    stream.read_to_end(&mut back).unwrap();
+                    writing.join().unwrap();
+                    assert!(back == data, "{stack}: {} of {} B came back", back.len(), data.len());
+                });
+            }
+        });
+        let mut refused = TcpStream::connect(("127.0.0.1", nowhere)).unwrap();
+        let mut nothing = Vec::new();
+        let _ = refused.read_to_end(&mut nothing);
+        assert!(nothing.is_empty());
+        assert!(errors.any(|line| line.unwrap().contains("127.0.0.1:1: cannot connect")));
+    }
+}
+
+/// Breaks: the test measures nothing, the other direction, or says what limits without numbers.
+#[test]
+fn throughput_is_measured_and_explained() {
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path());
+    for (args, carrier, limit) in [
+        (&["--time", "1"][..], "farpace", None),
+        (&["--time", "1", "--reverse"], "farpace", None),
+        (&["--time", "1", "--stack", "kernel"], "tls", None),
+        (&["--time", "2", "--limit", "20mbit"], "farpace", Some("cap")),
+        (&["--time", "2", "--limit", "20mbit", "--reverse"], "farpace", Some("cap")),
+    ] {
+        let all = [&["perf", "127.0.0.1", "--json"], args].concat();
+        let output = farpace(&ssh, &all).stdin(Stdio::null()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {errors}");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(result["bytes"].as_u64().unwrap() > 1_000_000, "{args:?}: {result}");
+        assert_eq!(result["carrier"], carrier);
+        assert!(result["sentence"].as_str().unwrap().starts_with("Limited by "), "{result}");
+        if let Some(limit) = limit {
+            assert_eq!(result["limit"], limit, "{args:?}: {result}");
+            let rate = result["rate_bit_s"].as_f64().unwrap();
+            assert!((10e6..25e6).contains(&rate), "{args:?}: {rate}");
+        }
+        if carrier == "farpace" {
+            assert!(result["sender"]["segments"].as_u64().unwrap() > 10, "{args:?}: {result}");
+        }
+    }
+}
+
+/// Breaks: several paths carry nothing, or one of them is never used, or a path that is not there is not told.
+#[test]
+fn several_paths_are_used_at_once() {
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path());
+    let via = ["perf", "127.0.0.1", "--json", "--time", "2", "--via", "lo", "--via", "127.0.0.1"];
+    let output = farpace(&ssh, &via).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["way"].as_str().unwrap().contains("in 2 WireGuard tunnels"), "{result}");
+    for link in 0..2 {
+        assert!(result["links"][link][1].as_u64().unwrap() > 1_000_000, "{result}");
+    }
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(here.path().join("film"), vec![7; 3_000_000]).unwrap();
+    let (film, target) = (here.path().join("film"), format!("127.0.0.1:{}", there.path().display()));
+    let copy = ["copy", film.to_str().unwrap(), &target, "--via", "lo", "--via", "127.0.0.1"];
+    let output = farpace(&ssh, &copy).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.contains("in 2 WireGuard tunnels"), "{errors}");
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), vec![7; 3_000_000]);
+    let wrong = ["perf", "127.0.0.1", "--time", "1", "--via", "nosuchnic0"];
+    let output = farpace(&ssh, &wrong).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("nosuchnic0"), "{errors}");
+}
