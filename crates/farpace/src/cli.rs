@@ -21,8 +21,8 @@ Examples for those who run a far link:
 
 Examples for those who move data:
   farpace copy film.mp4 far.example:films/           over ssh's login, verified and resumed
-  farpace recv --dir films --token-file secret       what is sent here goes there
-  farpace send film.mp4 far.example --token-file secret    to a farpace recv there
+  farpace recv --dir films                           what is sent with the ticket it prints goes there
+  farpace send film.mp4 TICKET                       to a farpace recv there
 
 Examples for research:
   farpace run scenarios/gallery/lossy.toml           a transfer over a lossy path, and a report

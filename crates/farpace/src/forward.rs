@@ -3,7 +3,7 @@
 //!
 //! A stream says `HOST:PORT` in a line. The answer is a line: `ok`, or why not; then bytes pass in both directions.
 
-use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs};
+use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs};
 use crate::transfer::{StackArgs, TransferStream, named_at};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -56,6 +56,8 @@ pub struct Args {
     ssh: SshArgs,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    links: ViaArgs,
 }
 
 /// A port here, and where it leads.
@@ -120,7 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         terminal::note(&format!("error: {}", args.ssh.why_not(&args.host, code)));
         return Ok(ExitCode::from(terminal::FAILED));
     }
-    let reached = match end.reach(Service::Forward, args.stack.ways(), &options, &args.stack.via) {
+    let reached = match end.reach(Service::Forward, args.stack.ways(), &options, &args.links.via) {
         Ok(reached) => reached,
         Err(error) => {
             end.end();

@@ -3,7 +3,7 @@
 //! A stream says `send SECONDS`, and what follows is counted; the answer is a line with bytes and nanoseconds. Or it says
 //! `receive SECONDS`, and gets bytes for so long; a second stream says `report`, and gets what the sender has seen, as JSON.
 
-use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, hide_words, reach, ticket_of};
+use crate::carrier::{ReachedEnd, SecureStream, Service, SshArgs, ViaArgs, hide_words, reach, ticket_of};
 use crate::stopwatch::Stopwatch;
 use crate::transfer::{LinkRates, PathFacts, StackArgs, TransferStream, Watcher, rate, speed};
 use crate::{far_end, interrupt, terminal};
@@ -73,6 +73,8 @@ pub struct Args {
     ssh: SshArgs,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    links: ViaArgs,
 }
 
 /// What the side that sends has seen.
@@ -137,7 +139,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = args.stack.options(args.limit.filter(|_| !args.reverse))?;
     let (reached, end) = match ticket_of(Some(host))? {
         // A far end that was started by hand.
-        Some(ticket) => (reach(&ticket, Service::Perf, args.stack.ways(), &options, &args.stack.via), None),
+        Some(ticket) => (reach(&ticket, Service::Perf, args.stack.ways(), &options, &args.links.via), None),
         None => {
             let port = args.ssh.port.map_or(String::new(), |port| format!(" --port {port}"));
             let mut end = args.ssh.start(host, &format!("perf --stdio-control{port}"))?;
@@ -146,7 +148,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 terminal::note(&format!("error: {}", args.ssh.why_not(host, code)));
                 return Ok(ExitCode::from(terminal::FAILED));
             }
-            (end.reach(Service::Perf, args.stack.ways(), &options, &args.stack.via), Some(end))
+            (end.reach(Service::Perf, args.stack.ways(), &options, &args.links.via), Some(end))
         }
     };
     let reached = match reached {

@@ -650,3 +650,111 @@ fn two_senders_may_have_one_ticket() {
         assert_eq!(fs::read(there.path().join(format!("film{n}"))).unwrap(), noise(2_000_000 + n));
     }
 }
+
+/// Breaks: a machine that was suspended for a while, or a process that was stopped, has lost its transfer.
+#[test]
+fn a_suspended_receiver_goes_on() {
+    let Folders { here, there } = folders();
+    fs::write(here.path().join("film"), noise(4_000_000)).unwrap();
+    let receiver = Waiting::start(there.path(), &["--once"]);
+    let mut command = encrypted(here.path(), &["send", "film", &receiver.ticket, "--limit", "16mbit"]);
+    let sender = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let signal = |signal: &str| {
+        let id = receiver.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    };
+    std::thread::sleep(Duration::from_millis(700));
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(4));
+    signal("-CONT");
+    let sent = told(sender.wait_with_output().unwrap());
+    assert_eq!(sent.0, 0, "{sent:?}");
+    assert_eq!(receiver.end().0, 0);
+    assert_eq!(fs::read(there.path().join("film")).unwrap(), noise(4_000_000));
+}
+
+/// Breaks: a dry run changes something, a copy deletes what it was not told to, or keeps what it was told to delete.
+#[test]
+fn trees_are_made_the_same_and_nothing_else_is_touched() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    for dir in ["site/sub", "site/cache"] {
+        fs::create_dir_all(here.path().join(dir)).unwrap();
+    }
+    let old = there.path().join("site");
+    fs::create_dir_all(old.join("gone/deep")).unwrap();
+    fs::create_dir_all(old.join("sub")).unwrap();
+    for (path, text) in
+        [("site/new", "new"), ("site/sub/same", "same"), ("site/cache/x", "x"), ("site/a.bak", "b")]
+    {
+        fs::write(here.path().join(path), text).unwrap();
+    }
+    for path in ["gone/deep/file", "sub/extra", "kept.bak", "sub/same"] {
+        fs::write(old.join(path), "same").unwrap();
+    }
+    std::os::unix::fs::symlink("/etc", old.join("link")).unwrap();
+    fs::write(there.path().join("beside"), "beside").unwrap();
+    let with = |args: &[&str]| {
+        let mut all = vec!["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--delete"];
+        all.extend(["--exclude", "*.bak", "--exclude", "cache/", "--checksum"]);
+        all.extend(args);
+        run(here.path(), &all)
+    };
+    let listed = |root: &Path| {
+        let output = Command::new("find").arg(".").current_dir(root).output().unwrap();
+        let mut lines: Vec<_> =
+            String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let before = listed(there.path());
+    let (code, out, errors) = with(&["site", "127.0.0.1:.", "--dry-run"]);
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(listed(there.path()), before);
+    assert!(out.contains("would send: site/new (3 B)\nwould send 1 file, 3 B\n"), "{out}");
+    for gone in ["site/gone", "site/link", "site/sub/extra"] {
+        assert!(errors.contains(&format!("would delete: {gone}\n")), "{errors}");
+    }
+    assert!(!errors.contains("kept.bak") && !errors.contains("beside"), "{errors}");
+    let (code, _, errors) = with(&["site", "127.0.0.1:."]);
+    assert!(code == 0 && errors.contains("deleted: site/gone"), "{errors}");
+    let after = listed(there.path());
+    let expected = ["./beside", "./site", "./site/kept.bak", "./site/new", "./site/sub", "./site/sub/same"];
+    assert_eq!(after[1..], expected);
+    assert!(Path::new("/etc/passwd").exists(), "no link is followed");
+    // The other way round: what is only here goes, but for what is protected.
+    fs::write(old.join("from-there"), "there").unwrap();
+    fs::remove_file(old.join("new")).unwrap();
+    let (code, out, errors) = with(&["127.0.0.1:site", ".", "-n"]);
+    assert!(code == 0 && out.contains("would receive: site/from-there (5 B)"), "{out}{errors}");
+    assert!(errors.contains("would delete: site/new\n") && here.path().join("site/new").exists(), "{errors}");
+    let (code, _, errors) = with(&["127.0.0.1:site", "."]);
+    assert!(code == 0 && errors.contains("deleted: site/new\n"), "{errors}");
+    assert!(here.path().join("site/from-there").exists() && !here.path().join("site/new").exists());
+    assert!(here.path().join("site/a.bak").exists() && here.path().join("site/cache/x").exists());
+    let (code, _, errors) = with(&["site", "127.0.0.1:.", "--exclude", "["]);
+    assert!(code == 2 && errors.contains("is not a pattern"), "{code}: {errors}");
+}
+
+/// Breaks: a directory that cannot be read here is emptied there.
+#[test]
+fn what_could_not_be_looked_at_is_not_deleted() {
+    let Folders { here, there } = folders();
+    let tools = tempfile::tempdir().unwrap();
+    let ssh = fake_ssh(tools.path(), there.path());
+    fs::create_dir_all(here.path().join("site/sub")).unwrap();
+    // What is neither file, directory nor link cannot be sent.
+    let pipe = Command::new("mkfifo").arg(here.path().join("site/sub/pipe")).status().unwrap();
+    assert!(pipe.success());
+    fs::create_dir_all(there.path().join("site/sub")).unwrap();
+    for path in ["site/extra", "site/sub/extra"] {
+        fs::write(there.path().join(path), "extra").unwrap();
+    }
+    let args =
+        ["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--delete", "site", "127.0.0.1:."];
+    let (code, _, errors) = run(here.path(), &args);
+    assert!(code == 1 && errors.contains("neither file, directory nor link"), "{code}: {errors}");
+    assert!(!there.path().join("site/extra").exists(), "{errors}");
+    assert!(there.path().join("site/sub/extra").exists(), "{errors}");
+}

@@ -15,6 +15,7 @@
 
 pub mod admission;
 mod content;
+mod exclude;
 mod fault;
 mod frame;
 mod handshake;
@@ -33,6 +34,7 @@ mod throttle;
 mod walk;
 
 pub use content::ContentHasher;
+pub use exclude::{ExcludeError, ExcludePatterns, MAX_EXCLUDES};
 pub use fault::{Code, TransferError, TransferFault, TransferProblem, clean};
 pub use frame::{FrameKey, FrameReader, FrameWriter, IncomingFrame};
 pub use handshake::{Frames, Peeked, Role, shake};
@@ -41,4 +43,4 @@ pub use path::RelPath;
 pub use place::{Destination, MinFree, WritePolicy};
 pub use receiver::{ReceiveReport, receive};
 pub use sender::{SendReport, send};
-pub use walk::{SourceTree, Walk, walk};
+pub use walk::{SourceTree, Walk, walk, walk_with};

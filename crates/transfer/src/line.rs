@@ -66,6 +66,8 @@ pub struct Session<'a> {
     /// The shared secret; empty if there is none. Without one, each side is a stranger to the other, unless the line is
     /// [secured](Self::secured).
     pub token: &'a [u8],
+    /// Nothing is sent or written: both ends only say what would be. Both must know it.
+    pub dry_run: bool,
     /// The line is encrypted, and both ends have proved their keys before: no token, and no tags. Both ends must say so.
     pub secured: bool,
     /// True on the side that connected, false on the one that listened.
@@ -96,6 +98,7 @@ impl Default for Session<'_> {
     fn default() -> Self {
         Session {
             token: b"",
+            dry_run: false,
             secured: false,
             connected: true,
             patience: Timeouts::default(),

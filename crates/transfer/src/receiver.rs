@@ -9,8 +9,9 @@ use crate::line::{FramedStream, LineState, LineTimes, Session};
 use crate::message::{EntryKind, FileEntry, FileTime, FileVerdict, Hash, TransferMessage};
 use crate::path::RelPath;
 use crate::place::{Destination, Partial, Peer, Stranger, Wanted};
-use crate::sender::BUSY;
-use std::collections::{BTreeMap, VecDeque};
+use crate::sender::{BUSY, MAX_PLANNED};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -23,6 +24,8 @@ const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_BYTES: u64 = 64 << 20;
 /// Problems that are kept in words.
 const MAX_PROBLEMS: usize = 1_000;
+/// Names in one directory that are remembered to know what else is in it.
+const MAX_REMEMBERED: usize = 1_000_000;
 
 /// What came of receiving.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +40,10 @@ pub struct ReceiveReport {
     pub problems: Vec<TransferProblem>,
     /// How many were not written.
     pub failed: u64,
+    /// In a dry run: what would be received, and its bytes; the first 100,000 (`MAX_PLANNED`).
+    pub planned: Vec<(String, u64)>,
+    /// What was removed, or in a dry run would be; the first 100,000.
+    pub deleted: Vec<String>,
     /// From the first hello to the last acknowledgement.
     pub elapsed: Duration,
     /// What the time went into.
@@ -59,8 +66,10 @@ enum ReceiverStep {
     Seal {
         path: RelPath,
         peer: Peer,
-        mode: u16,
-        modified: FileTime,
+        /// Permissions and time, if this sender may set them.
+        mark: Option<(u16, FileTime)>,
+        /// What the sender has in it, if the rest is to go; none within: too much to remember.
+        names: Option<Option<BTreeSet<OsString>>>,
     },
 }
 
@@ -69,6 +78,8 @@ struct ReceiveTally {
     files: u64,
     failed: u64,
     problems: Vec<TransferProblem>,
+    planned: Vec<(String, u64)>,
+    deleted: Vec<String>,
     /// What ended all.
     fatal: Option<TransferFault>,
 }
@@ -110,6 +121,8 @@ pub fn receive(
         bytes: shared.bytes.load(Ordering::Relaxed),
         spared: progress.spared,
         problems: tally.problems,
+        planned: tally.planned,
+        deleted: tally.deleted,
         failed: tally.failed,
         elapsed: progress.elapsed,
         times: shared.times(),
@@ -149,9 +162,27 @@ struct Offers {
     last: Option<RelPath>,
     /// Directories that are not complete yet, and whether this sender may set their permissions and time.
     unsealed: BTreeMap<RelPath, bool>,
+    /// If directories lose what the sender does not have: names in each that is not complete. None: too many to remember.
+    names: BTreeMap<RelPath, Option<BTreeSet<OsString>>>,
 }
 
 impl Offers {
+    /// The sender has this.
+    fn remember(&mut self, path: &RelPath, is_directory: bool) {
+        let (parent, name) = path.split();
+        let parent = parent.and_then(|parent| RelPath::new(parent).ok());
+        if let Some(known) = parent.and_then(|parent| self.names.get_mut(&parent)) {
+            if let Some(names) = known {
+                names.insert(name.to_owned());
+            }
+            if known.as_ref().is_some_and(|names| names.len() > MAX_REMEMBERED) {
+                *known = None;
+            }
+        }
+        if is_directory {
+            self.names.insert(path.clone(), Some(BTreeSet::new()));
+        }
+    }
     /// Bytes that the sender may have to hash now.
     fn owed(&self) -> u64 {
         self.open.iter().fold(0, |all, (_, bytes)| all.saturating_add(*bytes))
@@ -322,8 +353,13 @@ impl ReceiveJob<'_> {
                     pass(ReceiverStep::Abandon(fault))?;
                 }
                 TransferMessage::Seal { path, mode, modified } => match offers.unsealed.remove(&path) {
-                    Some(true) => pass(ReceiverStep::Seal { path, peer: peer.clone(), mode, modified })?,
-                    Some(false) => {}
+                    Some(sealable) => {
+                        let names = offers.names.remove(&path);
+                        let mark = sealable.then_some((mode, modified));
+                        if sealable || names.is_some() {
+                            pass(ReceiverStep::Seal { path, peer: peer.clone(), mark, names })?;
+                        }
+                    }
                     None => return Err(TransferError::Protocol("a directory that was not offered")),
                 },
                 TransferMessage::Finish => return Ok(()),
@@ -388,6 +424,9 @@ impl ReceiveJob<'_> {
             if let FileVerdict::Refused(fault) = &judged.verdict {
                 self.problem(path.to_string(), fault.clone());
             }
+            if self.place.deletes() {
+                offers.remember(&path, kind == EntryKind::Directory);
+            }
             if kind == EntryKind::Directory {
                 offers.unsealed.insert(path, judged.sealable);
                 if offers.unsealed.len() > MAX_UNSEALED {
@@ -423,6 +462,19 @@ impl ReceiveJob<'_> {
         let mut at: Option<Writing> = None;
         for step in steps {
             let ended = match step {
+                ReceiverStep::Begin { index, wanted, offset, .. } if self.place.is_dry() => {
+                    let EntryKind::File { size } = wanted.entry.kind else { continue };
+                    let name = wanted.entry.path.to_string();
+                    self.tally(|tally| {
+                        tally.files += 1;
+                        if tally.planned.len() < MAX_PLANNED {
+                            tally.planned.push((name, size.saturating_sub(offset)));
+                        }
+                    });
+                    self.shared.progress().files += 1;
+                    let _ = say(out, &TransferMessage::Done { index, fault: None });
+                    None
+                }
                 ReceiverStep::Begin { index, wanted, peer, offset } => {
                     let name = wanted.entry.path.to_string();
                     let partial = shared.disk.on(|| self.place.open(*wanted, &peer, offset));
@@ -453,8 +505,11 @@ impl ReceiveJob<'_> {
                 ReceiverStep::Abandon(fault) => {
                     at.take().and_then(|writing| self.finish(writing, ReceivedContent::Abandoned(fault), out))
                 }
-                ReceiverStep::Seal { path, peer, mode, modified } => {
-                    self.place.seal(&path, &peer, mode, modified);
+                ReceiverStep::Seal { path, peer, mark, names } => {
+                    self.remove(&path, &peer, names);
+                    if let Some((mode, modified)) = mark {
+                        self.place.seal(&path, &peer, mode, modified);
+                    }
                     None
                 }
                 // It has been hashed before.
@@ -471,6 +526,30 @@ impl ReceiveJob<'_> {
         }
         if let Some(Writing { partial: Ok(partial), .. }) = at {
             partial.leave(self.place);
+        }
+    }
+
+    /// Removes from a directory what the sender does not have.
+    fn remove(&self, path: &RelPath, peer: &Peer, names: Option<Option<BTreeSet<OsString>>>) {
+        let fault = match names {
+            None => return,
+            Some(None) => {
+                let text = format!("more than {MAX_REMEMBERED} names: nothing is deleted in it");
+                Some(TransferFault::new(Code::Limit, text))
+            }
+            Some(Some(keep)) => {
+                let mut told = |gone: &RelPath| {
+                    self.tally(|tally| {
+                        if tally.deleted.len() < MAX_PLANNED {
+                            tally.deleted.push(gone.to_string());
+                        }
+                    });
+                };
+                self.place.remove_others(path, peer, &keep, &mut told).err()
+            }
+        };
+        if let Some(fault) = fault {
+            self.problem(path.to_string(), fault);
         }
     }
 

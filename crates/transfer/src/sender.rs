@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Problems that are kept in words; more are counted.
 const MAX_PROBLEMS: usize = 1_000;
+/// Files of a dry run that are kept by name.
+pub(crate) const MAX_PLANNED: usize = 100_000;
 /// So often a side that works for itself says that it is there.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 /// How long a sender that cannot write waits for the receiver to say why.
@@ -44,6 +46,8 @@ pub struct SendReport {
     pub problems: Vec<TransferProblem>,
     /// How many were not transferred.
     pub failed: u64,
+    /// In a dry run: what would be sent, and its bytes; the first 100,000 (`MAX_PLANNED`).
+    pub planned: Vec<(String, u64)>,
     /// From the first hello to the last acknowledgement.
     pub elapsed: Duration,
     /// What the sender's time went into.
@@ -79,6 +83,7 @@ struct SendTally {
     unchanged: u64,
     failed: u64,
     problems: Vec<TransferProblem>,
+    planned: Vec<(String, u64)>,
     receiver: Option<LineTimes>,
 }
 
@@ -104,12 +109,13 @@ pub fn send(
     limit: Option<Rate>,
 ) -> Result<SendReport, TransferError> {
     let shared = LineState::new();
-    let Walk { sources, entries, bytes, roots, problems } = walk;
+    let Walk { sources, entries, bytes, roots, problems, .. } = walk;
     *shared.progress() =
         LineProgress { total_bytes: bytes, total_entries: entries, ..LineProgress::default() };
     let mut tally = SendTally::default();
     problems.into_iter().for_each(|TransferProblem { path, fault }| tally.problem(path, fault));
-    let job = SendJob { shared: &shared, sources: &sources, tally: Mutex::new(tally) };
+    let job =
+        SendJob { shared: &shared, sources: &sources, dry_run: session.dry_run, tally: Mutex::new(tally) };
     // Who knows the token need not be known by anything else.
     let sender = if session.is_stranger() { session.sender } else { [0; 32] };
     let summary = TransferMessage::Summary { entries, bytes, roots, sender };
@@ -131,6 +137,7 @@ pub fn send(
         bytes: shared.bytes.load(Ordering::Relaxed),
         spared: progress.spared,
         problems: tally.problems,
+        planned: tally.planned,
         failed: tally.failed,
         elapsed: progress.elapsed,
         times: shared.times(),
@@ -141,6 +148,7 @@ pub fn send(
 struct SendJob<'a> {
     shared: &'a LineState,
     sources: &'a [SourceTree],
+    dry_run: bool,
     tally: Mutex<SendTally>,
 }
 
@@ -468,6 +476,15 @@ impl SendJob<'_> {
                 return skip(TransferFault::new(Code::Protocol, "the receiver took it for a directory"));
             }
         };
+        if self.dry_run {
+            self.tally(|tally| {
+                if tally.planned.len() < MAX_PLANNED {
+                    tally.planned.push((name.clone(), size - offset));
+                }
+            });
+            out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name }).ok()?;
+            return out.send(SenderStep::Abandon(TransferFault::new(Code::Interrupted, "a dry run"))).ok();
+        }
         out.send(SenderStep::Begin { index, offset, hasher: Box::new(hasher), name: name.clone() }).ok()?;
         let read = self.read_content(&file, offset, size, out, pool)?;
         let ending = match read {

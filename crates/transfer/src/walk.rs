@@ -1,5 +1,6 @@
 //! From the arguments of a command to what will be sent.
 
+use crate::exclude::ExcludePatterns;
 use crate::fault::{Code, TransferFault, TransferProblem, clean};
 use crate::limits::MAX_ENTRIES;
 use crate::message::{EntryKind, FileEntry, FileTime};
@@ -44,6 +45,8 @@ pub struct Walk {
     pub roots: u32,
     /// What cannot be sent.
     pub problems: Vec<TransferProblem>,
+    excludes: ExcludePatterns,
+    careful: bool,
 }
 
 /// Looks at files, directories and all that is in them. A link that is itself an argument is followed; links further down
@@ -52,7 +55,20 @@ pub struct Walk {
 /// # Errors
 /// An argument is not there, has no name (`/`), or two have the same name: nothing would be sent then.
 pub fn walk(paths: &[PathBuf]) -> Result<Walk, TransferFault> {
-    let mut walk = Walk::default();
+    walk_with(paths, &ExcludePatterns::default(), false)
+}
+
+/// The same without what patterns leave out. `careful`: a directory of which something could not be looked at is never said to be
+/// complete, so that a receiver that removes what is not here keeps what it has.
+///
+/// # Errors
+/// As [`walk`].
+pub fn walk_with(
+    paths: &[PathBuf],
+    excludes: &ExcludePatterns,
+    careful: bool,
+) -> Result<Walk, TransferFault> {
+    let mut walk = Walk { excludes: excludes.clone(), careful, ..Walk::default() };
     let mut found = BTreeMap::new();
     for path in paths {
         // `.` and `dir/..` get the names that they stand for, and links are followed.
@@ -73,7 +89,9 @@ pub fn walk(paths: &[PathBuf]) -> Result<Walk, TransferFault> {
         found.insert(at, full);
     }
     // In the order of names, as within directories: receivers ask for that.
-    found.into_iter().for_each(|(at, full)| walk.visit(at, &full));
+    for (at, full) in found {
+        walk.visit(at, &full);
+    }
     Ok(walk)
 }
 
@@ -86,17 +104,22 @@ pub(crate) fn modified(metadata: &Metadata) -> FileTime {
 }
 
 impl Walk {
-    fn problem(&mut self, path: &Path, fault: TransferFault) {
+    fn problem(&mut self, path: &Path, fault: TransferFault) -> bool {
         self.problems.push(TransferProblem { path: clean(&path.to_string_lossy()), fault });
+        false
     }
 
-    fn visit(&mut self, at: RelPath, from: &Path) {
+    /// False: something of it cannot be sent.
+    fn visit(&mut self, at: RelPath, from: &Path) -> bool {
         let metadata = match fs::symlink_metadata(from) {
             Ok(metadata) => metadata,
             Err(error) => return self.problem(from, TransferFault::of(&error, "cannot look at it")),
         };
         if self.entries >= MAX_ENTRIES {
             return self.problem(from, TransferFault::new(Code::Limit, "too many files for one transfer"));
+        }
+        if self.excludes.leaves_out(&at, metadata.is_dir()) {
+            return true;
         }
         let mode = (metadata.mode() & 0o777) as u16;
         let modified = modified(&metadata);
@@ -133,18 +156,21 @@ impl Walk {
         self.sources.push(SourceTree::Entry { entry, from: from.to_owned() });
         let mut listed: Vec<_> = listed.iter().map(fs::DirEntry::file_name).collect();
         listed.sort();
+        let mut whole = true;
         for name in listed {
             // Partial files of transfers to here.
             if name.as_bytes().ends_with(b".farpace-part") {
                 continue;
             }
             match at.join(&name) {
-                Ok(below) => self.visit(below, &from.join(&name)),
-                Err(why) => self.problem(&from.join(&name), TransferFault::new(Code::Path, why)),
+                Ok(below) => whole &= self.visit(below, &from.join(&name)),
+                Err(why) => whole = self.problem(&from.join(&name), TransferFault::new(Code::Path, why)),
             }
         }
-        if is_directory {
+        if is_directory && (whole || !self.careful) {
             self.sources.push(SourceTree::Seal { path: at, mode, modified });
         }
+        // What is missing deeper down is missing there alone.
+        true
     }
 }

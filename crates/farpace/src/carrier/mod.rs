@@ -21,7 +21,7 @@ mod tls;
 mod words;
 
 pub use gate::{Gate, GateArgs};
-pub use paths::Via;
+pub use paths::{Via, ViaArgs};
 pub use reach::{Carrier, CarrierChoice, ReachedEnd, reach};
 pub use ssh::{SshArgs, SshEnd};
 pub use ticket::{Ticket, TicketError, TicketIdentity, TicketPlace};

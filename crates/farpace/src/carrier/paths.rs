@@ -37,6 +37,14 @@ const DIAL_TIME: Duration = Duration::from_secs(5);
 const MAX_SILENT: u32 = 180;
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Over which links.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ViaArgs {
+    /// Over this interface, or the one with this address, in a tunnel of its own; repeated for several at once
+    #[arg(long, value_name = "IFACE|ADDR")]
+    pub via: Vec<Via>,
+}
+
 /// By what a path leaves this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {

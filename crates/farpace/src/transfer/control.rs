@@ -14,12 +14,11 @@ use super::stack::{TransferListener, TransferStream};
 use crate::carrier::{CarrierChoice, Gate, GateArgs, Service, Ticket, TicketIdentity};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use farpace_live::socket::SocketOptions;
-use farpace_transfer::{FramedStream, Session, TransferError, Walk, walk};
+use farpace_transfer::{FramedStream, Session, TransferError};
 use std::io::{self, BufRead, Read, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,14 +27,6 @@ use std::time::Duration;
 pub const GREETING: &str = "farpace-copy 2";
 /// So long after it has heard how, somebody who has the ticket must have come.
 const ARRIVAL: Duration = Duration::from_secs(60);
-
-/// What there is to send.
-///
-/// # Errors
-/// Something is not there.
-pub fn walk_or_tell(files: &[PathBuf]) -> Result<Walk> {
-    walk(files).map_err(|fault| anyhow!(fault))
-}
 
 /// Opens the ways for one near end, and tells it the ticket.
 ///

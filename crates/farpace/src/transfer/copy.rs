@@ -3,16 +3,16 @@
 
 use super::by_scp::ScpJob;
 use super::explain::TransferProbe;
-use super::options::{self, SendingOptions, patience, say};
+use super::options::{self, ExcludeArgs, SendingOptions, patience, say};
 use super::outcome;
 use super::progress::Display;
 use super::send;
 use super::stack::{StackArgs, TransferStream};
 use super::target;
-use crate::carrier::{ReachedEnd, Service, SshArgs};
+use crate::carrier::{ReachedEnd, Service, SshArgs, ViaArgs};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
-use farpace_transfer::{Session, WritePolicy, kernel, receive, walk};
+use farpace_transfer::{Session, WritePolicy, kernel, receive, walk_with};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
@@ -22,6 +22,9 @@ Examples:
   farpace copy film.mp4 anna@far.example:films/        to there
   farpace copy anna@far.example:films/film.mp4 .       to here
   farpace copy photos/ far.example:photos --explain    a tree, under this name; and what limited it
+  farpace copy site/ far.example:www --delete --exclude '*.bak' --allow-overwrite   as rsync: the same tree there; -n says what
+                                                       would be done
+  farpace copy film.mp4 far.example: --via eth0 --via wwan0   over both links at once
   farpace copy film.mp4 far.example: --port 9000       a firewall over there lets UDP port 9000 in
   farpace copy film.mp4 far.example: --through-ssh     through ssh's own channel, nothing else
   farpace copy film.mp4 far.example: --ssh-command \"ssh -p 2222 -i key\"
@@ -54,6 +57,17 @@ pub struct Args {
     /// Replace files that are there and differ
     #[arg(long)]
     allow_overwrite: bool,
+    /// Delete what is in a directory that is copied and the source does not have; --exclude protects
+    #[arg(long)]
+    delete: bool,
+    /// Only say what would be sent and deleted
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Compare files that are there by content: this is always done, the option is for those who know rsync
+    #[arg(long)]
+    checksum: bool,
+    #[command(flatten)]
+    excludes: ExcludeArgs,
     /// Copy by scp if farpace is not there: through ssh, not resumed, not verified, and what is there is replaced
     #[arg(long)]
     or_scp: bool,
@@ -63,6 +77,8 @@ pub struct Args {
     sending: SendingOptions,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    links: ViaArgs,
     /// Give up when nothing moves for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
@@ -88,6 +104,11 @@ fn quoted(text: &str) -> String {
     format!("{home}'{}'", rest.replace('\'', r"'\''"))
 }
 
+/// `text` as one word of a shell, whatever it begins with.
+fn quoted_pattern(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// `farpace copy`.
 ///
 /// # Errors
@@ -100,12 +121,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (None, None) => bail!("both ends are here: use cp, or write host:PATH for the other machine"),
         (Some((host, path)), None) => {
             let paths: Vec<_> = args.sources.iter().map(PathBuf::from).collect();
-            let found = walk(&paths).map_err(|fault| anyhow!(fault))?;
+            let patterns = args.excludes.patterns()?;
+            let found = walk_with(&paths, &patterns, args.delete).map_err(|fault| anyhow!(fault))?;
             let path = if path.is_empty() { "." } else { path };
             let overwrite = if args.allow_overwrite { " --allow-overwrite" } else { "" };
             let command = format!(
-                "recv --stdio-control{overwrite}{} --timeout {} --target {}",
+                "recv --stdio-control{overwrite}{}{} --timeout {} --target {}",
                 args.far_stack("--listen"),
+                args.far_sync(),
                 args.timeout,
                 quoted(path)
             );
@@ -113,9 +136,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Ok(far) => far,
                 Err(code) => return Ok(code),
             };
-            let session = Session { secured: true, patience: patience(args.timeout), ..Session::default() };
+            let (dry_run, patience) = (args.dry_run, patience(args.timeout));
+            let session = Session { secured: true, dry_run, patience, ..Session::default() };
             let links = far.reached.as_ref().map_or(&[][..], ReachedEnd::statuses);
-            send::over(far.call, found, &args.sending, &session, far.way, links)
+            send::over(
+                far.call,
+                found,
+                &SendingOptions { dry_run, ..args.sending.clone() },
+                &session,
+                far.way,
+                links,
+            )
         }
         (None, Some((host, _))) => {
             let mut paths = String::new();
@@ -127,7 +158,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     _ => bail!("all sources must be at {host}, or all here"),
                 }
             }
-            let policy = WritePolicy { overwrite: args.allow_overwrite, ..WritePolicy::default() };
+            let policy = WritePolicy {
+                overwrite: args.allow_overwrite,
+                delete: args.delete,
+                dry_run: args.dry_run,
+                protect: args.excludes.patterns()?,
+                ..WritePolicy::default()
+            };
             let target = Path::new(&args.target);
             if args.sources.len() > 1 && !target.is_dir() {
                 bail!("{} must be a directory for several sources", target.display());
@@ -137,7 +174,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let limit =
                 limit.map_or(String::new(), |limit| format!(" --limit '{} bit/s'", limit.bits_per_sec()));
             let stack = args.far_stack("--port");
-            let command = format!("send --stdio-control{limit}{stack} --timeout {} --{paths}", args.timeout);
+            let command = format!(
+                "send --stdio-control{limit}{stack}{} --timeout {} --{paths}",
+                args.far_sync(),
+                args.timeout
+            );
             let Far { call: TransferStream { line, peer, .. }, reached: _reached, .. } =
                 match args.call(host, &command)? {
                     Ok(far) => far,
@@ -147,6 +188,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let tick = |progress: &farpace_transfer::LineProgress| display.tick(progress);
             let session = Session {
                 secured: true,
+                dry_run: args.dry_run,
                 patience: patience(args.timeout),
                 tick: &tick,
                 ..Session::default()
@@ -154,7 +196,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let result = receive(line, &session, &place);
             display.clear();
             match result {
-                Ok(received) => outcome::received(&received, &peer, args.sending.json, args.sending.quiet),
+                Ok(received) => {
+                    outcome::received(&received, &peer, args.sending.json, args.sending.quiet, args.dry_run)
+                }
                 Err(error) => Ok(outcome::failure(&error, &peer)),
             }
         }
@@ -162,6 +206,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// What the far end is to know of what is left out, deleted, or not done at all, as words of a shell.
+    fn far_sync(&self) -> String {
+        let mut words = String::new();
+        for (is, word) in [(self.delete, " --delete"), (self.dry_run, " --dry-run")] {
+            words += if is { word } else { "" };
+        }
+        for pattern in &self.excludes.exclude {
+            words += &format!(" --exclude {}", quoted_pattern(pattern));
+        }
+        words
+    }
+
     /// What the far end is to know of its TCP and its port, as words of a shell.
     fn far_stack(&self, port: &str) -> String {
         let StackArgs { profile, congestion, set, .. } = &self.stack;
@@ -199,7 +255,7 @@ impl Args {
                 Service::Transfer,
                 self.stack.ways(),
                 &self.stack.options(self.sending.limit)?,
-                &self.stack.via,
+                &self.links.via,
             );
             match found.and_then(|reached| Ok((reached.open(Service::Transfer)?, reached))) {
                 Ok((stream, reached)) => {

@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use anyhow::{Context, Result};
-use farpace_transfer::{MinFree, Timeouts};
+use farpace_transfer::{ExcludePatterns, MinFree, Timeouts};
 use farpace_units::{ByteCount, Rate};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +22,27 @@ pub struct SendingOptions {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+    /// Set by the command: nothing is sent
+    #[arg(skip)]
+    pub dry_run: bool,
+}
+
+/// What is left out.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ExcludeArgs {
+    /// Leave out what a pattern stands for, as rsync does: *.o, cache/, /target, doc/*.pdf; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+}
+
+impl ExcludeArgs {
+    /// The patterns.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub fn patterns(&self) -> Result<ExcludePatterns> {
+        ExcludePatterns::new(&self.exclude).context("--exclude")
+    }
 }
 
 /// The secret that both sides share.

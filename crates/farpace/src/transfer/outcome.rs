@@ -71,6 +71,32 @@ impl TransferCounts<'_> {
     }
 }
 
+/// Says what was deleted, or would be.
+pub fn deleted(paths: &[String], dry_run: bool) {
+    let verb = if dry_run { "would delete" } else { "deleted" };
+    for path in paths {
+        terminal::note(&format!("{verb}: {path}"));
+    }
+}
+
+/// Says what a dry run has found.
+fn planned(files: &[(String, u64)], verb: &str, json: bool) -> Result<()> {
+    let bytes = files.iter().fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
+    if json {
+        let list: Vec<_> =
+            files.iter().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })).collect();
+        return terminal::print_json(
+            &json!({ "dry_run": true, "files": files.len(), "bytes": bytes, "planned": list }),
+        );
+    }
+    let mut text = String::new();
+    for (path, bytes) in files {
+        text += &format!("would {verb}: {path} ({})\n", size(*bytes));
+    }
+    let plural = if files.len() == 1 { "" } else { "s" };
+    terminal::print(&format!("{text}would {verb} {} file{plural}, {}\n", files.len(), size(bytes)))
+}
+
 /// Tells what came of sending.
 ///
 /// # Errors
@@ -85,6 +111,10 @@ pub fn sent(
     let SendReport { files, unchanged, bytes, spared, failed, elapsed, ref problems, .. } = *sent;
     let counts = TransferCounts { files, unchanged, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
+    if how.dry_run {
+        planned(&sent.planned, "send", how.json)?;
+        return Ok(counts.code());
+    }
     let explanation: Explanation = explain(sent, cap, path);
     if how.json {
         let mut value = counts.json();
@@ -108,10 +138,21 @@ pub fn sent(
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn received(received: &ReceiveReport, peer: &str, json: bool, quiet: bool) -> Result<ExitCode> {
+pub fn received(
+    received: &ReceiveReport,
+    peer: &str,
+    json: bool,
+    quiet: bool,
+    dry_run: bool,
+) -> Result<ExitCode> {
     let ReceiveReport { files, bytes, spared, failed, elapsed, ref problems, .. } = *received;
     let counts = TransferCounts { files, unchanged: 0, bytes, spared, failed, elapsed, problems };
     counts.tell_problems();
+    deleted(&received.deleted, dry_run);
+    if dry_run {
+        planned(&received.planned, "receive", json)?;
+        return Ok(counts.code());
+    }
     if json {
         let mut value = counts.json();
         if let Some(fields) = value.as_object_mut() {

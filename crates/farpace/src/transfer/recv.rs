@@ -11,7 +11,7 @@ use crate::carrier::{Gate, GateArgs, Service, TicketIdentity};
 use crate::stopwatch::Stopwatch;
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
-use farpace_transfer::{LineProgress, MinFree, Session, WritePolicy, receive};
+use farpace_transfer::{ExcludePatterns, LineProgress, MinFree, Session, WritePolicy, receive};
 use farpace_units::ByteCount;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -106,6 +106,15 @@ pub struct Args {
     /// The far end of `farpace copy`
     #[arg(long, hide = true)]
     stdio_control: bool,
+    /// As it was told
+    #[arg(long, hide = true)]
+    dry_run: bool,
+    /// The same
+    #[arg(long, hide = true)]
+    delete: bool,
+    /// The same
+    #[arg(long, hide = true)]
+    exclude: Vec<String>,
     /// Where its files go, in the manner of cp
     #[arg(long, hide = true, value_name = "PATH")]
     target: Option<PathBuf>,
@@ -150,13 +159,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         max_bytes: args.max_bytes,
         min_free: args.min_free,
         keep_partial: Duration::from_secs(args.keep_partial),
+        delete: args.delete,
+        dry_run: args.dry_run,
+        protect: ExcludePatterns::new(&args.exclude)?,
     };
     if args.stdio_control {
         let place = target::place(args.target.as_deref().unwrap_or(&args.dir), policy)?;
         let (port, options) = (args.listen.map_or(0, |listen| listen.port), args.stack.options(None)?);
         return control::serve(args.timeout, port, &options, &|call, session| {
-            receive(call.line, session, &place)
-                .map(|got| if got.failed == 0 { terminal::OK } else { terminal::FAILED })
+            let session = Session { dry_run: args.dry_run, ..*session };
+            receive(call.line, &session, &place).map(|got| {
+                outcome::deleted(&got.deleted, args.dry_run);
+                if got.failed == 0 { terminal::OK } else { terminal::FAILED }
+            })
         });
     }
     let secured = !args.clear.insecure;
@@ -217,7 +232,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let received = receive(line, &session, &place);
         display.clear();
         let received = received?;
-        let told = outcome::received(&received, &peer, args.json, args.quiet);
+        let told = outcome::received(&received, &peer, args.json, args.quiet, args.dry_run);
         Ok(if told.is_ok() && received.failed == 0 { terminal::OK } else { terminal::FAILED })
     })?;
     Ok(ExitCode::from(code.unwrap_or(terminal::INTERRUPTED)))

@@ -3,15 +3,15 @@
 use super::control;
 use super::explain::Watcher;
 use super::identity;
-use super::options::{self, SendingOptions, Token, patience, say};
+use super::options::{self, ExcludeArgs, SendingOptions, Token, patience, say};
 use super::outcome;
 use super::progress::{Display, LinkRates};
 use super::stack::{ClearArgs, StackArgs, TransferStream, host_and_port, named_at};
-use crate::carrier::{Service, Ticket, hide_words, reach, ticket_of};
+use crate::carrier::{Service, Ticket, ViaArgs, hide_words, reach, ticket_of};
 use crate::{interrupt, terminal};
 use anyhow::{Context, Result, anyhow, bail};
 use farpace_live::device::udp_tunnel::TunnelStatus;
-use farpace_transfer::{SenderKey, Session, Walk, send, walk};
+use farpace_transfer::{SenderKey, Session, Walk, send, walk_with};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,13 +49,23 @@ pub struct Args {
     #[command(flatten)]
     stack: StackArgs,
     #[command(flatten)]
+    links: ViaArgs,
+    #[command(flatten)]
     clear: ClearArgs,
     /// Give up when nothing moves for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = options::seconds)]
     timeout: u64,
+    #[command(flatten)]
+    excludes: ExcludeArgs,
     /// The far end of `farpace copy`
     #[arg(long, hide = true)]
     stdio_control: bool,
+    /// As it was told
+    #[arg(long, hide = true)]
+    dry_run: bool,
+    /// The same
+    #[arg(long, hide = true)]
+    delete: bool,
     /// Where it waits
     #[arg(long, hide = true, default_value_t = 0)]
     port: u16,
@@ -70,10 +80,11 @@ const NO_TICKET: &str = "the last word is not a ticket: `farpace recv` prints on
 pub fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install();
     if args.stdio_control {
-        let found = control::walk_or_tell(&args.words)?;
+        let found = args.walk(&args.words)?;
         let options = args.stack.options(args.sending.limit)?;
         return control::serve(args.timeout, args.port, &options, &|call, session| {
-            let result = send(call.line, session, found.clone(), args.sending.limit);
+            let session = Session { dry_run: args.dry_run, ..*session };
+            let result = send(call.line, &session, found.clone(), args.sending.limit);
             result.map(|sent| if sent.failed == 0 { terminal::OK } else { terminal::FAILED })
         });
     }
@@ -88,12 +99,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         };
         return args.by_ticket(&ticket, files);
     }
+    if !args.links.via.is_empty() {
+        bail!("--via needs a ticket: in the clear there are no tunnels");
+    }
     let (to, files) = match args.words.split_last() {
         Some((to, files)) if !files.is_empty() => (to, files),
         _ => bail!("give one file at least, and then HOST or HOST:PORT of a `farpace recv --insecure`"),
     };
     let (host, port) = host_and_port(&to.to_string_lossy())?;
-    let found = walk(files).map_err(|fault| anyhow!(fault))?;
+    let found = args.walk(files)?;
     let token = args.token.get()?;
     let sender =
         if token.is_empty() { known_by(&named_at(&host, port), args.sending.quiet) } else { [0; 32] };
@@ -116,11 +130,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// What there is to send.
+    fn walk(&self, files: &[PathBuf]) -> Result<Walk> {
+        walk_with(files, &self.excludes.patterns()?, self.delete).map_err(|fault| anyhow!(fault))
+    }
+
     /// Sends to the end that has printed a ticket.
     fn by_ticket(&self, ticket: &Ticket, files: &[PathBuf]) -> Result<ExitCode> {
-        let found = walk(files).map_err(|fault| anyhow!(fault))?;
+        let found = self.walk(files)?;
         let options = self.stack.options(self.sending.limit)?;
-        let reached = reach(ticket, Service::Transfer, self.stack.ways(), &options, &self.stack.via)
+        let reached = reach(ticket, Service::Transfer, self.stack.ways(), &options, &self.links.via)
             .and_then(|reached| Ok((reached.open(Service::Transfer)?, reached)));
         let (channel, reached) = match reached {
             Ok(reached) => reached,

@@ -2,7 +2,7 @@
 
 use super::explain::TransferProbe;
 use super::options::say;
-use crate::carrier::{CarrierChoice, Gate, SecureStream, Service, Via};
+use crate::carrier::{CarrierChoice, Gate, SecureStream, Service};
 use crate::interrupt;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -45,9 +45,6 @@ pub struct StackArgs {
     /// Congestion control of farpace's TCP (farpace profiles)
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Send over this interface, or the one with this address, in a tunnel of its own; to be repeated for several at once
-    #[arg(long, value_name = "IFACE|ADDR")]
-    pub via: Vec<Via>,
     /// A setting of farpace's TCP, as in scenarios: ack_control=safe; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

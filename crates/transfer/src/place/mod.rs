@@ -8,8 +8,10 @@ mod budget;
 mod incoming;
 mod mark;
 mod partial;
+mod remove;
 mod tree;
 
+use crate::exclude::ExcludePatterns;
 use crate::fault::{Code, TransferFault};
 use crate::limits::MAX_PARTIALS;
 use crate::line::LineState;
@@ -51,6 +53,12 @@ pub struct WritePolicy {
     pub min_free: Option<MinFree>,
     /// How long a partial file of a sender without token is kept after it was last written.
     pub keep_partial: Duration,
+    /// What is in a directory that was sent, and the sender does not have, is removed; not for senders without token.
+    pub delete: bool,
+    /// But not this.
+    pub protect: ExcludePatterns,
+    /// Nothing is written or removed.
+    pub dry_run: bool,
 }
 
 impl Default for WritePolicy {
@@ -64,6 +72,9 @@ impl Default for WritePolicy {
             max_bytes: None,
             min_free: None,
             keep_partial: Duration::from_secs(86_400),
+            delete: false,
+            protect: ExcludePatterns::default(),
+            dry_run: false,
         }
     }
 }
@@ -151,6 +162,15 @@ impl Destination {
         }
     }
 
+    /// True if directories lose what the sender does not have.
+    pub(crate) fn deletes(&self) -> bool {
+        self.policy.delete
+    }
+    /// True if nothing is written.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.policy.dry_run
+    }
+
     /// The path that `path` gets here.
     fn here(&self, path: &RelPath, peer: &Peer) -> Result<RelPath, TransferFault> {
         if peer.is_stranger() && !self.policy.hidden && path.is_hidden() {
@@ -188,8 +208,22 @@ impl Destination {
         meanwhile: impl FnMut() -> bool,
     ) -> Judged {
         let judged = self.here(&entry.path, peer).and_then(|path| {
-            let parent = self.parent(&path, peer)?;
+            let parent = match self.parent(&path, peer) {
+                // It would have been made.
+                Err(_) if self.policy.dry_run => {
+                    let verdict = if matches!(entry.kind, EntryKind::File { .. }) {
+                        FileVerdict::Send
+                    } else {
+                        FileVerdict::Made
+                    };
+                    return Ok((verdict, None, true));
+                }
+                parent => parent?,
+            };
             match &entry.kind {
+                EntryKind::Directory | EntryKind::Link { .. } if self.policy.dry_run => {
+                    Ok((FileVerdict::Made, None, true))
+                }
                 EntryKind::Directory => self
                     .make_directory(&parent, path.split().1, entry.mode, peer)
                     .map(|sealable| (FileVerdict::Made, None, sealable)),
@@ -421,6 +455,9 @@ impl Destination {
 
     /// Sets permissions and time of a directory that is complete. What cannot be set is left as it is.
     pub(crate) fn seal(&self, path: &RelPath, peer: &Peer, mode: u16, modified: FileTime) {
+        if self.policy.dry_run {
+            return;
+        }
         let sealed = self.here(path, peer).and_then(|path| {
             let parent = self.parent(&path, peer)?;
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Longest file, in bytes.
 pub const MAX_FILE: usize = 1 << 20;
 /// Most peers.
-const MAX_FILE_PEERS: usize = 256;
+pub const MAX_FILE_PEERS: usize = 256;
 /// The keys of `wg-quick` that are about the kernel's device, routes and names: a tunnel without privileges has none of them.
 const ABOUT_THE_SYSTEM: [&str; 8] =
     ["dns", "table", "preup", "postup", "predown", "postdown", "saveconfig", "fwmark"];

@@ -32,7 +32,7 @@ mod sealing;
 mod socket;
 mod status;
 
-pub use config::{WireguardError, WireguardFile};
+pub use config::{MAX_FILE, MAX_FILE_PEERS, WireguardError, WireguardFile};
 pub use framing::Framing;
 pub use keys::{KeyError, PresharedKey, PublicKey, SecretKey};
 pub use opening::{MAX_HANDSHAKES, MAX_PEERS, MAX_UNPROVEN, UNPROVEN_TIME};

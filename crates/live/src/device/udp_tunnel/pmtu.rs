@@ -223,7 +223,11 @@ impl Pmtu {
         }
         match self.phase {
             PmtuPhase::Search { until, .. } | PmtuPhase::Confirm { until, .. } => until,
-            PmtuPhase::Complete { confirm_at, .. } => confirm_at,
+            // Nothing is found out about a path that nobody uses.
+            PmtuPhase::Complete { confirm_at, raise_at, misses } if self.used || misses > 0 => {
+                confirm_at.min(raise_at)
+            }
+            PmtuPhase::Complete { .. } => Instant::FAR_FUTURE,
         }
     }
 }
@@ -304,6 +308,24 @@ mod tests {
         // After the raise timer the larger size is tried again.
         play(&mut pmtu, 1_500, 20, 26_000, 602_000);
         assert_eq!(pmtu.mtu(), 1_440);
+    }
+
+    /// Breaks: an idle tunnel keeps a processor busy, or sends packets for nothing.
+    #[test]
+    fn an_idle_path_wants_nothing() {
+        let mut pmtu = Pmtu::new(ms(0), OVERHEAD, 1_440);
+        play(&mut pmtu, 1_500, 20, 0, 5_000);
+        let mut probes = 0;
+        for at in 5..700 {
+            pmtu.on_deadline(ms(at * 1_000));
+            while let Some((seq, _)) = pmtu.poll(ms(at * 1_000)) {
+                probes += 1;
+                pmtu.on_reply(ms(at * 1_000), seq);
+            }
+        }
+        // The last data is followed by one check, of two sizes.
+        assert!(probes <= 2, "{probes}");
+        assert_eq!(pmtu.deadline(ms(700_000)), Instant::FAR_FUTURE);
     }
 
     /// Breaks: an interface with a small MTU refuses every packet.
