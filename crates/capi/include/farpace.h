@@ -37,8 +37,8 @@ typedef struct farpace_host farpace_host;
 /* A stack on a new TUN device. The kernel has the address `kernel` ("10.77.0.1/24") on it, the stack `address`
  * ("10.77.0.2"). `profile` ("modern", "farpace", ...) may be null, or words as for FP_SETTINGS. Null and errno: it cannot be had. */
 fp_stack *fp_stack_tun(const char *name, const char *kernel, const char *address, const char *profile);
-/* A stack as lines of name=value say: one of tun, tap and iface names the device; address (with the bits of its network) at
- * least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile (words as for FP_SETTINGS), pcap (a file for what passes),
+/* A stack as lines of name=value say: one of tun, tap and iface names the device, or wireguard a file of wg-quick's form (mode 600);
+ * address (with the bits of its network) at least once; kernel (as in fp_stack_tun), gateway, mac (needed on tap and iface), mtu, profile (words as for FP_SETTINGS), pcap (a file for what passes),
  * control (the name under which `farpace ss` shows its sockets). */
 fp_stack *fp_stack_open(const char *words);
 /* Why the last stack could not be had, in words: as much as there is room for, with a zero at the end. Its length. */

@@ -4,17 +4,25 @@ use crate::ffi::{borrowed, options};
 use crate::home::Home;
 use farpace_host::LocalLink;
 use farpace_live::DeviceError;
-use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
+use farpace_live::device::udp_tunnel::WireguardFile;
+use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel};
 use farpace_live::socket::{Besides, Stack, StackError};
 use farpace_live::{Device, Wait};
 use farpace_units::ByteCount;
 use farpace_wire::MacAddr;
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname, getsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockType, SockaddrLike, SockaddrStorage, getsockname, getsockopt, sockopt,
+};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a WireGuard peer with an endpoint is waited for.
+const DIAL_TIME: Duration = Duration::from_secs(5);
 
 /// An address and the bits of its network.
 type AddressPrefix = (IpAddr, u8);
@@ -25,6 +33,7 @@ pub struct InterfaceConfig {
     tun: Option<String>,
     tap: Option<String>,
     iface: Option<String>,
+    wireguard: Option<String>,
     kernels: Vec<AddressPrefix>,
     ours: Vec<AddressPrefix>,
     gateways: Vec<IpAddr>,
@@ -75,6 +84,7 @@ impl InterfaceConfig {
                 "tun" => place.tun = text(),
                 "tap" => place.tap = text(),
                 "iface" => place.iface = text(),
+                "wireguard" => place.wireguard = text(),
                 "kernel" => place.kernels.push(network()?),
                 "address" => place.ours.push(network()?),
                 "gateway" => {
@@ -92,7 +102,7 @@ impl InterfaceConfig {
                 _ => {
                     return Err(wrong(
                         line,
-                        "tun, tap, iface, kernel, address, gateway, mac, mtu, profile, memory, pcap or control",
+                        "tun, tap, iface, wireguard, kernel, address, gateway, mac, mtu, profile, memory, pcap or control",
                     ));
                 }
             }
@@ -136,12 +146,13 @@ impl InterfaceConfig {
             ConfigRefusal(errno(&StackError::Device(error)), text)
         };
         let mut config = PacketConfig::new("");
-        Ok(match (&self.tun, &self.tap, &self.iface) {
-            (None, None, Some(name)) => {
+        Ok(match (&self.tun, &self.tap, &self.iface, &self.wireguard) {
+            (None, None, None, Some(file)) => (Box::new(self.tunnel(file)?), false),
+            (None, None, Some(name), None) => {
                 (config.mac, config.promiscuous, config.interface) = (self.mac, true, name.clone());
                 (Box::new(PacketSocket::open(&config).map_err(refuse)?), true)
             }
-            (Some(name), None, None) | (None, Some(name), None) => {
+            (Some(name), None, None, None) | (None, Some(name), None, None) => {
                 let tap = self.tap.is_some();
                 let (mtu, addresses) = (self.mtu.unwrap_or(1500), self.kernels.clone());
                 let config = TunConfig { tap, mtu, addresses, ..TunConfig::new(name) };
@@ -150,10 +161,26 @@ impl InterfaceConfig {
             _ => {
                 return Err(ConfigRefusal(
                     Errno::EINVAL,
-                    "one of tun=, tap= and iface= is needed".to_owned(),
+                    "one of tun=, tap=, iface= and wireguard= is needed".to_owned(),
                 ));
             }
         })
+    }
+
+    /// An end of WireGuard tunnels, with the addresses and the MTU of these words. A peer with an endpoint must answer.
+    fn tunnel(&self, path: &str) -> Result<UdpTunnel, ConfigRefusal> {
+        let refuse =
+            |errno: Errno, error: &dyn std::fmt::Display| ConfigRefusal(errno, format!("{path}: {error}"));
+        let mut file = WireguardFile::read(Path::new(path)).map_err(|error| refuse(Errno::EINVAL, &error))?;
+        file.config.addresses = self.ours.iter().map(|(address, _)| *address).collect();
+        file.config.mtu = self.mtu.or(file.config.mtu);
+        let device = UdpTunnel::open(&file.config);
+        let mut device = device.map_err(|error| refuse(Errno::EADDRINUSE, &error))?;
+        if file.dials() {
+            let dialled = device.dial(DIAL_TIME, &|| false);
+            dialled.map_err(|error| refuse(Errno::EHOSTUNREACH, &error))?;
+        }
+        Ok(device)
     }
 }
 
@@ -171,7 +198,11 @@ fn is_private(fd: RawFd) -> bool {
     let Ok(socket) = borrowed(fd) else { return false };
     let packet =
         getsockname::<SockaddrStorage>(fd).is_ok_and(|name| name.family() == Some(AddressFamily::Packet));
-    packet || getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false)
+    // The socket of a tunnel.
+    let udp = getsockopt(&socket, sockopt::SockType).is_ok_and(|kind| kind == SockType::Datagram)
+        && getsockname::<SockaddrStorage>(fd)
+            .is_ok_and(|name| matches!(name.family(), Some(AddressFamily::Inet | AddressFamily::Inet6)));
+    packet || udp || getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false)
 }
 
 fn errno(error: &StackError) -> Errno {

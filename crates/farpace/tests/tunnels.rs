@@ -2,12 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use farpace::live::Wait;
+use farpace::live::device::UdpTunnel;
+use farpace::live::device::udp_tunnel::{SecretKey, WireguardFile};
+use farpace::live::socket::{SocketOptions, Stack};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const FARPACE: &str = env!("CARGO_BIN_EXE_farpace");
 
@@ -155,4 +162,55 @@ fn several_paths_are_used_at_once() {
     let output = farpace(&ssh, &wrong).stdin(Stdio::null()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && errors.contains("nosuchnic0"), "{errors}");
+}
+
+/// Breaks: a host behind WireGuard needs root, is not reached by a peer of its file, or its keys may lie about.
+#[test]
+fn a_host_is_behind_wireguard_as_a_file_says() {
+    let place = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (SecretKey::generate().unwrap(), SecretKey::generate().unwrap());
+    let text = |own: &SecretKey, address: &str, peer: &SecretKey, rest: &str| {
+        let key = STANDARD.encode(own.to_bytes());
+        let peer = peer.public();
+        format!(
+            "[Interface]\nPrivateKey = {key}\nAddress = {address}/24\nDNS = 10.9.0.53\n[Peer]\nPublicKey = {peer}\n{rest}\n"
+        )
+    };
+    let path = place.path().join("wg0.conf");
+    fs::write(&path, text(&ours, "10.9.0.1", &theirs, "AllowedIPs = 10.9.0.2/32")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let up = || {
+        let mut command = Command::new(FARPACE);
+        command.args(["up", "--json", "--serve", "echo", "--wireguard"]).arg(&path);
+        command
+    };
+    let refused = up().output().unwrap();
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && error.contains("chmod 600"), "{error}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut child = Running(up().stdout(Stdio::piped()).spawn().unwrap());
+    let mut out = BufReader::new(child.0.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let about: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let device = about["up"]["device"].as_str().unwrap();
+    let port: u16 = device.split_once("UDP port ").unwrap().1.split(',').next().unwrap().parse().unwrap();
+    // What `wg-quick` would take is what the other end takes.
+    let rest = format!("AllowedIPs = 10.9.0.1/32\nEndpoint = 127.0.0.1:{port}");
+    let file: WireguardFile = text(&theirs, "10.9.0.2", &ours, &rest).parse().unwrap();
+    let mut device = UdpTunnel::open(&file.config).unwrap();
+    device.dial(Duration::from_secs(20), &|| false).unwrap();
+    let stack = Stack::on_device(Box::new(device), &file.config.addresses, Wait::Sleep).unwrap();
+    let options = SocketOptions::profile("farpace").unwrap();
+    let mut stream = stack.connect(("10.9.0.1", 7), &options).unwrap();
+    let sent: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let (mut writer, bytes) = (stream.clone(), sent.clone());
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&bytes).unwrap();
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut back = Vec::new();
+    stream.read_to_end(&mut back).unwrap();
+    writing.join().unwrap();
+    assert!(back == sent, "{} of {} B came back", back.len(), sent.len());
 }

@@ -29,9 +29,11 @@ Examples:
   farpace exec --profile farpace --pcap up.pcapng -- iperf3 -c 10.77.0.1
   farpace exec --set ack_control=unilateral -- curl -O http://10.77.0.1/film.mp4
   farpace exec --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1 -- curl https://example.org/
+  farpace exec --wireguard wg0.conf -- curl http://10.9.0.1/     through a WireGuard tunnel, without root
   farpace exec --tun fp1 --addr 10.78.0.2/24 --route 0.0.0.0/0 -- curl http://192.0.2.1/
 
-It needs root (rights of the file `farpace` do not pass to the program), and a program that calls libc: those that are \
+With --wireguard addresses are those of the file, and the networks of AllowedIPs are farpace's. Everything else needs root \
+(rights of the file `farpace` do not pass to the program). The program must be one that calls libc: those that are \
 statically linked, written in Go, or setuid cannot be helped and are refused. Children of a program that uses the host use it as well, as \
 long as that program lives; programs beside each other do not share it. See docs/exec.md.";
 
@@ -48,6 +50,9 @@ pub struct Args {
     /// Be on this interface, beside the system
     #[arg(long, value_name = "NAME", group = "device", requires = "addr")]
     iface: Option<String>,
+    /// Be behind WireGuard tunnels over UDP, as this file says (wg-quick's form); needs no privileges
+    #[arg(long, value_name = "FILE", group = "device", conflicts_with_all = ["addr", "peer_addr", "gateway"])]
+    wireguard: Option<PathBuf>,
     /// Address of the host with its network, IPv4 or IPv6; may be repeated [default: 10.77.0.2/24]
     #[arg(long, value_name = "ADDR/BITS", value_parser = place::prefix)]
     addr: Vec<InterfacePrefix>,

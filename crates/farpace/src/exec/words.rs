@@ -4,6 +4,7 @@ use super::Args;
 use crate::terminal;
 use crate::up::place::{self, InterfacePrefix};
 use anyhow::{Context, Result, bail};
+use farpace_live::device::udp_tunnel::WireguardFile;
 use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig};
 use farpace_live::socket::SocketOptions;
 use farpace_live::{DeviceError, control_folder};
@@ -26,8 +27,13 @@ pub fn network(text: &str) -> Result<InterfacePrefix, String> {
     if bits <= if address.is_ipv4() { 32 } else { 128 } { Ok((address, bits)) } else { Err(wrong()) }
 }
 
-fn ours(args: &Args) -> Vec<InterfacePrefix> {
-    if args.addr.is_empty() { vec![(IpAddr::from([10, 77, 0, 2]), 24)] } else { args.addr.clone() }
+fn ours(args: &Args, tunnel: Option<&WireguardFile>) -> Vec<InterfacePrefix> {
+    let alone = |own: &IpAddr| (*own, if own.is_ipv4() { 32 } else { 128 });
+    match tunnel {
+        Some(file) => file.config.addresses.iter().map(alone).collect(),
+        None if args.addr.is_empty() => vec![(IpAddr::from([10, 77, 0, 2]), 24)],
+        None => args.addr.clone(),
+    }
 }
 fn tun(args: &Args) -> &str {
     args.tun.as_deref().unwrap_or("fp0")
@@ -41,7 +47,8 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
     if !Profile::ALL.iter().any(|profile| profile.name() == args.profile) {
         bail!("`{}` is no profile: `farpace profiles` lists them", args.profile);
     }
-    let ours = ours(args);
+    let tunnel = args.wireguard.as_deref().map(place::wireguard).transpose()?;
+    let ours = ours(args, tunnel.as_ref());
     let mut options = SocketOptions::profile(&args.profile)?;
     options.set(&args.set.join(" ")).context("--set")?;
     let mut text = format!("library={}\nprofile={}\n", stack.display(), options.words());
@@ -52,11 +59,20 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
     if let Some(memory) = args.memory {
         say("memory", memory.to_string());
     }
-    let kernels = match &args.iface {
-        Some(_) => Vec::new(),
-        None => place::kernels(&ours, &args.peer_addr)?,
+    let kernels = match (&args.iface, &tunnel) {
+        (Some(_), _) | (_, Some(_)) => Vec::new(),
+        (None, None) => place::kernels(&ours, &args.peer_addr)?,
     };
     match (&args.tap, &args.iface) {
+        _ if args.wireguard.is_some() => {
+            // The library reads the file itself: no key is in the environment.
+            let path =
+                args.wireguard.as_ref().map(|path| path.canonicalize()).transpose()?.unwrap_or_default();
+            say(
+                "wireguard",
+                path.to_str().context("the name of the WireGuard file is not UTF-8")?.to_owned(),
+            );
+        }
         (Some(name), _) => {
             say("tap", name.clone());
             say("mac", place::own_mac(name, &ours).to_string());
@@ -77,7 +93,8 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
     for gateway in &args.gateway {
         say("route", if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" }.to_owned());
     }
-    args.route.iter().for_each(|(address, bits)| say("route", format!("{address}/{bits}")));
+    let behind = tunnel.as_ref().map(WireguardFile::routes).unwrap_or_default();
+    args.route.iter().chain(&behind).for_each(|(address, bits)| say("route", format!("{address}/{bits}")));
     args.mtu.iter().for_each(|mtu| say("mtu", mtu.to_string()));
     let name = args.command.first().map(|name| Path::new(name).file_name().unwrap_or(name).to_string_lossy());
     let name = name.unwrap_or_default().replace(|c: char| c.is_control(), "-");
@@ -99,6 +116,9 @@ pub fn of(args: &Args, stack: &Path) -> Result<String> {
 /// # Errors
 /// It cannot be opened, with how to mend it.
 pub fn try_device(args: &Args) -> Result<()> {
+    if let Some(path) = &args.wireguard {
+        return place::dial(&WireguardFile::read(path)?).map(drop);
+    }
     let refused = |error: DeviceError, name: &str| match &error {
         DeviceError::System { error: why, .. } if why.kind() == ErrorKind::PermissionDenied => {
             let advice = "run it as root; rights of the file `farpace` would not pass to the program";

@@ -37,6 +37,7 @@ Examples:
   farpace up --tun fp1 --addr 10.78.0.2/24 --addr fd78::2/64
   farpace up --tap tap0 --mtu 9000 --serve echo,chargen:1900
   farpace up --iface eth1 --addr 192.168.1.77/24 --gateway 192.168.1.1
+  farpace up --wireguard wg0.conf                         an end of WireGuard tunnels, without root
   farpace up --iface eth1 --mode af-xdp --addr 192.168.1.77/24    eth1 is ours alone meanwhile
   farpace up --set ack_control=safe --set ask_for=rtt+flight-end
   farpace up --profile linux-2.6.17 --pcap old.pcapng --for 60s
@@ -45,7 +46,7 @@ Then:
   nc 10.77.0.2 7                 what you type comes back
   nc 10.77.0.2 19 | pv >/dev/null   text as fast as it can
 
-It needs root, or the rights cap_net_admin and cap_net_raw; `farpace doctor` tells what is missing. See docs/live.md.";
+But with --wireguard it needs root, or the rights cap_net_admin and cap_net_raw; `farpace doctor` tells what is missing. See docs/live.md.";
 
 /// The arguments of `farpace up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -60,6 +61,9 @@ pub struct Args {
     /// Be on this interface, beside the system
     #[arg(long, value_name = "NAME", group = "place")]
     iface: Option<String>,
+    /// Behind WireGuard tunnels over UDP, as this file says (wg-quick's form); needs no privileges
+    #[arg(long, value_name = "FILE", group = "place", conflicts_with_all = ["addr", "peer_addr", "gateway", "no_offload"])]
+    wireguard: Option<PathBuf>,
     /// How to be on an interface
     #[arg(long, value_enum, default_value = "af-packet", requires = "iface")]
     mode: Mode,
@@ -240,7 +244,11 @@ fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Res
         return Ok(serde_json::to_string(&up)? + "\n");
     }
     let mut text = format!("{}: {}, MTU {mtu} B, ", info.name, place.what);
-    text += if offload { "super-segments and checksums left to the system\n" } else { "single packets\n" };
+    text += match (&args.wireguard, offload) {
+        (Some(_), _) => "encrypted\n",
+        (None, true) => "super-segments and checksums left to the system\n",
+        (None, false) => "single packets\n",
+    };
     for kernel in with_bits(&place.kernels) {
         text += &format!("  {kernel}: the kernel\n");
     }
@@ -254,7 +262,8 @@ fn about(args: &Args, place: &Attachment, mtu: u16, services: &[Service]) -> Res
         text += &format!("  set; at the end: {step}\n");
     }
     if let Some((address, _)) = place.ours.first() {
-        text += &format!("Try: ping {address}");
+        let from = if args.wireguard.is_some() { " from a peer" } else { "" };
+        text += &format!("Try{from}: ping {address}");
         text +=
             &services.first().map_or(String::new(), |service| format!("   nc {address} {}", service.port));
         text += "\n";

@@ -2,15 +2,23 @@
 
 use super::Args;
 use crate::emulate::interfaces::take;
-use crate::terminal;
+use crate::{interrupt, terminal};
 use anyhow::{Context, Result, bail};
 use farpace_host::LocalLink;
-use farpace_live::device::{PacketConfig, PacketSocket, Tun, TunConfig, own_interface_of, who_has};
+use farpace_live::device::udp_tunnel::{Dialled, WireguardFile};
+use farpace_live::device::{
+    PacketConfig, PacketSocket, Tun, TunConfig, UdpTunnel, own_interface_of, who_has,
+};
 use farpace_live::system::{Setup, SystemInterface};
 use farpace_live::{Device, DeviceError};
 use farpace_wire::MacAddr;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a WireGuard peer with an endpoint is waited for.
+const DIAL_TIME: Duration = Duration::from_secs(5);
 
 /// How a host is on an interface that is there already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -112,10 +120,58 @@ pub fn own_mac(name: &str, ours: &[InterfacePrefix]) -> MacAddr {
 /// # Errors
 /// It cannot be opened, with how to mend it.
 pub fn open(args: &Args) -> Result<Attachment> {
-    match &args.iface {
-        Some(interface) => beside(args, interface),
-        None => own(args),
+    match (&args.iface, &args.wireguard) {
+        (Some(interface), _) => beside(args, interface),
+        (None, Some(file)) => tunnel(args, file),
+        (None, None) => own(args),
     }
+}
+
+/// Reads a WireGuard configuration, and says which of its keys mean nothing here.
+///
+/// # Errors
+/// It cannot be read or used.
+pub fn wireguard(path: &Path) -> Result<WireguardFile> {
+    let shown = path.display();
+    let file = WireguardFile::read(path).with_context(|| format!("--wireguard {shown}"))?;
+    if file.config.addresses.is_empty() {
+        bail!("--wireguard {shown}: Address of [Interface] is missing: the host needs one");
+    }
+    if !file.ignored.is_empty() {
+        let keys = file.ignored.join(", ");
+        terminal::note(&format!(
+            "{shown}: {keys}: not used, because no device and no route of the system is set up"
+        ));
+    }
+    Ok(file)
+}
+
+/// Opens the tunnel. A peer with an endpoint must answer.
+///
+/// # Errors
+/// The UDP socket cannot be had, or nobody answers.
+pub fn dial(file: &WireguardFile) -> Result<(UdpTunnel, Option<Dialled>)> {
+    let mut device = UdpTunnel::open(&file.config)?;
+    let dialled = file.dials().then(|| device.dial(DIAL_TIME, &interrupt::asked)).transpose();
+    let dialled =
+        dialled.context("check Endpoint, PublicKey and PresharedKey of the peer, and its firewall")?;
+    Ok((device, dialled))
+}
+
+/// An end of WireGuard tunnels.
+fn tunnel(args: &Args, path: &Path) -> Result<Attachment> {
+    let mut file = wireguard(path)?;
+    file.config.mtu = args.mtu.or(file.config.mtu);
+    let (device, dialled) = dial(&file)?;
+    let port = device.local_addr().context("the UDP socket has no address")?.port();
+    let peers = match (file.config.peers.len(), dialled) {
+        (_, Some(Dialled { endpoint, .. })) => format!("the peer at {endpoint} answers"),
+        (1, None) => "1 peer may begin".to_owned(),
+        (many, None) => format!("{many} peers may begin"),
+    };
+    let ours = device.addresses().iter().map(|own| (*own, if own.is_ipv4() { 32 } else { 128 })).collect();
+    let what = format!("WireGuard at UDP port {port}, {peers}");
+    Ok(Attachment { device: Box::new(device), what, link: None, ours, kernels: Vec::new(), setup: None })
 }
 
 /// A TUN or TAP device, which nobody else has.

@@ -13,4 +13,5 @@ mod limits;
 mod list;
 mod lives;
 mod measured;
+mod tunnel;
 mod web;

@@ -2,7 +2,11 @@
 
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::{PeerConfig, TunnelConfig};
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -40,6 +44,15 @@ pub enum WireguardError {
     /// It is longer than [`MAX_FILE`].
     #[error("longer than {MAX_FILE} B")]
     TooLong,
+    /// The system does not let it be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// Other users may read the keys in it.
+    #[error("other users may read its keys (mode {mode:o}); run chmod 600")]
+    Exposed {
+        /// Its permissions.
+        mode: u32,
+    },
 }
 
 #[derive(Default)]
@@ -49,6 +62,34 @@ struct PeerSection {
     endpoints: Vec<std::net::SocketAddr>,
     allowed: Vec<(IpAddr, u8)>,
     keepalive: Option<u16>,
+}
+
+impl WireguardFile {
+    /// Reads a file. Other users must not be able to read it.
+    ///
+    /// # Errors
+    /// See [`WireguardError`].
+    pub fn read(path: &Path) -> Result<Self, WireguardError> {
+        let unreadable = |error: std::io::Error| WireguardError::Unreadable(error.to_string());
+        let file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(WireguardError::Exposed { mode });
+        }
+        let mut text = String::new();
+        file.take(MAX_FILE as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
+        text.parse()
+    }
+
+    /// Networks that lie behind the peers (AllowedIPs).
+    pub fn routes(&self) -> Vec<(IpAddr, u8)> {
+        self.config.peers.iter().flat_map(|peer| peer.allowed.iter().copied()).collect()
+    }
+
+    /// True if a peer has an endpoint, so that this end can begin.
+    pub fn dials(&self) -> bool {
+        self.config.peers.iter().any(|peer| !peer.endpoints.is_empty())
+    }
 }
 
 impl FromStr for WireguardFile {
@@ -198,5 +239,23 @@ PersistentKeepalive = 25
             let error = text.parse::<WireguardFile>().unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains(secret), "{said}: {error}");
         }
+    }
+
+    /// Breaks: keys that other users can read are used, a file that is not there is taken for an empty one, or a long one is read whole.
+    #[test]
+    fn files_are_for_one_user() {
+        let path = std::env::temp_dir().join(format!("farpace-wireguard-{}.conf", std::process::id()));
+        let missing = WireguardFile::read(&path).err();
+        assert!(matches!(missing, Some(WireguardError::Unreadable(_))), "{missing:?}");
+        std::fs::write(&path, FILE).unwrap();
+        let allow = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        allow(0o640);
+        assert_eq!(WireguardFile::read(&path).err(), Some(WireguardError::Exposed { mode: 0o640 }));
+        allow(0o600);
+        let file = WireguardFile::read(&path).unwrap();
+        assert!(file.dials() && file.routes().contains(&("10.9.0.1".parse().unwrap(), 32)));
+        std::fs::write(&path, vec![b'#'; MAX_FILE + 1]).unwrap();
+        assert_eq!(WireguardFile::read(&path).err(), Some(WireguardError::TooLong));
+        std::fs::remove_file(&path).unwrap();
     }
 }

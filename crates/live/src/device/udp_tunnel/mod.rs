@@ -176,6 +176,8 @@ pub struct UdpTunnel {
     /// By the number that is in the upper 24 bits of what they send us.
     peers: BTreeMap<u32, TunnelPeer>,
     by_key: BTreeMap<PublicKey, u32>,
+    /// The first configured peer with an endpoint: the one that is dialled.
+    dialled: Option<u32>,
     /// To whom a packet went last: most go to the same.
     last_route: Option<(IpAddr, u32)>,
     buffers: Vec<Vec<u8>>,
@@ -236,6 +238,7 @@ impl UdpTunnel {
             cap,
             peers: BTreeMap::new(),
             by_key: BTreeMap::new(),
+            dialled: None,
             last_route: None,
             buffers: vec![vec![0; LONGEST + 1]; BATCHES],
             scratch: vec![0; LONGEST + 1],
@@ -254,7 +257,10 @@ impl UdpTunnel {
         };
         for peer in &config.peers {
             let added = tunnel.add_peer(now, peer);
-            added.map_err(DeviceError::system("make room for a peer"))?;
+            let index = added.map_err(DeviceError::system("make room for a peer"))?;
+            if !peer.endpoints.is_empty() {
+                tunnel.dialled.get_or_insert(index);
+            }
         }
         Ok(tunnel)
     }
@@ -316,18 +322,18 @@ impl UdpTunnel {
         self.status.clone()
     }
 
-    /// Opens the tunnel to the first peer: sends handshakes to all places where it may be until one answers, and finds out how
-    /// long packets may be. Afterwards the device's MTU is that. `stop` is asked again and again.
+    /// Opens the tunnel to the first peer with an endpoint: sends handshakes to all of its endpoints until one answers, and finds out
+    /// how long packets may be. Afterwards the device's MTU is that. `stop` is asked again and again.
     ///
     /// # Errors
     /// See [`DialError`].
     pub fn dial(&mut self, within: Duration, stop: &dyn Fn() -> bool) -> Result<Dialled, DialError> {
         let begun = self.clock.now();
         let end = begun + Span::from_nanos(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
-        let Some(&index) = self.peers.keys().next() else {
+        let Some(index) = self.dialled else {
             return Err(DialError::Device(io::Error::new(
                 io::ErrorKind::NotFound,
-                "there is no peer to dial",
+                "no peer has an endpoint",
             )));
         };
         let mut strays = Vec::new();
