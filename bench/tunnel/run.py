@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How fast one file crosses paths, by farpace's tunnel and by others: scp, rsync over ssh, wireguard-go with the kernel's TCP, and the
-kernel's TCP alone (CUBIC, BBR, in the clear).
+kernel's TCP alone (CUBIC, BBR, in the clear); and bytes of memory for ten seconds: farpace perf through the tunnel, iperf3 in the
+clear (CUBIC).
 
     bench/tunnel/run.py target/release/farpace                     all paths and contenders
     bench/tunnel/run.py target/release/farpace --path long --runs 3
     bench/tunnel/run.py target/release/farpace --json
 
-Needs root: it makes network namespaces. Contenders that are not installed (sshd, rsync, wireguard-go) are left out, with a line that
+Needs root: it makes network namespaces. Contenders that are not installed (sshd, rsync, wireguard-go, iperf3) are left out, with a line that
 says so. All runs of a path are made in turn, so that what disturbs the machine disturbs all of them; the median is told. The last
 column of a path is what the lab says that it allows: the same scenario in virtual time, with profile farpace.
 """
@@ -55,7 +56,7 @@ PATHS = {
         'rate = "1 Gbit/s"\ndelay = "20 ms"\nforward = { policer = { rate = "50 Mbit/s", burst = "100 kB" } }',
     ),
 }
-CONTENDERS = ["farpace", "farpace tls", "scp", "rsync", "wireguard-go", "cubic", "bbr"]
+CONTENDERS = ["farpace", "farpace tls", "scp", "rsync", "wireguard-go", "cubic", "bbr", "perf", "iperf3"]
 
 
 def run(*words, **more):
@@ -191,7 +192,28 @@ class Site:
             self.end(child)
         return elapsed
 
-    def contend(self, name):
+    def perf(self, size):
+        ssh = f"{self.directory}/ssh-there"
+        with open(ssh, "w") as file:
+            there = " ".join(self.inside(self.far))
+            file.write(f"#!/bin/sh\nshift\nSSH_CONNECTION='{self.address} 1 {self.address} 22' exec {there} sh -c \"$*\"\n")
+        os.chmod(ssh, 0o755)
+        words = [self.farpace, "perf", "there", "--ssh-command", ssh, "--remote-command", self.farpace, "--json", "--quiet"]
+        out = run(*self.inside(self.near, *words, "--stack", "farpace"))
+        return size * 8e6 / json.loads(out)["rate_bit_s"]
+
+    def iperf3(self, size):
+        if not shutil.which("iperf3"):
+            return None
+        self.tcp("cubic")
+        server = self.start(self.far, "iperf3", "-s", "-1", stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        out = run(*self.inside(self.near, "iperf3", "-c", self.address, "-C", "cubic", "-t", "10", "-J"))
+        server.wait()
+        self.children.remove(server)
+        return size * 8e6 / json.loads(out)["end"]["sum_received"]["bits_per_second"]
+
+    def contend(self, name, size):
         return {
             "farpace": lambda: self.tunnel("farpace"),
             "farpace tls": lambda: self.tunnel("kernel"),
@@ -200,6 +222,8 @@ class Site:
             "wireguard-go": self.wireguard,
             "cubic": lambda: self.clear("cubic"),
             "bbr": lambda: self.clear("bbr"),
+            "perf": lambda: self.perf(size),
+            "iperf3": lambda: self.iperf3(size),
         }[name]()
 
 
@@ -216,7 +240,7 @@ def trial(options, name):
         for _ in range(options.runs):
             for contender in options.only:
                 try:
-                    elapsed = site.contend(contender)
+                    elapsed = site.contend(contender, size)
                 except (subprocess.CalledProcessError, AssertionError) as error:
                     detail = getattr(error, "stderr", "") or str(error)
                     print(f"{name}: {contender} failed: {detail.strip()[-300:]}", file=sys.stderr)

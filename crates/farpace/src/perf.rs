@@ -12,6 +12,8 @@ use farpace_report::number;
 use farpace_transfer::FramedStream;
 use farpace_units::Rate;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -88,12 +90,11 @@ struct Seen {
     cwnd_bytes: u64,
     /// Share of the time in which the receive window was full.
     receive_window: f64,
-    /// What its busiest thread took of a core.
-    busiest_thread: f64,
+    busiest_thread: ThreadLoad,
 }
 
 impl Seen {
-    fn of(path: Option<PathFacts>, busiest_thread: f64) -> Seen {
+    fn of(path: Option<PathFacts>, busiest_thread: ThreadLoad) -> Seen {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         path.map_or(Seen { busiest_thread, ..Seen::default() }, |path| Seen {
             segments: path.segments,
@@ -122,8 +123,7 @@ struct PerfResult {
     limit: &'static str,
     sentence: String,
     sender: Seen,
-    /// What the receiver's busiest thread took of a core.
-    receiver_busiest_thread: f64,
+    receiver_busiest_thread: ThreadLoad,
     /// What each tunnel carried: its name, bytes, and the round trip of its last probe in ms.
     links: Vec<(String, u64, Option<f64>)>,
 }
@@ -195,11 +195,8 @@ fn text(result: &PerfResult) -> String {
         number(rtt_ms),
         percent(receive_window)
     );
-    text += &format!(
-        "  busiest thread  sender {} of a core, receiver {}\n",
-        percent(busiest_thread),
-        percent(result.receiver_busiest_thread)
-    );
+    text +=
+        &format!("  busiest thread  sender {busiest_thread}; receiver {}\n", result.receiver_busiest_thread);
     for (name, bytes, rtt) in &result.links {
         let rtt = rtt.map_or(String::new(), |rtt| format!(", round trip {} ms", number(rtt)));
         text += &format!("  {name}  {}{rtt}\n", crate::transfer::size(*bytes));
@@ -230,7 +227,8 @@ impl Args {
         let mut words = answer.split_whitespace();
         let mut next =
             || words.next().and_then(|word| word.parse::<f64>().ok()).context("the far end broke off");
-        let (bytes, nanos, receiver) = (next()? as u64, next()?, next()?);
+        let (bytes, nanos) = (next()? as u64, next()?);
+        let receiver = ThreadLoad { ran: next()?, waited: next()? };
         Ok(self.result(reached, bytes, nanos / 1e9, seen, receiver))
     }
 
@@ -276,7 +274,7 @@ impl Args {
         bytes: u64,
         elapsed_s: f64,
         sender: Seen,
-        receiver: f64,
+        receiver: ThreadLoad,
     ) -> PerfResult {
         let rate_bit_s = bytes as f64 * 8.0 / elapsed_s.max(1e-9);
         let cap = self.limit.map(|cap| cap.bits_per_sec() as f64);
@@ -286,17 +284,13 @@ impl Args {
             () if cap.is_some_and(|cap| rate_bit_s > cap * 0.9) => {
                 ("cap", "the cap that was given".to_owned())
             }
-            () if sender.busiest_thread > BUSY && sender.busiest_thread >= receiver => (
+            () if sender.busiest_thread.all() > BUSY && sender.busiest_thread.all() >= receiver.all() => (
                 "sender cpu",
-                format!(
-                    "the sender's processor: its busiest thread took {} of a core",
-                    percent(sender.busiest_thread)
-                ),
+                format!("the sender's processor: its busiest thread {}", sender.busiest_thread),
             ),
-            () if receiver > BUSY => (
-                "receiver cpu",
-                format!("the receiver's processor: its busiest thread took {} of a core", percent(receiver)),
-            ),
+            () if receiver.all() > BUSY => {
+                ("receiver cpu", format!("the receiver's processor: its busiest thread {receiver}"))
+            }
             () if sender.receive_window > 0.5 => (
                 "receive window",
                 format!("the receive window: it was full for {} of the time", percent(sender.receive_window)),
@@ -391,7 +385,8 @@ pub fn serve(stream: TransferStream) -> Result<()> {
         (Some("send"), Some(_)) => {
             let busy = BusyThreads::start();
             let (bytes, time) = count(&mut reader, &mut |_, _| false)?;
-            writer.write_all(format!("{bytes} {} {}\n", time.as_nanos(), busy.busiest()).as_bytes())?;
+            let ThreadLoad { ran, waited } = busy.busiest();
+            writer.write_all(format!("{bytes} {} {ran} {waited}\n", time.as_nanos()).as_bytes())?;
             writer.flush()?;
             finish();
         }
@@ -426,38 +421,63 @@ pub fn serve(stream: TransferStream) -> Result<()> {
     Ok(())
 }
 
-/// How much of a core the threads of this process take.
+/// How one thread spends its time, as shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct ThreadLoad {
+    /// It ran.
+    ran: f64,
+    /// It could have run, but others had the processor.
+    waited: f64,
+}
+
+impl ThreadLoad {
+    fn all(self) -> f64 {
+        self.ran + self.waited
+    }
+}
+
+impl fmt::Display for ThreadLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ran for {:.0} % of the time", self.ran * 100.0)?;
+        if self.waited >= 0.01 {
+            write!(f, " and waited for a core for {:.0} %", self.waited * 100.0)?;
+        }
+        Ok(())
+    }
+}
+
+/// How busy the threads of this process are.
 struct BusyThreads {
     begun: Stopwatch,
-    before: Vec<(String, u64)>,
+    before: BTreeMap<String, (u64, u64)>,
 }
 
 impl BusyThreads {
     fn start() -> Self {
-        BusyThreads { begun: Stopwatch::start(), before: ticks() }
+        BusyThreads { begun: Stopwatch::start(), before: thread_times() }
     }
-    /// The share of a core that the busiest thread took since the start.
-    fn busiest(&self) -> f64 {
-        let elapsed = self.begun.elapsed().as_secs_f64().max(0.01);
-        let spent = ticks().into_iter().map(|(thread, now)| {
-            let before =
-                self.before.iter().find(|(other, _)| *other == thread).map_or(0, |(_, ticks)| *ticks);
-            now.saturating_sub(before)
+    /// The load of the thread that ran or wanted to run most since the start.
+    fn busiest(&self) -> ThreadLoad {
+        let elapsed = self.begun.elapsed().as_nanos().max(1) as f64;
+        let loads = thread_times().into_iter().map(|(thread, now)| {
+            let before = self.before.get(&thread).copied().unwrap_or_default();
+            let share = |now: u64, before: u64| (now.saturating_sub(before) as f64 / elapsed).min(1.0);
+            let ran = share(now.0, before.0);
+            ThreadLoad { ran, waited: share(now.1, before.1).min(1.0 - ran) }
         });
-        // Linux counts in hundredths of a second for programs, whatever its own clock is.
-        (spent.max().unwrap_or(0) as f64 / 100.0 / elapsed).min(1.0)
+        loads.max_by(|a, b| a.all().total_cmp(&b.all())).unwrap_or_default()
     }
 }
 
-/// Threads, and their time in user and system mode.
-fn ticks() -> Vec<(String, u64)> {
+/// The threads of this process: how long they ran, and how long they waited for a core, in ns (`schedstat`).
+fn thread_times() -> BTreeMap<String, (u64, u64)> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     threads
         .filter_map(|thread| {
-            let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
-            let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-            let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-            Some((thread.file_name().to_string_lossy().into_owned(), field(14)? + field(15)?))
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            let mut times = text.split_whitespace().map(|word| word.parse().ok());
+            let times = (times.next()??, times.next()??);
+            Some((thread.file_name().to_string_lossy().into_owned(), times))
         })
         .collect()
 }

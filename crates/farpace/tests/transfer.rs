@@ -330,17 +330,22 @@ fn copies_go_both_ways() {
     let bytes = noise(2_000_000);
     fs::create_dir(here.path().join("photos")).unwrap();
     fs::write(here.path().join("photos/it's one"), &bytes).unwrap();
-    for (way, flag) in [("direct", None), ("ssh", Some("--through-ssh"))] {
+    let ways: [(&str, &str, &[&str]); 3] = [
+        ("direct", "farpace", &[]),
+        ("tls", "tls", &["--stack", "kernel"]),
+        ("ssh", "ssh", &["--through-ssh"]),
+    ];
+    for (way, stack, flags) in ways {
         let with = |args: &[&str]| {
             let mut all = vec!["copy", "--ssh-command", &ssh, "--remote-command", FARPACE, "--json"];
-            all.extend(flag);
+            all.extend(flags);
             all.extend(args);
             run(here.path(), &all)
         };
         let (code, out, errors) = with(&["photos", &format!("127.0.0.1:new {way}")]);
         assert_eq!(code, 0, "{way}: {errors}");
         let sent: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(sent["stack"], if way == "direct" { "farpace" } else { "ssh" });
+        assert_eq!(sent["stack"], stack);
         assert_eq!(fs::read(there.path().join(format!("new {way}/it's one"))).unwrap(), bytes);
         fs::create_dir(here.path().join(format!("back {way}"))).unwrap();
         let (code, _, errors) = with(&[&format!("127.0.0.1:new {way}/it's one"), &format!("back {way}")]);

@@ -41,6 +41,8 @@ pub struct GateArgs {
     pub advertise: Vec<String>,
     /// Which ways are open.
     pub ways: CarrierChoice,
+    /// TLS handshakes are answered before anybody accepts connections. Otherwise whoever serves the only service answers them.
+    pub shakes_early: bool,
 }
 
 /// The end that waits.
@@ -134,8 +136,13 @@ impl Gate {
         if let Some(listener) = listener {
             let server =
                 tls::TlsServer::new(&identity.tls(), &ticket, services).context("the TLS key is none")?;
-            let (stop, services) = (stop.clone(), services.to_vec());
-            threads.push(spawn(move || accept_tls(&listener, &server, &services, &tell, &stop))?);
+            let stop = stop.clone();
+            // Where there is one service alone, whoever serves it has limits for strangers, and time for them.
+            let later = match services {
+                &[service] if !args.shakes_early => Some(service),
+                _ => None,
+            };
+            threads.push(spawn(move || accept_tls(&listener, &server, later, &tell, &stop))?);
         }
         Ok(Gate { ticket, at, calls: Mutex::new(calls), stop, threads, _stack: stack, status, note })
     }
@@ -302,7 +309,7 @@ pub(super) fn accept_inside(
 fn accept_tls(
     listener: &TcpListener,
     server: &tls::TlsServer,
-    services: &[Service],
+    later: Option<Service>,
     tell: &SyncSender<(Service, TransferStream)>,
     stop: &AtomicBool,
 ) {
@@ -312,8 +319,7 @@ fn accept_tls(
         if tcp.set_nonblocking(false).is_err() {
             continue;
         }
-        // Where there is one service alone, whoever serves it has limits for strangers, and time for them.
-        if let &[service] = services {
+        if let Some(service) = later {
             let Ok(channel) = server.later(tcp) else { continue };
             let call = TransferStream { address, ..channel.into() };
             if tell.send((service, call)).is_err() {

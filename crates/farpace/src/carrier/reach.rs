@@ -10,6 +10,7 @@ use farpace_live::device::udp_tunnel::{Dialled, PeerConfig, SecretKey, TunnelSta
 use farpace_live::device::{TunnelConfig, UdpTunnel};
 use farpace_live::socket::{SocketOptions, Stack, Stream};
 use farpace_report::number;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 /// How long UDP is tried.
 const UDP_TIME: Duration = Duration::from_secs(5);
-/// How long TCP is tried, with its handshake of TLS.
-const TCP_TIME: Duration = Duration::from_secs(10);
+/// How long TCP is tried, and then its handshake of TLS.
+const TCP_TIME: Duration = Duration::from_secs(5);
 /// When TCP gets through first, UDP has this long to do so too, and three times as long as TCP took.
 const GRACE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);
@@ -197,7 +198,12 @@ fn connect(client: &tls::TlsClient, at: SocketAddr) -> Result<SecureStream> {
     let again = tcp.try_clone()?;
     let timeouts = |time| again.set_read_timeout(time).and_then(|()| again.set_write_timeout(time));
     timeouts(Some(TCP_TIME))?;
-    let (channel, _) = client.shake(tcp).context("it is not who the ticket says, or the ticket is old")?;
+    let (channel, _) = client.shake(tcp).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            anyhow!("no answer to a TLS handshake within {} s", TCP_TIME.as_secs())
+        }
+        _ => anyhow::Error::new(error).context("it is not who the ticket says, or the ticket is old"),
+    })?;
     timeouts(None)?;
     Ok(channel)
 }

@@ -38,7 +38,9 @@ pub fn greet(port: u16, services: &[Service], options: &SocketOptions) -> Result
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let address = connection.split(' ').nth(2).filter(|address| address.parse::<IpAddr>().is_ok());
     let advertise = address.map(str::to_owned).into_iter().collect();
-    let args = GateArgs { address: None, port, advertise, ways: CarrierChoice::default() };
+    // The near end chooses its way before it says a word, so TLS must answer before that.
+    let ways = CarrierChoice::default();
+    let args = GateArgs { address: None, port, advertise, ways, shakes_early: true };
     match Gate::open(&identity, &args, services, options) {
         Ok(gate) => {
             terminal::print(&format!("{GREETING} {}\n", gate.ticket()))?;

@@ -265,6 +265,8 @@ impl Args {
             port: self.listen.map_or(PORT, |listen| listen.port),
             advertise: self.advertise.clone(),
             ways: self.stack.ways(),
+            // Strangers are for whoever serves transfers.
+            shakes_early: false,
         };
         Gate::open(&identity, &args, &[Service::Transfer], &self.stack.options(None)?)
     }

@@ -78,7 +78,8 @@ impl UdpTunnel {
             return;
         }
         if let Some(seq) = probe::reply(packet, peer.echo) {
-            return peer.pmtu.on_reply(now, seq);
+            // The probe may have left since this round began.
+            return peer.pmtu.on_reply(self.clock.now(), seq);
         }
         if let Some(framing) = self.framing {
             if probe::is_request(packet) {
