@@ -2,11 +2,12 @@
 
 use crate::application::Application;
 use crate::binds::BindId;
+use crate::index::TupleIndex;
 use crate::secret::Tuple;
 use farpace_tcp::Connection;
 use farpace_tcp::config::Config;
 use farpace_wire::{Below, Departures};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Connections that one host keeps at once, planned ones included. SYNs beyond it are dropped and counted.
 pub const MAX_CONNECTIONS: usize = 1 << 20;
@@ -91,10 +92,10 @@ pub(crate) struct Connections {
     closed: VecDeque<usize>,
     /// Slots of connections that make records.
     logged: BTreeSet<usize>,
-    /// Everything planned or open. Ordered, so that no choice of ends makes the search long.
-    index: BTreeMap<Tuple, usize>,
+    /// Everything planned or open.
+    index: TupleIndex,
     /// The connection that was found last: bulk data finds it again.
-    recent: Option<(Tuple, usize)>,
+    recent: Option<usize>,
 }
 
 impl Default for Connections {
@@ -105,7 +106,7 @@ impl Default for Connections {
             free: Vec::new(),
             closed: VecDeque::new(),
             logged: BTreeSet::new(),
-            index: BTreeMap::new(),
+            index: TupleIndex::default(),
             recent: None,
         }
     }
@@ -124,19 +125,19 @@ impl Connections {
 
     /// True if a connection or a plan has these ends.
     pub fn uses(&self, tuple: &Tuple) -> bool {
-        self.index.contains_key(tuple)
+        self.index.get(tuple).is_some()
     }
 
     /// The slot of the connection or plan with these ends.
     pub fn find(&mut self, tuple: &Tuple) -> Option<usize> {
-        if let Some((recent, slot)) = &self.recent
-            && recent == tuple
+        if let Some(recent) = self.recent
+            && let Some(ConnectionSlot { content: SlotContent::Open(entry), .. }) = self.slots.get(recent)
+            && entry.tuple == *tuple
         {
-            return Some(*slot);
+            return Some(recent);
         }
-        let slot = *self.index.get(tuple)?;
-        self.recent = Some((*tuple, slot));
-        Some(slot)
+        self.recent = self.index.get(tuple);
+        self.recent
     }
 
     /// Takes a slot for a connection that is to be opened later.
@@ -221,9 +222,9 @@ impl Connections {
         })
     }
 
-    /// Slots of everything planned or open.
+    /// Slots of everything planned or open, in the order of their ends.
     pub fn slots(&self) -> Vec<usize> {
-        self.index.values().copied().collect()
+        self.index.slots()
     }
 
     /// The connection in `slot` makes records.
@@ -252,7 +253,7 @@ impl Connections {
             Some(SlotContent::Planned(plan)) => (plan.tuple, plan.reuse_address),
             Some(SlotContent::Free) | None => return None,
         };
-        if self.index.get(&tuple) != Some(&slot) {
+        if self.index.get(&tuple) != Some(slot) {
             return None; // others have the same ends by now
         }
         self.index.remove(&tuple);

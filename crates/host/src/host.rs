@@ -8,7 +8,7 @@ use crate::internet::{Internet, LocalLink, fitted, is_host};
 use crate::isn::isn;
 use crate::limiter::Limiter;
 use crate::listener::{ListenError, ListenSettings, Listeners};
-use crate::memory::{HostBudget, weight};
+use crate::memory::HostBudget;
 use crate::orphans::Orphans;
 use crate::ports::EphemeralPorts;
 use crate::secret::{Purpose, Secret, Tuple};
@@ -535,7 +535,19 @@ impl Host {
         if !self.exchange(slot, cx) {
             return;
         }
-        self.weigh(slot);
+        let Some(entry) = self.connections.at(slot) else { return };
+        self.budget.weigh(slot, entry);
+        let over = matches!(entry.connection.state(), ConnectionState::TimeWait | ConnectionState::Closed);
+        if over || entry.connection.is_orphan() != entry.orphan.is_some() {
+            return self.end_service(slot, cx);
+        }
+        let deadline = entry.connection.deadline().map(|(at, _)| at);
+        self.timers.set(slot, deadline);
+    }
+
+    /// The program has left the connection in `slot`, or it is over.
+    #[cold]
+    fn end_service(&mut self, slot: usize, cx: &mut Cx<'_>) {
         let waits = self.become_time_wait(slot, cx.now());
         self.note_orphan(slot, cx);
         let Some(entry) = self.connections.at(slot) else { return };
@@ -608,8 +620,8 @@ impl Host {
     /// A connection is over. Its ends are free again, unless it `waits` as a row of the table.
     fn retire(&mut self, slot: usize, waits: bool) {
         self.timers.forget(slot);
-        self.weigh(slot);
         let Some(entry) = self.connections.at(slot) else { return };
+        self.budget.weigh(slot, entry);
         let (accepted_by, known) = (entry.accepted_by, entry.application.is_some());
         // Others may have the same ends already.
         if let Some((tuple, reuse_address)) = self.connections.release(slot) {
@@ -624,20 +636,8 @@ impl Host {
         }
     }
 
-    /// Books what the connection in `slot` holds.
-    fn weigh(&mut self, slot: usize) {
-        let Some(entry) = self.connections.at(slot) else { return };
-        let over = entry.connection.state() == ConnectionState::Closed;
-        let weight = if over { 0 } else { weight(&entry.connection.memory()) };
-        let before = std::mem::replace(&mut entry.weight, weight);
-        let refused = entry.connection.counters().refused_for_memory;
-        let closed = entry.connection.is_closed_for_memory() && !over;
-        let more = refused - std::mem::replace(&mut entry.refused, refused);
-        self.budget.change(before, weight);
-        self.budget.note_refusals(slot, more, closed);
-    }
-
     /// Connections whose windows were closed for want of memory open them, once there is some.
+    #[inline]
     fn reopen_windows(&mut self, cx: &mut Cx<'_>) {
         if self.budget.may_reopen() {
             for slot in self.budget.take_closed() {
@@ -736,11 +736,18 @@ impl Element for Host {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let planned = self.plans.first_key_value().map(|((at, _), _)| *at);
-        let shutdown = self.shutdown_at.filter(|at| *at != Instant::FAR_FUTURE);
-        let (internet, datagrams) = (self.internet.deadline(), self.datagrams.deadline());
-        let waits = self.time_wait_deadline();
-        [planned, shutdown, self.timers.next(), internet, datagrams, waits].into_iter().flatten().min()
+        // Asked after every packet, and most of these are none: no iterator here.
+        let mut next = Instant::FAR_FUTURE;
+        let mut consider = |at: Option<Instant>| next = at.map_or(next, |at| at.min(next));
+        consider(self.timers.next());
+        if !self.plans.is_empty() {
+            consider(self.plans.first_key_value().map(|((at, _), _)| *at));
+        }
+        consider(self.shutdown_at);
+        consider(self.internet.deadline());
+        consider(self.datagrams.deadline());
+        consider(self.time_wait_deadline());
+        (next != Instant::FAR_FUTURE).then_some(next)
     }
 
     fn held(&self) -> u64 {

@@ -245,7 +245,10 @@ impl Internet {
     /// When something is to be done here.
     pub fn deadline(&self) -> Option<Instant> {
         let neighbours = self.resolving.as_ref().and_then(|(_, neighbours)| neighbours.deadline());
-        [neighbours, self.fragments.deadline()].into_iter().flatten().min()
+        match (neighbours, self.fragments.deadline()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     /// The deadline has come, or has not.
@@ -400,7 +403,11 @@ impl Host {
 
     /// Tells connections what could not be delivered on the link: as a report from a router, it is no reason to give
     /// up (RFC 1122 §2.4, §4.2.3.9).
+    #[inline]
     pub(crate) fn report_given_up(&mut self, cx: &mut Cx<'_>) {
+        if self.internet.given_up.is_empty() {
+            return;
+        }
         // What is sent in answer may fail as well; the connections hear of that next time.
         for (tuple, seq) in std::mem::take(&mut self.internet.given_up) {
             self.on_path_error(&tuple, PathError::Unreachable { hard: false }, seq, cx);

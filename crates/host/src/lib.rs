@@ -14,6 +14,7 @@ mod connections;
 mod cookies;
 mod datagrams;
 mod host;
+mod index;
 mod internet;
 pub mod ip;
 mod isn;

@@ -11,8 +11,9 @@
 //! nothing to read takes one segment, and one with nothing to send takes a byte, whatever is held: so the most that is ever
 //! held is the limit, and a segment for each connection.
 
+use crate::connections::ConnectionEntry;
 use crate::host::Host;
-use farpace_tcp::{ConnectionMemory, Pressure};
+use farpace_tcp::{ConnectionMemory, ConnectionState, Pressure};
 use farpace_units::ByteCount;
 use std::collections::BTreeSet;
 
@@ -121,7 +122,7 @@ impl Default for HostBudget {
 }
 
 /// What a connection counts for.
-pub(crate) fn weight(memory: &ConnectionMemory) -> u64 {
+fn weight(memory: &ConnectionMemory) -> u64 {
     let ConnectionMemory {
         rows,
         send_bytes,
@@ -142,8 +143,24 @@ pub(crate) fn weight(memory: &ConnectionMemory) -> u64 {
 }
 
 impl HostBudget {
+    /// Books what the connection in `slot` holds.
+    pub fn weigh(&mut self, slot: usize, entry: &mut ConnectionEntry) {
+        let over = entry.connection.state() == ConnectionState::Closed;
+        let weight = if over { 0 } else { weight(&entry.connection.memory()) };
+        let before = std::mem::replace(&mut entry.weight, weight);
+        if weight != before {
+            self.change(before, weight);
+        }
+        let refused = entry.connection.counters().refused_for_memory;
+        let more = refused - std::mem::replace(&mut entry.refused, refused);
+        let closed = entry.connection.is_closed_for_memory() && !over;
+        if more > 0 || closed || !self.closed.is_empty() {
+            self.note_refusals(slot, more, closed);
+        }
+    }
+
     /// A connection that counted for `before` counts for `after` now.
-    pub fn change(&mut self, before: u64, after: u64) {
+    fn change(&mut self, before: u64, after: u64) {
         self.held = (self.held + after).saturating_sub(before);
         self.peak = self.peak.max(self.held);
         // Nearly always there is enough, and there was.
@@ -194,11 +211,11 @@ impl HostBudget {
     }
 
     /// A connection has dropped so many segments more for want of memory; its window is closed for that, or not any more.
-    pub fn note_refusals(&mut self, slot: usize, more: u64, closed: bool) {
+    fn note_refusals(&mut self, slot: usize, more: u64, closed: bool) {
         self.segments_refused += more;
         if closed {
             self.closed.insert(slot);
-        } else if !self.closed.is_empty() {
+        } else {
             self.closed.remove(&slot);
         }
     }

@@ -2,18 +2,36 @@
 
 use farpace_units::Instant;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Stale entries that are tolerated whatever the number of connections.
 const FEW: usize = 64;
+/// Sorted queues beside the heap: one each for the deadlines that are always as far away, like those of delayed ACKs.
+const QUEUES: usize = 2;
 
-/// A lazy heap: a deadline that moves later leaves its old entry in place, and only one that moves earlier costs a new entry.
+/// A deadline, and the slot of its connection.
+type Entry = (Instant, usize);
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Queue(usize),
+    Heap,
+}
+
+/// Lazy queues: a deadline that moves later leaves its old entry in place, and only one that moves earlier costs a new entry.
+/// Most new deadlines are later than all of their kind, and are put at the end of a sorted queue; the others go into a heap. The
+/// first of all stands apart, because a host with few connections moves it most of the time.
+///
 /// The first entry is never stale: so [`next`](Timers::next) is the earliest deadline itself. When half of the entries are
-/// stale, the heap is made anew: a connection whose far deadline (keep-alive, in hours) gives way to a near one with every
-/// segment would fill it otherwise. So the cost is logarithmic, and the memory that of the connections.
+/// stale, they are thrown away: a connection whose far deadline (keep-alive, in hours) gives way to a near one with every
+/// segment would leave one each time. So the cost is logarithmic at most, and the memory that of the connections.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// The first entry of all. The others are in the queues and in the heap.
+    first: Option<Entry>,
+    queues: [VecDeque<Entry>; QUEUES],
+    heap: BinaryHeap<Reverse<Entry>>,
     slots: Vec<TimerSlot>,
     /// Slots that have an entry.
     live: usize,
@@ -22,7 +40,7 @@ pub(crate) struct Timers {
 /// One connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct TimerSlot {
-    /// The earliest entry in the heap that stands for it.
+    /// The earliest entry that stands for it.
     armed: Option<Instant>,
     /// Its deadline: not before `armed`.
     wanted: Option<Instant>,
@@ -35,40 +53,103 @@ impl Timers {
             self.slots.resize(slot + 1, TimerSlot::default());
         }
         self.slots[slot].wanted = at;
-        if let Some(at) = at
+        if self.first.is_some_and(|(_, of)| of == slot) {
+            self.move_first(slot, at);
+        } else if let Some(at) = at
             && self.slots[slot].armed.is_none_or(|armed| at < armed)
         {
-            self.arm(slot, at);
+            self.note(slot, at);
+            let entry = match self.first {
+                Some(first) if first < (at, slot) => Some((at, slot)),
+                later => {
+                    self.first = Some((at, slot));
+                    later
+                }
+            };
+            if let Some(entry) = entry {
+                self.put(entry);
+            }
         }
-        self.settle();
     }
 
-    fn arm(&mut self, slot: usize, at: Instant) {
+    /// The first entry is that of `slot`, whose deadline is now `at`.
+    fn move_first(&mut self, slot: usize, at: Option<Instant>) {
+        if let Some(at) = at
+            && self.earliest().is_none_or(|(next, _)| (at, slot) < next)
+        {
+            self.slots[slot].armed = Some(at);
+            self.first = Some((at, slot));
+            return;
+        }
+        self.first = None;
+        self.slots[slot].armed = None;
+        self.live -= 1;
+        if let Some(at) = at {
+            self.note(slot, at);
+            self.put((at, slot));
+        }
+        self.find_first();
+    }
+
+    /// `slot` has an entry at `at`.
+    fn note(&mut self, slot: usize, at: Instant) {
         self.live += usize::from(self.slots[slot].armed.is_none());
         self.slots[slot].armed = Some(at);
-        self.heap.push(Reverse((at, slot)));
-        if self.heap.len() > 2 * self.live + FEW {
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let fits = |queue: &&mut VecDeque<Entry>| queue.back().is_none_or(|last| *last <= entry);
+        match self.queues.iter_mut().find(fits) {
+            Some(queue) => queue.push_back(entry),
+            None => self.heap.push(Reverse(entry)),
+        }
+        if self.entries() > 2 * self.live + FEW {
             self.make_anew();
         }
     }
 
-    /// Replaces first entries that are stale, until one is not.
-    fn settle(&mut self) {
-        while let Some(Reverse((at, slot))) = self.heap.peek().copied() {
-            let TimerSlot { armed, wanted } = self.slots[slot];
-            if armed != Some(at) {
-                // An earlier one has replaced it, or nobody waits any more.
-                self.heap.pop();
-                continue;
+    fn entries(&self) -> usize {
+        self.heap.len() + self.queues.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// The earliest but for the first one, perhaps stale.
+    fn earliest(&self) -> Option<(Entry, Place)> {
+        let mut earliest = self.heap.peek().map(|Reverse(entry)| (*entry, Place::Heap));
+        for (n, queue) in self.queues.iter().enumerate() {
+            if let Some(entry) = queue.front()
+                && earliest.is_none_or(|(least, _)| *entry < least)
+            {
+                earliest = Some((*entry, Place::Queue(n)));
             }
-            if wanted == armed {
-                return;
+        }
+        earliest
+    }
+
+    /// Takes the first entry from the others, and replaces those that are stale.
+    fn find_first(&mut self) {
+        self.first = None;
+        while let Some(((at, slot), place)) = self.earliest() {
+            match place {
+                Place::Queue(n) => _ = self.queues[n].pop_front(),
+                Place::Heap => _ = self.heap.pop(),
             }
-            self.heap.pop();
-            self.slots[slot].armed = None;
-            self.live -= 1;
-            if let Some(later) = wanted {
-                self.arm(slot, later);
+            let known = &mut self.slots[slot];
+            if known.armed != Some(at) {
+                continue; // an earlier one has replaced it, or nobody waits any more
+            }
+            match known.wanted {
+                Some(wanted) if wanted == at => {
+                    self.first = Some((at, slot));
+                    return;
+                }
+                Some(later) => {
+                    known.armed = Some(later);
+                    self.put((later, slot));
+                }
+                None => {
+                    known.armed = None;
+                    self.live -= 1;
+                }
             }
         }
     }
@@ -78,30 +159,32 @@ impl Timers {
         if let Some(known) = self.slots.get_mut(slot) {
             let was_armed = std::mem::take(known).armed.is_some();
             self.live -= usize::from(was_armed);
-            self.settle();
+            if self.first.is_some_and(|(_, of)| of == slot) {
+                self.find_first();
+            }
         }
     }
 
+    /// Throws the stale entries away.
+    #[cold]
     fn make_anew(&mut self) {
-        let armed = self.slots.iter().enumerate();
-        self.heap = armed.filter_map(|(slot, known)| known.armed.map(|at| Reverse((at, slot)))).collect();
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        let first = self.first.map(|(_, slot)| slot);
+        let others = self.slots.iter().enumerate().filter(|(slot, _)| Some(*slot) != first);
+        self.heap = others.filter_map(|(slot, known)| known.armed.map(|at| Reverse((at, slot)))).collect();
     }
 
     /// The earliest deadline.
     pub fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse((at, _))| *at)
+        self.first.map(|(at, _)| at)
     }
 
     /// A slot whose deadline has come by `now`. `set` it again afterwards.
     pub fn pop(&mut self, now: Instant) -> Option<usize> {
-        let Reverse((at, slot)) = self.heap.peek().copied()?;
-        if at > now {
-            return None;
-        }
-        self.heap.pop();
+        let (_, slot) = self.first.filter(|(at, _)| *at <= now)?;
         self.slots[slot] = TimerSlot::default();
         self.live -= 1;
-        self.settle();
+        self.find_first();
         Some(slot)
     }
 }
@@ -164,7 +247,7 @@ mod tests {
             }
             assert_eq!(t.next(), wanted.iter().flatten().min().copied());
             let live = t.slots.iter().filter(|slot| slot.armed.is_some()).count();
-            assert!(t.live == live && t.heap.len() <= 2 * 5 + super::FEW, "{} of {live}", t.heap.len());
+            assert!(t.live == live && t.entries() <= 2 * 5 + super::FEW, "{} of {live}", t.entries());
         }
     }
 
@@ -181,7 +264,7 @@ mod tests {
             assert_eq!(t.pop(at(n)), Some(0));
             t.set(0, Some(at(7_200_000_000 + n)));
         }
-        assert!(t.heap.len() <= 2 * 10 + super::FEW, "{} entries", t.heap.len());
+        assert!(t.entries() <= 2 * 10 + super::FEW, "{} entries", t.entries());
         t.forget(0);
         let woken: Vec<_> = std::iter::from_fn(|| t.pop(at(u64::MAX))).collect();
         assert_eq!(woken, (1..10).collect::<Vec<_>>(), "each of the others once, in order");

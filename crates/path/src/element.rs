@@ -196,6 +196,7 @@ impl<'a> Cx<'a> {
         drop(packet);
     }
     /// `packet` has reached its destination. Returns its payload.
+    #[inline]
     pub fn take(&mut self, packet: Packet) -> bytes::Bytes {
         self.effects.consumed += 1;
         packet.into_payload()

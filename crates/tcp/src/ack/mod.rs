@@ -23,8 +23,9 @@ pub enum Decision {
     Hold(Instant),
 }
 
-/// What an arrival of data looked like to the receiver.
-#[derive(Clone, Copy, Debug)]
+/// What an arrival of data looked like to the receiver. What comes after `unacknowledged` only matters to policies that
+/// [look closely](AckPolicy::looks_closely).
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DataArrival {
     /// When.
     pub now: Instant,
@@ -32,6 +33,12 @@ pub struct DataArrival {
     pub len: u32,
     /// Payload bytes of each segment: less than `len` where a device has put several together.
     pub segment: u32,
+    /// It was out of order, or filled a hole, or there are holes left.
+    pub disorder: bool,
+    /// It was all there already.
+    pub duplicate: bool,
+    /// Bytes received and not acknowledged, this segment included.
+    pub unacknowledged: u32,
     /// Bytes of options in its header.
     pub all_options: u32,
     /// Those that every segment of the connection has.
@@ -40,12 +47,6 @@ pub struct DataArrival {
     pub push: bool,
     /// It had PSH, FIN or URG: it need not be full.
     pub ends: bool,
-    /// It was out of order, or filled a hole, or there are holes left.
-    pub disorder: bool,
-    /// It was all there already.
-    pub duplicate: bool,
-    /// Bytes received and not acknowledged, this segment included.
-    pub unacknowledged: u32,
     /// Receive window in bytes.
     pub window: u32,
     /// It opens a receive window of Linux (tcp_grow_window).
@@ -87,6 +88,12 @@ impl AckPolicy {
             DelayedAck::Linux => AckForm::Linux(linux::QuickAck::default()),
         };
         AckPolicy { form, full_size: 0 }
+    }
+
+    /// It asks for all of a [`DataArrival`], as the kernels do.
+    #[inline]
+    pub fn looks_closely(&self) -> bool {
+        matches!(self.form, AckForm::Bsd(_) | AckForm::Linux26(_) | AckForm::Linux(_))
     }
 
     /// Data has arrived: when is it acknowledged?

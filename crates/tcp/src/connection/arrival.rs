@@ -558,29 +558,37 @@ impl Connection {
     }
 
     /// What the policy hears of a segment that is all there already or, so far, in order.
+    #[inline(always)]
     fn data_arrival(&self, now: Instant, segment: &Segment, duplicate: bool) -> DataArrival {
         let len = segment.payload.len() as u32;
+        let options = self.option_bytes();
         // What is longer than we allow must have been put together on the way, by a device that does not say of what.
-        let longest = u32::from(self.config.mss).saturating_sub(self.option_bytes());
+        let longest = u32::from(self.config.mss).saturating_sub(options);
         let segment_size = if segment.segment_size > 0 { u32::from(segment.segment_size) } else { longest };
-        DataArrival {
+        let arrival = DataArrival {
             now,
             len,
             segment: len.min(segment_size),
-            all_options: options_len(&segment.header.options),
-            usual_options: self.option_bytes(),
-            push: segment.header.flags.contains(TcpFlags::PSH),
-            ends: [TcpFlags::PSH, TcpFlags::FIN, TcpFlags::URG]
-                .into_iter()
-                .any(|flag| segment.header.flags.contains(flag)),
             disorder: false,
             duplicate,
             unacknowledged: self.rcv_nxt.bytes_since(self.last_ack_sent),
+            ..DataArrival::default()
+        };
+        if !self.ack_policy.looks_closely() {
+            return arrival;
+        }
+        let flags = segment.header.flags;
+        DataArrival {
+            all_options: options_len(&segment.header.options),
+            usual_options: options,
+            push: flags.contains(TcpFlags::PSH),
+            ends: flags.intersects(TcpFlags::PSH.with(TcpFlags::FIN).with(TcpFlags::URG)),
             window: self.receive.size(),
             opens: false,
             mss: self.mss,
             rto: self.rto.rto(),
             srtt: self.rto.srtt(),
+            ..arrival
         }
     }
 

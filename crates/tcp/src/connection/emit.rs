@@ -141,13 +141,13 @@ impl Connection {
         }
         // The field counts units of the scale. A part of one is announced as a whole one, so that the edge never moves back,
         // and so that a small window is not announced as none; but no more than one unit beyond the buffer.
-        let unit = 1 << self.rcv_wscale;
-        let mut units = window.div_ceil(unit);
-        if units * unit > free.saturating_add(unit - 1).max(window) {
+        let (scale, unit) = (self.rcv_wscale, 1u32 << self.rcv_wscale);
+        let mut units = window.saturating_add(unit - 1) >> scale;
+        if units << scale > free.saturating_add(unit - 1).max(window) {
             units -= 1;
         }
         let units = units.min(u32::from(u16::MAX));
-        self.rcv_adv = (self.rcv_nxt + units * unit).later(self.rcv_adv);
+        self.rcv_adv = (self.rcv_nxt + (units << scale)).later(self.rcv_adv);
         units as u16
     }
 

@@ -243,10 +243,10 @@ impl Connection {
     /// Starts or stops the persist timer: it runs while there is something to send, nothing outstanding that
     /// would be acknowledged, and no window, or too small a one.
     pub(super) fn update_persist(&mut self, now: Instant) {
-        let held =
-            self.config.is_linux() && self.is_held(self.unsent()) && self.unsent() < u64::from(self.mss);
         let waits = self.segments.is_empty() && self.has_unsent() && self.is_open();
-        let wanted = waits && (self.window_blocks() || (held && !self.fin_queued));
+        let held =
+            || self.config.is_linux() && self.is_held(self.unsent()) && self.unsent() < u64::from(self.mss);
+        let wanted = waits && (self.window_blocks() || (!self.fin_queued && held()));
         if !wanted {
             self.persist = Persist::default();
         } else if self.persist.deadline.is_none() {

@@ -41,6 +41,7 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<OutgoingSegment>, budget: usize) -> Transmit {
         let before = out.len();
         let result = self.fill(now, out, budget);
+        self.segments.trim();
         self.note_causes(now);
         match out.len() - before {
             0 => result,

@@ -40,7 +40,9 @@ impl SackBlockList {
 
     /// RCV.NXT moved: islands that it has reached are gone.
     pub fn advance(&mut self, rcv_nxt: Seq) {
-        self.islands.retain(|i| rcv_nxt.before(i.start));
+        if !self.islands.is_empty() {
+            self.islands.retain(|i| rcv_nxt.before(i.start));
+        }
     }
 
     /// What waits from `start` on was dropped: it is not reported any more (RFC 2018 §8 allows it).

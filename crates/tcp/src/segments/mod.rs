@@ -309,6 +309,12 @@ impl Segments {
         if self.retrans_out == 0 {
             self.rtx_nxt_floor = None;
         }
+        done
+    }
+
+    /// Gives memory back that nothing outstanding needs. To be called when what was acknowledged has let nothing leave: one
+    /// window that follows the other would grow anew otherwise.
+    pub fn trim(&mut self) {
         if self.rows.is_empty() {
             trim(&mut self.rows);
             trim(&mut self.tags);
@@ -316,7 +322,6 @@ impl Segments {
                 rates.trim();
             }
         }
-        done
     }
 
     fn uncount(&mut self, tag: u8) {
