@@ -22,6 +22,9 @@ pub struct SackUndo {
     pub marker: Seq,
     /// Our clock, as TSval, at the first retransmission of the episode.
     first_retransmit: Option<u32>,
+    /// Retransmissions of the episode before were under way when it began. Their echoes are older than its own first one, and prove
+    /// nothing.
+    follows: bool,
     /// Retransmissions that no D-SACK has answered yet.
     unanswered: u32,
     retransmitted: bool,
@@ -35,6 +38,7 @@ impl SackUndo {
             ssthresh: cx.window.ssthresh(),
             marker,
             first_retransmit: None,
+            follows: !in_flight.is_zero(),
             unanswered: in_flight.get(),
             retransmitted: !in_flight.is_zero(),
         }
@@ -57,7 +61,7 @@ impl SackUndo {
     /// an ACK that advances SND.UNA.
     pub fn is_spurious_by(&self, tsecr: Option<u32>) -> bool {
         match (tsecr, self.first_retransmit) {
-            (Some(echo), Some(first)) => (echo.wrapping_sub(first) as i32) < 0,
+            (Some(echo), Some(first)) if !self.follows => (echo.wrapping_sub(first) as i32) < 0,
             _ => false,
         }
     }
@@ -75,5 +79,34 @@ impl SackUndo {
         cx.window.set_ssthresh(ssthresh.max(cx.window.ssthresh()));
         cx.window.set_cwnd(was.min(most).max(cx.window.cwnd()));
         cx.cc.on_event(now, cx.window, CongestionEvent::Undo);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undo(follows: bool) -> SackUndo {
+        SackUndo {
+            cwnd: Packets::new(20),
+            ssthresh: Packets::MAX,
+            marker: Seq::new(1),
+            first_retransmit: None,
+            follows,
+            unanswered: u32::from(follows),
+            retransmitted: follows,
+        }
+    }
+
+    /// Breaks: on far paths with losses in every round trip an episode follows the last while its retransmissions are under way. What
+    /// answers those was taken for a proof that nothing was lost, and RACK waited a quarter of a round trip longer from then on.
+    #[test]
+    fn an_answer_to_the_episode_before_proves_nothing() {
+        for (follows, spurious) in [(false, true), (true, false)] {
+            let mut undo = undo(follows);
+            undo.on_retransmit(500);
+            assert_eq!(undo.is_spurious_by(Some(499)), spurious, "follows: {follows}");
+            assert!(!undo.is_spurious_by(Some(500)));
+        }
     }
 }
