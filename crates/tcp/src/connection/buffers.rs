@@ -2,20 +2,22 @@
 
 use super::Connection;
 use crate::config::WindowGrowth;
-use farpace_units::{ByteCount, Instant};
+use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::tcp::TcpHeader;
 
-/// What the application may write ahead is this part of a congestion window ...
-const AHEAD_SMALL: u64 = 2;
-/// ... and of a large one, which takes long to send, this part, ...
-const AHEAD_LARGE: u64 = 8;
-/// ... but not less than so many bytes.
+/// What the application may write ahead is what leaves in this time, ...
+const AHEAD: Span = Span::from_millis(5);
+/// ... but not less than so many bytes, ...
+const MIN_AHEAD: u64 = 256 << 10;
+/// ... and not more than this part of a congestion window, or so many bytes, or this part of a small one.
+const PART: u64 = 8;
 const SMALL: u64 = 1 << 20;
+const PART_OF_SMALL: u64 = 2;
 
 impl Connection {
-    /// An autotuned send buffer holds what is outstanding, also behind a hole, and a part of a congestion window more, so that the
-    /// application has that part of a round trip to write on. That of Linux grows to two congestion windows (tcp_sndbuf_expand).
-    /// True if it has grown.
+    /// An autotuned send buffer holds what is outstanding, also behind a hole, and what leaves until the application has written on.
+    /// How long that takes is a matter of its processor and not of the path: on a far one it is a small part of what is outstanding.
+    /// The send buffer of Linux grows to two congestion windows (tcp_sndbuf_expand). True if it has grown.
     pub(super) fn tune_send_buffer(&mut self) -> bool {
         let size = self.config.send_buffer;
         if size.is_fixed() || self.shortage.asked.frozen {
@@ -26,7 +28,8 @@ impl Connection {
         let wanted = match self.config.window_growth {
             WindowGrowth::Ahead => {
                 let outstanding = u64::from(self.snd_nxt.bytes_since(self.snd_una)).max(window);
-                let ahead = (window / AHEAD_LARGE).max(SMALL).min(window / AHEAD_SMALL);
+                let in_time = window.saturating_mul(AHEAD.as_micros()) / self.rto.srtt().as_micros().max(1);
+                let ahead = in_time.clamp(MIN_AHEAD, (window / PART).max(SMALL)).min(window / PART_OF_SMALL);
                 ByteCount::new(outstanding.saturating_add(ahead))
             }
             WindowGrowth::Linux => ByteCount::new(window.saturating_mul(2)).max(before),
