@@ -70,20 +70,24 @@ fn no_repair_is_requested_without_resequencing() {
 #[test]
 fn frames_of_a_failed_nic_are_retransmitted_by_others() {
     let rate = "rate = \"500 Mbit/s\"\ndelay = \"5 ms\"\n";
-    let outage = "outages = [{ at = \"200 ms\", lasts = \"20 s\" }]\n";
-    let near = format!("{rate}[links.forward]\n{outage}[links.backward]\n{outage}");
-    for receiver in ["", ORDERLY] {
-        let with = run_with("", receiver, &near);
-        let without = run_with("repair = \"0 B\"", receiver, &near);
-        for outcome in [&with, &without] {
-            assert!(outcome.flows[0].is_intact(), "{:?}", outcome.flows[0].verified);
-        }
-        let [never, often] = [&with, &without].map(|outcome| outcome.flows[0].timeouts);
-        assert_eq!(never, 0, "timer of TCP with repair; {often} without");
-        let silent = |outcome: &RunOutcome| outcome.flows[0].silence.longest().map(|silence| silence.span());
-        assert_eq!(silent(&with), None, "without repair: {:?}", silent(&without));
-        if receiver.is_empty() {
-            assert!(often > 0 && silent(&without).is_some(), "nothing had to be cured");
+    let mut cured = 0;
+    // What is under way when the card dies decides whether TCP finds the loss without its timer: so the times differ.
+    for at in ["60 ms", "120 ms", "200 ms"] {
+        let outage = format!("outages = [{{ at = \"{at}\", lasts = \"20 s\" }}]\n");
+        let near = format!("{rate}[links.forward]\n{outage}[links.backward]\n{outage}");
+        for receiver in ["", ORDERLY] {
+            let with = run_with("", receiver, &near);
+            let without = run_with("repair = \"0 B\"", receiver, &near);
+            for outcome in [&with, &without] {
+                assert!(outcome.flows[0].is_intact(), "{:?}", outcome.flows[0].verified);
+            }
+            let [never, often] = [&with, &without].map(|outcome| outcome.flows[0].timeouts);
+            assert_eq!(never, 0, "{at}: timer of TCP with repair; {often} without");
+            let silent =
+                |outcome: &RunOutcome| outcome.flows[0].silence.longest().map(|silence| silence.span());
+            assert_eq!(silent(&with), None, "{at}, without repair: {:?}", silent(&without));
+            cured += u32::from(receiver.is_empty() && often > 0 && silent(&without).is_some());
         }
     }
+    assert!(cured >= 2, "hardly anything had to be cured: {cured}");
 }

@@ -26,8 +26,8 @@ const MIN_INTERVALS: u32 = 2;
 const EVEN: f64 = 3.0;
 /// Flights that are looked at. Later ones are paced and no bursts.
 const MAX_FLIGHTS: u32 = 3;
-/// A path that holds fewer segments is full after six doublings: there is little to gain.
-const MIN_HOLDS: f64 = 500.0;
+/// A path that holds fewer segments is full after two doublings, and windows as small are not paced.
+const MIN_HOLDS: f64 = 32.0;
 /// Below this part of the estimate the window quadruples. Pacing sends at twice the window a round trip then, so no faster than the
 /// estimated rate.
 const QUADRUPLES_BELOW: f64 = 0.5;

@@ -1,4 +1,8 @@
 //! HyStart++ (RFC 9406): slow start ends when the round trip grows, before the queue overflows.
+//!
+//! One thing is added. A queue of our own grows with the window. Where the round trip has grown once and then stays while the
+//! window grows by half, there is no such queue: the path has become longer, or a second and longer line carries a part. Then slow
+//! start goes on. RFC 9406 alone ends it far below what the path carries.
 
 use super::AckSample;
 use farpace_units::{Packets, Seq, Span};
@@ -15,6 +19,10 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 /// Rounds of conservative slow start before slow start is over.
 const CSS_ROUNDS: u32 = 5;
+/// Rounds of conservative slow start in a row, with a window that grew by a quarter in each, ...
+const FLAT_ROUNDS: u32 = 2;
+/// ... whose least round trips differ by no more than this part.
+const FLAT_DIVISOR: u64 = 64;
 /// Growth per ACK where segments are not paced.
 const UNPACED_LIMIT: Packets = Packets::new(8);
 
@@ -24,8 +32,31 @@ struct Conservative {
     /// A round trip below this proves the doubt wrong.
     baseline: Span,
     rounds: u32,
+    /// Of these, the last ones in which the round trip did not grow.
+    flat: u32,
     /// Segments acknowledged that no growth was given for yet.
     credit: u32,
+    /// Segments acknowledged in this round, and those for which the window may have grown.
+    acked: u32,
+    used: u32,
+}
+
+impl Conservative {
+    fn new(baseline: Span) -> Self {
+        Conservative { baseline, rounds: 0, flat: 0, credit: 0, acked: 0, used: 0 }
+    }
+
+    /// A round has ended. True: the round trip does not grow with the window.
+    fn is_disproved(&mut self, before: Option<Span>, this: Option<Span>) -> bool {
+        let limited = self.used > 0 && self.used >= self.acked / 2;
+        let flat = match (before, this) {
+            (Some(before), Some(this)) => limited && this <= before + before / FLAT_DIVISOR,
+            _ => false,
+        };
+        self.flat = if flat { self.flat + 1 } else { 0 };
+        (self.acked, self.used) = (0, 0);
+        self.flat >= FLAT_ROUNDS
+    }
 }
 
 /// State of HyStart++: rounds by sequence number, the least round trip of this one and the last.
@@ -35,6 +66,8 @@ pub struct HyStart {
     /// SND.NXT when the round began; none before the first ACK.
     window_end: Option<Seq>,
     last_round_min: Option<Span>,
+    /// The least of all rounds, or of those since the path became longer.
+    least: Option<Span>,
     this_round_min: Option<Span>,
     samples: u32,
     conservative: Option<Conservative>,
@@ -47,6 +80,7 @@ impl HyStart {
             limit: if paced { Packets::MAX } else { UNPACED_LIMIT },
             window_end: None,
             last_round_min: None,
+            least: None,
             this_round_min: None,
             samples: 0,
             conservative: None,
@@ -57,6 +91,7 @@ impl HyStart {
     pub fn growth(&mut self, acked: Packets) -> Packets {
         let acked = acked.min(self.limit);
         let Some(css) = &mut self.conservative else { return acked };
+        css.used = css.used.saturating_add(acked.get());
         let credit = css.credit.saturating_add(acked.get());
         css.credit = credit % CSS_GROWTH_DIVISOR;
         Packets::new(credit / CSS_GROWTH_DIVISOR)
@@ -72,6 +107,9 @@ impl HyStart {
         if self.window_end.is_none_or(|end| ack.snd_una.after_eq(end)) && self.next_round(ack.snd_nxt) {
             return true;
         }
+        if let Some(css) = &mut self.conservative {
+            css.acked = css.acked.saturating_add(ack.acked.get());
+        }
         let Some(rtt) = ack.rtt else { return false };
         let this = self.this_round_min.map_or(rtt, |min| min.min(rtt));
         self.this_round_min = Some(this);
@@ -79,12 +117,12 @@ impl HyStart {
         if self.samples < N_RTT_SAMPLE {
             return false;
         }
-        match (&self.conservative, self.last_round_min) {
+        match (&self.conservative, self.least) {
             (Some(css), _) if this < css.baseline => self.conservative = None,
-            (None, Some(last)) => {
-                let threshold = (last / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
-                if this >= last + threshold {
-                    self.conservative = Some(Conservative { baseline: this, rounds: 0, credit: 0 });
+            (None, Some(least)) => {
+                let threshold = (least / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
+                if this >= least + threshold {
+                    self.conservative = Some(Conservative::new(this));
                 }
             }
             _ => {}
@@ -99,11 +137,17 @@ impl HyStart {
         if first {
             return false;
         }
-        self.last_round_min = self.this_round_min.take();
-        self.samples = 0;
+        let before = std::mem::replace(&mut self.last_round_min, self.this_round_min.take());
+        let enough = std::mem::take(&mut self.samples) >= N_RTT_SAMPLE;
+        self.least = self.least.into_iter().chain(self.last_round_min).min();
         let Some(css) = &mut self.conservative else { return false };
         // The round in which the doubt arose counts, though it was not a whole one.
         css.rounds += 1;
+        if css.is_disproved(before, self.last_round_min.filter(|_| enough)) {
+            self.conservative = None;
+            self.least = self.last_round_min;
+            return false;
+        }
         css.rounds >= CSS_ROUNDS
     }
 }
@@ -152,6 +196,34 @@ mod tests {
         rounds(&mut hystart, &[100, 100, 120]);
         let given: u32 = (0..8).map(|_| hystart.growth(Packets::new(1)).get()).sum();
         assert_eq!(given, 2);
+    }
+
+    /// Rounds of ten ACKs, each of which lets the window grow; true: slow start is over.
+    fn growing(hystart: &mut HyStart, rtts: &[u64]) -> bool {
+        rtts.iter().enumerate().any(|(round, rtt)| {
+            (0..10).any(|i| {
+                let mut ack = AckSample::of(Instant::ZERO, Packets::new(1));
+                ack.snd_una = Seq::new(round as u32 * 10 + i + 1);
+                ack.snd_nxt = ack.snd_una + 10;
+                ack.rtt = Some(Span::from_millis(*rtt));
+                hystart.growth(ack.acked);
+                hystart.on_ack(&ack)
+            })
+        })
+    }
+
+    /// Breaks: the start over several NICs, and over a path that has become longer: a window that grows there while the round trip
+    /// does not has no queue, and slow start would end far too soon.
+    #[test]
+    fn a_round_trip_that_does_not_grow_with_the_window_is_no_queue() {
+        let mut longer = HyStart::new(true);
+        assert!(!growing(&mut longer, &[22, 22, 70, 70, 70, 70, 71, 70, 70, 71]));
+        assert!(!longer.doubts(), "it goes on");
+        let mut queue = HyStart::new(true);
+        assert!(growing(&mut queue, &[22, 22, 30, 37, 46, 57, 71, 88]), "a queue grows with the window");
+        // A window that is not used says nothing.
+        let mut idle = HyStart::new(true);
+        assert!(rounds(&mut idle, &[22, 22, 70, 70, 70, 70, 70, 70]).is_some());
     }
 
     /// Breaks: rounds with too few samples must not end slow start.
