@@ -16,6 +16,9 @@ const DOWN: f64 = 1.0 / 4.0;
 /// More than this is congestion, however usual it is.
 const TOO_MUCH: f64 = 0.3;
 
+/// Beside others that fill the queue, so many times the usual loss is no chance.
+const NO_CHANCE: f64 = 2.0;
+
 /// What the path usually loses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossJudge {
@@ -75,5 +78,19 @@ impl LossJudge {
             self.usual += (part - self.usual) * UP;
         }
         false
+    }
+
+    /// A round trip's losses beside others that keep the queue filled. A loss then means that it was full, as it does for them:
+    /// who waits for a certain proof leaves them nothing. True: the window has to come down. What the next round trip loses was sent
+    /// before that.
+    pub fn is_overflow(&mut self, lost: f64, delivered: f64) -> bool {
+        (self.lost, self.total) = (0.0, 0.0);
+        if let Some(rounds) = self.looking {
+            self.looking = rounds.checked_sub(1);
+            return false;
+        }
+        let overflow = lost >= 1.0 && lost > NO_CHANCE * self.usual * (lost + delivered);
+        self.looking = overflow.then_some(0);
+        overflow
     }
 }

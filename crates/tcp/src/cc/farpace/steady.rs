@@ -2,6 +2,7 @@
 
 use super::path::QueueEstimate;
 use super::{DRAIN, Farpace, MIN_ALPHA, MIN_WINDOW, Round};
+use farpace_units::Span;
 
 /// Round trips without a queue after which alpha doubles.
 const CALM_ROUNDS: u32 = 2;
@@ -15,8 +16,11 @@ const MAX_GROWTH: f64 = 0.25;
 const BETA: f64 = 0.7;
 /// What a congestion mark leaves: it comes from a short queue (RFC 8511).
 const BETA_MARK: f64 = 0.85;
-/// Growth a round trip beside others that fill the queue.
+/// Growth beside others that fill the queue, in a round trip or in this time, whichever is longer: CUBIC grows by the clock.
 const COMPETE: f64 = 0.04;
+const COMPETE_TIME: Span = Span::from_millis(100);
+/// Least such growth in segments a round trip: that of Reno for a window that falls to BETA (RFC 9438 §4.3).
+const RENO: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 impl Farpace {
     pub(super) fn cut_to_delivered(&mut self) {
@@ -38,16 +42,18 @@ impl Farpace {
 
     /// A round trip is over.
     pub(super) fn follow(&mut self, round: &Round, queue: QueueEstimate) {
-        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == QueueEstimate::Empty);
         if queue == QueueEstimate::Foreign {
             self.calm = 0;
-            if congested || round.marked {
+            if self.loss.is_overflow(round.lost, round.delivered) || round.marked {
                 self.w *= BETA;
             } else if round.limited {
-                self.w += (COMPETE * self.w).max(1.0);
+                let rtt = self.path.latest().unwrap_or(COMPETE_TIME).min(COMPETE_TIME);
+                let part = COMPETE * rtt.as_secs_f64() / COMPETE_TIME.as_secs_f64();
+                self.w += (part * self.w).max(RENO);
             }
             return;
         }
+        let congested = self.loss.is_congestion(round.lost, round.delivered, queue == QueueEstimate::Empty);
         if round.marked {
             self.w *= BETA_MARK;
             self.calm = 0;

@@ -157,6 +157,18 @@ fn congestion_is_not_learned() {
     }
 }
 
+/// Breaks: Reno and CUBIC beside it. They come down by each loss of a full queue, so it must, too, but once for each time, and not for the
+/// usual losses.
+#[test]
+fn beside_others_a_loss_is_a_full_queue() {
+    let mut judge = LossJudge::default();
+    let cuts: Vec<bool> = [0.0, 1.0, 1.0, 0.0, 1.0].map(|lost| judge.is_overflow(lost, 40.0)).to_vec();
+    assert_eq!(cuts, [false, true, false, false, true]);
+    let mut rain = LossJudge::default();
+    assert!(rain.learn(40.0, 360.0));
+    assert!(!rain.is_overflow(50.0, 350.0) && rain.is_overflow(90.0, 310.0));
+}
+
 /// Breaks: few losses among few segments, which say nothing.
 #[test]
 fn a_few_segments_say_nothing() {
