@@ -28,6 +28,8 @@ pub struct Outcome {
     pub started: Option<f64>,
     /// Most bytes of all connections at one reading.
     pub memory: u64,
+    /// Of them, those that senders held.
+    pub send_memory: u64,
     /// Segments dropped by the queue, in percent of those sent.
     pub lost: f64,
     /// Retransmissions, in percent of all segments sent.
@@ -57,7 +59,8 @@ pub fn run(cell: &Cell, args: &Args) -> Result<Outcome> {
 fn scenario(cell: &Cell, args: &Args, seed: u64) -> Result<Scenario> {
     let endless = cell.rate.bytes_in(args.time).get().saturating_mul(2).max(1_000_000);
     let size = args.size.unwrap_or(ByteCount::new(endless));
-    let flows = (0..args.flows).map(|n| {
+    let count = if cell.rival.is_some() { 2 } else { args.flows };
+    let flows = (0..count).map(|n| {
         let start = format!("{} ns", (APART * n).as_nanos());
         let size = format!("{} B", size.get());
         json!({ "name": format!("bulk{n}"), "from": "a", "to": "b", "size": size, "start": start })
@@ -81,16 +84,14 @@ fn scenario(cell: &Cell, args: &Args, seed: u64) -> Result<Scenario> {
         ],
         "flows": flows.collect::<Vec<_>>(),
     });
-    let keys = |n: u64| {
+    let mut set: Vec<(String, String)> = Vec::new();
+    for n in 0..count {
+        let sender = cell.rival.as_ref().filter(|_| n > 0).unwrap_or(&cell.sender);
+        let profile = sender.settings.first().map(|(_, name)| name.clone()).unwrap_or_default();
         let path = format!("flows.bulk{n}.sender");
-        cell.sender.settings.iter().map(move |(key, value)| (format!("{path}.{key}"), value.clone()))
-    };
-    let mut set: Vec<(String, String)> = (0..args.flows).flat_map(keys).collect();
-    let receivers = (0..args.flows).map(|n| {
-        let profile = cell.sender.settings.first().map(|(_, name)| name.clone()).unwrap_or_default();
-        (format!("flows.bulk{n}.receiver.profile"), profile)
-    });
-    set.extend(receivers);
+        set.extend(sender.settings.iter().map(|(key, value)| (format!("{path}.{key}"), value.clone())));
+        set.push((format!("flows.bulk{n}.receiver.profile"), profile));
+    }
     Scenario::parse_with(&toml(&scenario), "far", &set).map_err(|e| anyhow!("{e}"))
 }
 
@@ -125,7 +126,10 @@ fn once(cell: &Cell, args: &Args, seed: u64) -> Result<Outcome> {
     loop {
         let progress = run.advance(None)?;
         let delivered: u64 = run.samples().iter().map(|s| s.delivered.get()).sum();
-        outcome.memory = outcome.memory.max(memory(&run));
+        let (sending, receiving) = memory(&run);
+        if sending + receiving > outcome.memory {
+            (outcome.memory, outcome.send_memory) = (sending + receiving, sending);
+        }
         recent.push_back(delivered);
         if recent.len() > bins {
             recent.pop_front();
@@ -170,10 +174,12 @@ fn once(cell: &Cell, args: &Args, seed: u64) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Bytes that all connections hold.
-fn memory(run: &Run) -> u64 {
+/// Bytes that all connections hold: to be sent or acknowledged, and received.
+fn memory(run: &Run) -> (u64, u64) {
     let world = run.world();
     let hosts = world.ids().filter_map(|id| world.element::<Host>(id));
-    let connections = hosts.flat_map(|host| host.connections().map(|(_, c)| c.memory()));
-    connections.map(|m| m.send_bytes.get() + m.readable_bytes.get() + m.waiting_bytes.get()).sum()
+    let held = hosts.flat_map(|host| host.connections().map(|(_, c)| c.memory()));
+    held.fold((0, 0), |(sending, receiving), m| {
+        (sending + m.send_bytes.get(), receiving + m.readable_bytes.get() + m.waiting_bytes.get())
+    })
 }

@@ -1,9 +1,11 @@
 //! Transfers over far paths with nothing set but the profile: how much of what the path carries arrives, what the start costs,
 //! and how much memory both ends take. Runs the lab in virtual time.
 //!
-//! `plan` says which runs, `cell` makes one, `show` prints them, `saved` reads those of earlier calls. `--help` has examples.
+//! `plan` says which runs, `cell` makes one, `show` prints them, `check` judges them, `saved` reads those of earlier calls. `--help`
+//! has examples.
 
 mod cell;
+mod check;
 mod plan;
 mod saved;
 mod show;
@@ -18,15 +20,20 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(missed) if missed.is_empty() => ExitCode::SUCCESS,
+        Ok(missed) => {
+            missed.iter().for_each(|what| eprintln!("far: {what}"));
+            ExitCode::FAILURE
+        }
         Err(error) => {
             eprintln!("far: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
+/// What `--check` finds missed.
+fn run(args: &Args) -> anyhow::Result<Vec<String>> {
     let done = if args.from.is_empty() { make(args)? } else { saved::read(&args.from)? };
     print!("{}", show::text(args, &done));
     if let Some(path) = &args.json {
@@ -37,7 +44,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         std::fs::write(path, show::svg(args, &done))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(())
+    Ok(if args.check { check::misses(args, &done) } else { Vec::new() })
 }
 
 /// All runs.

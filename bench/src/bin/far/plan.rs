@@ -29,16 +29,19 @@ Columns of --table:
   reached  payload that arrived, in percent of the ceiling
   start    what was missed until nine tenths of the ceiling came in one round trip
   memory   most bytes held by the sending and the receiving connection together, in bandwidth-delay
-           products of the payload that the line carries
+           products of the payload that the line carries; and the part of the sender
   lost     segments dropped by the full queue, in percent of those sent
+
+Exit codes: 0 done; 1 --check found a cell that misses what it must reach; 2 an error.
 
 Examples:
   far --profile farpace,modern
   far --profile modern --rates 1G --rtts 150,300 --losses 0 --table
   far --profile modern --set hystart=false --set pacing=false --rates 1G
   far --profile farpace --rates 10M,100M --rtts 1,20 --size \"100 kB\" --queue \"32 kB\" --seeds 5
-  far --profile modern --flows 2 --rates 100M --rtts 20,100
-  far --profile farpace,modern --json far.json --svg far.svg
+  far --profile modern --flows 2 --rates 100M --rtts 20,100 --table
+  far --profile modern,farpace --against linux --rates 100M --rtts 20 --table
+  far --profile farpace,modern --json far.json --svg far.svg --check
   far --from slow.json,fast.json --svg far.svg";
 
 /// Transfers over far paths: percent of the ceiling, what the start costs, and memory.
@@ -69,6 +72,9 @@ pub struct Args {
     /// Connections at the same time, the second half a second after the first, and so on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=16))]
     pub flows: u64,
+    /// A second connection of this profile beside the first, half a second later; separated by commas. --table shows the shares
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "flows")]
+    pub against: Vec<String>,
     /// Runs of each cell with different random numbers; the median is printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=101))]
     pub seeds: u64,
@@ -78,6 +84,9 @@ pub struct Args {
     /// One row for each cell instead of a grid
     #[arg(long)]
     pub table: bool,
+    /// Judge the cells of the profiles farpace and modern by what they must reach, and by the memory of both ends
+    #[arg(long)]
+    pub check: bool,
     /// Show what earlier runs have written by --json, in place of running; separated by commas
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     pub from: Vec<PathBuf>,
@@ -103,6 +112,8 @@ pub struct Sender {
 pub struct Cell {
     /// Who sends.
     pub sender: Sender,
+    /// Who sends beside it.
+    pub rival: Option<Sender>,
     /// Of the line.
     pub rate: Rate,
     /// Of the empty path.
@@ -114,6 +125,14 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Who sends, as tables show it.
+    pub fn name(&self) -> String {
+        match &self.rival {
+            Some(rival) => format!("{} beside {}", self.sender.name, rival.name),
+            None => self.sender.name.clone(),
+        }
+    }
+
     /// Payload that the line carries.
     pub fn payload_rate(&self) -> Rate {
         Rate::from_bits_per_sec(
@@ -124,6 +143,15 @@ impl Cell {
     /// What the path holds of payload.
     pub fn bdp(&self) -> ByteCount {
         self.payload_rate().bytes_in(self.rtt)
+    }
+
+    /// What its queue holds of payload.
+    pub fn queue_bytes(&self) -> ByteCount {
+        match self.queue.parse() {
+            Ok(Amount::Packets(packets)) => ByteCount::new(u64::from(packets.get()) * SEGMENT),
+            Ok(Amount::Bytes(bytes)) => ByteCount::new(bytes.get() * SEGMENT / ON_THE_LINE),
+            Err(_) => ByteCount::ZERO,
+        }
     }
 
     /// Round trips for which a window stands still.
@@ -143,7 +171,7 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}, {}, loss {}", self.sender.name, self.rate, self.rtt, self.loss)
+        write!(f, "{}, {}, {}, loss {}", self.name(), self.rate, self.rtt, self.loss)
     }
 }
 
@@ -157,16 +185,31 @@ pub fn cells(args: &Args) -> Result<Vec<Cell>> {
     ensure!(args.rtts.iter().all(|ms| (1..=10_000).contains(ms)), "--rtts must be from 1 to 10000");
     let rates: Vec<Rate> = args.rates.iter().map(|text| rate(text)).collect::<Result<_>>()?;
     let mut all = Vec::new();
-    for word in &args.profile {
-        let sender = sender(word, &args.set)?;
+    for (sender, rival) in senders(args)? {
         for &loss in &args.losses {
             for &rate in &rates {
                 for &ms in &args.rtts {
                     let rtt = Span::from_millis(ms);
                     let queue = queue(&args.queue, rate, rtt)?;
-                    all.push(Cell { sender: sender.clone(), rate, rtt, loss, queue });
+                    let (sender, rival) = (sender.clone(), rival.clone());
+                    all.push(Cell { sender, rival, rate, rtt, loss, queue });
                 }
             }
+        }
+    }
+    Ok(all)
+}
+
+/// Each profile, and whom it has beside it.
+fn senders(args: &Args) -> Result<Vec<(Sender, Option<Sender>)>> {
+    let mut all = Vec::new();
+    for word in &args.profile {
+        let sender = sender(word, &args.set)?;
+        if args.against.is_empty() {
+            all.push((sender.clone(), None));
+        }
+        for rival in &args.against {
+            all.push((sender.clone(), Some(self::sender(rival, &[])?)));
         }
     }
     Ok(all)

@@ -23,7 +23,7 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<(Cell, Outcome)>> {
             all.push((cell, outcome(value)?));
         }
     }
-    let name = |cell: &Cell| cell.sender.name.clone();
+    let name = Cell::name;
     all.sort_by(|(a, _), (b, _)| {
         name(a)
             .cmp(&name(b))
@@ -49,6 +49,7 @@ fn text(value: &Value, key: &str) -> Result<String> {
 fn cell(value: &Value) -> Result<Cell> {
     Ok(Cell {
         sender: Sender { name: text(value, "sender")?, settings: Vec::new() },
+        rival: value["beside"].as_str().map(|name| Sender { name: name.to_owned(), settings: Vec::new() }),
         rate: Rate::from_bits_per_sec(whole(value, "rate_bits_per_sec")?),
         rtt: Span::from_millis(whole(value, "rtt_ms")?),
         loss: number(value, "loss")?,
@@ -62,6 +63,7 @@ fn outcome(value: &Value) -> Result<Outcome> {
         start: number(value, "start_percent")?,
         started: value["started_s"].as_f64(),
         memory: whole(value, "memory_bytes")?,
+        send_memory: whole(value, "send_memory_bytes")?,
         lost: number(value, "dropped_by_queue_percent")?,
         again: number(value, "retransmitted_percent")?,
         timeouts: whole(value, "timeouts")?,

@@ -14,8 +14,8 @@ pub fn text(args: &Args, done: &Done) -> String {
     if args.table { rows(args, done).to_text() } else { grids(args, done) }
 }
 
-fn in_bdp(cell: &Cell, outcome: &Outcome) -> f64 {
-    outcome.memory as f64 / (cell.bdp().get() as f64).max(1.0)
+fn in_bdp(cell: &Cell, bytes: u64) -> f64 {
+    bytes as f64 / (cell.bdp().get() as f64).max(1.0)
 }
 
 fn grids(args: &Args, done: &Done) -> String {
@@ -33,7 +33,7 @@ fn grids(args: &Args, done: &Done) -> String {
             ("missed in the start, percent of the ceiling", Box::new(|_, o| format!("{:.1}", o.start))),
             (
                 "memory of both ends, bandwidth-delay products",
-                Box::new(|c, o| format!("{:.2}", in_bdp(c, o))),
+                Box::new(|c, o| format!("{:.2}", in_bdp(c, o.memory))),
             ),
         ],
     };
@@ -41,7 +41,7 @@ fn grids(args: &Args, done: &Done) -> String {
     for group in groups(done) {
         let Some((first, _)) = group.first() else { continue };
         for (what, value) in &shown {
-            let title = format!("{}, loss {}: {what}", first.sender.name, first.loss);
+            let title = format!("{}, loss {}: {what}", first.name(), first.loss);
             let heads = args.rtts.iter().map(|ms| TableColumn::number(&format!("{ms} ms"), ""));
             let mut table = Table::new(&title, [TableColumn::text("")].into_iter().chain(heads).collect());
             for row in lines(group) {
@@ -58,12 +58,12 @@ fn grids(args: &Args, done: &Done) -> String {
 
 /// Cells of one sender and one loss.
 fn groups(done: &Done) -> impl Iterator<Item = &Done> {
-    done.chunk_by(|(a, _), (b, _)| a.sender == b.sender && a.loss == b.loss)
+    done.chunk_by(|(a, _), (b, _)| a.name() == b.name() && a.loss == b.loss)
 }
 
 /// Of these, those of one rate each.
 fn lines(done: &Done) -> impl Iterator<Item = &Done> {
-    done.chunk_by(|(a, _), (b, _)| a.sender == b.sender && a.loss == b.loss && a.rate == b.rate)
+    done.chunk_by(|(a, _), (b, _)| a.name() == b.name() && a.loss == b.loss && a.rate == b.rate)
 }
 
 /// One for each round trip that was asked for, if there is one.
@@ -81,6 +81,7 @@ fn rows(args: &Args, done: &Done) -> Table {
         TableColumn::number("start", "%"),
         TableColumn::number("started", "s"),
         TableColumn::number("memory", "BDP"),
+        TableColumn::number("of the sender", "BDP"),
         TableColumn::number("lost", "%"),
         TableColumn::number("sent again", "%"),
         TableColumn::number("timeouts", ""),
@@ -88,21 +89,22 @@ fn rows(args: &Args, done: &Done) -> Table {
     if args.size.is_some() {
         columns.push(TableColumn::number("completed", "ms"));
     }
-    if args.flows > 1 {
+    if args.flows > 1 || !args.against.is_empty() {
         columns.push(TableColumn::number("share of the first", "%"));
     }
     let mut table = Table::new("", columns);
     let number = |value, decimals| Field::Number(value, Some(decimals));
     for (cell, o) in done {
         let mut row: Vec<Field> = vec![
-            cell.sender.name.as_str().into(),
+            cell.name().into(),
             cell.rate.to_string().into(),
             cell.rtt.as_millis().into(),
             cell.loss.into(),
             number(o.reached, 1),
             number(o.start, 1),
             o.started.map(|s| number(s, 2)).into_field(),
-            number(in_bdp(cell, o), 2),
+            number(in_bdp(cell, o.memory), 2),
+            number(in_bdp(cell, o.send_memory), 2),
             number(o.lost, 2),
             number(o.again, 2),
             o.timeouts.into(),
@@ -110,7 +112,7 @@ fn rows(args: &Args, done: &Done) -> Table {
         if args.size.is_some() {
             row.push(o.completed.map(|ms| number(ms, 1)).into_field());
         }
-        if args.flows > 1 {
+        if args.flows > 1 || !args.against.is_empty() {
             row.push(number(o.share, 1));
         }
         table.row(row);
@@ -134,6 +136,7 @@ pub fn json(args: &Args, done: &Done) -> Value {
         let (ceiling, bounded) = cell.ceiling(args.time);
         json!({
             "sender": cell.sender.name,
+            "beside": cell.rival.as_ref().map(|rival| &rival.name),
             "rate_bits_per_sec": cell.rate.bits_per_sec(),
             "rtt_ms": cell.rtt.as_millis(),
             "loss": cell.loss,
@@ -145,6 +148,7 @@ pub fn json(args: &Args, done: &Done) -> Value {
             "start_percent": o.start,
             "started_s": o.started,
             "memory_bytes": o.memory,
+            "send_memory_bytes": o.send_memory,
             "dropped_by_queue_percent": o.lost,
             "retransmitted_percent": o.again,
             "timeouts": o.timeouts,
@@ -168,7 +172,7 @@ pub fn svg(args: &Args, done: &Done) -> String {
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for row in lines(done) {
         let Some((cell, _)) = row.first() else { continue };
-        let label = format!("{}, loss {}, {}", cell.sender.name, cell.loss, cell.rate);
+        let label = format!("{}, loss {}, {}", cell.name(), cell.loss, cell.rate);
         rows.push((label, columns(args, row).map(|done| value(args, &done?.1)).collect()));
     }
     let rows: Vec<HeatRow<'_>> =

@@ -1,0 +1,117 @@
+//! Far paths with nothing set: what arrives, and what both ends hold for it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
+
+use farpace_host::Host;
+use farpace_lab::scenario::Scenario;
+use farpace_lab::{Inputs, Run};
+
+/// Payload that a line of 100 Mbit/s carries in 150 ms: 1,448 bytes of each 1,538.
+const BDP: f64 = 100e6 / 8.0 * 0.150 * 1_448.0 / 1_538.0;
+/// A queue of 200 packets, in the same unit.
+const QUEUE: f64 = 200.0 * 1_448.0 / BDP;
+/// Seconds that each transfer lasts, and what the line carries of payload in them.
+const SECONDS: f64 = 8.0;
+const CARRIED: f64 = SECONDS / 0.150;
+
+/// What came of a transfer, in bandwidth-delay products.
+#[derive(Debug)]
+struct Transfer {
+    /// The most that both ends held at once.
+    held: f64,
+    arrived: f64,
+}
+
+/// A transfer from a host that no link slows, through a router, over 100 Mbit/s and 150 ms.
+fn transfer(profile: &str, loss: &str) -> Transfer {
+    let text = format!(
+        "title = \"t\"\nduration = \"{SECONDS} s\"\ntrace = {{ bin = \"10 ms\" }}\n[hosts.a]\n[hosts.b]\n[routers.r]\n\
+         [[links]]\nname = \"access\"\nbetween = [\"a\", \"r\"]\n\
+         [[links]]\nname = \"line\"\nbetween = [\"r\", \"b\"]\nrate = \"100 Mbit/s\"\ndelay = \"75 ms\"\n\
+         forward = {{ loss = {loss}, queue = \"200 packets\" }}\n\
+         [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\n\
+         sender = {{ profile = \"{profile}\" }}\nreceiver = {{ profile = \"{profile}\" }}\n"
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    let mut held = 0;
+    loop {
+        let finished = run.advance(None).unwrap().finished;
+        let world = run.world();
+        let hosts = world.ids().filter_map(|id| world.element::<Host>(id));
+        let memory = hosts.flat_map(|host| host.connections().map(|(_, c)| c.memory()));
+        let bytes = memory.map(|m| m.send_bytes.get() + m.readable_bytes.get() + m.waiting_bytes.get());
+        held = held.max(bytes.sum());
+        if finished {
+            break;
+        }
+    }
+    let arrived = run.finish().unwrap().flows[0].delivered.get();
+    let products = |bytes: u64| bytes as f64 / BDP;
+    Transfer { held: products(held), arrived: products(arrived) }
+}
+
+/// Breaks: memory. Behind a hole the sender holds what it sends in two round trips and the receiver what comes in one; a send buffer
+/// that runs far ahead, a retransmission that waits, or an answer to an old one that is taken for a spurious one add to that.
+/// Without losses the sender holds one round trip.
+#[test]
+fn far_paths_hold_three_bandwidth_delay_products() {
+    for (profile, loss, most, least) in [
+        ("farpace", "0.0", 1.25, 0.9),
+        ("farpace", "1e-4", 3.1, 0.9),
+        ("farpace", "1e-3", 3.2, 0.85),
+        // CUBIC fills the queue, too.
+        ("modern", "0.0", 3.1 * (1.0 + QUEUE), 0.8),
+    ] {
+        let t = transfer(profile, loss);
+        println!("{profile}, loss {loss}: {t:.2?}");
+        assert!(t.held <= most, "{profile}, loss {loss}: {t:.2?}, not {most:.2}");
+        assert!(t.arrived >= least * CARRIED, "{profile}, loss {loss}: {t:.2?} of {CARRIED:.1}");
+    }
+}
+
+/// Percent of what two connections bring that the first does, over 10 Mbit/s with a queue of 64 kB.
+fn share(profiles: [&str; 2], rtt_ms: u64) -> f64 {
+    let flow = |n: usize| {
+        let (profile, start) = (profiles[n], n as f64 * 0.5);
+        format!(
+            "[[flows]]\nname = \"f{n}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1 GB\"\nstart = \"{start} s\"\n\
+             sender = {{ profile = \"{profile}\" }}\nreceiver = {{ profile = \"{profile}\" }}\n"
+        )
+    };
+    let text = format!(
+        "title = \"t\"\nduration = \"30 s\"\n[hosts.a]\n[hosts.b]\n[routers.r]\n\
+         [[links]]\nname = \"access\"\nbetween = [\"a\", \"r\"]\n\
+         [[links]]\nname = \"line\"\nbetween = [\"r\", \"b\"]\nrate = \"10 Mbit/s\"\ndelay = \"{} us\"\n\
+         queue = \"64 kB\"\n{}{}",
+        rtt_ms * 500,
+        flow(0),
+        flow(1)
+    );
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut run = Run::new(&scenario, Inputs::default()).unwrap();
+    while !run.advance(None).unwrap().finished {}
+    let arrived = run.finish().unwrap().flows.iter().map(|f| f.delivered.get() as f64).collect::<Vec<_>>();
+    100.0 * arrived[0] / arrived.iter().sum::<f64>()
+}
+
+/// Breaks: neighbours on short paths. Whoever starts first, none of two takes more than 70 percent.
+#[test]
+fn neighbours_on_short_paths_get_their_share() {
+    let mut shares = Vec::new();
+    for rtt in [1, 20] {
+        for profiles in [
+            ["farpace", "linux"],
+            ["linux", "farpace"],
+            ["farpace", "modern"],
+            ["modern", "farpace"],
+            ["farpace", "farpace"],
+        ] {
+            let first = share(profiles, rtt);
+            println!("{rtt} ms, {profiles:?}: {first:.1} %");
+            shares.push((rtt, profiles, first));
+        }
+    }
+    let unfair: Vec<_> = shares.iter().filter(|(.., first)| !(30.0..=70.0).contains(first)).collect();
+    assert!(unfair.is_empty(), "percent of the first: {unfair:.1?}");
+}
